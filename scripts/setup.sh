@@ -177,6 +177,7 @@ rust
 require javac openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless
 require mvn maven
 want linux.uml user-mode-linux 'tests on a real cgroup v2'
+want dmsetup dmsetup 'what a power loss leaves (cargo xtask power-loss)'
 want systemd-run systemd 'the test of the action'
 want sudo sudo 'the test of the action'
 want chromium chromium 'tests of the report in a browser'

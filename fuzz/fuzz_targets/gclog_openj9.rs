@@ -3,16 +3,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_jvm::gclog::{Builder, WallClock};
+use loadline_jvm::gclog::{Builder, Set, WallClock};
 
 fuzz_target!(|data: &[u8]| {
     loadline_fuzz::limited();
     let mut text = b"<verbosegc version=\"x\">\n<exclusive-start id=\"2\" timestamp=\"2023-11-14T22:13:21.000\" intervalms=\"1.5\">\n<gc-start type=\"global\">\n".to_vec();
     text.extend_from_slice(data);
-    text.extend_from_slice(b"\n<exclusive-end id=\"9\" timestamp=\"2023-11-14T22:13:22.000\" durationms=\"3.5\" />\n");
+    text.extend_from_slice(
+        b"\n<exclusive-end id=\"9\" timestamp=\"2023-11-14T22:13:22.000\" durationms=\"3.5\" />\n",
+    );
     for input in [data, &text] {
         let wall = WallClock {
             ahead_ns: i64::MAX / 2,
+            set: vec![Set {
+                between: (1_000, u64::MAX / 2),
+                ahead_ns: i64::MIN / 2,
+            }],
             started_ms: 1_700_000_000_000,
         };
         let mut builder = Builder::new(10).window(Some((5, 10))).wall(Some(wall));

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes an image of a jar where no registry can be reached: this machine's JDK cut down by jlink, the
-# libraries that it needs, and the jar; nothing else is in it.
+# Makes an image of a jar where no registry can be reached: a JDK of this machine (JAVA_HOME, else that
+# of javac) cut down by jlink, or whole where it has none, the libraries that it needs, and the jar;
+# nothing else is in it.
 #
 #   tests/images/jar.sh JAR DIRECTORY NAME [ENGINE...]
 #
@@ -12,18 +13,25 @@ shift 3
 [ $# -gt 0 ] || set -- podman
 root=$out/root
 if [ ! -e "$root/opt/jre/bin/java" ]; then
-    jlink=$(dirname "$(realpath "$(command -v javac)")")/jlink
+    home=${JAVA_HOME:-$(dirname "$(dirname "$(realpath "$(command -v javac)")")")}
     mkdir -p "$root/opt" "$root/app" "$root/etc" "$root/tmp"
-    "$jlink" --add-modules ALL-MODULE-PATH --output "$root/opt/jre" >/dev/null
+    if [ -x "$home/bin/jlink" ]; then
+        "$home/bin/jlink" --add-modules ALL-MODULE-PATH --output "$root/opt/jre" >/dev/null
+        "$root/opt/jre/bin/java" -Xshare:dump >/dev/null
+    else
+        cp -RL "$home" "$root/opt/jre"
+    fi
     # A JVM whose user has no name keeps no counters.
     cp /etc/passwd /etc/group "$root/etc/"
-    # Every library that the runtime's own files name, under the name by which they are sought.
-    find "$root/opt/jre" \( -name '*.so' -o -path '*/bin/java' \) -exec ldd {} + 2>/dev/null \
-        | grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$root" | sort -u \
-        | while read -r library; do
+    # Every library that the runtime's own files name, under the name by which they are sought, and the
+    # one that no file names: a thread that ends opens it.
+    {
+        find "$root/opt/jre" \( -name '*.so' -o -path '*/bin/java' \) -exec ldd {} + 2>/dev/null \
+            | grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$root"
+        find /lib/*-linux-gnu -name libgcc_s.so.1
+    } | sort -u | while read -r library; do
             [ -e "$library" ] && mkdir -p "$root$(dirname "$library")" && cp -L "$library" "$root$library"
         done
-    "$root/opt/jre/bin/java" -Xshare:dump >/dev/null
 fi
 cp "$jar" "$root/app/app.jar"
 tar -C "$root" --owner=0 --group=0 -cf "$out/root.tar" .

@@ -10,6 +10,7 @@
 # LOADLINE_UML          the kernel, default `linux.uml` (Debian package user-mode-linux)
 # LOADLINE_UML_MEMORY   memory of the guest, default 1500M
 # LOADLINE_UML_TIMEOUT  seconds until the guest is killed, default 300
+# LOADLINE_UML_DISKS    files that are disks there, /dev/ubda and on; several with spaces between
 # LOADLINE_UML_SYSTEMD  when not empty, systemd is init there (this machine's own) and the program a
 #                       service of it: what a machine with cgroup v2 and systemd has
 #
@@ -101,10 +102,16 @@ if grep -qw amx_tile /proc/cpuinfo &&
     preload="$work/whole_registers.so"
 fi
 
+disks="" number=0
+for disk in ${LOADLINE_UML_DISKS:-}; do
+    disks="$disks ubd$number=$disk"
+    number=$((number + 1))
+done
+
 # mem: the guest's memory is a sparse file in TMPDIR. The kernel's own words go to stderr of
 # the file, the guest's console to stdout.
 timeout --kill-after=5 "${LOADLINE_UML_TIMEOUT:-300}" \
-    env LD_PRELOAD="$preload" "$kernel" mem="${LOADLINE_UML_MEMORY:-1500M}" \
+    env LD_PRELOAD="$preload" "$kernel" mem="${LOADLINE_UML_MEMORY:-1500M}" $disks \
     root=/dev/root rootfstype=hostfs rootflags=/ ro \
     init="$work/init" con=null con0=null,fd:1 loglevel=1 uml_dir="$work" umid=guest \
     < /dev/null 2> "$work/kernel" | tr -d '\r' | tee "$work/console" |

@@ -31,6 +31,7 @@ const fn target(name: &'static str, seeds: &'static [&'static str]) -> Target {
 /// In the order of their names, as fuzz/fuzz_targets has them.
 const TARGETS: &[Target] = &[
     target("access_log", &["crates/load/tests/data"]),
+    target("compose", &["fuzz/seeds/compose"]),
     target("event_log", &[]),
     target("experiment", &["experiments"]),
     target("gclog_classic", &["crates/jvm/tests/data/gclog"]),
@@ -39,7 +40,7 @@ const TARGETS: &[Target] = &[
     target("hpack", &[]),
     target("hsperf", &["crates/jvm/tests/data/hsperf"]),
     target("http2", &[]),
-    target("image", &[]),
+    target("image", &["fuzz/seeds/image"]),
     target("jar", &[]),
     target(
         "jvm_texts",
@@ -50,8 +51,10 @@ const TARGETS: &[Target] = &[
         ],
     ),
     target("kernel", &["crates/cgroup/tests/data"]),
-    target("manifest", &[]),
+    target("manifest", &["records/2026-11-20-spring-web-size/deploy"]),
+    target("pod_log", &["fuzz/seeds/pod_log"]),
     target("profile", &["experiments"]),
+    target("prometheus", &["fuzz/seeds/prometheus"]),
     target("record", &[]),
     target("response", &[]),
     target("words", &["crates/sizing/tests/data"]),

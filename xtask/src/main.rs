@@ -4,6 +4,7 @@
 //! the rules every file of the project keeps.
 
 mod check;
+mod durable;
 mod error;
 mod fuzz;
 mod grid;
@@ -25,9 +26,15 @@ usage: cargo xtask CHORE
   pictures     the pictures of the documents, from a recorded result by the program of this checkout
   test [STEP]...
                everything that checks the project; what `make test` runs
+  failpoints [COUNT [SEED]]
+               every system call that changes a file or starts a process, broken in every way: what
+               was finished stays, answers are the same, nothing is left; root. A sample of COUNT
   fuzz [SECONDS] [TARGET...]
                every parser against inputs that look for its branches, each for so many seconds
   grid [NAME]  the launcher's grids in full against the JDKs here: flags, options, words
+  power-loss [COUNT [SEED]]
+               the power goes at COUNT (10,000) moments while loadline measures on a real ext4: each
+               is mounted as after a restart and looked at; root, Debian's user-mode-linux, dmsetup
   release [--target ARCHITECTURE]... [--out DIRECTORY] [--address URL]
                static programs, archives, packages, images and their sums, into build/release;
                tried as a user would. scripts/setup.sh release installs what it needs
@@ -44,8 +51,12 @@ fn main() -> ExitCode {
         "docs" => site::run(&root),
         "pictures" => pictures(&root),
         "test" => test::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
+        "failpoints" => {
+            durable::failpoints::run(&root, &std::env::args().skip(2).collect::<Vec<_>>())
+        }
         "fuzz" => fuzz::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "grid" => grid::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
+        "power-loss" => durable::power::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "release" => release::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         "workloads" => workloads::build(&root).map(|()| true),
         "attribution-truth" => truth::run(&root, std::env::args().skip(2)),

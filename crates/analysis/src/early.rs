@@ -1,10 +1,10 @@
 //! Whether a trial can still pass: from what happened so far, long before its end.
 //!
-//! Owns the two rules. That of the load is arithmetic: what has failed or is late already is more
-//! than the SLO allows over the whole phase, whatever comes. That of the start is experience: an
-//! application that has read its own code again and again for longer than its start takes with room
-//! gets ready too late or never (METHODOLOGY, "A trial that ends early"). Neither lets a trial pass
-//! that would not, and what stands in its record is judged as any other.
+//! Owns the rules. Those of the SLO are arithmetic: what has failed or is late already is more than
+//! it allows over the whole phase, whatever comes, or the start has taken longer than it allows. That
+//! of thrash is experience: an application that has read its own code again and again for longer than
+//! its start takes with room gets ready too late or never (METHODOLOGY, "A trial that ends early").
+//! None lets a trial pass that would not, and what stands in its record is judged as any other.
 
 use std::time::Duration;
 
@@ -31,8 +31,20 @@ const REFAULTS: f64 = 10_000.0;
 const PRECISION: f64 = 1.01;
 
 /// Why a start under way will not be ready in time; `None` while it may be. `refaults` are the file
-/// pages read again so far, one look after the other, [`LOOK`] apart.
-pub fn start(deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<String> {
+/// pages read again so far, one look after the other, [`LOOK`] apart; none where that is not counted.
+pub fn start(slo: &Slo, deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<String> {
+    let is_over = |objective: &&Objective| matches!(objective, Objective::Start { bound } if waited >= *bound);
+    if let Some(objective) = slo.objectives.iter().find(is_over) {
+        let waited = text::duration(waited);
+        return Some(format!(
+            "it was not ready after {waited}: {objective} could not be kept any more"
+        ));
+    }
+    thrash(deadline, waited, refaults)
+}
+
+/// Why a start that reads its own code again will not be ready in time.
+fn thrash(deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<String> {
     let last = refaults.get(refaults.len().checked_sub(LOOKS + 1)?..)?;
     let least = REFAULTS * LOOK.as_secs_f64();
     let thrashes = |pair: &[u64]| pair[1].saturating_sub(pair[0]) as f64 >= least;
@@ -193,9 +205,22 @@ mod tests {
     }
 
     #[test]
+    fn a_start_that_takes_longer_than_the_slo_allows_is_over() {
+        let of = |text: &str, waited| {
+            let waited = Duration::from_millis(waited);
+            start(&slo(text), Duration::from_secs(60), waited, &[])
+        };
+        let text = "p99<250ms,start<8s";
+        assert_eq!(of(text, 7_900), None);
+        insta::assert_snapshot!(of(text, 8_100).unwrap_or_default(), @"it was not ready after 8.10s: start<8s could not be kept any more");
+        assert_eq!(of("p99<250ms", 50_000), None);
+    }
+
+    #[test]
     fn a_start_that_thrashes_for_long_is_over() {
         let of = |waited, looks: &[u64]| {
-            start(Duration::from_secs(32), Duration::from_secs(waited), looks)
+            let (deadline, waited) = (Duration::from_secs(32), Duration::from_secs(waited));
+            start(&slo("p99<250ms"), deadline, waited, looks)
         };
         let thrash = [0, 100_000, 200_000, 300_000];
         assert_eq!(of(12, &thrash), None, "too soon");

@@ -4,6 +4,7 @@
 //! trial ([`record`]), so that every result can be judged again from it, on another machine.
 //! Read [`record`] first, then [`slo`], [`verdict`] and [`search`].
 
+pub mod abreast;
 pub mod advice;
 pub mod app_ko;
 pub mod attained;
@@ -24,6 +25,7 @@ pub mod interval;
 pub mod latency;
 mod least_squares;
 pub mod lint;
+pub mod margin;
 pub mod noise;
 pub mod obstacle;
 pub mod offer;

@@ -33,7 +33,7 @@ use crate::wire;
 
 pub use cgroup::{CgroupEvidence, MOST_USE, USE_EVERY};
 pub use cpus::CpuSets;
-pub use dependency::{Beside, DependencyEvidence, StubEvidence};
+pub use dependency::{Beside, DependencyEvidence, SharedEvidence, StubEvidence};
 pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{DueEvidence, LoadEvidence, RequestEvidence};
@@ -206,6 +206,8 @@ pub enum Purpose {
     Compare,
     /// One long start that shows what grows.
     Soak,
+    /// Alone or beside another, before a search with several slots.
+    Abreast,
 }
 
 /// What a trial says about its configuration.

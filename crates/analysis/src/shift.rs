@@ -65,34 +65,65 @@ pub struct Shift {
 
 /// Compares the values of starts, all above 0; `None` with fewer than [`FEWEST`] on a side.
 pub fn shift(before: &[f64], now: &[f64], bounds: Bounds) -> Option<Shift> {
-    let sides = [before, now].map(logarithms);
-    if sides.iter().any(|side| side.len() < FEWEST) {
-        return None;
-    }
-    let [(mean_before, squares_before), (mean_now, squares_now)] =
-        sides.each_ref().map(|side| spread(side));
-    let [n, m] = sides.each_ref().map(|side| side.len() as f64);
-    let freedom = n + m - 2.0;
-    let deviation = ((squares_before + squares_now) / freedom).sqrt();
-    let error = deviation.max(LEAST_SPREAD) * (1.0 / n + 1.0 / m).sqrt();
-    let rise = mean_now - mean_before;
-    let shown = rise - student(SHOWN, freedom) * error;
-    let around = student(RULED_OUT, freedom) * error;
+    let seen = Difference::of(before, now)?;
+    let shown = seen.rise - seen.errors(SHOWN);
     let standing = if shown > bounds.tolerated.ln_1p() {
         Standing::Rose
-    } else if rise + around < bounds.found.ln_1p() {
+    } else if seen.rise + seen.errors(RULED_OUT) < bounds.found.ln_1p() {
         Standing::Held
     } else {
         Standing::Open
     };
     Some(Shift {
-        ratio: Interval {
-            estimate: rise.exp(),
-            low: (rise - around).exp(),
-            high: (rise + around).exp(),
-        },
+        ratio: seen.ratio(RULED_OUT),
         standing,
     })
+}
+
+/// The values now over those before, all above 0, with the interval of so many standard errors below
+/// and above; `None` with fewer than [`FEWEST`] on a side.
+pub fn ratio(before: &[f64], now: &[f64], errors: f64) -> Option<Interval> {
+    Difference::of(before, now).map(|seen| seen.ratio(errors))
+}
+
+/// How far the logarithms of two sides lie apart.
+struct Difference {
+    rise: f64,
+    error: f64,
+    freedom: f64,
+}
+
+impl Difference {
+    fn of(before: &[f64], now: &[f64]) -> Option<Self> {
+        let sides = [before, now].map(logarithms);
+        if sides.iter().any(|side| side.len() < FEWEST) {
+            return None;
+        }
+        let [(mean_before, squares_before), (mean_now, squares_now)] =
+            sides.each_ref().map(|side| spread(side));
+        let [n, m] = sides.each_ref().map(|side| side.len() as f64);
+        let freedom = n + m - 2.0;
+        let deviation = ((squares_before + squares_now) / freedom).sqrt();
+        Some(Self {
+            rise: mean_now - mean_before,
+            error: deviation.max(LEAST_SPREAD) * (1.0 / n + 1.0 / m).sqrt(),
+            freedom,
+        })
+    }
+
+    /// So many standard errors, as far as so few values know them.
+    fn errors(&self, number: f64) -> f64 {
+        student(number, self.freedom) * self.error
+    }
+
+    fn ratio(&self, errors: f64) -> Interval {
+        let around = self.errors(errors);
+        Interval {
+            estimate: self.rise.exp(),
+            low: (self.rise - around).exp(),
+            high: (self.rise + around).exp(),
+        }
+    }
 }
 
 fn logarithms(values: &[f64]) -> Vec<f64> {

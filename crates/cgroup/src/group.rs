@@ -58,16 +58,20 @@ impl Group {
     /// # Errors
     /// As [`Group::create`].
     pub fn below(&self, name: &str) -> Result<Self, CgroupError> {
+        let group = self.within(name)?;
+        group.make()?;
+        Ok(group)
+    }
+
+    fn within(&self, name: &str) -> Result<Self, CgroupError> {
         name::check_part(name)?;
         let below = |(place, dir): &(Place, PathBuf)| (place.clone(), dir.join(name));
-        let group = Self {
+        Ok(Self {
             name: format!("{}/{name}", self.name),
             dirs: self.dirs.iter().map(below).collect(),
             others: Vec::new(),
             ..self.clone()
-        };
-        group.make()?;
-        Ok(group)
+        })
     }
 
     fn make(&self) -> Result<(), CgroupError> {
@@ -83,12 +87,16 @@ impl Group {
         Ok(())
     }
 
-    /// A group that exists already in at least one hierarchy, such as a leftover.
+    /// A group that exists already in at least one hierarchy, such as a leftover; by its name, or
+    /// by that of one [below](Group::below) it, as [`Group::name`] gives them.
     ///
     /// # Errors
     /// A name that is not allowed, no permission.
     pub fn open(layout: &Layout, name: &str) -> Result<Self, CgroupError> {
-        Self::describe(layout, name)
+        match name.split_once('/') {
+            None => Self::describe(layout, name),
+            Some((above, name)) => Self::describe(layout, above)?.within(name),
+        }
     }
 
     fn describe(layout: &Layout, name: &str) -> Result<Self, CgroupError> {

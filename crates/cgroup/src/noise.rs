@@ -52,6 +52,8 @@ pub struct Noise {
 #[derive(Debug)]
 pub struct NoiseMeter {
     proc_root: PathBuf,
+    /// Where it looks for others; on the whole machine without.
+    cpus: Option<Vec<u32>>,
     groups: Vec<Reader>,
     processes: Vec<PathBuf>,
     /// cpuacct.usage of the whole machine, where there is one.
@@ -83,7 +85,8 @@ struct Reading {
 
 impl NoiseMeter {
     /// Begins a window. `groups` are loadline's, the application's first; `processes` are children
-    /// of loadline that are in none of them, such as the load generator.
+    /// of loadline that are in none of them, such as the load generator. With `cpus` only what runs on
+    /// these counts: others are another trial's.
     ///
     /// # Errors
     /// A group that is gone, a file under /proc that cannot be read.
@@ -91,6 +94,7 @@ impl NoiseMeter {
         layout: &Layout,
         groups: &[&Group],
         processes: &[u32],
+        cpus: Option<&[u32]>,
     ) -> Result<Self, CgroupError> {
         let proc_root = layout.proc_root().to_owned();
         let mut readers = Vec::new();
@@ -103,9 +107,10 @@ impl NoiseMeter {
             .collect();
         let mut meter = Self {
             proc_root,
+            cpus: cpus.map(<[u32]>::to_vec),
             groups: readers,
             processes,
-            machine_usage: machine_usage_file(layout),
+            machine_usage: machine_usage_file(layout).filter(|_| cpus.is_none()),
             outer: outer_stat_files(layout),
             start: Reading::default(),
             clocks: Clocks::now(),
@@ -165,7 +170,7 @@ impl NoiseMeter {
         let usage = self.machine_usage.as_deref().map(file::read).transpose()?;
         Ok(Reading {
             at_ns,
-            cpu: CpuTimes::read(&self.proc_root)?,
+            cpu: CpuTimes::read(&self.proc_root, self.cpus.as_deref())?,
             machine_usage: usage.and_then(|u| u.trim().parse().ok().map(Duration::from_nanos)),
             groups,
             refaults,

@@ -364,6 +364,9 @@ fn overlay_compose(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
         file: path.clone(),
         service: Some(service.clone()),
         services: Vec::new(),
+        scope: None,
+        seed: std::collections::BTreeMap::new(),
+        reset: std::collections::BTreeMap::new(),
     });
     true
 }

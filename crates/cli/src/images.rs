@@ -60,16 +60,8 @@ pub fn only(experiment: &Experiment) -> Result<String, Error> {
 /// # Errors
 /// One that cannot be started here.
 pub fn find(experiment: &mut Experiment) -> Result<(), Error> {
-    let Some(first) = experiment.images().find(|image| image.found.is_none()) else {
+    if experiment.images().all(|image| image.found.is_some()) {
         return Ok(());
-    };
-    if !rustix::process::geteuid().is_root() {
-        let what = format!(
-            "the image {}: only root can measure images here",
-            first.reference
-        );
-        return Err(Error::new(ErrorKind::Environment, what)
-            .hint("call loadline with sudo; the engine must have the image for root, too"));
     }
     let found = experiment.find_images();
     found.map_err(|error| match error {
@@ -83,6 +75,14 @@ pub fn find(experiment: &mut Experiment) -> Result<(), Error> {
             short_id(&found.id),
             found.engine.kind
         );
+    }
+    for engine in engines(experiment) {
+        if let Some(why) = &engine.apart {
+            talk!(
+                "{}: {why}; a second container beside the application's measures it",
+                engine.kind
+            );
+        }
     }
     let port = experiment.load.spec.port();
     let of_application = experiment.app.image.iter().chain(&experiment.level_images);
@@ -109,6 +109,14 @@ pub fn engines(experiment: &Experiment) -> Vec<Engine> {
         }
     }
     engines
+}
+
+/// The images, where an engine apart starts them.
+pub fn apart(experiment: &Experiment) -> Option<Vec<&oci::image::Image>> {
+    let found = experiment.images().filter_map(|image| image.found.as_ref());
+    let found: Vec<_> = found.collect();
+    let is_any = found.iter().any(|found| found.engine.apart.is_some());
+    is_any.then_some(found)
 }
 
 /// An id as engines show it.

@@ -3,30 +3,30 @@
 //! Owns the order: check the experiment against this machine, take the lock, sweep leftovers,
 //! open the store, begin (or go on with) a result, run, note how it ended.
 
+mod account;
+mod here;
 mod preflight;
 mod refusals;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use loadline_analysis::abreast::Standing;
 use loadline_analysis::record::{Machine, Version};
 use loadline_analysis::search::Search;
 use loadline_analysis::verdict::Thresholds;
-use loadline_cgroup::Status;
 use loadline_engine::commit;
 use loadline_engine::experiment::{Experiment, Slots};
 use loadline_engine::ground::{changed, fingerprint};
 use loadline_engine::host::Host;
-use loadline_engine::local::Local;
-use loadline_engine::lock::{LockError, MachineLock};
+use loadline_engine::lock::MachineLock;
 use loadline_engine::runner::{Measurement, RunError, Runner};
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status as ResultStatus, Store};
-use loadline_host::{Options, jvm_words, rootless};
+use loadline_host::jvm_words;
 use loadline_jvm::detect::{Found, Jdk, Places};
 use loadline_kubernetes::Kubernetes;
 use loadline_report::format;
-use loadline_trial::{Account, Engine};
 
 use crate::commands::RESULT;
 use crate::error::{Error, ErrorKind};
@@ -36,12 +36,12 @@ use crate::notify::Webhook;
 use crate::signals::Signals;
 use crate::ui::Progress;
 
+use account::account;
+pub use account::sudo_caller;
+use here::{apart, enter_namespace, host, lock, try_machine};
 use preflight::preflight;
 use refusals::run_refused;
 pub use refusals::{cache_refused, command_refused, store_refused};
-
-/// The application's account where loadline is root: no account of a distribution has this number.
-const APPLICATION_UID: u32 = 64_999;
 
 /// Flags of every command that measures.
 #[derive(Args, Debug, Default, Clone)]
@@ -134,6 +134,19 @@ impl Measuring {
         }
         images::find(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
+        if let Some(host) = apart(&given.experiment)? {
+            let signals = Signals::watch()?;
+            let held = Held {
+                lock: Some(lock(flags.wait, &signals)?),
+                store: open_store(flags.state.as_deref())?,
+                signals,
+                webhook,
+                host,
+                java: (jdks, places),
+                version,
+            };
+            return held.begin(given, kind, flags);
+        }
         // Nothing is stored before it can run; but in the namespace that others than root enter,
         // root's files and those of others look alike, so theirs is opened before.
         let is_root = rustix::process::geteuid().is_root();
@@ -143,7 +156,7 @@ impl Measuring {
         let signals = Signals::watch()?;
         let lock = lock(flags.wait, &signals)?;
         let store = early.map_or_else(state, Ok)?;
-        let host = host(&store, &images::engines(&given.experiment))?;
+        let host = host(&store, &given.experiment)?;
         try_machine(&host)?;
         let held = Held {
             store,
@@ -197,23 +210,25 @@ impl Measuring {
             // What was counted when it was begun stays so.
             wanted.slots = Slots::Number(was.slots);
         }
-        let in_cluster = match experiment.cluster {
+        let mut is_here = false;
+        let elsewhere = match experiment.cluster {
             Some(_) => Some(cluster(&mut experiment)?),
             None => {
                 images::find(&mut experiment)?;
-                enter_namespace()?;
-                None
+                is_here = true;
+                apart(&experiment)?
             }
         };
+        if elsewhere.is_none() {
+            enter_namespace()?;
+        }
         preflight(&experiment, &jdks, &places)?;
         let signals = Signals::watch()?;
-        let (host, lock): (Box<dyn Host>, _) = match in_cluster {
-            Some(host) => (host, None),
-            None => {
-                let lock = lock(wait, &signals)?;
-                let engines = images::engines(&experiment);
-                (Box::new(host(&store, &engines)?), Some(lock))
-            }
+        // What a cluster measures disturbs nothing here.
+        let lock = is_here.then(|| lock(wait, &signals)).transpose()?;
+        let host: Box<dyn Host> = match elsewhere {
+            Some(host) => host,
+            None => Box::new(host(&store, &experiment)?),
         };
         let now = machine(host.machine(), &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
@@ -296,7 +311,23 @@ impl Measuring {
         expected: Option<u32>,
     ) -> Result<S::Answer, Error> {
         let mut progress = self.progress(expected);
-        self.run(&mut progress, |runner| runner.run(search))
+        let is_several = matches!(self.kind, ResultKind::Size | ResultKind::Run);
+        let abreast = searches::abreast(&self.experiment).filter(|_| is_several);
+        self.run(&mut progress, |runner| {
+            if let Some(abreast) = &abreast {
+                let standing = runner.run(abreast)?;
+                if standing != Standing::Alike {
+                    runner.at_most(1);
+                }
+                let sentence = standing.sentence().unwrap_or_default();
+                let then = match standing {
+                    Standing::Alike => "several run at once",
+                    _ => "one runs after the other, on the CPUs that one had",
+                };
+                talk!("--slots: {sentence}; {then}");
+            }
+            runner.run(search)
+        })
     }
 
     /// Notes the end and the outcome.
@@ -452,55 +483,6 @@ fn java() -> (Found, Places) {
     (Found::look(&places), places)
 }
 
-/// Without root trials need a user namespace, and only a process with one thread can enter one:
-/// this comes first.
-fn enter_namespace() -> Result<(), Error> {
-    rootless::enter().map_err(|e| Error::refused(&e))
-}
-
-/// What trials need, tried by doing, before the first of them.
-fn try_machine(host: &Local) -> Result<(), Error> {
-    let broken: Vec<_> = host
-        .site()
-        .preflight()
-        .into_iter()
-        .filter(|c| c.status == Status::Broken)
-        .collect();
-    let Some(first) = broken.first() else {
-        return Ok(());
-    };
-    let names: Vec<_> = broken.iter().map(|c| c.name).collect();
-    let error = Error::new(
-        ErrorKind::Environment,
-        format!(
-            "this machine cannot run trials ({}): {}",
-            names.join(", "),
-            first.detail
-        ),
-    );
-    let error = match &first.fix {
-        Some(fix) => error.hint(fix),
-        None => error,
-    };
-    Err(error.hint("`loadline doctor` shows everything that was tried"))
-}
-
-/// This machine, after what killed loadlines left is gone, also in the engines that are going to be
-/// used.
-fn host(store: &Store, engines: &[Engine]) -> Result<Local, Error> {
-    let options = Options {
-        scratch_root: Some(store.scratch_root()),
-        ..Options::default()
-    };
-    let host = Local::new(options).map_err(|e| Error::refused(&e))?;
-    let swept = host.site().sweep_with(engines);
-    let swept = swept.map_err(|e| Error::refused(&e))?;
-    for failure in &swept.failures {
-        eprintln!("warning: left over from an earlier trial and not removed: {failure}");
-    }
-    Ok(host)
-}
-
 fn machine(mut machine: Machine, experiment: &Experiment, jdks: &Found) -> Machine {
     let mut wanted: Vec<String> = experiment
         .configurations()
@@ -544,50 +526,4 @@ fn in_words(jdk: &Jdk) -> String {
         Some(words) => format!("{name} ({} {})", jdk.kind, words.vm_build),
         None => name,
     }
-}
-
-/// The user who called sudo, where root was reached that way.
-pub fn sudo_caller() -> Option<Account> {
-    let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
-    let is_root = rustix::process::geteuid().is_root();
-    let (uid, gid) = id("SUDO_UID").zip(id("SUDO_GID"))?;
-    (is_root && uid != 0 && gid != 0).then_some(Account { uid, gid })
-}
-
-/// An account that owns nothing, also under sudo: the caller's own would let the application read
-/// the caller's files and speak to the caller's session. Without root there is only the caller's.
-fn account(experiment: &Experiment) -> Account {
-    let uid = rustix::process::geteuid().as_raw();
-    let gid = rustix::process::getegid().as_raw();
-    // A cluster knows nothing of who calls here.
-    let is_here = uid != 0 && experiment.cluster.is_none();
-    let own = is_here.then_some(Account { uid, gid });
-    experiment.app.account.or(own).unwrap_or(Account {
-        uid: APPLICATION_UID,
-        gid: APPLICATION_UID,
-    })
-}
-
-fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
-    let mut told = false;
-    let locked = if wait {
-        MachineLock::wait(|held| {
-            if !told {
-                talk!("waiting: {held}");
-                told = true;
-            }
-            !signals.came()
-        })
-    } else {
-        MachineLock::acquire()
-    };
-    locked.map_err(|error| match error {
-        LockError::Held { .. } if signals.came() => Error::new(
-            signals.kind(),
-            "interrupted while waiting for another loadline",
-        ),
-        held @ LockError::Held { .. } => Error::new(ErrorKind::Environment, held)
-            .hint("two measurements disturb each other; add --wait to run after it"),
-        io @ LockError::Io { .. } => Error::new(ErrorKind::Environment, io),
-    })
 }

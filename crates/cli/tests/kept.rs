@@ -51,6 +51,40 @@ fn start_up_caches_saved_what_is_promised() {
     assert!(tomcat.iter().any(|saved| *saved >= 30.0), "{tomcat:?}");
 }
 
+/// Row 245: Tomcat in an image whose build filled OpenJ9's class cache, beside one without; medians of
+/// the pairs that ran next to each other.
+#[test]
+fn a_class_cache_in_the_image_saved_what_is_promised() {
+    let path = record("2026-11-25-shared-classes-image/trials.csv");
+    let text = fs::read_to_string(path).expect("the record is there");
+    let mut lines = text.lines();
+    let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
+    let column = |name: &str| head.iter().position(|n| *n == name).expect("a column");
+    let configuration = column("configuration");
+    let of = |wanted: &str, name: &str| -> Vec<f64> {
+        let rows = lines.clone().filter_map(|line| {
+            // The one field with a comma in it.
+            let (_, rest) = line.split_once('"')?;
+            let (told, rest) = rest.split_once('"')?;
+            let value = rest.split(',').nth(column(name) - configuration)?;
+            (told == wanted).then(|| value.parse().expect("a number"))
+        });
+        rows.collect()
+    };
+    let ratio = |name: &str| {
+        let without = of("512Mi, 1 CPU -Xshareclasses:none", name);
+        let image = "512Mi, 1 CPU image localhost/loadline-tomcat:openj9-scc";
+        let with = of(image, name);
+        assert_eq!((without.len(), with.len()), (10, 10), "pairs");
+        let mut ratios: Vec<f64> = with.iter().zip(&without).map(|(a, b)| a / b).collect();
+        ratios.sort_by(f64::total_cmp);
+        f64::midpoint(ratios[4], ratios[5])
+    };
+    let (start, memory) = (ratio("start_s"), ratio("start_rss_bytes"));
+    assert!(start <= 0.70, "{start}");
+    assert!(memory <= 1.02, "{memory}");
+}
+
 /// Row 60: the start time of each CPU limit between others, predicted without it.
 #[test]
 fn start_times_between_limits_were_predicted() {

@@ -114,6 +114,10 @@ impl Training {
             of.places,
         )?;
         let build = plain.jdk.map(|jdk| jdk.version.full).unwrap_or_default();
+        if let Some(option) = shared::own_option(&app).filter(|_| wanted.kind == CacheKind::Scc) {
+            let option = option.clone();
+            return Err(CacheError::OwnCache { option }.into());
+        }
         let place = place(of, configuration, wanted.kind);
         let directory = place.parent().unwrap_or(&place);
         make(directory)?;

@@ -370,6 +370,7 @@ mod tests {
                 kind: EngineKind::Podman,
                 program: PathBuf::from("/usr/bin/podman"),
                 env: BTreeMap::new(),
+                apart: None,
             },
             reference: "orders:1".to_owned(),
             id: "00ff".to_owned(),
@@ -383,6 +384,7 @@ mod tests {
             layers: Vec::new(),
             jdk,
             version: None,
+            seen: None,
             revision: None,
         });
         (app, configuration)

@@ -125,7 +125,8 @@ fn add_own_program(digest: &mut Sha256) -> io::Result<()> {
 fn words(experiment: &Experiment) -> Vec<String> {
     let mut words = experiment.app.command.clone();
     for dependency in &experiment.dependencies {
-        words.extend(dependency.command.iter().chain(&dependency.seed).cloned());
+        let commands = [&dependency.command, &dependency.seed, &dependency.reset];
+        words.extend(commands.into_iter().flatten().cloned());
         let volumes = dependency.volumes.iter();
         words.extend(volumes.map(|(source, _)| source.display().to_string()));
     }

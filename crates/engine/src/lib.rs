@@ -5,6 +5,7 @@
 
 pub mod advice;
 pub mod agenda;
+pub mod apart;
 pub mod baseline;
 pub mod before;
 pub mod cache;
@@ -13,6 +14,7 @@ pub mod commit;
 pub mod experiment;
 pub mod ground;
 pub mod host;
+mod keeper;
 pub mod left;
 pub mod local;
 pub mod lock;
@@ -22,5 +24,6 @@ mod order;
 pub mod project;
 pub mod runner;
 pub mod searches;
+mod shares;
 pub mod soak;
 pub mod store;

@@ -1,7 +1,8 @@
 //! This machine as a host: each trial is a process of its own, `loadline trial-part`.
 //!
 //! Owns that process: its start, its event log, its end however it comes. What a trial does is
-//! [`loadline_host`]'s. One trial at a time: two would disturb each other.
+//! [`loadline_host`]'s. One trial at a time, because two disturb each other, unless more are asked for:
+//! then each has CPUs of its own.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,13 +13,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, Failure, Invalid, Machine};
-use loadline_host::part::PARENT;
+use loadline_host::part::{CPUS, PARENT};
 use loadline_host::{Options, Site, monotonic_ns, plain, spawn};
+use loadline_sizing::CpuSet;
 use loadline_trial::log::{Content, LogError, Piece, Reader, Record};
 use loadline_trial::{Ending, Event, Order, Refusal};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::experiment::Experiment;
 use crate::host::{Delivery, Host, Running};
+use crate::keeper::{self, Joining, Place};
+use crate::shares;
 
 /// How often the log of a running trial is looked at.
 const POLL: Duration = Duration::from_millis(25);
@@ -39,6 +44,10 @@ const LAST_WORDS: usize = 4096;
 #[derive(Debug)]
 pub struct Local {
     site: Site,
+    /// Of its one slot: what trials share.
+    keeper: Place,
+    /// The CPUs of each trial where several run at once; empty where one has all.
+    shares: Vec<Vec<u32>>,
 }
 
 impl Local {
@@ -47,7 +56,27 @@ impl Local {
     /// # Errors
     /// [`Refusal`] when trials cannot run here.
     pub fn new(options: Options) -> Result<Self, Refusal> {
-        Site::find(options).map(|site| Self { site })
+        Site::find(options).map(|site| Self {
+            site,
+            keeper: Place::default(),
+            shares: Vec::new(),
+        })
+    }
+
+    /// The same with as many trials at once as the experiment asks for.
+    ///
+    /// # Errors
+    /// [`Refusal`] when they do not fit beside each other.
+    pub fn with_slots_of(mut self, experiment: &Experiment) -> Result<Self, Refusal> {
+        if experiment.slots > 1 {
+            let (cpus, memory) = (self.site.cpus(), self.site.machine().memory);
+            let shares = shares::shares(cpus, experiment.slots as usize, shares::core);
+            match shares::refusal(experiment, &shares, cpus.len(), memory) {
+                Some(refusal) => return Err(refusal),
+                None => self.shares = shares,
+            }
+        }
+        Ok(self)
     }
 
     /// The machine.
@@ -62,7 +91,7 @@ impl Host for Local {
     }
 
     fn slots(&self) -> usize {
-        1
+        self.shares.len().max(1)
     }
 
     fn refuses(&self, _order: &Order) -> Option<Refusal> {
@@ -71,7 +100,7 @@ impl Host for Local {
 
     fn launch(
         &mut self,
-        _slot: usize,
+        slot: usize,
         order: &Order,
         delivery: &Delivery,
     ) -> Result<Box<dyn Running>, Refusal> {
@@ -91,18 +120,17 @@ impl Host for Local {
             .open(&delivery.log)
             .map_err(|error| failed(&making, error))?;
         let reading = File::open(&delivery.log).map_err(|error| failed(&making, error))?;
-        let child = self
-            .start(order, log)
-            .map_err(|error| failed("starting `loadline trial-part`", error))?;
-        Ok(Box::new(Part {
-            child,
-            site: self.site.clone(),
-            log: Reader::new(reading),
-            delivery: delivery.clone(),
-            ending: None,
-            asked: None,
-            is_over: false,
-        }))
+        let (site, delivery) = (self.site.clone(), delivery.clone());
+        let cpus = self.shares.get(slot).cloned();
+        let begin = move |order: &Order| Part::start(site, order, (log, reading), delivery, cpus);
+        if keeper::is_needed(order) {
+            let begin = Box::new(|order: &Order| Ok(Box::new(begin(order)?) as Box<dyn Running>));
+            let joining = Joining::ask(&self.site, &self.keeper, order, begin);
+            let joining = joining.map_err(|error| failed("starting `loadline keeper-part`", error));
+            return Ok(Box::new(joining?));
+        }
+        let part = begin(order).map_err(|error| failed("starting `loadline trial-part`", error))?;
+        Ok(Box::new(part))
     }
 
     fn wait(&mut self, patience: Duration) {
@@ -114,9 +142,16 @@ impl Host for Local {
     }
 }
 
-impl Local {
-    fn start(&self, order: &Order, log: File) -> io::Result<Child> {
-        let mut command = Command::new(&self.site.options().program);
+impl Part {
+    /// Starts the process with its order; its log is one file, to be written and to be read.
+    fn start(
+        site: Site,
+        order: &Order,
+        (log, reading): (File, File),
+        delivery: Delivery,
+        cpus: Option<Vec<u32>>,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(&site.options().program);
         command
             .arg("trial-part")
             .env_clear()
@@ -128,6 +163,10 @@ impl Local {
             .stdin(Stdio::piped())
             .stdout(Stdio::from(log))
             .stderr(Stdio::piped());
+        if let Some(cpus) = cpus {
+            let cpus: CpuSet = cpus.iter().copied().collect();
+            command.env(CPUS, cpus.to_string());
+        }
         let text = serde_json::to_vec(order)?;
         let mut child = spawn(command)?;
         if let Some(stderr) = &child.stderr {
@@ -142,7 +181,15 @@ impl Local {
         // One that ended at once says why in its last words.
         match given {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-            _ => Ok(child),
+            _ => Ok(Self {
+                child,
+                site,
+                log: Reader::new(reading),
+                delivery,
+                ending: None,
+                asked: None,
+                is_over: false,
+            }),
         }
     }
 }

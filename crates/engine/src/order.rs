@@ -110,6 +110,7 @@ pub(crate) fn of(
         configuration: configuration.clone(),
         app: app_of_trial,
         dependencies: beside.dependencies,
+        kept: None,
         stubs: of.experiment.ordered_stubs()?,
         secrets,
         readiness: app.readiness.clone(),
@@ -135,7 +136,9 @@ pub(crate) fn of(
 fn gives_up(of: &Measurement<'_>, purpose: Purpose) -> bool {
     let is_search = match purpose {
         Purpose::Search | Purpose::Confirm | Purpose::Neighbour => true,
-        Purpose::Prove | Purpose::Matrix | Purpose::Compare | Purpose::Soak => false,
+        Purpose::Prove | Purpose::Matrix | Purpose::Compare | Purpose::Soak | Purpose::Abreast => {
+            false
+        }
     };
     is_search && of.experiment.search.pricing.is_none() && !of.experiment.has_outages()
 }

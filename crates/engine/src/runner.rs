@@ -142,6 +142,11 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Lets no more trials run at once than this, at least one.
+    pub fn at_most(&mut self, slots: usize) {
+        self.slots.truncate(slots.max(1));
+    }
+
     /// Runs what the search asks for until it has its answer. Nothing runs afterwards, whatever
     /// came of it.
     ///

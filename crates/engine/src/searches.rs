@@ -5,6 +5,7 @@
 
 use loadline_analysis::price::Size;
 use loadline_analysis::record::{Configuration, Machine};
+use loadline_analysis::search::abreast::Abreast;
 use loadline_analysis::search::lattice::Cell;
 use loadline_analysis::search::min_memory::Parameters;
 use loadline_analysis::search::prices::Prices;
@@ -49,6 +50,23 @@ pub fn largest(experiment: &Experiment) -> Option<Size> {
     Some(Size {
         cpu: cpus?.into_iter().max()?,
         memory: all.iter().map(|c| c.memory.unwrap_or(searched)).max()?,
+    })
+}
+
+/// Whether trials at once on one machine tell what one alone tells: the first configuration, with the
+/// most memory that it is given; `None` where one runs after the other.
+pub fn abreast(experiment: &Experiment) -> Option<Abreast> {
+    if experiment.slots < 2 || experiment.cluster.is_some() {
+        return None;
+    }
+    let first = experiment.configurations().into_iter().next()?;
+    let searched = experiment.search.max_memory.unwrap_or(FIRST_MEMORY);
+    Some(Abreast {
+        configuration: Configuration {
+            memory: first.memory.or(Some(searched)),
+            ..first
+        },
+        start_deadline: experiment.app.start_deadline,
     })
 }
 
@@ -130,18 +148,24 @@ pub fn prices(
     places: &Places,
 ) -> Result<Prices, CommandError> {
     let bases = bases(experiment);
-    let ground = ground(experiment, pricing, &bases, machine.cpus, machine.memory);
-    let variant = |configuration: Configuration| {
-        let jdk = assemble(experiment, &configuration, jdks, places)?.jdk;
-        let jdk = jdk.filter(|jdk| jdk.kind == Vm::HotSpot);
-        let version = |jdk: loadline_jvm::detect::Jdk| {
+    let jdk_of = |base: &Configuration| Ok(assemble(experiment, base, jdks, places)?.jdk);
+    let started = bases
+        .iter()
+        .map(jdk_of)
+        .collect::<Result<Vec<_>, CommandError>>()?;
+    let mut ground = ground(experiment, pricing, &bases, machine.cpus, machine.memory);
+    let kinds: Vec<Option<Vm>> = started.iter().map(|jdk| Some(jdk.as_ref()?.kind)).collect();
+    join_regimes(&mut ground.cells, &kinds);
+    let variant = |(configuration, jdk): (Configuration, &Option<loadline_jvm::detect::Jdk>)| {
+        let jdk = jdk.as_ref().filter(|jdk| jdk.kind == Vm::HotSpot);
+        let version = |jdk: &loadline_jvm::detect::Jdk| {
             let exact = jdk.version.full.parse();
             exact.unwrap_or(Version::feature(jdk.version.feature))
         };
-        Ok(Variant {
+        Variant {
             configuration,
             jdk: jdk.map(version).map(Jdk::hotspot),
-        })
+        }
     };
     let app = &experiment.app;
     let environment = app.env.values().flat_map(|text| text.split_whitespace());
@@ -155,10 +179,7 @@ pub fn prices(
     let words = app.command.iter().cloned().chain(inside);
     Ok(Prices::new(Purchase {
         pricing: pricing.clone(),
-        variants: bases
-            .into_iter()
-            .map(variant)
-            .collect::<Result<_, CommandError>>()?,
+        variants: bases.into_iter().zip(&started).map(variant).collect(),
         cells: ground.cells,
         left_out: ground.left_out,
         prove: experiment.search.prove,
@@ -242,4 +263,38 @@ fn names_collector(experiment: &Experiment, base: &Configuration) -> bool {
 fn regime(size: Size) -> u32 {
     let is_server = size.cpu.ceil() >= SERVER_CLASS_CPUS && size.memory >= SERVER_CLASS_MEMORY;
     u32::from(is_server)
+}
+
+/// OpenJ9's policy is the same at every size: a variant on it has one regime.
+fn join_regimes(cells: &mut [Cell], kinds: &[Option<Vm>]) {
+    for cell in cells {
+        if kinds.get(cell.variant as usize) == Some(&Some(Vm::OpenJ9)) {
+            cell.regime = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_hotspot_takes_another_collector_from_a_size_on() {
+        let cell = |variant, memory| {
+            let size = Size {
+                cpu: Cpus::from_whole(2),
+                memory: Bytes::from_gib(memory),
+            };
+            Cell {
+                size,
+                per_hour: 1.0,
+                variant,
+                regime: regime(size),
+            }
+        };
+        let mut cells: Vec<Cell> = (0..3).flat_map(|v| [cell(v, 1), cell(v, 4)]).collect();
+        join_regimes(&mut cells, &[Some(Vm::HotSpot), Some(Vm::OpenJ9), None]);
+        let regimes: Vec<u32> = cells.iter().map(|cell| cell.regime).collect();
+        assert_eq!(regimes, [0, 1, 0, 0, 0, 1]);
+    }
 }

@@ -1,5 +1,7 @@
 //! A file that is there whole or not at all, also after a power loss: written under a name that
-//! nobody can know, synchronised, renamed, and its directory synchronised.
+//! nobody can know, synchronised, renamed, and its directory synchronised. Who writes holds a lock
+//! on it: one that a killed writer left is held by nobody, and the next writer in that directory
+//! removes it.
 //!
 //! A device, a pipe and what a descriptor names are written to as they are, never renamed over.
 
@@ -11,16 +13,22 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::directory::Directory;
-use crate::owners::is_trusted;
+use crate::owners::{self, is_trusted};
 use crate::refused::Refused;
 use crate::way::{Last, Way};
 
 /// What the umask leaves of it.
 const READABLE: u32 = 0o666;
+
+/// Names of files that are not complete yet.
+const BEGIN: &str = ".loadline-";
+const END: &str = ".part";
 
 /// Writes a file that the user named. What cannot be renamed to, such as `/dev/stdout`, is written
 /// to as it is.
@@ -126,6 +134,8 @@ pub struct Part<'a> {
     directory: &'a Directory,
     temporary: String,
     name: OsString,
+    /// Locked, so that nobody takes it for a dead one's.
+    held: File,
 }
 
 impl Directory {
@@ -140,22 +150,66 @@ impl Directory {
         fill: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<Part<'_>, Refused> {
         let name = name.as_ref().to_owned();
-        let temporary = format!(".loadline-{:016x}.part", RandomState::new().hash_one(0));
         let refuse = |error: io::Error| Refused::system(&self.path().join(&name), error);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let flags = flags | OFlags::CLOEXEC;
-        let file = openat(self, &temporary, flags, Mode::from_raw_mode(mode));
-        let mut file = File::from(file.map_err(|e| refuse(e.into()))?);
+        self.remove_dead();
+        let (temporary, held) = self.held(mode).map_err(refuse)?;
         // From here on it goes away with its owner.
-        let part = Part {
+        let mut part = Part {
             directory: self,
             temporary,
             name: name.clone(),
+            held,
         };
-        fill(&mut file)
-            .and_then(|()| file.sync_all())
+        fill(&mut part.held)
+            .and_then(|()| part.held.sync_all())
             .map_err(refuse)?;
         Ok(part)
+    }
+}
+
+impl Directory {
+    /// A new file under a name that nobody can know, held by this process.
+    fn held(&self, mode: u32) -> io::Result<(String, File)> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::CLOEXEC;
+        loop {
+            let random = RandomState::new().hash_one(0);
+            let temporary = format!("{BEGIN}{random:016x}{END}");
+            let file = openat(self, &temporary, flags, Mode::from_raw_mode(mode))?;
+            // Where files cannot be locked, none is ever taken for a dead one's.
+            let _ = flock(&file, FlockOperation::LockExclusive);
+            // Another writer may have come before the lock, and taken it for one.
+            if fstat(&file)?.st_nlink > 0 {
+                return Ok((temporary, file.into()));
+            }
+        }
+    }
+
+    /// Removes what writers of this user left that were killed.
+    fn remove_dead(&self) {
+        // The descriptor that holds the directory does not read it.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(names) = openat(self, ".", flags, Mode::empty()).and_then(Dir::new) else {
+            return;
+        };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        for entry in names.flatten() {
+            let name = entry.file_name().to_bytes();
+            if !name.starts_with(BEGIN.as_bytes()) || !name.ends_with(END.as_bytes()) {
+                continue;
+            }
+            let Ok(file) = openat(self, entry.file_name(), flags, Mode::empty()) else {
+                continue;
+            };
+            let is_own = fstat(&file).is_ok_and(|stat| {
+                let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+                is_file && stat.st_uid == owners::own()
+            });
+            if is_own && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                // What cannot be removed disturbs nobody.
+                let _ = unlinkat(self, entry.file_name(), AtFlags::empty());
+            }
+        }
     }
 }
 

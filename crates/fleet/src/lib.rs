@@ -13,5 +13,7 @@ mod questions;
 pub mod workload;
 
 pub use experiment::to_toml;
+#[cfg(fuzzing)]
+pub use prometheus::parse_anything;
 pub use prometheus::{Access, Prometheus};
 pub use questions::{Asked, Window, ask};

@@ -153,10 +153,7 @@ impl Prometheus {
         body.take(LARGEST)
             .read_to_end(&mut text)
             .map_err(|error| self.refused(format!("its answer broke off: {error}"), HINT_LARGE))?;
-        if let Ok(vector) = serde_json::from_slice::<Vector>(&text) {
-            return Ok(vector.data.result);
-        }
-        Err(self.not_understood(status, &text, promql))
+        series(&text).ok_or_else(|| self.not_understood(status, &text, promql))
     }
 
     fn not_understood(&self, status: u16, text: &[u8], promql: &str) -> Refusal {
@@ -215,6 +212,32 @@ impl Prometheus {
 
     fn refused(&self, why: String, hint: &str) -> Refusal {
         Refusal::new(format!("Prometheus at {}", self.access.url), why, hint)
+    }
+}
+
+/// The series of an answer that is one of Prometheus.
+fn series(text: &[u8]) -> Option<Vec<Sample>> {
+    let vector = serde_json::from_slice::<Vector>(text).ok()?;
+    Some(vector.data.result)
+}
+
+/// Any bytes as an answer, for the fuzzer: what is understood, or what is said of it.
+#[cfg(fuzzing)]
+pub fn parse_anything(text: &[u8]) {
+    let access = Access {
+        url: "http://localhost:9090".to_owned(),
+        ..Access::default()
+    };
+    let Ok(asked) = Prometheus::new(access) else {
+        return;
+    };
+    match series(text) {
+        Some(samples) => samples.iter().for_each(|sample| {
+            let _ = sample.value();
+        }),
+        None => {
+            let _ = asked.not_understood(200, text, "up").to_string();
+        }
     }
 }
 

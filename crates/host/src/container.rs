@@ -3,16 +3,18 @@
 //! Owns the trait, and nothing of how it is done. The trial makes the containers of its instances,
 //! starts and stops them all by the same code, samples their cgroups and reads what they wrote.
 //! Kinds: [`crate::own`], namespaces and a cgroup that loadline makes itself; [`crate::oci`], an image
-//! that podman or docker starts; [`crate::pod`], what a kubelet starts beside loadline.
+//! that podman or docker starts; [`crate::pod`], what a kubelet or an engine apart starts beside
+//! loadline's own container.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use loadline_analysis::record::Failure;
 use loadline_cgroup::{CgroupError, Group, Limits, Sample};
-use loadline_trial::{Engine, EngineKind};
+use loadline_trial::Engine;
+pub use loadline_trial::Namespace;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -73,15 +75,6 @@ pub enum Net {
     Of(Namespace),
 }
 
-/// The network namespace of a container that runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Namespace {
-    /// The file that stands for it.
-    pub path: PathBuf,
-    /// Name of its container with the engine that made it: docker joins no other.
-    pub container: Option<(EngineKind, String)>,
-}
-
 impl Net {
     /// The file of its namespace; `None` is the machine's own, or one that is not made yet.
     pub fn path(&self) -> Option<&Path> {
@@ -90,6 +83,22 @@ impl Net {
             Self::Host | Self::Own => None,
         }
     }
+}
+
+/// How an application ended whose container has this code: its own code or a signal.
+pub fn how_it_ended(code: Option<i32>) -> (Option<i32>, Option<i32>) {
+    // What ends a process that cannot help it; others a program may give as its own code, as a JVM
+    // gives 143 when it was asked to stop.
+    const FATAL: [i32; 6] = [4, 6, 7, 8, 9, 11];
+    let signal = code.map(|code| code - 128);
+    let signal = signal.filter(|signal| FATAL.contains(signal));
+    (code.filter(|_| signal.is_none()), signal)
+}
+
+/// What is sent for a signal to an image that has a stop signal of its own.
+pub(crate) fn asked(own: Option<i32>, signal: Signal) -> Signal {
+    let own = own.filter(|_| signal == Signal::TERM);
+    own.and_then(Signal::from_named_raw).unwrap_or(signal)
 }
 
 /// One prepared application. It is made with its limits, its network and its files, and with what

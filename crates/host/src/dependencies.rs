@@ -1,4 +1,5 @@
 //! All dependencies of a trial: started one after the other before the application, ended after it.
+//! Those that trials share run already, and go on when it has ended ([`crate::keeper`]).
 //!
 //! Owns their order and their networks. Those without toxics share one with the application; those
 //! with toxics share another one among themselves, and the application reaches them through the
@@ -7,14 +8,15 @@
 
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Beside, DependencyEvidence, ProxyEvidence};
+use loadline_analysis::record::{Beside, DependencyEvidence, Failure, ProxyEvidence};
 use loadline_cgroup::Group;
 use loadline_trial::{Dependency, Network, Order, Proxied, Refusal};
 
 use crate::container::Net;
+use crate::counted::{Counted, Joined};
 use crate::cpus::CpuPlan;
 use crate::dependency::Running;
-use crate::halt::Halt;
+use crate::halt::{self, Halt};
 use crate::proxy::Proxy;
 use crate::site::Site;
 use crate::trial::Stop;
@@ -22,31 +24,37 @@ use crate::trial::Stop;
 /// Distance of looks at their memory.
 const WEIGH: Duration = Duration::from_secs(1);
 
-/// The dependencies of one trial; dropping them ends them.
+/// One dependency, whoever owns it.
+enum One {
+    /// This trial; dropping it ends it.
+    Fresh(Box<Running>),
+    /// The keeper.
+    Kept(Box<Joined>),
+}
+
+/// The dependencies of one trial; dropping them ends those that are its own.
 pub(crate) struct Dependencies {
     /// What the application's network is where there is none.
     without: Net,
-    running: Vec<Running>,
+    running: Vec<One>,
+    /// The process that holds those that are not.
+    keeper: Option<u32>,
     /// Those behind the proxy, in their order, as indices of the above.
     behind: Vec<usize>,
     proxy: Option<Proxy>,
     weighed: Instant,
-    shares_with_application: bool,
 }
 
 impl Dependencies {
     /// None yet.
     pub(crate) fn new(order: &Order) -> Self {
         Self {
-            without: match order.network {
-                Network::Own => Net::Own,
-                Network::Host => Net::Host,
-            },
+            without: without(order),
             running: Vec::new(),
+            keeper: order.kept.as_ref().map(|kept| kept.keeper),
             behind: Vec::new(),
             proxy: None,
             weighed: Instant::now(),
-            shares_with_application: false,
         }
     }
 
@@ -60,7 +68,13 @@ impl Dependencies {
             return Ok(());
         }
         let plan = site.plan_cpus(order, 0)?;
-        for dependency in &order.dependencies {
+        self.join((site, order), &plan)?;
+        let is_kept = |name: &str| {
+            let mut kept = order.kept.iter().flat_map(|kept| &kept.dependencies);
+            kept.any(|kept| kept.evidence.name == name)
+        };
+        let fresh = order.dependencies.iter().filter(|d| !is_kept(&d.name));
+        for dependency in fresh {
             self.start_one(site, order, (dependency, &plan), stop)
                 .map_err(|halt| named(halt, &dependency.name))?;
         }
@@ -68,6 +82,35 @@ impl Dependencies {
             self.proxy(site, order, &plan)
                 .and_then(|proxy| proxy.stub(stub))
                 .map_err(|halt| named(halt, &stub.name))?;
+        }
+        Ok(())
+    }
+
+    /// Takes those that run already, all of them before the proxy stands before one: it joins their
+    /// networks.
+    fn join(&mut self, (site, order): (&Site, &Order), plan: &CpuPlan) -> Result<(), Halt> {
+        let Some(kept) = &order.kept else {
+            return Ok(());
+        };
+        let mut proxied = Vec::new();
+        for one in &kept.dependencies {
+            let of = |error| halt::cgroup("looking at a dependency that trials share", &error);
+            let joined = Joined::new(&site.layout, one).map_err(of)?;
+            let mut all = order.dependencies.iter();
+            let dependency = all.find(|d| d.name == one.evidence.name);
+            if let Some((dependency, with)) =
+                dependency.and_then(|d| Some((d, d.proxied.as_ref()?)))
+            {
+                self.behind.push(self.running.len());
+                proxied.push((dependency, with));
+            }
+            self.running.push(One::Kept(Box::new(joined)));
+        }
+        let behind = self.network_behind();
+        for (dependency, with) in proxied {
+            self.proxy(site, order, plan)
+                .and_then(|proxy| proxy.link(&dependency.name, with, &behind))
+                .map_err(|halt| named(halt, &dependency.name))?;
         }
         Ok(())
     }
@@ -93,9 +136,8 @@ impl Dependencies {
             Some(_) => self.network_behind(),
         };
         let running = Running::start(site, order, dependency, plan, network)?;
-        self.shares_with_application |= running.beside() == Beside::Application;
-        self.running.push(running);
-        let Some(running) = self.running.last_mut() else {
+        self.running.push(One::Fresh(Box::new(running)));
+        let Some(One::Fresh(running)) = self.running.last_mut() else {
             return Ok(());
         };
         running.await_ready(dependency, &plan.generator, stop)?;
@@ -125,7 +167,7 @@ impl Dependencies {
     pub(crate) fn network(&self) -> Net {
         let mut all = (0..).zip(&self.running);
         let first = all.find(|(index, _)| !self.behind.contains(index));
-        let first = first.map(|(_, running)| running.network());
+        let first = first.map(|(_, one)| one.network());
         first
             .or_else(|| Some(self.proxy.as_ref()?.network()))
             .unwrap_or_else(|| self.without.clone())
@@ -137,18 +179,24 @@ impl Dependencies {
             .behind
             .first()
             .and_then(|index| self.running.get(*index));
-        first.map_or(Net::Own, Running::network)
+        first.map_or(Net::Own, One::network)
     }
 
     /// Their cgroups: what they use is part of the trial, not noise.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
         let proxy = self.proxy.iter().map(Proxy::group);
-        self.running.iter().map(Running::group).chain(proxy)
+        self.running.iter().map(One::group).chain(proxy)
+    }
+
+    /// The process that holds those that trials share: what it uses is loadline's own.
+    pub(crate) fn keeper(&self) -> Option<u32> {
+        self.keeper
     }
 
     /// Whether one runs on the application's CPUs: that it waits there is the experiment.
     pub(crate) fn share_with_application(&self) -> bool {
-        self.shares_with_application
+        let mut all = self.running.iter();
+        all.any(|one| one.evidence().beside == Beside::Application)
     }
 
     /// Looks after them.
@@ -161,17 +209,21 @@ impl Dependencies {
         }
         if self.weighed.elapsed() >= WEIGH {
             self.weighed = Instant::now();
-            self.running.iter_mut().for_each(Running::weigh);
+            self.count(Counted::weigh);
         }
-        match self.running.iter_mut().find_map(Running::look) {
+        match self.running.iter_mut().find_map(One::look) {
             Some(failure) => Err(Halt::Failed(failure)),
             None => Ok(()),
         }
     }
 
+    fn count(&mut self, what: fn(&mut Counted)) {
+        self.running.iter_mut().for_each(|one| what(one.counted()));
+    }
+
     /// Begins the window of their counters.
     pub(crate) fn begin_window(&mut self) {
-        self.running.iter_mut().for_each(Running::begin_window);
+        self.count(Counted::begin_window);
     }
 
     /// Whether what is wrong on the way to them counts from the begin of the load.
@@ -195,7 +247,7 @@ impl Dependencies {
         if let Some(proxy) = &mut self.proxy {
             proxy.end_window();
         }
-        self.running.iter_mut().for_each(Running::end_window);
+        self.count(Counted::end_window);
     }
 
     /// Ends them, the last started first, and hands over what was measured of each, in their order,
@@ -203,7 +255,7 @@ impl Dependencies {
     pub(crate) fn end(&mut self) -> (Vec<DependencyEvidence>, Option<ProxyEvidence>) {
         let ended = self.proxy.take().map(Proxy::end);
         let all = std::mem::take(&mut self.running);
-        let mut evidence: Vec<_> = all.into_iter().rev().map(Running::end).collect();
+        let mut evidence: Vec<_> = all.into_iter().rev().map(One::end).collect();
         evidence.reverse();
         let Some(ended) = ended else {
             return (evidence, None);
@@ -228,8 +280,60 @@ impl Dependencies {
     }
 }
 
+impl One {
+    fn network(&self) -> Net {
+        match self {
+            Self::Fresh(running) => running.network(),
+            Self::Kept(joined) => joined.network(),
+        }
+    }
+
+    fn group(&self) -> &Group {
+        match self {
+            Self::Fresh(running) => running.group(),
+            Self::Kept(joined) => joined.seen().group(),
+        }
+    }
+
+    fn evidence(&self) -> &DependencyEvidence {
+        match self {
+            Self::Fresh(running) => running.evidence(),
+            Self::Kept(joined) => &joined.seen().evidence,
+        }
+    }
+
+    fn counted(&mut self) -> &mut Counted {
+        match self {
+            Self::Fresh(running) => running.counted(),
+            Self::Kept(joined) => joined.counted(),
+        }
+    }
+
+    fn look(&mut self) -> Option<Failure> {
+        match self {
+            Self::Fresh(running) => running.look(),
+            Self::Kept(joined) => joined.look(),
+        }
+    }
+
+    fn end(self) -> DependencyEvidence {
+        match self {
+            Self::Fresh(running) => running.end(),
+            Self::Kept(joined) => joined.end(),
+        }
+    }
+}
+
+/// The network of an order's application where nobody has made one.
+pub(crate) fn without(order: &Order) -> Net {
+    match order.network {
+        Network::Own => Net::Own,
+        Network::Host => Net::Host,
+    }
+}
+
 /// A refusal with the dependency that it is about.
-fn named(halt: Halt, name: &str) -> Halt {
+pub(crate) fn named(halt: Halt, name: &str) -> Halt {
     match halt {
         Halt::Refused(Refusal { what, why, hint }) => {
             Refusal::new(format!("the dependency {name}: {what}"), why, hint).into()

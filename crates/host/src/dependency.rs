@@ -6,17 +6,19 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Beside, DependencyEvidence, Failure, Invalid};
-use loadline_cgroup::{Controller, Group, Limits, Sample};
+use loadline_analysis::record::{DependencyEvidence, Failure, Invalid};
+use loadline_cgroup::{Controller, Group, Limits};
 use loadline_trial::{App, Dependency, Order, Readiness};
 
 use crate::clock::monotonic_ns;
 use crate::container::{Container, Frame, Net};
+use crate::counted::Counted;
 use crate::cpus::{self, CpuPlan};
 use crate::group::TASKS;
 use crate::halt::{self, Halt, refused};
 use crate::holder::Held;
 use crate::instance::State;
+use crate::keeper::Ended;
 use crate::notes::{Note, Teller};
 use crate::output::{Output, Watch};
 use crate::probe::{Probe, Probing};
@@ -34,14 +36,31 @@ const READ: Duration = Duration::from_secs(2);
 /// Of what a failed one said, so many lines stand in the reason.
 const LAST: usize = 3;
 
-const SEED_HINT: &str = "run it by hand against the dependency; it runs once, in the dependency's environment and directory, when that is ready";
+/// A command that runs beside a dependency and ends.
+struct Errand {
+    /// Its name in an experiment, and in those of cgroups.
+    name: &'static str,
+    command: fn(&Dependency) -> &[String],
+    hint: &'static str,
+}
+
+const SEED: Errand = Errand {
+    name: "seed",
+    command: |dependency| &dependency.seed,
+    hint: "run it by hand against the dependency; it runs once, in the dependency's environment and directory, when that is ready",
+};
+
+const RESET: Errand = Errand {
+    name: "reset",
+    command: |dependency| &dependency.reset,
+    hint: "run it by hand against the dependency after some requests; it runs between two trials, in the dependency's environment and directory, and must leave what the seed left",
+};
 
 /// A dependency that runs. The fields are dropped in order: who watches before what is watched.
 pub(crate) struct Running {
     probing: Option<Probing>,
     process: Process,
-    begin: Option<Sample>,
-    evidence: DependencyEvidence,
+    counted: Counted,
 }
 
 impl Running {
@@ -75,23 +94,23 @@ impl Running {
         };
         let mut process = to.prepare(&dependency.app, watched)?;
         process.container.start()?;
+        let evidence = DependencyEvidence {
+            name: dependency.name.clone(),
+            image: match &dependency.app {
+                App::Image(image) => Some(image.id.clone()),
+                App::Command { .. } => None,
+            },
+            cpu_count: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
+            beside: plan.beside(&cpus),
+            cpus: cpus::list(&cpus),
+            cpu_limit: dependency.cpu,
+            memory_limit: dependency.memory,
+            ..DependencyEvidence::default()
+        };
         Ok(Self {
             probing: None,
+            counted: Counted::new(process.container.group().clone(), evidence),
             process,
-            begin: None,
-            evidence: DependencyEvidence {
-                name: dependency.name.clone(),
-                image: match &dependency.app {
-                    App::Image(image) => Some(image.id.clone()),
-                    App::Command { .. } => None,
-                },
-                cpu_count: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
-                beside: plan.beside(&cpus),
-                cpus: cpus::list(&cpus),
-                cpu_limit: dependency.cpu,
-                memory_limit: dependency.memory,
-                ..DependencyEvidence::default()
-            },
         })
     }
 
@@ -142,7 +161,7 @@ impl Running {
         self.probing = None;
         let state = &self.process.state;
         let ready = state.ready_ns.zip(state.exec_ns);
-        self.evidence.ready =
+        self.counted.evidence.ready =
             ready.map(|(ready, exec)| Duration::from_nanos(ready.saturating_sub(exec)));
         Ok(())
     }
@@ -153,52 +172,80 @@ impl Running {
     /// [`Halt::Refused`] with what a failed one said.
     pub(crate) fn seed(
         &mut self,
-        (site, order): (&Site, &Order),
+        of: (&Site, &Order),
         dependency: &Dependency,
         plan: &CpuPlan,
         stop: Stop<'_>,
     ) -> Result<(), Halt> {
-        if dependency.seed.is_empty() {
-            return Ok(());
+        let took = self.run(of, dependency, plan, &SEED, stop)?;
+        self.counted.evidence.seed = took;
+        Ok(())
+    }
+
+    /// Runs its reset in the same way, between two trials; gives how long it took.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] with what a failed one said.
+    pub(crate) fn reset(
+        &mut self,
+        of: (&Site, &Order),
+        dependency: &Dependency,
+        plan: &CpuPlan,
+        stop: Stop<'_>,
+    ) -> Result<Option<Duration>, Halt> {
+        self.run(of, dependency, plan, &RESET, stop)
+    }
+
+    fn run(
+        &mut self,
+        (site, order): (&Site, &Order),
+        dependency: &Dependency,
+        plan: &CpuPlan,
+        errand: &Errand,
+        stop: Stop<'_>,
+    ) -> Result<Option<Duration>, Halt> {
+        let command = (errand.command)(dependency);
+        if command.is_empty() {
+            return Ok(None);
         }
         let cpus = site.dependency_cpus(dependency, plan)?;
         let to = Start {
             site,
             order,
             dependency,
-            suffix: format!("seed-{}", dependency.name),
+            suffix: format!("{}-{}", errand.name, dependency.name),
             limits: Limits::default(),
             cpus: &cpus,
             network: self.network(),
             own: &plan.generator,
         };
-        let mut seed = to.prepare(&dependency.seeding(), None)?;
+        let mut ran = to.prepare(&dependency.beside(command), None)?;
         let begin = Instant::now();
-        seed.container.start()?;
-        while !seed.state.is_over() && begin.elapsed() < dependency.start_deadline {
-            seed.take(TICK);
+        ran.container.start()?;
+        while !ran.state.is_over() && begin.elapsed() < dependency.start_deadline {
+            ran.take(TICK);
             self.process.take(Duration::ZERO);
-            if let Some(detail) = seed.state.stage_failure.take() {
-                return Err(refused("starting its seed", detail, SEED_HINT));
+            if let Some(detail) = ran.state.stage_failure.take() {
+                let what = format!("starting its {}", errand.name);
+                return Err(refused(&what, detail, errand.hint));
             }
             if stop() {
                 return Err(Halt::Stopped);
             }
         }
-        let is_late = !seed.state.is_over();
-        let ended = seed.state.ended;
+        let is_late = !ran.state.is_over();
+        let ended = ran.state.ended;
         let how = match is_late {
             true => format!("it did not end within {:?}", dependency.start_deadline),
-            false => seed.state.how_it_ended(),
+            false => ran.state.how_it_ended(),
         };
-        let said = seed.end();
-        self.evidence.seed = Some(begin.elapsed());
+        let said = ran.end();
         match ended {
-            Some(ended) if ended.code == Some(0) => Ok(()),
+            Some(ended) if ended.code == Some(0) => Ok(Some(begin.elapsed())),
             _ => Err(refused(
-                "its seed",
+                &format!("its {}", errand.name),
                 format!("{how}{}", quoted(&said)),
-                SEED_HINT,
+                errand.hint,
             )),
         }
     }
@@ -208,14 +255,30 @@ impl Running {
         self.process.container.network()
     }
 
-    /// Who else runs on its CPUs.
-    pub(crate) fn beside(&self) -> Beside {
-        self.evidence.beside
-    }
-
     /// Its cgroup.
     pub(crate) fn group(&self) -> &Group {
-        self.process.container.group()
+        self.counted.group()
+    }
+
+    /// What is counted of it.
+    pub(crate) fn counted(&mut self) -> &mut Counted {
+        &mut self.counted
+    }
+
+    /// What its record says so far.
+    pub(crate) fn evidence(&self) -> &DependencyEvidence {
+        &self.counted.evidence
+    }
+
+    /// What is to be said of one that has ended.
+    pub(crate) fn ended(&mut self) -> Option<Ended> {
+        let failure = self.look()?;
+        Some(Ended {
+            name: self.evidence().name.clone(),
+            how: self.process.state.how_it_ended(),
+            last_output: self.process.output.last_lines(),
+            failure,
+        })
     }
 
     /// Takes what it told, without waiting; why the trial cannot go on, if it has ended.
@@ -228,54 +291,22 @@ impl Running {
         })
     }
 
-    /// Notes how much memory it works with now.
-    pub(crate) fn weigh(&mut self) {
-        let sample = self.group().read().ok();
-        let now = sample.and_then(|s| s.memory).and_then(|m| m.working_set());
-        self.evidence.peak_working_set = now.max(self.evidence.peak_working_set);
-    }
-
-    /// Begins the window of its counters.
-    pub(crate) fn begin_window(&mut self) {
-        self.begin = self.group().read().ok();
-    }
-
-    /// Ends it; the last one counts.
-    pub(crate) fn end_window(&mut self) {
-        let Some((begin, end)) = self.begin.take().zip(self.group().read().ok()) else {
-            return;
-        };
-        let grown = |of: fn(&Sample) -> Option<u64>| Some(of(&end)?.saturating_sub(of(&begin)?));
-        let time =
-            |of: fn(&Sample) -> Option<Duration>| Some(of(&end)?.saturating_sub(of(&begin)?));
-        let evidence = &mut self.evidence;
-        let window = end.at_ns.saturating_sub(begin.at_ns);
-        evidence.window = Some(Duration::from_nanos(window));
-        evidence.cpu = time(|s| s.cpu.usage);
-        evidence.throttled = time(|s| s.cpu.throttled_time);
-        evidence.nr_periods = grown(|s| s.cpu.nr_periods);
-        evidence.nr_throttled = grown(|s| s.cpu.nr_throttled);
-    }
-
     /// Ends it, removes what it left, and hands over what was measured.
     pub(crate) fn end(mut self) -> DependencyEvidence {
         self.probing = None;
-        self.weigh();
         self.process.take(Duration::ZERO);
         let state = &self.process.state;
         if state.is_over() {
-            self.evidence.ended = Some(state.how_it_ended());
+            self.counted.evidence.ended = Some(state.how_it_ended());
         }
-        let memory = self.group().read().ok().and_then(|s| s.memory);
-        self.evidence.peak_memory = memory.and_then(|m| m.peak);
-        self.evidence.oom_kills = memory.and_then(|m| m.oom_kill);
+        self.counted.finish();
         let said = self.process.end();
-        let evidence = &mut self.evidence;
+        let evidence = &mut self.counted.evidence;
         let is_killed = evidence.oom_kills.is_some_and(|kills| kills > 0);
         if is_killed || evidence.ended.is_some() || evidence.ready.is_none() {
             evidence.last_output = said;
         }
-        self.evidence
+        self.counted.evidence
     }
 
     fn failed(&self, why: &str) -> Halt {
@@ -286,7 +317,7 @@ impl Running {
         let said = quoted(&self.process.output.last_lines());
         Failure {
             cause: Invalid::Dependency,
-            detail: format!("the dependency {}: {why}{said}", self.evidence.name),
+            detail: format!("the dependency {}: {why}{said}", self.counted.evidence.name),
         }
     }
 }

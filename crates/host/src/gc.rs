@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,6 +19,10 @@ use crate::gc_evidence::KEPT_PAUSES;
 
 /// More of a log is not kept: a trial of minutes writes a few MiB.
 const CAP: u64 = 256 << 20;
+
+/// A longer log of which the disk holds less than this part is mostly a hole: nobody has written it.
+const HOLLOW: u64 = 16 << 20;
+const LEAST_HELD: u64 = 64;
 
 /// A wall clock that moved by more between two looks at it was set.
 const SET_NS: i64 = 1_000_000;
@@ -79,8 +84,14 @@ impl Tail {
         };
         // A start script may ask a JVM something before it starts the one that serves: each of them
         // begins the file anew.
-        if file.metadata()?.len() < file.stream_position()? {
+        let found = file.metadata()?;
+        if found.len() < file.stream_position()? {
             file.rewind()?;
+        }
+        if found.len() > HOLLOW && found.blocks() * 512 < found.len() / LEAST_HELD {
+            let (says, holds) = (found.len(), found.blocks() * 512);
+            let why = format!("it has {says} bytes, and the disk holds {holds} of them");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         let mut part = Vec::with_capacity(PIECE);
         loop {

@@ -63,7 +63,9 @@ impl Held<'_> {
                 };
                 Box::new(Own::prepare(layout, &wanted, output, tell, warnings)?)
             }
-            App::Image(image) if image.engine.kind == EngineKind::Kubernetes => {
+            App::Image(image)
+                if image.engine.kind == EngineKind::Kubernetes || site.options.is_pod =>
+            {
                 let place = site.options.pod.as_ref().ok_or_else(|| {
                     refused(
                         "starting the application",
@@ -75,7 +77,12 @@ impl Held<'_> {
                     cpu: self.frame.limits.cpu_quota,
                     memory: self.frame.limits.memory,
                 };
-                Box::new(Pod::prepare(place, self.trial, given, tell)?)
+                Box::new(Pod::prepare(
+                    place,
+                    self.trial,
+                    (given, image.stop_signal),
+                    tell,
+                )?)
             }
             App::Image(image) => {
                 let frame = &self.frame;

@@ -249,6 +249,12 @@ impl Instance {
         if self.state.foreign_listener {
             return Err(foreign(&order.readiness));
         }
+        if self.state.is_over() && self.state.exec_ns.is_none() && !self.was_too_large() {
+            let how = self.state.how_it_ended();
+            return Err(halt::failed(format_args!(
+                "the process that was to become the application ended before ({how})"
+            )));
+        }
         let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
         if is_decided || self.state.is_over() {
             self.settle(order);
@@ -349,6 +355,13 @@ impl Instance {
             last_probe,
             ..at_ready
         }
+    }
+
+    /// Whether the kernel has killed in its cgroup for memory by now.
+    fn was_too_large(&self) -> bool {
+        let sample = self.container.group().read().ok();
+        let kills = sample.and_then(|sample| sample.memory?.oom_kill);
+        self.state.is_oom || kills.is_some_and(|kills| kills > 0)
     }
 
     /// File pages that had to be read again so far; `None` where the kernel does not tell.

@@ -39,6 +39,8 @@ pub(crate) struct Instances {
     neighbour: Option<Neighbour>,
     pub(crate) dependencies: Dependencies,
     layout: Layout,
+    /// Those of this trial, where others have other CPUs.
+    cpus: Option<Vec<u32>>,
     log: Arc<Log>,
     notes: Receiver<(usize, Note)>,
     /// Keeps the queue open, whoever has ended.
@@ -83,6 +85,7 @@ impl Instances {
             neighbour,
             dependencies,
             layout: site.layout.clone(),
+            cpus: site.options.cpus.clone(),
             log: Arc::clone(log),
             notes,
             _queue: queue,
@@ -173,7 +176,10 @@ impl Instances {
         let mut groups: Vec<_> = self.all.iter().flat_map(Instance::groups).collect();
         groups.extend(self.neighbour.as_ref().map(Neighbour::group));
         groups.extend(self.dependencies.groups());
-        self.meter = NoiseMeter::start(&self.layout, &groups, generators).ok();
+        let beside: Vec<u32> = (generators.iter().copied())
+            .chain(self.dependencies.keeper())
+            .collect();
+        self.meter = NoiseMeter::start(&self.layout, &groups, &beside, self.cpus.as_deref()).ok();
         self.dependencies.begin_window();
     }
 

@@ -6,18 +6,22 @@
 //!
 //! ```text
 //! loadline ── trial-part ── holder ── init (PID 1) ── application
-//!                 └──────── load generator, on CPUs of its own
+//!    │            └──────── load generator, on CPUs of its own
+//!    └─ keeper-part ── holder ── init ── dependency that trials share
 //! ```
 //!
 //! Judges nothing and knows no store. Read in this order: [`part`] (order in, events out), `trial`
 //! (the phases), `instance` (one application of a trial), `container` (what holds it), `own` (how
-//! loadline holds it itself), `oci` (how an engine does), [`pod`] (how a kubelet does), `ending` (the stop). Facts and measurements behind the design:
+//! loadline holds it itself), `oci` (how an engine does), [`pod`] (what runs beside
+//! an application that somebody else holds: a kubelet, or [`apart`] an engine out of sight), `ending` (the stop). Facts and measurements behind the design:
 //! ARCHITECTURE.md, "Containment".
 
+pub mod apart;
 pub mod application_pauses;
 mod at_ready;
 pub mod clock;
-mod container;
+pub mod container;
+mod counted;
 mod cpus;
 mod dependencies;
 mod dependency;
@@ -33,6 +37,7 @@ mod holder;
 mod instance;
 mod instances;
 pub mod jvm_words;
+pub mod keeper;
 mod listener;
 mod neighbour;
 pub mod networks;
@@ -73,4 +78,4 @@ pub use scratch::remove as remove_scratch;
 pub use sight::blindness;
 pub use site::{Options, Site};
 pub use spawner::spawn;
-pub use sweep::Swept;
+pub use sweep::{Swept, client, is_dead};

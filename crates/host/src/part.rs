@@ -11,17 +11,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadline_analysis::record::{Failure, Invalid, Node};
+use loadline_sizing::CpuSet;
 use loadline_trial::log::Log;
 use loadline_trial::{Ending, Event, Network, Order};
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
+use crate::cpus::pin_this_thread;
 use crate::halt::Halt;
-use crate::pod::{Place, ship};
+use crate::pod::{self, Place};
 use crate::site::{Options, Site};
 use crate::trial::{self, Stop};
 
 /// The variable with the process id of the loadline that started it.
 pub const PARENT: &str = "LOADLINE_PARENT";
+
+/// The variable with the CPUs of the trial, where others run beside it: `0-3`.
+pub const CPUS: &str = "LOADLINE_CPUS";
 
 /// The variable with the name of the node, in a pod.
 pub const NODE: &str = "LOADLINE_NODE";
@@ -73,8 +78,20 @@ pub fn run(
         .ok_or(PartError::NotForPeople)?;
     let file = log.as_fd().try_clone_to_owned().map_err(PartError::Log)?;
     let log = Arc::new(Log::begin(File::from(file)).map_err(PartError::Log)?);
-    let ending = ending(&order, &log, Options::default(), stop);
+    let options = Options {
+        cpus: own_cpus(),
+        ..Options::default()
+    };
+    let ending = ending(&order, &log, options, stop);
     log.event(&Event::Ended(ending)).map_err(PartError::Log)
+}
+
+/// The CPUs that were given to this trial; it keeps to them from now on.
+fn own_cpus() -> Option<Vec<u32>> {
+    let set: CpuSet = std::env::var(CPUS).ok()?.parse().ok()?;
+    let cpus: Vec<u32> = set.iter().collect();
+    pin_this_thread(&cpus);
+    Some(cpus)
 }
 
 /// The same in the pod of a trial, whose application the kubelet starts once it is let; what is
@@ -107,7 +124,10 @@ fn carry_out(
     let log = Arc::new(Log::begin(log).map_err(PartError::Log)?);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let shipping = scope.spawn(|| ship(&reading, output, &is_over));
+        let shipping = scope.spawn(|| {
+            let armed = || place.armed().exists();
+            pod::ship(&reading, output, armed, &is_over)
+        });
         let stop = || place.told_to_end.load(Ordering::Relaxed);
         let ending = ending(order, &log, Options::in_pod(Some(place.clone())), &stop);
         let told = log.event(&Event::Ended(ending));
@@ -160,7 +180,7 @@ fn incomplete(error: &io::Error) -> Failure {
 
 /// From here on this process cannot outlive the thread that started it; if that has ended before,
 /// this ends now.
-fn die_with(parent: Option<i32>) -> Result<(), PartError> {
+pub(crate) fn die_with(parent: Option<i32>) -> Result<(), PartError> {
     let Some(parent) = parent else {
         return Err(PartError::NotForPeople);
     };

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::clock::monotonic_ns;
+use loadline_load::response::MAX_HEAD;
 use loadline_trial::{Engine, Readiness};
 
 use crate::container::Container;
@@ -33,13 +34,10 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// How often a waiting read looks whether it is still wanted.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Longest status line taken.
-const HEAD: usize = 4096;
-
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// `GET` with a status below 400.
+    /// `GET` with a whole head and a status below 400.
     Http {
         /// Path and query.
         path: String,
@@ -233,9 +231,19 @@ impl Probe {
         let begin = Instant::now();
         let mut head = Vec::new();
         let mut buffer = [0; 1024];
-        while head.len() < HEAD && !head.contains(&b'\n') {
+        // The whole head: half of one is no answer.
+        while !is_whole(&head) {
+            if head.contains(&b'\n') && status(&head).is_none() {
+                break;
+            }
+            if head.len() > MAX_HEAD {
+                return Err("the head of the answer does not end".to_owned());
+            }
             match stream.read(&mut buffer) {
-                Ok(0) => return Err("the connection was closed without an answer".to_owned()),
+                Ok(0) if head.is_empty() => {
+                    return Err("the connection was closed without an answer".to_owned());
+                }
+                Ok(0) => return Err("the connection was closed in the answer's head".to_owned()),
                 Ok(length) => head.extend_from_slice(&buffer[..length]),
                 Err(error) if is_timeout(&error) => {
                     if stop.load(Ordering::Relaxed) || begin.elapsed() > ANSWER {
@@ -324,6 +332,12 @@ fn is_timeout(error: &io::Error) -> bool {
     )
 }
 
+/// Whether a head has come to its empty line.
+fn is_whole(head: &[u8]) -> bool {
+    let ends = |end: &[u8]| memchr::memmem::find(head, end).is_some();
+    ends(b"\r\n\r\n") || ends(b"\n\n")
+}
+
 /// The status of a response head. Source: RFC 9112, section 4.
 fn status(head: &[u8]) -> Option<u16> {
     let line = head.split(|b| *b == b'\n').next()?;
@@ -382,6 +396,7 @@ mod tests {
             "HTTP/1.1 503 Service Unavailable\r\n\r\n",
             "",
             "SSH-2.0-x\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Le",
             "HTTP/1.1 200 OK\r\n\r\n",
         ]);
         let (_probing, told) = probing(&listener, http());
@@ -399,6 +414,7 @@ mod tests {
                 "HTTP 503",
                 "the connection was closed without an answer",
                 "the answer is not HTTP/1",
+                "the connection was closed in the answer's head",
                 "HTTP 200"
             ]
         );

@@ -30,7 +30,10 @@ pub struct Options {
     pub open_files: u64,
     /// Memory of the machine that trials must leave alone.
     pub memory_reserve: Bytes,
-    /// In a pod of Kubernetes: limits, CPUs and memory are the cluster's to give.
+    /// The CPUs of this trial, where other trials have the others of this machine.
+    pub cpus: Option<Vec<u32>>,
+    /// In a pod of Kubernetes, or its like at an engine apart: limits and memory are not loadline's to
+    /// give.
     pub is_pod: bool,
     /// Where things lie in the pod of a trial.
     pub pod: Option<Place>,
@@ -58,6 +61,7 @@ impl Default for Options {
             // What most container engines give at least.
             open_files: 65_536,
             memory_reserve: Bytes::from_mib(256),
+            cpus: None,
             is_pod: false,
             pod: None,
         }
@@ -102,6 +106,11 @@ impl Site {
         &self.options
     }
 
+    /// Its CPUs that loadline may use, sorted.
+    pub fn cpus(&self) -> &[u32] {
+        &self.cpus
+    }
+
     /// What it is, for records.
     pub fn machine(&self) -> Machine {
         let host = Host::read(Path::new("/proc")).ok();
@@ -121,13 +130,15 @@ impl Site {
             image: None,
             level_images: Vec::new(),
             cluster: None,
+            apart: None,
         }
     }
 
     /// The CPUs of one instance, from 0, those that no instance of the trial has, for the
     /// generators, and those of the dependencies.
     pub(crate) fn plan_cpus(&self, order: &Order, instance: u32) -> Result<CpuPlan, Refusal> {
-        if self.options.is_pod {
+        let is_split = self.options.pod.as_ref().is_some_and(|pod| pod.splits_cpus);
+        if self.options.is_pod && !is_split {
             return Ok(CpuPlan::unsplit(&self.cpus));
         }
         let configuration = &order.configuration;

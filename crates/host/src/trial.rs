@@ -162,8 +162,8 @@ impl Trial<'_> {
             }
             self.instances.pass(Phase::Start, begin.elapsed());
             self.go_on()?;
-            if self.order.give_up.is_some()
-                && let Some(reason) = thrash.look(begin, self.order, &self.instances.all)
+            if let Some(slo) = &self.order.give_up
+                && let Some(reason) = thrash.look(begin, self.order, slo, &self.instances.all)
             {
                 self.give_up(Phase::Start, reason);
                 break;
@@ -422,7 +422,13 @@ struct Thrash {
 
 impl Thrash {
     /// Why the start under way will not end; looks once in a while.
-    fn look(&mut self, begin: Instant, order: &Order, instances: &[Instance]) -> Option<String> {
+    fn look(
+        &mut self,
+        begin: Instant,
+        order: &Order,
+        slo: &Slo,
+        instances: &[Instance],
+    ) -> Option<String> {
         let waited = begin.elapsed();
         if waited < self.looked + early::LOOK {
             return None;
@@ -431,9 +437,9 @@ impl Thrash {
         self.refaults.resize(instances.len(), Vec::new());
         let mut each = self.refaults.iter_mut().zip(instances);
         each.find_map(|(seen, instance)| {
-            seen.push(instance.refaults()?);
+            seen.extend(instance.refaults());
             let is_waited_for = !instance.state.was_ready();
-            is_waited_for.then(|| early::start(order.start_deadline, waited, seen))?
+            is_waited_for.then(|| early::start(slo, order.start_deadline, waited, seen))?
         })
     }
 }

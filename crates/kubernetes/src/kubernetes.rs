@@ -14,7 +14,8 @@ use loadline_engine::experiment::{Cluster as Wanted, Slots};
 use loadline_engine::host::{Delivery, Host, Running};
 use loadline_host::monotonic_ns;
 use loadline_host::oci::image::Image;
-use loadline_trial::{Account, Order, Readiness, Refusal};
+use loadline_host::pod;
+use loadline_trial::{Account, Order, Refusal};
 
 use crate::cluster::Cluster;
 use crate::gate::Gate;
@@ -218,23 +219,6 @@ fn template(cluster: &Cluster, image: &str) -> Result<Option<Template>, Refusal>
 fn unable(order: &Order) -> Option<String> {
     let configuration = &order.configuration;
     let is_given = [
-        (
-            manifest::image(order).is_none(),
-            "an application that is no image",
-        ),
-        (
-            !order.dependencies.is_empty(),
-            "dependencies beside the application",
-        ),
-        (!order.stubs.is_empty(), "stubs beside the application"),
-        (order.soak.is_some(), "a soak"),
-        (!order.hand_over.is_empty(), "training a start-up cache"),
-        (configuration.cache.is_some(), "a start-up cache"),
-        (configuration.instances > 1, "several instances"),
-        (
-            configuration.neighbour_threads.is_some(),
-            "a busy neighbour",
-        ),
         (configuration.cpuset.is_some(), "a cpuset"),
         (configuration.cpu_burst.is_some(), "CFS burst"),
         (configuration.cpu_shares.is_some(), "CPU shares"),
@@ -244,21 +228,14 @@ fn unable(order: &Order) -> Option<String> {
             configuration.cpu_period != Duration::from_millis(100),
             "a CFS period other than the kubelet's 100 ms",
         ),
-        (order.log_line.is_some(), "waiting for a line of the output"),
-        (
-            matches!(
-                order.readiness,
-                Readiness::LogLine { .. } | Readiness::Command { .. }
-            ),
-            "readiness by a line of the output or a command",
-        ),
         (
             manifest::image(order).is_some_and(|image| !image.volumes.is_empty()),
             "volumes of this machine",
         ),
     ];
-    let first = is_given.into_iter().find(|(is, _)| *is)?;
-    Some(format!("as a pod: {}", first.1))
+    let own = is_given.into_iter().find(|(is, _)| *is);
+    let first = pod::unable(order).or(own.map(|(_, what)| what))?;
+    Some(format!("as a pod: {first}"))
 }
 
 pub(crate) fn no_image() -> Refusal {
@@ -279,6 +256,8 @@ pub(crate) fn value<T: serde::de::DeserializeOwned>(json: serde_json::Value) -> 
 
 #[cfg(test)]
 mod tests {
+    use loadline_trial::Readiness;
+
     use super::*;
     use crate::testing::order;
 

@@ -230,6 +230,7 @@ impl Looks {
                 kind: EngineKind::Kubernetes,
                 program: "kubernetes".into(),
                 env: Default::default(),
+                apart: None,
             },
             reference: self.image.clone(),
             // A name may come to mean another image while a result is measured.
@@ -243,6 +244,7 @@ impl Looks {
             stop_signal: None,
             layers: Vec::new(),
             version: None,
+            seen: None,
             revision: None,
             jdk: seen.jdk.as_ref().and_then(|jdk| jdk.jdk()),
         }

@@ -4,13 +4,13 @@
 //! has other users, whose processes nobody can see from here. Theirs ends by itself
 //! (`activeDeadlineSeconds`, `ttlSecondsAfterFinished`).
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kube::api::ListParams;
 use loadline_cgroup::GroupName;
 use loadline_engine::experiment::Cluster as Wanted;
+use loadline_host::{client, is_dead};
 use loadline_trial::Refusal;
 
 use crate::cluster::{Cluster, remove, within};
@@ -60,7 +60,7 @@ pub(crate) fn sweep(cluster: &Cluster) -> Result<Swept, Refusal> {
     for job in listed.items {
         let owner = job.metadata.annotations.as_ref().and_then(|a| a.get(OWNER));
         let name = job.metadata.name.clone().unwrap_or_default();
-        if !owner.is_some_and(|owner| is_dead(owner)) {
+        if !owner.is_some_and(|owner| is_dead(owner, Path::new("/proc"))) {
             continue;
         }
         let removed = cluster.run(remove(&cluster.access, &name));
@@ -70,33 +70,15 @@ pub(crate) fn sweep(cluster: &Cluster) -> Result<Swept, Refusal> {
     Ok(swept)
 }
 
-/// Unknown is alive.
-fn is_dead(owner: &str) -> bool {
-    let name = owner.parse::<GroupName>();
-    name.and_then(|name| name.is_owner_alive(Path::new("/proc")))
-        .is_ok_and(|alive| !alive)
-}
-
-/// This machine, in sixteen hexadecimal digits.
-fn client() -> String {
-    let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    let name = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
-    let mut hasher = DefaultHasher::new();
-    (id, name).hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_living_owner_and_a_text_that_is_none_are_left_alone() {
-        assert!(!is_dead(&maker().owner));
-        assert!(!is_dead("somebody"));
+        let proc = Path::new("/proc");
+        assert!(!is_dead(&maker().owner, proc));
+        assert!(!is_dead("somebody", proc));
         assert_eq!(client().len(), 16);
     }
 }

@@ -6,7 +6,6 @@
 //! taken away is INVALID, whatever it had measured.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -21,6 +20,7 @@ use kube::api::LogParams;
 use loadline_analysis::price::Size;
 use loadline_analysis::record::{Evidence, Failure, Invalid, Node};
 use loadline_engine::host::{Delivery, Running};
+use loadline_host::container::how_it_ended;
 use loadline_host::{plain, pod};
 use loadline_trial::log::{Reader, Record};
 use loadline_trial::{Ending, Event, Order, Refusal};
@@ -333,7 +333,7 @@ impl Follow {
                 Err(_) => continue,
             };
             *silent = Instant::now();
-            append(&mut self.log, &line, written)?;
+            pod::take(&mut self.log, &line, written).map_err(Halt::Lost)?;
             if let Some(ending) = self.events(tell)? {
                 return Ok(Heard::Ending(Box::new(ending)));
             }
@@ -397,26 +397,6 @@ impl Follow {
     }
 }
 
-/// Appends what a line has of a log that has `written` bytes. What came before is dropped.
-fn append(log: &mut impl Write, line: &str, written: &mut u64) -> Result<(), Halt> {
-    let Some(part) = pod::line(line) else {
-        return Ok(());
-    };
-    let end = part.offset + part.bytes.len() as u64;
-    if end <= *written {
-        return Ok(());
-    }
-    let new = usize::try_from(written.wrapping_sub(part.offset)).ok();
-    let Some(new) = new.and_then(|n| part.bytes.get(n..)) else {
-        let why = "the kubelet has thrown the begin of its log away (containerLogMaxSize): shorter trials, or coarser samples";
-        return Err(Halt::lost(why));
-    };
-    log.write_all(new)
-        .map_err(|error| Halt::Lost(format!("writing the event log on this machine: {error}")))?;
-    *written = end;
-    Ok(())
-}
-
 /// Whether nothing will come any more on a connection: the pod was taken away, or the connection died
 /// without a word.
 fn is_silent(watched: &Watched, since: Instant) -> bool {
@@ -456,11 +436,7 @@ fn room(order: &Order) -> Option<Size> {
 /// What a pod's status adds to the evidence of its trial, and what a look at its node did.
 pub(crate) fn add(pod: &Pod, first: &Node, looked: Option<&Node>, evidence: &mut Evidence) {
     if let Some(end) = standing::ended(pod) {
-        // What ends a process that cannot help it; others a program may give as its own code.
-        const FATAL: [i32; 6] = [4, 6, 7, 8, 9, 11];
-        let signal = Some(end.exit_code - 128).filter(|signal| FATAL.contains(signal));
-        evidence.exit.signal = signal;
-        evidence.exit.code = Some(end.exit_code).filter(|_| signal.is_none());
+        (evidence.exit.code, evidence.exit.signal) = how_it_ended(Some(end.exit_code));
         if end.reason.as_deref() == Some("OOMKilled") {
             let seen = evidence.cgroup.oom_kills.unwrap_or_default();
             evidence.cgroup.oom_kills = Some(seen.max(1));
@@ -521,27 +497,6 @@ mod tests {
             }] },
         });
         serde_json::from_value(pod).expect("it is a pod")
-    }
-
-    #[test]
-    fn a_log_is_put_together_whatever_comes_twice_and_a_gap_is_lost() {
-        let mut lines = Vec::new();
-        let mut file = tempfile::tempfile().expect("a file");
-        let bytes: Vec<u8> = (0..15_000_u32).map(|n| (n % 251) as u8).collect();
-        file.write_all(&bytes).expect("it is written");
-        pod::ship(&file, &mut lines, &true.into()).expect("it is shipped");
-        let text = String::from_utf8(lines).expect("it is text");
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 3);
-        let (mut log, mut written) = (Vec::new(), 0);
-        for index in [0, 1, 0, 1, 2] {
-            let taken = append(&mut log, lines[index], &mut written);
-            assert!(taken.is_ok(), "line {index}");
-        }
-        assert!(append(&mut log, "Picked up JAVA_TOOL_OPTIONS", &mut written).is_ok());
-        assert_eq!(log, bytes);
-        let gap = append(&mut Vec::new(), lines[1], &mut 0);
-        assert!(matches!(gap, Err(Halt::Lost(why)) if why.contains("containerLogMaxSize")));
     }
 
     #[test]

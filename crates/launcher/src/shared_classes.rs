@@ -47,16 +47,24 @@ pub fn find(
 fn doubt(java: &Java, jar: Option<&Path>, given: &str) -> Option<String> {
     let (name, directory) = named(given)?;
     let directory = Path::new(directory);
-    let (file, _) = layers_in(directory, Some(name)).into_iter().next()?;
-    let path = directory.join(file);
-    let reason = usable(java, jar, &path).err()?;
+    let mut why = None;
+    for layers in caches_in(directory, Some(name)) {
+        let path = directory.join(layers.into_iter().next()?);
+        match usable(java, jar, &path) {
+            // The JVM finds the one that is its own.
+            Ok(_) => return None,
+            Err(reason) => why = why.or(Some((path, reason))),
+        }
+    }
+    let (path, reason) = why?;
     Some(format!(
         "the cache {} does not fit, and {given} names it: {reason}",
         path.display()
     ))
 }
 
-/// The uppermost layer of a directory's cache that may be used.
+/// The uppermost layer that may be used of a directory's caches; that of another release of the JVM
+/// has the same name and other files.
 fn in_directory(
     java: &Java,
     jar: Option<&Path>,
@@ -64,69 +72,73 @@ fn in_directory(
     notes: &mut Vec<String>,
 ) -> Option<Cache> {
     let shown = directory.display();
-    let layers = layers_in(directory, None);
-    for (index, (file, layer)) in layers.iter().enumerate() {
-        let name = FileName::parse(file).map_or(NAME, |file| file.name);
-        let path = directory.join(file);
-        match usable(java, jar, &path) {
-            Ok(how) => {
-                // Without a number the JVM takes the uppermost.
-                let layer = match index {
-                    0 => String::new(),
-                    _ => format!(",layer={layer}"),
-                };
-                return Some(Cache {
-                    options: vec![format!(
-                        "-Xshareclasses:name={name},cacheDir={shown}{layer},readonly,nonfatal"
-                    )],
-                    reason: format!("{shown} holds a shared class cache that {how}"),
-                });
+    for layers in caches_in(directory, None) {
+        for (index, file) in layers.iter().enumerate() {
+            let path = directory.join(file);
+            let Some(FileName { name, layer, .. }) = FileName::parse(file) else {
+                continue;
+            };
+            match usable(java, jar, &path) {
+                Ok(how) => {
+                    // Without a number the JVM takes the uppermost.
+                    let layer = match index {
+                        0 => String::new(),
+                        _ => format!(",layer={layer}"),
+                    };
+                    return Some(Cache {
+                        options: vec![format!(
+                            "-Xshareclasses:name={name},cacheDir={shown}{layer},readonly,nonfatal"
+                        )],
+                        reason: format!("{shown} holds a shared class cache that {how}"),
+                    });
+                }
+                Err(reason) => notes.push(format!(
+                    "the cache {} is passed over: {reason}",
+                    path.display()
+                )),
             }
-            Err(reason) => notes.push(format!(
-                "the cache {} is passed over: {reason}",
-                path.display()
-            )),
         }
     }
     None
 }
 
-/// The layers of the cache of a name in it, the uppermost first; without one, of loadline's name, else
-/// of the only other.
-fn layers_in(directory: &Path, name: Option<&str>) -> Vec<(String, u32)> {
+/// The caches of a name in a directory, each as the files of its layers, the uppermost first: several
+/// where several JVMs have one of that name. Without a name those of loadline's, else of the only
+/// other.
+fn caches_in(directory: &Path, name: Option<&str>) -> Vec<Vec<String>> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut all: Vec<String> = names
-        .filter(|name| FileName::parse(name).is_some())
+    let files = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut files: Vec<String> = files
+        .filter(|file| FileName::parse(file).is_some())
         .collect();
-    all.sort_unstable();
-    if let Some(wanted) = name {
-        all.retain(|name| FileName::parse(name).is_some_and(|file| file.name == wanted));
-    }
-    let of = |name: &str, other: &str| match (FileName::parse(name), FileName::parse(other)) {
-        (Some(name), Some(other)) => name.is_of(&other),
-        _ => false,
+    files.sort_unstable();
+    let parsed: Vec<FileName<'_>> = files
+        .iter()
+        .filter_map(|file| FileName::parse(file))
+        .collect();
+    let names = || parsed.iter().map(|file| file.name);
+    let own = || names().find(|name| *name == NAME);
+    let only = || {
+        names()
+            .next()
+            .filter(|first| names().all(|name| name == *first))
     };
-    let is_ours = |name: &&String| FileName::parse(name).is_some_and(|file| file.name == NAME);
-    let Some(first) = all.iter().find(is_ours).or(all.first()).cloned() else {
+    let Some(name) = name.or_else(own).or_else(only) else {
         return Vec::new();
     };
-    let is_ambiguous = !is_ours(&&first) && all.iter().any(|name| !of(name, &first));
-    if is_ambiguous {
-        return Vec::new();
-    }
-    all.retain(|name| of(name, &first));
-    let layer = |name: String| {
-        let layer = FileName::parse(&name)?.layer;
-        Some((name, layer))
-    };
-    let mut layers: Vec<(String, u32)> = all.into_iter().filter_map(layer).collect();
-    layers.sort_by_key(|(_, layer)| std::cmp::Reverse(*layer));
-    layers
+    let mut of_name: Vec<(FileName<'_>, &String)> = parsed.iter().copied().zip(&files).collect();
+    of_name.retain(|(file, _)| file.name == name);
+    // Of a newer format first, and in each the uppermost first.
+    of_name.sort_by_key(|(file, _)| std::cmp::Reverse((file.generation, file.version, file.layer)));
+    let caches = of_name.chunk_by(|(a, _), (b, _)| a.is_of(b));
+    caches
+        .map(|layers| layers.iter().map(|(_, file)| (*file).clone()).collect())
+        .collect()
 }
 
 /// Why it may be used, or why not.
 fn usable(java: &Java, jar: Option<&Path>, file: &Path) -> Result<&'static str, String> {
+    of_this_release(java, file)?;
     let begin = files::read_bytes(file, 1).map_err(|_| "it cannot be read".to_owned())?;
     if begin.is_empty() {
         return Err("it is empty".to_owned());
@@ -160,6 +172,21 @@ fn usable(java: &Java, jar: Option<&Path>, file: &Path) -> Result<&'static str, 
     fits.map(|()| how).map_err(|mismatch| mismatch.to_string())
 }
 
+/// Whether a JVM of this release would look at the file.
+fn of_this_release(java: &Java, file: &Path) -> Result<(), String> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let made = name
+        .and_then(FileName::parse)
+        .and_then(|file| file.feature());
+    let own = java.jdk.map(|jdk| jdk.version.feature);
+    match made.zip(own) {
+        Some((made, own)) if made != own => {
+            Err(format!("it is of an OpenJ9 {made}, and this is {own}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether it lies on what it was made above: OpenJ9 compares only the path, the length and the time
 /// of what is below.
 fn stands(made: &Shared, file: &Path) -> Result<(), Mismatch> {
@@ -184,6 +211,7 @@ mod tests {
     use super::*;
 
     use loadline_sizing::cache::shared::Layer;
+    use loadline_sizing::{Jdk, Version, Vm};
 
     const FILE: &str = "C290M25F1A64P_loadline_G45L00";
     const ABOVE: &str = "C290M25F1A64P_loadline_G45L01";
@@ -247,7 +275,10 @@ mod tests {
         fn found(&self, options: &Options) -> (Option<Cache>, String) {
             let java = Java {
                 path: PathBuf::from("/none"),
-                jdk: None,
+                jdk: Some(Jdk {
+                    version: Version::feature(25),
+                    vm: Vm::OpenJ9,
+                }),
                 build: Some("25.0.1+8".to_owned()),
             };
             let target = Target::Jar(self.directory.path().join("app.jar").into());
@@ -361,5 +392,37 @@ mod tests {
         shipped.write(FILE, "classes");
         let option = given().unwrap();
         assert!(option.contains(":name=loadline,"), "{option}");
+    }
+
+    #[test]
+    fn of_the_caches_of_several_releases_the_one_of_this_jvm_is_used() {
+        const OTHER: &str = "C290M21F1A64P_loadline_G44L00";
+        let shipped = Shipped::new();
+        let none = Options::none();
+        shipped.layer(OTHER, "21.0.5+11", None);
+        let (cache, notes) = shipped.found(&none);
+        assert_eq!(cache, None);
+        assert!(
+            notes.ends_with("passed over: it is of an OpenJ9 21, and this is 25"),
+            "{notes}"
+        );
+        // An older release sorts first, a newer format comes first.
+        for other in [OTHER, "C290M26F1A64P_loadline_G46L00"] {
+            shipped.layer(other, "other", None);
+            shipped.ship("25.0.1+8");
+            let (cache, _) = shipped.found(&none);
+            let option = cache.unwrap().options.concat();
+            assert!(option.contains(":name=loadline,"), "{option}");
+            assert!(!option.contains("layer="), "{option}");
+        }
+        // Of one release, two formats: the manifest says which.
+        shipped.layer("C290M25F1A64P_loadline_G46L00", "25.0.2+1", None);
+        let (cache, notes) = shipped.found(&none);
+        assert!(cache.is_some(), "{notes}");
+        assert!(notes.contains("another build"), "{notes}");
+        let scc = shipped.scc();
+        let own = format!("-Xshareclasses:name=loadline,cacheDir={}", scc.display());
+        let user = Options::from_words([own.as_str()]);
+        assert_eq!(shipped.found(&user), (None, String::new()));
     }
 }

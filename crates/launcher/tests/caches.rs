@@ -303,6 +303,17 @@ fn an_openj9_starts_with_its_cache_and_without_a_bad_one() {
         said.contains("holds a shared class cache that fits"),
         "{said}"
     );
+    // That of an older release of the JVM sorts before it.
+    let name = file.file_name().and_then(|name| name.to_str());
+    let other = name.expect("a name").replacen("M25", "M21", 1);
+    let other = file.with_file_name(other);
+    fs::copy(&file, &other).expect("a copy");
+    let said = shipped.launch(jdk, &[]);
+    assert!(
+        said.contains("holds a shared class cache that fits"),
+        "{said}"
+    );
+    fs::remove_file(other).expect("it was there");
     write_manifest("25.0.99+1");
     let said = shipped.launch(jdk, &[]);
     assert!(

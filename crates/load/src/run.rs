@@ -5,11 +5,14 @@
 //! second it hands its counts over here and gets an empty set back.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
+
+use rustix::io::Errno;
 
 use crate::affinity;
 use crate::clock::{now_ns, process_cpu};
@@ -79,10 +82,22 @@ pub fn run(
     let begin = (now_ns() + LEAD_NS).max(plan.start_ns.unwrap_or(0));
     let times = Times::starting(begin, plan);
     thread::scope(|scope| {
-        let threads: Vec<_> = shards
+        let started: io::Result<Vec<_>> = shards
             .into_iter()
-            .map(|shard| scope.spawn(move || shard.run(times, stop)))
+            .map(|shard| {
+                let run = move || shard.run(times, stop);
+                thread::Builder::new().spawn_scoped(scope, run)
+            })
             .collect();
+        let threads = started.map_err(|error| {
+            // Those that have started have nobody to report to.
+            stop.store(true, Ordering::Relaxed);
+            LoadError::System {
+                call: "clone",
+                errno: Errno::from_io_error(&error).unwrap_or(Errno::AGAIN),
+                hint: "the load needs a thread for each of its CPUs: look at ulimit -u and pids.max",
+            }
+        })?;
         let mut gathered = Gathered::new(times, plan);
         gathered.receive(&intervals, &recyclers, observe);
         let mut usage = Usage::default();

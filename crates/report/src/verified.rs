@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use loadline_analysis::baseline::{self, Baseline, Figures};
 use loadline_analysis::interval::{failure_upper_bound, median};
+use loadline_analysis::margin::default_margin;
 use loadline_analysis::proof::{CONFIDENCE, could_still};
 use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
 use loadline_analysis::search::verify::{Slo, Verified};
@@ -15,11 +16,10 @@ use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::content::dependencies;
 use crate::format;
 use crate::text;
 
-/// A margin that a search adds to what suffices; more than twice of it is more than is needed.
-const MARGIN: f64 = 0.115;
 /// A size is more than enough where so much of it could go although a margin stays.
 const TOO_WELL: f64 = 0.20;
 
@@ -50,6 +50,9 @@ pub struct Statement {
     pub headroom: Headroom,
     /// Whether so much is left that a smaller size should do; `None` where that is not known.
     pub holds_too_well: Option<bool>,
+    /// Which dependencies the starts share; absent where each had fresh ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<String>,
 }
 
 /// How it ended.
@@ -158,10 +161,12 @@ impl Statement {
                 .memory
                 .filter(|_| answer == Answer::Holds)
                 .map(|left| {
+                    let margin = default_margin();
                     // What would be left if only what is needed and a margin stayed.
-                    left - MARGIN / (1.0 + MARGIN) > TOO_WELL
+                    left - margin / (1.0 + margin) > TOO_WELL
                 }),
             headroom,
+            shared: dependencies::shared(verified.trials.iter().map(AsRef::as_ref)),
         };
         statement.sentence = statement.said(baseline.is_some());
         statement
@@ -319,6 +324,7 @@ impl Statement {
         {
             notes.push(format!("Missed: {missed}."));
         }
+        notes.extend(self.shared.clone());
         if self.holds_too_well == Some(true) {
             notes.push(
                 "More is shipped than it needs: `loadline verify --tune` looks for less."

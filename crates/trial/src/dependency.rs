@@ -4,18 +4,42 @@
 //! application's network, each with limits and files of its own, and ends them with the trial.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
-use loadline_analysis::record::CpuSets;
+use loadline_analysis::record::{CpuSets, DependencyEvidence};
 use loadline_analysis::wire;
 use loadline_proxy::Toxic;
 use loadline_proxy::stub::Answer;
 use loadline_sizing::{Bytes, Cpus};
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, App, Image, Readiness};
+use crate::{Account, App, EngineKind, Image, Readiness};
 
-/// One dependency, fresh for the trial.
+/// How long a dependency lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// One trial: the next begins with a fresh one.
+    #[default]
+    Trial,
+    /// All trials of a result, which share it.
+    Result,
+}
+
+impl FromStr for Scope {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "trial" => Ok(Self::Trial),
+            "result" => Ok(Self::Result),
+            other => Err(format!("`{other}` is no scope of a dependency")),
+        }
+    }
+}
+
+/// One dependency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dependency {
     /// Its name: letters, digits and `-`; names its cgroup and directory.
@@ -29,6 +53,12 @@ pub struct Dependency {
     /// Runs once when it is ready, before the application starts; program and arguments, empty is
     /// nothing. Environment and directory, or image, are the dependency's.
     pub seed: Vec<String>,
+    /// How long it lives.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Of one that trials share: runs between two of them, as the seed does; empty is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reset: Vec<String>,
     /// Who it runs as.
     pub account: Account,
     /// Directories of the host that it sees as empty ones of its own.
@@ -73,20 +103,49 @@ pub struct Stub {
 }
 
 impl Dependency {
-    /// Its seed as a program of its own.
-    pub fn seeding(&self) -> App {
+    /// Its seed or reset as a program of its own.
+    pub fn beside(&self, command: &[String]) -> App {
         match self.app.clone() {
             App::Command { env, directory, .. } => App::Command {
-                command: self.seed.clone(),
+                command: command.to_vec(),
                 env,
                 directory,
             },
             App::Image(image) => App::Image(Box::new(Image {
-                command: self.seed.clone(),
-                entrypoint: self.seed.first().cloned(),
-                args: self.seed.iter().skip(1).cloned().collect(),
+                command: command.to_vec(),
+                entrypoint: command.first().cloned(),
+                args: command.iter().skip(1).cloned().collect(),
                 ..*image
             })),
         }
     }
+}
+
+/// The network namespace of a container that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespace {
+    /// The file that stands for it.
+    pub path: PathBuf,
+    /// Name of its container with the engine that made it: docker joins no other.
+    pub container: Option<(EngineKind, String)>,
+}
+
+/// The dependencies that the trials of a result share, as one of them joins them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The process that holds them. What it uses is loadline's own.
+    pub keeper: u32,
+    /// Each, in the order in which they started.
+    pub dependencies: Vec<KeptDependency>,
+}
+
+/// One of them. It runs, is ready, and is seeded or reset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KeptDependency {
+    /// Name of its cgroup.
+    pub group: String,
+    /// Its network; `None` is the machine's.
+    pub network: Option<Namespace>,
+    /// What its record says before anything of this trial is measured.
+    pub evidence: DependencyEvidence,
 }

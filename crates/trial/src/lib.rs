@@ -10,7 +10,7 @@ pub mod log;
 mod order;
 mod refusal;
 
-pub use dependency::{Dependency, Proxied, Stub};
+pub use dependency::{Dependency, Kept, KeptDependency, Namespace, Proxied, Scope, Stub};
 pub use event::{Ending, Event, Progress};
 pub use order::{
     Account, App, Engine, EngineKind, Image, LoadPhase, Network, Order, Readiness, Sampling, Soak,

@@ -15,6 +15,8 @@
 mod reader;
 mod writer;
 
+use std::io::{self, Read};
+
 use crate::Event;
 
 pub use reader::{Joined, Reader};
@@ -31,8 +33,12 @@ const LABEL: usize = 5;
 /// A payload larger than this is damage, not data.
 const LARGEST_PAYLOAD: u32 = 64 << 20;
 
-/// More than this never comes out of a body.
-const LARGEST_BODY: usize = 256 << 20;
+/// A body larger than this is neither written nor read: a log of some bytes could ask for any memory.
+/// The largest that a trial writes, its evidence, is a few MiB.
+const LARGEST_BODY: usize = 32 << 20;
+
+/// zstd's window, as a power of two: what it is at the level that the writer takes is 2 MiB.
+const LARGEST_WINDOW: u32 = 23;
 
 /// Longest part of a file in one record, before packing: so much memory a reader needs.
 pub const PIECE: usize = 256 << 10;
@@ -122,9 +128,18 @@ fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// Takes memory as bytes come: what a frame says of its own size is not believed.
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, LogError> {
-    zstd::bulk::decompress(packed, LARGEST_BODY)
-        .map_err(|error| LogError::Damaged(error.to_string()))
+    let damaged = |error: io::Error| LogError::Damaged(error.to_string());
+    let mut decoder = zstd::Decoder::with_buffer(packed).map_err(damaged)?;
+    decoder.window_log_max(LARGEST_WINDOW).map_err(damaged)?;
+    let mut body = Vec::new();
+    let mut limited = decoder.take(LARGEST_BODY as u64 + 1);
+    limited.read_to_end(&mut body).map_err(damaged)?;
+    match body.len() > LARGEST_BODY {
+        true => Err(LogError::Damaged("a body is too large".to_owned())),
+        false => Ok(body),
+    }
 }
 
 #[cfg(test)]

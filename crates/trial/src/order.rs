@@ -11,7 +11,7 @@ use loadline_analysis::slo::Slo;
 use loadline_load::Plan;
 use serde::{Deserialize, Serialize};
 
-use crate::{Dependency, Stub};
+use crate::{Dependency, Kept, Stub};
 
 /// One trial. Its instances (`configuration.instances`) are all alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct Order {
     pub app: App,
     /// What it needs beside it, in the order in which they start.
     pub dependencies: Vec<Dependency>,
+    /// Of them those that run already, because other trials share them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// What loadline stands in for beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stubs: Vec<Stub>,
@@ -151,6 +154,10 @@ pub struct Engine {
     pub program: PathBuf,
     /// The environment of its program: where its daemon, its settings and its helpers are.
     pub env: BTreeMap<String, String>,
+    /// Why loadline makes no cgroups for its containers and sees none of theirs, where that is so: then
+    /// a second container beside the application's carries the trial out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<String>,
 }
 
 /// Without the environment: it is no part of what was measured, and may hold a secret.

@@ -1,15 +1,14 @@
-//! Output, descriptors, threads, disk, and ends of all kinds.
+//! Output, threads, and ends of all kinds.
 
-use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Signal, getpid, kill_process};
 
-use crate::{Settings, say, server};
+use crate::{Settings, processes, say, server};
 
 pub(crate) fn sleep() -> u8 {
     loop {
@@ -19,7 +18,10 @@ pub(crate) fn sleep() -> u8 {
 
 pub(crate) fn flood(settings: &Settings) -> u8 {
     let block = b"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n".repeat(1024);
-    let mut output = std::io::stdout();
+    let mut output: Box<dyn Write> = match settings.text("to", "stdout").as_str() {
+        "stderr" => Box::new(std::io::stderr()),
+        _ => Box::new(std::io::stdout()),
+    };
     for _ in 0..settings.number("mib", 1024) * 16 {
         if output.write_all(&block).is_err() {
             break;
@@ -87,16 +89,6 @@ pub(crate) fn stop_self(settings: &Settings) -> u8 {
     })
 }
 
-pub(crate) fn descriptors(settings: &Settings) -> u8 {
-    let mut held = Vec::new();
-    while let Ok(file) = File::open("/dev/null") {
-        held.push(file);
-    }
-    say(&format!("{} descriptors\n", held.len()));
-    held.truncate(held.len().saturating_sub(100));
-    server::serve(settings)
-}
-
 pub(crate) fn threads(settings: &Settings) -> u8 {
     let mut count = 0u32;
     let small = || std::thread::Builder::new().stack_size(16 << 10);
@@ -104,54 +96,6 @@ pub(crate) fn threads(settings: &Settings) -> u8 {
         count += 1;
     }
     say(&format!("{count} threads\n"));
-    server::serve(settings)
-}
-
-pub(crate) fn fill_disk(settings: &Settings) -> u8 {
-    let block = vec![7u8; 1 << 20];
-    let file = settings.text("file", "/tmp/filler");
-    if let Ok(mut file) = File::create(file) {
-        for _ in 0..settings.number("mib", 64) {
-            let _ = file.write_all(&block);
-        }
-    }
-    for directory in ["/var/tmp", "/dev/shm", "/run/lock"] {
-        let _ = std::fs::write(format!("{directory}/loadline-zoo"), "x");
-    }
-    server::serve(settings)
-}
-
-/// A tree deeper than any path may be long, with a link out of it in each level.
-pub(crate) fn deep_tree(settings: &Settings) -> u8 {
-    let made = rustix::fs::open("/tmp", OFlags::DIRECTORY, Mode::empty());
-    let mut made = made.ok();
-    let length = usize::try_from(settings.number("name", 1)).unwrap_or(1);
-    let name = "d".repeat(length);
-    let target = settings.text("target", "/etc");
-    for _ in 0..settings.number("levels", 2000) {
-        made = made.and_then(|here| {
-            rustix::fs::symlinkat(&target, &here, "link").ok()?;
-            rustix::fs::mkdirat(&here, &name, Mode::RWXU).ok()?;
-            rustix::fs::openat(&here, &name, OFlags::DIRECTORY, Mode::empty()).ok()
-        });
-    }
-    if made.is_none() {
-        return 1;
-    }
-    server::serve(settings)
-}
-
-pub(crate) fn plant(settings: &Settings) -> u8 {
-    let path = settings.text("path", "/tmp/gc.log");
-    if let Some(directory) = Path::new(&path).parent() {
-        let _ = std::fs::create_dir_all(directory);
-    }
-    let _ = match settings.text("target", "/etc/shadow").as_str() {
-        "fifo" => mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
-            .map_err(std::io::Error::from),
-        "sparse" => File::create(path).and_then(|file| file.set_len(1 << 40)),
-        target => std::os::unix::fs::symlink(target, path),
-    };
     server::serve(settings)
 }
 
@@ -166,8 +110,22 @@ pub(crate) fn hang(settings: &Settings) -> u8 {
 }
 
 /// Named apart from [`crate::say`], which it uses.
-pub(crate) fn say_then_sleep(settings: &Settings) -> u8 {
+pub(crate) fn say_then_end(settings: &Settings) -> u8 {
     std::thread::sleep(settings.millis("after_ms"));
     say(&format!("{}\n", settings.text("text", "ready")));
-    sleep()
+    match u8::try_from(settings.number("code", u64::MAX)) {
+        Ok(code) => code,
+        Err(_) => sleep(),
+    }
+}
+
+/// Serves without any standard stream: what it writes, and what it starts, finds them closed.
+pub(crate) fn closed_output(settings: &Settings) -> u8 {
+    let serve = processes::own(&["flood", "mib=1", &settings.port()]);
+    let mut closed = Command::new("/bin/sh");
+    closed.args(["-c", "exec \"$@\" <&- >&- 2>&-", "sh"]);
+    // Its path: for the shell /proc/self is the shell.
+    let own = std::env::current_exe().unwrap_or_default();
+    let _error = closed.arg(own).args(serve.get_args()).exec();
+    1
 }

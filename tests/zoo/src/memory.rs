@@ -33,6 +33,7 @@ pub(crate) fn oom(settings: &Settings) -> u8 {
 }
 
 pub(crate) fn oom_child(settings: &Settings) -> u8 {
-    let _child = processes::own(&["grow", "step_mib=8", "step_ms=5", "after_ms=300"]).spawn();
+    let after = format!("after_ms={}", settings.number("after_ms", 300));
+    let _child = processes::own(&["grow", "step_mib=8", "step_ms=5", &after]).spawn();
     server::serve(settings)
 }

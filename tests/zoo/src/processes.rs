@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use rustix::process::{Signal, getpid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::{Settings, hostile, server};
@@ -76,13 +77,89 @@ pub(crate) fn ignore_term(settings: &Settings) -> u8 {
 }
 
 pub(crate) fn squat(settings: &Settings) -> u8 {
-    let port = format!("port={}", settings.number("port", 8080));
-    let _child = own(&["serve", &port]).spawn();
+    let _child = own(&["serve", &settings.port()]).spawn();
     hostile::sleep()
 }
 
 pub(crate) fn re_exec(settings: &Settings) -> u8 {
-    let port = format!("port={}", settings.number("port", 8080));
-    let _error = own(&["serve", &port]).exec();
+    let _error = own(&["serve", &settings.port()]).exec();
     1
+}
+
+/// Children that have ended and that nobody waits for, so many.
+pub(crate) fn zombies(settings: &Settings) -> u8 {
+    for _ in 0..settings.number("count", 100) {
+        let _never_waited_for = own(&["exit"]).spawn();
+    }
+    server::serve(settings)
+}
+
+/// Starts short programs one after the other, on four threads (the C library does it with vfork).
+pub(crate) fn storm(settings: &Settings) -> u8 {
+    for _ in 0..4 {
+        std::thread::spawn(|| {
+            loop {
+                let _ = Command::new("/bin/true").status();
+            }
+        });
+    }
+    server::serve(settings)
+}
+
+/// A tree of processes, each of which has stopped itself.
+pub(crate) fn stopped_tree(settings: &Settings) -> u8 {
+    let count = settings.number("count", 10);
+    let _first = own(&["stopped", &format!("count={count}")]).spawn();
+    server::serve(settings)
+}
+
+/// One process of that tree: starts the next one, and stops.
+pub(crate) fn stopped(settings: &Settings) -> u8 {
+    let left = settings.number("count", 1).saturating_sub(1);
+    if left > 0 {
+        let _next = own(&["stopped", &format!("count={left}")]).spawn();
+    }
+    loop {
+        let _ = rustix::process::kill_process(getpid(), Signal::STOP);
+    }
+}
+
+/// Ends itself as a start script does, and leaves what it has started.
+pub(crate) fn forsake(settings: &Settings) -> u8 {
+    let _server = own(&["serve", &settings.port()]).spawn();
+    std::thread::sleep(settings.millis("after_ms"));
+    0
+}
+
+/// Tries to end its starter, then has a child end all that it may: itself among them.
+pub(crate) fn kill_all(settings: &Settings) -> u8 {
+    if let Some(parent) = rustix::process::getppid() {
+        for signal in [Signal::TERM, Signal::STOP, Signal::KILL] {
+            let _ = rustix::process::kill_process(parent, signal);
+        }
+    }
+    let all = ["-c", "kill -s KILL -- -1"];
+    let _ = Command::new("/bin/sh").args(all).status();
+    server::serve(settings)
+}
+
+/// Children under names of others, and names that break what reads lists of processes.
+pub(crate) fn names(settings: &Settings) -> u8 {
+    let long = "x".repeat(4096);
+    for name in [
+        "loadline",
+        "two\nlines",
+        "\u{1b}[2J",
+        ") R 1 1 (",
+        "",
+        &long,
+    ] {
+        let _child = own(&["daemon"])
+            .arg0(name)
+            .env("LOADLINE_TRIAL", "another")
+            .spawn();
+    }
+    // What /proc/PID/stat and status show between their brackets and behind `Name:`.
+    let _ = rustix::thread::set_name(c") R 1\n2 (");
+    server::serve(settings)
 }

@@ -52,7 +52,7 @@ fn directory() -> String {
 }
 
 /// Files of the own cgroup, of its parent and of the root that can be opened for writing.
-fn writable_cgroups() -> Vec<String> {
+pub(crate) fn writable_cgroups() -> Vec<String> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mut writable = Vec::new();
     for line in groups.lines() {

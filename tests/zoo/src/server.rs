@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::{Settings, memory};
@@ -9,6 +11,7 @@ use crate::{Settings, memory};
 /// Serves for ever. `ready_ms` waits first, `heap_mib` touches memory first, `slow_ms` delays
 /// each answer, `status` is the answer. With `calls` (a port) each request asks a server on the
 /// loopback for `/prices/7` first, up to `tries` times, and is answered 503 where that never works.
+/// With `answer` all but the first `good` requests are answered badly: [`badly`].
 pub(crate) fn serve(settings: &Settings) -> u8 {
     let _held = memory::touch(settings.number("heap_mib", 0));
     std::thread::sleep(settings.millis("ready_ms"));
@@ -19,12 +22,19 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
     let (status, slow) = (settings.number("status", 200), settings.millis("slow_ms"));
     let calls = u16::try_from(settings.number("calls", 0)).unwrap_or(0);
     let tries = settings.number("tries", 1);
+    let bad = settings.text("answer", "");
+    let good = AtomicU64::new(match bad.is_empty() {
+        true => u64::MAX,
+        false => settings.number("good", 0),
+    });
+    let course = Arc::new(Course { bad, good });
     for stream in listener.incoming().flatten() {
+        let course = Arc::clone(&course);
         // Without a thread the connection is closed: this is no server to rely on.
         let _ = std::thread::Builder::new()
             .stack_size(64 << 10)
             .spawn(move || {
-                answer(&stream, slow, || {
+                answer(&stream, slow, &course, || {
                     match calls == 0 || (0..tries).any(|_| is_good(calls)) {
                         true => status,
                         false => 503,
@@ -55,7 +65,48 @@ fn is_good(port: u16) -> bool {
     asked().is_ok_and(|line| line.starts_with("HTTP/1.1 200"))
 }
 
-fn answer(stream: &TcpStream, slow: Duration, mut status: impl FnMut() -> u64) {
+/// How it answers in the course of time.
+struct Course {
+    bad: String,
+    /// Requests that are still answered well.
+    good: AtomicU64,
+}
+
+impl Course {
+    fn is_bad_now(&self) -> bool {
+        let less = |left: u64| left.checked_sub(1);
+        let taken = self
+            .good
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        taken.is_err()
+    }
+}
+
+/// An answer that is none: `half` of a head, a head that comes a byte at a time (`drip`) or never
+/// ends (`endless`), no byte at all (`close`), no HTTP (`garbage`).
+fn badly(mut stream: &TcpStream, how: &str) -> std::io::Result<()> {
+    match how {
+        "half" => {
+            stream.write_all(b"HTTP/1.1 200 zoo\r\nContent-Le")?;
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+        "drip" => loop {
+            stream.write_all(b"H")?;
+            std::thread::sleep(Duration::from_millis(100));
+        },
+        "endless" => {
+            stream.write_all(b"HTTP/1.1 200 zoo\r\n")?;
+            loop {
+                stream.write_all(b"X-Zoo: and another header, and another, and another\r\n")?;
+            }
+        }
+        "garbage" => stream.write_all(&[0x16; 600])?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn answer(stream: &TcpStream, slow: Duration, course: &Course, mut status: impl FnMut() -> u64) {
     let _ = stream.set_nodelay(true);
     let mut lines = BufReader::new(stream).lines();
     // A request ends with an empty line; bodies are not expected.
@@ -64,6 +115,10 @@ fn answer(stream: &TcpStream, slow: Duration, mut status: impl FnMut() -> u64) {
             continue;
         }
         std::thread::sleep(slow);
+        if course.is_bad_now() {
+            let _ = badly(stream, &course.bad);
+            return;
+        }
         let status = status();
         let response = format!("HTTP/1.1 {status} zoo\r\nContent-Length: 3\r\n\r\nok\n");
         let mut writer = stream;

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::output::{self, Counts};
 use super::{answers, audit, site};
+use crate::durable::failpoints;
 use crate::error::Error;
 use crate::release::step;
 
@@ -101,6 +102,11 @@ pub const STEPS: &[Step] = &[
             "--",
             "--show-output",
         ]),
+    },
+    Step {
+        name: "failpoints",
+        what: "some system calls of what the tests built are broken, and nothing is lost",
+        run: Run::Own(failpoints::step),
     },
     Step {
         name: "release",

@@ -28,6 +28,9 @@ pub struct DependencyEvidence {
     /// How long its seed ran; `None` without one.
     #[serde(rename = "seed_ns", with = "wire::nanos_opt", default)]
     pub seed: Option<Duration>,
+    /// That other trials of the result share it; `None` where it was fresh for this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedEvidence>,
     /// CPUs it could run on, as the kernel lists them.
     pub cpus: String,
     /// How many these are.
@@ -73,6 +76,20 @@ pub struct DependencyEvidence {
     /// What went to it through the proxy; `None` where nothing stood in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkEvidence>,
+}
+
+/// What a dependency went through before a trial that shares it with others. Its readiness and seed
+/// are those of its start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
+pub struct SharedEvidence {
+    /// Starts of the application that it had served before: trials, and trainings of caches.
+    pub trials: u32,
+    /// How long its reset ran before this one; `None` without one, and before the first.
+    #[serde(rename = "reset_ns", with = "wire::nanos_opt", default)]
+    pub reset: Option<Duration>,
+    /// Why it was started anew, and seeded again, before this trial, though others had begun it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anew: Option<String>,
 }
 
 /// What a stub was asked for in the whole trial. It runs in the process of the proxy, whose CPU and

@@ -41,6 +41,10 @@ pub struct Machine {
     /// The cluster, where trials ran as pods; the machine is then the node that was looked at first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
+    /// Why trials were carried out by a second container beside the application's, where they were:
+    /// loadline made no cgroup for it and saw none. The machine is then that of the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<String>,
     /// Which version of the application was measured, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,

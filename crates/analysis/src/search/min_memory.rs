@@ -10,6 +10,7 @@ use loadline_sizing::Bytes;
 
 use super::Outcome;
 use super::expected::{Expected, middle};
+use crate::margin;
 use crate::record::Purpose;
 
 /// Failed confirmations that each move up by the same: so many are within the spread of starts.
@@ -50,8 +51,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The default: 4 MiB steps, 6 % resolution, 2 confirmations, 3 % more after a miss, 11.5 %
-    /// margin, 2 retries. Why: METHODOLOGY, "The smallest memory".
+    /// The default: 4 MiB steps, 6 % resolution, 2 confirmations, 3 % more after a miss, the margin of
+    /// [`margin`], 2 retries. Why: METHODOLOGY, "The smallest memory".
     pub fn new(low: Bytes, high: Bytes) -> Self {
         Self {
             step: Bytes::from_mib(4),
@@ -65,7 +66,7 @@ impl Parameters {
             confirmations: 2,
             after_miss: 1,
             backoff: 1.03,
-            margin: 0.115,
+            margin: margin::default_margin(),
             retries: 2,
         }
     }
@@ -537,11 +538,11 @@ mod tests {
         };
         let lines = [300, 340, 250, 64, 4000].map(line);
         insta::assert_snapshot!(lines.join("\n"), @"
-        300+ 264- 284- = 300, answer 336, 5 starts
-        340+ 300+ 256- 284- = 300, answer 336, 6 starts
-        252- 292- 348+ 312+ 304+ = 304, answer 340, 7 starts
-        76- 96- 136- 212- 344+ 260- 296- 320+ 308+ = 308, answer 344, 11 starts
-        516+ 260- 388+ 324+ 292- 308+ = 308, answer 344, 8 starts
+        300+ 264- 284- = 300, answer 348, 5 starts
+        340+ 300+ 256- 284- = 300, answer 348, 6 starts
+        252- 292- 348+ 312+ 304+ = 304, answer 356, 7 starts
+        76- 96- 136- 212- 344+ 260- 296- 320+ 308+ = 308, answer 360, 11 starts
+        516+ 260- 388+ 324+ 292- 308+ = 308, answer 360, 8 starts
         ");
     }
 

@@ -8,6 +8,7 @@
 //!
 //! Read in this order: [`Search`], [`matrix`] (the simplest), [`size`], [`prices`].
 
+pub mod abreast;
 mod ahead;
 pub mod ascent;
 pub mod cheapest;

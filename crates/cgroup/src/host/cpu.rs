@@ -21,21 +21,33 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Reads /proc/stat.
+    /// Reads /proc/stat: of these CPUs, of all of them without.
     ///
     /// # Errors
     /// A file that cannot be read or is not in its documented form.
-    pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
+    pub fn read(proc_root: &Path, cpus: Option<&[u32]>) -> Result<Self, CgroupError> {
         let path = proc_root.join("stat");
         let text = file::read(&path)?;
-        Self::parse(&text).ok_or_else(|| CgroupError::Malformed {
+        Self::parse(&text, cpus).ok_or_else(|| CgroupError::Malformed {
             path,
             detail: "no `cpu` line with eight numbers".to_owned(),
         })
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let line = text.lines().find_map(|l| l.strip_prefix("cpu "))?;
+    pub(super) fn parse(text: &str, cpus: Option<&[u32]>) -> Option<Self> {
+        let Some(cpus) = cpus else {
+            return Self::line(text, "cpu");
+        };
+        let mut each = cpus
+            .iter()
+            .map(|cpu| Self::line(text, &format!("cpu{cpu}")));
+        each.try_fold(Self::default(), |sum, line| Some(sum.add(line?)))
+    }
+
+    /// The line of this name.
+    fn line(text: &str, name: &str) -> Option<Self> {
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        let (_, line) = lines.find(|(first, _)| *first == name)?;
         let ticks: Vec<u64> = line
             .split_ascii_whitespace()
             .map_while(|v| v.parse().ok())
@@ -48,6 +60,14 @@ impl CpuTimes {
             idle: from_ticks(sum(&[idle, iowait])),
             steal: from_ticks(steal),
         })
+    }
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            busy: self.busy.saturating_add(other.busy),
+            idle: self.idle.saturating_add(other.idle),
+            steal: self.steal.saturating_add(other.steal),
+        }
     }
 
     /// Growth since an earlier reading. idle and iowait may step back a little; that counts as 0.
@@ -119,13 +139,15 @@ mod tests {
     #[test]
     fn times_are_summed_and_subtracted() {
         let hz = rustix::param::clock_ticks_per_second();
-        let before = CpuTimes::parse("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 0 0\n").unwrap();
+        let before = CpuTimes::parse("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 0 0\n", None).unwrap();
         assert_eq!(before.busy, Duration::from_nanos(19 * 1_000_000_000 / hz));
         let text = format!("cpu  {0} 0 0 {0} 0 0 0 {0} 0 0\n", 100 * hz);
-        let growth = CpuTimes::parse(&text).unwrap().since(CpuTimes::default());
+        let growth = CpuTimes::parse(&text, None)
+            .unwrap()
+            .since(CpuTimes::default());
         assert_eq!(growth.total(), Duration::from_secs(300));
-        assert_eq!(CpuTimes::parse("cpu 1 2 3\n"), None);
-        assert_eq!(CpuTimes::parse(""), None);
+        assert_eq!(CpuTimes::parse("cpu 1 2 3\n", None), None);
+        assert_eq!(CpuTimes::parse("", None), None);
     }
 
     #[test]
@@ -139,5 +161,18 @@ mod tests {
         let info = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n";
         assert_eq!(model(info).unwrap(), "Some CPU @ 2 GHz");
         assert_eq!(model("processor\t: 0\n"), None);
+    }
+
+    #[test]
+    fn some_cpus_are_summed_by_their_own_lines() {
+        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 0 0 2 0 0 0 3 0 0\ncpu1 10 0 0 20 0 0 0 30 0 0\ncpu10 5 5 5 5 5 5 5 5 0 0\nintr 1\n";
+        let of = |cpus: &[u32]| CpuTimes::parse(text, Some(cpus));
+        let both = of(&[0, 1]).unwrap();
+        assert_eq!(
+            (both.busy, both.idle, both.steal),
+            (from_ticks(11), from_ticks(22), from_ticks(33))
+        );
+        assert_eq!(of(&[0]).unwrap().busy, from_ticks(1));
+        assert_eq!(of(&[0, 2]), None, "a CPU that is not there");
     }
 }

@@ -65,7 +65,7 @@ impl Host {
 /// Every parser of this module on one text.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn parse_anything(text: &str) {
-    let _ = CpuTimes::parse(text).map(CpuTimes::total);
+    let _ = CpuTimes::parse(text, None).map(CpuTimes::total);
     let _ = Memory::parse(text);
     let _ = (cpu::allowed(text), cpu::online(text), cpu::model(text));
     let _ = cpu::process_time(text);

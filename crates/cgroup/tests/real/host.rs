@@ -18,7 +18,7 @@ fn noise_of_others_is_told_from_our_own() {
     let usage = || group.0.read().unwrap().cpu.usage.unwrap();
     // What the group used well inside each window.
     let run = |groups: &[&Group], children: &[u32]| {
-        let meter = NoiseMeter::start(&layout, groups, children).unwrap();
+        let meter = NoiseMeter::start(&layout, groups, children, None).unwrap();
         let before = usage();
         std::thread::sleep(Duration::from_millis(500));
         let used = usage() - before;

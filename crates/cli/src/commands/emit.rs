@@ -2,6 +2,7 @@
 
 mod cached;
 mod existing;
+mod jvm;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -9,20 +10,18 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use loadline_analysis::advice::is_of_openj9;
 use loadline_analysis::deployment::CellResult;
-use loadline_analysis::record::{Configuration, Image, TrialRecord};
+use loadline_analysis::record::Image;
 use loadline_engine::experiment::Experiment;
 use loadline_files::{Directory, Part, Refused};
 use loadline_jvm::cache::application::Application as Jars;
 use loadline_kubernetes::rights;
 use loadline_report::emit::{
-    Application, Artefact, BaseImage, Command, EmitError, OPENJ9, Pinned, Purpose, Ready, Scaling,
-    emit, secret, slug,
+    Application, Artefact, BaseImage, Command, EmitError, Pinned, Purpose, Ready, Scaling, emit,
+    secret, slug,
 };
 use loadline_report::{ResultView, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
-use loadline_sizing::jdk::Version;
 use loadline_trial::Readiness;
 
 use super::print;
@@ -33,6 +32,7 @@ use crate::result::{ResultFlags, node};
 
 use cached::{asked_for, refuse_cache_of_another_jvm, refuse_cache_of_image};
 use existing::Existing;
+use jvm::Jvm;
 use steps::Steps;
 
 /// Names of files that the image's directory has already, or the build makes in it.
@@ -274,10 +274,11 @@ fn application(
     let name = arguments.name.clone().unwrap_or_else(|| view.title.clone());
     let measured = images::measured(&view.machine, experiment);
     // An image need not have a JVM, and then it gets no options.
-    let jdk = feature(view).or_else(|error| measured.map(|_| 0).ok_or(error))?;
+    let jvm = Jvm::of(view);
+    let jdk = feature(&jvm).or_else(|error| measured.map(|_| 0).ok_or(error))?;
     let replicas = replicas(arguments, view);
     let scaling = scaling(arguments, view, replicas)?;
-    refuse_cache_of_another_jvm(arguments.cache, jdk, is_openj9(view))?;
+    refuse_cache_of_another_jvm(arguments.cache, jdk, jvm.is_openj9)?;
     let command = match measured {
         Some(_) => Command::in_image(&experiment.app.command),
         None => command(experiment)?,
@@ -305,7 +306,7 @@ fn application(
             true => Pinned::Yes,
             false => Pinned::No,
         }),
-        base_image: base_image(arguments, view, jdk),
+        base_image: base_image(arguments, &jvm, jdk),
         env: env(experiment, measured),
         port: experiment.load.spec.port(),
         ready: ready(experiment),
@@ -318,35 +319,11 @@ fn application(
     })
 }
 
-/// Whether the JVM that was measured is an OpenJ9, by its own log, else by the machine's list.
-fn is_openj9(view: &ResultView) -> bool {
-    let gc = of_recommended(view).find_map(|t| t.evidence.gc.as_ref());
-    let mut listed = view.machine.jdks.iter();
-    match gc {
-        Some(gc) => is_of_openj9(&gc.collector),
-        None => listed.any(|jdk| jdk.contains("(OpenJ9 ")),
-    }
-}
-
 /// The image to build on: the one asked for, else the one that comes nearest to the JVM of the trials.
-fn base_image(arguments: &EmitArguments, view: &ResultView, jdk: u32) -> BaseImage {
-    let logged = logged(view).next();
-    // `17 debian 17.0.15+6-Debian-1deb12u1`: name, vendor, version.
-    let listed = view.machine.jdks.iter().filter_map(|jdk| {
-        // Of an OpenJ9 with the build of its virtual machine behind it.
-        let jdk = jdk.split(" (").next()?;
-        let (rest, version) = jdk.rsplit_once(' ')?;
-        Some((rest.rsplit_once(' ')?.1, version))
-    });
-    let mut listed = listed.filter(|(_, version)| logged.is_none_or(|logged| logged == *version));
-    let (vendor, version) = listed.next().unwrap_or(("", logged.unwrap_or_default()));
-    let vendor = match is_openj9(view) && vendor != "semeru" {
-        true => OPENJ9,
-        false => vendor,
-    };
+fn base_image(arguments: &EmitArguments, jvm: &Jvm, feature: u32) -> BaseImage {
     match &arguments.base_image {
-        Some(name) => BaseImage::given(name, vendor, version),
-        None => BaseImage::nearest(vendor, version, jdk),
+        Some(name) => BaseImage::given(name, &jvm.vendor, &jvm.version),
+        None => BaseImage::nearest(&jvm.vendor, &jvm.version, feature),
     }
 }
 
@@ -493,39 +470,15 @@ fn holds_secret(text: &str) -> bool {
     redact::line(text) != text || text.contains(redact::REDACTED)
 }
 
-/// JDKs as their own logs say them, the last trial's first; not those of other levels than the
-/// recommended one.
-fn logged(view: &ResultView) -> impl Iterator<Item = &str> {
-    of_recommended(view).filter_map(|t| t.evidence.gc.as_ref()?.jdk.as_deref())
-}
-
-/// Trials of the recommended level, the last first.
-fn of_recommended(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
-    let recommended = view.recommendation.as_ref().map(|r| &r.configuration);
-    let is_of = move |t: &&TrialRecord| {
-        let level = |c: &'_ Configuration| (c.jdk.clone(), c.application.clone());
-        recommended.is_none_or(|r| level(r) == level(&t.configuration))
-    };
-    view.trials.iter().rev().filter(is_of)
-}
-
-/// The feature release of the JDK that was measured, from its own log, else from the machine.
-fn feature(view: &ResultView) -> Result<u32, Error> {
-    // `17 debian 17.0.15+6-Debian-1deb12u1`: name, vendor, version.
-    let listed = view.machine.jdks.iter();
-    let listed = listed.filter_map(|jdk| jdk.split(' ').next_back().map(str::to_owned));
-    logged(view)
-        .map(str::to_owned)
-        .chain(listed)
-        .find_map(|text| text.parse::<Version>().ok())
-        .map(|version| version.feature)
-        .ok_or_else(|| {
-            Error::new(
-                ErrorKind::Environment,
-                "the records do not say which JDK was measured",
-            )
-            .hint("measure with a JDK that `loadline doctor` lists")
-        })
+/// The feature release of the JDK that was measured.
+fn feature(jvm: &Jvm) -> Result<u32, Error> {
+    jvm.feature.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Environment,
+            "the records do not say which JDK was measured",
+        )
+        .hint("measure with a JDK that `loadline doctor` lists")
+    })
 }
 
 /// Writes all files, or none: first beside their places, then each is renamed.

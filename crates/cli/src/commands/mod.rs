@@ -13,6 +13,7 @@ mod help;
 mod init;
 mod init_part;
 mod judge;
+mod keeper_part;
 mod lint;
 mod load;
 mod load_part;
@@ -115,6 +116,9 @@ pub enum Command {
     /// One load generator process of a trial; started by loadline itself.
     #[command(hide = true)]
     LoadPart,
+    /// The dependencies that trials share; started by loadline itself.
+    #[command(hide = true)]
+    KeeperPart,
     /// The proxy before the dependencies of a trial; started by loadline itself.
     #[command(hide = true)]
     ProxyPart,
@@ -188,6 +192,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Footprint(arguments) => footprint::run(&arguments),
         Command::InitPart => init_part::run(),
         Command::LoadPart => load_part::run(),
+        Command::KeeperPart => keeper_part::run(),
         Command::ProxyPart => proxy_part::run(),
         Command::TrialPart => trial_part::run(),
         Command::Pages(arguments) => pages::run(&arguments),

@@ -28,6 +28,9 @@ pub struct PodPartArguments {
     /// The application's /tmp
     #[arg(long)]
     tmp: PathBuf,
+    /// Give application and load generator CPUs of their own
+    #[arg(long)]
+    split_cpus: bool,
     /// Only say whether the application may start
     #[arg(long)]
     armed: bool,
@@ -36,10 +39,19 @@ pub struct PodPartArguments {
 /// Carries out the order of the pod; its events come out on stdout.
 pub fn run(arguments: PodPartArguments) -> Result<Outcome, Error> {
     let signals = Signals::watch()?;
+    if let Some(code) =
+        pod::reap(signals.flag()).map_err(|e| Error::new(ErrorKind::Environment, e))?
+    {
+        return Err(Error::new(
+            ErrorKind::Environment,
+            format!("it ended with {code}"),
+        ));
+    }
     let place = Place {
         order: arguments.order,
         work: arguments.work,
         tmp: arguments.tmp,
+        splits_cpus: arguments.split_cpus,
         told_to_end: Arc::clone(signals.flag()),
     };
     if arguments.armed {

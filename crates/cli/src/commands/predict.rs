@@ -102,6 +102,12 @@ fn of_hotspot(arguments: &Predict, options: &Options) -> Result<(Document, Strin
     if let Some(note) = hotspot::rests_on(jdk) {
         talk!("note: {note}");
     }
+    let unknown = hotspot::refusal::unknown(options).join(" ");
+    if !unknown.is_empty() {
+        talk!(
+            "note: not looked at: {unknown}; whether a JVM starts with it says `java {unknown} -version`"
+        );
+    }
     Ok((document(&prediction), as_text(&prediction)))
 }
 

@@ -94,7 +94,7 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
             concluded(&measuring.search(&search, Some(starts))?, question)
         }
     };
-    let (conclusion, ended) = match concluded {
+    let (conclusion, mut ended) = match concluded {
         Concluded::Found(best) => {
             let ended = how_it_stands(&best, measuring.experiment.search.prove);
             (Conclusion::Answer(best), ended)
@@ -107,7 +107,10 @@ pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, 
     if let (Conclusion::Answer(best), Ok(Outcome::Done), Some(_)) =
         (&conclusion, &ended, measuring.experiment.search.soak)
     {
-        super::soak::after(&mut measuring, &best.configuration)?;
+        let soaked = super::soak::after(&mut measuring, &best.configuration)?;
+        if soaked.is_some_and(|record| super::soak::did_not_last(&record)) {
+            ended = Ok(Outcome::SloMissed);
+        }
     }
     let conclusion = super::json(&conclusion)?;
     match &ended {

@@ -129,9 +129,16 @@ pub fn salvaged(store: &Store, row: &ResultRow) -> Result<(), Error> {
     Ok(())
 }
 
-/// Growth is bad news (exit 1); a soak that says nothing is an invalid measurement (exit 4).
+/// Whether the application itself ended a soak before its time, as one that the kernel killed at its
+/// limit: whatever grew or not, its size does not hold.
+pub fn did_not_last(record: &TrialRecord) -> bool {
+    matches!(record.verdict, Kept::AppKo(_))
+}
+
+/// Growth and an application that did not last are bad news (exit 1); a soak that says nothing is an
+/// invalid measurement (exit 4).
 fn outcome(record: Option<&TrialRecord>) -> Result<Outcome, Error> {
-    let Some(record) = record else {
+    let Some(record) = record.filter(|record| !did_not_last(record)) else {
         return Ok(Outcome::SloMissed);
     };
     let Some(growth) = loadline_report::growth_of(record) else {

@@ -10,6 +10,8 @@ use loadline_trial::Refusal;
 
 use crate::error::Error;
 
+/// What is measured.
+const EXPERIMENT: &str = "Experiment";
 /// Trials as pods.
 const KUBERNETES: &str = "Kubernetes";
 
@@ -61,9 +63,10 @@ pub struct PodFlags {
     #[arg(long, value_name = "NAME", requires = "from", help_heading = KUBERNETES)]
     pub container: Option<String>,
 
-    /// Trials that run at once, each on a node of its own; `auto`: as many as there are nodes of one
-    /// kind with room for one [default: 1]
-    #[arg(long, value_name = "N", requires = "kubernetes", help_heading = KUBERNETES)]
+    /// Trials that run at once: on this machine each on cores of its own, where a comparison made first
+    /// shows that they differ from one alone by no more than 2 %; in a cluster each on a node of its
+    /// own, `auto`: as many as there are nodes of one kind with room for one [default: 1]
+    #[arg(long, value_name = "N", help_heading = EXPERIMENT)]
     pub slots: Option<Slots>,
 
     /// Let so many of them share a node [default: 1]
@@ -103,9 +106,26 @@ impl PodFlags {
     /// Lays them over a file's table; says whether any is given.
     pub fn overlay(&self, file: &mut ExperimentFile) -> bool {
         if !self.cluster.kubernetes {
-            return false;
+            return self.overlay_slots(file);
         }
         self.fill(file.kubernetes.get_or_insert_with(KubernetesTable::default));
+        true
+    }
+
+    /// Trials at once on this machine, or in the cluster that the file names.
+    fn overlay_slots(&self, file: &mut ExperimentFile) -> bool {
+        match (self.slots, &mut file.kubernetes) {
+            (None, _) => return false,
+            (Some(slots), Some(table)) => table.slots = Some(slots),
+            (Some(slots), None) => {
+                // `auto` counts nodes; 0 is refused where numbers are.
+                let number = match slots {
+                    Slots::Number(number) => number.get(),
+                    Slots::Auto => 0,
+                };
+                file.run.slots = Some(Said::flag("--slots", number));
+            }
+        }
         true
     }
 

@@ -72,9 +72,10 @@ pub fn command_refused(error: &CommandError) -> Error {
 /// A cache that cannot be made.
 pub fn cache_refused(error: &CacheError) -> Error {
     let kind = match error {
-        CacheError::Application(_) | CacheError::NoJdk { .. } | CacheError::Kind(_) => {
-            ErrorKind::Usage
-        }
+        CacheError::Application(_)
+        | CacheError::NoJdk { .. }
+        | CacheError::OwnCache { .. }
+        | CacheError::Kind(_) => ErrorKind::Usage,
         CacheError::NeverReady { .. } | CacheError::NotWritten { .. } => ErrorKind::Invalid,
         CacheError::File(_) => ErrorKind::Environment,
     };

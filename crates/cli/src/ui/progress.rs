@@ -179,5 +179,6 @@ fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Neighbour => "below",
         Purpose::Compare => "pair",
         Purpose::Soak => "soak",
+        Purpose::Abreast => "abreast",
     }
 }

@@ -31,7 +31,7 @@ pub const CASES: [Case; 11] = [
 ];
 
 /// A trial of a second with these tables of dependencies; the application answers by itself.
-fn experiment(lab: &Lab, tables: &str) -> String {
+pub fn experiment(lab: &Lab, tables: &str) -> String {
     let command = lab.application(&["serve"]);
     format!(
         r#"
@@ -50,12 +50,12 @@ accept-noise = true
     )
 }
 
-fn dependency(lab: &Lab, application: &[&str], more: &str) -> String {
+pub fn dependency(lab: &Lab, application: &[&str], more: &str) -> String {
     let command = lab.application(application);
     format!("[[dependency]]\nname = \"db\"\ncommand = {command:?}\n{more}\n")
 }
 
-fn run(lab: &Lab, text: &str) -> Ended {
+pub fn run(lab: &Lab, text: &str) -> Ended {
     fs::write(lab.path().join("exp.toml"), text).expect("a file");
     lab.call("run")
         .args(&["--wait", "--full", "exp.toml"])
@@ -302,20 +302,26 @@ fn killed() -> Outcome {
     fs::write(lab.path().join("exp.toml"), text).expect("a file");
     let mut victim = lab.call("run").args(&["--wait", "exp.toml"]).start();
     victim.until_it_measures();
+    until_it_runs(&lab, "port=9000");
+    assert_killed_whole(&lab, victim);
+    None
+}
+
+/// Waits for a process of a trial that has this in its command.
+pub fn until_it_runs(lab: &Lab, word: &str) {
     let has_started = || {
         let is_it = |process: &std::path::PathBuf| {
             let line = fs::read(process.join("cmdline")).unwrap_or_default();
-            line.windows(9).any(|part| part == b"port=9000")
+            line.split(|byte| *byte == 0)
+                .any(|part| part == word.as_bytes())
         };
-        processes(&lab).iter().any(is_it)
+        processes(lab).iter().any(is_it)
     };
     let begin = std::time::Instant::now();
     while !has_started() {
         assert!(begin.elapsed() < Duration::from_secs(60), "it never starts");
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert_killed_whole(&lab, victim);
-    None
 }
 
 fn refused() -> Outcome {
@@ -389,6 +395,14 @@ fn refused() -> Outcome {
         (
             with("ready = { tcp = 9000 }\nenv = { DB_PASSWORD = \"{env:LOADLINE_NO_SUCH}\" }"),
             "the variable `LOADLINE_NO_SUCH`, which is not set",
+        ),
+        (
+            with("ready = { tcp = 9000 }\nscope = \"forever\""),
+            "`forever` is no scope of a dependency",
+        ),
+        (
+            with("ready = { tcp = 9000 }\nreset = [\"true\"]"),
+            "`db` has a reset, and each trial has a fresh one",
         ),
         (
             format!("{one}[limits]\ninstances = 2\n"),

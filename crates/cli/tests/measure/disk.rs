@@ -207,7 +207,7 @@ fn others_fill_the_disk() -> Outcome {
 }
 
 /// Writes a file until so many bytes are left.
-fn fill(file: &Path, left: u64) {
+pub fn fill(file: &Path, left: u64) {
     let free = rustix::fs::statvfs(file.parent().expect("a directory")).expect("its size");
     let size = (free.f_bavail * free.f_frsize).saturating_sub(left);
     fs::write(file, vec![0; usize::try_from(size).expect("small")]).expect("it fits");

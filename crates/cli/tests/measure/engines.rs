@@ -55,6 +55,33 @@ impl Engine {
         })
     }
 
+    /// podman behind a service of the test's own, or why there is none.
+    pub fn podman_service() -> Result<Self, String> {
+        need("podman", "podman runc catatonit")?;
+        let socket = format!("unix:///run/loadline-podman-{}.sock", std::process::id());
+        let service = Command::new("podman")
+            .args(["--runtime=runc", "--cgroup-manager=cgroupfs"])
+            .args(["system", "service", "--time=0", &socket])
+            // Its conmon leaves a file `oom` where it was started.
+            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let engine = Self {
+            name: "podman",
+            variable: Some(("CONTAINER_HOST", socket)),
+            daemon: Some(service.map_err(|e| e.to_string())?),
+        };
+        let begin = Instant::now();
+        while engine.say(&["version"]).is_err() {
+            if begin.elapsed() > Duration::from_secs(30) {
+                return Err("podman's service does not start here".to_owned());
+            }
+            std::thread::sleep(POLL);
+        }
+        Self::with_image(engine)
+    }
+
     /// docker, with a daemon of its own where none answers; or why there is none.
     pub fn docker() -> Result<Self, String> {
         need("docker", "docker.io")?;
@@ -79,7 +106,9 @@ impl Engine {
         let change = "--change=CMD [\"/opt/jre/bin/java\", \"-jar\", \"/app/ping.jar\"]";
         let packed = packed.display().to_string();
         let label = "--change=LABEL org.opencontainers.image.version=1.0-ping";
-        engine.say(&["import", change, label, &packed, IMAGE])?;
+        let imported = engine.say(&["import", change, label, &packed, IMAGE]);
+        // What is there and does not work is no reason to skip.
+        imported.unwrap_or_else(|why| panic!("{}: {why}", engine.name));
         Ok(engine)
     }
 
@@ -146,6 +175,21 @@ impl Engine {
         let listed = self.say(&["ps", "--all", "--filter", filter, "--format", "{{.Names}}"]);
         let listed = listed.expect("it lists containers");
         listed.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Engine {
+    /// Containers and volumes that some loadline made for which this engine is apart.
+    pub fn left_apart(&self) -> Vec<String> {
+        let filter = ["--filter", "label=loadline.client", "--format"];
+        let listed = |words: &[&str], format: &str| {
+            let all = [words, &filter, &[format]].concat();
+            let text = self.say(&all).expect("it lists");
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let containers = listed(&["ps", "--all"], "{{.Names}}");
+        let volumes = listed(&["volume", "ls"], "{{.Name}}");
+        [containers, volumes].concat()
     }
 }
 

@@ -45,7 +45,7 @@ const ZOO: [&str; 18] = [
     "no-newline",
     "exit code=7",
     "signal number=11",
-    "descriptors",
+    "hold what=files",
     "threads",
     "fill-disk mib=8",
     "deep-tree levels=2000",

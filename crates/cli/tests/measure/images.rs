@@ -95,7 +95,7 @@ fn images_that_cannot_start_are_refused() -> Outcome {
             "docker",
             "DOCKER_HOST",
             "tcp://127.0.0.1:1",
-            "run loadline on that machine",
+            "`docker info` must work first",
         ),
         (
             "docker",
@@ -106,8 +106,8 @@ fn images_that_cannot_start_are_refused() -> Outcome {
         (
             "podman",
             "CONTAINER_HOST",
-            "ssh://core@127.0.0.1:1/p",
-            "run loadline on that machine",
+            "unix:///nonexistent.sock",
+            "`podman info` must work first",
         ),
     ] {
         let flag = format!("--engine={engine}");
@@ -143,6 +143,7 @@ fn measured(engine: &Engine) -> Outcome {
     cannot_be_executed(engine);
     is_not_there(engine);
     has_an_image_for_a_dependency(engine);
+    has_a_dependency_that_trials_share(engine);
     has_a_program_for_a_dependency(engine);
     has_toxics_before_a_dependency(engine);
     assert_eq!(engine.containers(), Vec::<String>::new());
@@ -413,6 +414,26 @@ fn has_an_image_for_a_dependency(engine: &Engine) {
     std::fs::write(lab.path().join("schema.sql"), "create").expect("a file");
     with_a_dependency(engine, &lab, &failing)
         .says(&["the dependency db: its seed", "db:9001 is not there"]);
+    assert_nothing_left(&lab, &[], &Default::default());
+}
+
+/// Two trials share an image's container: seeded in the first, reset before the second.
+fn has_a_dependency_that_trials_share(engine: &Engine) {
+    let lab = Lab::new();
+    let run = "'/bin/measure', 'zoo'";
+    let tables = format!(
+        "image = '{IMAGE}'\nscope = 'result'\ncommand = [{run}, 'serve', 'port=9000']\nseed = [{run}, 'exit', 'needs=db:9000']\nreset = [{run}, 'exit', 'needs=db:9000']\n[run]\nrepeats = 2"
+    );
+    with_a_dependency(engine, &lab, &tables)
+        .expect_code(0)
+        .says(&["PASS"]);
+    let trials = lab.result("last")["trials"].clone();
+    for (index, trial) in trials.as_array().expect("trials").iter().enumerate() {
+        let db = &trial["evidence"]["dependencies"][0];
+        assert_eq!(db["shared"]["trials"], index, "{db}");
+        assert_eq!(db["shared"]["reset_ns"].is_u64(), index > 0, "{db}");
+        assert!(db["cpu_ns"].as_u64() > Some(0), "{db}");
+    }
     assert_nothing_left(&lab, &[], &Default::default());
 }
 

@@ -1,6 +1,7 @@
-//! loadline, the process of its trial, or both killed by SIGKILL at random times: everything of the
-//! trial dies, nothing finished is lost, and `resume` comes to the result of a run that nobody
-//! disturbed.
+//! loadline, the process of its trial, both, or the load generator killed by SIGKILL at random times:
+//! everything of the trial dies, nothing finished is lost, and `resume` comes to the result of a run
+//! that nobody disturbed. So are those killed that only write: reports, files to ship, exports, and
+//! soaks of what was found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,9 +12,15 @@ use serde_json::Value;
 use crate::lab::{ANSWER, Lab, recommended};
 use crate::process::{Call, Ended, POLL, Running};
 use crate::runner::{Case, Outcome};
-use crate::traces::{assert_dead, assert_nothing_left, networks, trials};
+use crate::traces::{assert_dead, assert_nothing_left, networks, parts, trials};
 
-pub const CASES: [Case; 1] = [("killed_at_random_times", killed_at_random_times)];
+pub const CASES: [Case; 2] = [
+    ("killed_at_random_times", killed_at_random_times),
+    (
+        "what_writes_is_killed_at_random_times",
+        what_writes_is_killed_at_random_times,
+    ),
+];
 
 /// How often, unless LOADLINE_KILLS says otherwise.
 const KILLS: u32 = 25;
@@ -30,21 +37,26 @@ const LATEST_IN_TRIAL_MS: u64 = 250;
 /// Time for loadline to notice that its trial is dead, and to clean up after it.
 const FOUND_OUT: Duration = Duration::from_millis(500);
 
+/// Longest time between the start of a command that only writes and the kill: about its length.
+const LATEST_WRITING_MS: u64 = 150;
+
+/// A result as `export` wrote it.
+const KEPT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../records/2026-11-20-spring-web-size/result.json.gz"
+);
+
 /// Trials that were printed as finished, by result: purpose, configuration and repeat.
 type Printed = BTreeMap<String, BTreeSet<String>>;
 
 fn killed_at_random_times() -> Outcome {
-    let kills = std::env::var("LOADLINE_KILLS").ok();
-    let kills = kills.and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    let kills = kills();
     let lab = Lab::new();
     let (mut owners, mut spaces) = (Vec::new(), BTreeSet::new());
-    let (mut printed, mut finished, mut in_trial, mut alone) = (Printed::new(), 0, 0, 0);
-    // A simple generator of times: the test must be the same each time it runs.
-    let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
+    let (mut printed, mut finished, mut in_trial) = (Printed::new(), 0, 0);
+    let (mut alone, mut generators) = (0, 0);
+    let mut random = Random::default();
     for kill in 0..kills {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
         let mut victim = go_on(&lab).start();
         victim.until_it_measures();
         // Every second kill waits for a trial, and every fourth for one that is finished before:
@@ -59,19 +71,25 @@ fn killed_at_random_times() -> Outcome {
             until_a_trial_runs(&lab, &mut victim);
             LATEST_IN_TRIAL_MS
         };
-        std::thread::sleep(Duration::from_millis((random >> 33) % latest));
+        std::thread::sleep(random.millis(latest));
         let trials = trials(&lab);
         owners.extend(&trials);
         let seen = networks(&lab);
         in_trial += u32::from(!seen.is_empty());
         spaces.extend(seen);
-        // Loadline alone, the trial alone, both; the times of the kills go through fours.
-        let whom = kill / 4 % 3;
-        if whom > 0 {
+        // Loadline alone, the trial alone, both, the generator alone; the times go through fours.
+        let whom = kill / 4 % 4;
+        if whom == 1 || whom == 2 {
             alone += u32::from(whom == 1 && !trials.is_empty());
             trials.iter().for_each(|trial| kill_trial(*trial));
         }
-        if whom == 1 {
+        if whom == 3 {
+            until_it_loads(&lab, &mut victim);
+            let found = parts(&lab, "load-part");
+            generators += u32::from(!found.is_empty());
+            found.iter().for_each(|generator| kill_trial(*generator));
+        }
+        if whom == 1 || whom == 3 {
             // It shall find out, and go on with another attempt.
             std::thread::sleep(FOUND_OUT);
             owners.extend(crate::traces::trials(&lab));
@@ -110,7 +128,7 @@ fn killed_at_random_times() -> Outcome {
     assert_nothing_left(&lab, &owners, &spaces);
     let searches = lab.results().len();
     println!(
-        "{kills} kills, {in_trial} of them in a trial, {alone} of the trial alone; {searches} searches, {finished} trials, none lost"
+        "{kills} kills, {in_trial} of them in a trial, {alone} of the trial alone, {generators} of the generator alone; {searches} searches, {finished} trials, none lost"
     );
     assert!(
         in_trial * 4 >= kills,
@@ -123,6 +141,136 @@ fn killed_at_random_times() -> Outcome {
     None
 }
 
+/// Whatever only writes is killed: what is there is whole or not there, and the same command writes
+/// what it writes when nobody disturbs it. A soak that was killed is judged.
+fn what_writes_is_killed_at_random_times() -> Outcome {
+    // Half as many: each writes three times.
+    let kills = kills().div_ceil(2);
+    let lab = Lab::new();
+    lab.size().into_end().expect_code(0);
+    let search = lab.results()[0]["id"].as_str().expect("an id").to_owned();
+    let before = lab.result(&search);
+    let mut random = Random::default();
+    let (mut in_time, mut soaks) = (0, 0);
+    // The application of the zoo is no jar, and `emit` ships jars: that of a kept record.
+    let writers: [(&str, &str, &str, &[&str]); 4] = [
+        ("report", &search, "-o", &[]),
+        ("emit", KEPT, "--to", &["--force"]),
+        ("export", &search, "-o", &["--format=json"]),
+        ("report", KEPT, "-o", &[]),
+    ];
+    for kill in 0..kills {
+        if kill % 8 == 7 {
+            soaks += 1;
+            kill_a_soak(&lab, &search, &mut random);
+            continue;
+        }
+        let (subcommand, of, flag, more) = writers[kill as usize / 2 % writers.len()];
+        let place = lab.path().join("written");
+        let whole = lab.path().join("whole");
+        let write = |to: &std::path::Path| {
+            let call = lab.call(subcommand).arg(of).args(more);
+            call.arg(flag).arg(to)
+        };
+        write(&whole).into_end().expect_code(0);
+        // Every second kill meets a file of the same name, which is then one of the two.
+        if kill % 2 == 1 {
+            copy(&whole, &place);
+        }
+        let mut victim = write(&place).start();
+        std::thread::sleep(random.millis(LATEST_WRITING_MS));
+        victim.kill();
+        in_time += u32::from(victim.end().signal.is_some());
+        for (name, bytes) in contents(&place) {
+            let same = contents(&whole);
+            let same = same.get(&name);
+            assert_eq!(same, Some(&bytes), "{subcommand} left half of {name}");
+        }
+        write(&place).into_end().expect_code(0);
+        assert_eq!(contents(&place), contents(&whole), "{subcommand}");
+        for path in [place, whole] {
+            let _ = std::fs::remove_file(&path);
+            let _ = std::fs::remove_dir_all(&path);
+        }
+        let parts = std::fs::read_dir(lab.path()).expect("the lab").flatten();
+        let mut parts = parts.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        assert_eq!(parts.find(|name| name.ends_with(".part")), None);
+    }
+    assert_eq!(lab.result(&search), before, "the search is as it was");
+    lab.call("clean").into_end().expect_code(0);
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    println!("{kills} kills, {in_time} while it wrote, {soaks} of a soak");
+    assert!(in_time * 3 >= kills, "a third at least is killed in time");
+    None
+}
+
+fn kill_a_soak(lab: &Lab, search: &str, random: &mut Random) {
+    let soak = lab.call("soak").arg(search).args(&["--wait", "--for=3h"]);
+    let mut victim = soak.start();
+    victim.until_it_measures();
+    until_it_loads(lab, &mut victim);
+    std::thread::sleep(random.millis(LATEST_MS));
+    victim.kill();
+    victim.end();
+    assert_dead(lab, DEAD_WITHIN);
+    let soaked = lab.results()[0]["id"].as_str().expect("an id").to_owned();
+    let resumed = lab.call("resume").arg(&soaked).arg("--wait").into_end();
+    // Too short to tell, and kept.
+    resumed.expect_code(4);
+    assert_eq!(lab.results()[0]["trials"], 1);
+}
+
+/// Files by their names: of a directory those in it, of a file itself; none where there is nothing.
+fn contents(place: &std::path::Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    if place.is_file() {
+        found.insert(String::new(), std::fs::read(place).expect("a file"));
+    }
+    for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        for (below, bytes) in contents(&entry.path()) {
+            found.insert(format!("{name}/{below}"), bytes);
+        }
+    }
+    found
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    if from.is_dir() {
+        std::fs::create_dir_all(to).expect("a directory");
+        for entry in std::fs::read_dir(from).expect("a directory").flatten() {
+            copy(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        std::fs::copy(from, to).expect("a copy");
+    }
+}
+
+fn kills() -> u32 {
+    let kills = std::env::var("LOADLINE_KILLS").ok();
+    kills.and_then(|text| text.parse().ok()).unwrap_or(KILLS)
+}
+
+/// A simple generator of times: a test must be the same each time it runs.
+struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(0x9E37_79B9_7F4A_7C15)
+    }
+}
+
+impl Random {
+    /// Less than so many milliseconds.
+    fn millis(&mut self, below: u64) -> Duration {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_millis((self.0 >> 33) % below)
+    }
+}
+
 /// It may have ended since it was seen.
 pub fn kill_trial(trial: u32) {
     let pid = i32::try_from(trial).ok().and_then(Pid::from_raw);
@@ -132,6 +280,13 @@ pub fn kill_trial(trial: u32) {
 /// Waits until a trial has its network, or the victim has ended.
 fn until_a_trial_runs(lab: &Lab, victim: &mut Running) {
     while networks(lab).is_empty() && !victim.has_ended() {
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Waits until a trial is under load, or the victim has ended.
+fn until_it_loads(lab: &Lab, victim: &mut Running) {
+    while parts(lab, "load-part").is_empty() && !victim.has_ended() {
         std::thread::sleep(POLL);
     }
 }

@@ -65,6 +65,12 @@ impl Lab {
 
     /// The same where the machine's cgroups cannot be seen.
     pub fn without_cgroups(&self, subcommand: &str) -> Call {
+        let call = self.without_cgroups_bare(subcommand);
+        call.arg("--state").arg(self.state()).args(&QUICK)
+    }
+
+    /// The same without a flag.
+    pub fn without_cgroups_bare(&self, subcommand: &str) -> Call {
         let mut command = Command::new("unshare");
         command
             .args(["--mount", "sh", "-c"])
@@ -74,9 +80,6 @@ impl Lab {
             .current_dir(self.path())
             .env_remove("LOADLINE_STATE");
         Call::new(command)
-            .arg("--state")
-            .arg(self.state())
-            .args(&QUICK)
     }
 
     /// All files of its store.

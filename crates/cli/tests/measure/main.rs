@@ -7,6 +7,7 @@
 //! times.
 
 mod answers;
+mod apart;
 mod applications;
 mod caches;
 mod compose;
@@ -34,6 +35,7 @@ mod screen;
 mod scripts;
 mod serving;
 mod shared_classes;
+mod shared_dependencies;
 mod soaks;
 mod starts;
 mod tls;

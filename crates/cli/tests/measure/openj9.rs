@@ -1,15 +1,19 @@
-//! A real OpenJ9 beside HotSpot: an experiment's factor, what its records hold, and `explain`.
+//! A real OpenJ9 beside HotSpot: an experiment's factor, what its records hold, and `explain`; a size of
+//! its own for each.
 
 use std::fs;
-use std::path::Path;
 
+use crate::applications::ping;
 use crate::lab::Lab;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 1] = [(
-    "openj9_is_compared_with_hotspot_and_explained",
-    compared_and_explained,
-)];
+pub const CASES: [Case; 2] = [
+    (
+        "openj9_is_compared_with_hotspot_and_explained",
+        compared_and_explained,
+    ),
+    ("openj9_and_hotspot_are_sized_each", sized_each),
+];
 
 /// The feature release of an OpenJ9 below /usr/lib/jvm.
 fn installed() -> Option<String> {
@@ -21,16 +25,19 @@ fn installed() -> Option<String> {
     Some(feature.to_owned())
 }
 
-fn compared_and_explained() -> Outcome {
-    let Some(feature) = installed() else {
-        return Some("no OpenJ9 below /usr/lib/jvm".to_owned());
-    };
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/workloads/ping.jar");
-    if !built.is_file() {
-        return Some("no build/workloads/ping.jar (make workloads)".to_owned());
-    }
+/// A lab with the smallest workload, and the name of the OpenJ9; `Err` is why there is none.
+fn with_openj9() -> Result<(Lab, String), String> {
+    let feature = installed().ok_or("no OpenJ9 below /usr/lib/jvm")?;
     let lab = Lab::new();
-    fs::copy(built, lab.path().join("ping.jar")).expect("a copy");
+    fs::copy(ping()?, lab.path().join("ping.jar")).expect("a copy");
+    Ok((lab, format!("openj9-{feature}")))
+}
+
+fn compared_and_explained() -> Outcome {
+    let (lab, openj9) = match with_openj9() {
+        Ok(there) => there,
+        Err(reason) => return Some(reason),
+    };
     let experiment = format!(
         r#"
 slo = "p99<5s"
@@ -47,7 +54,7 @@ memory = "256Mi"
 accept-noise = true
 [[factor]]
 name = "jdk"
-levels = ["17", "openj9-{feature}"]
+levels = ["17", "{openj9}"]
 "#
     );
     fs::write(lab.path().join("exp.toml"), experiment).expect("a file");
@@ -58,7 +65,6 @@ levels = ["17", "openj9-{feature}"]
         let of = |line: &&str| line.starts_with(level) && line.contains("PASS");
         ended.stdout.lines().filter(of).count()
     };
-    let openj9 = format!("openj9-{feature}");
     assert_eq!((rows("17 "), rows(&openj9)), (1, 1), "{ended}");
     let result = lab.result("last");
     let trials = result["trials"].as_array().expect("trials");
@@ -77,5 +83,45 @@ levels = ["17", "openj9-{feature}"]
     let id = trial["id"].as_str().expect("an id");
     let explained = lab.call("explain").arg(id).into_end().expect_code(0);
     explained.prints(&[&openj9]);
+    None
+}
+
+fn sized_each() -> Outcome {
+    let (lab, openj9) = match with_openj9() {
+        Ok(there) => there,
+        Err(reason) => return Some(reason),
+    };
+    let call = lab.call("size").args(&[
+        "--wait",
+        "--accept-noise",
+        &format!("--jdk=17,{openj9}"),
+        "--cpu=1",
+        "--min-memory=124Mi",
+        "--max-memory=128Mi",
+        "--prove=1",
+        "--slo=start<60s",
+        "--rate=20/s",
+        "--warm-up=0s",
+        "--measure=1s",
+        "--url=http://localhost:8080/",
+        "--",
+        "java",
+        "-jar",
+        "ping.jar",
+    ]);
+    let ended = call.into_end().expect_code(0);
+    ended.prints(&["Which JDK needs how much?", &format!("{openj9} ")]);
+    let result = lab.result("last");
+    let levels = &result["recommendation"]["by_level"];
+    for (index, jdk) in ["17", &openj9].into_iter().enumerate() {
+        assert_eq!(levels[index]["jdk"], jdk, "{levels}");
+        assert_eq!(levels[index]["proof"]["passes"], 1, "{levels}");
+    }
+    let trials = result["trials"].as_array().expect("trials");
+    for trial in trials {
+        let is_openj9 = trial["configuration"]["jdk"] == openj9.as_str();
+        let collector = &trial["evidence"]["gc"]["collector"];
+        assert_eq!(collector == "gencon", is_openj9, "{trial}");
+    }
     None
 }

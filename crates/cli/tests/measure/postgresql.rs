@@ -132,24 +132,33 @@ fn sized() -> Outcome {
     None
 }
 
-/// Each answer of the database comes 20 ms later: the service does not know, the answer says so.
+/// Each answer of the database comes 20 ms later: the service does not know, the answer says so. All
+/// trials share the database: a second seed would fail, because what it makes is there.
 fn slow() -> Outcome {
     if let Some(reason) = missing() {
         return Some(reason);
     }
     let lab = Lab::new();
+    let reset = "reset = [\"psql\", \"-h\", \"localhost\", \"-U\", \"owners\", \"-c\", \"drop schema public cascade; create schema public\"]";
     let toxic = "port = 5432\n[[dependency.toxic]]\ntype = \"latency\"\nlatency = \"20ms\"";
-    write(&lab, toxic, "rate = \"20/s\"\nduration = \"5s\"");
+    let db = format!("scope = \"result\"\n{reset}\n{toxic}");
+    write(&lab, &db, "rate = \"20/s\"\nduration = \"5s\"");
     // Two sizes are enough to be told.
     let file = lab.path().join("exp.toml");
     let text = fs::read_to_string(&file).expect("it was written");
     fs::write(&file, text.replace("256Mi", "384Mi")).expect("a file");
     call(&lab, "size").into_end().expect_code(0).prints(&[
         "On the way to db (latency 20ms downstream), as the experiment wants it.",
+        "The trials share db: seeded once, reset between two of them",
         "What was wrong on the way",
     ]);
     let result = lab.result("last");
     let trials = result["trials"].as_array().expect("trials").clone();
+    for (index, trial) in trials.iter().enumerate() {
+        let db = &trial["evidence"]["dependencies"][0];
+        assert_eq!(db["shared"]["trials"], index, "{db}");
+        assert_eq!(db["shared"]["reset_ns"].is_u64(), index > 0, "{db}");
+    }
     let passed = trials.iter().filter(|t| t["verdict"]["class"] == "pass");
     for trial in passed {
         let evidence = &trial["evidence"];

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use crate::lab::Lab;
 use crate::{
-    answers, applications, caches, compose, denied, dependencies, disk, forms, hostile_images,
-    images, instances, interrupted, killed, mixes, notified, openj9, ports, postgresql, refused,
-    scripts, serving, shared_classes, soaks, starts, tls, uml, verifies,
+    answers, apart, applications, caches, compose, denied, dependencies, disk, forms,
+    hostile_images, images, instances, interrupted, killed, mixes, notified, openj9, ports,
+    postgresql, refused, scripts, serving, shared_classes, shared_dependencies, soaks, starts, tls,
+    uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -17,15 +18,17 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 27] = [
+const SUITES: [&[Case]; 29] = [
     &refused::CASES,
     &answers::CASES,
+    &apart::CASES,
     &applications::CASES,
     &caches::CASES,
     &shared_classes::CASES,
     &compose::CASES,
     &denied::CASES,
     &dependencies::CASES,
+    &shared_dependencies::CASES,
     &ports::CASES,
     &postgresql::CASES,
     &disk::CASES,

@@ -45,11 +45,16 @@ pub fn assert_dead(lab: &Lab, within: Duration) {
     }
 }
 
-/// The processes of this lab's trials, which own their groups.
+/// The processes of this lab's loadline that own groups: those of trials, and keepers.
 pub fn trials(lab: &Lab) -> Vec<u32> {
+    [parts(lab, "trial-part"), parts(lab, "keeper-part")].concat()
+}
+
+/// The processes that this lab's loadline started of itself as this part.
+pub fn parts(lab: &Lab, part: &str) -> Vec<u32> {
     let is_trial = |process: &PathBuf| {
         let command = fs::read(process.join("cmdline")).unwrap_or_default();
-        command.split(|byte| *byte == 0).nth(1) == Some(b"trial-part")
+        command.split(|byte| *byte == 0).nth(1) == Some(part.as_bytes())
             && fs::read_link(process.join("exe"))
                 .is_ok_and(|program| program.starts_with(lab.path()))
     };

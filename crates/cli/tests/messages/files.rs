@@ -218,7 +218,12 @@ const MISTAKES: &[Mistake] = &[
     (
         END,
         "rate = \"100/s\"\n[[factor]]\nname = \"cpu\"\nlevels = [\"1\", \"1\"]\n",
-        &["two levels are called `1cpu`", "hint: give each level"],
+        &["`1` is there twice", "hint: give it once"],
+    ),
+    (
+        END,
+        "rate = \"100/s\"\n[[factor]]\nname = \"c\"\nlevels = [{ label = \"a\", cpu = \"1\" }, { label = \"a\", cpu = \"2\" }]\n",
+        &["two levels are called `a`", "hint: give each level"],
     ),
     (
         END,

@@ -149,6 +149,14 @@ pub const TOOLS: &[Row] = &[
         &["0 is not in 1..=8192", "hint: "],
     ),
     (
+        "predict --memory 1Gi --cpu 1 --jdk 17 --jvm -XX:Nosuch",
+        USAGE,
+        &[
+            "the JVM would not start: -XX:Nosuch: expected -XX:+NAME",
+            "hint: ",
+        ],
+    ),
+    (
         "predict --memory 1Gi --cpu 1 --jdk 17 --jvm -Xmx2",
         USAGE,
         &[

@@ -21,6 +21,12 @@ pub enum CacheError {
         /// The program.
         program: String,
     },
+    /// The command names a shared class cache of its own.
+    #[error("the command has a shared class cache of its own: {option}")]
+    OwnCache {
+        /// Its option.
+        option: String,
+    },
     /// The application was never ready in the training run.
     #[error("the training run was never ready: {why}{output}")]
     NeverReady {
@@ -54,6 +60,9 @@ impl CacheError {
             Self::Kind(KindError::Unsupported { hint, .. }) | Self::NotWritten { hint, .. } => hint,
             Self::NoJdk { .. } => {
                 "give the java command itself, not a script: -- java -jar app.jar"
+            }
+            Self::OwnCache { .. } => {
+                "take the option out of the command; a layer above a cache that is there is made in an image only: --image"
             }
             Self::NeverReady { .. } => {
                 "try the command by itself; --ready names the path that answers when it is ready, --start-deadline how long that may take"

@@ -23,6 +23,7 @@ use super::{
     Built, CacheError, WRITTEN, alone_without_limits, assemble_by, errand, last_lines, name_of,
 };
 use crate::command::JVM_VARIABLES;
+use crate::experiment::App;
 use crate::host::Delivery;
 use crate::logs::output_in;
 use crate::runner::{Measurement, RunError};
@@ -54,6 +55,14 @@ impl Room {
         },
         is_final: true,
     };
+}
+
+/// The option of a command that names its own shared class cache: it comes behind loadline's, so the
+/// JVM would fill that one and use it in the trials without a cache, too.
+pub(super) fn own_option(app: &App) -> Option<&String> {
+    let words = app.command.iter().skip(1);
+    let mut options = words.take_while(|word| word.starts_with('-') && *word != "-jar");
+    options.find(|word| word.starts_with("-Xshareclasses") && app.image.is_none())
 }
 
 /// The layers that an image has, above which one more is made.
@@ -242,6 +251,8 @@ fn said_by(
 mod tests {
     use super::*;
 
+    use crate::experiment::Experiment;
+
     #[test]
     fn a_name_that_no_jvm_gives_is_no_file() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -262,5 +273,26 @@ mod tests {
         fs::write(&file, "cache").expect("it is ours");
         fs::write(file.with_extension("manifest"), "").expect("it is ours");
         assert_eq!(file_of(&place), Some(file));
+    }
+
+    #[test]
+    fn a_command_with_a_shared_class_cache_of_its_own_is_told_apart() {
+        let own = |command: &str| {
+            let text = format!(
+                "slo = \"p99<50ms\"\napp.command = {command}\n[load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n"
+            );
+            let parsed = Experiment::parse(&text, Path::new("test.toml"), Path::new("/"));
+            own_option(&parsed.expect("it is valid").app).cloned()
+        };
+        let named = "-Xshareclasses:name=a,cacheDir=/a";
+        let command = format!(r#"["java", "-Xmx64m", "{named}", "-jar", "a.jar"]"#);
+        assert_eq!(own(&command).as_deref(), Some(named));
+        let of_the_application = format!(r#"["java", "-jar", "a.jar", "{named}"]"#);
+        assert_eq!(own(&of_the_application), None);
+        let error = CacheError::OwnCache {
+            option: named.to_owned(),
+        };
+        assert!(error.to_string().ends_with(named), "{error}");
+        assert!(error.hint().contains("in an image only"), "{error:?}");
     }
 }

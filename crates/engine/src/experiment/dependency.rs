@@ -11,7 +11,7 @@ use loadline_host::networks::{self, Member};
 use loadline_jvm::detect::Places;
 use loadline_proxy::Toxic;
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Account, App, Proxied, Readiness, Refusal};
+use loadline_trial::{Account, App, Proxied, Readiness, Refusal, Scope};
 
 use super::error::Source;
 use super::references::{self, Filled};
@@ -41,6 +41,10 @@ pub struct Dependency {
     pub volumes: Vec<(PathBuf, PathBuf)>,
     /// Runs once when it is ready; empty is nothing.
     pub seed: Vec<String>,
+    /// How long it lives.
+    pub scope: Scope,
+    /// Runs between two trials that share it; empty is nothing.
+    pub reset: Vec<String>,
     /// Working directory, absolute; `None` is the application's.
     pub directory: Option<PathBuf>,
     /// Environment variables, with references.
@@ -91,7 +95,13 @@ impl Experiment {
             let found = image.as_ref()?.found.as_ref();
             found.map(|found| found.engine.kind)
         };
-        let dependencies = self.dependencies.iter().map(|dependency| Member {
+        // Those that trials share have made their networks before the proxy is there.
+        let mut all: Vec<&Dependency> = self.dependencies.iter().collect();
+        all.sort_by_key(|dependency| match dependency.scope {
+            Scope::Result => u8::from(dependency.proxied().is_some()),
+            Scope::Trial => 2,
+        });
+        let dependencies = all.into_iter().map(|dependency| Member {
             name: &dependency.name,
             engine: engine(&dependency.image),
             is_proxied: dependency.proxied().is_some(),
@@ -134,23 +144,23 @@ impl Experiment {
             let Filled { env, secrets } = references::fill(&env)?;
             all.secrets.extend(secrets);
             let found = |command: &[String]| located(command, &directory, places);
-            let (app, seed) = match &dependency.image {
-                None => {
-                    let app = App::Command {
-                        command: found(&dependency.command)?,
-                        env,
-                        directory: directory.clone(),
-                    };
-                    (app, found(&dependency.seed)?)
-                }
-                Some(image) => {
-                    let app = dependency.in_image(image, env, &directory)?;
-                    (App::Image(Box::new(app)), dependency.seed.clone())
-                }
+            let errand = |command: &[String]| match &dependency.image {
+                None => found(command),
+                Some(_) => Ok(command.to_vec()),
+            };
+            let app = match &dependency.image {
+                None => App::Command {
+                    command: found(&dependency.command)?,
+                    env,
+                    directory: directory.clone(),
+                },
+                Some(image) => App::Image(Box::new(dependency.in_image(image, env, &directory)?)),
             };
             all.dependencies.push(loadline_trial::Dependency {
                 name: dependency.name.clone(),
-                seed,
+                seed: errand(&dependency.seed)?,
+                scope: dependency.scope,
+                reset: errand(&dependency.reset)?,
                 app,
                 readiness: dependency.readiness.clone(),
                 start_deadline: dependency.start_deadline,
@@ -162,6 +172,9 @@ impl Experiment {
                 proxied: dependency.proxied(),
             });
         }
+        // Those that trials share run before a trial begins.
+        all.dependencies
+            .sort_by_key(|dependency| dependency.scope != Scope::Result);
         Ok(all)
     }
 }
@@ -369,8 +382,22 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
         let problem = format!("`{name}` has toxics, and does not say on which port it is reached");
         return Err(at(problem, "name it: port = 5432"));
     }
+    let scope = given(&table.scope, |text| {
+        source.parse::<Scope>(
+            text,
+            "write trial (the default: each trial has a fresh one) or result (all trials share it)",
+        )
+    })?;
+    let scope = scope.unwrap_or_default();
+    if scope == Scope::Trial && !table.reset.is_empty() {
+        let problem = format!("`{name}` has a reset, and each trial has a fresh one");
+        let hint = "leave out reset, or let trials share it: scope = \"result\"";
+        return Err(at(problem, hint));
+    }
     Ok(Dependency {
         name: name.clone(),
+        scope,
+        reset: table.reset.clone(),
         command: table.command.clone(),
         image,
         volumes,

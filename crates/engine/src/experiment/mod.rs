@@ -84,6 +84,8 @@ pub struct Experiment {
     pub repeats: u32,
     /// Seed of the order of trials and of the statistics.
     pub seed: u64,
+    /// Trials that run at once on this machine.
+    pub slots: u32,
     /// Judge trials although other programs disturbed them.
     pub accept_noise: bool,
     /// How often the cgroup's counters are read.

@@ -81,6 +81,7 @@ impl Experiment {
             factors,
             listed: file.configuration.clone(),
             repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
+            slots: slots(file, source)?,
             seed: file.run.seed.unwrap_or(1),
             accept_noise: file.run.accept_noise.unwrap_or(false),
             sampling: sampling::sampling(file.run.samples.as_ref(), source)?,
@@ -95,6 +96,22 @@ impl Experiment {
         outage::check(&experiment, source)?;
         Ok(experiment)
     }
+}
+
+/// Trials at once on this machine.
+fn slots(file: &ExperimentFile, source: &Source<'_>) -> Checked<u32> {
+    let said = file.run.slots.as_ref();
+    if let (Some(slots), Some(_)) = (said, &file.kubernetes) {
+        let problem = "trials at once on this machine, and the experiment runs in a cluster";
+        let hint = "write kubernetes.slots in place of run.slots";
+        return Err(source.at(slots.origin(), problem, hint));
+    }
+    if let (Some(slots), Some(_)) = (said, &file.search.prices) {
+        let problem = "trials at once, and prices are compared by the rate that one trial carries";
+        let hint = "leave slots out: with prices one trial runs after the other";
+        return Err(source.at(slots.origin(), problem, hint));
+    }
+    source.in_range(said, 1, 1..65, "slots")
 }
 
 fn rate(text: &Text, source: &Source<'_>) -> Checked<f64> {
@@ -303,11 +320,21 @@ fn factor(table: &FactorTable, source: &Source<'_>) -> Checked<Factor> {
         .collect::<Checked<Vec<_>>>()?;
     for (i, one) in levels.iter().enumerate() {
         if levels[..i].iter().any(|other| other.label == one.label) {
-            return Err(source.at(
-                table.levels[i].origin(),
-                format!("two levels are called `{}`", one.label),
-                "give each level of a factor its own label",
-            ));
+            let entry = &table.levels[i];
+            let is_same = |other: &Said<LevelEntry>| match (other.get(), entry.get()) {
+                (LevelEntry::Plain(other), LevelEntry::Plain(text)) => other == text,
+                _ => false,
+            };
+            let (what, hint) = match entry.get() {
+                LevelEntry::Plain(text) if table.levels[..i].iter().any(is_same) => {
+                    (format!("`{text}` is there twice"), "give it once")
+                }
+                _ => (
+                    format!("two levels are called `{}`", one.label),
+                    "give each level of a factor its own label",
+                ),
+            };
+            return Err(source.at(entry.origin(), what, hint));
         }
     }
     Ok(Factor {
@@ -352,7 +379,11 @@ fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level>
         }
     }
     let label = match factor {
-        "jdk" => format!("jdk{}", text.get()),
+        // A bare number would not say what it is of; `openj9-25` does.
+        "jdk" if text.get().starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("jdk{}", text.get())
+        }
+        "jdk" => text.get().clone(),
         "cpu" => change
             .cpu
             .map(|c| format!("{}cpu", c.as_f64()))

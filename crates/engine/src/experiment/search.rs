@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use loadline_analysis::margin::default_margin;
 use loadline_analysis::offer::{Offer, OfferError};
 use loadline_analysis::price::Size;
 use loadline_analysis::search::lattice::Parameters;
@@ -20,7 +21,6 @@ use super::{ExperimentError, Factor, Pricing, Search};
 use crate::soak::SHORTEST;
 
 const CONFIRM: u32 = 2;
-const MARGIN: f64 = 0.115;
 /// At least 19 of 20 starts: the promise of a size.
 const PROVE: u32 = 20;
 /// With prices many answers are refuted before one holds; a miss asks for more (`Cheapest`).
@@ -66,7 +66,7 @@ pub(super) fn search(
         margin: table
             .margin
             .as_ref()
-            .map_or(Ok(MARGIN), |t| percentage(t, "margin", source))?,
+            .map_or(Ok(default_margin()), |t| percentage(t, "margin", source))?,
         prove: table.prove.unwrap_or(match pricing.is_some() {
             true => PROVE_PRICED,
             false => PROVE,

@@ -3,6 +3,7 @@
 //! Owns how they become a part of it, so that what is stored needs the compose file for nothing but
 //! its credentials. What a service is: [`super::compose`].
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use loadline_trial::Refusal;
@@ -33,14 +34,49 @@ impl ExperimentFile {
         if let Some(service) = taken.application {
             become_app(&mut self.app, service)?;
         }
+        refuse_unknown(&table, &taken.dependencies, &path)?;
         let tables: Result<Vec<_>, Refusal> = taken
             .dependencies
             .into_iter()
-            .map(|service| dependency(service, &path))
+            .map(|service| {
+                let of = |all: &BTreeMap<String, Vec<String>>| {
+                    all.get(&service.name).cloned().unwrap_or_default()
+                };
+                let (seed, reset) = (of(&table.seed), of(&table.reset));
+                Ok(DependencyTable {
+                    seed,
+                    scope: table.scope.clone(),
+                    reset,
+                    ..dependency(service, &path)?
+                })
+            })
             .collect();
         self.dependency.splice(0..0, tables?);
         Ok(true)
     }
+}
+
+/// A seed or reset of what does not run beside the application would never run.
+fn refuse_unknown(table: &ComposeTable, taken: &[Service], path: &Path) -> Result<(), Refusal> {
+    let of = |key: &'static str, all: &BTreeMap<String, Vec<String>>| {
+        let unknown = (all.keys()).find(|name| taken.iter().all(|one| one.name != **name));
+        unknown.map(|name| (key, name.clone()))
+    };
+    let unknown = of("seed", &table.seed).or_else(|| of("reset", &table.reset));
+    let Some((key, name)) = unknown else {
+        return Ok(());
+    };
+    let names: Vec<&str> = taken.iter().map(|one| one.name.as_str()).collect();
+    Err(Refusal::new(
+        format!("the compose file {}", path.display()),
+        format!(
+            "compose.{key} names `{name}`, which is none of the services that run beside the application"
+        ),
+        match names.is_empty() {
+            true => "none does: name them with services = [\"db\"]".to_owned(),
+            false => format!("these do: {}", names.join(", ")),
+        },
+    ))
 }
 
 fn refuse_nothing(table: &ComposeTable, path: &Path) -> Result<(), Refusal> {
@@ -110,6 +146,8 @@ fn dependency(service: Service, path: &Path) -> Result<DependencyTable, Refusal>
         answer: Vec::new(),
         toxic: Vec::new(),
         seed: Vec::new(),
+        scope: None,
+        reset: Vec::new(),
         directory: None,
         env: service.env,
         start_deadline: service

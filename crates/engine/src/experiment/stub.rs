@@ -116,6 +116,8 @@ pub(super) fn stub(table: &DependencyTable, source: &Source<'_>) -> Checked<Opti
         ("engine", table.engine.is_some()),
         ("ready", table.ready.is_some()),
         ("seed", !table.seed.is_empty()),
+        ("scope", table.scope.is_some()),
+        ("reset", !table.reset.is_empty()),
         ("env", !table.env.is_empty()),
         ("volumes", !table.volumes.is_empty()),
         ("directory", table.directory.is_some()),

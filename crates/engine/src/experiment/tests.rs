@@ -422,6 +422,27 @@ fn with_applications(levels: &str) -> String {
 }
 
 #[test]
+fn a_plain_jdk_is_called_so_that_it_says_what_it_is() {
+    let (from, to) = (
+        "name = \"memory\"\nlevels = [\"512Mi\", \"256Mi\"]\ndescend = true",
+        "name = \"jdk\"\nlevels = [\"17\", \"openj9-25\"]",
+    );
+    assert!(GOOD.contains(from));
+    let text = GOOD.replace(from, to);
+    let experiment = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    let labels = experiment.configurations().into_iter().map(|c| c.label);
+    assert_eq!(
+        labels.collect::<Vec<_>>(),
+        [
+            "jdk17 default",
+            "jdk17 c1",
+            "openj9-25 default",
+            "openj9-25 c1"
+        ]
+    );
+}
+
+#[test]
 fn a_level_may_run_another_application() {
     let text = with_applications(
         "{ label = \"native\", command = [\"bin/orders\", \"--x\"] }, { label = \"image\", image = \"orders:1\", engine = \"docker\" }",

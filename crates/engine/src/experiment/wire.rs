@@ -95,6 +95,16 @@ pub struct ComposeTable {
     /// Services that run beside it, with all that they depend on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
+    /// How long all that run beside it live, as `scope` of a dependency: `trial` or `result`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub scope: Option<Text>,
+    /// By name of the service, a command that fills it, as `seed` of a dependency.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seed: BTreeMap<String, Vec<String>>,
+    /// By name of the service, what runs between two trials, as `reset` of a dependency.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reset: BTreeMap<String, Vec<String>>,
 }
 
 /// What is taken of a Kubernetes manifest; a text is its `file`.
@@ -236,6 +246,15 @@ pub struct DependencyTable {
     /// more container of it: tables, test data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seed: Vec<String>,
+    /// How long it lives: `trial`, the default, is a fresh one for each trial; `result` is one that
+    /// all trials of a result share, seeded once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub scope: Option<Text>,
+    /// With `scope = "result"` a command that runs between two trials, as the seed does, and takes
+    /// away what the trial before left: `["redis-cli", "flushall"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reset: Vec<String>,
     /// Working directory, relative to the experiment file; default: the application's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
@@ -341,6 +360,11 @@ pub struct RunTable {
     /// Seed of the order of trials and of the statistics; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Trials that run at once on this machine, each on cores of its own; default 1. First it is
+    /// compared whether they tell what one alone tells. In a cluster: kubernetes.slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u32>")]
+    pub slots: Option<Said<u32>>,
     /// Judge trials although other programs disturbed them; each disturbed trial says so in its
     /// warnings. For trying things out on a busy machine; default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -393,7 +417,7 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub confirm: Option<Said<u32>>,
-    /// Margin on top of the confirmed size: `11.5%` (default).
+    /// Margin on top of the confirmed size: `16%` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub margin: Option<Text>,

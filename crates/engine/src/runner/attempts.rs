@@ -125,7 +125,12 @@ impl Runner<'_> {
     /// The same trial of an earlier result, as a record of this one that says where it is from.
     /// Fresh starts and pairs are always run: what they show is that they are.
     pub(super) fn reused(&mut self, key: &TrialKey) -> Result<Option<TrialRecord>, RunError> {
-        let fresh = [Purpose::Prove, Purpose::Compare, Purpose::Soak];
+        let fresh = [
+            Purpose::Prove,
+            Purpose::Compare,
+            Purpose::Soak,
+            Purpose::Abreast,
+        ];
         let is_fresh = fresh.contains(&key.purpose);
         let Some(ground) = self.of.reuse.as_ref().filter(|_| !is_fresh) else {
             return Ok(None);

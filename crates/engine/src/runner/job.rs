@@ -81,6 +81,7 @@ impl Runner<'_> {
         let running = match self.launch(slot, &trial) {
             Ok(running) => running,
             Err(error) => {
+                self.forget(&trial);
                 self.of.store.interrupt_trial(&trial.id)?;
                 return Err(error);
             }

@@ -222,3 +222,20 @@ fn a_file_that_is_written_as_it_comes_takes_the_place_of_what_had_the_name() {
     assert_eq!(names(place.path()), ["a.csv", "other"]);
     create(Path::new("/dev/null")).expect("a device is opened as it is");
 }
+
+#[test]
+fn what_a_killed_writer_left_is_removed_by_the_next_one_and_a_living_one_s_is_not() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let directory = Directory::open(place.path()).expect("it is there");
+    let file = place.path().join("a.csv");
+    let living = directory.part("b.csv", READABLE, |_| Ok(())).expect("new");
+    // As a kill leaves it: neither put in its place nor removed, and held by nobody.
+    let dead = place.path().join(".loadline-0123456789abcdef.part");
+    fs::write(&dead, "half of i").expect("writable");
+    let users = place.path().join(".loadline-notes");
+    fs::write(&users, "not loadline's").expect("writable");
+    write(&file, b"whole").expect("it is writable");
+    assert!(!dead.exists() && users.exists());
+    living.put().expect("it is still there");
+    assert_eq!(names(place.path()), [".loadline-notes", "a.csv", "b.csv"]);
+}

@@ -1,21 +1,22 @@
 //! The engine's program: where it is, how it is called, what it says.
 //!
-//! Owns its command line up to the subcommand and the refusal of an engine whose containers loadline
-//! could not see from here. Goes through the program and not the socket behind it: the program knows
+//! Owns its command line up to the subcommand, and whether the cgroups of its containers are within
+//! reach. Goes through the program and not the socket behind it: the program knows
 //! contexts, credentials and settings. Facts: podman(1), docker(1); podman's default of crun does
 //! not start on a machine with both versions of cgroups (buildbuddy-io/buildbuddy PR 6857).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use loadline_cgroup::{Layout, Mode};
 use loadline_trial::{Engine, EngineKind, Refusal};
 
 /// Of loadline's environment, what an engine's program needs to find its daemon, settings and
 /// helpers.
-const INHERITED: [&str; 14] = [
+const INHERITED: [&str; 18] = [
     "PATH",
     "HOME",
     "USER",
@@ -26,7 +27,11 @@ const INHERITED: [&str; 14] = [
     "DOCKER_HOST",
     "DOCKER_CONTEXT",
     "DOCKER_CONFIG",
+    "DOCKER_TLS_VERIFY",
+    "DOCKER_CERT_PATH",
+    "SSH_AUTH_SOCK",
     "CONTAINER_HOST",
+    "CONTAINER_CONNECTION",
     "CONTAINERS_CONF",
     "CONTAINERS_STORAGE_CONF",
     "CONTAINERS_REGISTRIES_CONF",
@@ -59,39 +64,69 @@ pub fn installed(wanted: Option<EngineKind>) -> Vec<Engine> {
             kind,
             program: which(&path, kind.name())?,
             env: env.clone(),
+            apart: None,
         })
     };
     kinds.filter_map(engine).collect()
 }
 
-/// Why containers of this engine could not be measured from here, if they could not.
+/// An engine that answers, with whether it is apart: then loadline makes no cgroup for its containers
+/// and reads theirs from a container beside.
 ///
 /// # Errors
-/// [`Refusal`]: it is on another machine, does not answer, or leaves its cgroups to systemd.
-pub fn check(engine: &Engine) -> Result<(), Refusal> {
-    let what = format!("starting containers with {}", engine.kind);
-    if let Some(host) = remote(engine) {
-        let why = format!("it starts them at {host}, where loadline cannot read their cgroups");
-        let hint = "run loadline on that machine, or take DOCKER_HOST, DOCKER_CONTEXT and CONTAINER_HOST away";
-        return Err(Refusal::new(what, why, hint));
-    }
-    if engine.kind == EngineKind::Podman {
-        return Ok(());
-    }
-    let driver = run(engine, &["info", "--format", "{{.CgroupDriver}}"]);
-    let is_root = rustix::process::geteuid().is_root();
-    let driver =
-        driver.map_err(|error| Refusal::new(&what, &error, daemon_hint(&error.said, is_root)))?;
-    match driver.trim() {
-        "cgroupfs" => Ok(()),
-        other => Err(Refusal::new(
-            what,
-            format!(
-                "its daemon leaves cgroups to {other}, and loadline makes that of a trial itself"
+/// [`Refusal`]: it does not answer.
+pub fn reached(engine: Engine) -> Result<Engine, Refusal> {
+    let elsewhere = elsewhere(&engine);
+    let said = match engine.kind {
+        EngineKind::Docker => Some("{{.CgroupDriver}} {{.OperatingSystem}}"),
+        EngineKind::Podman if elsewhere.is_some() => Some("{{.Host.OS}}"),
+        EngineKind::Podman | EngineKind::Kubernetes => None,
+    };
+    let said = said.map(|format| answer(&engine, format, elsewhere.is_some()));
+    let daemon = match engine.kind {
+        EngineKind::Docker => out_of_reach(&said.transpose()?.unwrap_or_default()),
+        EngineKind::Podman | EngineKind::Kubernetes => said.transpose()?.and(None),
+    };
+    let apart = elsewhere.or(daemon).or_else(hidden);
+    Ok(Engine { apart, ..engine })
+}
+
+/// What whatever starts its containers says of itself.
+fn answer(engine: &Engine, format: &str, is_elsewhere: bool) -> Result<String, Refusal> {
+    let said = run(engine, &["info", "--format", format]).map_err(|error| {
+        let is_root = rustix::process::geteuid().is_root();
+        let what = format!("starting containers with {}", engine.kind);
+        let hint = match is_elsewhere {
+            true => format!(
+                "`{} info` must work first; is the machine there, and the address right?",
+                engine.kind
             ),
-            "use podman: --engine podman; or set \"exec-opts\": [\"native.cgroupdriver=cgroupfs\"] in /etc/docker/daemon.json and restart docker",
-        )),
+            false => daemon_hint(&error.said, is_root).to_owned(),
+        };
+        Refusal::new(what, &error, hint)
+    })?;
+    Ok(said.trim().to_owned())
+}
+
+/// Why a daemon's containers are out of reach of this machine's cgroups, by what it says of itself.
+fn out_of_reach(said: &str) -> Option<String> {
+    let (driver, system) = said.split_once(' ').unwrap_or((said, ""));
+    if system.contains("Docker Desktop") {
+        return Some("Docker Desktop starts containers in a virtual machine".to_owned());
     }
+    (driver != "cgroupfs").then(|| format!("its daemon leaves cgroups to {driver}"))
+}
+
+/// Why loadline may make no cgroup here.
+fn hidden() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("loadline is not root".to_owned());
+    }
+    let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
+    let allowed = layout.and_then(|layout| layout.check_permission());
+    allowed
+        .err()
+        .map(|_| "the cgroups of this machine cannot be made or seen from here".to_owned())
 }
 
 fn daemon_hint(said: &str, is_root: bool) -> &'static str {
@@ -141,36 +176,43 @@ fn kept_in(engine: &Engine) -> Option<String> {
     place.starts_with('/').then(|| place.to_owned())
 }
 
-/// Where containers would be started, if that is not here.
-fn remote(engine: &Engine) -> Option<String> {
+/// Where containers are started, if that is not known to be here.
+fn elsewhere(engine: &Engine) -> Option<String> {
     let given = |name: &str| engine.env.get(name).filter(|value| !value.is_empty());
     let host = match engine.kind {
-        EngineKind::Kubernetes => return Some("a cluster".to_owned()),
-        EngineKind::Podman => given("CONTAINER_HOST").cloned()?,
+        EngineKind::Kubernetes => return None,
+        // A service has settings of its own, wherever it is.
+        EngineKind::Podman => service(engine)?.to_owned(),
         EngineKind::Docker => match given("DOCKER_HOST") {
             Some(host) => host.clone(),
             None => {
-                let host = [
-                    "context",
-                    "inspect",
-                    "--format",
-                    "{{.Endpoints.docker.Host}}",
-                ];
-                run(engine, &host).ok()?
+                let format = "{{.Endpoints.docker.Host}}";
+                run(engine, &["context", "inspect", "--format", format]).ok()?
             }
         },
     };
     let host = host.trim();
-    (!host.is_empty() && !host.starts_with("unix://")).then(|| host.to_owned())
+    let is_here = engine.kind == EngineKind::Docker && host.starts_with("unix://");
+    (!host.is_empty() && !is_here).then(|| format!("it starts containers through {host}"))
+}
+
+/// The service that podman's program is told to use.
+fn service(engine: &Engine) -> Option<&str> {
+    let given = |name: &str| engine.env.get(name).map(String::as_str);
+    let both = ["CONTAINER_HOST", "CONTAINER_CONNECTION"];
+    let mut set = both.into_iter().filter_map(given);
+    set.find(|value| !value.is_empty())
 }
 
 /// Its program with what stands before each subcommand.
 pub fn command(engine: &Engine) -> Command {
     let mut command = Command::new(&engine.program);
     command.env_clear().envs(&engine.env).current_dir("/");
-    if engine.kind == EngineKind::Podman {
-        // The cgroup of a trial is loadline's, not systemd's.
-        command.arg("--cgroup-manager=cgroupfs");
+    if engine.kind == EngineKind::Podman && service(engine).is_none() {
+        if engine.apart.is_none() {
+            // The cgroup of a trial is loadline's, not systemd's.
+            command.arg("--cgroup-manager=cgroupfs");
+        }
         if needs_runtime(engine) {
             command.arg(format!("--runtime={RUNTIME}"));
         }
@@ -191,6 +233,11 @@ fn needs_runtime(engine: &Engine) -> bool {
 /// # Errors
 /// [`EngineError`] with the last line of its standard error.
 pub fn run<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<String, EngineError> {
+    let output = call(engine, arguments)?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn call<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<Output, EngineError> {
     let failed = |said: String| EngineError {
         engine: engine.kind,
         subcommand: arguments
@@ -200,15 +247,55 @@ pub fn run<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<String, 
     };
     let output = command(engine).args(arguments).output();
     let output = output.map_err(|error| failed(error.to_string()))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    match output.status.success() {
+        true => Ok(output),
+        false => Err(failed(last_words(&output))),
     }
+}
+
+fn last_words(output: &Output) -> String {
+    // What docker says after the cause.
+    const WHOSE: &str = "Error: failed to start containers";
     let said = String::from_utf8_lossy(&output.stderr);
-    let line = said.lines().rfind(|line| !line.trim().is_empty());
-    Err(failed(match line {
+    let is_cause = |line: &&str| !line.trim().is_empty() && !line.starts_with(WHOSE);
+    match said.lines().rfind(is_cause) {
         Some(line) => crate::output::plain(line.trim()),
         None => format!("it ended with {}", output.status),
-    }))
+    }
+}
+
+/// Calls it and gives what it wrote to both outputs.
+///
+/// # Errors
+/// As [`run`].
+pub fn both<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<String, EngineError> {
+    let output = call(engine, arguments)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(text(&output.stdout) + &text(&output.stderr))
+}
+
+/// Unpacks an archive into a directory of a container that does not run yet.
+///
+/// # Errors
+/// As [`run`].
+pub fn give(engine: &Engine, name: &str, to: &str, archive: &[u8]) -> io::Result<()> {
+    let mut command = command(engine);
+    command.args(["cp", "-", &format!("{name}:{to}")]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that does not take it says why.
+        let _ = input.write_all(archive);
+    }
+    let output = child.wait_with_output()?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "`{} cp`: {}",
+            engine.kind,
+            last_words(&output)
+        ))),
+    }
 }
 
 /// The program of a name on a path.
@@ -229,35 +316,50 @@ mod tests {
             kind,
             program: PathBuf::from("/bin/false"),
             env: BTreeMap::from([(variable.0.to_owned(), variable.1.to_owned())]),
+            apart: None,
         }
     }
 
     #[test]
-    fn an_engine_on_another_machine_is_refused_by_where_it_is() {
+    fn an_engine_elsewhere_is_apart() {
         for (kind, variable, host) in [
             (EngineKind::Docker, "DOCKER_HOST", "tcp://10.0.0.1:2376"),
             (EngineKind::Docker, "DOCKER_HOST", "ssh://build@host"),
             (
                 EngineKind::Podman,
                 "CONTAINER_HOST",
-                "ssh://core@localhost:53/run/podman.sock",
+                "unix:///run/podman.sock",
             ),
+            (EngineKind::Podman, "CONTAINER_CONNECTION", "machine"),
         ] {
-            let refusal = check(&engine(kind, (variable, host))).expect_err(host);
-            assert!(refusal.why.contains(host), "{refusal}");
-            assert!(refusal.hint.contains(variable), "{}", refusal.hint);
+            let why = elsewhere(&engine(kind, (variable, host))).expect(host);
+            assert!(why.ends_with(host), "{why}");
         }
         let here = engine(
-            EngineKind::Podman,
-            ("CONTAINER_HOST", "unix:///run/podman.sock"),
+            EngineKind::Docker,
+            ("DOCKER_HOST", "unix:///run/docker.sock"),
         );
-        assert_eq!(check(&here), Ok(()));
+        assert_eq!(elsewhere(&here), None);
+        let here = engine(EngineKind::Podman, ("CONTAINER_HOST", ""));
+        assert_eq!(elsewhere(&here), None);
+    }
+
+    #[test]
+    fn a_daemon_in_a_virtual_machine_or_with_systemd_is_apart() {
+        assert_eq!(
+            out_of_reach("cgroupfs Debian GNU/Linux 12 (bookworm)"),
+            None
+        );
+        let desktop = out_of_reach("cgroupfs Docker Desktop").unwrap_or_default();
+        assert!(desktop.contains("virtual machine"), "{desktop}");
+        let systemd = out_of_reach("systemd Ubuntu 24.04").unwrap_or_default();
+        assert!(systemd.contains("leaves cgroups to systemd"), "{systemd}");
     }
 
     #[test]
     fn a_daemon_that_does_not_answer_is_refused_with_what_to_do() {
         let silent = engine(EngineKind::Docker, ("DOCKER_HOST", "unix:///none.sock"));
-        let refusal = check(&silent).expect_err("no daemon");
+        let refusal = reached(silent).expect_err("no daemon");
         assert!(refusal.hint.contains("start docker"), "{}", refusal.hint);
         let denied = "dial unix: connect: permission denied";
         assert!(daemon_hint(denied, false).contains("as root"));

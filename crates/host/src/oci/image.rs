@@ -16,10 +16,12 @@ use rustix::fs::FileType;
 use serde::Deserialize;
 
 use super::engine::{self, EngineError};
+use crate::apart;
 use crate::pagecache;
+use crate::pod::{Seen, SeenJdk};
 
 /// An image of an engine of this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Image {
     /// The engine that has it.
     pub engine: Engine,
@@ -49,6 +51,8 @@ pub struct Image {
     pub version: Option<String>,
     /// What it was built from, by its label.
     pub revision: Option<String>,
+    /// What was seen from inside, at an engine apart.
+    pub seen: Option<Box<Seen>>,
 }
 
 /// Why there is no image to start.
@@ -112,7 +116,7 @@ impl Image {
         refuse_reference(reference).map_err(NotFound::Wrong)?;
         let (usable, refusals): (Vec<_>, Vec<_>) = engine::installed(wanted)
             .into_iter()
-            .map(|engine| engine::check(&engine).map(|()| engine))
+            .map(engine::reached)
             .partition(Result::is_ok);
         let usable: Vec<Engine> = usable.into_iter().flatten().collect();
         let Some(first) = usable.first() else {
@@ -188,7 +192,20 @@ impl Image {
             jdk,
             version: label("version"),
             revision: label("revision"),
-        })
+            seen: None,
+        }
+        .looked_into()?)
+    }
+
+    /// With what only a look from inside tells, where its files do not lie here.
+    fn looked_into(mut self) -> Result<Self, Refusal> {
+        if self.engine.apart.is_some() {
+            let seen = apart::look(&self.engine, &self.id)?;
+            self.layers.clear();
+            self.jdk = seen.jdk.as_ref().and_then(SeenJdk::jdk);
+            self.seen = Some(Box::new(seen));
+        }
+        Ok(self)
     }
 
     /// All that runs with these arguments; none are the image's own.
@@ -277,7 +294,14 @@ fn no_engine(wanted: Option<EngineKind>) -> Refusal {
         Some(_) => format!("{name} is not on the path"),
         None => format!("neither {name} is on the path"),
     };
-    let hint = "install one: apt-get install podman runc catatonit; or give the application as a command: -- java -jar app.jar";
+    let hint = match wanted {
+        Some(EngineKind::Docker) => {
+            "install it (apt-get install docker.io) and start its daemon; or use podman: --engine podman"
+        }
+        _ => {
+            "install one: apt-get install podman runc catatonit; or give the application as a command: -- java -jar app.jar"
+        }
+    };
     Refusal::new("starting an image", why, hint)
 }
 
@@ -451,6 +475,7 @@ mod tests {
             kind: EngineKind::Podman,
             program: PathBuf::from("/usr/bin/podman"),
             env: BTreeMap::new(),
+            apart: None,
         };
         Image::read(&engine, "spring:1", &text.replace("amd64", architecture())).map_err(refusal)
     }

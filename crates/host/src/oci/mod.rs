@@ -28,7 +28,7 @@ use loadline_cgroup::{CgroupError, Controller, Group, GroupName, Layout, Limits,
 use loadline_trial::{Engine, EngineKind, Image};
 use rustix::process::{Resource, Signal, getrlimit};
 
-use crate::container::{Container, Frame, Namespace, Net, Told};
+use crate::container::{Container, Frame, Namespace, Net, Told, asked};
 use crate::group::TrialGroup;
 use crate::halt::{self, Halt, refused};
 use crate::networks;
@@ -141,10 +141,8 @@ impl Container for Oci {
     }
 
     fn signal(&mut self, signal: Signal) {
-        let own = self.stop_signal.filter(|_| signal == Signal::TERM);
-        let signal = own.and_then(Signal::from_named_raw).unwrap_or(signal);
         if let Some(watched) = &self.watched {
-            watched.signal(signal);
+            watched.signal(asked(self.stop_signal, signal));
         }
     }
 
@@ -297,14 +295,7 @@ fn make(
     );
     arguments.extend(limits(frame.limits));
     arguments.extend(ulimits(frame.open_files));
-    let user = image
-        .user
-        .map(|user| format!("--user={}:{}", user.uid, user.gid));
-    arguments.extend(user);
-    let entrypoint = image.entrypoint.iter();
-    arguments.extend(entrypoint.map(|program| format!("--entrypoint={program}")));
-    arguments.push(image.id.clone());
-    arguments.extend(image.args.iter().cloned());
+    arguments.extend(started(image));
     // Already there to be removed: an engine may fail after it has made something.
     let made = Made {
         engine: image.engine.clone(),
@@ -361,8 +352,19 @@ fn hosts(kind: EngineKind, frame: &Frame<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The limits once more, in the engine's words: its runtime writes what it is told, or its default.
-fn limits(limits: &Limits) -> Vec<String> {
+/// Who runs what: the last words of `create`.
+pub(crate) fn started(image: &Image) -> Vec<String> {
+    let user = image.user;
+    let user = user.map(|user| format!("--user={}:{}", user.uid, user.gid));
+    let entrypoint = image.entrypoint.iter();
+    let entrypoint = entrypoint.map(|program| format!("--entrypoint={program}"));
+    let flags = user.into_iter().chain(entrypoint);
+    let words = flags.chain([image.id.clone()]);
+    words.chain(image.args.iter().cloned()).collect()
+}
+
+/// The limits in the engine's words: its runtime writes what it is told, or its default.
+pub(crate) fn limits(limits: &Limits) -> Vec<String> {
     let mut all = Vec::new();
     let mut add = |flag: &str, value: Option<String>| {
         all.extend(value.map(|value| format!("--{flag}={value}")));
@@ -395,7 +397,7 @@ fn limits(limits: &Limits) -> Vec<String> {
 }
 
 /// Given in any case: the defaults of podman are refused where loadline may not raise its own.
-fn ulimits(open_files: u64) -> [String; 2] {
+pub(crate) fn ulimits(open_files: u64) -> [String; 2] {
     let allowed = |resource, wanted: u64| {
         let most = getrlimit(resource).maximum.unwrap_or(u64::MAX).min(wanted);
         format!("{most}:{most}")

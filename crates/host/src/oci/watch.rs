@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::clock::monotonic_ns;
-use crate::container::Told;
+use crate::container::{Told, how_it_ended};
 use crate::oci::engine;
 
 /// Takes what is told.
@@ -255,17 +255,8 @@ fn ended_unseen(status: Option<ExitStatus>, of: &Started, tell: &Tell) {
 
 /// A client ends with the code of its container, which for a signal is 128 more than its number.
 fn exited(status: Option<ExitStatus>) -> Told {
-    // What ends a process that cannot help it; others a program may give as its own code, as a JVM
-    // gives 143 when it was asked to stop.
-    const FATAL: [i32; 6] = [4, 6, 7, 8, 9, 11];
-    let code = status.and_then(|status| status.code());
-    let signal = code
-        .map(|code| code - 128)
-        .filter(|signal| FATAL.contains(signal));
-    Told::Exited {
-        code: code.filter(|_| signal.is_none()),
-        signal,
-    }
+    let (code, signal) = how_it_ended(status.and_then(|status| status.code()));
+    Told::Exited { code, signal }
 }
 
 #[cfg(test)]

@@ -14,11 +14,13 @@ use loadline_analysis::record::Machine;
 use loadline_cgroup::Group;
 use loadline_jvm::detect::{Jdk, JdkVersion};
 use loadline_sizing::Vm;
-use loadline_trial::Refusal;
+use loadline_trial::{Account, Refusal};
+use rustix::process::{getegid, geteuid};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::MARK;
+use crate::cpus;
 use crate::oci;
 use crate::pagecache;
 use crate::site::{Options, Site};
@@ -50,6 +52,12 @@ pub struct Seen {
     pub env: BTreeMap<String, String>,
     /// The JVM in the image.
     pub jdk: Option<SeenJdk>,
+    /// Who looked: the image's own user, where nobody said another.
+    #[serde(default)]
+    pub account: Option<Account>,
+    /// The CPUs that a container may use.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
     /// Whether its CPU limit held it back; `None` where the node gave it no more than that anyway and no
     /// counter says why.
     pub is_limited: Option<bool>,
@@ -117,6 +125,11 @@ pub fn look() -> Result<Seen, Refusal> {
     Ok(Seen {
         machine: site.machine(),
         jdk: jdk.map(SeenJdk::of),
+        account: Some(Account {
+            uid: geteuid().as_raw(),
+            gid: getegid().as_raw(),
+        }),
+        cpus: cpus::available().unwrap_or_default(),
         env: env
             .into_iter()
             .filter(|(name, _)| WANTED.contains(&name.as_str()))

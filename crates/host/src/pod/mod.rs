@@ -1,14 +1,15 @@
-//! The container beside loadline's own in a pod of Kubernetes: the kubelet starts it, `trial-part`
-//! lets it, watches it and ends it.
+//! The container beside loadline's own, in a pod of Kubernetes or at an engine apart: somebody else
+//! starts it, `trial-part` lets it, watches it and ends it.
 //!
 //! Owns how the application is found and reached without a right of its own: the two containers
 //! share the PID namespace, the network and a directory, and run as the same user, so that the
 //! kernel lets the one read `/proc/PID/root` and send signals to the other. Limits are the
-//! kubelet's; they are compared, never set. What only the kubelet knows (the exit code, the output)
+//! other's; they are compared, never set. What only the kubelet or the engine knows (the exit code, the output)
 //! is added by whoever ordered the trial. Facts: ptrace(2), "Ptrace access mode checking"; Kubernetes,
 //! "Container Lifecycle Hooks" (the next container starts when the hook of the one before has ended).
 
 mod look;
+mod reaper;
 mod ship;
 mod watch;
 
@@ -23,17 +24,18 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{Failure, Invalid};
 use loadline_cgroup::{CgroupError, Group, Sample};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::Engine;
+use loadline_trial::{App, Engine, Order, Readiness};
 use rustix::process::Signal;
 
-use crate::container::{Container, Net, Told};
+use crate::container::{Container, Net, Told, asked};
 use crate::halt::Halt;
 use crate::pagecache;
 use crate::scratch;
 use watch::{Application, Watched};
 
 pub use look::{MEMORY_MIB, QUOTA_MILLIS, Seen, SeenJdk, fill, look};
-pub use ship::{line, ship};
+pub use reaper::reap;
+pub use ship::{LINE, Taken, ship, take};
 
 /// The variable that marks the application of a trial, with the trial's id.
 pub const MARK: &str = "LOADLINE_TRIAL";
@@ -53,7 +55,10 @@ pub struct Place {
     pub work: PathBuf,
     /// The application's [`TMP`].
     pub tmp: PathBuf,
-    /// Set when the kubelet wants the pod to end.
+    /// Whether application and load generator have CPUs of their own; else who runs where is the
+    /// node's kernel's to say.
+    pub splits_cpus: bool,
+    /// Set when whoever holds the containers wants them to end.
     pub told_to_end: Arc<AtomicBool>,
 }
 
@@ -81,6 +86,40 @@ impl Place {
     }
 }
 
+/// What an order has that no trial beside somebody else's container does.
+pub fn unable(order: &Order) -> Option<&'static str> {
+    let configuration = &order.configuration;
+    let is_given = [
+        (
+            matches!(order.app, App::Command { .. }),
+            "an application that is no image",
+        ),
+        (
+            !order.dependencies.is_empty(),
+            "dependencies beside the application",
+        ),
+        (!order.stubs.is_empty(), "stubs beside the application"),
+        (order.soak.is_some(), "a soak"),
+        (!order.hand_over.is_empty(), "training a start-up cache"),
+        (configuration.cache.is_some(), "a start-up cache"),
+        (configuration.instances > 1, "several instances"),
+        (
+            configuration.neighbour_threads.is_some(),
+            "a busy neighbour",
+        ),
+        (order.log_line.is_some(), "waiting for a line of the output"),
+        (
+            matches!(
+                order.readiness,
+                Readiness::LogLine { .. } | Readiness::Command { .. }
+            ),
+            "readiness by a line of the output or a command",
+        ),
+    ];
+    let first = is_given.into_iter().find(|(is, _)| *is)?;
+    Some(first.1)
+}
+
 /// What a pod must have given the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Given {
@@ -98,6 +137,7 @@ pub struct Pod {
     root: OwnedFd,
     tmp: PathBuf,
     given: Given,
+    stop_signal: Option<i32>,
     tampered: Option<String>,
 }
 
@@ -111,7 +151,7 @@ impl Pod {
     pub fn prepare(
         place: &Place,
         trial: &str,
-        given: Given,
+        (given, stop_signal): (Given, Option<i32>),
         tell: impl Fn(Told) + Send + 'static,
     ) -> Result<Self, Halt> {
         if Application::runs(trial) {
@@ -131,6 +171,7 @@ impl Pod {
             root,
             tmp: place.tmp.clone(),
             given,
+            stop_signal,
             tampered: None,
         };
         match pod.other_limits() {
@@ -169,7 +210,7 @@ impl Container for Pod {
     }
 
     fn signal(&mut self, signal: Signal) {
-        self.watched.signal(signal);
+        self.watched.signal(asked(self.stop_signal, signal));
     }
 
     fn group(&self) -> &Group {
@@ -250,6 +291,7 @@ mod tests {
             order: directory.path().join("order"),
             work: directory.path().to_owned(),
             tmp: directory.path().join("tmp"),
+            splits_cpus: false,
             told_to_end: Arc::default(),
         };
         assert!(!place.is_armed_within(Duration::ZERO));

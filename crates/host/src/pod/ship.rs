@@ -1,11 +1,13 @@
-//! The event log on its way out of a pod: as lines of the standard output of `trial-part`, which the
-//! kubelet keeps and the API server hands out, also when the pod has ended.
+//! The event log on its way out of a container: as lines of the standard output of `trial-part`, which
+//! the kubelet or the engine keeps and hands out, also when the container has ended.
 //!
-//! Owns the line. Each has the offset of its bytes in the log, so a reader goes on anywhere, drops
-//! what comes twice and sees what is missing; the log itself has the checksums.
+//! Owns the line, and how a log is put together from lines. Each has the offset of its bytes in the
+//! log, so a reader goes on anywhere, drops what comes twice and sees what is missing; the log itself
+//! has the checksums.
 //!
 //! ```text
 //! line := "LL1 " , decimal offset , " " , base64 of at most 6,000 bytes
+//!       | "LL1 armed " , word
 //! ```
 
 use std::fs::File;
@@ -18,7 +20,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// What a line begins with.
-const LINE: &str = "LL1 ";
+pub const LINE: &str = "LL1 ";
 
 /// Bytes of the log in a line: runtimes cut lines of 16 KiB.
 const BYTES: usize = 6000;
@@ -26,31 +28,87 @@ const BYTES: usize = 6000;
 /// How often the log is looked at.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A part of the log.
+/// A line, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// Where it begins.
-    pub offset: u64,
-    /// The bytes.
-    pub bytes: Vec<u8>,
+enum Line {
+    /// A part of the log.
+    Part {
+        /// Where it begins.
+        offset: u64,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// The application may start.
+    Armed,
+}
+
+/// What a line was to a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// It is a part of it, perhaps one that was there.
+    Part,
+    /// It says that the application may start.
+    Armed,
+    /// Nothing of this trial.
+    Nothing,
+}
+
+/// Appends what a line has of a log of which `written` bytes are there. What came before is dropped.
+///
+/// # Errors
+/// Why the trial is lost: lines between are gone, or the log cannot be written.
+pub fn take(log: &mut impl Write, text: &str, written: &mut u64) -> Result<Taken, String> {
+    let (offset, bytes) = match line(text) {
+        Some(Line::Armed) => return Ok(Taken::Armed),
+        Some(Line::Part { offset, bytes }) => (offset, bytes),
+        None => return Ok(Taken::Nothing),
+    };
+    let Some(end) = offset.checked_add(bytes.len() as u64) else {
+        return Ok(Taken::Nothing);
+    };
+    if end <= *written {
+        return Ok(Taken::Part);
+    }
+    let behind = usize::try_from(written.wrapping_sub(offset)).ok();
+    let Some(new) = behind.and_then(|n| bytes.get(n..)) else {
+        return Err("the begin of its log was thrown away (a kubelet's containerLogMaxSize, a daemon's log-opts max-size): shorter trials, or coarser samples".to_owned());
+    };
+    log.write_all(new)
+        .map_err(|error| format!("writing the event log on this machine: {error}"))?;
+    *written = end;
+    Ok(Taken::Part)
 }
 
 /// Understands a line; `None` is anybody's else.
-pub fn line(text: &str) -> Option<Part> {
-    let (offset, rest) = text.strip_prefix(LINE)?.split_once(' ')?;
-    Some(Part {
-        offset: offset.parse().ok()?,
+fn line(text: &str) -> Option<Line> {
+    let (first, rest) = text.strip_prefix(LINE)?.split_once(' ')?;
+    if first == "armed" {
+        return Some(Line::Armed);
+    }
+    Some(Line::Part {
+        offset: first.parse().ok()?,
         bytes: STANDARD.decode(rest).ok()?,
     })
 }
 
-/// Writes what is appended to a log as lines, until `is_over` is set and all of it is written.
+/// Writes what is appended to a log as lines, until `is_over` is set and all of it is written; and once
+/// `armed` says so, that the application may start.
 ///
 /// # Errors
 /// A log that cannot be read, an output that cannot be written.
-pub fn ship(log: &File, mut to: impl Write, is_over: &AtomicBool) -> io::Result<()> {
+pub fn ship(
+    log: &File,
+    mut to: impl Write,
+    armed: impl Fn() -> bool,
+    is_over: &AtomicBool,
+) -> io::Result<()> {
     let (mut offset, mut buffer) = (0, vec![0; BYTES]);
+    let mut is_told = false;
     loop {
+        if !is_told && armed() {
+            to.write_all(format!("{LINE}armed yes\n").as_bytes())?;
+            is_told = true;
+        }
         // Before the look: what was written before is seen by it.
         let is_last = is_over.load(Ordering::Acquire);
         loop {
@@ -80,18 +138,22 @@ mod tests {
         let bytes: Vec<u8> = (0..20_000_u32).map(|n| (n % 251) as u8).collect();
         file.write_all(&bytes).expect("it is written");
         let mut out = Vec::new();
-        ship(&file, &mut out, &AtomicBool::new(true)).expect("it is shipped");
+        ship(&file, &mut out, || true, &AtomicBool::new(true)).expect("it is shipped");
         let text = String::from_utf8(out).expect("it is text");
-        let mut back = Vec::new();
-        for one in text.lines() {
-            assert!(one.len() < 16 << 10, "{}", one.len());
-            let Some(Part { offset, bytes }) = line(one) else {
-                panic!("{one}");
-            };
-            assert_eq!(offset, back.len() as u64);
-            back.extend(bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.len() < 16 << 10));
+        let (mut back, mut written) = (Vec::new(), 0);
+        assert_eq!(take(&mut back, lines[0], &mut written), Ok(Taken::Armed));
+        // Whatever comes twice, and whatever is nobody's.
+        for index in [1, 2, 1, 2, 3, 4] {
+            let taken = take(&mut back, lines[index], &mut written);
+            assert_eq!(taken, Ok(Taken::Part), "line {index}");
         }
+        let other = take(&mut back, "Picked up JAVA_TOOL_OPTIONS", &mut written);
+        assert_eq!(other, Ok(Taken::Nothing));
         assert_eq!(back, bytes);
+        let gap = take(&mut Vec::new(), lines[2], &mut 0);
+        assert!(gap.is_err_and(|why| why.contains("max-size")));
     }
 
     #[test]

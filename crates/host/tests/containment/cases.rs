@@ -474,7 +474,7 @@ fn deep_tree_left() {
     assert!(kept.path().join("file").is_file());
 }
 
-/// A file that is handed over is copied only where it can be one that was meant.
+/// A file that is handed over, and a log, are copied only where they can be what was meant.
 fn planted_terabyte() {
     let mut lab = Lab::new();
     let mut spec = lab.spec(&["plant", "path=/tmp/app.jsa", "target=sparse"]);
@@ -487,6 +487,16 @@ fn planted_terabyte() {
     );
     let log = std::fs::metadata(&spec.log).expect("its log");
     assert!(log.len() < 16 << 20, "{} bytes", log.len());
+    // Nor is a log of collections that is one hole.
+    let mut spec = lab.spec(&["plant", "path=/tmp/gc.log", "target=sparse"]);
+    spec.gc_log = Some("/tmp/gc.log".into());
+    let evidence = lab.run(&spec, None).evidence;
+    let said = evidence.warnings.join("\n");
+    assert!(
+        said.contains("GC log: cannot read /tmp/gc.log: it has 1099511627776 bytes"),
+        "{said}"
+    );
+    assert_eq!(evidence.gc, None);
     lab.assert_clean();
 }
 

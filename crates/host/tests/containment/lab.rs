@@ -17,7 +17,7 @@ use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::log::{Reader, Record};
 use loadline_trial::{Account, App, Ending, Event, LoadPhase, Network, Order, Readiness};
 
-use crate::oracle::{Traces, assert_clean};
+use crate::oracle::Traces;
 
 /// A user that nothing but these applications runs as.
 pub const UID: u32 = 64_123;
@@ -196,14 +196,19 @@ impl Lab {
         Traces::now(UID, self.scratch.path())
     }
 
-    /// Asserts that nothing is left. Threads that nobody waits for close their descriptors a
-    /// moment later.
+    /// Asserts that nothing is left.
     pub fn assert_clean(&self) {
+        self.assert_clean_after("a trial");
+    }
+
+    /// The same, of a trial that is named. Threads that nobody waits for close their descriptors a
+    /// moment later.
+    pub fn assert_clean_after(&self, trial: &str) {
         let begin = Instant::now();
         while self.traces() != self.before && begin.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert_clean(&self.before, &self.traces());
+        assert_eq!(self.before, self.traces(), "{trial} left something behind");
     }
 }
 
@@ -229,6 +234,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             configuration: configuration(),
             app,
             dependencies: Vec::new(),
+            kept: None,
             stubs: Vec::new(),
             secrets: Vec::new(),
             readiness: Readiness::Http {

@@ -8,9 +8,10 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod cases;
-mod hundred;
+mod hostile;
 mod java;
 mod killed;
+mod kinds;
 mod lab;
 mod oracle;
 mod runner;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
             std::io::stdout().lock(),
         )),
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
-        Some("in-guest") => runner::run_in_guest(),
+        Some("in-guest") => runner::run_in_guest(arguments.next().as_deref()),
         Some("trials-without-end") => killed::trials_without_end(arguments),
         first => {
             let filter = first.filter(|text| !text.starts_with('-'));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Everything that a trial could leave behind on this machine.
@@ -17,8 +18,12 @@ pub struct Traces {
     mounts: usize,
     /// Open descriptors, by what they are.
     descriptors: Vec<String>,
-    /// Files in shared directories that the zoo writes.
+    /// Files of the applications' user in directories where everybody may write.
     strays: BTreeSet<PathBuf>,
+    /// That user's objects of System V, outside of all trials.
+    system_v: BTreeSet<String>,
+    /// That user's keys.
+    keys: i64,
     /// Directories of trials in the scratch directory: none stays.
     scratch: BTreeSet<PathBuf>,
 }
@@ -32,15 +37,12 @@ impl Traces {
             groups: groups(std::process::id()),
             mounts: read("/proc/self/mountinfo").lines().count(),
             descriptors: descriptors(),
-            strays: strays(),
+            strays: strays(uid),
+            system_v: system_v(uid),
+            keys: keys(uid),
             scratch: unfinished(scratch),
         }
     }
-}
-
-/// Asserts that nothing is left that was not there before.
-pub fn assert_clean(before: &Traces, after: &Traces) {
-    assert_eq!(before, after, "a trial left something behind");
 }
 
 /// Groups that exist in the kernel, removed ones with pages included; the memory controller's.
@@ -134,18 +136,54 @@ fn descriptors() -> Vec<String> {
     all
 }
 
-fn strays() -> BTreeSet<PathBuf> {
+/// The uppermost ones: what lies below one of another user is that user's.
+fn strays(uid: u32) -> BTreeSet<PathBuf> {
+    let is_of_user = |path: &PathBuf| path.symlink_metadata().is_ok_and(|file| file.uid() == uid);
     [
-        "/tmp/filler",
-        "/tmp/gc.log",
-        "/var/tmp/loadline-zoo",
-        "/dev/shm/loadline-zoo",
-        "/run/lock/loadline-zoo",
+        "/tmp",
+        "/var/tmp",
+        "/dev/shm",
+        "/dev/mqueue",
+        "/run/lock",
+        "/run/user",
     ]
     .iter()
-    .map(PathBuf::from)
-    .filter(|path| path.exists())
+    .flat_map(entries)
+    .filter(is_of_user)
     .collect()
+}
+
+/// Lines of /proc/sysvipc with this user as the owner, by kind, key and number.
+fn system_v(uid: u32) -> BTreeSet<String> {
+    let uid = uid.to_string();
+    let kinds = ["msg", "sem", "shm"].map(|kind| (kind, read(format!("/proc/sysvipc/{kind}"))));
+    let of_user = |(kind, table): (&str, String)| {
+        let lines = table.lines().skip(1);
+        let of_user = lines.filter(|line| line.split_ascii_whitespace().any(|word| word == uid));
+        let objects = of_user.map(|line| line.split_ascii_whitespace().take(2).collect::<Vec<_>>());
+        objects
+            .map(|words| format!("{kind} {}", words.join(" ")))
+            .collect::<Vec<_>>()
+    };
+    kinds.into_iter().flat_map(of_user).collect()
+}
+
+/// Keys of a user that the kernel keeps, by /proc/key-users.
+pub fn keys(uid: u32) -> i64 {
+    let table = read("/proc/key-users");
+    let own = format!("{uid}:");
+    let line = table
+        .lines()
+        .find(|line| line.trim_start().starts_with(&own));
+    let count = line.and_then(|line| {
+        line.split_ascii_whitespace()
+            .nth(2)?
+            .split('/')
+            .next()?
+            .parse()
+            .ok()
+    });
+    count.unwrap_or(0)
 }
 
 fn unfinished(scratch: &Path) -> BTreeSet<PathBuf> {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use loadline_host::{Options, Site};
 
-use crate::{cases, hundred, java, killed, uml};
+use crate::{cases, hostile, java, killed, uml};
 
 /// A test: its name, and a function that panics when it fails.
 pub type Case = (&'static str, fn());
@@ -16,17 +16,21 @@ pub fn run(filter: Option<&str>, is_exact: bool) -> ExitCode {
         .iter()
         .chain(&java::CASES)
         .chain(&killed::CASES)
-        .chain(&hundred::CASES)
+        .chain(&hostile::CASES)
         .chain(&uml::CASES);
     let fits = |name: &str, filter: &str| name == filter || (!is_exact && name.contains(filter));
     let wanted = |case: &&Case| filter.is_none_or(|filter| fits(case.0, filter));
     run_these(&all.filter(wanted).copied().collect::<Vec<Case>>())
 }
 
-/// Runs what `uml` wants to see in its guest.
-pub fn run_in_guest() -> ExitCode {
+/// Runs what `uml` wants to see in its guest: so many hostile trials, or most of the others.
+pub fn run_in_guest(hostile_trials: Option<&str>) -> ExitCode {
     if let Ok(site) = Site::find(Options::default()) {
         println!("cgroup {}", site.machine().cgroup);
+    }
+    if let Some(count) = hostile_trials.and_then(|text| text.parse().ok()) {
+        hostile::trials(count, &hostile::GUEST);
+        return ExitCode::SUCCESS;
     }
     let not_there = [java::HANGS, java::V1_ALONE];
     let of_java = java::CASES

@@ -5,30 +5,49 @@ use std::process::Command;
 
 use crate::runner::Case;
 
-pub const CASES: [Case; 1] = [("on_cgroup_v2", on_cgroup_v2)];
+pub const CASES: [Case; 2] = [
+    ("on_cgroup_v2", on_cgroup_v2),
+    ("hostile_kinds_on_cgroup_v2", hostile_kinds_on_cgroup_v2),
+];
 
-/// The guest is one slow CPU: most cases, not all. `killed` and `hundred` repeat much the same
-/// many times, a thread dump needs a JVM that starts within seconds, and v1 is not mounted.
-fn on_cgroup_v2() {
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/uml/run.sh");
-    let output = Command::new(run)
-        .arg(std::env::current_exe().expect("this program"))
-        .arg("in-guest")
-        .env("LOADLINE_UML_TIMEOUT", "1500")
-        .output()
-        .expect("the script is there");
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(77) {
-        println!("SKIP on_cgroup_v2: {}", said.trim().replace('\n', " "));
+/// How many hostile trials in the guest: what it makes of them is told of every kind in the
+/// machine's own groups.
+const TRIALS: &str = "LOADLINE_HOSTILE_V2";
+
+/// Seconds until the guest is killed.
+const MOST: u64 = 1500;
+
+/// The same for each hostile trial: a dozen on a machine with much else to do.
+const MOST_OF_A_TRIAL: u64 = 40;
+
+/// Each kind needs seconds on the guest's slow CPU, so all of them are a long form.
+fn hostile_kinds_on_cgroup_v2() {
+    let Ok(count) = std::env::var(TRIALS) else {
+        println!("SKIP hostile_kinds_on_cgroup_v2: long; {TRIALS}=COUNT runs so many trials");
         return;
+    };
+    let seconds = MOST + MOST_OF_A_TRIAL * count.parse::<u64>().expect("a number of trials");
+    let arguments = ["in-guest", count.as_str()];
+    let Some(text) = in_guest("hostile_kinds_on_cgroup_v2", &arguments, seconds) else {
+        return;
+    };
+    for line in text
+        .lines()
+        .filter(|line| line.starts_with('|') || line.contains(" trials of "))
+    {
+        println!("{line}");
     }
-    let text = String::from_utf8_lossy(&output.stdout);
-    // The guest's own lines would be counted again.
-    let nested = nested(&output.stdout);
-    assert!(output.status.success(), "{nested}{said}");
-    assert!(text.contains("cgroup v2"), "it was another one: {nested}");
+}
+
+/// The guest is one slow CPU: most cases, not all. `killed` repeats much the same many times, a
+/// thread dump needs a JVM that starts within seconds, and v1 is not mounted.
+fn on_cgroup_v2() {
+    let Some(text) = in_guest("on_cgroup_v2", &["in-guest"], MOST) else {
+        return;
+    };
     let is_ok = |line: &&str| line.starts_with("test ") && line.contains(" ... ok");
     let passed = text.lines().filter(is_ok).count();
+    let nested = nested(text.as_bytes());
     assert!(passed >= crate::cases::CASES.len(), "{nested}");
     let has_java = crate::java::java().is_some();
     assert!(!has_java || !text.contains("SKIP"), "{nested}");
@@ -37,6 +56,28 @@ fn on_cgroup_v2() {
         println!("on_cgroup_v2: {line}");
     }
     println!("on_cgroup_v2: {passed} tests passed");
+}
+
+/// What this binary says there, where all went well; `None` where there is no such guest.
+fn in_guest(test: &str, arguments: &[&str], seconds: u64) -> Option<String> {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/uml/run.sh");
+    let output = Command::new(run)
+        .arg(std::env::current_exe().expect("this program"))
+        .args(arguments)
+        .env("LOADLINE_UML_TIMEOUT", seconds.to_string())
+        .output()
+        .expect("the script is there");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) {
+        println!("SKIP {test}: {}", said.trim().replace('\n', " "));
+        return None;
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    // The guest's own lines would be counted again.
+    let nested = nested(&output.stdout);
+    assert!(output.status.success(), "{nested}{said}");
+    assert!(text.contains("cgroup v2"), "it was another one: {nested}");
+    Some(text.into_owned())
 }
 
 /// Lines of tests that run inside a test: not to be counted as that one's own.

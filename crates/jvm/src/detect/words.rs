@@ -65,6 +65,11 @@ mod tests {
         let words = Words::parse(text).expect("all are there");
         assert_eq!(words.vm_build, "17.0.15+6-Debian-1deb12u1");
         assert!(!words.is_openj9());
+        // OpenJ9 25 as it was built from source (cf92035774).
+        let text = "Property settings:\n    java.fullversion = 25-internal-adhoc.root.jdk\n    java.runtime.version = 25-internal-adhoc.root.jdk\n    java.vendor = Eclipse OpenJ9\n    java.vm.name = Eclipse OpenJ9 VM\n    java.vm.version = HEAD-cf92035774\n";
+        let words = Words::parse(text).expect("all are there");
+        assert_eq!(words.vm_build, "HEAD-cf92035774");
+        assert!(words.is_openj9());
         assert_eq!(
             Words::parse("Error: Could not create the Java Virtual Machine."),
             None

@@ -370,7 +370,7 @@ fn measured(order: &Order, host: &Host) -> String {
         log.event(&event).expect("it is written");
     }
     let mut lines = Vec::new();
-    ship(&reading, &mut lines, &true.into()).expect("it is shipped");
+    ship(&reading, &mut lines, || false, &true.into()).expect("it is shipped");
     lines.flush().expect("it is memory");
     String::from_utf8(lines).expect("it is text")
 }

@@ -3,12 +3,16 @@
 //! Owns what must hold at any size: nothing is lost, nothing is left, a request is worth something.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures are worth seeing when it passes too"
+)]
 
 mod control;
 mod server;
 
 use std::collections::BTreeSet;
-use std::io::{Write as _, stdout};
+use std::io::{Write, stdout};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -255,7 +259,6 @@ fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
     let told = said[at..].lines().next().unwrap_or_default();
     let told: Told = serde_json::from_str(told).unwrap();
     let cpu = told.cpu / trials;
-    // Worth seeing when it passes, too.
     writeln!(
         stdout(),
         "{} trials on 200 slots: the client had {} MiB at most, and took {:.1} ms of CPU for each",

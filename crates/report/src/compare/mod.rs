@@ -160,7 +160,10 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
     };
     differ("machine", machine(a), machine(b));
     let pods = |v: &ResultView| match &v.machine.cluster {
-        None => "no pods".to_owned(),
+        None => match v.machine.apart {
+            None => "no pods".to_owned(),
+            Some(_) => "containers beside the application's".to_owned(),
+        },
         Some(cluster) => {
             let class = cluster.runtime_class.as_ref();
             let class = class.map_or_else(String::new, |name| format!(", runtime class {name}"));

@@ -24,9 +24,13 @@ type Seen<'a> = (&'a TrialRecord, &'a DependencyEvidence);
 pub fn section(view: &ResultView) -> Option<Section> {
     let (all, names) = seen(view);
     names.first()?;
-    let words = "Fresh for each trial, outside the application's limits. Each figure is the largest of all trials, in the measured phase; share is of the CPU time that it could have had. A trial that fails while one of them is at its limit says nothing about the application: it is INVALID.";
+    let whose = match shared(view.trials.iter()) {
+        Some(said) => format!("{said} They are outside the application's limits."),
+        None => "Fresh for each trial, outside the application's limits.".to_owned(),
+    };
+    let words = "Each figure is the largest of all trials, in the measured phase; share is of the CPU time that it could have had. A trial that fails while one of them is at its limit says nothing about the application: it is INVALID.";
     let section = Section::new("dependencies", "What it depended on")
-        .with(Block::Paragraph(words.to_owned()))
+        .with(Block::Paragraph(format!("{whose} {words}")))
         .with(Block::Table(table(&names, &all)));
     let section = match stubs(&names, &all) {
         lines if lines.is_empty() => section,
@@ -63,14 +67,61 @@ fn seen(view: &ResultView) -> (Vec<Seen<'_>>, Vec<&str>) {
     (all, names)
 }
 
-/// What a headline says of stubs: which requests had no answer, which may be why a trial failed.
+/// Which dependencies trials share and what that means for their starts; `None` where each trial had
+/// fresh ones.
+pub fn shared<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Option<String> {
+    let (mut names, mut anew): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let (mut most, mut restarts, mut is_reset) = (0, 0, false);
+    for trial in trials {
+        let all = trial.evidence.dependencies.iter();
+        let mut restarted = false;
+        for (one, shared) in all.filter_map(|d| Some((d, d.shared.as_ref()?))) {
+            if !names.contains(&one.name.as_str()) {
+                names.push(&one.name);
+            }
+            most = most.max(shared.trials + 1);
+            is_reset |= shared.reset.is_some();
+            restarted |= shared.anew.is_some();
+            let why = shared.anew.as_deref().filter(|why| !anew.contains(why));
+            anew.extend(why);
+        }
+        restarts += usize::from(restarted);
+    }
+    names.first()?;
+    let (all, between) = (
+        names.join(", "),
+        if is_reset {
+            "reset"
+        } else {
+            "left as they were"
+        },
+    );
+    let mut said = format!(
+        "The trials share {all}: seeded once, {between} between two of them, up to {most} starts of the application on one. A fresh start is one of the application: what earlier ones left there (caches, tables that grew) is part of it."
+    );
+    if restarts > 0 {
+        let times = format::count(restarts, "time");
+        said += &format!(
+            " Started anew, and seeded again, {times}: {}.",
+            anew.join("; ")
+        );
+    }
+    Some(said)
+}
+
+/// What a headline says of dependencies: whether fresh starts share them, and which requests of a
+/// stub had no answer, which may be why a trial failed.
 pub(super) fn sentences(view: &ResultView) -> Vec<String> {
+    let shared = shared(view.trials.iter());
     let (all, names) = seen(view);
     let of = |name: &&str| {
         let said = unanswered(&stubs_of(name, &all))?;
         Some(format!("Of the stub {name}: {said}"))
     };
-    names.iter().filter_map(of).collect()
+    shared
+        .into_iter()
+        .chain(names.iter().filter_map(of))
+        .collect()
 }
 
 fn stubs_of<'a>(name: &str, all: &[Seen<'a>]) -> Vec<&'a StubEvidence> {

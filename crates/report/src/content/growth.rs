@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use loadline_analysis::growth::{Ceilings, Growth, Part, PartGrowth, Verdict, judge};
-use loadline_analysis::record::{SoakEvidence, SoakLook, TrialRecord};
+use loadline_analysis::margin::{self, Later};
+use loadline_analysis::record::{SoakEvidence, SoakLook, TrialRecord, Verdict as Kept};
 use loadline_sizing::Bytes;
 
 pub(crate) use loadline_analysis::growth::Verdict as Grows;
@@ -20,6 +21,9 @@ const SEED: u64 = 0x736f_616b;
 
 /// Malloc that gave back so much when it was asked holds memory that nobody uses.
 const GIVEN_BACK: f64 = 0.2;
+
+/// What a soak adds to the application. Seen: `records/README.md`, soaks of 2026-11-25.
+pub(crate) const TRACKED: &str = "The soak ran with native memory tracking, which takes memory of its own, about 10Mi and 15Mi in two services of some 190Mi: soak it with so much more to see whether it lasts without.";
 
 /// The soak of a result: the last one.
 pub(crate) fn soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidence)> {
@@ -54,9 +58,10 @@ pub(crate) fn growth(view: &ResultView) -> Option<(&TrialRecord, Growth)> {
 }
 
 /// `soaked 30 min: stable`, in a few words.
-pub(crate) fn in_short(growth: &Growth) -> String {
+pub(crate) fn in_short(trial: &TrialRecord, growth: &Growth) -> String {
     let length = length(growth.soaked);
     match growth.verdict {
+        _ if did_not_last(trial) => format!("soaked {length}: it did not last ({})", trial.verdict),
         Verdict::Stable { .. } => format!("soaked {length}: stable"),
         Verdict::TooShort { .. } => format!("soaked {length}: too short to tell"),
         Verdict::Growing => {
@@ -64,6 +69,11 @@ pub(crate) fn in_short(growth: &Growth) -> String {
             format!("soaked {length}: growing ({})", parts.join(", "))
         }
     }
+}
+
+/// Whether the application itself ended the soak before its time.
+pub(crate) fn did_not_last(trial: &TrialRecord) -> bool {
+    matches!(trial.verdict, Kept::AppKo(_))
 }
 
 /// The verdict as a sentence.
@@ -96,6 +106,39 @@ pub(crate) fn sentence(growth: &Growth) -> String {
         } => format!(
             "Too short to tell after {length}: growth that fills the limit within a day can hide in it. Soak {} or longer.",
             self::length(needs)
+        ),
+    }
+}
+
+/// What came later than the seconds of a trial: in the soak of the result, or in those that the default
+/// margin is from.
+pub(crate) fn later(view: &ResultView) -> String {
+    if let Some(later) = soak(view).and_then(|(_, soak)| margin::later(soak)) {
+        return needed(&later);
+    }
+    let (growth, number) = margin::covered();
+    format!(
+        "{number} of {} soaked services needed up to {} more than in {}",
+        margin::SOAKED.len(),
+        format::percent(growth),
+        format::elapsed(margin::TRIAL),
+    )
+}
+
+/// What a soak needed after the seconds that a trial sees.
+fn needed(later: &Later) -> String {
+    let first = format::elapsed(margin::TRIAL);
+    match later.after.is_zero() {
+        true => format!(
+            "its soak needed no more than the {} of its first {first}",
+            format::bytes(later.first)
+        ),
+        false => format!(
+            "its soak needed {} more than in its first {first} ({} after {}, {} before)",
+            format::percent(later.share()),
+            format::bytes(later.most),
+            length(later.after),
+            format::bytes(later.first),
         ),
     }
 }
@@ -143,6 +186,10 @@ pub fn section(view: &ResultView) -> Option<Section> {
     if let Some(why) = &soak.cut {
         let words =
             format!("The soak ended before its time: {why}. It is judged by what it has seen.");
+        section = section.with(Block::Paragraph(words));
+    }
+    if let Some(later) = margin::later(soak) {
+        let words = format!("Anonymous memory: {}.", needed(&later));
         section = section.with(Block::Paragraph(words));
     }
     let levers = levers(&growth);

@@ -7,12 +7,14 @@ mod place;
 
 use std::time::Duration;
 
+use loadline_analysis::abreast::Standing;
 use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::obstacle::{self, Flat};
 use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::{LevelSize, Recommendation};
 use loadline_analysis::record::{Purpose, TrialRecord, Verdict};
+use loadline_analysis::search::abreast;
 use loadline_analysis::slo::Objective;
 use loadline_analysis::warming;
 
@@ -24,6 +26,9 @@ use crate::figures::{self, Figures, Seen, latencies};
 use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
+
+/// A size so many times the one that fresh starts refuted just before was not led up to.
+const JUMP: f64 = 1.25;
 
 /// Below this multiple of what the SLO allows, three digits of the multiple say nothing.
 const SO_NEAR: f64 = 1.01;
@@ -85,6 +90,17 @@ fn soaked(view: &ResultView) -> Headline {
         growth::Grows::Growing => (Tone::Bad, "Growing"),
         growth::Grows::TooShort { .. } => (Tone::Muted, "Too short"),
     };
+    let what = format!("{} with {}", view.title, groups::size(&trial.configuration));
+    let under = format!("Under {}.", view.load_of(&trial.configuration));
+    if growth::did_not_last(trial) {
+        let lasted = growth::length(growth.soaked);
+        return Headline {
+            tone: Tone::Bad,
+            badge: "Did not last",
+            sentence: format!("{what} did not last: after {lasted} {}.", trial.reason),
+            details: vec![under, growth::sentence(&growth), growth::TRACKED.to_owned()],
+        };
+    }
     let kept = match trial.verdict {
         Verdict::Pass => format!("It kept {} over all of it.", slo_words(view)),
         verdict => format!("As a trial it was {verdict}: {}.", trial.reason),
@@ -92,16 +108,8 @@ fn soaked(view: &ResultView) -> Headline {
     Headline {
         tone,
         badge,
-        sentence: format!(
-            "{} with {}: {}",
-            view.title,
-            groups::size(&trial.configuration),
-            growth::lower(&growth::sentence(&growth)),
-        ),
-        details: vec![
-            format!("Under {}.", view.load_of(&trial.configuration)),
-            kept,
-        ],
+        sentence: format!("{what}: {}", growth::lower(&growth::sentence(&growth))),
+        details: vec![under, kept],
     }
 }
 
@@ -127,15 +135,25 @@ fn recommended(view: &ResultView, recommendation: &Recommendation) -> Headline {
         proofs(view, recommendation),
         recommendation.configuration.warm_up,
     )));
-    details.push(format!(
-        "{} is the smallest memory that kept the SLO in every confirmation; the margin of {} on top is for what was not measured.",
-        recommendation.confirmed,
-        format::percent(recommendation.margin),
-    ));
+    details.push(on_top(view, recommendation));
     details.extend(next_smaller(view, recommendation));
+    details.extend(at_once(view));
     details.extend(jdks::knee(&recommendation.by_level));
     details.extend(throttling::sentence(view, proofs(view, recommendation)));
     details.extend(node::sentences(view));
+    if let Some((trial, growth)) = growth::growth(view).filter(|(t, _)| growth::did_not_last(t)) {
+        let (slo, lasted) = (slo_words(view), growth::length(growth.soaked));
+        details.push(growth::TRACKED.to_owned());
+        return Headline {
+            tone: Tone::Bad,
+            badge: "Did not last",
+            sentence: format!(
+                "{} with {size} keeps {slo} in fresh starts and did not last: after {lasted} {}.",
+                view.title, trial.reason
+            ),
+            details,
+        };
+    }
     Headline {
         sentence: if is_proven {
             let slo = slo_words(view);
@@ -324,12 +342,53 @@ fn proofs<'a>(
     view.evidence().filter(is_proof)
 }
 
+/// What lies between the smallest confirmed memory and the answer.
+fn on_top(view: &ResultView, recommendation: &Recommendation) -> String {
+    let (confirmed, size) = (recommendation.confirmed, recommendation.memory());
+    let begin =
+        format!("{confirmed} is the smallest memory that kept the SLO in every confirmation");
+    let trials = obstacle::alike(&view.trials, &recommendation.configuration);
+    let missed = trials.filter(|t| t.purpose == Purpose::Prove && t.verdict != Verdict::Pass);
+    let refuted = missed.filter(|t| t.verdict.is_evidence());
+    let refuted = refuted
+        .filter_map(|t| t.configuration.memory)
+        .filter(|m| *m < size);
+    match refuted.max() {
+        // The search went straight to the largest size: the answer is no smallest size.
+        Some(refuted) if size.as_bytes() as f64 > JUMP * refuted.as_bytes() as f64 => format!(
+            "{begin}, but fresh starts missed up to {refuted}, and what was proven next is {size}: a size between may do, and --min-memory {refuted} looks there."
+        ),
+        _ => format!(
+            "{begin}; the margin of {} on top is for starts that differ and for later: {}.",
+            format::percent(recommendation.margin),
+            growth::later(view),
+        ),
+    }
+}
+
+/// Whether trials ran at once, by the comparison that was made first.
+fn at_once(view: &ResultView) -> Option<String> {
+    let compared = view.trials.iter().filter(|t| t.purpose == Purpose::Abreast);
+    let compared: Vec<&TrialRecord> = compared.collect();
+    let number = (!compared.is_empty()).then_some(compared.len())?;
+    let standing = abreast::judged(compared);
+    let ran = match standing {
+        Standing::Alike => "Trials ran at once",
+        _ => "Trials ran one after the other",
+    };
+    let why = standing.sentence()?;
+    Some(format!(
+        "{ran}: {why} ({}).",
+        format::count(number, "trial")
+    ))
+}
+
 /// On how much time the proof rests, and what no time of that length shows.
 fn rests_on(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let starts: Vec<&TrialRecord> = proofs(view, recommendation).collect();
     let all: Duration = starts.iter().map(|t| t.length()).sum();
     let each = all.checked_div(u32::try_from(starts.len()).ok()?)?;
-    let soaked = growth::growth(view).map(|(_, growth)| growth::in_short(&growth));
+    let soaked = growth::growth(view).map(|(trial, growth)| growth::in_short(trial, &growth));
     let soaked = soaked.map_or_else(
         || "not soaked: what grows for longer than that was not seen.".to_owned(),
         |soaked| format!("{soaked}."),

@@ -4,7 +4,7 @@
 //! writers (terminal, Markdown, HTML) only lay out. A section with nothing to say is left out.
 
 mod answer;
-mod dependencies;
+pub(crate) mod dependencies;
 mod distrust;
 mod drill;
 pub mod groups;

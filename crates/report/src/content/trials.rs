@@ -101,5 +101,6 @@ pub fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Neighbour => "neighbour",
         Purpose::Compare => "compare",
         Purpose::Soak => "soak",
+        Purpose::Abreast => "abreast",
     }
 }

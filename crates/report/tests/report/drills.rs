@@ -5,7 +5,7 @@ use std::time::Duration;
 use loadline_analysis::latency::{encode, recorder};
 use loadline_analysis::record::{
     DependencyEvidence, DueEvidence, LinkEvidence, LinkSecond, OutageEvidence, Phase,
-    ProxyEvidence, Purpose, StubEvidence,
+    ProxyEvidence, Purpose, SharedEvidence, StubEvidence,
 };
 use loadline_report::{ResultView, html, markdown};
 use loadline_sizing::Bytes;
@@ -171,6 +171,33 @@ fn a_stub_names_what_it_had_no_answer_for() {
 
     prices is a stub: loadline answered 2500 requests in its place, in all trials together. 12 requests had no answer, and got a 404: GET /stock/{id} (12).
     ");
+}
+
+#[test]
+fn what_trials_share_is_said_of_their_starts() {
+    let mut view = drill();
+    for (trials, anew) in [(0, None), (1, None), (0, Some("db had ended (signal 9)"))] {
+        let mut trial = view.trials[0].clone();
+        trial.evidence.dependencies = vec![DependencyEvidence {
+            name: "db".to_owned(),
+            cpus: "1".to_owned(),
+            shared: Some(SharedEvidence {
+                trials,
+                reset: (trials > 0).then_some(Duration::from_millis(30)),
+                anew: anew.map(str::to_owned),
+            }),
+            ..DependencyEvidence::default()
+        }];
+        view.trials.push(trial);
+    }
+    view.trials.remove(0);
+    let said = "The trials share db: seeded once, reset between two of them, up to 2 starts of the application on one. A fresh start is one of the application: what earlier ones left there (caches, tables that grew) is part of it. Started anew, and seeded again, 1 time: db had ended (signal 9).";
+    let page = markdown(&view);
+    assert_eq!(
+        page.matches(said).count(),
+        2,
+        "headline and section: {page}"
+    );
 }
 
 #[test]

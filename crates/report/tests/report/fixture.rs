@@ -423,6 +423,7 @@ pub fn machine() -> Machine {
         image: None,
         level_images: Vec::new(),
         cluster: None,
+        apart: None,
         version: None,
         kernel: "Linux 6.1.0-28-amd64 (Debian 12)".to_owned(),
         cpu_model: "AMD EPYC 7B13".to_owned(),

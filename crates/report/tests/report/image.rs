@@ -75,9 +75,9 @@ impl Engine {
         }) && !self.podman(&["logs", "ping"]).stdout.is_empty()
     }
 
-    /// A directory with the files of an application and its jar, to build in.
-    fn context(&self, application: &Application) -> PathBuf {
-        let context = self.place.path().join("context");
+    /// A new directory with the files of an application and its jar, to build in.
+    fn context(&self, name: &str, application: &Application) -> PathBuf {
+        let context = self.place.path().join(name);
         std::fs::create_dir(&context).expect("writable");
         let artefacts = emit(&fixture::search(), application, &[Purpose::Docker]);
         for artefact in artefacts.expect("a recommendation") {
@@ -186,7 +186,7 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
         cache: None,
         ..application()
     };
-    let context = engine.context(&application);
+    let context = engine.context("context", &application);
     std::fs::write(context.join("app.jar"), "no jar").expect("writable");
     if let Some(launcher) = launcher {
         std::fs::copy(launcher, context.join("loadline-launch")).expect("writable");
@@ -217,73 +217,127 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
 /// An OpenJ9 on this machine, as containers see it too.
 const OPENJ9: &str = "/usr/lib/jvm/openj9-25";
 
+/// podman with what java needs of this machine, for images on an OpenJ9.
+struct OnOpenJ9 {
+    engine: Engine,
+    mounts: Vec<String>,
+}
+
+impl OnOpenJ9 {
+    const BASE: &str = "localhost/loadline-openj9:1";
+
+    /// With its base image; or why there is none.
+    fn new() -> Result<Self, String> {
+        if !Path::new(OPENJ9).join("bin/java").is_file() {
+            return Err(format!("no {OPENJ9}"));
+        }
+        let engine = engine()?;
+        let tar = engine.place.path().join("base.tar").display().to_string();
+        let path = format!("--change=ENV PATH={OPENJ9}/bin:/usr/local/bin:/usr/bin");
+        engine.say(&["import", &path, &tar, Self::BASE])?;
+        let mounts = mounts();
+        Ok(Self { engine, mounts })
+    }
+
+    /// podman with these words, the mounts between them.
+    fn say(&self, before: &str, after: &[&str]) -> Result<String, String> {
+        let mounts = self.mounts.iter().map(String::as_str);
+        let all: Vec<&str> = before.split(' ').chain(mounts).collect();
+        self.engine.say(&[&all, after].concat())
+    }
+
+    /// Builds what is emitted for a base image; its cache is filled on the way.
+    fn build(&self, base: &str, image: &str) {
+        let words = ["java", "-jar", "ping.jar", "--port=8080"].map(str::to_owned);
+        let cache = StartCache {
+            kind: CacheKind::Scc,
+            requests: 20,
+        };
+        let application = Application {
+            command: Measured::read(&words).expect("it has a jar"),
+            measured_image: None,
+            base_image: BaseImage::given(base, "", "25"),
+            ready: Ready::Tcp { port: 8080 },
+            jdk: 25,
+            launcher: false,
+            cache: Some(cache),
+            ..application()
+        };
+        let name = image.replace(['/', ':'], "-");
+        let context = self.engine.context(&name, &application);
+        let context = context.display().to_string();
+        let build = format!("build --runtime=runc --network=none -t {image}");
+        let built = self.say(&build, &[&context]).expect("it builds");
+        assert!(built.contains("the cache holds "), "{built}");
+    }
+
+    /// The file of the cache that an image's process maps, read-only.
+    fn mapped(&self, image: &str) -> Vec<String> {
+        let run = "run -d --name ping --runtime=runc --network=none --read-only --memory=212m --cpus=1 --cap-drop=ALL -v /tmp";
+        self.say(run, &[image]).expect("it starts");
+        let engine = &self.engine;
+        assert!(engine.serves(), "{:?}", engine.say(&["logs", "ping"]));
+        let pid = engine.say(&["inspect", "-f", "{{.State.Pid}}", "ping"]);
+        let maps = format!("/proc/{}/maps", pid.expect("it runs"));
+        let maps = std::fs::read_to_string(maps).expect("it runs");
+        engine.say(&["rm", "-f", "ping"]).expect("it goes");
+        let mapped = maps.lines().filter(|line| line.contains("_loadline_G"));
+        let mut files: Vec<String> = mapped
+            .map(|line| {
+                assert!(line.contains(" r--"), "not read-only: {line}");
+                let (_, layer) = line.rsplit_once('L').expect("it ends in its layer");
+                format!("L{layer}")
+            })
+            .collect();
+        files.dedup();
+        files
+    }
+
+    /// What a JVM of an image says with this option; it starts no application.
+    fn said(&self, image: &str, option: &str) -> String {
+        let run = "run --rm --runtime=runc --network=none --read-only -v /tmp";
+        let option = format!("-Xshareclasses:name=loadline,cacheDir=/opt/scc,{option}");
+        let java = ["--entrypoint=java", image, &option];
+        let ping = ["-jar", "/app/app.jar", "--nonsense"];
+        let said = self.say(run, &[&java[..], &ping].concat());
+        said.unwrap_or_else(|said| said)
+    }
+}
+
 #[test]
 fn the_image_fills_its_shared_class_cache_and_starts_with_it() {
-    let test = "image::the_image_fills_its_shared_class_cache_and_starts_with_it";
-    if !Path::new(OPENJ9).join("bin/java").is_file() {
-        println!("SKIP {test}: no {OPENJ9}");
-        return;
-    }
-    let engine = match engine() {
-        Ok(engine) => engine,
+    const FOUND: &str = "Found class java/util/HashMap in shared cache";
+    const IMAGE: &str = "localhost/ping:1";
+    const HAS_ONE: &str = "localhost/loadline-openj9-with-scc:1";
+    const ABOVE: &str = "localhost/ping-above:1";
+    let openj9 = match OnOpenJ9::new() {
+        Ok(openj9) => openj9,
         Err(why) => {
-            println!("SKIP {test}: {why}");
+            println!(
+                "SKIP image::the_image_fills_its_shared_class_cache_and_starts_with_it: {why}"
+            );
             return;
         }
     };
-    let words = ["java", "-jar", "ping.jar", "--port=8080"].map(str::to_owned);
-    let base = "localhost/loadline-openj9:1";
-    let cache = StartCache {
-        kind: CacheKind::Scc,
-        requests: 20,
-    };
-    let application = Application {
-        command: Measured::read(&words).expect("it has a jar"),
-        measured_image: None,
-        base_image: BaseImage::given(base, "", "25"),
-        ready: Ready::Tcp { port: 8080 },
-        jdk: 25,
-        launcher: false,
-        cache: Some(cache),
-        ..application()
-    };
-    let context = engine.context(&application).display().to_string();
-    let tar = engine.place.path().join("base.tar").display().to_string();
-    let path = format!("--change=ENV PATH={OPENJ9}/bin:/usr/local/bin:/usr/bin");
-    engine.say(&["import", &path, &tar, base]).expect("a base");
-    let mounts = mounts();
-    let with_mounts = |before: &str, after: &[&str]| {
-        let mut all: Vec<&str> = before.split(' ').collect();
-        all.extend(
-            mounts
-                .iter()
-                .map(String::as_str)
-                .chain(after.iter().copied()),
-        );
-        engine.say(&all)
-    };
-    let build = "build --runtime=runc --network=none -t localhost/ping:1";
-    let built = with_mounts(build, &[&context]).expect("it builds");
-    assert!(built.contains("the cache holds "), "{built}");
-    let run = "run -d --name ping --runtime=runc --network=none --read-only --memory=212m --cpus=1 --cap-drop=ALL -v /tmp";
-    with_mounts(run, &["localhost/ping:1"]).expect("it starts");
-    assert!(engine.serves(), "{:?}", engine.say(&["logs", "ping"]));
-    let pid = engine.say(&["inspect", "-f", "{{.State.Pid}}", "ping"]);
-    let maps = format!("/proc/{}/maps", pid.expect("it runs"));
-    let maps = std::fs::read_to_string(maps).expect("it runs");
-    let mapped = maps.lines().find(|line| line.contains("_loadline_G"));
-    let mapped = mapped.unwrap_or_else(|| panic!("it has no cache: {maps}"));
-    assert!(mapped.contains(" r--"), "not read-only: {mapped}");
-    engine.say(&["rm", "-f", "ping"]).expect("it goes");
+    openj9.build(OnOpenJ9::BASE, IMAGE);
+    assert_eq!(openj9.mapped(IMAGE), ["L00"]);
     // Not nonfatal: an OpenJ9 that cannot use it ends.
-    let option = "-Xshareclasses:name=loadline,cacheDir=/opt/scc,readonly,verboseIO";
-    let arguments = ["--entrypoint=java", "localhost/ping:1", option];
-    let ping = ["-jar", "/app/app.jar", "--nonsense"];
-    let run = "run --rm --runtime=runc --network=none --read-only -v /tmp";
-    let said = with_mounts(run, &[&arguments[..], &ping].concat());
-    let said = said.unwrap_or_else(|said| said);
-    assert!(
-        said.contains("Found class java/util/HashMap in shared cache"),
-        "{said}"
-    );
+    let said = openj9.said(IMAGE, "readonly,verboseIO");
+    assert!(said.contains(FOUND), "{said}");
+
+    // A base image that has a cache in /opt/scc already gets a layer above it.
+    let bare = openj9.engine.place.path().join("bare");
+    std::fs::create_dir(&bare).expect("writable");
+    let text = format!("FROM {IMAGE}\nUSER 0:0\nENTRYPOINT []\n");
+    std::fs::write(bare.join("Dockerfile"), text).expect("writable");
+    let bare = bare.display().to_string();
+    let built = openj9.engine.say(&["build", "-t", HAS_ONE, &bare]);
+    built.expect("it builds");
+    openj9.build(HAS_ONE, ABOVE);
+    assert_eq!(openj9.mapped(ABOVE), ["L00", "L01"]);
+    let said = openj9.said(ABOVE, "printStats");
+    let layer = said.lines().find(|line| line.starts_with("cache layer"));
+    assert!(layer.is_some_and(|line| line.ends_with("= 1")), "{said}");
+    let said = openj9.said(ABOVE, "readonly,verboseIO");
+    assert!(said.contains(FOUND), "{said}");
 }

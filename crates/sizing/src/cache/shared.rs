@@ -56,6 +56,13 @@ impl<'a> FileName<'a> {
         })
     }
 
+    /// The feature release of the JVM that made it, `25` of `C290M25F1A64P`; `None` where it has none.
+    pub fn feature(&self) -> Option<u32> {
+        let (_, rest) = self.version.split_once('M')?;
+        let end = rest.find(|c: char| !c.is_ascii_digit())?;
+        rest[..end].parse().ok()
+    }
+
     /// Whether both are layers of one cache.
     pub fn is_of(&self, other: &FileName<'_>) -> bool {
         let of = |file: &FileName<'a>| (file.version, file.name, file.generation);
@@ -159,6 +166,10 @@ mod tests {
             Some(("openj9_system_scc", 41, 1))
         );
         assert_eq!(parse("C290M8F1A64P_a_G37"), Some(("a", 37, 0)));
+        let feature = |text| FileName::parse(text).and_then(|file| file.feature());
+        assert_eq!(feature("C290M25F1A64P_loadline_G45L00"), Some(25));
+        assert_eq!(feature("C290M8F1A64P_a_G37"), Some(8));
+        assert_eq!(feature("C290P_a_G37"), None);
         let long = format!("C290P_{}_G45L00", "a".repeat(65));
         for other in [
             "../C290P_loadline_G45L00",

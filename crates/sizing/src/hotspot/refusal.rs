@@ -5,7 +5,7 @@ use std::fmt;
 use super::Collector;
 use crate::Bytes;
 use crate::jdk::Jdk;
-use crate::options::{Options, gate};
+use crate::options::{Options, dimension, gate};
 
 /// Why a JVM would exit with 1 instead of starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,12 +161,49 @@ const COUNTS: &[&str] = &[
     "TieredStopAtLevel",
 ];
 
-/// Checks every option's value and version.
+/// Other flags that are heeded here.
+const OTHERS: &[&str] = &[
+    "AggressiveHeap",
+    "AlwaysActAsServerClassMachine",
+    "IgnoreUnrecognizedVMOptions",
+    "NeverActAsServerClassMachine",
+    "NewRatio",
+    "UseCompressedOops",
+];
+
+/// The `-XX:` options, as written, of whose flag nothing is known here: neither what follows from it
+/// nor whether a JDK has it.
+pub fn unknown(options: &Options) -> Vec<&str> {
+    let is_listed = |name: &&str| {
+        let tables = [SIZES, PERCENTAGES, COUNTS, OTHERS];
+        tables.iter().any(|table| table.contains(name))
+    };
+    let settings = options.settings().filter(|(name, setting)| {
+        let is_known =
+            is_listed(name) || gate::is_listed(name) || dimension::of_flag(name).is_some();
+        setting.text.starts_with("-XX:") && !is_known
+    });
+    settings.map(|(_, setting)| setting.text.as_str()).collect()
+}
+
+/// Checks every option's form, value and version.
 ///
 /// # Errors
 /// The first [`Refusal`] found.
 pub fn check_flags(jdk: Jdk, options: &Options) -> Result<(), Refusal> {
     let lenient = options.switch("IgnoreUnrecognizedVMOptions") == Some(true);
+    // Whether it knows the name or not: without a sign or a value it takes none.
+    let is_bare = |text: &&str| !text.contains('=') && !text[4..].starts_with(['+', '-']);
+    if let Some(bare) = options
+        .with_prefix("-XX:")
+        .find(is_bare)
+        .filter(|_| !lenient)
+    {
+        return Err(Refusal::BadValue {
+            option: bare.to_owned(),
+            expected: "-XX:+NAME, -XX:-NAME or -XX:NAME=VALUE",
+        });
+    }
     for (name, setting) in options.settings() {
         let option = || setting.text.clone();
         let bad = |expected| Refusal::BadValue {
@@ -200,5 +237,45 @@ pub fn check_flags(jdk: Jdk, options: &Options) -> Result<(), Refusal> {
             expected: "a thread stack of at least 136k",
         }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(options: &[&str]) -> Option<String> {
+        let jdk = Jdk::hotspot("25.0.3".parse().unwrap());
+        let options = Options::from_words(options.iter().copied());
+        check_flags(jdk, &options).err().map(|e| e.to_string())
+    }
+
+    #[test]
+    fn an_option_without_sign_and_value_starts_no_jvm() {
+        // 17.0.15 and 25.0.3: "Unrecognized VM option 'Nosuch'", "Missing +/- setting for VM option
+        // 'UseG1GC'", "Improperly specified VM option 'MaxHeapSize'".
+        for bare in ["-XX:Nosuch", "-XX:UseG1GC", "-XX:MaxHeapSize"] {
+            let said = refused(&[bare]).unwrap();
+            assert!(said.starts_with(bare), "{said}");
+            assert!(said.contains("-XX:NAME=VALUE"), "{said}");
+        }
+        assert_eq!(refused(&["-XX:Nosuch=1", "-XX:-Nosuch"]), None);
+        let lenient = ["-XX:Nosuch", "-XX:+IgnoreUnrecognizedVMOptions"];
+        assert_eq!(refused(&lenient), None);
+    }
+
+    #[test]
+    fn what_is_not_looked_at_is_named() {
+        let options = [
+            "-Xmx1g",
+            "-Dname=value",
+            "-XX:+UseG1GC",
+            "-XX:MaxRAMPercentage=50",
+            "-XX:+UseCompactObjectHeaders",
+            "-XX:+Nosuch",
+            "-XX:Nosuch2=1",
+        ];
+        let options = Options::from_words(options);
+        assert_eq!(unknown(&options), ["-XX:+Nosuch", "-XX:Nosuch2=1"]);
     }
 }

@@ -112,6 +112,11 @@ pub fn is_known(jdk: Jdk, flag: &str) -> bool {
     is_there && !is_gone
 }
 
+/// Whether the table has the flag.
+pub fn is_listed(flag: &str) -> bool {
+    TABLE.iter().any(|row| row.flag == flag)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -128,6 +128,35 @@ fn a_file_of_another_kind_or_one_that_is_not_empty_is_refused() {
     assert!(Log::begin(used.unwrap()).is_err());
 }
 
+fn piece(packed: Vec<u8>) -> Piece {
+    Piece {
+        content: Content::Output,
+        instance: 0,
+        packed,
+    }
+}
+
+#[test]
+fn a_body_that_says_no_size_takes_no_more_memory_than_it_has() {
+    let packed = zstd::encode_all(&b"Started in 3 s\n"[..], 3).unwrap();
+    let body = piece(packed).bytes().unwrap();
+    assert_eq!(body, b"Started in 3 s\n");
+    assert!(body.capacity() < PIECE, "{}", body.capacity());
+}
+
+#[test]
+fn a_few_bytes_do_not_become_hundreds_of_mebibytes() {
+    let packed = zstd::encode_all(io::repeat(0).take(LARGEST_BODY as u64 + 1), 3).unwrap();
+    assert!(packed.len() < PIECE, "{}", packed.len());
+    let refused = piece(packed).bytes().unwrap_err().to_string();
+    assert_eq!(refused, "the event log is damaged: a body is too large");
+    let directory = tempfile::tempdir().unwrap();
+    let log = Log::begin(empty(&directory)).unwrap();
+    log.whole_piece(Content::Samples, 0, &vec![0; LARGEST_BODY + 1]);
+    let refused = log.failure().unwrap().to_string();
+    assert_eq!(refused, "the record is too large for the event log");
+}
+
 proptest! {
     #[test]
     fn a_log_cut_anywhere_gives_its_whole_records(cut in 0_usize..4000) {

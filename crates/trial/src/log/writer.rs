@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Content, HEAD, LABEL, LARGEST_PAYLOAD, MAGIC, PIECE, Reader, checksum};
+use super::{Content, HEAD, LABEL, LARGEST_BODY, LARGEST_PAYLOAD, MAGIC, PIECE, Reader, checksum};
 use crate::Event;
 
 /// zstd's: samples and logs shrink to a tenth with it, and more costs time that is not ours.
@@ -90,11 +90,15 @@ impl Log {
     }
 
     fn append(&self, code: u8, instance: u32, body: &[u8]) -> io::Result<()> {
+        let too_large = || io::Error::other("the record is too large for the event log");
+        if body.len() > LARGEST_BODY {
+            return Err(too_large());
+        }
         let body = zstd::bulk::compress(body, LEVEL)?;
         let length = u32::try_from(LABEL + body.len())
             .ok()
             .filter(|length| *length <= LARGEST_PAYLOAD)
-            .ok_or_else(|| io::Error::other("the record is too large for the event log"))?;
+            .ok_or_else(too_large)?;
         let mut record = Vec::with_capacity(HEAD + LABEL + body.len());
         record.extend(length.to_le_bytes());
         record.extend([0; 4]);

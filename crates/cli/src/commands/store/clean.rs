@@ -7,12 +7,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use loadline_engine::store::{Removed, ResultRow, Store, unix_ms};
+use loadline_host::apart;
 use loadline_host::oci::engine;
 use loadline_host::{Options, Site};
 use loadline_kubernetes::Swept;
 use loadline_report::format;
 use loadline_report::table::{Cell, Table};
 use loadline_sizing::Bytes;
+use loadline_trial::Engine;
 
 use super::answer;
 use super::filter::Moment;
@@ -53,13 +55,23 @@ pub fn run(arguments: CleanArguments) -> Result<Outcome, Error> {
         ))?;
         return Ok(Outcome::Done);
     }
+    let engines = engine::installed(None).into_iter();
+    // One that does not answer has nothing that could be found.
+    let engines: Vec<Engine> = engines.filter_map(|e| engine::reached(e).ok()).collect();
+    let has_apart = engines.iter().any(|engine| engine.apart.is_some());
+    let apart = apart(&engines)?;
     let store = open_store_to_read(arguments.state.as_deref())?;
     let options = Options {
         scratch_root: Some(store.scratch_root()),
         ..Options::default()
     };
-    let site = Site::find(options).map_err(|e| Error::refused(&e))?;
-    let swept = site.sweep_with(&engine::installed(None));
+    let site = match Site::find(options) {
+        Ok(site) => site,
+        // Where no cgroup can be made, trials were at engines apart only.
+        Err(_) if has_apart => return not_removed(&apart),
+        Err(refusal) => return Err(Error::refused(&refusal)),
+    };
+    let swept = site.sweep_with(&engines);
     let swept = swept.map_err(|e| Error::refused(&e))?;
     for container in &swept.containers {
         print(&format!("removed the container {container}"))?;
@@ -68,7 +80,32 @@ pub fn run(arguments: CleanArguments) -> Result<Outcome, Error> {
     print(&format!(
         "removed {groups} control groups with {killed} processes, and {directories} trial directories"
     ))?;
-    not_removed(&swept.failures)
+    not_removed(&[swept.failures, apart].concat())
+}
+
+/// Removes what was left at engines where the application's container had one beside it, and the image
+/// that loadline made of itself there; gives what could not be removed.
+fn apart(engines: &[Engine]) -> Result<Vec<String>, Error> {
+    let mut failures = Vec::new();
+    for engine in engines {
+        let mut swept = apart::sweep(engine);
+        for container in &swept.containers {
+            print(&format!("removed the container {container}"))?;
+        }
+        for volume in &swept.volumes {
+            print(&format!("removed the volume {volume}"))?;
+        }
+        failures.append(&mut swept.failures);
+        let images = apart::remove_images(engine);
+        if images > 0 {
+            let images = format::count(images, "image");
+            print(&format!(
+                "removed {images} of loadline itself from {}",
+                engine.kind
+            ))?;
+        }
+    }
+    Ok(failures)
 }
 
 fn not_removed(failures: &[String]) -> Result<Outcome, Error> {
@@ -97,7 +134,11 @@ fn old_results(arguments: &CleanArguments, older: Moment) -> Result<Outcome, Err
     if rows.is_empty() {
         let place = state_directory(state);
         print(&format!("no result in {} is older", place.display()))?;
-        return Ok(Outcome::Done);
+        if !arguments.yes || !Store::is_in(&place) {
+            return Ok(Outcome::Done);
+        }
+        // A removal that was killed may have left files of results that are listed no more.
+        return remove(&open_store(state)?, &rows);
     }
     rows.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
     print(&table(&rows).terminal(width()))?;
@@ -156,6 +197,9 @@ fn remove(store: &Store, rows: &[(u64, ResultRow)]) -> Result<Outcome, Error> {
         }
     }
     removed.add(store.remove_orphans().map_err(|e| store_refused(&e))?);
+    if rows.is_empty() && removed == Removed::default() {
+        return Ok(Outcome::Done);
+    }
     print(&format!(
         "removed {} with {} of logs and caches",
         format::count(results, "result"),

@@ -76,6 +76,20 @@ pub fn variable(path: &Path, service: &str, name: &str) -> Result<String, Refusa
     })
 }
 
+/// Any text as a compose file all of whose services are taken, for the fuzzer: services, or what is
+/// refused of them.
+#[cfg(fuzzing)]
+pub fn parse_anything(text: &str) {
+    let path = Path::new("/fuzzed/compose.yaml");
+    let Ok(file) = manifest::documents(text, "fuzzed").and_then(|all| File::of(path, all)) else {
+        return;
+    };
+    for name in file.services.keys() {
+        let _ = file.after_its_dependencies(name, &mut Vec::new(), &mut Vec::new());
+        let _ = file.service(name).map_err(|refusal| refusal.to_string());
+    }
+}
+
 /// A compose file that was read.
 struct File<'a> {
     path: &'a Path,
@@ -86,11 +100,14 @@ struct File<'a> {
 
 impl<'a> File<'a> {
     fn read(path: &'a Path) -> Result<Self, Refusal> {
-        let source = manifest::one(path)?;
+        Self::of(path, manifest::one(path)?.documents)
+    }
+
+    fn of(path: &'a Path, documents: Vec<Value>) -> Result<Self, Refusal> {
         let refuse = |why: &str, hint: &str| {
             Refusal::new(format!("the compose file {}", path.display()), why, hint)
         };
-        let Some(Value::Object(document)) = source.documents.into_iter().next() else {
+        let Some(Value::Object(document)) = documents.into_iter().next() else {
             return Err(refuse(
                 "it is empty",
                 "name the file that has your services",

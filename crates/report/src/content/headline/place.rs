@@ -67,6 +67,7 @@ pub(super) fn measured_where(view: &ResultView) -> String {
         image,
         level_images,
         cluster,
+        apart,
         version: _,
     } = &view.machine;
     let version = view.machine.version_in_words();
@@ -101,9 +102,15 @@ pub(super) fn measured_where(view: &ResultView) -> String {
             "as pods of the cluster {context} ({version}, {runtime}{class}{os}){at_once}, {nodes}: "
         )
     });
+    let apart = apart.as_ref().map_or_else(String::new, |why| {
+        format!(
+            "; from a container beside the application's, because of the engine: {}",
+            text::label(why)
+        )
+    });
     let held = held(view).map_or_else(String::new, |held| format!(" {held}"));
     format!(
-        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}{version}; loadline {loadline}.{held}",
+        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}{apart}{version}; loadline {loadline}.{held}",
         format::count(view.trials.len(), "trial"),
         format::elapsed(view.elapsed()),
         format::count(*cpus as usize, "CPU"),

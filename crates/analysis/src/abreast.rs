@@ -1,0 +1,216 @@
+//! Whether two trials at once tell what one alone tells: the A/A comparison before a search with
+//! several slots.
+//!
+//! Owns the figures that are compared, the bound, and when enough was seen. One configuration runs
+//! alone and beside itself; what differs is what slots do to each other (caches, memory bandwidth,
+//! clock speed). Latencies are not compared: their tails differ from start to start by far more than
+//! the bound. Which trials these are is [`crate::search::abreast`]'s.
+
+use std::fmt;
+
+use crate::interval::Interval;
+use crate::record::{Phase, TrialRecord};
+use crate::shift;
+use crate::text;
+
+/// Difference that is tolerated, as a share.
+pub const TOLERATED: f64 = 0.02;
+
+/// After so many rounds, of one trial alone and two at once, the figures are looked at; after the last
+/// it is over. Few looks, because each may find by chance what is not there.
+pub const LOOKS: [u32; 3] = [6, 10, 16];
+
+/// Standard errors between the difference seen and the bound, for "no more" and for "more". The error
+/// rates: tests below.
+const SURE: f64 = 2.0;
+
+/// Figures that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// From exec to the first good response.
+    Start,
+    /// CPU time of a good response in the measure phase.
+    CpuPerRequest,
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Start => "the start time",
+            Self::CpuPerRequest => "CPU time a request",
+        })
+    }
+}
+
+/// The figures of one trial, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seen {
+    /// [`Figure::Start`].
+    pub start: f64,
+    /// [`Figure::CpuPerRequest`].
+    pub cpu_per_request: f64,
+}
+
+impl Seen {
+    /// Those of a trial that has all of them.
+    pub fn of(record: &TrialRecord) -> Option<Self> {
+        let evidence = &record.evidence;
+        let parts = evidence.load.iter().filter(|l| l.phase == Phase::Measure);
+        let good: u64 = parts.map(|l| l.ok).sum();
+        let cpu = evidence.cgroup.measure_cpu?.as_secs_f64();
+        let start = evidence.start.ready?.as_secs_f64();
+        let is_sound = record.verdict.is_evidence() && good > 0 && cpu > 0.0 && start > 0.0;
+        is_sound.then(|| Self {
+            start,
+            cpu_per_request: cpu / good as f64,
+        })
+    }
+
+    fn get(&self, figure: Figure) -> f64 {
+        match figure {
+            Figure::Start => self.start,
+            Figure::CpuPerRequest => self.cpu_per_request,
+        }
+    }
+}
+
+/// What the comparison says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Standing {
+    /// No figure differs by more than [`TOLERATED`].
+    Alike,
+    /// This one does, or may: trials at once over trials alone.
+    Unlike {
+        /// Which.
+        figure: Figure,
+        /// By how much.
+        ratio: Interval,
+    },
+    /// Too few trials could be measured to say.
+    TooFew,
+    /// More rounds decide.
+    Open,
+}
+
+impl Standing {
+    /// The answer in a sentence; `None` while it is open.
+    pub fn sentence(&self) -> Option<String> {
+        let percent = text::percent(TOLERATED);
+        match self {
+            Self::Open => None,
+            Self::Alike => Some(format!(
+                "trials at once differ from trials alone by no more than {percent} in {} and in {}",
+                Figure::Start,
+                Figure::CpuPerRequest
+            )),
+            Self::TooFew => Some(
+                "too few trials could be measured to compare trials at once with trials alone"
+                    .to_owned(),
+            ),
+            Self::Unlike { figure, ratio } => Some(format!(
+                "{figure} of trials at once was {:.3} ({:.3} to {:.3}) of that of trials alone: a difference of no more than {percent} was not shown",
+                ratio.estimate, ratio.low, ratio.high
+            )),
+        }
+    }
+}
+
+/// Compares trials alone with trials at once. `rounds` are those that were asked for, whether or not
+/// they could be measured.
+pub fn standing(rounds: u32, alone: &[Seen], at_once: &[Seen]) -> Standing {
+    let is_last = LOOKS.last().is_some_and(|last| rounds >= *last);
+    if !is_last && !LOOKS.contains(&rounds) {
+        return Standing::Open;
+    }
+    let (mut is_alike, mut is_seen) = (true, true);
+    for figure in [Figure::Start, Figure::CpuPerRequest] {
+        let of = |seen: &[Seen]| seen.iter().map(|s| s.get(figure)).collect::<Vec<_>>();
+        let Some(ratio) = shift::ratio(&of(alone), &of(at_once), SURE) else {
+            is_seen = false;
+            continue;
+        };
+        let (least, most) = (1.0 / (1.0 + TOLERATED), 1.0 + TOLERATED);
+        let is_within = ratio.low > least && ratio.high < most;
+        let is_beyond = ratio.low > most || ratio.high < least;
+        if is_beyond || (is_last && !is_within) {
+            return Standing::Unlike { figure, ratio };
+        }
+        is_alike &= is_within;
+    }
+    match (is_seen, is_alike, is_last) {
+        (true, true, _) => Standing::Alike,
+        (false, _, true) => Standing::TooFew,
+        _ => Standing::Open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Rounds of trials that stray by `spread`, of which those at once take `factor` of the CPU.
+    fn decided(seed: u64, spread: f64, factor: f64) -> (Standing, u32) {
+        let mut random = Random::from_seed(16).derive(seed);
+        let mut trial = |factor: f64| Seen {
+            start: 4.0 * (spread * random.normal()).exp(),
+            cpu_per_request: 0.002 * factor * (spread * random.normal()).exp(),
+        };
+        let (mut alone, mut at_once) = (Vec::new(), Vec::new());
+        for round in 1.. {
+            alone.push(trial(1.0));
+            at_once.extend([trial(factor), trial(factor)]);
+            let standing = standing(round, &alone, &at_once);
+            if standing != Standing::Open {
+                return (standing, round);
+            }
+        }
+        unreachable!("the last look decides")
+    }
+
+    /// Share of comparisons that allow trials at once, and rounds that they take.
+    fn allowed(spread: f64, factor: f64) -> (f64, f64) {
+        let runs: Vec<_> = (0..1000)
+            .map(|seed| decided(seed, spread, factor))
+            .collect();
+        let is_alike = runs.iter().filter(|(s, _)| *s == Standing::Alike).count();
+        let rounds: u32 = runs.iter().map(|(_, rounds)| rounds).sum();
+        (is_alike as f64 / 1000.0, f64::from(rounds) / 1000.0)
+    }
+
+    #[test]
+    fn trials_at_once_are_allowed_where_they_are_alike_and_hardly_ever_where_they_are_not() {
+        for (spread, factor, least, most) in [
+            (0.01, 1.0, 0.95, 1.0),
+            (0.015, 1.0, 0.85, 1.0),
+            (0.04, 1.0, 0.0, 0.2),
+            (0.01, 1.02, 0.0, 0.06),
+            (0.015, 1.03, 0.0, 0.01),
+            (0.04, 1.04, 0.0, 0.01),
+            (0.01, 0.96, 0.0, 0.01),
+        ] {
+            let (share, rounds) = allowed(spread, factor);
+            println!("stray {spread}, factor {factor}: allowed {share:.3}, {rounds:.1} rounds");
+            assert!(
+                (least..=most).contains(&share),
+                "{spread} {factor}: {share}"
+            );
+        }
+    }
+
+    #[test]
+    fn it_looks_a_few_times_only_and_says_what_it_saw() {
+        let seen = Seen {
+            start: 4.0,
+            cpu_per_request: 0.002,
+        };
+        let slow = Seen { start: 4.4, ..seen };
+        assert_eq!(standing(5, &[seen; 5], &[seen; 10]), Standing::Open);
+        let alike = standing(6, &[seen; 6], &[seen; 12]);
+        insta::assert_snapshot!(alike.sentence().unwrap_or_default(), @"trials at once differ from trials alone by no more than 2 % in the start time and in CPU time a request");
+        let unlike = standing(6, &[seen; 6], &[slow; 12]);
+        insta::assert_snapshot!(unlike.sentence().unwrap_or_default(), @"the start time of trials at once was 1.100 (1.088 to 1.112) of that of trials alone: a difference of no more than 2 % was not shown");
+        assert_eq!(standing(16, &[seen; 2], &[seen; 2]), Standing::TooFew);
+        assert_eq!(standing(10, &[seen; 2], &[seen; 2]), Standing::Open);
+    }
+}

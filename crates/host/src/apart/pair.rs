@@ -1,0 +1,399 @@
+//! The two containers of a trial at an engine apart: made, started, asked, removed.
+//!
+//! Owns what the engine is told of them. Both run as one user, so that the kernel shows the one to the
+//! other; loadline's has no right that the application's lacks.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use loadline_cgroup::Limits;
+use loadline_sizing::CpuSet;
+use loadline_trial::{Account, App, Engine, EngineKind, Image, Network, Order, Refusal};
+
+use super::own_image::{self, PROGRAM};
+use super::tar::Tar;
+use super::{TMP, WORK, labels, named, remove};
+use crate::container::how_it_ended;
+use crate::cpus::{CpuPlan, list};
+use crate::group::TASKS;
+use crate::instance::GENERATOR_SHARES;
+use crate::oci::{self, engine};
+use crate::pod::{self, MARK, Seen};
+
+/// How the name of loadline's own container ends.
+pub(super) const OWN: &str = "-own";
+
+/// Where its order lies.
+const ORDER: &str = "/order";
+
+/// Of the application's output, so many lines are asked for.
+const LINES: &str = "--tail=50";
+
+/// Two containers and their volume. Dropping it removes them.
+#[derive(Debug)]
+pub struct Pair {
+    engine: Engine,
+    own: String,
+    application: String,
+    volume: String,
+    is_removed: bool,
+}
+
+/// How the application's container ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Exit code, when it exited.
+    pub code: Option<i32>,
+    /// Signal, when a signal ended it.
+    pub signal: Option<i32>,
+    /// Whether the engine says that it was killed for its memory. podman 4.3 on v1 says no when it
+    /// was.
+    pub is_oom: bool,
+}
+
+/// What an order has that a trial at an engine apart does not do.
+pub fn unable(order: &Order) -> Option<&'static str> {
+    let has_files = match &order.app {
+        App::Image(image) => !image.volumes.is_empty(),
+        App::Command { .. } => false,
+    };
+    let own = [
+        (has_files, "volumes of this machine"),
+        (order.configuration.cpu_burst.is_some(), "CFS burst"),
+    ];
+    let own = own.into_iter().find(|(is, _)| *is).map(|(_, what)| what);
+    pod::unable(order).or(own)
+}
+
+impl Pair {
+    /// Makes both; starts none. `seen` is what the look into the image saw.
+    ///
+    /// # Errors
+    /// [`Refusal`] with what the engine said; what was made is gone again.
+    pub fn make(engine: &Engine, order: &Order, seen: &Seen) -> Result<Self, Refusal> {
+        let App::Image(image) = &order.app else {
+            let hint = "build an image of it, and name that: --image name:tag";
+            let why = "it runs images, no commands of this machine";
+            return Err(Refusal::new("an engine apart", why, hint));
+        };
+        let own_image = own_image::ensure(engine)?;
+        let name = named(&order.trial)?;
+        let pair = Self {
+            engine: engine.clone(),
+            own: format!("{name}{OWN}"),
+            volume: name.clone(),
+            application: name,
+            is_removed: false,
+        };
+        let account = image.user.or(seen.account).unwrap_or(order.account);
+        let has_cpuset = has_cpuset(engine);
+        let plan = plan(order, seen, has_cpuset)?;
+        let cpuset = has_cpuset.then(|| plan.application.iter().copied().collect());
+        let volume = labels("trial");
+        let volume = ["volume", "create"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(volume);
+        let volume: Vec<String> = volume.chain([pair.volume.clone()]).collect();
+        pair.run(&volume)?;
+        let mut own = pair.own_arguments(order, account, &plan, &own_image);
+        own.extend(has_cpuset.then(|| "--split-cpus".to_owned()));
+        pair.run(&own)?;
+        let order_file = packed_order(order, account).map_err(|e| pair.failed(&e))?;
+        let given = engine::give(engine, &pair.own, "/", &order_file);
+        given.map_err(|e| pair.failed(&e))?;
+        let variables = Variables::write(order, image).map_err(|e| pair.failed(&e))?;
+        let arguments = pair.application_arguments(order, image, cpuset, &variables.0);
+        pair.run(&arguments)?;
+        pair.run(&["start".to_owned(), pair.own.clone()])?;
+        Ok(pair)
+    }
+
+    fn run(&self, arguments: &[String]) -> Result<(), Refusal> {
+        let done = engine::run(&self.engine, arguments);
+        done.map(drop).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, why: &dyn ToString) -> Refusal {
+        let alone = "try it with the engine alone: what it says there is what it said here";
+        let why = why.to_string();
+        let full = engine::full_disk_hint(&self.engine, &why);
+        Refusal::new(
+            "making the containers of a trial",
+            &why,
+            full.as_deref().unwrap_or(alone),
+        )
+    }
+
+    fn own_arguments(
+        &self,
+        order: &Order,
+        account: Account,
+        plan: &CpuPlan,
+        own_image: &str,
+    ) -> Vec<String> {
+        let mut all = vec!["create".to_owned(), "--pull=never".to_owned()];
+        all.extend(["--name".to_owned(), self.own.clone()]);
+        all.extend(labels("trial"));
+        let network = match order.network {
+            Network::Own => "none",
+            Network::Host => "host",
+        };
+        all.push(format!("--network={network}"));
+        all.push(format!("--log-driver={}", log_driver(self.engine.kind)));
+        all.push(format!("--user={}:{}", account.uid, account.gid));
+        all.push("--security-opt=no-new-privileges".to_owned());
+        if account.uid != 0 {
+            // root's application has its engine's: only who has them, too, may look at it.
+            all.push("--cap-drop=ALL".to_owned());
+        }
+        if plan.generator_competes() {
+            all.push(format!("--cpu-shares={GENERATOR_SHARES}"));
+        }
+        all.push(format!("--volume={}:{TMP}", self.volume));
+        all.extend(oci::ulimits(crate::site::Options::default().open_files));
+        all.push(own_image.to_owned());
+        all.extend([PROGRAM, "pod-part"].map(str::to_owned));
+        all.push(format!("--order={ORDER}"));
+        all.push(format!("--work={WORK}"));
+        all.push(format!("--tmp={TMP}"));
+        all
+    }
+
+    fn application_arguments(
+        &self,
+        order: &Order,
+        image: &Image,
+        cpuset: Option<CpuSet>,
+        variables: &Path,
+    ) -> Vec<String> {
+        let configuration = &order.configuration;
+        let limits = Limits {
+            cpu_quota: configuration.cpu,
+            cpu_period: configuration.cpu_period,
+            cpu_burst: None,
+            cpu_shares: configuration.cpu_shares,
+            cpuset,
+            memory: configuration.memory,
+            pids: Some(configuration.pids.unwrap_or(TASKS)),
+        };
+        let mut all = vec!["create".to_owned(), "--pull=never".to_owned()];
+        all.extend(["--name".to_owned(), self.application.clone()]);
+        all.extend(labels("trial"));
+        all.push(format!("--pid=container:{}", self.own));
+        all.push(format!("--network=container:{}", self.own));
+        all.push(format!("--volume={}:/tmp:nocopy", self.volume));
+        all.push(format!("--env-file={}", variables.display()));
+        all.push(format!("--log-driver={}", log_driver(self.engine.kind)));
+        all.push("--no-healthcheck".to_owned());
+        all.extend(oci::limits(&limits));
+        all.extend(oci::ulimits(crate::site::Options::default().open_files));
+        all.extend(oci::started(image));
+        all
+    }
+
+    /// A program whose standard output is that of loadline's own container from its begin on; it ends
+    /// with the container.
+    ///
+    /// # Errors
+    /// An engine's program that does not start.
+    pub fn follow(&self) -> io::Result<Child> {
+        use std::os::unix::process::CommandExt;
+        let mut command = engine::command(&self.engine);
+        command.args(["logs", "--follow", &self.own]);
+        // A Ctrl-C is for loadline, which tells the trial.
+        command.process_group(0);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        crate::spawn(command)
+    }
+
+    /// Starts the application.
+    ///
+    /// # Errors
+    /// [`Refusal`] with what the engine said.
+    pub fn start(&self) -> Result<(), Refusal> {
+        let started = engine::run(&self.engine, &["start", &self.application]);
+        started.map(drop).map_err(|error| {
+            let hint =
+                "the program must be executable for the application's user; another user: --user";
+            Refusal::new("starting the application", error, hint)
+        })
+    }
+
+    /// Asks loadline's own container to end the trial.
+    pub fn ask_to_end(&self) {
+        // One that has ended does not mind.
+        let _ = engine::run(&self.engine, &["kill", "--signal=TERM", &self.own]);
+    }
+
+    /// Whether loadline's own container runs; `None` where the engine does not answer.
+    pub fn is_running(&self) -> Option<bool> {
+        let said = self.inspect(&self.own, "{{.State.Running}}")?;
+        Some(said.trim() == "true")
+    }
+
+    /// How the application's container ended; `None` as long as it runs.
+    pub fn ended(&self) -> Option<Ended> {
+        let format = "{{.State.Running}} {{.State.ExitCode}} {{.State.OOMKilled}}";
+        ended(&self.inspect(&self.application, format)?)
+    }
+
+    fn inspect(&self, name: &str, format: &str) -> Option<String> {
+        engine::run(&self.engine, &["inspect", "--format", format, name]).ok()
+    }
+
+    /// The last lines of the application; credentials are taken out.
+    pub fn last_lines(&self, secrets: &[String]) -> Vec<String> {
+        let text = engine::both(&self.engine, &["logs", LINES, &self.application]);
+        let mut text = text.unwrap_or_default();
+        for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+            text = text.replace(secret, "***");
+        }
+        text.lines().map(crate::output::plain).collect()
+    }
+
+    /// What loadline's own container said last, but for the log of the trial.
+    pub fn own_words(&self) -> Option<String> {
+        let text = engine::both(&self.engine, &["logs", LINES, &self.own]).ok()?;
+        let is_word = |line: &&str| !line.starts_with(pod::LINE) && !line.trim().is_empty();
+        text.lines().rfind(is_word).map(crate::output::plain)
+    }
+
+    /// Ends and removes everything.
+    ///
+    /// # Errors
+    /// What the engine said.
+    pub fn remove(&mut self) -> Result<(), engine::EngineError> {
+        if !self.is_removed {
+            let containers = [self.application.as_str(), &self.own];
+            remove(&self.engine, &containers, Some(&self.volume))?;
+            self.is_removed = true;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        // What cannot be removed now is found by the next sweep.
+        let _ = self.remove();
+    }
+}
+
+fn ended(said: &str) -> Option<Ended> {
+    let mut words = said.split_whitespace();
+    if words.next()? != "false" {
+        return None;
+    }
+    let (code, signal) = how_it_ended(words.next()?.parse().ok());
+    Some(Ended {
+        code,
+        signal,
+        is_oom: words.next() == Some("true"),
+    })
+}
+
+/// The CPUs of the application and of the generator, as on a machine of loadline's own; its own
+/// container comes to the same.
+fn plan(order: &Order, seen: &Seen, has_cpuset: bool) -> Result<CpuPlan, Refusal> {
+    if !has_cpuset {
+        return Ok(CpuPlan::unsplit(&seen.cpus));
+    }
+    let wanted: Option<Vec<u32>> = order
+        .configuration
+        .cpuset
+        .as_ref()
+        .map(|sets| sets.all().iter().collect());
+    if let Some(wanted) = &wanted
+        && wanted.iter().any(|cpu| !seen.cpus.contains(cpu))
+    {
+        let why = format!("the engine's containers may use CPUs {}", list(&seen.cpus));
+        return Err(Refusal::new("the cpuset", why, "choose among these CPUs"));
+    }
+    let quota = order.configuration.cpu;
+    Ok(CpuPlan::new(&seen.cpus, quota, wanted.as_deref(), 1))
+}
+
+/// Whether it can say on which CPUs a container runs: a user's podman has no cpusets where none were
+/// delegated.
+fn has_cpuset(engine: &Engine) -> bool {
+    let format = match engine.kind {
+        EngineKind::Podman => "{{.Host.CgroupControllers}}",
+        EngineKind::Docker | EngineKind::Kubernetes => return true,
+    };
+    let said = engine::run(engine, &["info", "--format", format]);
+    said.is_ok_and(|said| said.contains("cpuset"))
+}
+
+/// A log that `logs` reads, whatever the engine's default is.
+fn log_driver(kind: EngineKind) -> &'static str {
+    match kind {
+        EngineKind::Podman => "k8s-file",
+        EngineKind::Docker | EngineKind::Kubernetes => "json-file",
+    }
+}
+
+/// An order as [`crate::part::run_in_pod`] reads it, for its user alone. What the engine's program
+/// needs here is nothing to it.
+fn packed_order(order: &Order, account: Account) -> io::Result<Vec<u8>> {
+    let mut order = order.clone();
+    if let App::Image(image) = &mut order.app {
+        image.engine.env.clear();
+    }
+    let text = serde_json::to_vec(&order)?;
+    let packed = zstd::encode_all(text.as_slice(), 0)?;
+    let mut tar = Tar::default();
+    tar.file(ORDER, 0o400, (account.uid, account.gid), &packed)?;
+    Ok(tar.finish())
+}
+
+/// The application's variables in a file that an engine's program reads; gone when dropped.
+struct Variables(PathBuf);
+
+impl Variables {
+    fn write(order: &Order, image: &Image) -> io::Result<Self> {
+        let mut env = image.env.clone();
+        env.insert(MARK.to_owned(), order.trial.clone());
+        let path = std::env::temp_dir().join(format!("loadline-variables-{}", order.trial));
+        let mut options = File::options();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        let variables = Self(path);
+        oci::write_variables(&mut file, &env)?;
+        Ok(variables)
+    }
+}
+
+impl Drop for Variables {
+    fn drop(&mut self) {
+        // It lies in a directory that is emptied anyway.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_container_ended_is_what_its_engine_says() {
+        assert_eq!(ended("true 0 false\n"), None);
+        assert_eq!(ended(""), None);
+        let killed = ended("false 137 true\n").expect("it has ended");
+        assert_eq!(
+            (killed.code, killed.signal, killed.is_oom),
+            (None, Some(9), true)
+        );
+        let asked = ended("false 143 false").expect("it has ended");
+        assert_eq!(
+            (asked.code, asked.signal, asked.is_oom),
+            (Some(143), None, false)
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! `cargo xtask failpoints`: every system call by which loadline changes files or starts something,
+//! broken in every way that it can break.
+//!
+//! Owns which commands are broken, in which ways, and what must hold afterwards. What breaks a call
+//! is tests/faults/fault.c, from outside: the program is the one that is shipped, its trials are
+//! real ones of a fraction of a second. After each fault the same is asked: it says what was wrong,
+//! nothing of it lives, the store is whole with all that was finished, the command comes to its
+//! answer when it is called again, and after `clean` nothing is left.
+
+mod lab;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use super::random::Random;
+use super::{Programs, missing};
+use crate::error::Error;
+use crate::test::output::Counts;
+use lab::{Lab, SCENARIOS, Scenario};
+
+/// So many faults in `make test`.
+const SAMPLE: usize = 24;
+
+/// At once; trials mostly wait.
+const WORKERS: usize = 8;
+
+/// One call of a command, by its number, and how it breaks.
+#[derive(Debug, Clone)]
+struct Fault {
+    scenario: Scenario,
+    at: usize,
+    kind: &'static str,
+}
+
+/// One call, as fault.c lists it.
+#[derive(Debug)]
+struct Point {
+    name: String,
+    role: String,
+    what: String,
+}
+
+impl Point {
+    fn of(line: &str) -> Option<Self> {
+        let mut words = line.splitn(4, ' ').skip(1);
+        let mut word = || words.next().map(str::to_owned);
+        Some(Self {
+            name: word()?,
+            role: word()?,
+            what: word()?,
+        })
+    }
+
+    /// The ways in which this call can break.
+    fn kinds(&self, base: &Path) -> Vec<&'static str> {
+        let name = self.name.as_str();
+        let writes = ["write", "pwrite64"].contains(&name);
+        let takes_room = writes
+            || ["openat", "ftruncate", "fallocate", "fsync", "fdatasync"].contains(&name)
+            || ["rename", "link", "mkdir"]
+                .iter()
+                .any(|n| name.starts_with(n));
+        let is_kernels = self.what.starts_with("/sys/") || self.what.starts_with("/proc/");
+        let starts = ["clone", "clone3", "fork", "vfork", "execve"].contains(&name);
+        let mut kinds = vec!["kill", "error"];
+        if takes_room && !is_kernels {
+            kinds.push("ENOSPC");
+        }
+        if !starts {
+            kinds.push("EIO");
+        }
+        if writes && !is_kernels {
+            kinds.push("short");
+        }
+        if (writes || name == "openat") && Path::new(&self.what).starts_with(base) {
+            kinds.push("full");
+        }
+        kinds
+    }
+}
+
+/// What came of a fault.
+struct Outcome {
+    /// What was broken; `None` where the command made fewer calls this time.
+    point: Option<Point>,
+    wrong: Vec<String>,
+}
+
+/// The step of a test run: a sample, the same one each time while the calls are the same. Other ones:
+/// `cargo xtask failpoints COUNT SEED`.
+pub fn step(root: &Path) -> Result<Counts, Error> {
+    if let Some(reason) = missing() {
+        return Ok(Counts::one_skipped("failpoints", &reason));
+    }
+    let programs = Programs::build(root)?;
+    if let Some(reason) = programs.refused()? {
+        return Ok(Counts::one_skipped("failpoints", &reason));
+    }
+    Ok(match of(&programs, Some(SAMPLE), 0)? {
+        true => Counts::one_passed(),
+        false => Counts::one_failed("failpoints"),
+    })
+}
+
+/// The chore: all of them, or a sample of so many from a seed.
+pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
+    let number = |place: usize| -> Result<Option<u64>, Error> {
+        let parse = |text: &String| text.parse().map_err(|_| usage(text));
+        arguments.get(place).map(parse).transpose()
+    };
+    let (count, seed) = (number(0)?, number(1)?.unwrap_or(0));
+    if let Some(reason) = missing() {
+        println!("SKIP failpoints: {reason}");
+        return Ok(false);
+    }
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    of(&Programs::build(root)?, count, seed)
+}
+
+fn usage(text: &str) -> Error {
+    let hint = "cargo xtask failpoints [COUNT [SEED]]";
+    Error::Usage(format!("`{text}` is no number\nhint: {hint}"))
+}
+
+fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<bool, Error> {
+    let begin = Instant::now();
+    let lab = Lab::new(programs)?;
+    let mut faults = Vec::new();
+    for scenario in SCENARIOS {
+        let points = lab.points(scenario)?;
+        println!("{scenario:?}: {} calls", points.len());
+        for (place, point) in points.iter().enumerate() {
+            let fault = |kind| Fault {
+                scenario,
+                at: place + 1,
+                kind,
+            };
+            faults.extend(point.kinds(&lab.base).into_iter().map(fault));
+        }
+    }
+    let all = faults.len();
+    if let Some(count) = count {
+        println!("{count} of {all} faults, seed {seed}");
+        faults = Random::from_seed(seed).sample(faults, count);
+    }
+    let total = faults.len();
+    let queue = Mutex::new(faults);
+    let outcomes = Mutex::new(Vec::new());
+    let failed = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let (lab, queue, outcomes, failed) = (&lab, &queue, &outcomes, &failed);
+            scope.spawn(move || {
+                while let Some(fault) = locked(queue).pop() {
+                    match lab.outcome(worker, &fault) {
+                        Ok(outcome) => {
+                            tell(&fault, &outcome);
+                            let mut outcomes = locked(outcomes);
+                            outcomes.push((fault, outcome));
+                            if outcomes.len().is_multiple_of(500) {
+                                println!("{} of {total} faults", outcomes.len());
+                            }
+                        }
+                        Err(error) => {
+                            locked(failed).get_or_insert(error);
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = failed.into_inner().unwrap_or_default() {
+        return Err(error);
+    }
+    let outcomes = outcomes.into_inner().unwrap_or_default();
+    let left = lab.left()?;
+    left.iter().for_each(|group| println!("LEFT {group}"));
+    summary(&outcomes, begin.elapsed().as_secs());
+    let is_good = left.is_empty() && outcomes.iter().all(|(_, outcome)| outcome.wrong.is_empty());
+    if is_good {
+        fs::remove_dir_all(&lab.base).map_err(Error::file(&lab.base))?;
+    }
+    Ok(is_good && outcomes.len() == total)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn tell(fault: &Fault, outcome: &Outcome) {
+    for wrong in &outcome.wrong {
+        let Fault { scenario, at, kind } = fault;
+        println!(
+            "WRONG {scenario:?} {kind} at {at} {:?}: {wrong}",
+            outcome.point
+        );
+    }
+}
+
+/// A line for each command and way, and one for all.
+fn summary(outcomes: &[(Fault, Outcome)], seconds: u64) {
+    let mut table: BTreeMap<(Scenario, &str), [usize; 3]> = BTreeMap::new();
+    let mut places = BTreeSet::new();
+    for (fault, outcome) in outcomes {
+        let row = table.entry((fault.scenario, fault.kind)).or_default();
+        row[0] += 1;
+        row[1] += usize::from(outcome.point.is_none());
+        row[2] += usize::from(!outcome.wrong.is_empty());
+        if let Some(point) = &outcome.point {
+            places.insert((point.role.clone(), point.name.clone()));
+        }
+    }
+    println!("\n| command | fault | tried | not met | wrong |\n|---|---|---:|---:|---:|");
+    let mut all = [0; 3];
+    for ((scenario, kind), row) in &table {
+        let command = format!("{scenario:?}").to_lowercase();
+        println!(
+            "| {command} | {kind} | {} | {} | {} |",
+            row[0], row[1], row[2]
+        );
+        (0..3).for_each(|column| all[column] += row[column]);
+    }
+    println!("| all | | {} | {} | {} |", all[0], all[1], all[2]);
+    println!(
+        "\n{} kinds of calls by their process, {seconds} s",
+        places.len()
+    );
+}

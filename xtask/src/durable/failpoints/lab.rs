@@ -1,0 +1,436 @@
+//! The place where commands are broken: what they begin with, and what must hold afterwards.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::super::{Ended, Programs, Whole, call, copy, empty};
+use super::{Fault, Outcome, Point};
+use crate::error::Error;
+use crate::process::stdout_of;
+
+/// The exit code of fault.c where something of the program outlived it.
+const ALIVE: i32 = 120;
+
+/// A result as `export` wrote it, whose application is a jar: what `emit` ships.
+const KEPT: &str = "records/2026-11-20-spring-web-size/result.json.gz";
+
+/// A command that is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scenario {
+    /// The first trial in a directory where there is no store yet.
+    First,
+    /// A result whose first trial is finished goes on.
+    Resume,
+    /// A report is written over another.
+    Report,
+    /// Files to ship, into a directory that has some.
+    Emit,
+    /// A result is removed.
+    Remove,
+}
+
+pub(super) const SCENARIOS: [Scenario; 5] = [
+    Scenario::First,
+    Scenario::Resume,
+    Scenario::Report,
+    Scenario::Emit,
+    Scenario::Remove,
+];
+
+/// Where all of it happens.
+pub(super) struct Lab<'a> {
+    programs: &'a Programs,
+    pub base: PathBuf,
+    loadline: String,
+    kept: String,
+}
+
+impl<'a> Lab<'a> {
+    /// Builds what breaks calls, and makes what the commands begin with.
+    pub fn new(programs: &'a Programs) -> Result<Self, Error> {
+        let root = crate::root();
+        let beside = programs.loadline.parent().unwrap_or(Path::new("."));
+        let base = beside.join("failpoints");
+        empty(&base)?;
+        let loadline = base.join("loadline");
+        fs::hard_link(&programs.loadline, &loadline).map_err(Error::file(&loadline))?;
+        let lab = Self {
+            programs,
+            loadline: loadline.display().to_string(),
+            kept: root.join(KEPT).display().to_string(),
+            base,
+        };
+        let mut cc = Command::new("cc");
+        cc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"])
+            .arg(lab.base.join("fault"))
+            .arg(root.join("tests/faults/fault.c"));
+        stdout_of(&mut cc)?;
+        lab.templates()?;
+        Ok(lab)
+    }
+
+    /// A store with a finished result, and one whose loadline died in its second trial.
+    fn templates(&self) -> Result<(), Error> {
+        let whole = self.base.join("whole");
+        empty(&whole)?;
+        let run = self.words(&self.programs.run("2"), &whole.join("state"));
+        let list = whole.join("points");
+        let ended = call(&whole, &self.broken(&list, None, &run))?;
+        expect(&ended, "run")?;
+        // Where the second trial gets its event log is a moment in which the first is finished.
+        let points = points(&list)?;
+        let is_log = |point: &&Point| point.name == "openat" && point.what.ends_with(".log");
+        let second = points.iter().filter(is_log).nth(1);
+        let at = points
+            .iter()
+            .position(|point| Some(point.what.as_str()) == second.map(|p| p.what.as_str()));
+        let at = at.map_or(0, |place| place + 1);
+        let half = self.base.join("half");
+        empty(&half)?;
+        let run = self.words(&self.programs.run("2"), &half.join("state"));
+        for at in [at, at + 1, at - 1, at + 2, at - 2] {
+            empty(&half)?;
+            let fault = Fault {
+                scenario: Scenario::First,
+                at,
+                kind: "kill",
+            };
+            call(
+                &half,
+                &self.broken(&half.join("points"), Some(&fault), &run),
+            )?;
+            if self.programs.look_at(&half.join("state"))?.finished.len() == 1 {
+                return Ok(());
+            }
+        }
+        Err(Error::Usage("no trial was killed between two".to_owned()))
+    }
+
+    /// loadline with these arguments on this store.
+    fn words(&self, arguments: &[String], state: &Path) -> Vec<String> {
+        let (subcommand, rest) = arguments.split_at(1);
+        let state = ["--state".to_owned(), state.display().to_string()];
+        let own = [self.loadline.clone(), subcommand[0].clone()];
+        own.into_iter()
+            .chain(state)
+            .chain(rest.iter().cloned())
+            .collect()
+    }
+
+    /// The same below what breaks a call of it, or lists them.
+    fn broken(&self, report: &Path, fault: Option<&Fault>, words: &[String]) -> Vec<String> {
+        let program = self.base.join("fault").display().to_string();
+        let mut all = vec![program, "--report".to_owned(), report.display().to_string()];
+        if let Some(fault) = fault {
+            let at = ["--at".to_owned(), fault.at.to_string()];
+            all.extend(
+                at.into_iter()
+                    .chain(["--with".to_owned(), fault.kind.to_owned()]),
+            );
+        }
+        all.push("--".to_owned());
+        all.extend(words.iter().cloned());
+        all
+    }
+
+    /// The command of a scenario, in this directory.
+    fn command(&self, scenario: Scenario, directory: &Path) -> Vec<String> {
+        let state = directory.join("state");
+        let to = directory.join("to").display().to_string();
+        let own = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).collect();
+            self.words(&arguments, &state)
+        };
+        match scenario {
+            Scenario::First => self.words(&self.programs.run("1"), &state),
+            Scenario::Resume => own(&["resume", "last", "--wait"]),
+            Scenario::Report => own(&["report", "last", "-o", &to]),
+            Scenario::Emit => own(&["emit", &self.kept, "--to", &to, "--force"]),
+            Scenario::Remove => own(&["clean", "--older", "0d", "--yes"]),
+        }
+    }
+
+    /// What a command begins with.
+    fn prepare(&self, scenario: Scenario, directory: &Path) -> Result<(), Error> {
+        empty(directory)?;
+        let template = match scenario {
+            Scenario::First | Scenario::Emit => None,
+            Scenario::Resume => Some("half"),
+            Scenario::Report | Scenario::Remove => Some("whole"),
+        };
+        if let Some(template) = template {
+            let from = self.base.join(template).join("state");
+            copy(&from, &directory.join("state"))?;
+        }
+        let to = directory.join("to");
+        match scenario {
+            Scenario::Report => fs::write(&to, "an older report").map_err(Error::file(&to)),
+            Scenario::Emit => fs::create_dir(&to)
+                .and_then(|()| fs::write(to.join("Dockerfile"), "an older one"))
+                .map_err(Error::file(&to)),
+            _ => Ok(()),
+        }
+    }
+
+    /// All calls of a command that nobody disturbs, and what it writes.
+    pub fn points(&self, scenario: Scenario) -> Result<Vec<Point>, Error> {
+        let directory = self.base.join(format!("{scenario:?}"));
+        self.prepare(scenario, &directory)?;
+        let list = self.base.join("points");
+        let words = self.broken(&list, None, &self.command(scenario, &directory));
+        expect(&call(&directory, &words)?, "a command that nobody disturbs")?;
+        let mut points = points(&list)?;
+        if scenario == Scenario::First {
+            // From its first trial on it does what `resume` does.
+            let is_part = |point: &Point| point.role == "trial-part";
+            points.truncate(points.iter().position(is_part).unwrap_or(points.len()));
+        }
+        Ok(points)
+    }
+
+    pub fn outcome(&self, worker: usize, fault: &Fault) -> Result<Outcome, Error> {
+        let directory = self.base.join(format!("worker-{worker}"));
+        self.prepare(fault.scenario, &directory)?;
+        let list = self.base.join(format!("points-{worker}"));
+        let command = self.command(fault.scenario, &directory);
+        let ended = call(&directory, &self.broken(&list, Some(fault), &command))?;
+        let point = points(&list)?.pop();
+        let mut wrong = told(&ended, fault);
+        match fault.scenario {
+            Scenario::First | Scenario::Resume => {
+                wrong.extend(self.after_trials(fault, &directory, &ended, &command)?);
+            }
+            Scenario::Report | Scenario::Emit => {
+                wrong.extend(self.after_writing(fault, &directory, &command)?);
+            }
+            Scenario::Remove => wrong.extend(self.after_removal(&directory, &command)?),
+        }
+        Ok(Outcome { point, wrong })
+    }
+
+    /// Nothing finished is lost, and the answer is that of a run that nobody disturbed.
+    fn after_trials(
+        &self,
+        fault: &Fault,
+        directory: &Path,
+        ended: &Ended,
+        command: &[String],
+    ) -> Result<Vec<String>, Error> {
+        let state = directory.join("state");
+        let mut wrong = Vec::new();
+        let before = match state.join("loadline.db").exists() {
+            true => self.programs.look_at(&state)?,
+            false => Whole::default(),
+        };
+        wrong.extend(before.wrong);
+        let printed = ended
+            .stderr
+            .lines()
+            .filter(|line| line.starts_with("run ") && line.contains(" #"));
+        let printed: BTreeSet<&str> = printed
+            .filter_map(|line| line.split('#').nth(1)?.split(' ').next())
+            .collect();
+        let kept = usize::from(fault.scenario == Scenario::Resume);
+        if before.finished.len() < printed.len().max(kept) {
+            wrong.push(format!(
+                "{printed:?} were finished, {:?} are",
+                before.finished
+            ));
+        }
+        let resume: Vec<String> = ["resume", "last", "--wait"].map(str::to_owned).into();
+        let again = match has_result(&call(
+            directory,
+            &self.words(&["list".to_owned(), "--json".to_owned()], &state),
+        )?) {
+            true => self.words(&resume, &state),
+            false => command.to_vec(),
+        };
+        let again = call(directory, &again)?;
+        if again.code != 0 {
+            wrong.push(format!("it does not go on: {}", again.stderr));
+        }
+        let show = ["show", "last", "--json"].map(str::to_owned);
+        let shown = call(directory, &self.words(&show, &state))?;
+        let passed = passed(&shown.stdout);
+        if passed != (1..=1 + kept as u64).collect() {
+            wrong.push(format!("another answer: starts that passed {passed:?}"));
+        }
+        let after = self.programs.look_at(&state)?;
+        wrong.extend(after.wrong);
+        if !after.finished.is_superset(&before.finished) {
+            wrong.push("what was finished was lost later".to_owned());
+        }
+        let clean = call(directory, &self.words(&["clean".to_owned()], &state))?;
+        if clean.code != 0 {
+            wrong.push(format!("clean: {}", clean.stderr));
+        }
+        for name in names(&state.join("trials"))? {
+            wrong.push(format!("files of a trial are left: {name}"));
+        }
+        Ok(wrong)
+    }
+
+    /// Each file is the old one or the new one, and no other is there.
+    fn after_writing(
+        &self,
+        fault: &Fault,
+        directory: &Path,
+        command: &[String],
+    ) -> Result<Vec<String>, Error> {
+        let mut wrong = Vec::new();
+        let whole = contents(&self.base.join(format!("{:?}", fault.scenario)).join("to"))?;
+        let old = ["an older report", "an older one"];
+        for (name, bytes) in contents(&directory.join("to"))? {
+            let is_old = old.iter().any(|old| old.as_bytes() == bytes);
+            // A writer that was killed leaves one beside its place, which the next one removes.
+            let is_beside = name.starts_with(".loadline-") && name.ends_with(".part");
+            if !is_old && !is_beside && whole.get(&name) != Some(&bytes) {
+                wrong.push(format!("half of a file is left: to/{name}"));
+            }
+        }
+        let again = call(directory, command)?;
+        if again.code != 0 || contents(&directory.join("to"))? != whole {
+            wrong.push(format!(
+                "it is not written the second time: {}",
+                again.stderr
+            ));
+        }
+        let known = ["state", "to"];
+        let more = names(directory)?.into_iter();
+        wrong.extend(
+            more.filter(|n| !known.contains(&n.as_str()))
+                .map(|n| format!("{n} is left")),
+        );
+        Ok(wrong)
+    }
+
+    /// The result is there whole or not at all; a second removal leaves nothing of it.
+    fn after_removal(&self, directory: &Path, command: &[String]) -> Result<Vec<String>, Error> {
+        let state = directory.join("state");
+        let mut wrong = Vec::new();
+        // Logs without a row may be left until the next removal; never rows without their logs.
+        let before = self.programs.look_at(&state)?;
+        let is_orphan = |text: &&String| text.ends_with("belongs to no finished trial");
+        wrong.extend(before.wrong.iter().filter(|text| !is_orphan(text)).cloned());
+        if ![0, 2].contains(&before.finished.len()) {
+            wrong.push(format!("half of it was removed: {:?}", before.finished));
+        }
+        let again = call(directory, command)?;
+        if again.code != 0 {
+            wrong.push(format!("it cannot be removed: {}", again.stderr));
+        }
+        let after = self.programs.look_at(&state)?;
+        wrong.extend(after.wrong);
+        if !after.finished.is_empty() {
+            wrong.push("it was not removed".to_owned());
+        }
+        Ok(wrong)
+    }
+
+    /// Control groups of trials of this lab that nobody owns any more.
+    pub fn left(&self) -> Result<Vec<String>, Error> {
+        let whole = self.base.join("whole");
+        let clean = self.words(&["clean".to_owned()], &whole.join("state"));
+        expect(&call(&whole, &clean)?, "clean")?;
+        let mut left = Vec::new();
+        for top in names(Path::new("/sys/fs/cgroup"))? {
+            let top = Path::new("/sys/fs/cgroup").join(top);
+            let groups = names(&top)?
+                .into_iter()
+                .filter(|n| n.starts_with("loadline-"));
+            let owner = |name: &String| name.split('-').nth(3).map(str::to_owned);
+            let is_dead = |name: &String| {
+                owner(name).is_none_or(|pid| !Path::new("/proc").join(pid).exists())
+            };
+            left.extend(
+                groups
+                    .filter(is_dead)
+                    .map(|name| top.join(name).display().to_string()),
+            );
+        }
+        Ok(left)
+    }
+}
+
+/// What a command that was disturbed must say itself.
+fn told(ended: &Ended, fault: &Fault) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if ended.code == ALIVE {
+        wrong.push("something of it outlived it".to_owned());
+    }
+    if ended.stderr.contains("panicked") {
+        wrong.push(format!("it panicked: {}", ended.stderr));
+    }
+    if ended.code == 124 {
+        wrong.push(format!("it hangs: {}", ended.stderr));
+    }
+    let was_killed = fault.kind == "kill" && ended.code == 137;
+    let is_clear = ended.stderr.contains("error: ") && ended.stderr.contains("hint: ");
+    if ended.code != 0 && !was_killed && !is_clear {
+        wrong.push(format!(
+            "code {}, and it says no reason or no way out: {}",
+            ended.code, ended.stderr
+        ));
+    }
+    wrong
+}
+
+fn expect(ended: &Ended, what: &str) -> Result<(), Error> {
+    match ended.code {
+        0 => Ok(()),
+        code => Err(Error::Output {
+            command: what.to_owned(),
+            detail: format!("code {code}: {}", ended.stderr),
+        }),
+    }
+}
+
+fn points(list: &Path) -> Result<Vec<Point>, Error> {
+    let text = fs::read(list).map_err(Error::file(list))?;
+    let text = String::from_utf8_lossy(&text);
+    Ok(text.lines().filter_map(Point::of).collect())
+}
+
+fn has_result(listed: &Ended) -> bool {
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
+    listed["results"]
+        .as_array()
+        .is_some_and(|all| !all.is_empty())
+}
+
+/// Ordinals of the starts that passed.
+fn passed(shown: &str) -> BTreeSet<u64> {
+    let shown: Value = serde_json::from_str(shown).unwrap_or_default();
+    let trials = shown["trials"].as_array().into_iter().flatten();
+    let passed = trials.filter(|trial| trial["verdict"]["class"] == "pass");
+    passed
+        .filter_map(|trial| trial["repeat"].as_u64())
+        .collect()
+}
+
+/// Names in a directory, sorted; none where there is no such directory.
+fn names(directory: &Path) -> Result<BTreeSet<String>, Error> {
+    if !directory.is_dir() {
+        return Ok(BTreeSet::new());
+    }
+    let read = fs::read_dir(directory).map_err(Error::file(directory))?;
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    Ok(read.flatten().map(name).collect())
+}
+
+/// Files by their names; of a file itself, under no name.
+fn contents(place: &Path) -> Result<BTreeMap<String, Vec<u8>>, Error> {
+    let mut found = BTreeMap::new();
+    if place.is_file() {
+        found.insert(String::new(), fs::read(place).map_err(Error::file(place))?);
+    }
+    for name in names(place)? {
+        let path = place.join(&name);
+        found.insert(name, fs::read(&path).map_err(Error::file(&path))?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,182 @@
+//! What outlives a fault: chores that break a system call, or the power, under the real program.
+//!
+//! Owns what they share: the programs that they need, calls of loadline in a place of their own, and
+//! what a store must be like after a fault. [`failpoints`] breaks calls, [`power`] the disk.
+
+pub mod failpoints;
+pub mod power;
+mod random;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::process::{output_of, stdout_of, text};
+
+/// A call that takes longer than this hangs. Seconds.
+const LONGEST: &str = "120";
+
+/// Trials of a fraction of a second that judge next to nothing.
+const QUICK: [&str; 8] = [
+    "--wait",
+    "--accept-noise",
+    "--slo=errors<99%",
+    "--rate=50/s",
+    "--warm-up=0s",
+    "--measure=200ms",
+    "--start-deadline=20s",
+    "--url=http://localhost:8080/",
+];
+
+/// The programs under test, and what looks at what they leave.
+pub struct Programs {
+    loadline: PathBuf,
+    zoo: PathBuf,
+    whole_store: PathBuf,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Programs {
+    /// Those that cargo built where this program lies.
+    pub fn built() -> Result<Self, Error> {
+        let own = std::env::current_exe().map_err(Error::file("xtask"))?;
+        let directory = own.parent().unwrap_or(Path::new("."));
+        let programs = Self {
+            loadline: directory.join("loadline"),
+            zoo: directory.join("loadline-zoo"),
+            whole_store: directory.join("examples/whole_store"),
+        };
+        for path in [&programs.loadline, &programs.zoo, &programs.whole_store] {
+            fs::metadata(path).map_err(Error::file(path))?;
+        }
+        Ok(programs)
+    }
+
+    /// Has cargo build them.
+    pub fn build(root: &Path) -> Result<Self, Error> {
+        let mut cargo = Command::new("cargo");
+        cargo
+            .args(["build", "--locked", "--bins", "--examples"])
+            .args([
+                "-p",
+                "loadline-cli",
+                "-p",
+                "loadline-zoo",
+                "-p",
+                "loadline-engine",
+            ])
+            .current_dir(root);
+        stdout_of(&mut cargo)?;
+        Self::built()
+    }
+
+    /// `run` of an application that answers, started so many times.
+    fn run(&self, repeats: &str) -> Vec<String> {
+        let zoo = self.zoo.display().to_string();
+        let words = ["run", "--memory=64Mi", "--repeats", repeats];
+        let command = ["--", zoo.as_str(), "serve", "heap_mib=8"];
+        let all = words.iter().chain(&QUICK).chain(&command);
+        all.map(|word| (*word).to_owned()).collect()
+    }
+
+    /// What is finished in a state directory, and what is wrong with it. Opens it as commands do.
+    fn look_at(&self, state: &Path) -> Result<Whole, Error> {
+        let mut command = Command::new(&self.whole_store);
+        let text = stdout_of(command.arg(state))?;
+        let said: Value = serde_json::from_str(&text).map_err(|error| Error::Output {
+            command: "whole_store".to_owned(),
+            detail: error.to_string(),
+        })?;
+        let texts = |name: &str| -> Vec<String> {
+            let all = said[name].as_array().into_iter().flatten();
+            all.filter_map(|v| v.as_str().map(str::to_owned)).collect()
+        };
+        Ok(Whole {
+            finished: texts("finished").into_iter().collect(),
+            wrong: texts("wrong"),
+        })
+    }
+}
+
+/// What `whole_store` says.
+#[derive(Debug, Default)]
+struct Whole {
+    finished: BTreeSet<String>,
+    wrong: Vec<String>,
+}
+
+/// Runs a command with the machine's lock for itself, so that several may at once: what is looked
+/// at here is not how long anything takes.
+fn call(directory: &Path, words: &[String]) -> Result<Ended, Error> {
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "timeout", "--kill-after=5", LONGEST, "sh", "-c"])
+        .arg("mount -t tmpfs none /run/lock && exec \"$@\"")
+        .arg("sh")
+        .args(words)
+        .env_remove("LOADLINE_STATE")
+        .current_dir(directory);
+    let output = output_of(&mut command)?;
+    let code = output.status.code().ok_or_else(|| Error::Output {
+        command: text(&command),
+        detail: output.status.to_string(),
+    })?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Ended {
+        code,
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    })
+}
+
+/// Why nothing here can run on this machine, if it cannot.
+pub fn missing() -> Option<String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Some("not on x86-64".to_owned());
+    }
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| {
+        use std::os::unix::fs::MetadataExt;
+        own.uid() == 0
+    });
+    if !is_root {
+        return Some("not root".to_owned());
+    }
+    let has_cc = output_of(Command::new("cc").arg("--version")).is_ok();
+    (!has_cc).then(|| "no C compiler".to_owned())
+}
+
+impl Programs {
+    /// Why trials cannot run on this machine, if they cannot: no cgroups, as a rule.
+    pub fn refused(&self) -> Result<Option<String>, Error> {
+        let mut command = Command::new(&self.loadline);
+        let cleaned = output_of(command.args(["clean", "--state", "/nonexistent"]))?;
+        let said = String::from_utf8_lossy(&cleaned.stderr);
+        let is_refused = cleaned.status.code() == Some(3);
+        Ok(is_refused.then(|| said.trim().replace('\n', "; ")))
+    }
+}
+
+/// Copies a directory with all below it.
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    let mut command = Command::new("cp");
+    stdout_of(command.arg("-a").arg(from).arg(to)).map(drop)
+}
+
+/// An empty directory of this name.
+fn empty(path: &Path) -> Result<(), Error> {
+    if path.exists() {
+        fs::remove_dir_all(path).map_err(Error::file(path))?;
+    }
+    fs::create_dir_all(path).map_err(Error::file(path))
+}
