@@ -49,6 +49,9 @@ const OURS: [&str; 10] = [
     "loadline.xml",
 ];
 
+/// The feature release where there is no JVM.
+const NO_JVM: u32 = 0;
+
 /// Permissions of what is written, before the umask.
 const READABLE: u32 = 0o666;
 
@@ -181,7 +184,7 @@ pub fn run(mut arguments: EmitArguments) -> Result<Outcome, Error> {
         return Ok(Outcome::Done);
     }
     let purposes = match application.measured_image {
-        Some(_) => purposes_of_image(&arguments)?,
+        Some(_) => purposes_of_image(&arguments, application.jdk)?,
         None => purposes(&arguments.purposes),
     };
     let artefacts = emit(&view, &application, &purposes).map_err(refused)?;
@@ -248,14 +251,19 @@ fn purposes(given: &[For]) -> Vec<Purpose> {
     }
 }
 
-/// An image that was measured is not built anew.
-fn purposes_of_image(arguments: &EmitArguments) -> Result<Vec<Purpose>, Error> {
+/// An image that was measured is not built anew, and one without a JVM has no options.
+fn purposes_of_image(arguments: &EmitArguments, jdk: u32) -> Result<Vec<Purpose>, Error> {
     let builds = |purpose: &Purpose| matches!(purpose, Purpose::Docker | Purpose::Compose);
+    let has_no_place = |purpose: &Purpose| jdk == NO_JVM && *purpose == Purpose::Options;
     if arguments.purposes.is_empty() {
         let all = Purpose::ALL.iter().copied();
-        return Ok(all.filter(|purpose| !builds(purpose)).collect());
+        return Ok(all.filter(|p| !builds(p) && !has_no_place(p)).collect());
     }
     let wanted = purposes(&arguments.purposes);
+    if wanted.iter().any(has_no_place) {
+        let refusal = "--for options: no JVM was seen in the image, so it takes no JVM options";
+        return Err(Error::new(ErrorKind::Usage, refusal).hint("loadline emit --for kubernetes"));
+    }
     match wanted.iter().any(builds) || arguments.cache.is_some() {
         false => Ok(wanted),
         true => Err(Error::new(
@@ -273,16 +281,21 @@ fn application(
 ) -> Result<Application, Error> {
     let name = arguments.name.clone().unwrap_or_else(|| view.title.clone());
     let measured = images::measured(&view.machine, experiment);
-    // An image need not have a JVM, and then it gets no options.
     let jvm = Jvm::of(view);
-    let jdk = feature(&jvm).or_else(|error| measured.map(|_| 0).ok_or(error))?;
-    let replicas = replicas(arguments, view);
-    let scaling = scaling(arguments, view, replicas)?;
-    refuse_cache_of_another_jvm(arguments.cache, jdk, jvm.is_openj9)?;
     let command = match measured {
         Some(_) => Command::in_image(&experiment.app.command),
         None => command(experiment)?,
     };
+    // An image need not have a JVM, and then it gets no options; the JDKs of the machine and of other
+    // levels are none of its own.
+    let jdk = match measured {
+        Some(_) if !Jvm::is_seen(view) => NO_JVM,
+        Some(_) => feature(&jvm).unwrap_or(NO_JVM),
+        None => feature(&jvm)?,
+    };
+    let replicas = replicas(arguments, view);
+    let scaling = scaling(arguments, view, replicas)?;
+    refuse_cache_of_another_jvm(arguments.cache, jdk, jvm.is_openj9)?;
     if command.liberty.is_some() && arguments.cache.is_some() {
         let refusal =
             "--cache: the image of an Open Liberty by its start script gets no start-up cache";

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::applications::ping;
 use crate::engines::{Engine, IMAGE, OwnImage};
 use crate::lab::{Lab, QUICK};
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_dead, assert_nothing_left};
 
-pub const CASES: [Case; 7] = [
+pub const CASES: [Case; 6] = [
     (
         "images_that_cannot_start_are_refused",
         images_that_cannot_start_are_refused,
@@ -34,10 +33,6 @@ pub const CASES: [Case; 7] = [
     (
         "loadline_runs_from_its_own_image",
         loadline_runs_from_its_own_image,
-    ),
-    (
-        "a_jar_an_image_and_a_native_server_are_one_experiment",
-        a_jar_an_image_and_a_native_server_are_one_experiment,
     ),
 ];
 
@@ -184,52 +179,6 @@ fn gets_a_cache(engine: &Engine) -> Outcome {
     let without = without.args(&["--image", IMAGE, "--engine", engine.name, "--kind=aot"]);
     let ended = without.into_end().expect_code(2);
     ended.says(&["has no aot cache", "hint: an AOT cache needs JDK 25"]);
-    assert_nothing_left(&lab, &[], &Default::default());
-    None
-}
-
-fn a_jar_an_image_and_a_native_server_are_one_experiment() -> Outcome {
-    let (engine, jar) = match Engine::podman().and_then(|engine| Ok((engine, ping()?))) {
-        Ok(found) => found,
-        Err(reason) => return Some(reason),
-    };
-    let lab = Lab::new();
-    let native = lab.application(&["serve"]);
-    let file = format!(
-        "slo = 'errors<99%'\n[app]\ncommand = ['java', '-jar', {jar:?}]\n[limits]\ncpu = '1'\nmemory = '128Mi'\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[run]\naccept-noise = true\n[[factor]]\nname = 'application'\nlevels = [{{ label = 'jar' }}, {{ label = 'image', image = '{IMAGE}', engine = 'podman' }}, {{ label = 'native', command = {native:?} }}]\n"
-    );
-    std::fs::write(lab.path().join("three.toml"), file).expect("a file");
-    let call = lab.call("run").args(&["--wait", "three.toml"]);
-    let ended = engine.environment(call).into_end().expect_code(0);
-    ended
-        .says(&["started by podman"])
-        .prints(&["jar", "image", "native", "3 of 3"]);
-    let result = lab.result("last");
-    let of = |label: &str| {
-        let trials = result["trials"].as_array().expect("an array");
-        let found = trials.iter().find(|t| t["configuration"]["label"] == label);
-        found.expect("it ran").clone()
-    };
-    for label in ["jar", "image"] {
-        assert_eq!(
-            of(label)["evidence"]["gc"]["collector"],
-            "Serial",
-            "{label}"
-        );
-    }
-    let native = of("native");
-    assert_eq!(native["evidence"]["gc"], Value::Null, "it is no JVM");
-    let peak = &native["evidence"]["cgroup"]["peak_memory_bytes"];
-    assert!(peak.as_u64() > Some(0), "{peak}");
-    assert_eq!(result["machine"]["level_images"][0]["reference"], IMAGE);
-    let page = lab.path().join("report.html");
-    let call = lab.call("report").arg("--output").arg(&page).arg("last");
-    call.into_end().expect_code(0);
-    let page = std::fs::read_to_string(page).expect("a page");
-    assert!(
-        page.contains("native"),
-        "the report names every application"
-    );
     assert_nothing_left(&lab, &[], &Default::default());
     None
 }

@@ -22,6 +22,7 @@ mod instances;
 mod interrupted;
 mod killed;
 mod lab;
+mod levels;
 mod mixes;
 mod notified;
 mod openj9;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::lab::Lab;
 use crate::{
     answers, apart, applications, caches, compose, denied, dependencies, disk, forms,
-    hostile_images, images, instances, interrupted, killed, mixes, notified, openj9, ports,
+    hostile_images, images, instances, interrupted, killed, levels, mixes, notified, openj9, ports,
     postgresql, refused, scripts, serving, shared_classes, shared_dependencies, soaks, starts, tls,
     uml, verifies,
 };
@@ -18,7 +18,7 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 29] = [
+const SUITES: [&[Case]; 30] = [
     &refused::CASES,
     &answers::CASES,
     &apart::CASES,
@@ -34,6 +34,7 @@ const SUITES: [&[Case]; 29] = [
     &disk::CASES,
     &forms::CASES,
     &images::CASES,
+    &levels::CASES,
     &hostile_images::CASES,
     &instances::CASES,
     &interrupted::CASES,

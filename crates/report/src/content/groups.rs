@@ -116,6 +116,8 @@ pub struct Names {
     shared: Vec<String>,
     /// Whether the configurations differ in more than memory.
     differ: bool,
+    /// Whether some run another application than the experiment's.
+    others: bool,
     /// What the experiment's labels stand for.
     labels: Labels,
 }
@@ -183,6 +185,10 @@ impl Names {
         Self {
             shared,
             differ,
+            others: view
+                .trials
+                .iter()
+                .any(|t| t.configuration.application.is_some()),
             labels: Labels::of(view),
         }
     }
@@ -241,10 +247,10 @@ impl Names {
     /// What each label stands for: `c1: -XX:TieredStopAtLevel=1`.
     pub fn meanings(&self) -> Vec<String> {
         let meaning = |(options, label): &(Vec<String>, String)| {
-            let options = if options.is_empty() {
-                "nothing added".to_owned()
-            } else {
-                options.join(" ")
+            let options = match options.is_empty() {
+                true if self.others => "the experiment's own application".to_owned(),
+                true => "nothing added".to_owned(),
+                false => options.join(" "),
             };
             format!("{label}: {options}")
         };

@@ -17,7 +17,11 @@ pub fn section(view: &ResultView) -> Option<Section> {
         && configuration.args.is_empty()
         && configuration.env.is_empty();
     if is_plain {
-        let is_jvm = view.trials.iter().any(|trial| trial.evidence.gc.is_some());
+        let mut own = view
+            .trials
+            .iter()
+            .filter(|trial| trial.configuration.application == configuration.application);
+        let is_jvm = own.any(|trial| trial.evidence.gc.is_some());
         let none = match is_jvm {
             true => "None: the JVM chooses by itself from the limits of its container.",
             false => "None.",

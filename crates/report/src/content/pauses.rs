@@ -112,6 +112,9 @@ fn row(group: &Group<'_>, name: String) -> Option<Vec<Cell>> {
     let longest = explained.iter().flat_map(|(_, e)| &e.pauses);
     let longest = longest.map(|p| p.pause.len()).max().unwrap_or(0);
     let share = |class| median(explained.iter().map(|(_, e)| e.share(class))).map(format::percent);
+    // Of an application without a JVM nobody knows of collections, and there are none.
+    let has_jvm = group.evidence().any(|t| t.evidence.gc.is_some());
+    let of_gc = |class| share(class).filter(|_| has_jvm);
     let cgroup =
         |get: fn(&TrialRecord) -> Option<f64>| median(explained.iter().filter_map(|(t, _)| get(t)));
     let or_none = |text: Option<String>| Cell::from(text.unwrap_or_else(|| format::NONE.into()));
@@ -123,8 +126,8 @@ fn row(group: &Group<'_>, name: String) -> Option<Vec<Cell>> {
         or_none(rate.map(|r| format::number(r.round()))),
         format::number(pauses).into(),
         time(longest).into(),
-        or_none(share(Class::Gc)),
-        or_none(share(Class::GcThrottled)),
+        or_none(of_gc(Class::Gc)),
+        or_none(of_gc(Class::GcThrottled)),
         or_none(share(Class::MutatorThrottled)),
         seconds(cgroup(|t| {
             Some(t.evidence.cgroup.measure_cpu?.as_secs_f64())

@@ -17,6 +17,7 @@ mod hostile;
 mod image;
 mod instances;
 mod kubernetes;
+mod levels;
 mod liberty;
 mod node;
 mod nothing;

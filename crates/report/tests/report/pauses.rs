@@ -2,7 +2,7 @@
 
 use loadline_analysis::pauses::{ApplicationPauses, PauseEvidence, SamplerEvidence};
 use loadline_analysis::record::Phase;
-use loadline_report::ResultView;
+use loadline_report::{ResultView, terminal};
 
 use crate::fixture;
 
@@ -65,6 +65,22 @@ fn the_page_draws_pauses_collections_and_throttling_on_one_axis() {
     }
     assert!(section.contains("seconds since the measured phase began"));
     assert!(html.len() <= 500_000, "{}", html.len());
+}
+
+/// Of an application without a JVM nobody knows of collections.
+#[test]
+fn without_a_jvm_no_share_of_collections_is_said() {
+    let dashes = |view: &ResultView| {
+        let text = terminal(view, 200);
+        let table = text.split_once("Why did it pause?").expect("the section").1;
+        let table = table.split_once("Pauses over 50 ms").expect("its legend").0;
+        table.matches('–').count()
+    };
+    let mut native = view();
+    for trial in &mut native.trials {
+        trial.evidence.gc = None;
+    }
+    assert_eq!(dashes(&native), dashes(&view()) + 2);
 }
 
 /// The most spans a record keeps, in every lane.

@@ -27,10 +27,7 @@ impl Jvm {
     /// That of the recommended configuration, or of the last trial.
     pub fn of(view: &ResultView) -> Self {
         let recommended = view.recommendation.as_ref().map(|r| &r.configuration);
-        let level = |c: &'_ Configuration| (c.jdk.clone(), c.application.clone());
-        let is_of =
-            |t: &&TrialRecord| recommended.is_none_or(|r| level(r) == level(&t.configuration));
-        let trials = || view.trials.iter().rev().filter(is_of);
+        let trials = || trials(view);
         let log = || trials().filter_map(|t| t.evidence.gc.as_ref());
         let wanted = recommended.or(trials().next().map(|t| &t.configuration));
         Self::by(
@@ -39,6 +36,12 @@ impl Jvm {
             log().next().map(|gc| gc.collector.as_str()),
             log().find_map(|gc| gc.jdk.as_deref()),
         )
+    }
+
+    /// Whether its trials saw a JVM: its log, or its counters.
+    pub fn is_seen(view: &ResultView) -> bool {
+        let has_classes = |t: &TrialRecord| t.evidence.start.classes.is_some();
+        trials(view).any(|t| t.evidence.gc.is_some() || has_classes(t))
     }
 
     /// By the machine's list, the name that the configuration gives it, and what its log names:
@@ -79,6 +82,15 @@ impl Jvm {
             is_openj9,
         }
     }
+}
+
+/// The trials of the recommended JDK and application, or all; the last one first.
+fn trials(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
+    let recommended = view.recommendation.as_ref().map(|r| &r.configuration);
+    let level = |c: &Configuration| (c.jdk.clone(), c.application.clone());
+    let is_of =
+        move |t: &&TrialRecord| recommended.is_none_or(|r| level(r) == level(&t.configuration));
+    view.trials.iter().rev().filter(is_of)
 }
 
 /// The vendor of IBM's builds.

@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_analysis::record::{Enforced, Machine};
+use loadline_analysis::record::{Enforced, Image, Machine, TrialRecord};
 
+use crate::content::groups::Names;
 use crate::format;
 use crate::text;
 use crate::view::ResultView;
@@ -53,6 +54,25 @@ fn held(view: &ResultView) -> Option<String> {
     ))
 }
 
+/// An image by its digest, and which configurations run it where others do not.
+fn started(view: &ResultView, image: &Image) -> String {
+    let name = image.pinned.as_ref().unwrap_or(&image.reference);
+    let runs = |trial: &&TrialRecord| {
+        let other = trial.configuration.application.as_ref();
+        other.is_some_and(|other| other.image.as_ref() == Some(&image.reference))
+    };
+    let names = Names::of(view);
+    let labels = view.trials.iter().filter(runs);
+    let labels: BTreeSet<&str> = labels
+        .filter_map(|trial| names.label(&trial.configuration))
+        .collect();
+    let of = match labels.len() {
+        0 => String::new(),
+        _ => format!(" ({})", labels.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    format!("; image {name}{of}, started by {}", image.engine)
+}
+
 /// The sentence about where and when it was measured, by what, and on which JVM.
 pub(super) fn measured_where(view: &ResultView) -> String {
     let Machine {
@@ -80,11 +100,8 @@ pub(super) fn measured_where(view: &ResultView) -> String {
     } else {
         format!("; JDK {}", jdks.join(", "))
     };
-    let images = image.iter().chain(level_images).map(|image| {
-        let name = image.pinned.as_ref().unwrap_or(&image.reference);
-        format!("; image {name}, started by {}", image.engine)
-    });
-    let image: String = images.collect();
+    let images = image.iter().chain(level_images);
+    let image: String = images.map(|image| started(view, image)).collect();
     let cluster = cluster.as_ref().map_or_else(String::new, |cluster| {
         let (context, version, runtime) = (&cluster.context, &cluster.version, &cluster.runtime);
         let at_once = match cluster.slots.get() {

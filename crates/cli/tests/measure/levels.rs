@@ -1,0 +1,186 @@
+//! Several applications in one experiment: a jar, images and servers without a JVM, each a level. What
+//! is measured of each, what the report says of it, and what `emit` ships where it won.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::applications::ping;
+use crate::engines::{Engine, IMAGE};
+use crate::lab::Lab;
+use crate::runner::{Case, Outcome};
+use crate::traces::assert_nothing_left;
+
+pub const CASES: [Case; 2] = [
+    (
+        "a_jar_an_image_and_a_native_server_are_one_experiment",
+        a_jar_an_image_and_a_native_server_are_one_experiment,
+    ),
+    (
+        "what_won_among_several_applications_is_shipped",
+        what_won_among_several_applications_is_shipped,
+    ),
+];
+
+fn a_jar_an_image_and_a_native_server_are_one_experiment() -> Outcome {
+    let (engine, jar) = match Engine::podman().and_then(|engine| Ok((engine, ping()?))) {
+        Ok(found) => found,
+        Err(reason) => return Some(reason),
+    };
+    let lab = Lab::new();
+    let native = lab.application(&["serve"]);
+    let file = format!(
+        "slo = 'errors<99%'\n[app]\ncommand = ['java', '-jar', {jar:?}]\n[limits]\ncpu = '1'\nmemory = '128Mi'\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[run]\naccept-noise = true\n[[factor]]\nname = 'application'\nlevels = [{{ label = 'jar' }}, {{ label = 'image', image = '{IMAGE}', engine = 'podman' }}, {{ label = 'native', command = {native:?} }}]\n"
+    );
+    fs::write(lab.path().join("three.toml"), file).expect("a file");
+    let call = lab.call("run").args(&["--wait", "three.toml"]);
+    let ended = engine.environment(call).into_end().expect_code(0);
+    ended
+        .says(&["started by podman"])
+        .prints(&["jar", "image", "native", "3 of 3"]);
+    let result = lab.result("last");
+    let of = |label: &str| {
+        let trials = result["trials"].as_array().expect("an array");
+        let found = trials.iter().find(|t| t["configuration"]["label"] == label);
+        found.expect("it ran").clone()
+    };
+    for label in ["jar", "image"] {
+        assert_eq!(
+            of(label)["evidence"]["gc"]["collector"],
+            "Serial",
+            "{label}"
+        );
+    }
+    let native = of("native");
+    assert_eq!(native["evidence"]["gc"], Value::Null, "it is no JVM");
+    let peak = &native["evidence"]["cgroup"]["peak_memory_bytes"];
+    assert!(peak.as_u64() > Some(0), "{peak}");
+    assert_eq!(result["machine"]["level_images"][0]["reference"], IMAGE);
+    let page = lab.path().join("report.html");
+    let call = lab.call("report").arg("--output").arg(&page).arg("last");
+    call.into_end().expect_code(0);
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(
+        page.contains("native"),
+        "the report names every application"
+    );
+    assert_nothing_left(&lab, &[], &Default::default());
+    None
+}
+
+/// A jar, an image, the same image with a native server in it, and that server by itself: whichever is
+/// the answer, its files are its own, or it is said why there are none.
+fn what_won_among_several_applications_is_shipped() -> Outcome {
+    let (engine, jar) = match Engine::podman().and_then(|engine| Ok((engine, ping()?))) {
+        Ok(found) => found,
+        Err(reason) => return Some(reason),
+    };
+    let lab = Lab::new();
+    let server = lab.application(&["serve"]);
+    let file = format!(
+        "slo = 'errors<99%'\n[app]\ncommand = ['java', '-jar', {jar:?}]\n[limits]\ncpu = '1'\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[run]\naccept-noise = true\n[search]\nmin-memory = '96Mi'\nmax-memory = '128Mi'\nstep = '32Mi'\nconfirm = 1\nprove = 1\n[[factor]]\nname = 'application'\nlevels = [{{ label = 'jar', jvm = ['-Xmx24m'] }}, {{ label = 'image', image = '{IMAGE}', engine = 'podman', jvm = ['-Xmx16m'] }}, {{ label = 'native', image = '{IMAGE}', engine = 'podman', command = ['/bin/measure', 'zoo', 'serve'] }}, {{ label = 'server', command = {server:?} }}]\n"
+    );
+    fs::write(lab.path().join("four.toml"), file).expect("a file");
+    let call = lab.call("size").args(&["--wait", "--file=four.toml"]);
+    let ended = engine.environment(call).into_end().expect_code(0);
+    ended.prints(&["Which application needs how much?"]);
+    let result = lab.result("last");
+    let exported = lab.path().join("exported.json");
+
+    let jar = emitted(&lab, &result, "jar", &exported);
+    assert_eq!(
+        jar.names,
+        [
+            "Dockerfile",
+            "compose.yaml",
+            "java-tool-options.env",
+            "jvm.options",
+            "kubernetes.yaml",
+            "loadline.profile"
+        ]
+    );
+    assert!(jar.text("jvm.options").contains("-Xmx24m"));
+    assert!(jar.text("Dockerfile").contains("ping.jar"));
+
+    let image = emitted(&lab, &result, "image", &exported);
+    assert_eq!(
+        image.names,
+        [
+            "java-tool-options.env",
+            "jvm.options",
+            "kubernetes.yaml",
+            "loadline.profile"
+        ]
+    );
+    let digest = result["machine"]["level_images"][0]["pinned"]
+        .as_str()
+        .expect("it has one");
+    let manifest = image.text("kubernetes.yaml");
+    assert!(manifest.contains(digest), "{manifest}");
+    assert!(
+        manifest.contains("-Xmx16m") && !manifest.contains("-Xmx24m"),
+        "{manifest}"
+    );
+
+    let native = emitted(&lab, &result, "native", &exported);
+    assert_eq!(
+        native.names,
+        ["kubernetes.yaml"],
+        "there is no JVM for options"
+    );
+    let manifest = native.text("kubernetes.yaml");
+    assert!(
+        manifest.contains(digest) && manifest.contains("zoo"),
+        "{manifest}"
+    );
+    assert!(
+        !manifest.contains("JAVA") && !manifest.contains("-Xmx"),
+        "{manifest}"
+    );
+
+    let won = answered_by(&result, "server", &exported);
+    let call = lab.call("emit").arg("--to").arg(lab.path().join("server"));
+    let ended = call.arg(won).into_end().expect_code(2);
+    ended.says(&[
+        "cannot tell the jar of the command",
+        "hint: a program that is no java is shipped as an image",
+    ]);
+    assert_nothing_left(&lab, &[], &Default::default());
+    None
+}
+
+/// Files that `emit` wrote.
+struct Emitted {
+    directory: PathBuf,
+    names: Vec<String>,
+}
+
+impl Emitted {
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.directory.join(name)).expect("it was written")
+    }
+}
+
+/// The result with the size that was found for one of its applications as its answer.
+fn answered_by<'a>(result: &Value, label: &str, to: &'a Path) -> &'a Path {
+    let mut result = result.clone();
+    let answer = &mut result["recommendation"];
+    let levels = answer["by_level"].as_array().expect("several").clone();
+    let level = levels.iter().find(|level| level["application"] == label);
+    answer["configuration"] = level.expect("it was searched")["configuration"].clone();
+    fs::write(to, result.to_string()).expect("a file");
+    to
+}
+
+fn emitted(lab: &Lab, result: &Value, label: &str, exported: &Path) -> Emitted {
+    let won = answered_by(result, label, exported);
+    let directory = lab.path().join(label);
+    let call = lab.call("emit").arg("--to").arg(&directory).arg(won);
+    call.into_end().expect_code(0);
+    let entries = fs::read_dir(&directory).expect("a directory").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    Emitted { directory, names }
+}
