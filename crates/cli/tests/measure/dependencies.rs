@@ -8,13 +8,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::applications::workload;
 use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_killed_whole, assert_nothing_left, processes};
 
-pub const CASES: [Case; 11] = [
+pub const CASES: [Case; 12] = [
     ("what_retries_add_in_an_outage_is_told", retried),
+    (
+        "what_spring_asks_again_in_an_outage_is_told",
+        spring_retried,
+    ),
     ("a_stub_answers_late_and_names_what_it_cannot", stubbed),
     ("a_dependency_is_on_localhost_and_in_the_record", reached),
     ("a_trial_has_its_own_redis", redis),
@@ -146,6 +151,51 @@ fn retried() -> Outcome {
         .iter()
         .filter(|s| s["threads"].is_u64() && s["sockets"].is_u64());
     assert!(seen.count() >= 7, "{trial}");
+    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    None
+}
+
+/// A real client of a black hole: it asks three times as much, its threads wait, and they come back.
+fn spring_retried() -> Outcome {
+    let jar = match workload("spring-web") {
+        Ok(jar) => jar,
+        Err(reason) => return Some(reason),
+    };
+    let lab = Lab::new();
+    let stub = "[[dependency]]\nname = \"prices\"\nport = 9001\n[[dependency.answer]]\nmatch = \"GET /prices/*\"\nbody = \"12\"\n\
+                [[outage]]\ndependency = \"prices\"\ntype = \"timeout\"\nat = \"3s\"\nfor = \"4s\"";
+    let serve = lab.application(&["serve"]);
+    let jar = jar.display().to_string();
+    let spring = [
+        "java",
+        "-XX:TieredStopAtLevel=1",
+        "-jar",
+        &jar,
+        "--workload.owners=50",
+        "--workload.prices=http://localhost:9001",
+        "--spring.http.client.read-timeout=200ms",
+    ];
+    let text = experiment(&lab, stub)
+        .replace(
+            &format!("command = {serve:?}"),
+            &format!(
+                "command = {spring:?}\nready = {{ http = \"/health\" }}\nstart-deadline = \"150s\""
+            ),
+        )
+        .replace("errors<99%", "recovers<20s")
+        .replace("8080/", "8080/offers?lastName=Da")
+        .replace("warm-up = \"0s\"", "warm-up = \"2s\"")
+        .replace("50/s", "20/s")
+        .replace("duration = \"1s\"", "duration = \"14s\"");
+    fs::write(lab.path().join("exp.toml"), text).expect("a file");
+    let told = lab.call("drill").args(&["--wait", "exp.toml"]).into_end();
+    let told = told.prints(&["before", "during", "threads", "sockets"]);
+    let times = told.stdout.split_whitespace();
+    let mut times = times.filter_map(|word| word.strip_suffix('x')?.parse::<f64>().ok());
+    assert!(times.any(|times| (2.5..3.5).contains(&times)), "{told}");
+    let trial = first_trial(&lab);
+    let stub = &trial["evidence"]["dependencies"][0]["stub"];
+    assert_eq!(stub["unanswered"], Value::Null, "{stub}");
     assert_nothing_left(&lab, &[], &BTreeSet::new());
     None
 }
