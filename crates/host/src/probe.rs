@@ -239,17 +239,17 @@ impl Probe {
             if head.len() > MAX_HEAD {
                 return Err("the head of the answer does not end".to_owned());
             }
+            // Also of an answer that comes a byte at a time.
+            if stop.load(Ordering::Relaxed) || begin.elapsed() > ANSWER {
+                return Err(format!("no answer within {} s", ANSWER.as_secs()));
+            }
             match stream.read(&mut buffer) {
                 Ok(0) if head.is_empty() => {
                     return Err("the connection was closed without an answer".to_owned());
                 }
                 Ok(0) => return Err("the connection was closed in the answer's head".to_owned()),
                 Ok(length) => head.extend_from_slice(&buffer[..length]),
-                Err(error) if is_timeout(&error) => {
-                    if stop.load(Ordering::Relaxed) || begin.elapsed() > ANSWER {
-                        return Err(format!("no answer within {} s", ANSWER.as_secs()));
-                    }
-                }
+                Err(error) if is_timeout(&error) => {}
                 Err(error) => return Err(format!("the connection failed: {}", error.kind())),
             }
         }
@@ -428,6 +428,28 @@ mod tests {
         // It waits for the answer now; dropping it must end it, or this test hangs.
         drop(probing);
         assert!(!told.iter().any(|f| matches!(f, Finding::Ready { .. })));
+    }
+
+    #[test]
+    fn a_head_that_comes_a_byte_at_a_time_does_not_hold_the_probe() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let (probing, _told) = probing(&listener, http());
+        let (mut stream, _) = listener.accept().expect("the probe");
+        let (tell, told) = channel();
+        let dripping = std::thread::spawn(move || {
+            // It reads sooner than any look at whether it is still wanted.
+            (0_usize..)
+                .find(|sent| {
+                    let _ = tell.send(*sent);
+                    std::thread::sleep(Duration::from_millis(1));
+                    stream.write_all(b"H").is_err()
+                })
+                .unwrap_or_default()
+        });
+        assert!(told.iter().any(|sent| sent > 100));
+        drop(probing);
+        let sent = dripping.join().expect("it counts");
+        assert!(sent < MAX_HEAD, "{sent}");
     }
 
     #[test]

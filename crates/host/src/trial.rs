@@ -150,7 +150,7 @@ impl Trial<'_> {
         for instance in &mut self.instances.all {
             instance.start()?;
         }
-        let (begin, mut thrash) = (Instant::now(), Thrash::default());
+        let (begin, mut starts) = (Instant::now(), Starts::default());
         while begin.elapsed() < self.order.start_deadline {
             self.instances.tick();
             let mut waiting = 0;
@@ -163,7 +163,7 @@ impl Trial<'_> {
             self.instances.pass(Phase::Start, begin.elapsed());
             self.go_on()?;
             if let Some(slo) = &self.order.give_up
-                && let Some(reason) = thrash.look(begin, self.order, slo, &self.instances.all)
+                && let Some(reason) = starts.look(begin, self.order, slo, &self.instances.all)
             {
                 self.give_up(Phase::Start, reason);
                 break;
@@ -413,14 +413,14 @@ impl Trial<'_> {
     }
 }
 
-/// File pages that each instance had read again, at each look at a start.
+/// What was seen at each look at a start: the file pages that each instance had read again.
 #[derive(Default)]
-struct Thrash {
+struct Starts {
     refaults: Vec<Vec<u64>>,
     looked: Duration,
 }
 
-impl Thrash {
+impl Starts {
     /// Why the start under way will not end; looks once in a while.
     fn look(
         &mut self,
@@ -438,8 +438,10 @@ impl Thrash {
         let mut each = self.refaults.iter_mut().zip(instances);
         each.find_map(|(seen, instance)| {
             seen.extend(instance.refaults());
-            let is_waited_for = !instance.state.was_ready();
-            is_waited_for.then(|| early::start(slo, order.start_deadline, waited, seen))?
+            let state = &instance.state;
+            let exec_ns = state.exec_ns.filter(|_| !state.was_ready())?;
+            let running = Duration::from_nanos(monotonic_ns().saturating_sub(exec_ns));
+            early::start(slo, order.start_deadline, running, seen)
         })
     }
 }

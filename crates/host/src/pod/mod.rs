@@ -4,8 +4,8 @@
 //! Owns how the application is found and reached without a right of its own: the two containers
 //! share the PID namespace, the network and a directory, and run as the same user, so that the
 //! kernel lets the one read `/proc/PID/root` and send signals to the other. Limits are the
-//! other's; they are compared, never set. What only the kubelet or the engine knows (the exit code, the output)
-//! is added by whoever ordered the trial. Facts: ptrace(2), "Ptrace access mode checking"; Kubernetes,
+//! other's; they are compared, never set. What only the kubelet or the engine knows (the exit code, the
+//! output) is added by whoever ordered the trial. Facts: ptrace(2), "Ptrace access mode checking"; Kubernetes,
 //! "Container Lifecycle Hooks" (the next container starts when the hook of the one before has ended).
 
 mod look;
