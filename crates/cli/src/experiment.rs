@@ -309,7 +309,7 @@ fn overlay(
         set(&mut file.search.replicas, "--replicas", &search.replicas);
         set(&mut file.search.budget, "--budget", &search.budget);
     }
-    any |= flags.cluster.overlay(file);
+    any |= flags.cluster.overlay(file)?;
     any |= overlay_compose(file, flags);
     any |= overlay_required(file, flags);
     any |= overlay_app(file, flags);

@@ -14,6 +14,7 @@ use clap::Args;
 use loadline_analysis::abreast::Standing;
 use loadline_analysis::record::{Machine, Version};
 use loadline_analysis::search::Search;
+use loadline_analysis::search::abreast::Abreast;
 use loadline_analysis::verdict::Thresholds;
 use loadline_engine::commit;
 use loadline_engine::experiment::{Experiment, Slots};
@@ -311,20 +312,14 @@ impl Measuring {
         expected: Option<u32>,
     ) -> Result<S::Answer, Error> {
         let mut progress = self.progress(expected);
-        let is_several = matches!(self.kind, ResultKind::Size | ResultKind::Run);
-        let abreast = searches::abreast(&self.experiment).filter(|_| is_several);
+        let abreast = searches::abreast(&self.experiment);
+        let is_compared = matches!(self.kind, ResultKind::Size | ResultKind::Run);
         self.run(&mut progress, |runner| {
-            if let Some(abreast) = &abreast {
-                let standing = runner.run(abreast)?;
-                if standing != Standing::Alike {
-                    runner.at_most(1);
-                }
-                let sentence = standing.sentence().unwrap_or_default();
-                let then = match standing {
-                    Standing::Alike => "several run at once",
-                    _ => "one runs after the other, on the CPUs that one had",
-                };
-                talk!("--slots: {sentence}; {then}");
+            match &abreast {
+                None => {}
+                Some(abreast) if is_compared => side_by_side(runner, abreast)?,
+                // A few starts are not worth the comparison, and without it none run at once.
+                Some(_) => runner.at_most(1),
             }
             runner.run(search)
         })
@@ -483,6 +478,21 @@ fn java() -> (Found, Places) {
     (Found::look(&places), places)
 }
 
+/// Lets trials run at once where they tell what one alone tells, else one after the other.
+fn side_by_side(runner: &mut Runner<'_>, abreast: &Abreast) -> Result<(), RunError> {
+    let standing = runner.run(abreast)?;
+    let sentence = standing.sentence().unwrap_or_default();
+    let then = match standing {
+        Standing::Alike => "several run at once",
+        _ => "one runs after the other, on the CPUs that one had",
+    };
+    if standing != Standing::Alike {
+        runner.at_most(1);
+    }
+    talk!("--slots: {sentence}; {then}");
+    Ok(())
+}
+
 fn machine(mut machine: Machine, experiment: &Experiment, jdks: &Found) -> Machine {
     let mut wanted: Vec<String> = experiment
         .configurations()
@@ -508,8 +518,7 @@ fn machine(mut machine: Machine, experiment: &Experiment, jdks: &Found) -> Machi
         .filter_map(|i| i.found.as_ref())
     {
         let jdk = found.jdk.as_ref().map(named);
-        let is_new = |jdk: &String| !machine.jdks.contains(jdk);
-        let new = jdk.filter(is_new);
+        let new = jdk.filter(|jdk| !machine.jdks.contains(jdk));
         machine.jdks.extend(new);
         machine.level_images.push(images::recorded(found));
     }

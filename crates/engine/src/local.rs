@@ -44,7 +44,7 @@ const LAST_WORDS: usize = 4096;
 #[derive(Debug)]
 pub struct Local {
     site: Site,
-    /// Of its one slot: what trials share.
+    /// What trials share, one after the other: several at once share nothing.
     keeper: Place,
     /// The CPUs of each trial where several run at once; empty where one has all.
     shares: Vec<Vec<u32>>,

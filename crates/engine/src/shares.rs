@@ -88,7 +88,7 @@ fn too_large(
         return refused(why.to_owned(), "leave cpuset or --slots out");
     }
     let Some(limit) = configuration.cpu else {
-        let why = "without a CPU limit the application takes all CPUs that it sees, half of the machine instead of the whole";
+        let why = "without a CPU limit the application takes all CPUs that it sees, a part of the machine instead of the whole";
         return refused(
             why.to_owned(),
             "give it a CPU limit (--cpu 1), or leave --slots out",
@@ -125,7 +125,6 @@ fn too_large(
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     #[test]

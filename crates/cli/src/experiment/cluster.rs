@@ -8,7 +8,7 @@ use loadline_engine::experiment::{Cluster, Said, Slots, TrialCpu};
 use loadline_kubernetes::workload;
 use loadline_trial::Refusal;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// What is measured.
 const EXPERIMENT: &str = "Experiment";
@@ -104,29 +104,33 @@ fn set(to: &mut Option<String>, flag: &Option<String>) {
 
 impl PodFlags {
     /// Lays them over a file's table; says whether any is given.
-    pub fn overlay(&self, file: &mut ExperimentFile) -> bool {
+    ///
+    /// # Errors
+    /// `--slots auto` where there are no nodes to count.
+    pub fn overlay(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         if !self.cluster.kubernetes {
             return self.overlay_slots(file);
         }
         self.fill(file.kubernetes.get_or_insert_with(KubernetesTable::default));
-        true
+        Ok(true)
     }
 
     /// Trials at once on this machine, or in the cluster that the file names.
-    fn overlay_slots(&self, file: &mut ExperimentFile) -> bool {
+    fn overlay_slots(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         match (self.slots, &mut file.kubernetes) {
-            (None, _) => return false,
+            (None, _) => return Ok(false),
             (Some(slots), Some(table)) => table.slots = Some(slots),
-            (Some(slots), None) => {
-                // `auto` counts nodes; 0 is refused where numbers are.
-                let number = match slots {
-                    Slots::Number(number) => number.get(),
-                    Slots::Auto => 0,
-                };
-                file.run.slots = Some(Said::flag("--slots", number));
+            (Some(Slots::Number(number)), None) => {
+                file.run.slots = Some(Said::flag("--slots", number.get()));
+            }
+            (Some(Slots::Auto), None) => {
+                let problem =
+                    "--slots auto counts the nodes of a cluster, and trials run on this machine";
+                return Err(Error::new(ErrorKind::Usage, problem)
+                    .hint("say how many: --slots 2; or let trials be pods: --kubernetes"));
             }
         }
-        true
+        Ok(true)
     }
 
     /// Takes what loadline must know of the workload that is named; what of it trials do not have is

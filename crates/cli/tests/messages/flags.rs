@@ -332,6 +332,15 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "run",
+        "--slots auto",
+        USAGE,
+        &[
+            "auto counts the nodes of a cluster",
+            "hint: say how many: --slots 2",
+        ],
+    ),
+    (
+        "run",
         "--kubernetes --slots many",
         USAGE,
         &["no number of slots: write at least 1, or auto", "hint: "],
