@@ -51,7 +51,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The default: 4 MiB steps, 6 % resolution, 2 confirmations, 3 % more after a miss, the margin of
+    /// The default: 4 MiB steps, 5.7 % resolution, 2 confirmations, 3 % more after a miss, the margin of
     /// [`margin`], 2 retries. Why: METHODOLOGY, "The smallest memory".
     pub fn new(low: Bytes, high: Bytes) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Parameters {
             begin: None,
             high_passed: false,
             max: high,
-            resolution: 1.06,
+            resolution: 1.057,
             confirmations: 2,
             after_miss: 1,
             backoff: 1.03,
