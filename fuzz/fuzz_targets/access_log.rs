@@ -11,7 +11,8 @@ use loadline_load::profile::{Builder, NAMES, Source, detect, named};
 fuzz_target!(|data: &[u8]| {
     loadline_fuzz::limited();
     let _ = detect(data, Source::Unsaid);
-    // One format an input: each needs MiB for its clients, and all of them made 12 inputs a second where one makes 200.
+    // One format an input: each needs MiB for its clients, and all of them made 12 inputs a second where
+    // one makes 200.
     let Some((choice, data)) = data.split_first() else {
         return;
     };

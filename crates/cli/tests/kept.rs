@@ -51,7 +51,7 @@ fn start_up_caches_saved_what_is_promised() {
     assert!(tomcat.iter().any(|saved| *saved >= 30.0), "{tomcat:?}");
 }
 
-/// Row 245: Tomcat in an image whose build filled OpenJ9's class cache, beside one without; medians of
+/// Row 252: Tomcat in an image whose build filled OpenJ9's class cache, beside one without; medians of
 /// the pairs that ran next to each other.
 #[test]
 fn a_class_cache_in_the_image_saved_what_is_promised() {

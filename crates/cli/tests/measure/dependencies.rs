@@ -189,6 +189,7 @@ fn spring_retried() -> Outcome {
         .replace("duration = \"1s\"", "duration = \"14s\"");
     fs::write(lab.path().join("exp.toml"), text).expect("a file");
     let told = lab.call("drill").args(&["--wait", "exp.toml"]).into_end();
+    let told = told.expect_code(0);
     let told = told.prints(&["before", "during", "threads", "sockets"]);
     let times = told.stdout.split_whitespace();
     let mut times = times.filter_map(|word| word.strip_suffix('x')?.parse::<f64>().ok());

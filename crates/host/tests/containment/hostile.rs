@@ -29,7 +29,7 @@ pub struct Machine {
 }
 
 const THIS: Machine = Machine {
-    ends_within: Duration::from_secs(40),
+    ends_within: Duration::from_secs(20),
     is_slow: false,
 };
 
