@@ -68,7 +68,7 @@ impl Numbering {
 
     /// Another JVM begins.
     pub(super) fn restart(&mut self) {
-        self.missing_before += self.missing_now();
+        self.missing_before = self.missing();
         self.is_begun = false;
         self.last = None;
     }
@@ -122,5 +122,16 @@ mod tests {
         assert_eq!(missing([0, u64::MAX]), u64::MAX - 2, "saturates");
         assert_eq!(missing((0..3000).chain(0..5)), 0);
         assert_eq!(missing([5, 4, 6]), 0);
+    }
+
+    #[test]
+    fn numbers_that_no_jvm_counts_to_are_no_sum_that_overflows() {
+        let mut numbering = Numbering::default();
+        for _ in 0..2 {
+            numbering.note(1);
+            numbering.note(u64::MAX);
+            numbering.restart();
+        }
+        assert_eq!(numbering.missing(), u64::MAX);
     }
 }
