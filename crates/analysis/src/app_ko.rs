@@ -21,6 +21,9 @@ pub struct Ko {
     pub timed: bool,
 }
 
+/// Share of the memory limit in use from which there was next to none left.
+const FULL: f64 = 0.98;
+
 /// Lines by which HotSpot and OpenJ9 refuse their options.
 const BAD_FLAGS: [&str; 16] = [
     "Unrecognized VM option",
@@ -68,6 +71,7 @@ pub fn classify(
 ) -> Option<Ko> {
     filled_disk(evidence)
         .or_else(|| cgroup_oom(configuration, evidence))
+        .or_else(|| killed_at_limit(configuration, evidence))
         .or_else(|| java_oom(configuration, evidence))
         .or_else(|| bad_flags(evidence))
         .or_else(|| crash(evidence))
@@ -132,6 +136,33 @@ fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> 
         [format!(
             "the kernel killed {who} at the memory limit{limit}{peak}, {when}"
         )],
+    )
+}
+
+/// The group went with the application before its counter could be read again. What is killed with all
+/// of its memory in use was killed for it, as a rule.
+fn killed_at_limit(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
+    let is_unknown = evidence.cgroup.oom_kills.is_none();
+    let is_killed = evidence.exit.before_stop && killed_by(evidence) == Some(9);
+    let limit = configuration.memory?;
+    let peak = evidence.cgroup.peak_memory?;
+    let is_full = peak.as_mib() >= FULL * limit.as_mib();
+    if !(is_unknown && is_killed && is_full) {
+        return None;
+    }
+    let (exit, peak, when) = (
+        exit_text(evidence),
+        text::digits(peak.as_mib()),
+        when(evidence),
+    );
+    certain(
+        AppKo::CgroupOom,
+        [
+            format!(
+                "it ended with {exit} at the memory limit of {limit} (peak {peak} MiB), {when}"
+            ),
+            "the kernel's OOM counter was gone before it could be read again".to_owned(),
+        ],
     )
 }
 

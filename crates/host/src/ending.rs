@@ -240,6 +240,7 @@ fn samples(instance: &mut Instance, log: &Log, evidence: &mut Evidence) {
         evidence,
     );
     evidence.cgroup.cpus = u32::try_from(cpus).ok();
+    evidence.cgroup.oom_kills = oom_kills(evidence.cgroup.oom_kills, recorded.has_end);
     if let Some(measure) = state.measure.filter(|_| instance.is_never_throttled) {
         let rows = log.reader().into_iter();
         evidence.cgroup.measure_used = used(rows.flat_map(|log| Rows::new(log, index)), measure);
@@ -249,6 +250,11 @@ fn samples(instance: &mut Instance, log: &Log, evidence: &mut Evidence) {
     evidence.warnings.extend(warnings);
     let ended = recorded.report.failure.filter(|error| !error.is_gone());
     evidence.failure = evidence.failure.take().or(ended.map(halt::failure));
+}
+
+/// A counter that was last read before the end knows of no kill that was the end.
+fn oom_kills(seen: Option<u64>, has_end: bool) -> Option<u64> {
+    seen.filter(|kills| has_end || *kills > 0)
 }
 
 /// Fills in what follows from the samples of an instance, read from the log as often as it takes;
@@ -419,6 +425,13 @@ mod tests {
     }
 
     /// Peaks are of a whole process, so this is one of its own.
+    #[test]
+    fn a_counter_that_was_not_read_at_the_end_knows_no_kill_that_was_the_end() {
+        assert_eq!(oom_kills(Some(0), false), None);
+        assert_eq!(oom_kills(Some(0), true), Some(0));
+        assert_eq!(oom_kills(Some(1), false), Some(1));
+    }
+
     #[test]
     fn an_hour_of_samples_at_1_ms_stays_below_64_mib() {
         if let Some(path) = std::env::var_os(CHILD) {

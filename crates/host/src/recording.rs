@@ -40,6 +40,8 @@ struct Shared {
 pub struct Recorded {
     /// When the last sample was taken.
     pub end_ns: u64,
+    /// Whether that was after the application ended. An engine may remove the group first.
+    pub has_end: bool,
     /// The peak of RSS.
     pub peak_rss: Option<Bytes>,
     /// What the sampler says of itself.
@@ -117,12 +119,14 @@ impl Recording {
     pub fn finish(mut self, last: impl FnOnce() -> Option<Sample>) -> Recorded {
         let report = self.sampler.take().map(Sampler::stop).unwrap_or_default();
         let mut spool = lock(&self.shared.spool);
-        if let Some(sample) = last() {
-            spool.add(&sample);
+        let last = last();
+        if let Some(sample) = &last {
+            spool.add(sample);
         }
         spool.flush();
         Recorded {
             end_ns: spool.last_ns,
+            has_end: last.is_some(),
             peak_rss: *lock(&self.shared.peak_rss),
             report,
         }

@@ -9,8 +9,8 @@ use super::*;
 use crate::fixture::{self, configuration, ended, evidence, load, not_ready, said, slo};
 use crate::latency::{encode, recorder};
 use crate::record::{
-    AppKo, DependencyEvidence, DiskEvidence, Failure, GcEvidence, JvmOption, Provenance,
-    RequestEvidence,
+    AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, Failure, GcEvidence, JvmOption,
+    Provenance, RequestEvidence,
 };
 
 fn judged(evidence: &Evidence) -> Judgement {
@@ -130,6 +130,13 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
         evidence.cgroup.oom_kills = None;
         evidence
     };
+    let full_and_unknown = Evidence {
+        cgroup: CgroupEvidence {
+            peak_memory: Some(Bytes::from_mib(127)),
+            ..unknown_kill.cgroup.clone()
+        },
+        ..unknown_kill.clone()
+    };
     let child = {
         let mut evidence = evidence();
         evidence.cgroup.oom_kills = Some(2);
@@ -171,6 +178,7 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
         ended(evidence(), Some(139), None),
         ended(evidence(), None, Some(9)),
         unknown_kill,
+        full_and_unknown,
         child,
         not_ready(),
         said(
@@ -195,6 +203,7 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
     APP_KO crash: it ended by itself with exit code 139 (signal 11 SIGSEGV), in the measure phase
     APP_KO crash: it ended by itself with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter did not move, so somebody sent it
     APP_KO crash: it ended by itself with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter could not be read, so it may be that
+    APP_KO cgroup_oom: it ended with signal 9 SIGKILL at the memory limit of 128Mi (peak 127 MiB), in the measure phase; the kernel's OOM counter was gone before it could be read again
     APP_KO cgroup_oom: the kernel killed one of its processes at the memory limit of 128Mi (peak 120 MiB), in the measure phase
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; its output says `PSQLException: Connection to localhost:5432 refused. Check that`: what it needs beside it is a [[dependency]], or a service of this machine with --network host
