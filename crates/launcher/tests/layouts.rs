@@ -132,70 +132,74 @@ fn every_jvm_ends_up_with_the_same_heap_and_processors() {
     }
 }
 
-/// On real hierarchies of a kernel of its own: v1 alone, v2 without cpusets in /proc/cgroups, and
-/// v2 with them; limits on the own group or above it, with and without a cgroup namespace.
-#[test]
-fn the_same_in_user_mode_linux() {
-    let name = "the_same_in_user_mode_linux";
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let javas = javas();
-    // Not below /tmp, which the guest covers.
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let Some(javac) = javas
-        .iter()
-        .map(|java| java.with_file_name("javac"))
-        .find(|j| j.exists())
-    else {
-        println!("SKIP {name}: no JDK in /usr/lib/jvm");
-        return;
-    };
-    let source = directory.path().join("Show.java");
-    std::fs::write(&source, SHOW).expect("a fresh file");
-    let compiled = Command::new(javac)
-        .args(["--release", "11", "-d"])
-        .args([directory.path(), &source])
-        .status();
-    assert!(compiled.is_ok_and(|status| status.success()));
-    let output = Command::new(root.join("tests/uml/run.sh"))
-        .arg("/bin/bash")
-        .arg(root.join("crates/launcher/tests/layouts_uml.sh"))
-        .args([Path::new(LAUNCHER), directory.path()])
-        .args(&javas)
-        .env("LOADLINE_UML_TIMEOUT", "900")
-        .output()
-        .expect("the script is there");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(77) {
-        println!("SKIP {name}: {}", errors.trim().replace('\n', " "));
-        return;
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}\n{errors}");
-    let said = |what: &str| -> Vec<(String, String)> {
-        let line = |line: &str| {
-            let (place, answer) = line.strip_prefix(what)?.split_once(": ")?;
-            Some((place.to_owned(), answer.trim().to_owned()))
+mod uml {
+    use super::*;
+
+    /// On real hierarchies of a kernel of its own: v1 alone, v2 without cpusets in /proc/cgroups, and
+    /// v2 with them; limits on the own group or above it, with and without a cgroup namespace.
+    #[test]
+    fn the_same_in_user_mode_linux() {
+        let name = "uml::the_same_in_user_mode_linux";
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let javas = javas();
+        // Not below /tmp, which the guest covers.
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let Some(javac) = javas
+            .iter()
+            .map(|java| java.with_file_name("javac"))
+            .find(|j| j.exists())
+        else {
+            println!("SKIP {name}: no JDK in /usr/lib/jvm");
+            return;
         };
-        text.lines().filter_map(line).collect()
-    };
-    let (options, heaps) = (said("options "), said("heap "));
-    assert_eq!(options.len(), 12 * javas.len(), "{text}\n{errors}");
-    assert_eq!(heaps.len(), 5 * javas.len(), "{text}\n{errors}");
-    for java in &javas {
-        let of = |all: &[(String, String)]| -> Vec<(String, String)> {
-            let java = java.display().to_string();
-            let own = all.iter().filter(|(place, _)| place.starts_with(&java));
-            own.cloned().collect()
-        };
-        let options = of(&options);
-        assert!(options[0].1.contains("-Xmx"), "{text}");
-        for (place, answer) in &options {
-            assert_eq!(answer, &options[0].1, "{place}");
+        let source = directory.path().join("Show.java");
+        std::fs::write(&source, SHOW).expect("a fresh file");
+        let compiled = Command::new(javac)
+            .args(["--release", "11", "-d"])
+            .args([directory.path(), &source])
+            .status();
+        assert!(compiled.is_ok_and(|status| status.success()));
+        let output = Command::new(root.join("tests/uml/run.sh"))
+            .arg("/bin/bash")
+            .arg(root.join("crates/launcher/tests/layouts_uml.sh"))
+            .args([Path::new(LAUNCHER), directory.path()])
+            .args(&javas)
+            .env("LOADLINE_UML_TIMEOUT", "900")
+            .output()
+            .expect("the script is there");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() == Some(77) {
+            println!("SKIP {name}: {}", errors.trim().replace('\n', " "));
+            return;
         }
-        let heaps = of(&heaps);
-        for (place, answer) in &heaps {
-            println!("{name}: {place}: {answer}");
-            assert_eq!(answer, &heaps[0].1, "{place}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}\n{errors}");
+        let said = |what: &str| -> Vec<(String, String)> {
+            let line = |line: &str| {
+                let (place, answer) = line.strip_prefix(what)?.split_once(": ")?;
+                Some((place.to_owned(), answer.trim().to_owned()))
+            };
+            text.lines().filter_map(line).collect()
+        };
+        let (options, heaps) = (said("options "), said("heap "));
+        assert_eq!(options.len(), 12 * javas.len(), "{text}\n{errors}");
+        assert_eq!(heaps.len(), 5 * javas.len(), "{text}\n{errors}");
+        for java in &javas {
+            let of = |all: &[(String, String)]| -> Vec<(String, String)> {
+                let java = java.display().to_string();
+                let own = all.iter().filter(|(place, _)| place.starts_with(&java));
+                own.cloned().collect()
+            };
+            let options = of(&options);
+            assert!(options[0].1.contains("-Xmx"), "{text}");
+            for (place, answer) in &options {
+                assert_eq!(answer, &options[0].1, "{place}");
+            }
+            let heaps = of(&heaps);
+            for (place, answer) in &heaps {
+                println!("{name}: {place}: {answer}");
+                assert_eq!(answer, &heaps[0].1, "{place}");
+            }
         }
     }
 }

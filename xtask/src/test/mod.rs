@@ -12,11 +12,14 @@ mod site;
 mod steps;
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 use std::time::Instant;
 
 use crate::error::Error;
 use output::Counts;
+use steps::Step;
 
 /// Runs every step, or those that are named, prints the summary, and gives whether nothing failed.
 pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
@@ -33,19 +36,22 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     let logs = root.join("build/test");
     fs::create_dir_all(&logs).map_err(Error::file(&logs))?;
     let begin = Instant::now();
-    let mut total = Counts::default();
-    for step in steps::STEPS {
-        if !names.is_empty() && names.iter().all(|name| name != step.name) {
-            continue;
+    let is_wanted = |step: &&Step| names.is_empty() || names.iter().any(|name| name == step.name);
+    let total = thread::scope(|scope| {
+        let mut total = Counts::default();
+        let mut beside = Vec::new();
+        for step in steps::STEPS.iter().filter(is_wanted) {
+            if step.is_beside() {
+                beside.push(scope.spawn(|| run_step(step, root, &logs)));
+            } else {
+                total.add(run_step(step, root, &logs)?);
+            }
         }
-        println!("{:<12} {}", step.name, step.what);
-        let start = Instant::now();
-        let log = logs.join(format!("{}.log", step.name));
-        let counts = step.run(root, &log)?;
-        let seconds = start.elapsed().as_secs();
-        println!("{:<12} {counts} ({seconds} s)", "");
-        total.add(counts);
-    }
+        for step in beside {
+            total.add(step.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok::<Counts, Error>(total)
+    })?;
     println!();
     for name in &total.failures {
         println!("FAILED {name}");
@@ -59,4 +65,13 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     println!("logs in build/test, {} s in all", begin.elapsed().as_secs());
     println!("{total}");
     Ok(total.failed == 0)
+}
+
+fn run_step(step: &Step, root: &Path, logs: &Path) -> Result<Counts, Error> {
+    println!("{:<12} {}", step.name, step.what);
+    let start = Instant::now();
+    let counts = step.run(root, &logs.join(format!("{}.log", step.name)))?;
+    let seconds = start.elapsed().as_secs();
+    println!("{:<12} {counts} ({seconds} s)", step.name);
+    Ok(counts)
 }

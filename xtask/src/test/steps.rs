@@ -1,4 +1,5 @@
-//! The steps of a test run, in order: quick ones first.
+//! The steps of a test run, in order: quick ones first, and what no time is measured in at the end,
+//! beside the guests.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -13,6 +14,9 @@ use crate::release::step;
 
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
 const LONGEST: &str = "3600";
+
+/// What names of tests have that boot a guest.
+const GUESTS: &str = "uml::";
 
 /// Module documentation leads readers to private items; every crate here is read by its developers.
 const RUSTDOC: &str = "-D warnings -A rustdoc::private_intra_doc_links";
@@ -31,6 +35,8 @@ enum Run {
     Check(&'static [&'static str]),
     /// A cargo command that runs tests; they are counted one by one.
     Tests(&'static [&'static str]),
+    /// The same beside the steps that follow: guests have one slow CPU, and time means nothing there.
+    TestsBeside(&'static [&'static str]),
     /// A function of this program.
     Own(fn(&Path) -> Result<Counts, Error>),
 }
@@ -72,11 +78,6 @@ pub const STEPS: &[Step] = &[
         ]),
     },
     Step {
-        name: "site",
-        what: "the documents build as a site, and its links lead somewhere",
-        run: Run::Own(site::run),
-    },
-    Step {
         name: "audit",
         what: "cargo deny: bans, licences, sources, advisories",
         run: Run::Own(audit::run),
@@ -85,11 +86,6 @@ pub const STEPS: &[Step] = &[
         name: "workloads",
         what: "the Java workloads build",
         run: Run::Check(&["xtask", "workloads"]),
-    },
-    Step {
-        name: "answers",
-        what: "the workloads start and answer as their READMEs say",
-        run: Run::Own(answers::run),
     },
     Step {
         name: "tests",
@@ -101,7 +97,40 @@ pub const STEPS: &[Step] = &[
             "--no-fail-fast",
             "--",
             "--show-output",
+            "--skip",
+            GUESTS,
         ]),
+    },
+    Step {
+        name: "guests",
+        what: "the tests that boot a machine of their own (user-mode Linux), beside what follows",
+        run: Run::TestsBeside(&[
+            "test",
+            "--workspace",
+            "--locked",
+            "--no-fail-fast",
+            "--test",
+            "real",
+            "--test",
+            "containment",
+            "--test",
+            "layouts",
+            "--test",
+            "measure",
+            "--",
+            GUESTS,
+            "--show-output",
+        ]),
+    },
+    Step {
+        name: "site",
+        what: "the documents build as a site, and its links lead somewhere",
+        run: Run::Own(site::run),
+    },
+    Step {
+        name: "answers",
+        what: "the workloads start and answer as their READMEs say",
+        run: Run::Own(answers::run),
     },
     Step {
         name: "failpoints",
@@ -116,6 +145,11 @@ pub const STEPS: &[Step] = &[
 ];
 
 impl Step {
+    /// Whether it runs while the next ones do.
+    pub fn is_beside(&self) -> bool {
+        matches!(self.run, Run::TestsBeside(_))
+    }
+
     /// Runs it; its output goes to the log file.
     pub fn run(&self, root: &Path, log: &Path) -> Result<Counts, Error> {
         match self.run {
@@ -123,7 +157,7 @@ impl Step {
                 let (is_success, text) = logged(root, arguments, log)?;
                 Ok(self.verdict(is_success, Counts::one_passed(), &text))
             }
-            Run::Tests(arguments) => {
+            Run::Tests(arguments) | Run::TestsBeside(arguments) => {
                 let (is_success, text) = logged(root, arguments, log)?;
                 let counts = self.verdict(is_success, output::count(&text), &text);
                 if have_passed_alone(root, arguments, &counts, log)? {
@@ -148,7 +182,7 @@ impl Step {
         eprintln!("{}", output::explain(text));
         if counts.failed == 0 {
             let mut failed = counts;
-            if matches!(self.run, Run::Tests(_)) {
+            if matches!(self.run, Run::Tests(_) | Run::TestsBeside(_)) {
                 failed.add(Counts::one_failed(&format!("{}: ended early", self.name)));
             } else {
                 failed = Counts::one_failed(self.name);

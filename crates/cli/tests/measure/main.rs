@@ -2,9 +2,9 @@
 //!
 //! One program plays all parts but loadline's own: the test runner, and the applications
 //! (`zoo MODE`). Tests run one at a time, because a measurement takes the whole machine. Needs root
-//! and cgroups; without them every test is skipped by name. `measure [FILTER [--exact]]` runs the
-//! tests whose name contains the filter; LOADLINE_KILLS=200 kills loadline that often instead of 25
-//! times.
+//! and cgroups; without them every test is skipped by name. `measure [FILTER [--exact]] [--skip
+//! FILTER]` runs the tests whose name contains the filter; LOADLINE_KILLS=200 kills loadline that
+//! often instead of 25 times.
 
 mod answers;
 mod apart;
@@ -43,16 +43,15 @@ mod tls;
 mod traces;
 mod uml;
 mod verifies;
+#[path = "../../../../tests/wanted.rs"]
+mod wanted;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    match arguments.next().as_deref() {
-        Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
-        first => {
-            let filter = first.filter(|text| !text.starts_with('-'));
-            runner::run(filter, arguments.any(|text| text == "--exact"))
-        }
+    let mut arguments = std::env::args().skip(1).peekable();
+    match arguments.next_if(|first| first == "zoo") {
+        Some(_) => ExitCode::from(loadline_zoo::run(arguments)),
+        None => runner::run(&wanted::Wanted::by(arguments)),
     }
 }

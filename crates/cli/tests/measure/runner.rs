@@ -4,6 +4,7 @@ use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 use crate::lab::Lab;
+use crate::wanted::Wanted;
 use crate::{
     answers, apart, applications, caches, compose, denied, dependencies, disk, forms,
     hostile_images, images, instances, interrupted, killed, levels, mixes, notified, openj9, ports,
@@ -51,11 +52,10 @@ const SUITES: [&[Case]; 30] = [
     &uml::CASES,
 ];
 
-/// Runs the tests whose name contains the filter, or is it where `is_exact`; without one, all.
-pub fn run(filter: Option<&str>, is_exact: bool) -> ExitCode {
-    let fits = |name: &str, filter: &str| name == filter || (!is_exact && name.contains(filter));
-    let wanted = |case: &&Case| filter.is_none_or(|filter| fits(case.0, filter));
-    let cases: Vec<Case> = SUITES.concat().iter().filter(wanted).copied().collect();
+/// Runs the tests that are wanted.
+pub fn run(wanted: &Wanted) -> ExitCode {
+    let mut cases = SUITES.concat();
+    cases.retain(|case| wanted.has(case.0));
     println!("running {} tests", cases.len());
     let missing = missing();
     let (mut failed, mut skipped) = (0, 0);

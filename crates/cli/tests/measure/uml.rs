@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::runner::{Case, Outcome};
 
 pub const CASES: [Case; 3] = [
-    ("a_jvm_on_cgroup_v2", a_jvm_on_cgroup_v2),
-    ("a_jvm_without_root", a_jvm_without_root),
-    ("the_action_under_systemd", the_action_under_systemd),
+    ("uml::a_jvm_on_cgroup_v2", a_jvm_on_cgroup_v2),
+    ("uml::a_jvm_without_root", a_jvm_without_root),
+    ("uml::the_action_under_systemd", the_action_under_systemd),
 ];
 
 /// Two sizes, one of them no larger than what the application keeps in memory. The guest is slow:

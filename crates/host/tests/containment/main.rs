@@ -2,7 +2,7 @@
 //!
 //! One program plays all parts: the test runner, `trial-part`, `init` and `load-part` (as loadline
 //! would), and the applications (`zoo MODE`). Needs root and cgroups; without them every test is skipped by
-//! name. `containment [FILTER]` runs the tests whose name contains the filter.
+//! name. `containment [FILTER [--exact]] [--skip FILTER]` runs the tests whose name contains the filter.
 
 // It is its own test runner: it prints what the usual one would.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -16,6 +16,8 @@ mod lab;
 mod oracle;
 mod runner;
 mod uml;
+#[path = "../../../../tests/wanted.rs"]
+mod wanted;
 
 use std::process::ExitCode;
 
@@ -31,10 +33,7 @@ fn main() -> ExitCode {
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
         Some("in-guest") => runner::run_in_guest(arguments.next().as_deref()),
         Some("trials-without-end") => killed::trials_without_end(arguments),
-        first => {
-            let filter = first.filter(|text| !text.starts_with('-'));
-            runner::run(filter, arguments.any(|text| text == "--exact"))
-        }
+        _ => runner::run(&wanted::Wanted::by(std::env::args().skip(1))),
     }
 }
 

@@ -5,21 +5,21 @@ use std::process::ExitCode;
 
 use loadline_host::{Options, Site};
 
+use crate::wanted::Wanted;
 use crate::{cases, hostile, java, killed, uml};
 
 /// A test: its name, and a function that panics when it fails.
 pub type Case = (&'static str, fn());
 
-/// Runs the tests whose name contains the filter, or is it where `is_exact`; without one, all.
-pub fn run(filter: Option<&str>, is_exact: bool) -> ExitCode {
+/// Runs the tests that are wanted.
+pub fn run(wanted: &Wanted) -> ExitCode {
     let all = cases::CASES
         .iter()
         .chain(&java::CASES)
         .chain(&killed::CASES)
         .chain(&hostile::CASES)
         .chain(&uml::CASES);
-    let fits = |name: &str, filter: &str| name == filter || (!is_exact && name.contains(filter));
-    let wanted = |case: &&Case| filter.is_none_or(|filter| fits(case.0, filter));
+    let wanted = |case: &&Case| wanted.has(case.0);
     run_these(&all.filter(wanted).copied().collect::<Vec<Case>>())
 }
 

@@ -5,9 +5,12 @@ use std::process::Command;
 
 use crate::runner::Case;
 
+const MOST_OF_IT: &str = "uml::on_cgroup_v2";
+const HOSTILE: &str = "uml::hostile_kinds_on_cgroup_v2";
+
 pub const CASES: [Case; 2] = [
-    ("on_cgroup_v2", on_cgroup_v2),
-    ("hostile_kinds_on_cgroup_v2", hostile_kinds_on_cgroup_v2),
+    (MOST_OF_IT, on_cgroup_v2),
+    (HOSTILE, hostile_kinds_on_cgroup_v2),
 ];
 
 /// How many hostile trials in the guest: what it makes of them is told of every kind in the
@@ -23,12 +26,12 @@ const MOST_OF_A_TRIAL: u64 = 40;
 /// Each kind needs seconds on the guest's slow CPU, so all of them are a long form.
 fn hostile_kinds_on_cgroup_v2() {
     let Ok(count) = std::env::var(TRIALS) else {
-        println!("SKIP hostile_kinds_on_cgroup_v2: long; {TRIALS}=COUNT runs so many trials");
+        println!("SKIP {HOSTILE}: long; {TRIALS}=COUNT runs so many trials");
         return;
     };
     let seconds = MOST + MOST_OF_A_TRIAL * count.parse::<u64>().expect("a number of trials");
     let arguments = ["in-guest", count.as_str()];
-    let Some(text) = in_guest("hostile_kinds_on_cgroup_v2", &arguments, seconds) else {
+    let Some(text) = in_guest(HOSTILE, &arguments, seconds) else {
         return;
     };
     for line in text
@@ -42,7 +45,7 @@ fn hostile_kinds_on_cgroup_v2() {
 /// The guest is one slow CPU: most cases, not all. `killed` repeats much the same many times, a
 /// thread dump needs a JVM that starts within seconds, and v1 is not mounted.
 fn on_cgroup_v2() {
-    let Some(text) = in_guest("on_cgroup_v2", &["in-guest"], MOST) else {
+    let Some(text) = in_guest(MOST_OF_IT, &["in-guest"], MOST) else {
         return;
     };
     let is_ok = |line: &&str| line.starts_with("test ") && line.contains(" ... ok");
@@ -53,9 +56,9 @@ fn on_cgroup_v2() {
     assert!(!has_java || !text.contains("SKIP"), "{nested}");
     let seen = text.lines().filter(|line| line.contains("sees "));
     for line in seen {
-        println!("on_cgroup_v2: {line}");
+        println!("{MOST_OF_IT}: {line}");
     }
-    println!("on_cgroup_v2: {passed} tests passed");
+    println!("{MOST_OF_IT}: {passed} tests passed");
 }
 
 /// What this binary says there, where all went well; `None` where there is no such guest.
