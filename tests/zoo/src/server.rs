@@ -11,7 +11,8 @@ use crate::{Settings, memory};
 /// Serves for ever. `ready_ms` waits first, `heap_mib` touches memory first, `slow_ms` delays
 /// each answer, `status` is the answer. With `calls` (a port) each request asks a server on the
 /// loopback for `/prices/7` first, up to `tries` times, and is answered 503 where that never works.
-/// With `answer` all but the first `good` requests are answered badly: [`badly`].
+/// With `answer` all but the first `good` requests are answered badly: [`badly`]. Each request takes
+/// `work_ms` of CPU; where `count` names a file, in every third start only.
 pub(crate) fn serve(settings: &Settings) -> u8 {
     let _held = memory::touch(settings.number("heap_mib", 0));
     std::thread::sleep(settings.millis("ready_ms"));
@@ -28,6 +29,11 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
         false => settings.number("good", 0),
     });
     let course = Arc::new(Course { bad, good });
+    let works = match settings.text("count", "") {
+        file if file.is_empty() => true,
+        file => starts(&file).is_multiple_of(3),
+    };
+    let work = settings.millis("work_ms") * u32::from(works);
     for stream in listener.incoming().flatten() {
         let course = Arc::clone(&course);
         // Without a thread the connection is closed: this is no server to rely on.
@@ -35,6 +41,7 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
             .stack_size(64 << 10)
             .spawn(move || {
                 answer(&stream, slow, &course, || {
+                    use_cpu(work);
                     match calls == 0 || (0..tries).any(|_| is_good(calls)) {
                         true => status,
                         false => 503,
@@ -43,6 +50,30 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
             });
     }
     0
+}
+
+/// How many starts wrote to this file, this one among them.
+fn starts(file: &str) -> u64 {
+    let mut options = std::fs::OpenOptions::new();
+    let counted = options
+        .append(true)
+        .create(true)
+        .open(file)
+        .and_then(|mut file| file.write_all(b".").and_then(|()| file.metadata()));
+    counted.map_or(0, |data| data.len())
+}
+
+/// Uses so much CPU time of this thread.
+fn use_cpu(time: Duration) {
+    let cpu = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let begin = cpu();
+    while time > Duration::ZERO {
+        let now = cpu();
+        let used = (now.tv_sec - begin.tv_sec) * 1_000_000_000 + now.tv_nsec - begin.tv_nsec;
+        if used >= i64::try_from(time.as_nanos()).unwrap_or(i64::MAX) {
+            return;
+        }
+    }
 }
 
 /// The first of files and servers that is not there.

@@ -1,17 +1,22 @@
 //! What a user asks for and gets: the size, the matrix, and every form a result can be had in.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use crate::lab::{ANSWER, Lab, QUICK, recommended};
 use crate::runner::{Case, Outcome};
 use crate::screen;
 
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     ("a_search_finds_the_size", a_search_finds_the_size),
     ("an_slo_that_cannot_be_met", an_slo_that_cannot_be_met),
     (
         "what_cannot_pass_any_more_ends_early",
         what_cannot_pass_any_more_ends_early,
+    ),
+    (
+        "what_memory_does_not_cure_is_tried_once",
+        what_memory_does_not_cure_is_tried_once,
     ),
     ("a_matrix_says_what_breaks", a_matrix_says_what_breaks),
     ("a_closed_output_is_no_error", a_closed_output_is_no_error),
@@ -132,6 +137,30 @@ fn what_cannot_pass_any_more_ends_early() -> Outcome {
         let load = evidence["load"][0]["duration_ns"].as_u64();
         assert!(load.is_some_and(|ns| ns < 30_000_000_000), "{trial:#}");
     }
+    None
+}
+
+/// Every third start of it needs more CPU than its limit: no size keeps the SLO, twice the CPU does.
+fn what_memory_does_not_cure_is_tried_once() -> Outcome {
+    let lab = Lab::new();
+    let shared = lab.path().join("shared");
+    std::fs::create_dir(&shared).expect("a directory");
+    let everybody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&shared, everybody).expect("its mode");
+    let count = format!("count={}", shared.join("starts").display());
+    let ended = lab
+        .call("size")
+        .args(&["--wait", "--accept-noise", "--slo=p50<100ms", "--rate=50/s"])
+        .args(&["--warm-up=0s", "--measure=1s", "--cpu=200m", "--prove=3"])
+        .args(&["--min-memory=32Mi", "--max-memory=64Mi", "--try"])
+        .arg("--url=http://localhost:8080/")
+        .zoo(&lab, &["serve", "work_ms=6", &count])
+        .into_end();
+    ended.expect_code(1).says(&[
+        "Behind the misses: a CPU limit that was all used",
+        "SLO MISS, not proven",
+        "Tried: a CPU limit of 400m. At 64Mi 3 of 3 starts kept the SLO with it",
+    ]);
     None
 }
 

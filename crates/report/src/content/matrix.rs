@@ -111,7 +111,7 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
             groups::memory(group.configuration).into(),
             Cell::new(
                 if chosen {
-                    format!("{verdict}, recommended")
+                    format!("{verdict}, {}", view.chosen_as())
                 } else {
                     verdict
                 },
@@ -175,7 +175,7 @@ fn cell(view: &ResultView, group: &Group<'_>) -> Cell {
         text.push_str(&format!(", {part}"));
     }
     if is_chosen(view, group) {
-        text.push_str(", recommended");
+        text.push_str(&format!(", {}", view.chosen_as()));
     }
     Cell::new(text, tone)
 }

@@ -78,7 +78,7 @@ fn rows<'a>(view: &'a ResultView) -> Vec<(String, Fill, Group<'a>)> {
         let fill = fills.max_by_key(|f| f.anon.saturating_add(f.in_use).as_bytes())?;
         let mut name = names.name(group.configuration);
         if is_chosen(&group) {
-            name.push_str(", recommended");
+            name.push_str(&format!(", {}", view.chosen_as()));
         }
         Some((name, fill, group))
     };

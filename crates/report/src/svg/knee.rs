@@ -60,7 +60,7 @@ pub fn knee(view: &ResultView) -> Option<String> {
     );
     let mut drawing = Drawing::new("knee", HEIGHT, &label);
     let bound = bound(view, quantile);
-    let top = key(&mut drawing, bound.is_some()) + 26.0;
+    let top = key(&mut drawing, view.chosen_as(), bound.is_some()) + 26.0;
     let bottom = HEIGHT - BOTTOM;
     let x = Scale::log_of(all.iter().map(|s| s.memory.as_mib()), (LEFT, WIDTH - RIGHT))?;
     let highest = |s: &Size| s.latency.and_then(|(low, high)| high.or(Some(low)));
@@ -123,7 +123,10 @@ fn size(view: &ResultView, group: &Group<'_>, quantile: Quantile) -> Option<Size
     let worst = seen.map_or_else(String::new, |s| {
         format!(", worst {quantile} {}", s.high.show())
     });
-    let chosen = if is_chosen { ", recommended" } else { "" };
+    let chosen = match is_chosen {
+        true => format!(", {}", view.chosen_as()),
+        false => String::new(),
+    };
     let why = group.first_failure().map_or_else(String::new, |failure| {
         format!(". {}", failure.reason.in_short())
     });
@@ -144,11 +147,11 @@ fn bound(view: &ResultView, quantile: Quantile) -> Option<Duration> {
     view.slo.objectives.iter().find_map(bound)
 }
 
-fn key(drawing: &mut Drawing, has_bound: bool) -> f64 {
+fn key(drawing: &mut Drawing, chosen_as: &str, has_bound: bool) -> f64 {
     let mut entries = vec![
         (Key::Mark(Mark::Kept), "kept the SLO"),
         (Key::Mark(Mark::Broke), "did not; at the edge: no answer"),
-        (Key::Ring, "recommended"),
+        (Key::Ring, chosen_as),
         (Key::Area("broken"), "too small"),
     ];
     if has_bound {

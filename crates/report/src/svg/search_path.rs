@@ -20,11 +20,10 @@ const BOTTOM: f64 = 46.0;
 const NUMBERS: usize = 12;
 
 /// What the marks mean.
-const KEY: [(Key, &str); 4] = [
+const KEY: [(Key, &str); 3] = [
     (Key::Mark(Mark::Kept), "kept the SLO"),
     (Key::Mark(Mark::Broke), "did not"),
     (Key::Mark(Mark::Silent), "says nothing: not valid"),
-    (Key::Ring, "recommended"),
 ];
 
 /// Sizes in the order they were tried: how a search narrowed in. The sizes stand evenly spaced, as
@@ -50,7 +49,7 @@ pub fn search_path(view: &ResultView) -> Option<String> {
     let y = |size: usize| TOP + STEP * size as f64;
     let label = "Memory limit of each trial in running order, marked by its verdict; the table of all trials has the values.";
     let mut drawing = Drawing::new("path", height, label);
-    drawing.key(LEFT, &KEY);
+    drawing.key(LEFT, &[&KEY[..], &[(Key::Ring, view.chosen_as())]].concat());
     for (i, size) in sizes.iter().enumerate() {
         drawing.line("grid", &[(LEFT, y(i)), (WIDTH - RIGHT, y(i))]);
         drawing.text((LEFT - 8.0, y(i) + 4.0), Anchor::End, &size.to_string());
