@@ -65,15 +65,13 @@ fn starts(file: &str) -> u64 {
 
 /// Uses so much CPU time of this thread.
 fn use_cpu(time: Duration) {
-    let cpu = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let begin = cpu();
-    while time > Duration::ZERO {
-        let now = cpu();
-        let used = (now.tv_sec - begin.tv_sec) * 1_000_000_000 + now.tv_nsec - begin.tv_nsec;
-        if used >= i64::try_from(time.as_nanos()).unwrap_or(i64::MAX) {
-            return;
-        }
-    }
+    let used = || {
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let nanos = used.tv_sec * 1_000_000_000 + used.tv_nsec;
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    };
+    let end = used() + time;
+    while used() < end {}
 }
 
 /// The first of files and servers that is not there.
