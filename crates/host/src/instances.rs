@@ -49,6 +49,7 @@ pub(crate) struct Instances {
     pub(crate) rooms: Vec<Room>,
     meter: Option<NoiseMeter>,
     pub(crate) noise: NoiseEvidence,
+    pub(crate) start_noise: Option<NoiseEvidence>,
     copied: Instant,
     told: Option<Instant>,
 }
@@ -92,6 +93,7 @@ impl Instances {
             rooms: disk::rooms(order),
             meter: None,
             noise: NoiseEvidence::default(),
+            start_noise: None,
             copied: Instant::now(),
             told: None,
         })
