@@ -435,8 +435,12 @@ pub struct Evidence {
     /// The node that it ran on; `None` is the machine of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Node>,
-    /// What else happened on the machine.
+    /// What else happened on the machine, in the measure phase; in the last phase of one that did not
+    /// get so far.
     pub noise: NoiseEvidence,
+    /// The same until it was ready; `None` in older records and where it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_noise: Option<NoiseEvidence>,
     /// One entry a second, from start to stop; of a soak the first hour.
     pub seconds: Vec<SecondEvidence>,
     /// What grew; of soaks only.

@@ -253,6 +253,20 @@ fn cannot_count(
         .and_then(|measured| generator(measured, slo, thresholds))
         .or_else(|| proxy(evidence, slo, thresholds))
         .or_else(|| noise::gate(&evidence.noise, &thresholds.noise))
+        .or_else(|| noisy_start(slo, evidence, thresholds))
+}
+
+/// What else the machine did while the application started, where the SLO is about that.
+fn noisy_start(
+    slo: &Slo,
+    evidence: &Evidence,
+    thresholds: &Thresholds,
+) -> Option<(Invalid, String)> {
+    let is_start = |objective: &Objective| matches!(objective, Objective::Start { .. });
+    slo.objectives.iter().any(is_start).then_some(())?;
+    let noise = evidence.start_noise.as_ref()?;
+    let (cause, reason) = noise::gate(noise, &thresholds.noise)?;
+    Some((cause, format!("while it started, {reason}")))
 }
 
 /// The load generator's own limits.

@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Failure;
 use loadline_cgroup::{CgroupError, Group, Limits, Sample};
@@ -159,6 +159,11 @@ pub trait Container {
     /// A directory that holds anything but one regular file; a container that is elsewhere.
     fn open_only(&self, _seen: &Path) -> io::Result<(OsString, File)> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The directories that hold what it has written, on this machine; none where they are elsewhere.
+    fn places(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// What was done to it from outside, which makes the trial INVALID; asked before it is ended.

@@ -2,13 +2,18 @@
 //!
 //! Owns when a trial is ended for it and whose fault that was. The files of an application lie in the
 //! trial's directory; what an image writes elsewhere lies where its engine keeps containers, beside
-//! the layers of the image as far as they are known. Facts: statvfs(3); podman's and docker's overlay
-//! drivers keep a container's own layer beside those of its image.
+//! the layers of the image as far as they are known. Its own files are counted, while they are there:
+//! what is free changes with others too. Facts: statvfs(3); unlink(2), proc(5) (`fd`): a file without
+//! a name takes its room as long as it is open; podman's and docker's overlay drivers keep a
+//! container's own layer beside those of its image.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::{DiskEvidence, Evidence, Failure, Invalid};
+use loadline_files::taken;
 use loadline_sizing::Bytes;
 use loadline_trial::{App, Order};
 
@@ -16,14 +21,38 @@ use loadline_trial::{App, Order};
 const RESERVE: Bytes = Bytes::from_mib(1024);
 const SHARE: u64 = 20;
 
+/// Entries of its directories that are looked at, some seconds of it; who makes more has filled
+/// the disk with them.
+const MOST_ENTRIES: usize = 1_000_000;
+
+/// Open files that are looked at.
+const MOST_OPEN: usize = 65_536;
+
 /// A disk that a trial's files lie on.
 #[derive(Debug)]
 pub(crate) struct Room {
     place: PathBuf,
+    device: u64,
     at_start: Bytes,
     reserve: Bytes,
     /// What was free when too little was.
     short: Option<Bytes>,
+    own: Own,
+}
+
+/// What an application's files took of a disk.
+#[derive(Debug, Default)]
+struct Own {
+    bytes: u64,
+    /// There was more than could be counted.
+    is_more: bool,
+}
+
+/// A file that is open and has no name.
+#[derive(Debug)]
+pub(crate) struct Nameless {
+    device: u64,
+    bytes: u64,
 }
 
 impl Room {
@@ -34,10 +63,12 @@ impl Room {
         let reserve = RESERVE.min(Bytes::from_bytes(size.as_bytes() / SHARE));
         Some(Self {
             place: place.to_owned(),
+            device: fs::metadata(place).ok()?.dev(),
             at_start,
             // A disk that is nearly full from the start is not the application's work.
             reserve: reserve.min(Bytes::from_bytes(at_start.as_bytes() / 2)),
             short: None,
+            own: Own::default(),
         })
     }
 
@@ -52,16 +83,34 @@ impl Room {
         self.short.is_some()
     }
 
-    /// Writes down who filled it, once the application's files are removed: what came back was its.
+    /// Counts what the application's files take of a disk that has run short, once the application is
+    /// killed and before its files are removed.
+    pub(crate) fn count(&mut self, places: &[PathBuf], nameless: &[Nameless]) {
+        if self.short.is_none() {
+            return;
+        }
+        let here = nameless.iter().filter(|file| file.device == self.device);
+        self.own.bytes += here.map(|file| file.bytes).sum::<u64>();
+        let is_here = |place: &&PathBuf| fs::metadata(place).is_ok_and(|m| m.dev() == self.device);
+        for place in places.iter().filter(is_here) {
+            // One that cannot be entered is not the application's doing.
+            let Ok(found) = taken(place, MOST_ENTRIES) else {
+                continue;
+            };
+            self.own.bytes = self.own.bytes.saturating_add(found.bytes);
+            self.own.is_more |= !found.is_all;
+        }
+    }
+
+    /// Writes down who filled it: the application, where its files took half of what went.
     pub(crate) fn judge(&self, evidence: &mut Evidence) {
-        let now = free(&self.place).map(|(free, _)| free);
-        let Some((left, now)) = self.short.zip(now) else {
+        let Some(left) = self.short else {
             return;
         };
-        let came_back = now.saturating_sub(left);
-        if came_back.as_bytes().saturating_mul(2) >= self.at_start.saturating_sub(left).as_bytes() {
+        let went = self.at_start.saturating_sub(left).as_bytes();
+        if self.own.is_more || self.own.bytes.saturating_mul(2) >= went {
             evidence.disk = Some(DiskEvidence {
-                written: came_back,
+                written: Bytes::from_bytes(self.own.bytes),
                 left,
             });
         } else {
@@ -76,6 +125,23 @@ impl Room {
     }
 }
 
+/// The files without a name that these processes hold open, each once.
+pub(crate) fn nameless(processes: &[u32]) -> Vec<Nameless> {
+    let directories = processes.iter().map(|pid| format!("/proc/{pid}/fd"));
+    let entries = directories.flat_map(|directory| fs::read_dir(directory).into_iter().flatten());
+    let mut known = BTreeSet::new();
+    let open = entries.take(MOST_OPEN).flatten();
+    // Through the link of proc, which is the file itself, whatever its name was.
+    open.filter_map(|entry| fs::metadata(entry.path()).ok())
+        .filter(|file| file.is_file() && file.nlink() == 0)
+        .filter(|file| known.insert((file.dev(), file.ino())))
+        .map(|file| Nameless {
+            device: file.dev(),
+            bytes: file.blocks().saturating_mul(512),
+        })
+        .collect()
+}
+
 /// The disks that a trial's application can fill, each once.
 pub(crate) fn rooms(order: &Order) -> Vec<Room> {
     let layer = match &order.app {
@@ -85,7 +151,7 @@ pub(crate) fn rooms(order: &Order) -> Vec<Room> {
     let places = [order.scratch.parent(), layer.map(PathBuf::as_path)];
     let mut known: Vec<u64> = Vec::new();
     let is_new = |place: &&Path| {
-        let disk = std::fs::metadata(place).map(|found| found.dev()).ok();
+        let disk = fs::metadata(place).map(|found| found.dev()).ok();
         let is_new = disk.is_some_and(|disk| !known.contains(&disk));
         known.extend(disk);
         is_new
@@ -105,41 +171,69 @@ fn free(place: &Path) -> Option<(Bytes, Bytes)> {
 mod tests {
     use super::*;
 
-    fn room(at_start: u64, short: u64) -> Room {
+    const MIB: u64 = 1 << 20;
+
+    /// A disk that ran short, with what is free of it now as the rest of the machine has it.
+    fn short(place: &Path, went: u64) -> Room {
         Room {
-            place: PathBuf::from("/"),
-            at_start: Bytes::from_bytes(at_start),
-            reserve: RESERVE,
-            short: Some(Bytes::from_bytes(short)),
+            at_start: Bytes::from_bytes(went),
+            short: Some(Bytes::from_bytes(0)),
+            ..Room::of(place).expect("a disk")
         }
+    }
+
+    fn judged(room: &Room) -> Evidence {
+        let mut evidence = Evidence::default();
+        room.judge(&mut evidence);
+        evidence
     }
 
     #[test]
     fn a_disk_that_was_not_short_is_nobodys_fault() {
-        let mut evidence = Evidence::default();
-        let room = Room {
+        let place = tempfile::tempdir().expect("a directory");
+        let mut room = Room {
             short: None,
-            ..room(1, 0)
+            ..short(place.path(), 1)
         };
-        room.judge(&mut evidence);
-        assert_eq!(evidence, Evidence::default());
+        room.count(&[place.path().to_owned()], &[]);
+        assert_eq!(judged(&room), Evidence::default());
     }
 
     #[test]
-    fn what_comes_back_was_the_applications_and_what_does_not_was_not() {
-        let (now, _) = free(Path::new("/")).expect("a root");
-        let now = now.as_bytes();
-        let mut evidence = Evidence::default();
-        // It had almost as much free as now, and nothing in between.
-        room(now - now / 8, 0).judge(&mut evidence);
+    fn its_own_files_are_its_fault_and_what_others_free_again_is_not() {
+        let place = tempfile::tempdir().expect("a directory");
+        fs::write(place.path().join("file"), vec![1; 3 << 20]).expect("a file");
+        let places = [place.path().to_owned()];
+        let mut room = short(place.path(), 6 * MIB);
+        room.count(&places, &[]);
+        let evidence = judged(&room);
         assert!(evidence.failure.is_none());
-        let disk = evidence.disk.take().expect("its fault");
-        assert_eq!(disk.left, Bytes::from_bytes(0));
-        // There were twice as much and more, and only what is free now came back.
-        room(now * 3, 0).judge(&mut evidence);
+        let disk = evidence.disk.expect("its fault");
+        assert!(disk.written >= Bytes::from_bytes(3 * MIB), "{disk:?}");
+        // Gigabytes are free by now, whoever freed them; its files took next to nothing of what went.
+        let mut room = short(place.path(), 100 * MIB);
+        room.count(&places, &[]);
+        let evidence = judged(&room);
         assert!(evidence.disk.is_none());
         let failure = evidence.failure.expect("others");
         assert_eq!(failure.cause, Invalid::DiskFull);
+    }
+
+    #[test]
+    fn a_file_without_a_name_takes_its_room_too() {
+        let place = tempfile::tempdir().expect("a directory");
+        let file = place.path().join("file");
+        fs::write(&file, vec![1; 4 << 20]).expect("a file");
+        let open = fs::File::open(&file).expect("a file");
+        let again = open.try_clone().expect("a second descriptor");
+        fs::remove_file(&file).expect("its name goes");
+        let mut room = short(place.path(), 6 * MIB);
+        let found = nameless(&[std::process::id()]);
+        room.count(&[place.path().to_owned()], &found);
+        drop((open, again));
+        let disk = judged(&room).disk.expect("its fault");
+        let some = Bytes::from_bytes(4 * MIB)..Bytes::from_bytes(5 * MIB);
+        assert!(some.contains(&disk.written), "{disk:?}");
     }
 
     #[test]

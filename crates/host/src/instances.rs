@@ -49,6 +49,7 @@ pub(crate) struct Instances {
     pub(crate) rooms: Vec<Room>,
     meter: Option<NoiseMeter>,
     pub(crate) noise: NoiseEvidence,
+    pub(crate) start_noise: Option<NoiseEvidence>,
     copied: Instant,
     told: Option<Instant>,
 }
@@ -92,6 +93,7 @@ impl Instances {
             rooms: disk::rooms(order),
             meter: None,
             noise: NoiseEvidence::default(),
+            start_noise: None,
             copied: Instant::now(),
             told: None,
         })
@@ -109,9 +111,7 @@ impl Instances {
         }
         let mut rooms = self.rooms.iter_mut();
         if rooms.any(Room::has_run_short) {
-            // What survives is found when the trial ends.
-            let killed = self.all.iter_mut().map(|i| i.container.kill());
-            killed.for_each(drop);
+            self.end_for_room();
         }
         if self.copied.elapsed() >= COPY {
             self.copied = Instant::now();
@@ -121,6 +121,20 @@ impl Instances {
             }
         }
         lines
+    }
+
+    /// Ends the applications for the room that is left, and counts what their files took of it.
+    fn end_for_room(&mut self) {
+        let processes = |i: &Instance| i.container.group().processes().unwrap_or_default();
+        let processes: Vec<u32> = self.all.iter().flat_map(processes).collect();
+        let nameless = disk::nameless(&processes);
+        // What survives is found when the trial ends.
+        let killed = self.all.iter_mut().map(|i| i.container.kill());
+        killed.for_each(drop);
+        let places: Vec<_> = self.all.iter().flat_map(|i| i.container.places()).collect();
+        for room in &mut self.rooms {
+            room.count(&places, &nameless);
+        }
     }
 
     /// Takes what is there, without waiting.

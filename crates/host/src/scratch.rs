@@ -84,6 +84,11 @@ impl Scratch {
         self.root.join("private/tmp")
     }
 
+    /// What holds all of its files.
+    pub fn private(&self) -> PathBuf {
+        self.root.join("private")
+    }
+
     /// Makes a directory below its /tmp that every user may write, with copies of these files that
     /// none but root may; gives where it really is.
     ///

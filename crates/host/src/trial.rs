@@ -173,6 +173,9 @@ impl Trial<'_> {
             instance.settle(self.order);
         }
         self.instances.end_window();
+        if self.instances.all.iter().all(|i| i.state.was_ready()) {
+            self.instances.start_noise = Some(self.instances.noise.clone());
+        }
         Ok(())
     }
 
@@ -382,6 +385,7 @@ impl Trial<'_> {
             _ => together::together(parts),
         };
         evidence.noise = std::mem::take(&mut self.instances.noise);
+        evidence.start_noise = self.instances.start_noise.take();
         (evidence.dependencies, evidence.proxy) = self.instances.dependencies.end();
         // Removes what is left of the containers.
         let rooms = std::mem::take(&mut self.instances.rooms);

@@ -10,7 +10,7 @@ use crate::fixture::{self, configuration, ended, evidence, load, not_ready, said
 use crate::latency::{encode, recorder};
 use crate::record::{
     AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, Failure, GcEvidence, JvmOption,
-    Provenance, RequestEvidence,
+    NoiseEvidence, Provenance, RequestEvidence,
 };
 
 fn judged(evidence: &Evidence) -> Judgement {
@@ -335,6 +335,29 @@ fn what_cannot_count_is_invalid_and_says_so() {
     INVALID tool_error: the latency histogram of the record cannot be read: Invalid symbol 63, offset 0.
     INVALID tool_error: the application was ready, but no load was measured
     ");
+}
+
+/// A disturbance that was over before the load began made the start late, and nothing else.
+#[test]
+fn noise_of_the_start_counts_where_the_slo_is_about_the_start() {
+    let mut disturbed = evidence();
+    disturbed.start.ready = Some(Duration::from_secs(30));
+    disturbed.start_noise = Some(NoiseEvidence {
+        foreign_cpu: Some(0.4),
+        ..NoiseEvidence::default()
+    });
+    insta::assert_snapshot!(line(&disturbed), @"INVALID noise: while it started, other programs used 40 % of the CPUs (at most 5 %)");
+    let other: Slo = "p99<50ms".parse().unwrap();
+    let elsewhere = judge(
+        &configuration(128),
+        &other,
+        &disturbed,
+        &Thresholds::default(),
+    );
+    assert_eq!(elsewhere.verdict, Verdict::Pass);
+    // A quiet one is what it was.
+    disturbed.start_noise = Some(NoiseEvidence::default());
+    insta::assert_snapshot!(line(&disturbed), @"SLO_MISS: start time 30s, the SLO allows 20s");
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! Applications that do not work: what the user is told about them, and how it ends.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::lab::Lab;
-use crate::process::Ended;
-use crate::runner::{Case, Outcome};
-use crate::traces::assert_nothing_left;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 
-pub const CASES: [Case; 7] = [
+use crate::disk::Mounted;
+use crate::lab::Lab;
+use crate::process::{Call, Ended, POLL, Running};
+use crate::runner::{Case, Outcome};
+use crate::traces::{assert_nothing_left, parts, processes};
+
+pub const CASES: [Case; 9] = [
     ("it_answers_500", it_answers_500),
     ("it_exits_early_with_0", it_exits_early_with_0),
     ("it_never_listens", it_never_listens),
@@ -15,7 +19,92 @@ pub const CASES: [Case; 7] = [
     ("the_jvm_refuses_its_options", the_jvm_refuses_its_options),
     ("a_real_jvm_passes", a_real_jvm_passes),
     ("a_cold_jvm_is_given_time", a_cold_jvm_is_given_time),
+    (
+        "under_sudo_it_has_its_own_account_and_sees_no_records",
+        under_sudo,
+    ),
+    (
+        "mounts_come_to_a_trial_and_none_of_it_comes_back",
+        mounts_come_to_a_trial,
+    ),
 ];
+
+/// A trial that goes on until it is killed.
+fn serving(lab: &Lab, call: Call) -> Running {
+    let call = call.args(&["--wait", "--slo=errors<50%", "--rate=20/s", "--measure=1h"]);
+    let call = call.args(&["--warm-up=0s", "--url=http://localhost:8080/"]);
+    let mut running = call.zoo(lab, &["serve"]).start();
+    running.until_it_measures();
+    while parts(lab, "load-part").is_empty() && !running.has_ended() {
+        std::thread::sleep(POLL);
+    }
+    running
+}
+
+/// The processes of an application that serves.
+fn applications(lab: &Lab) -> Vec<PathBuf> {
+    let serves = |process: &PathBuf| {
+        let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
+        words
+            .windows(2)
+            .any(|pair| pair == [b"zoo".as_slice(), b"serve"])
+            && words[1] == b"zoo"
+    };
+    processes(lab).into_iter().filter(serves).collect()
+}
+
+/// The caller's account would read the caller's files and speak to the caller's session.
+fn under_sudo() -> Outcome {
+    let lab = Lab::new();
+    let call = lab.call("run").env("SUDO_UID", "1000");
+    let call = call.env("SUDO_GID", "1000").env("SUDO_USER", "someone");
+    let mut running = serving(&lab, call);
+    let application = applications(&lab).pop().expect("it serves");
+    let owner = std::fs::metadata(&application).expect("it runs").uid();
+    assert_eq!(owner, 64_999);
+    let state = lab.state();
+    assert!(state.join("loadline.db").exists());
+    let seen = state.strip_prefix("/").expect("an absolute path");
+    let seen = std::fs::read_dir(application.join("root").join(seen));
+    assert_eq!(seen.into_iter().flatten().count(), 0, "it sees records");
+    running.kill();
+    running.end();
+    None
+}
+
+/// What is unmounted on the machine is gone in a trial too, and keeps no disk busy.
+fn mounts_come_to_a_trial() -> Outcome {
+    let lab = Lab::new();
+    let place = lab.path().join("shared");
+    std::fs::create_dir(&place).expect("a directory");
+    mount_bind(&place, &place).expect("a mount");
+    let _outer = Mounted(place.clone());
+    mount_change(&place, MountPropagationFlags::SHARED).expect("it is shared");
+    let disk = place.join("disk");
+    std::fs::create_dir(&disk).expect("a directory");
+    let call = lab.call("run");
+    let mut running = serving(&lab, call);
+    let application = applications(&lab).pop().expect("it serves");
+    let sees = |path: &Path| {
+        let table = std::fs::read_to_string(application.join("mountinfo")).expect("its mounts");
+        table.contains(&format!(" {} ", path.display()))
+    };
+    assert!(sees(&place) && !sees(&disk));
+    mount("tmpfs", &disk, "tmpfs", MountFlags::empty(), c"size=1m").expect("a mount");
+    let inner = Mounted(disk.clone());
+    assert!(sees(&disk), "what is mounted comes");
+    drop(inner);
+    assert!(!sees(&disk), "what is unmounted goes");
+    let table = std::fs::read_to_string(application.join("mountinfo")).expect("its mounts");
+    assert!(
+        !table.contains(" shared:"),
+        "nothing of it comes back:\n{table}"
+    );
+    running.kill();
+    running.end();
+    None
+}
 
 /// One trial of an application of the zoo.
 fn run(lab: &Lab, flags: &[&str], application: &[&str]) -> Ended {

@@ -10,9 +10,9 @@ use crate::engines::Engine;
 use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
-use crate::traces::processes;
+use crate::traces::{networks, processes};
 
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     ("no_state_directory", no_state_directory),
     ("a_read_only_state_directory", a_read_only_state_directory),
     ("a_full_disk", a_full_disk),
@@ -27,6 +27,10 @@ pub const CASES: [Case; 6] = [
     (
         "a_disk_that_others_fill_is_not_its_fault",
         others_fill_the_disk,
+    ),
+    (
+        "a_disk_that_others_fill_and_free_is_not_its_fault",
+        others_fill_and_free_the_disk,
     ),
 ];
 
@@ -184,6 +188,15 @@ fn fills_its_engines_disk() -> Outcome {
 }
 
 fn others_fill_the_disk() -> Outcome {
+    beside_others(false)
+}
+
+/// What is free again when the trial is over was freed by others, and they had taken it.
+fn others_fill_and_free_the_disk() -> Outcome {
+    beside_others(true)
+}
+
+fn beside_others(do_free: bool) -> Outcome {
     let lab = Lab::new();
     let mounted = small_disk(&lab);
     let file = mounted.0.join("filler");
@@ -198,7 +211,15 @@ fn others_fill_the_disk() -> Outcome {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_secs(2));
+    let applications = networks(&lab);
+    assert!(!applications.is_empty(), "it serves");
     fill(&file, 1 << 20);
+    while do_free && !networks(&lab).is_disjoint(&applications) && !running.has_ended() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if do_free {
+        fs::remove_file(&file).expect("it is there");
+    }
     let ended = running.end().expect_code(3);
     ended.says(&["other programs filled the disk of", "hint: free some space"]);
     assert_eq!(processes(&lab), Vec::<PathBuf>::new());

@@ -200,6 +200,12 @@ impl Container for Oci {
         self.scratch.open_only(seen)
     }
 
+    fn places(&self) -> Vec<PathBuf> {
+        let mut places = places(&self.made.engine, &self.made.name);
+        places.push(self.scratch.tmp());
+        places
+    }
+
     fn jdk(&self) -> Option<&Path> {
         None
     }
@@ -242,6 +248,13 @@ pub fn remove(engine: &Engine, name: &str) -> Result<(), engine::EngineError> {
 fn is_unknown(said: &str) -> bool {
     let said = said.to_lowercase();
     said.contains("no such container") || said.contains("no container with name or id")
+}
+
+/// Where on this machine a container's own files lie: its layer and its volumes, as far as the engine
+/// says so.
+fn places(engine: &Engine, name: &str) -> Vec<PathBuf> {
+    let said = engine::run(engine, &["container", "inspect", name]);
+    said.map_or_else(|_| Vec::new(), |text| image::places(&text))
 }
 
 /// Names of the containers of an engine that some loadline made.

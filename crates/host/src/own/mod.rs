@@ -169,6 +169,10 @@ impl Container for Own {
         self.scratch.open_only(seen)
     }
 
+    fn places(&self) -> Vec<PathBuf> {
+        vec![self.scratch.private()]
+    }
+
     fn jdk(&self) -> Option<&Path> {
         self.jdk.as_deref()
     }
