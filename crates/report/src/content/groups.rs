@@ -315,6 +315,9 @@ fn other_limits(configuration: &Configuration) -> Vec<String> {
     if let Some(shares) = configuration.cpu_shares {
         parts.push(format!("{shares} shares"));
     }
+    if let Some(shm) = configuration.shm {
+        parts.push(format!("/dev/shm {shm}"));
+    }
     if let Some(rate) = configuration.rate {
         parts.push(format::rate(rate));
     }
