@@ -82,6 +82,10 @@ pub struct Configuration {
     /// Largest number of tasks (processes and threads).
     #[serde(default)]
     pub pids: Option<u64>,
+    /// Size of `/dev/shm`; `None` is the 64 MiB that container engines give.
+    #[serde(rename = "shm_bytes", with = "wire::bytes_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shm: Option<Bytes>,
     /// Name of the JDK it ran on, as `loadline doctor` lists it; `None` is the command as given.
     #[serde(default)]
     pub jdk: Option<String>,
@@ -145,6 +149,7 @@ impl Default for Configuration {
             neighbour_threads: None,
             memory: None,
             pids: None,
+            shm: None,
             jdk: None,
             jvm_options: Vec::new(),
             args: Vec::new(),

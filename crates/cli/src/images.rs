@@ -68,13 +68,15 @@ pub fn find(experiment: &mut Experiment) -> Result<(), Error> {
         NotFound::Wrong(refusal) => Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint),
         NotFound::Here(refusal) => Error::refused(&refusal),
     })?;
+    let mut said = Vec::new();
     for found in experiment.images().filter_map(|image| image.found.as_ref()) {
-        talk!(
-            "image: {} ({}), started by {}",
-            found.reference,
-            short_id(&found.id),
-            found.engine.kind
-        );
+        let (id, kind) = (short_id(&found.id), found.engine.kind);
+        let line = format!("image: {} ({id}), started by {kind}", found.reference);
+        // A level may name the image of the application once more.
+        if !said.contains(&line) {
+            talk!("{line}");
+            said.push(line);
+        }
     }
     for engine in engines(experiment) {
         if let Some(why) = &engine.apart {

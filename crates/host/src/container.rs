@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Failure;
 use loadline_cgroup::{CgroupError, Group, Limits, Sample};
+use loadline_sizing::Bytes;
 use loadline_trial::Engine;
 pub use loadline_trial::Namespace;
 use rustix::process::Signal;
@@ -51,6 +52,8 @@ pub struct Frame<'a> {
     pub name: &'a str,
     /// Its limits.
     pub limits: &'a Limits,
+    /// Size of its `/dev/shm`.
+    pub shm: Bytes,
     /// Its network.
     pub network: Net,
     /// Names that mean this machine's loopback in it: those of the trial's dependencies.
@@ -62,6 +65,9 @@ pub struct Frame<'a> {
     /// Whether its files leave the page cache first.
     pub evict_page_cache: bool,
 }
+
+/// The `/dev/shm` of a container that says nothing of it: what podman and docker give.
+pub const SHM: Bytes = Bytes::from_mib(64);
 
 /// The network of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use loadline_cgroup::{Controller, Group, Limits};
 use loadline_trial::{App, Dependency, Order, Readiness};
 
 use crate::clock::monotonic_ns;
-use crate::container::{Container, Frame, Net};
+use crate::container::{Container, Frame, Net, SHM};
 use crate::counted::Counted;
 use crate::cpus::{self, CpuPlan};
 use crate::group::TASKS;
@@ -351,6 +351,7 @@ impl Start<'_> {
             frame: Frame {
                 name: &name,
                 limits: &self.limits,
+                shm: self.dependency.shm.unwrap_or(SHM),
                 network: self.network,
                 hosts: &hosts,
                 scratch: &self.order.scratch.with_file_name(&name),

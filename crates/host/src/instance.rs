@@ -17,7 +17,7 @@ use loadline_trial::{App, Order, Readiness};
 
 use crate::at_ready;
 use crate::clock::monotonic_ns;
-use crate::container::{Container, Frame, Net, Told};
+use crate::container::{Container, Frame, Net, SHM, Told};
 use crate::cpus::CpuPlan;
 use crate::gc::Tail;
 use crate::group::{self, TrialGroup};
@@ -189,6 +189,7 @@ impl Instance {
             frame: Frame {
                 name: &name,
                 limits: &limits,
+                shm: order.configuration.shm.unwrap_or(SHM),
                 network,
                 hosts: &hosts,
                 scratch: &scratch,

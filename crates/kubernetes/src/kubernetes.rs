@@ -222,6 +222,7 @@ fn unable(order: &Order) -> Option<String> {
         (configuration.cpuset.is_some(), "a cpuset"),
         (configuration.cpu_burst.is_some(), "CFS burst"),
         (configuration.cpu_shares.is_some(), "CPU shares"),
+        (configuration.shm.is_some(), "a size of /dev/shm"),
         (configuration.cpu.is_none(), "no CPU limit"),
         (configuration.memory.is_none(), "no memory limit"),
         (
@@ -256,6 +257,7 @@ pub(crate) fn value<T: serde::de::DeserializeOwned>(json: serde_json::Value) -> 
 
 #[cfg(test)]
 mod tests {
+    use loadline_sizing::Bytes;
     use loadline_trial::Readiness;
 
     use super::*;
@@ -267,6 +269,10 @@ mod tests {
         let mut other = order();
         other.configuration.memory = None;
         assert_eq!(unable(&other).as_deref(), Some("as a pod: no memory limit"));
+        let mut other = order();
+        other.configuration.shm = Some(Bytes::from_mib(256));
+        let shm = unable(&other);
+        assert_eq!(shm.as_deref(), Some("as a pod: a size of /dev/shm"));
         let mut other = order();
         other.readiness = Readiness::LogLine {
             contains: "started".to_owned(),

@@ -71,6 +71,9 @@ pub struct Dependency {
     /// Its memory limit; `None` is none.
     #[serde(rename = "memory_bytes", with = "wire::bytes_opt")]
     pub memory: Option<Bytes>,
+    /// Size of its `/dev/shm`; `None` is the 64 MiB that container engines give.
+    #[serde(rename = "shm_bytes", with = "wire::bytes_opt", default)]
+    pub shm: Option<Bytes>,
     /// What is wrong on the way to it; `None` is that nothing stands in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxied: Option<Proxied>,

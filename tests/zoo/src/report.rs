@@ -16,6 +16,7 @@ pub(crate) fn report() -> u8 {
         format!("network {}", link("/proc/self/ns/net")),
         format!("tmp {}", names("/tmp").join(" ")),
         format!("shm {}", names("/dev/shm").join(" ")),
+        format!("size-of-shm {}", size_of_shm()),
         format!("processes {}", processes()),
         format!("session {}", is_session_leader()),
         format!("services {}", names("/run/user").join(" ")),
@@ -100,6 +101,15 @@ fn names(directory: &str) -> Vec<String> {
 
 fn link(path: &str) -> String {
     fs::read_link(path).map_or_else(|e| e.to_string(), |to| to.display().to_string())
+}
+
+/// As its mount says it: `size=65536k`.
+fn size_of_shm() -> String {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let own = mounts.lines().filter(|line| line.contains(" /dev/shm "));
+    let mut options = own.flat_map(|line| line.split([' ', ',']));
+    let size = options.find_map(|option| option.strip_prefix("size="));
+    size.unwrap_or("unknown").to_owned()
 }
 
 fn processes() -> usize {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::engines::Engine;
+use crate::engines::{Engine, IMAGE};
 use crate::lab::Lab;
 use crate::process::{Call, Ended, POLL};
 use crate::runner::{Case, Outcome};
@@ -22,11 +22,7 @@ pub const CASES: [Case; 2] = [
 
 /// One image, all ends.
 fn measured(engine: &Engine) -> Outcome {
-    passes(engine);
-    misses_its_slo(engine);
-    is_killed_for_its_memory(engine);
-    never_gets_ready(engine);
-    ends_at_once(engine);
+    ends_of_all_kinds(engine);
     cannot_be_executed(engine);
     is_told_to_stop(engine);
     is_swept_after_a_kill(engine);
@@ -53,25 +49,80 @@ fn zoo(engine: &Engine, lab: &Lab, flags: &[&str], application: &[&str]) -> Call
     call.arg(format!("mark={}", lab.path().display()))
 }
 
-fn trial(lab: &Lab) -> Value {
-    lab.result("last")["trials"][0].clone()
-}
-
-fn passes(engine: &Engine) {
+/// Each kind of end is a level of one experiment: what loadline looks at before its first trial it
+/// looks at once.
+fn ends_of_all_kinds(engine: &Engine) {
+    const LEVELS: [(&str, &str); 6] = [
+        ("jvm", "jvm = ['-XX:+UseSerialGC', '-Xmx32m']"),
+        (
+            "slow",
+            "command = ['/bin/measure', 'zoo', 'serve', 'slow_ms=700']",
+        ),
+        (
+            "oom",
+            "command = ['/bin/measure', 'zoo', 'oom', 'step_mib=8', 'step_ms=20']",
+        ),
+        ("deaf", "command = ['/bin/measure', 'zoo', 'never-ready']"),
+        ("report", "command = ['/bin/measure', 'zoo', 'report']"),
+        ("wrong", "command = ['/opt/jre/bin/java', '-NoSuchOption']"),
+    ];
     let lab = Lab::new();
-    let options = "--jvm=small: -XX:+UseSerialGC -Xmx32m";
-    let limits = ["--cpu=1", "--memory=96Mi"];
-    let ended = call(engine, &lab).arg(options).args(&limits).into_end();
-    ended
-        .expect_code(0)
-        .says(&["a second container beside", "PASS"]);
-    let machine = lab.result("last")["machine"].take();
+    let name = engine.name;
+    let level = |(label, rest): &(&str, &str)| {
+        format!("{{ label = '{label}', image = '{IMAGE}', engine = '{name}', {rest} }}")
+    };
+    let levels = LEVELS.iter().map(level).collect::<Vec<_>>().join(", ");
+    let file = format!(
+        "slo = 'p50<500ms,errors<50%'\n[app]\nimage = '{IMAGE}'\nengine = '{name}'\nstart-deadline = '3s'\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '1s'\nwarm-up = '0s'\n[limits]\ncpu = '1'\nmemory = '96Mi'\nshm = '96Mi'\n[run]\naccept-noise = true\n[[factor]]\nname = 'application'\nlevels = [{levels}]\n"
+    );
+    std::fs::write(lab.path().join("exp.toml"), file).expect("a file");
+    let call = lab.without_cgroups_bare("run").arg("--state");
+    let call = call.arg(lab.state()).args(&["--wait", "exp.toml"]);
+    let ended = engine.environment(call).into_end();
+    ended.expect_code(0).says(&[
+        "a second container beside",
+        "PASS",
+        "SLO_MISS",
+        "APP_KO cgroup_oom",
+        "memory limit of 96Mi",
+        "APP_KO never_ready",
+        "within 3s",
+        "nothing listens",
+        "NoSuchOption",
+    ]);
+    let result = lab.result("last");
+    let machine = &result["machine"];
     assert!(machine["apart"].is_string(), "{machine}");
     assert!(
         machine["jdks"][0].is_string(),
         "its JVM was found: {machine}"
     );
-    let evidence = &trial(&lab)["evidence"];
+    let of = |label: &str| trial(&result, label);
+    a_jvm_is_read(&of("jvm"));
+    assert_eq!(of("slow")["verdict"]["class"], "slo_miss");
+    assert_eq!(of("oom")["verdict"]["cause"], "cgroup_oom");
+    assert_eq!(of("oom")["evidence"]["exit"]["signal"], 9);
+    assert_eq!(of("deaf")["verdict"]["cause"], "never_ready");
+    let said = of("report")["evidence"]["last_output"].to_string();
+    assert!(said.contains("size-of-shm 98304k"), "{said}");
+    assert_eq!(of("wrong")["verdict"]["class"], "app_ko");
+    assert_eq!(engine.left_apart(), Vec::<String>::new());
+}
+
+/// The one trial with this label.
+fn trial(result: &Value, label: &str) -> Value {
+    let trials = result["trials"].as_array().expect("trials");
+    let mut found = trials
+        .iter()
+        .filter(|trial| trial["configuration"]["label"] == label);
+    let trial = found.next().unwrap_or_else(|| panic!("{label}: {result}"));
+    assert_eq!(found.count(), 0, "{label} was tried once");
+    trial.clone()
+}
+
+fn a_jvm_is_read(trial: &Value) {
+    let evidence = &trial["evidence"];
+    assert_eq!(trial["verdict"]["class"], "pass", "{trial}");
     assert_eq!(evidence["gc"]["collector"], "Serial", "{evidence}");
     assert!(
         evidence["start"]["classes"].as_u64() > Some(100),
@@ -84,40 +135,6 @@ fn passes(engine: &Engine) {
         "{evidence}"
     );
     assert!(evidence["failure"].is_null(), "{evidence}");
-    assert_eq!(engine.left_apart(), Vec::<String>::new());
-}
-
-fn misses_its_slo(engine: &Engine) {
-    let lab = Lab::new();
-    let slow = ["serve", "slow_ms=60"];
-    let ended = zoo(engine, &lab, &["--slo=p50<20ms"], &slow).into_end();
-    ended.expect_code(1).says(&["SLO_MISS"]);
-}
-
-fn is_killed_for_its_memory(engine: &Engine) {
-    let lab = Lab::new();
-    let flags = ["--memory=32Mi", "--measure=20s", "--slo=errors<50%"];
-    let oom = ["oom", "step_mib=4", "step_ms=20"];
-    let ended = zoo(engine, &lab, &flags, &oom).into_end();
-    ended
-        .expect_code(1)
-        .says(&["APP_KO cgroup_oom", "memory limit of 32Mi"]);
-    assert_eq!(trial(&lab)["evidence"]["exit"]["signal"], 9);
-}
-
-fn never_gets_ready(engine: &Engine) {
-    let lab = Lab::new();
-    let ended = zoo(engine, &lab, &["--start-deadline=3s"], &["never-ready"]).into_end();
-    ended
-        .expect_code(1)
-        .says(&["APP_KO never_ready", "within 3s", "nothing listens"]);
-}
-
-fn ends_at_once(engine: &Engine) {
-    let lab = Lab::new();
-    let end = ["--", "/opt/jre/bin/java", "-NoSuchOption"];
-    let ended = call(engine, &lab).args(&end).into_end();
-    ended.expect_code(1).says(&["APP_KO", "NoSuchOption"]);
 }
 
 fn cannot_be_executed(engine: &Engine) {

@@ -31,7 +31,7 @@ services:
     command: [/bin/measure, zoo, serve, port=9000]
     environment: {{ DB_PASSWORD: {SECRET} }}
     expose: [9000]
-    healthcheck: {{ test: {check}, interval: 1s, retries: 5 }}
+    healthcheck: {{ test: {check}, interval: 1s, retries: 3 }}
     mem_limit: 64m
 "#
     )
@@ -56,12 +56,9 @@ fn measured(engine: &Engine) -> Outcome {
             "--engine",
             engine.name,
         ];
-        engine
-            .environment(lab.measure("run"))
-            .args(&flags)
-            .into_end()
+        engine.environment(lab.measure("run")).args(&flags)
     };
-    let ended = run("[CMD, /usr/bin/env]").expect_code(0);
+    let ended = run("[CMD, /usr/bin/env]").into_end().expect_code(0);
     ended
         .says(&["started by", engine.name, "PASS"])
         .prints(&["What it depended on", "db"]);
@@ -75,10 +72,15 @@ fn measured(engine: &Engine) -> Outcome {
         assert!(!holds, "{} holds the credential", file.display());
     }
     // A check that needs what the image lacks.
-    run("[CMD, /usr/bin/env, no-such-program]").says(&[
-        "INVALID dependency",
-        "the dependency db: it was not ready within 5 s (its command ended with exit status: 127)",
-    ]);
+    let mut running = run("[CMD, /usr/bin/env, no-such-program]").start();
+    let text =
+        "the dependency db: it was not ready within 3 s (its command ended with exit status: 127)";
+    running.until("the dependency is never ready", |said| {
+        said.contains("INVALID dependency") && said.contains(text)
+    });
+    // It would be tried twice more.
+    running.signal(rustix::process::Signal::INT);
+    running.end();
     assert_nothing_left(&lab, &[], &Default::default());
     assert_eq!(engine.containers(), Vec::<String>::new());
     None

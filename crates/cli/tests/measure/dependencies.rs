@@ -163,7 +163,7 @@ fn spring_retried() -> Outcome {
     };
     let lab = Lab::new();
     let stub = "[[dependency]]\nname = \"prices\"\nport = 9001\n[[dependency.answer]]\nmatch = \"GET /prices/*\"\nbody = \"12\"\n\
-                [[outage]]\ndependency = \"prices\"\ntype = \"timeout\"\nat = \"3s\"\nfor = \"4s\"";
+                [[outage]]\ndependency = \"prices\"\ntype = \"timeout\"\nat = \"3s\"\nfor = \"3s\"";
     let serve = lab.application(&["serve"]);
     let jar = jar.display().to_string();
     let spring = [
@@ -186,7 +186,7 @@ fn spring_retried() -> Outcome {
         .replace("8080/", "8080/offers?lastName=Da")
         .replace("warm-up = \"0s\"", "warm-up = \"2s\"")
         .replace("50/s", "20/s")
-        .replace("duration = \"1s\"", "duration = \"14s\"");
+        .replace("duration = \"1s\"", "duration = \"11s\"");
     fs::write(lab.path().join("exp.toml"), text).expect("a file");
     let told = lab.call("drill").args(&["--wait", "exp.toml"]).into_end();
     let told = told.expect_code(0);

@@ -1,15 +1,13 @@
 //! Images, started by real engines: what is measured of them, what they can get wrong, and what is
 //! left of them after every end.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::engines::{Engine, IMAGE, OwnImage};
 use crate::lab::{Lab, QUICK};
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
-use crate::traces::{assert_dead, assert_nothing_left};
+use crate::traces::assert_nothing_left;
 
 pub const CASES: [Case; 6] = [
     (
@@ -133,8 +131,8 @@ fn an_image_is_measured_by_docker() -> Outcome {
 fn measured(engine: &Engine) -> Outcome {
     passes_with_its_options(engine);
     options_that_do_not_arrive_are_no_measurement(engine);
-    is_killed_for_its_memory(engine);
-    never_gets_ready(engine);
+    is_judged(engine);
+    ends_of_all_kinds(engine);
     cannot_be_executed(engine);
     is_not_there(engine);
     has_an_image_for_a_dependency(engine);
@@ -247,41 +245,69 @@ fn options_that_do_not_arrive_are_no_measurement(engine: &Engine) {
     ended.says(&["runs with -Xmx48m, not with -Xmx32m"]);
 }
 
-/// An application of the zoo in the image.
-fn zoo(engine: &Engine, lab: &Lab, flags: &[&str], application: &[&str]) -> Ended {
-    let mark = format!("mark={}", lab.path().display());
-    let call = engine
-        .call(lab.measure("run"))
-        .args(flags)
-        .args(&["--", "/bin/measure", "zoo"]);
-    call.args(application).arg(mark).into_end()
-}
-
-fn is_killed_for_its_memory(engine: &Engine) {
+/// Somebody else's numbers: of a manifest, and of a rule.
+fn is_judged(engine: &Engine) {
     let lab = Lab::new();
-    let file = format!(
-        "slo = 'errors<50%'\n[app]\nimage = '{IMAGE}'\ncommand = ['/bin/measure', 'zoo', 'oom', 'step_mib=4', 'step_ms=20']\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '20s'\nwarm-up = '0s'\n[limits]\nmemory = '32Mi'\n"
-    );
-    std::fs::write(lab.path().join("oom.toml"), file).expect("a file");
-    let call = lab
-        .call("run")
-        .args(&["--wait", "--file=oom.toml", "--accept-noise"]);
-    // Flags win over the file: the image of a flag has no command of the file.
-    let call = engine.environment(call);
-    let ended = call.args(&["--engine", engine.name]).into_end();
-    ended
-        .expect_code(1)
-        .says(&["APP_KO cgroup_oom", "memory limit of 32Mi"]);
+    let manifest = "kind: Pod\nmetadata: {name: ping}\nspec: {containers: [{name: app, image: jdk, resources: {limits: {memory: 96Mi}}}]}\n";
+    std::fs::write(lab.path().join("pod.yaml"), manifest).expect("a file");
+    let flags = [
+        "--manifest=pod.yaml",
+        "--advice=percent=75",
+        "--memory=128Mi",
+    ];
+    let call = engine.call(lab.measure("judge")).args(&flags);
+    let ended = call.arg("--starts=1").into_end();
+    ended.expect_code(0).says(&["started by", "PASS"]);
+    let result = lab.result("last");
+    assert_eq!(result["machine"]["image"]["reference"], IMAGE);
+    let trials = result["trials"].as_array().expect("trials").clone();
+    let memory = |trial: &Value| trial["configuration"]["memory_bytes"].as_u64();
+    let mut sizes: Vec<_> = trials.iter().filter_map(memory).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [96 << 20, 128 << 20], "{trials:?}");
+    let rule = trials.iter().find(|t| memory(t) == Some(128 << 20));
+    let rule = rule.expect("it was tried").to_string();
+    assert!(rule.contains("MaxRAMPercentage=75"), "{rule}");
+    assert!(trials.iter().all(|t| t["verdict"]["class"] == "pass"));
     assert_nothing_left(&lab, &[], &Default::default());
 }
 
-fn never_gets_ready(engine: &Engine) {
+/// Ends that are none of a JVM, and what such a program is told of its limits.
+fn ends_of_all_kinds(engine: &Engine) {
     let lab = Lab::new();
-    let ended = zoo(engine, &lab, &["--start-deadline=3s"], &["never-ready"]);
-    ended
-        .expect_code(1)
-        .says(&["APP_KO never_ready", "within 3s", "connection refused"]);
-    assert_dead(&lab, Duration::from_secs(1));
+    let level = |label: &str, rest: &str| {
+        let name = engine.name;
+        format!(
+            "{{ label = '{label}', image = '{IMAGE}', engine = '{name}', command = ['/bin/measure', 'zoo', {rest}] }}"
+        )
+    };
+    let levels = [
+        level("oom", "'oom', 'step_mib=4', 'step_ms=20'"),
+        level("deaf", "'never-ready'"),
+        level("report", "'report'"),
+    ];
+    let file = format!(
+        "slo = 'errors<50%'\n[app]\nimage = '{IMAGE}'\nstart-deadline = '3s'\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '20s'\nwarm-up = '0s'\n[limits]\nmemory = '32Mi'\nshm = '96Mi'\n[run]\naccept-noise = true\n[[factor]]\nname = 'application'\nlevels = [{}]\n",
+        levels.join(", ")
+    );
+    std::fs::write(lab.path().join("ends.toml"), file).expect("a file");
+    let call = lab.call("run").args(&["--wait", "ends.toml"]);
+    let ended = engine.environment(call).into_end();
+    ended.expect_code(1).says(&[
+        "APP_KO cgroup_oom",
+        "memory limit of 32Mi",
+        "APP_KO never_ready",
+        "within 3s",
+        "connection refused",
+    ]);
+    let result = lab.result("last");
+    let trials = result["trials"].as_array().expect("trials");
+    let report = trials
+        .iter()
+        .find(|trial| trial["configuration"]["label"] == "report");
+    let said = report.expect("it ran")["evidence"]["last_output"].to_string();
+    assert!(said.contains("size-of-shm 98304k"), "{said}");
+    assert_nothing_left(&lab, &[], &Default::default());
 }
 
 fn cannot_be_executed(engine: &Engine) {

@@ -63,6 +63,8 @@ pub struct Dependency {
     pub cpuset: Option<CpuSets>,
     /// Memory limit.
     pub memory: Option<Bytes>,
+    /// Size of its `/dev/shm`.
+    pub shm: Option<Bytes>,
     /// Where it listens, where that is known.
     pub port: Option<u16>,
     /// What is wrong on the way to it, in the order in which bytes meet it.
@@ -169,6 +171,7 @@ impl Experiment {
                 cpu: dependency.cpu,
                 cpuset: dependency.cpuset.clone(),
                 memory: dependency.memory,
+                shm: dependency.shm,
                 proxied: dependency.proxied(),
             });
         }
@@ -419,6 +422,7 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
         cpu: given(&table.cpu, |t| resolve::cpu(t, source))?,
         cpuset: given(&table.cpuset, |t| resolve::cpuset(t, source))?,
         memory: given(&table.memory, |t| resolve::memory(t, source))?,
+        shm: given(&table.shm, |t| resolve::memory(t, source))?,
     })
 }
 

@@ -296,6 +296,7 @@ fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
     };
     let empty = Configuration {
         pids: Some(source.in_range(limits.pids.as_ref(), PIDS, 16..4_194_305, "pids")?),
+        shm: limits.shm.as_ref().map(|t| memory(t, source)).transpose()?,
         ..Configuration::default()
     };
     Ok(Level {

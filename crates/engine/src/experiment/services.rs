@@ -32,6 +32,9 @@ impl ExperimentFile {
         refuse_nothing(&table, &path)?;
         let taken = compose::take(&path, table.service.as_deref(), &table.services)?;
         if let Some(service) = taken.application {
+            if self.limits.shm.is_none() {
+                self.limits.shm = service.shm.clone().map(said);
+            }
             become_app(&mut self.app, service)?;
         }
         refuse_unknown(&table, &taken.dependencies, &path)?;
@@ -158,5 +161,6 @@ fn dependency(service: Service, path: &Path) -> Result<DependencyTable, Refusal>
         cpu: service.cpu.map(said),
         cpuset: service.cpuset.map(said),
         memory: service.memory.map(said),
+        shm: service.shm.map(said),
     })
 }

@@ -127,6 +127,7 @@ pub(super) fn stub(table: &DependencyTable, source: &Source<'_>) -> Checked<Opti
         ("cpu", table.cpu.is_some()),
         ("cpuset", table.cpuset.is_some()),
         ("memory", table.memory.is_some()),
+        ("shm", table.shm.is_some()),
     ];
     if let Some((key, _)) = others.iter().find(|(_, is_said)| *is_said) {
         let problem = format!("`{name}` is a stub, and a stub has no {key}");

@@ -116,6 +116,11 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
 
 #[test]
 fn a_range_is_named() {
+    assert_snapshot!(told_with("cpu = \"1\"", "cpu = \"1\"\nshm = \"64\""), @r#"
+    exp.toml:10:7: `64` is less than 1 MiB of memory
+        shm = "64"
+    hint: is the unit missing? write 512Mi
+    "#);
     assert_snapshot!(told_with("cpu = \"1\"", "cpu = \"1\"\npids = 3"), @"
     exp.toml:10:8: pids = 3 is out of range
         pids = 3

@@ -289,6 +289,10 @@ pub struct DependencyTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub memory: Option<Text>,
+    /// Size of its /dev/shm: `256Mi`; default 64Mi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub shm: Option<Text>,
     /// The port on which the application reaches it; needed of a stub, and with toxics where `ready`
     /// names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -332,6 +336,11 @@ pub struct LimitsTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
     pub pids: Option<Said<u64>>,
+    /// Size of /dev/shm, as the engines' `--shm-size`: `256Mi`; default 64Mi. What lies there counts
+    /// towards the memory limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub shm: Option<Text>,
 }
 
 /// The training run of a start-up cache: the application without limits, ready, some requests, a

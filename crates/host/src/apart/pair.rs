@@ -16,7 +16,7 @@ use loadline_trial::{Account, App, Engine, EngineKind, Image, Network, Order, Re
 use super::own_image::{self, PROGRAM};
 use super::tar::Tar;
 use super::{TMP, WORK, labels, named, remove};
-use crate::container::how_it_ended;
+use crate::container::{SHM, how_it_ended};
 use crate::cpus::{CpuPlan, list};
 use crate::group::TASKS;
 use crate::instance::GENERATOR_SHARES;
@@ -190,6 +190,7 @@ impl Pair {
         all.push(format!("--log-driver={}", log_driver(self.engine.kind)));
         all.push("--no-healthcheck".to_owned());
         all.extend(oci::limits(&limits));
+        all.push(oci::shm(configuration.shm.unwrap_or(SHM)));
         all.extend(oci::ulimits(crate::site::Options::default().open_files));
         all.extend(oci::started(image));
         all

@@ -25,6 +25,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use loadline_cgroup::{CgroupError, Controller, Group, GroupName, Layout, Limits, Sample};
+use loadline_sizing::Bytes;
 use loadline_trial::{Engine, EngineKind, Image};
 use rustix::process::{Resource, Signal, getrlimit};
 
@@ -307,6 +308,7 @@ fn make(
         writable.map(|(real, seen)| format!("--volume={}:{}", real.display(), seen.display())),
     );
     arguments.extend(limits(frame.limits));
+    arguments.push(shm(frame.shm));
     arguments.extend(ulimits(frame.open_files));
     arguments.extend(started(image));
     // Already there to be removed: an engine may fail after it has made something.
@@ -409,6 +411,11 @@ pub(crate) fn limits(limits: &Limits) -> Vec<String> {
     all
 }
 
+/// The size of `/dev/shm` in the engine's words.
+pub(crate) fn shm(size: Bytes) -> String {
+    format!("--shm-size={}", size.as_bytes())
+}
+
 /// Given in any case: the defaults of podman are refused where loadline may not raise its own.
 pub(crate) fn ulimits(open_files: u64) -> [String; 2] {
     let allowed = |resource, wanted: u64| {
@@ -442,7 +449,7 @@ pub(crate) fn write_variables(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadline_sizing::{Bytes, Cpus};
+    use loadline_sizing::Cpus;
 
     #[test]
     fn an_engine_is_told_the_limits_in_its_own_words() {
@@ -458,6 +465,7 @@ mod tests {
         let wanted = "--cpu-period=20000 --cpu-quota=30000 --cpuset-cpus=0-1 --memory=268435456 --memory-swap=268435456 --pids-limit=4096";
         assert_eq!(text, wanted);
         assert_eq!(limits(&Limits::default()), Vec::<String>::new());
+        assert_eq!(shm(Bytes::from_mib(64)), "--shm-size=67108864");
     }
 
     #[test]

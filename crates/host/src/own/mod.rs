@@ -23,7 +23,7 @@ use std::time::Duration;
 use loadline_cgroup::{CgroupError, Group, GroupName, Layout, Sample};
 use rustix::process::Signal;
 
-use crate::container::{Container, Frame, Namespace, Net, Told};
+use crate::container::{Container, Frame, Namespace, Net, SHM, Told};
 use crate::group::TrialGroup;
 use crate::halt::{self, Halt, refused};
 use crate::pagecache;
@@ -213,6 +213,7 @@ fn order(wanted: &Wanted<'_>, needs: &Needs, group: &TrialGroup, view: View) -> 
         join: group.group().join_files(),
         cpus: wanted.cpus.to_vec(),
         open_files: wanted.frame.open_files,
+        shm_bytes: wanted.frame.shm.as_bytes(),
         network: wanted.frame.network.clone(),
         ..bare(wanted.program, view)
     }
@@ -229,6 +230,7 @@ fn bare(program: &Program, view: View) -> Order {
         join: Vec::new(),
         cpus: Vec::new(),
         open_files: 0,
+        shm_bytes: SHM.as_bytes(),
         network: Net::Host,
         keeps_groups: !rustix::process::geteuid().is_root(),
         view,

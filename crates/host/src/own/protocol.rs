@@ -35,6 +35,8 @@ pub struct Order {
     pub cpus: Vec<u32>,
     /// Open files it may have.
     pub open_files: u64,
+    /// Size of its `/dev/shm`, in bytes.
+    pub shm_bytes: u64,
     /// Its network.
     pub network: Net,
     /// Whether its supplementary groups stay: in the user namespace of a loadline that is not

@@ -66,6 +66,7 @@ fn confined() {
     assert_eq!(fact("writable-cgroups"), "writable-cgroups");
     assert_eq!(fact("tmp"), private_tmp());
     assert_eq!(fact("shm"), "shm");
+    assert_eq!(fact("size-of-shm"), "size-of-shm 98304k");
     assert_eq!(fact("session"), "session true");
     assert_eq!(fact("Uid:"), format!("Uid: {UID} {UID} {UID} {UID}"));
     assert_eq!(fact("Gid:"), format!("Gid: {UID} {UID} {UID} {UID}"));

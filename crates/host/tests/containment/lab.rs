@@ -265,6 +265,7 @@ fn configuration() -> Configuration {
         cpu: Some(Cpus::from_millis(500)),
         memory: Some(Bytes::from_mib(64)),
         pids: Some(200),
+        shm: Some(Bytes::from_mib(96)),
         ..Configuration::default()
     }
 }

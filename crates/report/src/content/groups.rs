@@ -122,27 +122,39 @@ pub struct Names {
     labels: Labels,
 }
 
+/// What the labels of a result tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
+enum Told {
+    /// Options.
+    #[default]
+    Options,
+    /// JDKs too: `17-none` and `25-none` have the same options.
+    Jdk,
+    /// Sizes too: levels with the same options at limits of their own.
+    Size,
+}
+
 /// The experiment's label of each set of options, where the labels tell the sets apart.
 #[derive(Debug, Clone, Default)]
 struct Labels {
-    /// Whether they tell JDKs apart too: `17-none` and `25-none` have the same options.
-    with_jdk: bool,
+    /// What a set is.
+    by: Told,
     /// The sets and their labels; empty where labels do not tell sets apart.
     all: Vec<(Vec<String>, String)>,
 }
 
 impl Labels {
-    /// Of the options alone where that is enough, else of the JDK with them.
+    /// Of the options alone where that is enough, else of the JDK with them, else of the size too.
     fn of(view: &ResultView) -> Self {
-        let tried = [false, true].map(|with_jdk| Self::told_by(view, with_jdk));
+        let tried = [Told::Options, Told::Jdk, Told::Size].map(|by| Self::told_by(view, by));
         let found = tried.into_iter().find(|labels| !labels.all.is_empty());
         found.unwrap_or_default()
     }
 
-    fn told_by(view: &ResultView, with_jdk: bool) -> Self {
+    fn told_by(view: &ResultView, by: Told) -> Self {
         let mut all: Vec<(Vec<String>, String)> = Vec::new();
         for trial in &view.trials {
-            let of = told(&trial.configuration, with_jdk);
+            let of = told(&trial.configuration, by);
             let pair = (of, own_label(&trial.configuration));
             if !all.contains(&pair) {
                 all.push(pair);
@@ -155,20 +167,26 @@ impl Labels {
         if all.len() < 2 || !all.iter().all(is_unique) {
             all.clear();
         }
-        Self { with_jdk, all }
+        Self { by, all }
     }
 
     fn find(&self, configuration: &Configuration) -> Option<&str> {
-        let of = told(configuration, self.with_jdk);
+        let of = told(configuration, self.by);
         let found = self.all.iter().find(|(known, _)| *known == of);
         found.map(|(_, label)| label.as_str())
     }
 }
 
 /// What a label stands for.
-fn told(configuration: &Configuration, with_jdk: bool) -> Vec<String> {
-    let jdk = configuration.jdk.iter().filter(|_| with_jdk).cloned();
-    jdk.chain(options(configuration)).collect()
+fn told(configuration: &Configuration, by: Told) -> Vec<String> {
+    let jdk = configuration
+        .jdk
+        .iter()
+        .filter(|_| by >= Told::Jdk)
+        .cloned();
+    let size = (by == Told::Size).then(|| size(configuration));
+    let before = size.into_iter().chain(jdk);
+    before.chain(options(configuration)).collect()
 }
 
 impl Names {
@@ -182,14 +200,15 @@ impl Names {
             differ |= parts != first;
             shared.retain(|part| parts.contains(part));
         }
+        let labels = Labels::of(view);
         Self {
             shared,
-            differ,
+            differ: differ || !labels.all.is_empty(),
             others: view
                 .trials
                 .iter()
                 .any(|t| t.configuration.application.is_some()),
-            labels: Labels::of(view),
+            labels,
         }
     }
 
@@ -215,7 +234,10 @@ impl Names {
         own.retain(|part| !self.shared.contains(part));
         match self.labels.find(configuration) {
             Some(label) => {
-                let said = configuration.jdk.as_ref().filter(|_| self.labels.with_jdk);
+                let said = configuration
+                    .jdk
+                    .as_ref()
+                    .filter(|_| self.labels.by >= Told::Jdk);
                 own.retain(|part| Some(part) != said);
                 own.push(label.to_owned());
             }
@@ -272,7 +294,11 @@ impl Names {
 fn own_label(configuration: &Configuration) -> String {
     let repeats = |word: &&str| {
         word.parse().ok() == configuration.memory && configuration.memory.is_some()
-            || word.parse().ok() == configuration.cpu && configuration.cpu.is_some()
+            || configuration.cpu.is_some()
+                && [Some(*word), word.strip_suffix("cpu")]
+                    .into_iter()
+                    .flatten()
+                    .any(|word| word.parse().ok() == configuration.cpu)
             || configuration.jdk.as_deref().is_some_and(|jdk| {
                 // A plain level of the factor `jdk` is called `jdk17`.
                 *word == jdk || word.strip_prefix("jdk") == Some(jdk)
@@ -314,6 +340,9 @@ fn other_limits(configuration: &Configuration) -> Vec<String> {
     }
     if let Some(shares) = configuration.cpu_shares {
         parts.push(format!("{shares} shares"));
+    }
+    if let Some(shm) = configuration.shm {
+        parts.push(format!("/dev/shm {shm}"));
     }
     if let Some(rate) = configuration.rate {
         parts.push(format::rate(rate));

@@ -101,6 +101,9 @@ pub fn change(
         ..Change::default()
     };
     change.notes.extend(foreign(container));
+    change.notes.extend(facts.shm.map(|shm| format!(
+        "the /dev/shm of the trials had {shm}; what the pod has there stays: give it an emptyDir with medium Memory and that sizeLimit."
+    )));
     let chosen = view.recommendation.as_ref();
     let chosen = chosen.map(|r| &r.configuration.env);
     for variable in facts.variables.iter().filter(|v| v.name != TOOL_OPTIONS) {

@@ -1,9 +1,10 @@
 //! The Compose file: the measured limits on one machine.
 //!
-//! Source: the Compose specification, services (cpus, mem_limit, memswap_limit, stop_grace_period).
+//! Source: the Compose specification, services (cpus, mem_limit, memswap_limit, shm_size,
+//! stop_grace_period).
 
 use super::container::UID;
-use super::facts::Facts;
+use super::facts::{Facts, SHM};
 use super::yaml::{Yaml, entry, list, map};
 use crate::format;
 
@@ -19,6 +20,9 @@ pub fn compose(facts: &Facts<'_>) -> String {
         entry("memswap_limit", memory)
             .because("as in the trials: no swap; a JVM that swaps keeps no latency objective"),
     ];
+    if let Some(shm) = facts.shm {
+        service.push(entry("shm_size", shm.jvm()).because(SHM));
+    }
     if let Some(cpu) = &facts.cpu {
         service.push(entry("cpus", format!("{}", cpu.value.as_f64())).because(&*cpu.because));
     }

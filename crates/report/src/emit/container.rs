@@ -42,6 +42,7 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
         .chain(&facts.left_out)
         .map(|line| format!("# {line}\n"))
         .collect();
+    let shm = facts.shm.map(|shm| format!(" --shm-size={}", shm.jvm()));
     let size = match &facts.cpu {
         Some(cpu) => format!(
             "--memory={} --cpus={}",
@@ -51,7 +52,8 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
         None => format!("--memory={}", docker_bytes(facts)),
     };
     out.push_str(&format!(
-        "# Run it with the size that was measured: docker run {size}\n"
+        "# Run it with the size that was measured: docker run {size}{}\n",
+        shm.unwrap_or_default()
     ));
     out.push_str(&format!("# {}\n", application.base_image.sentence()));
     out.push_str(&format!("ARG BASE={base}\n\n"));

@@ -29,6 +29,10 @@ const UNKNOWN_START: Duration = Duration::from_secs(40);
 /// Shortest grace time; the default of Kubernetes.
 const SHORTEST_GRACE: Duration = Duration::from_secs(30);
 
+/// Why `/dev/shm` has its size.
+pub const SHM: &str =
+    "the /dev/shm of every trial behind this size; what lies there counts towards the memory limit";
+
 /// What the JVMs of the recommended size logged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seen {
@@ -52,6 +56,8 @@ pub struct Facts<'a> {
     pub memory: Backed<Bytes>,
     /// CPU limit and request.
     pub cpu: Option<Backed<Cpus>>,
+    /// Size of `/dev/shm`, where it is not the engines' own.
+    pub shm: Option<Bytes>,
     /// JVM options in order; none with a secret in it.
     pub options: Vec<Backed<String>>,
     /// Arguments of the configuration, after those of the application; none with a secret in it.
@@ -103,6 +109,7 @@ impl<'a> Facts<'a> {
                 value,
                 because: cpu_reason(recommendation),
             }),
+            shm: recommendation.configuration.shm,
             options: given::options(view, recommendation, application),
             arguments: given::arguments(recommendation, application),
             left_out: given::left_out(recommendation, application),

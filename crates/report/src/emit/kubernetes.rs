@@ -6,7 +6,7 @@
 
 use super::application::{Pinned, Ready};
 use super::container::UID;
-use super::facts::Facts;
+use super::facts::{Facts, SHM};
 use super::given::Variable;
 use super::jvm_options::{self, TOOL_OPTIONS};
 use super::liberty;
@@ -64,6 +64,11 @@ fn pod(facts: &Facts<'_>) -> Yaml {
         entry("name", "tmp"),
         entry("emptyDir", map([size_limit(facts)])),
     ]);
+    let shm = facts.shm.map(|shm| {
+        let size = entry("sizeLimit", shm.to_string()).because(SHM);
+        let memory = map([entry("medium", "Memory"), size]);
+        map([entry("name", "shm"), entry("emptyDir", memory)])
+    });
     let mut entries = vec![
         entry("automountServiceAccountToken", false),
         entry("enableServiceLinks", false),
@@ -71,7 +76,7 @@ fn pod(facts: &Facts<'_>) -> Yaml {
             .because(&*facts.grace.because),
         entry("securityContext", pod_security(facts)),
         entry("containers", list([container(facts)])),
-        entry("volumes", list([temporary])),
+        entry("volumes", list([temporary].into_iter().chain(shm))),
     ];
     let scaling = facts.application.scaling;
     if facts
@@ -138,7 +143,10 @@ fn container(facts: &Facts<'_>) -> Yaml {
         entries.push(entry("securityContext", container_security()));
     }
     let mount = map([entry("name", "tmp"), entry("mountPath", "/tmp")]);
-    entries.push(entry("volumeMounts", list([mount])));
+    let shm = facts
+        .shm
+        .map(|_| map([entry("name", "shm"), entry("mountPath", "/dev/shm")]));
+    entries.push(entry("volumeMounts", list([mount].into_iter().chain(shm))));
     map(entries)
 }
 

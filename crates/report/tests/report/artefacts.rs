@@ -714,3 +714,18 @@ fn an_image_that_was_measured_is_named_and_keeps_its_own_user() {
     });
     assert!(by_name.contains("put in what the push prints"), "{by_name}");
 }
+
+#[test]
+fn shared_memory_is_shipped_where_the_trials_had_a_size_of_it() {
+    let mut view = fixture::search();
+    let recommendation = view.recommendation.as_mut().expect("it has one");
+    recommendation.configuration.shm = Some(loadline_sizing::Bytes::from_mib(256));
+    let artefacts = all(&view, &application()).expect("it has a recommendation");
+    let pod = &documents(&text(&artefacts, "kubernetes.yaml"))[0]["spec"]["template"]["spec"];
+    let memory = serde_json::json!({"medium": "Memory", "sizeLimit": "256Mi"});
+    assert_eq!(pod["volumes"][1]["emptyDir"], memory, "{pod}");
+    let mounts = &pod["containers"][0]["volumeMounts"];
+    assert_eq!(mounts[1]["mountPath"], "/dev/shm", "{mounts}");
+    assert!(text(&artefacts, "compose.yaml").contains("shm_size: \"256m\"\n"));
+    assert!(text(&artefacts, "Dockerfile").contains("--cpus=1 --shm-size=256m\n"));
+}

@@ -486,6 +486,23 @@ fn labels_that_tell_jdks_apart_are_kept() {
 }
 
 #[test]
+fn labels_of_levels_with_the_same_options_at_sizes_of_their_own_are_kept() {
+    let mut view = fixture::matrix();
+    view.trials
+        .retain(|trial| trial.configuration.label.ends_with("default"));
+    for trial in &mut view.trials {
+        let configuration = &mut trial.configuration;
+        let size = configuration.memory.expect("it has a limit");
+        configuration.label = format!("plan-{}", size.as_bytes() >> 20);
+    }
+    let text = loadline_report::markdown(&view);
+    for trial in &view.trials {
+        let label = &trial.configuration.label;
+        assert!(text.contains(label), "{label} in {text}");
+    }
+}
+
+#[test]
 fn csv_has_a_row_for_each_trial_and_as_many_fields_as_columns() {
     let view = fixture::matrix();
     let csv = loadline_report::csv(&view);

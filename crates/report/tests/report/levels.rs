@@ -43,8 +43,12 @@ fn view() -> ResultView {
 
 #[test]
 fn it_is_said_which_application_each_label_is() {
-    let text = terminal(&view(), 100);
+    let mut view = view();
+    // A level that names the image of the application once more is no second one.
+    view.machine.image = view.machine.level_images.first().cloned();
+    let text = terminal(&view, 100);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(text.matches("started by podman").count(), 1, "{text}");
     for line in [
         "- default: the experiment's own application",
         "- openj9: image localhost/orders:openj9",

@@ -100,6 +100,13 @@ struct File<'a> {
 
 impl<'a> File<'a> {
     fn read(path: &'a Path) -> Result<Self, Refusal> {
+        if !path.is_file() {
+            return Err(Refusal::new(
+                format!("the compose file {}", path.display()),
+                "it is not there, or is no file",
+                "name the file that has your services: --compose compose.yaml",
+            ));
+        }
         Self::of(path, manifest::one(path)?.documents)
     }
 

@@ -16,7 +16,7 @@ use super::variables::{Filled, Variables, pairs};
 use super::words::words;
 
 /// Keys that are taken, here or by the order of services.
-const TAKEN: [&str; 17] = [
+const TAKEN: [&str; 18] = [
     "image",
     "build",
     "command",
@@ -31,6 +31,7 @@ const TAKEN: [&str; 17] = [
     "cpus",
     "cpuset",
     "mem_limit",
+    "shm_size",
     "deploy",
     "networks",
     "scale",
@@ -82,6 +83,8 @@ pub struct Service {
     pub cpuset: Option<String>,
     /// Memory limit.
     pub memory: Option<String>,
+    /// Size of its `/dev/shm`.
+    pub shm: Option<String>,
     /// Who it runs as.
     pub user: Option<String>,
 }
@@ -186,6 +189,10 @@ impl Service {
                 .map(|v| at.plain("cpuset", v))
                 .transpose()?,
             memory: limit("mem_limit", "memory")?.map(|text| bytes(&text)),
+            shm: table
+                .get("shm_size")
+                .map(|v| at.plain("shm_size", v).map(|text| bytes(&text)))
+                .transpose()?,
             user: table.get("user").map(|v| at.plain("user", v)).transpose()?,
         })
     }

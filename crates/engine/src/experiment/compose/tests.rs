@@ -37,6 +37,7 @@ services:
     image: redis:7
     expose: [6379]
     mem_limit: 64mb
+    shm_size: 128mb
   admin:
     image: adminer
     ports: ["80:8081"]
@@ -84,6 +85,7 @@ fn a_service_is_taken_with_all_that_it_depends_on_in_the_order_of_their_start() 
     };
     assert_eq!(cache.ready, Some(Ready::Tcp(6379)));
     assert_eq!(cache.memory.as_deref(), Some("64m"));
+    assert_eq!(cache.shm.as_deref(), Some("128m"));
     assert_eq!(
         db.start_deadline,
         Some(Duration::from_secs(3)),
@@ -234,4 +236,12 @@ fn a_file_that_is_no_compose_file_is_refused() {
         let told = format!("{refusal}");
         assert!(told.contains(problem), "{text}: {told}");
     }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let refusal = take(Path::new("/x/compose.yaml"), Some("orders"), &[]).unwrap_err();
+    let said = refusal.to_string();
+    assert!(said.contains("/x/compose.yaml: it is not there"), "{said}");
+    assert!(refusal.hint.contains("--compose"), "{}", refusal.hint);
 }

@@ -125,7 +125,7 @@ fn wait_for(child: Pid) -> Result<(), InitError> {
 /// commanded by the socket, and ends when the socket does.
 fn init(order: &Order, line: &mut Line) -> Result<(), InitError> {
     die_with_parent()?;
-    mounts::make(&order.view)?;
+    mounts::make(&order.view, order.shm_bytes)?;
     if order.network == Net::Own {
         loopback_up()?;
     }

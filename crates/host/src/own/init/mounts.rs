@@ -4,7 +4,7 @@
 //! Owns every mount of a trial. All are made in init's mount namespace and vanish with it; none
 //! is ever seen outside. Facts: mount_namespaces(7), mount(2).
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ const FROZEN: [&str; 5] = [
 ];
 
 /// Makes the view. Called once, by PID 1 of the new PID namespace.
-pub fn make(view: &View) -> Result<(), InitError> {
+pub fn make(view: &View, shm_bytes: u64) -> Result<(), InitError> {
     // Without this the mounts below would appear on the whole machine (systemd makes / shared). The
     // other way stays open: what the machine unmounts must not stay busy because of a trial.
     mount_change(
@@ -63,7 +63,7 @@ pub fn make(view: &View) -> Result<(), InitError> {
     for path in &view.made {
         fs::create_dir_all(path).step(format!("making {}", path.display()))?;
     }
-    own_memory_files()?;
+    own_memory_files(shm_bytes)?;
     // From the outside in: a hidden directory may lie inside a kept one, and the other way round.
     let masked = view.masked.iter().map(|path| (path, None));
     let kept = view.kept.iter().zip(kept.iter().map(Some));
@@ -119,10 +119,13 @@ fn mount_new(
 }
 
 /// Shared memory and message queues that end with the trial and start empty.
-fn own_memory_files() -> Result<(), InitError> {
-    // 64 MiB is what container engines give /dev/shm.
+fn own_memory_files(shm_bytes: u64) -> Result<(), InitError> {
+    let shm = format!("mode=1777,size={}", shm_bytes);
+    let shm = CString::new(shm)
+        .map_err(std::io::Error::from)
+        .step("writing the size of /dev/shm")?;
     for (kind, onto, data) in [
-        ("tmpfs", "/dev/shm", Some(c"mode=1777,size=64m")),
+        ("tmpfs", "/dev/shm", Some(shm.as_c_str())),
         ("tmpfs", "/run/lock", Some(c"mode=1777,size=5m")),
         ("mqueue", "/dev/mqueue", None),
     ] {

@@ -100,8 +100,15 @@ pub(super) fn measured_where(view: &ResultView) -> String {
     } else {
         format!("; JDK {}", jdks.join(", "))
     };
-    let images = image.iter().chain(level_images);
-    let image: String = images.map(|image| started(view, image)).collect();
+    // A level may name the image of the application once more.
+    let mut images: Vec<String> = Vec::new();
+    for image in image.iter().chain(level_images) {
+        let sentence = started(view, image);
+        if !images.contains(&sentence) {
+            images.push(sentence);
+        }
+    }
+    let image = images.concat();
     let cluster = cluster.as_ref().map_or_else(String::new, |cluster| {
         let (context, version, runtime) = (&cluster.context, &cluster.version, &cluster.runtime);
         let at_once = match cluster.slots.get() {
