@@ -357,7 +357,7 @@ fn noise_of_the_start_counts_where_the_slo_is_about_the_start() {
     assert_eq!(elsewhere.verdict, Verdict::Pass);
     // A quiet one is what it was.
     disturbed.start_noise = Some(NoiseEvidence::default());
-    insta::assert_snapshot!(line(&disturbed), @"SLO_MISS: start time 30s, the SLO allows 20s");
+    insta::assert_snapshot!(line(&disturbed), @"SLO_MISS: start time was 30s, the SLO allows 20s");
 }
 
 #[test]
