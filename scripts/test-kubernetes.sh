@@ -158,6 +158,63 @@ grep -q 'hunter2' "$WORK/out"; verdict "no value of its secret comes here" 1 $? 
 from --from deployment/nothing > "$WORK/out" 2>&1
 verdict "a workload that is not there" 3 $? 'deployments.apps "nothing" not found'
 
+# The last start of a proof, in the pod that ships. An application that does as COMMAND says where it is
+# the first process, which it is there and nowhere else, shows that its end is told from outside.
+# shipped NAME EXIT-CODE VERDICT STARTS DEADLINE COMMAND: of every proof of so many starts the last one is as
+# shipped, no other trial is, and has that verdict. In a manifest `$$` is `$`.
+shipped() {
+    kubectl -n "$RUN-rights" apply -f - > /dev/null <<D
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shipped}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: shipped}}
+  template:
+    metadata: {labels: {app: shipped}}
+    spec:
+      containers:
+      - name: app
+        image: $APP_IMAGE
+        command: [sh, -c, '$6 exec /opt/jre/bin/java -cp /app Serve 8080']
+        resources: {limits: {cpu: 500m, memory: 200Mi}}
+        readinessProbe: {httpGet: {path: /, port: 8080}}
+D
+    "$LOADLINE" size --kubernetes --trial-image "$TRIAL_IMAGE" --namespace "$RUN-rights" --from deployment/shipped \
+        --url http://localhost:8080/ --slo 'p95<1s,errors<5%' --rate 50/s --warm-up 1s --measure 4s --start-deadline "$5" \
+        --jvm '-Xmx40m' --min-memory 192Mi --max-memory 256Mi --step 64Mi --confirm 1 --prove "$4" --accept-noise \
+        --state "$WORK/state" > "$WORK/out" 2>&1
+    local code=$?
+    "$LOADLINE" export last --state "$WORK/state" | python3 -c '
+import json, sys
+wanted, starts, wrong, seen = sys.argv[1], int(sys.argv[2]), [], 0
+for trial in json.load(sys.stdin)["trials"]:
+    evidence, verdict = trial["evidence"], trial["verdict"]
+    is_last = trial["purpose"] == "prove" and trial["repeat"] % starts == 0
+    if evidence.get("as_shipped", False) != is_last:
+        wrong.append([trial["purpose"], trial["repeat"], "as shipped or not"])
+    if not is_last or verdict["class"] == "invalid":
+        continue
+    seen += 1
+    counters = {k: v for k, v in evidence["cgroup"].items() if v is not None and v != [] and k != "oom_kills"}
+    said = verdict.get("cause", verdict["class"])
+    if said != wanted or counters or evidence["noise"]["foreign_cpu"] is not None:
+        wrong.append([said, counters, trial.get("reason")])
+    if wanted == "pass" and (evidence["exit"]["code"] != 143 or not evidence["gc"]):
+        wrong.append([evidence["exit"], evidence["gc"]])
+print("as shipped:", seen, wrong if wrong else "all right")' "$3" "$4" >> "$WORK/out"
+    verdict "$1" "$2" $code '^as shipped: [1-9][0-9]* all right'
+}
+shipped "the last start of a proof runs as shipped: no counters, how it ended, its GC log" 0 pass 2 10s ""
+"$LOADLINE" show last --state "$WORK/state" > "$WORK/out" 2>&1
+verdict "which show says" 0 $? 'ran as shipped'
+shipped "killed for its memory as shipped" 1 cgroup_oom 1 10s \
+    '[ $$$$ = 1 ] && exec /opt/jre/bin/java -Xms300m -Xmx300m -XX:+AlwaysPreTouch -cp /app Serve 8080;'
+shipped "never ready as shipped" 1 never_ready 1 5s '[ $$$$ = 1 ] && exec sleep 1000;'
+shipped "an SLO that is missed as shipped" 1 slo_miss 1 60s \
+    '[ $$$$ = 1 ] && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do while :; do :; done & done;'
+left "nothing is left of those starts"
+
 # Two at once on one node, and two that may not share it.
 # How long before the nearest begin of another one a trial of the last result began, s.
 overlap() {

@@ -166,6 +166,10 @@ fn one() -> u32 {
     1
 }
 
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 fn is_one(instances: &u32) -> bool {
     *instances == 1
 }
@@ -440,6 +444,10 @@ pub struct Evidence {
     /// The node that it ran on; `None` is the machine of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Node>,
+    /// Whether its pod was made as the application ships, without the PID namespace that the
+    /// containers of other trials share: what needs that namespace is absent then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub as_shipped: bool,
     /// What else happened on the machine, in the measure phase; in the last phase of one that did not
     /// get so far.
     pub noise: NoiseEvidence,

@@ -150,6 +150,18 @@ impl Group {
         })
     }
 
+    /// A group that nobody here may look at: it has no directory, no process and no counter.
+    pub fn unseen(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            dirs: Vec::new(),
+            controllers: Vec::new(),
+            v2: None,
+            others: Vec::new(),
+            _held: Arc::default(),
+        }
+    }
+
     /// The CPU quota and the memory limit that are in force; `None` where there is none.
     ///
     /// # Errors

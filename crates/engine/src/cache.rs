@@ -340,6 +340,7 @@ fn errand(
         load,
         stop_grace: WRITING,
         soak: None,
+        as_shipped: false,
         ..order::of(
             of,
             &id,

@@ -37,6 +37,7 @@ pub(crate) fn trial(
     let seed = seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
     let mut order = Order {
         give_up: gives_up(of, key.purpose).then(|| of.experiment.slo.clone()),
+        as_shipped: is_as_shipped(of, key),
         ..self::of(of, id, &key.configuration, assembled, start_deadline)?
     };
     let (load, level) = (&of.experiment.load, &key.configuration);
@@ -127,7 +128,17 @@ pub(crate) fn of(
         give_up: None,
         stop_grace: app.stop_grace,
         soak: None,
+        as_shipped: false,
     })
+}
+
+/// Whether a trial is the last start of a proof as pods: its pod is made as the application ships. What
+/// counts in the other starts is the PID namespace that the pod's containers share, and that is not
+/// what is shipped.
+fn is_as_shipped(of: &Measurement<'_>, key: &TrialKey) -> bool {
+    let starts = of.experiment.search.prove;
+    let is_last = starts > 0 && key.repeat.is_multiple_of(starts);
+    of.experiment.cluster.is_some() && key.purpose == Purpose::Prove && is_last
 }
 
 /// Whether only the verdict of a trial counts: in a search of the smallest memory, but not in its

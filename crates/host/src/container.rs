@@ -122,6 +122,12 @@ pub trait Container {
     /// The cgroup that holds the application, and nothing else.
     fn group(&self) -> &Group;
 
+    /// Whether its processes and its cgroup are within reach. One that is not is neither counted nor
+    /// signalled from here: whoever ordered the trial ends it, and says how it ended.
+    fn is_within_reach(&self) -> bool {
+        true
+    }
+
     /// Kills every process in the container, now; [`Told::Exited`] still follows.
     ///
     /// # Errors

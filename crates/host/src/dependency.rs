@@ -364,6 +364,8 @@ impl Start<'_> {
             cpus: self.cpus,
             directories: &self.dependency.directories,
             hidden: &self.order.hidden,
+            gc_log: None,
+            as_shipped: false,
         };
         let mut state = State::default();
         let container = held.prepare(self.site, writer, &teller, &mut state.warnings)?;

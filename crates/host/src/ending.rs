@@ -59,14 +59,14 @@ pub(crate) fn end(
     let mut parts: Vec<Evidence> = instances.all.iter().map(before_stop).collect();
     for (index, part) in parts.iter_mut().enumerate() {
         let instance = &instances.all[index];
-        let is_silent = !is_given_up && (!instance.state.was_ready() || hangs(instance, order));
-        if instance.state.is_running() && instance.is_jvm && is_silent {
+        let is_silent = || !is_given_up && (!instance.state.was_ready() || hangs(instance, order));
+        if is_to_end(instance) && instance.is_jvm && is_silent() {
             part.thread_dump = thread_dump(instances, index);
         }
     }
     terminate(instances, grace);
     for (instance, part) in instances.all.iter().zip(&mut parts) {
-        part.exit.unclean_stop = instance.state.is_running();
+        part.exit.unclean_stop = is_to_end(instance);
     }
     kill(instances, &mut parts);
     for (instance, part) in instances.all.iter_mut().zip(&mut parts) {
@@ -123,11 +123,16 @@ fn thread_dump(instances: &mut Instances, index: usize) -> Vec<String> {
     instances.all[index].output.lines_since(before)
 }
 
+/// Whether it runs, and is ended from here.
+fn is_to_end(instance: &Instance) -> bool {
+    instance.state.is_running() && instance.container.is_within_reach()
+}
+
 /// SIGTERM, then the grace time.
 fn terminate(instances: &mut Instances, grace: Duration) {
     let begin = Instant::now();
-    let is_any = |instances: &Instances| instances.all.iter().any(|i| i.state.is_running());
-    for instance in instances.all.iter_mut().filter(|i| i.state.is_running()) {
+    let is_any = |instances: &Instances| instances.all.iter().any(is_to_end);
+    for instance in instances.all.iter_mut().filter(|i| is_to_end(i)) {
         instance.container.signal(Signal::TERM);
     }
     while is_any(instances) && begin.elapsed() < grace {
@@ -146,7 +151,7 @@ fn kill(instances: &mut Instances, parts: &mut [Evidence]) {
         part.failure = instance.container.disturbed();
         let group = instance.container.group();
         let left = group.processes().unwrap_or_default().len() as u64;
-        let own = u64::from(instance.state.is_running());
+        let own = u64::from(is_to_end(instance));
         part.exit.leftover_processes = left.saturating_sub(own);
         let was_told = !part.exit.before_stop && own == 0;
         if was_told && instance.is_jvm && left > 0 {
@@ -159,7 +164,7 @@ fn kill(instances: &mut Instances, parts: &mut [Evidence]) {
     // With its container an application's way to tell ends too: before that it must have told how it
     // ended.
     let begin = Instant::now();
-    while instances.all.iter().any(|i| i.state.is_running()) && begin.elapsed() < TOLD {
+    while instances.all.iter().any(is_to_end) && begin.elapsed() < TOLD {
         instances.tick();
     }
     for (instance, part) in instances.all.iter_mut().zip(parts) {

@@ -5,7 +5,7 @@
 //! seeds are all held this way.
 
 use std::io::PipeWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use loadline_trial::{App, EngineKind};
 
@@ -14,7 +14,7 @@ use crate::halt::{Halt, refused};
 use crate::notes::{Note, Teller};
 use crate::oci::Oci;
 use crate::own::{self, Own};
-use crate::pod::{Given, Pod};
+use crate::pod::{Given, Pod, Shipped};
 use crate::program::Program;
 use crate::site::Site;
 
@@ -34,6 +34,10 @@ pub(crate) struct Held<'a> {
     pub directories: &'a [PathBuf],
     /// Directories that it must not see.
     pub hidden: &'a [PathBuf],
+    /// The JVM's GC log, as the application sees it.
+    pub gc_log: Option<&'a Path>,
+    /// Whether its pod is the one that ships.
+    pub as_shipped: bool,
 }
 
 impl Held<'_> {
@@ -73,6 +77,9 @@ impl Held<'_> {
                         "see `loadline --help` for the commands for people",
                     )
                 })?;
+                if self.as_shipped {
+                    return Ok(Box::new(Shipped::prepare(place, self.gc_log, tell)?));
+                }
                 let given = Given {
                     cpu: self.frame.limits.cpu_quota,
                     memory: self.frame.limits.memory,

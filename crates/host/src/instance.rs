@@ -202,6 +202,8 @@ impl Instance {
             cpus: &plan.application,
             directories: &[],
             hidden: &order.hidden,
+            gc_log: order.gc_log.as_deref(),
+            as_shipped: order.as_shipped,
         };
         let container = held.prepare(site, writer, &teller, &mut state.warnings)?;
         let gc = order.gc_log.clone();
@@ -226,6 +228,9 @@ impl Instance {
 
     /// Starts to sample its cgroup, then the application.
     pub(crate) fn start(&mut self) -> Result<(), Halt> {
+        if !self.container.is_within_reach() {
+            return self.container.start();
+        }
         let spool = Spool::new(Arc::clone(&self.log), self.part.index);
         let options = watching::options(self.pace);
         let own = self.plan.generator.clone();
@@ -409,10 +414,11 @@ impl Instance {
         }
     }
 
-    /// Its groups, the application's first.
+    /// Its groups that can be read, the application's first.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
         let generator = self.generator_group.as_ref().map(TrialGroup::group);
-        std::iter::once(self.container.group()).chain(generator)
+        let own = Some(self.container.group()).filter(|_| self.container.is_within_reach());
+        own.into_iter().chain(generator)
     }
 }
 

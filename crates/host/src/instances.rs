@@ -206,6 +206,11 @@ impl Instances {
                 // They wait for each other: that is the experiment, no disturbance.
                 self.noise.contention = None;
             }
+            if self.all.iter().any(|i| !i.container.is_within_reach()) {
+                // What the application used is not known, so what others used is not either.
+                self.noise.foreign_cpu = None;
+                self.noise.contention = None;
+            }
         }
     }
 }

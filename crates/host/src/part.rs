@@ -150,6 +150,10 @@ fn ending(order: &Order, log: &Arc<Log>, options: Options, stop: Stop<'_>) -> En
                 let name = std::env::var(NODE).unwrap_or_default();
                 evidence.node = Some(Node::of(&site.machine(), &name));
             }
+            if order.as_shipped {
+                evidence.as_shipped = true;
+                evidence.warnings.push(pod::AS_SHIPPED.to_owned());
+            }
             if let Some(error) = log.failure() {
                 evidence.failure = Some(incomplete(&error));
             }

@@ -99,7 +99,8 @@ impl Probe {
         Ok(Some(Self {
             port,
             question,
-            processes: network.is_none().then(|| Box::new(processes) as _),
+            processes: (network.is_none() && container.is_within_reach())
+                .then(|| Box::new(processes) as _),
             network: network.map(Into::into),
             cpus: cpus.to_vec(),
         }))

@@ -97,10 +97,10 @@ pub fn job(of: Parts<'_>) -> Value {
     let user = user(image.user.unwrap_or(order.account));
     let mut pod = json!({
         "restartPolicy": "Never",
-        "shareProcessNamespace": true,
+        "shareProcessNamespace": !order.as_shipped,
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
-        "terminationGracePeriodSeconds": GRACE,
+        "terminationGracePeriodSeconds": grace(order),
         "nodeSelector": cluster.node_selector,
         "affinity": place.affinity(),
         "securityContext": user,
@@ -117,6 +117,15 @@ pub fn job(of: Parts<'_>) -> Value {
     }
     settle(&mut pod, cluster, template);
     placed(wrapped(&name, maker, pod, seconds + AROUND, true), place)
+}
+
+/// From the wish to end its pod to the kill, s: loadline's own, where trial-part ends the application
+/// itself, and the application's, where the kubelet does.
+fn grace(order: &Order) -> u64 {
+    match order.as_shipped {
+        true => order.stop_grace.as_secs().max(1),
+        false => GRACE,
+    }
 }
 
 /// Which runtime starts a pod, and whatever else of a workload is its pods'.
@@ -559,6 +568,24 @@ mod tests {
             json!("200m")
         );
         serde_json::from_value::<Job>(look).expect("the API knows it");
+    }
+
+    #[test]
+    fn a_pod_as_it_ships_shares_no_processes_and_has_the_grace_of_its_application() {
+        let of = |as_shipped| {
+            let order = Order {
+                as_shipped,
+                ..order()
+            };
+            let job = job_of(&order, image(&order).expect("it has one"), None);
+            let pod = &job["spec"]["template"]["spec"];
+            (
+                pod["shareProcessNamespace"].clone(),
+                pod["terminationGracePeriodSeconds"].clone(),
+            )
+        };
+        assert_eq!(of(false), (json!(true), json!(30)));
+        assert_eq!(of(true), (json!(false), json!(3)));
     }
 
     #[test]

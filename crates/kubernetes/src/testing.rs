@@ -98,5 +98,6 @@ pub(crate) fn order() -> Order {
         give_up: None,
         stop_grace: Duration::from_secs(3),
         soak: None,
+        as_shipped: false,
     }
 }

@@ -26,7 +26,7 @@ use loadline_trial::log::{Reader, Record};
 use loadline_trial::{Ending, Event, Order, Refusal};
 use tokio::time::{sleep, timeout};
 
-use crate::cluster::{AWAY, Cluster, within};
+use crate::cluster::{AWAY, Cluster, remove, within};
 use crate::gate::Gate;
 use crate::look::Looks;
 use crate::making::Making;
@@ -39,7 +39,7 @@ use crate::{refused, standing};
 const DEAD: Duration = Duration::from_secs(60);
 
 /// From the last event to the kubelet's word on how the application ended.
-const KUBELET: Duration = Duration::from_secs(20);
+pub(crate) const KUBELET: Duration = Duration::from_secs(20);
 
 /// So often a look is tried again whose pod was taken away.
 const LOOKS: u32 = 2;
@@ -111,6 +111,8 @@ fn learn(nodes: &Nodes, slot: usize, ending: &Ending) {
     match (cause, &evidence.node) {
         (Some(Invalid::OtherNode), Some(node)) => nodes.avoid(slot, &node.name),
         (Some(Invalid::RuntimeLost), _) => nodes.leave(slot),
+        // Nobody could drop the image's files from the page cache behind it: the next look does.
+        _ if evidence.as_shipped => nodes.leave(slot),
         _ => {}
     }
 }
@@ -136,7 +138,7 @@ pub(crate) struct Follow {
     nodes: Nodes,
     slot: usize,
     gate: Gate,
-    order: Order,
+    pub(crate) order: Order,
     log: File,
     reading: Reader<File>,
 }
@@ -159,13 +161,20 @@ impl Follow {
                 "the state directory must be writable, on a disk with space",
             )
         })?;
+        // Where the workload's own pods share their PID namespace, every trial is as shipped.
+        let template = looks.template.as_ref();
+        let shares = template.is_some_and(|template| template.shares_processes);
+        let order = Order {
+            as_shipped: order.as_shipped && !shares,
+            ..order.clone()
+        };
         Ok(Self {
             looks: Arc::clone(looks),
             first: first.clone(),
             nodes: nodes.clone(),
             slot,
             gate: Gate::default(),
-            order: order.clone(),
+            order,
             log,
             reading: Reader::new(reading),
         })
@@ -221,6 +230,9 @@ impl Follow {
         let (watched, _) = pod.insert((watched, self.nodes.occupy(self.slot)));
         let name = begun.name_any();
         match self.tail(watched, &name, tell).await? {
+            Ending::Measured(evidence) if self.order.as_shipped => {
+                Ok(measured(self.stop(watched, &name, *evidence).await))
+            }
             Ending::Measured(evidence) => Ok(self.complete(watched, &name, *evidence).await),
             other => Ok(other),
         }
@@ -365,8 +377,7 @@ impl Follow {
             sleep(LOOK).await;
         }
         if let Some(pod) = watched.pod() {
-            let known = standing::node(&pod).and_then(|name| self.nodes.looked(&name));
-            add(&pod, &self.first, known.as_ref(), &mut evidence);
+            self.add(&pod, &mut evidence);
         }
         let is_clean = evidence.start.ready.is_some() && !evidence.exit.before_stop;
         if !is_clean {
@@ -375,8 +386,24 @@ impl Follow {
         measured(evidence)
     }
 
+    /// Adds what the status of its pod says.
+    pub(crate) fn add(&self, pod: &Pod, evidence: &mut Evidence) {
+        let known = standing::node(pod).and_then(|name| self.nodes.looked(&name));
+        add(pod, &self.first, known.as_ref(), evidence);
+    }
+
+    /// Removes its Job, and with it the pod.
+    pub(crate) async fn remove(&self) {
+        let job = manifest::name(&self.order.trial);
+        // One that was stopped, and one that cannot be asked, is removed by whoever stopped it or next.
+        let _ = self
+            .gate
+            .often(&job, || remove(&self.looks.access, &job))
+            .await;
+    }
+
     /// The last lines of the application.
-    async fn output(&self, name: &str) -> Vec<String> {
+    pub(crate) async fn output(&self, name: &str) -> Vec<String> {
         let params = LogParams {
             container: Some(APPLICATION.to_owned()),
             tail_lines: Some(LINES),
@@ -435,13 +462,7 @@ fn room(order: &Order) -> Option<Size> {
 
 /// What a pod's status adds to the evidence of its trial, and what a look at its node did.
 pub(crate) fn add(pod: &Pod, first: &Node, looked: Option<&Node>, evidence: &mut Evidence) {
-    if let Some(end) = standing::ended(pod) {
-        (evidence.exit.code, evidence.exit.signal) = how_it_ended(Some(end.exit_code));
-        if end.reason.as_deref() == Some("OOMKilled") {
-            let seen = evidence.cgroup.oom_kills.unwrap_or_default();
-            evidence.cgroup.oom_kills = Some(seen.max(1));
-        }
-    }
+    add_end(pod, evidence);
     if let Some(node) = &mut evidence.node {
         node.runtime = standing::runtime(pod).unwrap_or_default();
         if let Some(looked) = looked {
@@ -469,6 +490,18 @@ pub(crate) fn add(pod: &Pod, first: &Node, looked: Option<&Node>, evidence: &mut
             cause: Invalid::RuntimeLost,
             detail,
         });
+    }
+}
+
+/// How the application ended, where the kubelet says so already.
+pub(crate) fn add_end(pod: &Pod, evidence: &mut Evidence) {
+    let Some(end) = standing::ended(pod) else {
+        return;
+    };
+    (evidence.exit.code, evidence.exit.signal) = how_it_ended(Some(end.exit_code));
+    if end.reason.as_deref() == Some("OOMKilled") {
+        let seen = evidence.cgroup.oom_kills.unwrap_or_default();
+        evidence.cgroup.oom_kills = Some(seen.max(1));
     }
 }
 

@@ -108,6 +108,11 @@ impl Watched {
         }
     }
 
+    /// Whether its pod is there no more: nothing more is told of it.
+    pub(crate) fn is_deleted(&self) -> bool {
+        lock(&self.latest).is_deleted
+    }
+
     /// Whether its pod was deleted, or all of it has ended.
     pub(crate) fn is_gone(&self) -> bool {
         let latest = lock(&self.latest);

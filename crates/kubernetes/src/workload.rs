@@ -48,6 +48,9 @@ const OF_POD: [&str; 11] = [
     "enableServiceLinks",
 ];
 
+/// What makes its pods' containers see each other's processes, as those of trials do.
+const SHARES: &str = "shareProcessNamespace";
+
 /// What its container is given besides image, environment and volumes.
 const OF_CONTAINER: [&str; 4] = ["command", "args", "workingDir", "envFrom"];
 
@@ -148,6 +151,8 @@ pub struct Template {
     pub mounts: Vec<Value>,
     /// The user that it is started as, where that is said.
     pub user: Option<(u32, u32)>,
+    /// Whether the containers of its own pods share their PID namespace.
+    pub shares_processes: bool,
     /// The image.
     pub image: String,
     /// What was left out.
@@ -178,6 +183,7 @@ pub fn take(name: &Name, object: &Value, container: &str) -> Result<Template, Re
         container: some(of, &OF_CONTAINER),
         pod: some(spec, &OF_POD),
         user: user(spec, of),
+        shares_processes: spec.get(SHARES).and_then(Value::as_bool).unwrap_or(false),
         ..Template::default()
     };
     template.mount(name, spec, of)?;
@@ -398,6 +404,19 @@ mod tests {
         its liveness probe: a slow application is measured, not restarted
         its affinity: trials are kept apart by their own; --node-selector chooses nodes
         ");
+    }
+
+    #[test]
+    fn it_is_known_whether_its_own_pods_share_their_processes() {
+        let shares = |value: Value| {
+            let mut object = orders();
+            object["spec"]["template"]["spec"][SHARES] = value;
+            let taken = take(&name(), &object, "app").expect("it can be taken");
+            assert!(!taken.pod.contains_key(SHARES), "a trial says that itself");
+            taken.shares_processes
+        };
+        assert!(shares(json!(true)));
+        assert!(!shares(json!(false)) && !shares(json!(null)));
     }
 
     #[test]

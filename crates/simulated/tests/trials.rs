@@ -103,6 +103,7 @@ fn order(memory: Bytes, model: Model) -> Order {
         load: vec![phase(Phase::WarmUp, warm_up), phase(Phase::Measure, model)],
         stop_grace: Duration::from_secs(10),
         soak: None,
+        as_shipped: false,
     }
 }
 

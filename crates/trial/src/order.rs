@@ -66,6 +66,10 @@ pub struct Order {
     /// A soak: memory in parts is watched over the load.
     #[serde(default)]
     pub soak: Option<Soak>,
+    /// Whether its pod is the one that ships: nothing of the application's processes is within reach
+    /// then, and no counter of them.
+    #[serde(default)]
+    pub as_shipped: bool,
 }
 
 impl Order {

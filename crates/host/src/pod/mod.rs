@@ -11,6 +11,7 @@
 mod look;
 mod reaper;
 mod ship;
+mod shipped;
 mod watch;
 
 use std::fs::{self, File};
@@ -36,6 +37,7 @@ use watch::{Application, Watched};
 pub use look::{MEMORY_MIB, QUOTA_MILLIS, Seen, SeenJdk, fill, look};
 pub use reaper::reap;
 pub use ship::{LINE, Taken, ship, take};
+pub use shipped::{AS_SHIPPED, Shipped};
 
 /// The variable that marks the application of a trial, with the trial's id.
 pub const MARK: &str = "LOADLINE_TRIAL";
@@ -252,13 +254,7 @@ impl Container for Pod {
     }
 
     fn open(&self, seen: &Path) -> io::Result<File> {
-        let name = seen.strip_prefix(TMP).map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("it is not below {TMP}"),
-            )
-        })?;
-        scratch::open_beneath(&self.tmp, name)
+        open(&self.tmp, seen)
     }
 
     fn jdk(&self) -> Option<&Path> {
@@ -272,6 +268,15 @@ impl Container for Pod {
             detail,
         })
     }
+}
+
+/// Opens a file of the application by its path there; `tmp` is its [`TMP`].
+fn open(tmp: &Path, seen: &Path) -> io::Result<File> {
+    let name = seen.strip_prefix(TMP).map_err(|_| {
+        let why = format!("it is not below {TMP}");
+        io::Error::new(io::ErrorKind::InvalidInput, why)
+    })?;
+    scratch::open_beneath(tmp, name)
 }
 
 impl Drop for Pod {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use loadline_analysis::record::{Machine, Node};
+use loadline_analysis::record::{CgroupEvidence, ExitEvidence, Machine, Node};
 use loadline_host::pod::ship;
 use loadline_simulated::{World, carry_out};
 use loadline_trial::log::Log;
@@ -95,6 +95,43 @@ pub(super) struct State {
     /// How often nodes were asked for.
     pub(super) requests_of_nodes: u32,
     pub(super) random: u64,
+    /// How the application of a pod ends that is made as it ships: by itself before its pod is deleted,
+    /// or when it is told to.
+    pub(super) shipped: Shipped,
+    /// Jobs whose pod was made as the application ships.
+    pub(super) as_shipped: BTreeSet<String>,
+}
+
+/// The end of an application in a pod of its own PID namespace.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Shipped {
+    /// With exit code 143, once its pod is deleted.
+    #[default]
+    Told,
+    /// The same by a kill, after its grace.
+    Killed,
+    /// The kernel killed it for memory under load.
+    Oom,
+}
+
+impl Shipped {
+    /// loadline's own container has ended.
+    fn when_measured(&self) -> Value {
+        let running = json!({ "running": {} });
+        let application = match self {
+            Self::Oom => oom(),
+            Self::Told | Self::Killed => running,
+        };
+        of_both(&application)
+    }
+
+    fn when_deleted(&self) -> Value {
+        match self {
+            Self::Told => of_both(&exited(143)),
+            Self::Killed => of_both(&exited(137)),
+            Self::Oom => of_both(&oom()),
+        }
+    }
 }
 
 impl State {
@@ -127,6 +164,9 @@ impl State {
         if let Some(pod) = pod {
             pod.going = Some(self.lingers);
             pod.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            if self.as_shipped.contains(job) && pod.stage == Stage::Ended {
+                pod.object["status"] = self.shipped.when_deleted();
+            }
             self.tell(job, "MODIFIED");
         }
         self.jobs.remove(job).is_some()
@@ -139,6 +179,9 @@ impl State {
         object["apiVersion"] = json!("v1");
         object["kind"] = json!("Pod");
         object["status"] = json!({ "phase": "Pending" });
+        if object["spec"]["shareProcessNamespace"] == json!(false) {
+            self.as_shipped.insert(job.to_owned());
+        }
         let label = |name: &str| object["metadata"]["labels"][name].clone();
         let pod = Pod {
             asks: asks(&object),
@@ -180,6 +223,10 @@ impl State {
             (Stage::Running, false) if self.is_evicted(job) => {
                 self.evicted.insert(job.to_owned());
                 self.set(job, Stage::Over, &evicted());
+            }
+            (Stage::Running, false) if self.as_shipped.contains(job) => {
+                let status = self.shipped.when_measured();
+                self.set(job, Stage::Ended, &status);
             }
             (Stage::Running, false) => self.set(job, Stage::Ended, &ended()),
             (Stage::Ended | Stage::Over, _) => {}
@@ -336,6 +383,16 @@ fn ended() -> Value {
         container(OWN, &json!({ "running": {} })), container(APPLICATION, &exited(143))] })
 }
 
+/// loadline's own container has ended, and the application is so.
+fn of_both(application: &Value) -> Value {
+    json!({ "phase": "Running", "containerStatuses": [
+        container(OWN, &exited(0)), container(APPLICATION, application)] })
+}
+
+fn oom() -> Value {
+    json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } })
+}
+
 fn looked() -> Value {
     json!({ "phase": "Failed", "initContainerStatuses": [container(OWN, &exited(0))],
         "containerStatuses": [container(APPLICATION, &exited(0)), container(FILLS, &exited(137))] })
@@ -363,6 +420,11 @@ fn measured(order: &Order, host: &Host) -> String {
         let event = match event {
             Event::Ended(Ending::Measured(mut evidence)) => {
                 evidence.node = Some(Node::of(&host.machine(), &host.name));
+                if order.as_shipped {
+                    // As trial-part leaves it.
+                    (evidence.as_shipped, evidence.exit) = (true, ExitEvidence::default());
+                    (evidence.cgroup, evidence.pauses) = (CgroupEvidence::default(), None);
+                }
                 Event::Ended(Ending::Measured(evidence))
             }
             other => other,

@@ -6,6 +6,7 @@
 
 mod control;
 mod server;
+mod shipped;
 
 use std::collections::BTreeSet;
 use std::io::{Write as _, stdout};
@@ -18,7 +19,7 @@ use std::time::Duration;
 use kube::Config;
 use loadline_analysis::price::Size;
 use loadline_analysis::record::{Configuration, Invalid, Machine, TrialRecord, Verdict};
-use loadline_analysis::search::Ask;
+use loadline_analysis::search::{Ask, Search};
 use loadline_analysis::verdict::Thresholds;
 use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::{Cluster as Wanted, Experiment, MOST_SLOTS, Slots};
@@ -119,9 +120,20 @@ fn host_at(server: SocketAddr, slots: Slots, largest: Option<Size>) -> Result<Ku
 /// stored.
 fn run(
     host: &mut Kubernetes,
-    mut experiment: Experiment,
+    experiment: Experiment,
     stop_after: u32,
 ) -> (Result<Vec<Arc<TrialRecord>>, RunError>, Vec<TrialRecord>) {
+    let matrix = Agenda::new(&experiment).matrix;
+    search(host, experiment, &matrix, stop_after)
+}
+
+/// The same for any search.
+fn search<S: Search>(
+    host: &mut Kubernetes,
+    mut experiment: Experiment,
+    search: &S,
+    stop_after: u32,
+) -> (Result<S::Answer, RunError>, Vec<TrialRecord>) {
     experiment.app.image.as_mut().unwrap().found = Some(host.image());
     // A store waits for its disk at every record.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
@@ -155,8 +167,7 @@ fn run(
         records: 0,
         stop_after,
     };
-    let matrix = Agenda::new(&experiment).matrix;
-    let answer = Runner::new(of, host, &mut watch).run(&matrix);
+    let answer = Runner::new(of, host, &mut watch).run(search);
     (answer, store.trials(&result).unwrap())
 }
 

@@ -60,6 +60,18 @@ fn how_limits_were_held_stands_in_every_format() {
 }
 
 #[test]
+fn trials_as_shipped_are_said_and_others_are_not() {
+    let mut view = on(&["n1"], None);
+    assert!(!said(&view).contains("as shipped"));
+    view.trials[3].evidence.as_shipped = true;
+    let said = said(&view);
+    assert!(said.ends_with("1 trial ran as shipped, without the PID namespace that the containers of the others shared: its CPU, memory and throttling were not counted."), "{said}");
+    for text in [terminal(&view, 400), brief(&view, 400), html(&view)] {
+        assert!(text.contains("ran as shipped"), "{text}");
+    }
+}
+
+#[test]
 fn results_of_two_runtimes_are_told_apart() {
     let told = |other: &ResultView| {
         let text = comparison_markdown(&compare(&on(&["n1"], None), other));

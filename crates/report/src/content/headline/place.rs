@@ -54,6 +54,17 @@ fn held(view: &ResultView) -> Option<String> {
     ))
 }
 
+/// How many trials ran in the pod that ships.
+fn as_shipped(view: &ResultView) -> Option<String> {
+    let count = view.trials.iter().filter(|t| t.evidence.as_shipped).count();
+    (count > 0).then(|| {
+        format!(
+            "{} ran as shipped, without the PID namespace that the containers of the others shared: its CPU, memory and throttling were not counted.",
+            format::count(count, "trial")
+        )
+    })
+}
+
 /// An image by its digest, and which configurations run it where others do not.
 fn started(view: &ResultView, image: &Image) -> String {
     let name = image.pinned.as_ref().unwrap_or(&image.reference);
@@ -132,9 +143,10 @@ pub(super) fn measured_where(view: &ResultView) -> String {
             text::label(why)
         )
     });
-    let held = held(view).map_or_else(String::new, |held| format!(" {held}"));
+    let sentences = held(view).into_iter().chain(as_shipped(view));
+    let sentences: String = sentences.map(|said| format!(" {said}")).collect();
     format!(
-        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}{apart}{version}; loadline {loadline}.{held}",
+        "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}{apart}{version}; loadline {loadline}.{sentences}",
         format::count(view.trials.len(), "trial"),
         format::elapsed(view.elapsed()),
         format::count(*cpus as usize, "CPU"),

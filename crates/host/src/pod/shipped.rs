@@ -1,0 +1,184 @@
+//! The application of a pod that is made as it ships: its processes are nobody's to see.
+//!
+//! Owns when such an application counts as executed, and what is said of all that cannot be known:
+//! nothing. No counter of its cgroup is read and no signal is sent; whoever ordered the trial takes the
+//! pod away and asks the kubelet how the application ended. The network and the directory of the pod
+//! are still one: the load comes over localhost, and the JVM's own log is read as elsewhere.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use loadline_cgroup::{CgroupError, Group, Sample};
+use loadline_trial::Engine;
+use rustix::process::Signal;
+
+use super::{Place, open};
+use crate::clock::monotonic_ns;
+use crate::container::{Container, Net, Told};
+use crate::halt::Halt;
+
+/// Pause between two looks for the JVM's log.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A JVM that was let and has not begun its log within so long will hardly: its start is asked for
+/// anyway. The image is on its node already.
+const BEGINS: Duration = Duration::from_secs(20);
+
+/// What the record of such a trial says.
+pub const AS_SHIPPED: &str = "as shipped, without the PID namespace that the containers of other trials share: its CPU, memory and throttling, and what else used CPU on the node, were not counted; a kill of a process that is not its first one was not seen; its start counts from the begin of its JVM's log, and without one from when the kubelet was let start it";
+
+/// The application of a pod that is made as it ships.
+pub struct Shipped {
+    group: Group,
+    tmp: PathBuf,
+}
+
+impl Shipped {
+    /// Lets the application start, and waits for the begin of its JVM's log where it has one (`gc_log`,
+    /// as the application sees it): from here on it counts as executed.
+    ///
+    /// # Errors
+    /// [`Halt::Stopped`] when the pod ends before.
+    pub fn prepare(
+        place: &Place,
+        gc_log: Option<&Path>,
+        tell: impl Fn(Told),
+    ) -> Result<Self, Halt> {
+        let container = Self {
+            group: Group::unseen("of an application as shipped"),
+            tmp: place.tmp.clone(),
+        };
+        let (begin, let_ns) = (Instant::now(), monotonic_ns());
+        fs::write(place.armed(), "").map_err(crate::halt::step("letting the application start"))?;
+        let has_begun = |log: &Path| container.open(log).is_ok();
+        let mut at_ns = let_ns;
+        while let Some(log) = gc_log
+            && begin.elapsed() < BEGINS
+        {
+            if has_begun(log) {
+                at_ns = monotonic_ns();
+                break;
+            }
+            if place.told_to_end.load(Ordering::Relaxed) {
+                return Err(Halt::Stopped);
+            }
+            thread::sleep(LOOK);
+        }
+        tell(Told::Exec { at_ns });
+        Ok(container)
+    }
+}
+
+impl Container for Shipped {
+    /// It runs already.
+    fn start(&mut self) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    fn signal(&mut self, _: Signal) {}
+
+    fn group(&self) -> &Group {
+        &self.group
+    }
+
+    fn is_within_reach(&self) -> bool {
+        false
+    }
+
+    fn kill(&mut self) -> Result<(), CgroupError> {
+        Ok(())
+    }
+
+    fn end(&mut self) -> bool {
+        true
+    }
+
+    fn remove(&mut self) -> Result<(), CgroupError> {
+        Ok(())
+    }
+
+    fn at_exec(&self) -> Option<Sample> {
+        None
+    }
+
+    fn last(&self) -> Option<Sample> {
+        None
+    }
+
+    fn network(&self) -> Net {
+        Net::Host
+    }
+
+    fn engine(&self) -> Option<(&Engine, &str)> {
+        None
+    }
+
+    fn open(&self, seen: &Path) -> io::Result<File> {
+        open(&self.tmp, seen)
+    }
+
+    fn jdk(&self) -> Option<&Path> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn place(directory: &Path) -> Place {
+        Place {
+            order: directory.join("order"),
+            work: directory.to_owned(),
+            tmp: directory.to_owned(),
+            splits_cpus: false,
+            told_to_end: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn it_counts_as_executed_when_its_jvm_begins_its_log() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (place, (tell, told)) = (place(directory.path()), channel());
+        let begin = monotonic_ns();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !place.armed().exists() {
+                    thread::sleep(LOOK);
+                }
+                thread::sleep(Duration::from_millis(200));
+                fs::write(directory.path().join("gc.log"), "").expect("it is written");
+            });
+            let log = Path::new("/tmp/gc.log");
+            let tell = move |what| tell.send(what).expect("somebody listens");
+            let container = Shipped::prepare(&place, Some(log), tell);
+            let container = container.unwrap_or_else(|_| panic!("it is let"));
+            assert!(!container.is_within_reach());
+            assert!(container.group().read().is_err() && container.last().is_none());
+            assert_eq!(container.group().processes().ok(), Some(Vec::new()));
+        });
+        let Told::Exec { at_ns } = told.recv().expect("it was told") else {
+            panic!("it says something else");
+        };
+        assert!(at_ns - begin >= 200_000_000, "{}", at_ns - begin);
+        assert!(told.recv().is_err(), "nobody here knows its end");
+    }
+
+    #[test]
+    fn without_a_log_it_counts_from_when_it_was_let_and_a_pod_that_ends_stops_the_wait() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = place(directory.path());
+        assert!(Shipped::prepare(&place, None, |_| ()).is_ok());
+        place.told_to_end.store(true, Ordering::Relaxed);
+        let log = Some(Path::new("/tmp/gc.log"));
+        let stopped = Shipped::prepare(&place, log, |_| ());
+        assert!(matches!(stopped, Err(Halt::Stopped)));
+    }
+}

@@ -1,0 +1,75 @@
+//! The end of a trial whose pod is made as the application ships: the kubelet stops the application and
+//! says how it ended.
+//!
+//! Owns the order of the steps. Evidence is on this machine before anything is stopped. loadline's own
+//! container ends by itself then, and the status in which the kubelet says so is also its word on the
+//! application at that moment: one that has ended by then ended by itself. Else the pod is deleted, which
+//! is how an application ends that ships, and its last status has the exit code. Facts: Kubernetes,
+//! "Termination of Pods" (the kubelet tells the end of every container before the pod is gone).
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use loadline_analysis::record::Evidence;
+use tokio::time::sleep;
+
+use crate::standing;
+use crate::trial::{Follow, KUBELET, add_end};
+use crate::watched::{LOOK, Watched};
+
+/// What ends an application that did not in its grace.
+const KILL: i32 = 9;
+
+/// What is said where no status tells the end.
+const NOT_TOLD: &str = "the kubelet did not say how the application ended";
+
+impl Follow {
+    /// Stops the application and completes the evidence.
+    pub(crate) async fn stop(
+        &self,
+        watched: &Watched,
+        name: &str,
+        mut evidence: Evidence,
+    ) -> Evidence {
+        let is_settled =
+            |pod: &Pod| standing::own_end(pod).is_some() || standing::taken(pod).is_some();
+        told(watched, KUBELET, is_settled).await;
+        let has_ended = |pod: &Pod| standing::ended(pod).is_some();
+        if let Some(pod) = watched.pod() {
+            evidence.exit.before_stop = has_ended(&pod);
+            self.add(&pod, &mut evidence);
+        }
+        if evidence.start.ready.is_none() || evidence.exit.before_stop {
+            // With its pod its log goes.
+            evidence.last_output = self.output(name).await;
+        }
+        if evidence.exit.before_stop || evidence.failure.is_some() {
+            return evidence;
+        }
+        self.remove().await;
+        told(watched, self.order.stop_grace + KUBELET, has_ended).await;
+        match watched.pod().filter(|pod| has_ended(pod)) {
+            Some(pod) => add_stopped(&pod, &mut evidence),
+            None => evidence.warnings.push(NOT_TOLD.to_owned()),
+        }
+        evidence
+    }
+}
+
+/// How an application ended that was told to: one that did not in its grace was killed.
+fn add_stopped(pod: &Pod, evidence: &mut Evidence) {
+    add_end(pod, evidence);
+    let is_oom = evidence.cgroup.oom_kills.is_some_and(|kills| kills > 0);
+    evidence.exit.unclean_stop = evidence.exit.signal == Some(KILL) && !is_oom;
+}
+
+/// Waits until a status of the pod says so, or nothing will come any more.
+async fn told(watched: &Watched, patience: Duration, says: impl Fn(&Pod) -> bool) {
+    let begin = Instant::now();
+    while begin.elapsed() < patience && !watched.pod().as_deref().is_some_and(&says) {
+        if watched.is_deleted() {
+            return;
+        }
+        sleep(LOOK).await;
+    }
+}
