@@ -256,14 +256,17 @@ fn cannot_count(
         .or_else(|| noisy_start(slo, evidence, thresholds))
 }
 
-/// What else the machine did while the application started, where the SLO is about that.
+/// What else the machine did while the application started, where that may be why the start took
+/// longer than the SLO allows: others make a start later, never sooner.
 fn noisy_start(
     slo: &Slo,
     evidence: &Evidence,
     thresholds: &Thresholds,
 ) -> Option<(Invalid, String)> {
-    let is_start = |objective: &Objective| matches!(objective, Objective::Start { .. });
-    slo.objectives.iter().any(is_start).then_some(())?;
+    let ready = evidence.start.ready?;
+    let is_late =
+        |objective: &Objective| matches!(objective, Objective::Start { bound } if ready > *bound);
+    slo.objectives.iter().any(is_late).then_some(())?;
     let noise = evidence.start_noise.as_ref()?;
     let (cause, reason) = noise::gate(noise, &thresholds.noise)?;
     Some((cause, format!("while it started, {reason}")))
