@@ -181,7 +181,7 @@ spec:
         readinessProbe: {httpGet: {path: /, port: 8080}}
 D
     "$LOADLINE" size --kubernetes --trial-image "$TRIAL_IMAGE" --namespace "$RUN-rights" --from deployment/shipped \
-        --url http://localhost:8080/ --slo 'p95<1s,errors<5%' --rate 50/s --warm-up 1s --measure 4s --start-deadline "$5" \
+        --url http://localhost:8080/ --slo "${SLO:-p95<1s,errors<5%}" --rate 50/s --warm-up 1s --measure 4s --start-deadline "$5" \
         --jvm '-Xmx40m' --min-memory 192Mi --max-memory 256Mi --step 64Mi --confirm 1 --prove "$4" --accept-noise \
         --state "$WORK/state" > "$WORK/out" 2>&1
     local code=$?
@@ -206,13 +206,14 @@ print("as shipped:", seen, wrong if wrong else "all right")' "$3" "$4" >> "$WORK
     verdict "$1" "$2" $code '^as shipped: [1-9][0-9]* all right'
 }
 shipped "the last start of a proof runs as shipped: no counters, how it ended, its GC log" 0 pass 2 10s ""
-"$LOADLINE" show last --state "$WORK/state" > "$WORK/out" 2>&1
-verdict "which show says" 0 $? 'ran as shipped'
+"$LOADLINE" show last --state "$WORK/state" 2>&1 | tr -s ' \n' ' ' > "$WORK/out"
+verdict "which show says" 0 $? '1 trial ran as shipped'
 shipped "killed for its memory as shipped" 1 cgroup_oom 1 10s \
     '[ $$$$ = 1 ] && exec /opt/jre/bin/java -Xms300m -Xmx300m -XX:+AlwaysPreTouch -cp /app Serve 8080;'
 shipped "never ready as shipped" 1 never_ready 1 5s '[ $$$$ = 1 ] && exec sleep 1000;'
-shipped "an SLO that is missed as shipped" 1 slo_miss 1 60s \
-    '[ $$$$ = 1 ] && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do while :; do :; done & done;'
+# Others in its container use its CPU up, once it is ready.
+SLO='p95<60ms' shipped "an SLO that is missed as shipped" 1 slo_miss 1 10s \
+    '[ $$$$ = 1 ] && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do (sleep 3; while :; do :; done) & done;'
 left "nothing is left of those starts"
 
 # Two at once on one node, and two that may not share it.

@@ -209,6 +209,10 @@ impl Follow {
         tell: &Sender<Event>,
         pod: &mut Option<(Watched, Occupied)>,
     ) -> Result<Ending, Halt> {
+        if self.nodes.place(self.slot).node.is_none() {
+            // A look needs room, too, and a pod as shipped leaves its slot without a node.
+            self.until_free().await;
+        }
         self.find_node(tell).await?;
         let making = Making {
             looks: &self.looks,
@@ -217,10 +221,7 @@ impl Follow {
             place: self.nodes.place(self.slot),
         };
         making.make().await?;
-        // The scheduler puts a pod that finds no room back for a second: it is let go when there is.
-        while self.nodes.is_busy(self.slot) && !self.gate.is_closed() {
-            sleep(LOOK).await;
-        }
+        self.until_free().await;
         making.start().await?;
         let job = manifest::name(&self.order.trial);
         let access = self.looks.access.clone();
@@ -235,6 +236,14 @@ impl Follow {
             }
             Ending::Measured(evidence) => Ok(self.complete(watched, &name, *evidence).await),
             other => Ok(other),
+        }
+    }
+
+    /// Waits until the last pod of the slot holds its node no more: the scheduler puts a pod that finds no
+    /// room back for a second.
+    async fn until_free(&self) {
+        while self.nodes.is_busy(self.slot) && !self.gate.is_closed() {
+            sleep(LOOK).await;
         }
     }
 

@@ -54,6 +54,7 @@ fn started(ends: Shipped) -> (Server, Vec<Arc<TrialRecord>>) {
     let experiment = experiment.unwrap_or_else(|e| panic!("{e}"));
     let server = Server::start(hosts(2, "n", "Xeon"), 0);
     server.state().shipped = ends;
+    server.state().lingers = 100;
     let starts = Starts {
         experiment: experiment.clone(),
         number: 6,
@@ -91,6 +92,10 @@ fn the_last_start_of_a_proof_shares_no_processes_and_has_no_counters() {
     made.retain(|job| jobs.contains(job));
     assert_eq!(made.len(), 2, "{jobs:?} {:?}", state.as_shipped);
     assert_eq!(state.as_shipped.len(), 2, "others share their processes");
+    assert!(
+        state.behind_their_own.is_empty(),
+        "the scheduler put one back"
+    );
     // What it left in the node's page cache goes with a look before the next trial there.
     for job in &jobs {
         let at = state.placed.iter().position(|(of, _)| of == job).unwrap();
