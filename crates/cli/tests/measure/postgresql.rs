@@ -106,7 +106,7 @@ fn sized() -> Outcome {
     write(
         &lab,
         "memory = \"512Mi\"",
-        "rate = \"40/s\"\nduration = \"3s\"",
+        "rate = \"20/s\"\nduration = \"5s\"",
     );
     call(&lab, "size")
         .into_end()
@@ -143,7 +143,7 @@ fn slow() -> Outcome {
     let reset = "reset = [\"psql\", \"-h\", \"localhost\", \"-U\", \"owners\", \"-c\", \"drop schema public cascade; create schema public\"]";
     let toxic = "port = 5432\n[[dependency.toxic]]\ntype = \"latency\"\nlatency = \"20ms\"";
     let db = format!("scope = \"result\"\n{reset}\n{toxic}");
-    write(&lab, &db, "rate = \"40/s\"\nduration = \"3s\"");
+    write(&lab, &db, "rate = \"20/s\"\nduration = \"5s\"");
     call(&lab, "size").into_end().expect_code(0).prints(&[
         "On the way to db (latency 20ms downstream), as the experiment wants it.",
         "The trials share db: seeded once, reset between two of them",
