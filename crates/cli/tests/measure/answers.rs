@@ -156,7 +156,7 @@ fn what_memory_does_not_cure_is_tried_once() -> Outcome {
         .arg("--url=http://localhost:8080/")
         .zoo(&lab, &["serve", "work_ms=6", &count])
         .into_end();
-    ended.expect_code(1).says(&[
+    ended.expect_code(1).prints(&[
         "Behind the misses: a CPU limit that was all used",
         "SLO MISS, not proven",
         "Tried: a CPU limit of 400m. At 64Mi 3 of 3 starts kept the SLO with it",
