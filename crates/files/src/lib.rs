@@ -4,10 +4,9 @@
 //! loadline runs as root beside programs that are not trusted, and its users name directories that
 //! such a program may write. So a path is walked by descriptors, and a link counts only where it
 //! stands in a directory that nobody but root and the caller can change. Owns that walk, the
-//! directories it ends in, how a file comes into one, and how a tree that
-//! others made is counted and goes. Never
-//! gives or takes rights, never decides what is written. Facts: symlink(7), open(2), fsync(2), auth_rhosts.c of OpenSSH
-//! (StrictModes).
+//! directories it ends in, how a file comes into one, and how a tree that others made is counted
+//! and goes. Never gives or takes rights, never decides what is written. Facts: symlink(7), open(2),
+//! fsync(2), auth_rhosts.c of OpenSSH (StrictModes).
 
 mod directory;
 mod durable;

@@ -103,11 +103,11 @@ fn link(path: &str) -> String {
     fs::read_link(path).map_or_else(|e| e.to_string(), |to| to.display().to_string())
 }
 
-/// As its mount says it: `size=65536k`.
+/// As its mount says it: `size=65536k`. The uppermost one counts, and stands last.
 fn size_of_shm() -> String {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let own = mounts.lines().filter(|line| line.contains(" /dev/shm "));
-    let mut options = own.flat_map(|line| line.split([' ', ',']));
+    let own = mounts.lines().rfind(|line| line.contains(" /dev/shm "));
+    let mut options = own.unwrap_or_default().split([' ', ',']);
     let size = options.find_map(|option| option.strip_prefix("size="));
     size.unwrap_or("unknown").to_owned()
 }

@@ -274,6 +274,12 @@ fn purposes_of_image(arguments: &EmitArguments, jdk: u32) -> Result<Vec<Purpose>
     }
 }
 
+/// Whether a cluster gets just this image by its name. One of `localhost` is on the machine that built
+/// it, and gets its digest when it is pushed.
+fn is_pinned(image: &str) -> bool {
+    image.contains("@sha256:") && !image.starts_with("localhost/")
+}
+
 fn application(
     arguments: &EmitArguments,
     view: &ResultView,
@@ -309,9 +315,7 @@ fn application(
             .or(measured.map(|image| image.reference.clone()))
     };
     let image = arguments.image.clone().or_else(named);
-    let is_pinned = image
-        .as_ref()
-        .is_some_and(|image| image.contains("@sha256:"));
+    let is_pinned = image.as_deref().is_some_and(is_pinned);
     Ok(Application {
         image: image.unwrap_or_else(|| format!("{}:latest", slug(&name))),
         name,
@@ -526,4 +530,16 @@ fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error
         parts?.into_iter().try_for_each(Part::put)
     };
     written().map_err(|e| files::cannot_write(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_pinned;
+
+    #[test]
+    fn only_what_a_cluster_can_pull_by_its_digest_is_pinned() {
+        assert!(is_pinned("registry.example/orders@sha256:2dfd"));
+        assert!(!is_pinned("registry.example/orders:1.4"));
+        assert!(!is_pinned("localhost/orders@sha256:2dfd"));
+    }
 }
