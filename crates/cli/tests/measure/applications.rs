@@ -204,7 +204,6 @@ fn a_cold_jvm_is_given_time() -> Outcome {
         "--confirm=1",
         "--prove=1",
         "--measure=4s",
-        "--rate=200/s",
         "--question=steady",
     ]);
     let ended = ended.args(&["--", "java", "-jar"]).arg(&jar).into_end();
