@@ -156,7 +156,9 @@ pub trait Container {
     fn network(&self) -> Net;
 
     /// The engine that holds it, and its name there; `None` where there is no engine.
-    fn engine(&self) -> Option<(&Engine, &str)>;
+    fn engine(&self) -> Option<(&Engine, &str)> {
+        None
+    }
 
     /// Opens a file that the application wrote, by its path as the application sees it. No link it
     /// may have planted is followed.
@@ -184,5 +186,7 @@ pub trait Container {
     }
 
     /// Whether the application is a JVM as far as its command tells, and its JDK where that is known.
-    fn jdk(&self) -> Option<&Path>;
+    fn jdk(&self) -> Option<&Path> {
+        None
+    }
 }

@@ -429,7 +429,6 @@ mod tests {
         sample
     }
 
-    /// Peaks are of a whole process, so this is one of its own.
     #[test]
     fn a_counter_that_was_not_read_at_the_end_knows_no_kill_that_was_the_end() {
         assert_eq!(oom_kills(Some(0), false), None);
@@ -437,6 +436,7 @@ mod tests {
         assert_eq!(oom_kills(Some(1), false), Some(1));
     }
 
+    /// Peaks are of a whole process, so this is one of its own.
     #[test]
     fn an_hour_of_samples_at_1_ms_stays_below_64_mib() {
         if let Some(path) = std::env::var_os(CHILD) {

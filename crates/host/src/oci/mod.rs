@@ -206,10 +206,6 @@ impl Container for Oci {
         places.push(self.scratch.tmp());
         places
     }
-
-    fn jdk(&self) -> Option<&Path> {
-        None
-    }
 }
 
 impl Drop for Oci {

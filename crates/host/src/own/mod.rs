@@ -157,10 +157,6 @@ impl Container for Own {
         }
     }
 
-    fn engine(&self) -> Option<(&loadline_trial::Engine, &str)> {
-        None
-    }
-
     fn open(&self, seen: &Path) -> io::Result<File> {
         self.scratch.open(seen)
     }

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{Failure, Invalid};
 use loadline_cgroup::{CgroupError, Group, Sample};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{App, Engine, Order, Readiness};
+use loadline_trial::{App, Order, Readiness};
 use rustix::process::Signal;
 
 use crate::container::{Container, Net, Told, asked};
@@ -249,16 +249,8 @@ impl Container for Pod {
         Net::Host
     }
 
-    fn engine(&self) -> Option<(&Engine, &str)> {
-        None
-    }
-
     fn open(&self, seen: &Path) -> io::Result<File> {
         open(&self.tmp, seen)
-    }
-
-    fn jdk(&self) -> Option<&Path> {
-        None
     }
 
     fn disturbed(&mut self) -> Option<Failure> {

@@ -13,7 +13,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use loadline_cgroup::{CgroupError, Group, Sample};
-use loadline_trial::Engine;
 use rustix::process::Signal;
 
 use super::{Place, open};
@@ -113,16 +112,8 @@ impl Container for Shipped {
         Net::Host
     }
 
-    fn engine(&self) -> Option<(&Engine, &str)> {
-        None
-    }
-
     fn open(&self, seen: &Path) -> io::Result<File> {
         open(&self.tmp, seen)
-    }
-
-    fn jdk(&self) -> Option<&Path> {
-        None
     }
 }
 

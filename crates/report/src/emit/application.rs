@@ -64,12 +64,12 @@ pub struct Application {
     pub cache: Option<StartCache>,
 }
 
-/// Whether the name of an image can come to mean another one.
+/// Whether a cluster gets just this image by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pinned {
-    /// It has its digest.
+    /// It has its digest, and a registry has it.
     Yes,
-    /// Neither a registry nor the engine gave it a digest.
+    /// It has no digest, or is only on the machine that built it.
     No,
 }
 

@@ -167,7 +167,7 @@ fn image(facts: &Facts<'_>) -> Entry {
     match facts.application.measured_image {
         Some(Pinned::Yes) => return image.because("the image that was measured, by its digest"),
         Some(Pinned::No) => {
-            return image.because("the image that was measured, by a name that may come to mean another: it has no digest before it is pushed; put in what the push prints");
+            return image.because("the image that was measured, which no cluster can pull by its digest before it is pushed: put in what the push prints");
         }
         None => {}
     }

@@ -125,7 +125,7 @@ fn image(facts: &Facts<'_>, container: &Value, notes: &mut Vec<String>) -> Optio
         ),
         Pinned::No => {
             notes.push(format!(
-                "the image stays {}: {} was measured, and has no digest before it is pushed.",
+                "the image stays {}: {} was measured, which no cluster can pull by its digest before it is pushed.",
                 text::label(own.unwrap_or("as it is")),
                 text::label(image)
             ));

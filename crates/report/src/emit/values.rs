@@ -185,7 +185,7 @@ pub fn values(
                 Some("the image that was measured, by its digest"),
             ),
             Pinned::No => notes.push(format!(
-                "the image stays: {} was measured, and has no digest before it is pushed.",
+                "the image stays: {} was measured, which no cluster can pull by its digest before it is pushed.",
                 text::label(&application.image)
             )),
         }

@@ -100,10 +100,10 @@ struct File<'a> {
 
 impl<'a> File<'a> {
     fn read(path: &'a Path) -> Result<Self, Refusal> {
-        if !path.is_file() {
+        if !path.exists() {
             return Err(Refusal::new(
                 format!("the compose file {}", path.display()),
-                "it is not there, or is no file",
+                "it is not there",
                 "name the file that has your services: --compose compose.yaml",
             ));
         }
