@@ -16,6 +16,7 @@ use rustix::fs::FileType;
 use serde::Deserialize;
 
 use super::engine::{self, EngineError};
+use super::layers::GraphDriver;
 use crate::apart;
 use crate::pagecache;
 use crate::pod::{Seen, SeenJdk};
@@ -99,12 +100,6 @@ struct Config {
     labels: Option<BTreeMap<String, String>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-struct GraphDriver {
-    data: Option<BTreeMap<String, Option<String>>>,
-}
-
 impl Image {
     /// Finds an image: in the engine that is asked for, else in the first that has it; pulls it where
     /// none has.
@@ -169,7 +164,7 @@ impl Image {
             let text = labels.get(&format!("org.opencontainers.image.{name}"))?;
             version_name(text).map(str::to_owned)
         };
-        let layers = layers(&inspected.graph_driver);
+        let layers = inspected.graph_driver.layers();
         let jdk = jdk(&layers, &env, entrypoint.first().or(cmd.first()));
         let ports = config.exposed_ports.unwrap_or_default();
         let ports = ports
@@ -366,50 +361,6 @@ fn refuse_foreign(what: &str, image: &Inspected) -> Result<(), Refusal> {
     Err(Refusal::new(what, why, hint))
 }
 
-/// Where the files of a container lie, from `container inspect`: its own layer, and the volumes that
-/// the engine made for it.
-pub(super) fn places(text: &str) -> Vec<PathBuf> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "PascalCase")]
-    struct Container {
-        #[serde(default)]
-        graph_driver: GraphDriver,
-        #[serde(default)]
-        mounts: Vec<Mount>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "PascalCase", default)]
-    struct Mount {
-        r#type: String,
-        source: PathBuf,
-    }
-    let all: Vec<Container> = serde_json::from_str(text).unwrap_or_default();
-    let of_one = |container: Container| {
-        let data = container.graph_driver.data.unwrap_or_default();
-        let layer = data.get("UpperDir").cloned().flatten().map(PathBuf::from);
-        let volumes = container
-            .mounts
-            .into_iter()
-            .filter(|m| m.r#type == "volume");
-        layer.into_iter().chain(volumes.map(|mount| mount.source))
-    };
-    let places = all.into_iter().flat_map(of_one);
-    places.filter(|place| place.is_absolute()).collect()
-}
-
-/// The directories of the overlay drivers.
-fn layers(driver: &GraphDriver) -> Vec<PathBuf> {
-    let Some(data) = &driver.data else {
-        return Vec::new();
-    };
-    let of = |name: &str| data.get(name).cloned().flatten().unwrap_or_default();
-    let all = [of("UpperDir"), of("LowerDir")].join(":");
-    let all = all.split(':').filter(|path| path.starts_with('/'));
-    all.map(PathBuf::from)
-        .filter(|path| path.is_dir())
-        .collect()
-}
-
 /// The JVM in the layers: the only one; of several that of JAVA_HOME or of the program, else the
 /// first. Found by its library: that is there in every layout, and says where the home is.
 fn jdk(
@@ -559,20 +510,6 @@ mod tests {
         let refusal = empty.command(&[]).expect_err("nothing to start");
         assert!(refusal.hint.contains("after --"), "{}", refusal.hint);
         assert!(read("{}").is_err() && read("[]").is_err());
-    }
-
-    #[test]
-    fn a_containers_own_files_lie_in_its_layer_and_its_volumes() {
-        let podman = r#"[{"Id":"a","GraphDriver":{"Name":"overlay","Data":{"LowerDir":"/s/l","UpperDir":"/s/a/diff"}},"Mounts":[{"Type":"bind","Source":"/var/lib/loadline/x","Destination":"/tmp"},{"Type":"volume","Name":"v","Source":"/s/volumes/v/_data","Destination":"/data"}]}]"#;
-        let names = |places: Vec<PathBuf>| places.iter().map(|p| p.display().to_string()).collect();
-        let found: Vec<String> = names(places(podman));
-        assert_eq!(found, ["/s/a/diff", "/s/volumes/v/_data"]);
-        // Docker with containerd's store says no layer.
-        let docker = r#"[{"Id":"a","GraphDriver":{"Name":"overlayfs","Data":null},"Mounts":[]}]"#;
-        let found: Vec<String> = names(places(docker));
-        assert_eq!(found, Vec::<String>::new());
-        let found: Vec<String> = names(places("no JSON"));
-        assert_eq!(found, Vec::<String>::new());
     }
 
     #[test]

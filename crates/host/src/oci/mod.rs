@@ -15,6 +15,7 @@
 mod arrived;
 pub mod engine;
 pub mod image;
+mod layers;
 mod watch;
 
 use std::ffi::OsString;
@@ -251,7 +252,7 @@ fn is_unknown(said: &str) -> bool {
 /// says so.
 fn places(engine: &Engine, name: &str) -> Vec<PathBuf> {
     let said = engine::run(engine, &["container", "inspect", name]);
-    said.map_or_else(|_| Vec::new(), |text| image::places(&text))
+    said.map_or_else(|_| Vec::new(), |text| layers::places(&text))
 }
 
 /// Names of the containers of an engine that some loadline made.
