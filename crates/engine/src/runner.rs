@@ -281,14 +281,16 @@ impl<'a> Runner<'a> {
 
     /// Puts what is asked for into free slots, in order; whether a record was found instead.
     fn fill(&mut self, open: &Open) -> Result<bool, RunError> {
+        let reserved = self.reserved(open);
         let mut open_pairs = HashSet::new();
         // A guess may take far longer than a back-off, so each wanted trial that waits for its next
         // attempt keeps a slot from guesses; what is wanted too may have it.
         let mut kept = 0;
         for (index, ask) in open.wanted.iter().chain(&open.guesses).enumerate() {
             let is_guess = index >= open.wanted.len();
-            let free = self.slots.iter().filter(|slot| slot.is_none()).count();
-            if free <= if is_guess { kept } else { 0 } {
+            let free = self.free_slots(&reserved).count();
+            let is_full = self.slots.iter().all(Option::is_some);
+            if is_full || (is_guess && free <= kept) {
                 break;
             }
             if self.seen.get(ask).is_some() {
@@ -300,10 +302,10 @@ impl<'a> Runner<'a> {
             }
             let tried = self.tried.get(ask).copied().unwrap_or_default();
             if tried.not_before > self.host.now_ns() {
-                kept += 1;
+                kept += usize::from(self.slot_of_pair(ask).is_none());
                 continue;
             }
-            if let Some(slot) = self.free_slot(ask)
+            if let Some(slot) = self.free_slot(ask, &reserved)
                 && self.begin(slot, ask, tried)?
             {
                 return Ok(true);
@@ -324,12 +326,31 @@ impl<'a> Runner<'a> {
         Err(Refusal::new("searching", why, hint).into())
     }
 
+    /// Slots of pairs that have begun and are not whole. No other trial comes between the two: each
+    /// would keep its pair waiting, at the end of a matrix while other slots have nothing to do.
+    fn reserved(&self, open: &Open) -> HashSet<usize> {
+        let of_pairs = open
+            .wanted
+            .iter()
+            .filter(|ask| self.seen.get(ask).is_none());
+        of_pairs.filter_map(|ask| self.slot_of_pair(ask)).collect()
+    }
+
+    fn free_slots(&self, reserved: &HashSet<usize>) -> impl Iterator<Item = usize> {
+        let slots = self.slots.iter().enumerate();
+        let free = slots.filter(|(slot, job)| job.is_none() && !reserved.contains(slot));
+        free.map(|(slot, _)| slot)
+    }
+
+    fn slot_of_pair(&self, ask: &Ask) -> Option<usize> {
+        ask.pair.and_then(|pair| self.pairs.get(&pair)).copied()
+    }
+
     /// The slot of the ask's pair, if it is free; any free one where it has none yet.
-    fn free_slot(&self, ask: &Ask) -> Option<usize> {
-        let of_pair = ask.pair.and_then(|pair| self.pairs.get(&pair));
-        match of_pair {
-            Some(slot) => self.slots[*slot].is_none().then_some(*slot),
-            None => self.slots.iter().position(Option::is_none),
+    fn free_slot(&self, ask: &Ask, reserved: &HashSet<usize>) -> Option<usize> {
+        match self.slot_of_pair(ask) {
+            Some(slot) => self.slots[slot].is_none().then_some(slot),
+            None => self.free_slots(reserved).next(),
         }
     }
 

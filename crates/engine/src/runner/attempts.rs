@@ -11,7 +11,8 @@ use crate::store::{StoreError, TrialKey};
 /// Attempts at a trial before it counts as not measurable.
 pub const ATTEMPTS: u32 = 3;
 
-/// Wait before the second attempt; doubled before the third. A disturbance needs time to pass.
+/// Wait before the second attempt; doubled before the third. A disturbance needs time to pass; that a
+/// pod was evicted or a process killed is none.
 const BACK_OFF: Duration = Duration::from_secs(2);
 
 /// What was tried of one ask.
@@ -112,7 +113,13 @@ impl Runner<'_> {
                 let path = self.of.store.directory().to_owned();
                 return Err(StoreError::Full { path }.into());
             }
-            let wait = BACK_OFF * (tried.attempts % ATTEMPTS);
+            let is_lost = record.verdict == Verdict::Invalid(Invalid::RuntimeLost);
+            let steps = if is_lost {
+                0
+            } else {
+                tried.attempts % ATTEMPTS
+            };
+            let wait = BACK_OFF * steps;
             tried.not_before = self.host.now_ns() + wait.as_nanos() as u64;
         }
         self.tried.set(ask, tried);

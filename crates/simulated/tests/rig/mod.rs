@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Watch {
     pub pairs: Vec<(u32, usize)>,
     /// How long each trial took and whether it could be measured, in the order they ended.
     pub lengths: Vec<(Duration, bool)>,
+    /// How long each slot measured.
+    pub worked: BTreeMap<usize, Duration>,
     stop_after: u32,
 }
 
@@ -53,6 +56,7 @@ pub fn stop_after(records: u32) -> Watch {
         dropped: 0,
         pairs: Vec::new(),
         lengths: Vec::new(),
+        worked: BTreeMap::new(),
         stop_after: records,
     }
 }
@@ -71,8 +75,9 @@ impl Watcher for Watch {
 
     fn trial_ends(&mut self, slot: Option<usize>, record: &TrialRecord) {
         match slot {
-            Some(_) => {
+            Some(slot) => {
                 self.measured += 1;
+                *self.worked.entry(slot).or_default() += record.length();
                 let is_measured = record.verdict.is_evidence();
                 self.lengths.push((record.length(), is_measured));
             }
