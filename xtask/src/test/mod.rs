@@ -7,6 +7,7 @@
 
 mod answers;
 mod audit;
+mod groups;
 pub mod output;
 mod site;
 mod steps;
@@ -14,7 +15,7 @@ mod steps;
 use std::fs;
 use std::panic::resume_unwind;
 use std::path::Path;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
 use crate::error::Error;
@@ -41,6 +42,11 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
         let mut total = Counts::default();
         let mut beside = Vec::new();
         for step in steps::STEPS.iter().filter(is_wanted) {
+            if step.is_alone() {
+                for step in beside.drain(..) {
+                    total.add(joined(step)?);
+                }
+            }
             if step.is_beside() {
                 beside.push(scope.spawn(|| run_step(step, root, &logs)));
             } else {
@@ -48,7 +54,7 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
             }
         }
         for step in beside {
-            total.add(step.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+            total.add(joined(step)?);
         }
         Ok::<Counts, Error>(total)
     })?;
@@ -65,6 +71,11 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     println!("logs in build/test, {} s in all", begin.elapsed().as_secs());
     println!("{total}");
     Ok(total.failed == 0)
+}
+
+/// What a step counts for that ran beside others.
+fn joined(step: ScopedJoinHandle<'_, Result<Counts, Error>>) -> Result<Counts, Error> {
+    step.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 fn run_step(step: &Step, root: &Path, logs: &Path) -> Result<Counts, Error> {

@@ -1,11 +1,13 @@
-//! The steps of a test run, in order: quick ones first, and what no time is measured in at the end,
-//! beside the guests.
+//! The steps of a test run, in order. What measures time has the machine for itself, at the end; all else
+//! runs beside the guests, which have one slow CPU each.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Command;
 
+use super::groups::Group;
 use super::output::{self, Counts};
 use super::{answers, audit, site};
 use crate::durable::failpoints;
@@ -14,9 +16,6 @@ use crate::release::step;
 
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
 const LONGEST: &str = "3600";
-
-/// What names of tests have that boot a guest.
-const GUESTS: &str = "uml::";
 
 /// Module documentation leads readers to private items; every crate here is read by its developers.
 const RUSTDOC: &str = "-D warnings -A rustdoc::private_intra_doc_links";
@@ -33,10 +32,8 @@ pub struct Step {
 enum Run {
     /// A cargo command that passes or fails as a whole.
     Check(&'static [&'static str]),
-    /// A cargo command that runs tests; they are counted one by one.
-    Tests(&'static [&'static str]),
-    /// The same beside the steps that follow: guests have one slow CPU, and time means nothing there.
-    TestsBeside(&'static [&'static str]),
+    /// Tests; they are counted one by one.
+    Tests(Group),
     /// A function of this program.
     Own(fn(&Path) -> Result<Counts, Error>),
 }
@@ -52,6 +49,21 @@ pub const STEPS: &[Step] = &[
         name: "invariants",
         what: "the rules of ARCHITECTURE.md hold",
         run: Run::Check(&["xtask", "check"]),
+    },
+    Step {
+        name: "workloads",
+        what: "the Java workloads build",
+        run: Run::Check(&["xtask", "workloads"]),
+    },
+    Step {
+        name: "build",
+        what: "programs and tests build",
+        run: Run::Check(&["test", "--workspace", "--locked", "--no-run"]),
+    },
+    Step {
+        name: "guests",
+        what: "the tests that boot a machine of their own (user-mode Linux), beside what follows",
+        run: Run::Tests(Group::Guests),
     },
     Step {
         name: "lints",
@@ -83,44 +95,9 @@ pub const STEPS: &[Step] = &[
         run: Run::Own(audit::run),
     },
     Step {
-        name: "workloads",
-        what: "the Java workloads build",
-        run: Run::Check(&["xtask", "workloads"]),
-    },
-    Step {
         name: "tests",
-        what: "unit, property and integration tests, with real JVMs and cgroups where they are",
-        run: Run::Tests(&[
-            "test",
-            "--workspace",
-            "--locked",
-            "--no-fail-fast",
-            "--",
-            "--show-output",
-            "--skip",
-            GUESTS,
-        ]),
-    },
-    Step {
-        name: "guests",
-        what: "the tests that boot a machine of their own (user-mode Linux), beside what follows",
-        run: Run::TestsBeside(&[
-            "test",
-            "--workspace",
-            "--locked",
-            "--no-fail-fast",
-            "--test",
-            "real",
-            "--test",
-            "containment",
-            "--test",
-            "layouts",
-            "--test",
-            "measure",
-            "--",
-            GUESTS,
-            "--show-output",
-        ]),
+        what: "unit, property and integration tests that measure no time",
+        run: Run::Tests(Group::Untimed),
     },
     Step {
         name: "site",
@@ -142,12 +119,22 @@ pub const STEPS: &[Step] = &[
         what: "packages and images of what the tests built go in, work and go out",
         run: Run::Own(step::run),
     },
+    Step {
+        name: "measured",
+        what: "tests that measure, with real JVMs and cgroups where they are, and nothing beside them",
+        run: Run::Tests(Group::Timed),
+    },
 ];
 
 impl Step {
     /// Whether it runs while the next ones do.
     pub fn is_beside(&self) -> bool {
-        matches!(self.run, Run::TestsBeside(_))
+        matches!(self.run, Run::Tests(Group::Guests))
+    }
+
+    /// Whether nothing may run while it does.
+    pub fn is_alone(&self) -> bool {
+        matches!(self.run, Run::Tests(Group::Timed))
     }
 
     /// Runs it; its output goes to the log file.
@@ -157,10 +144,11 @@ impl Step {
                 let (is_success, text) = logged(root, arguments, log)?;
                 Ok(self.verdict(is_success, Counts::one_passed(), &text))
             }
-            Run::Tests(arguments) | Run::TestsBeside(arguments) => {
-                let (is_success, text) = logged(root, arguments, log)?;
+            Run::Tests(group) => {
+                let arguments = group.arguments(root)?;
+                let (is_success, text) = logged(root, &arguments, log)?;
                 let counts = self.verdict(is_success, output::count(&text), &text);
-                if have_passed_alone(root, arguments, &counts, log)? {
+                if have_passed_alone(root, &arguments, &counts, log)? {
                     return Ok(counts.passed_alone());
                 }
                 Ok(counts)
@@ -182,7 +170,7 @@ impl Step {
         eprintln!("{}", output::explain(text));
         if counts.failed == 0 {
             let mut failed = counts;
-            if matches!(self.run, Run::Tests(_) | Run::TestsBeside(_)) {
+            if matches!(self.run, Run::Tests(_)) {
                 failed.add(Counts::one_failed(&format!("{}: ended early", self.name)));
             } else {
                 failed = Counts::one_failed(self.name);
@@ -200,7 +188,7 @@ const MOST_AGAIN: usize = 3;
 /// keep busy for a second fails what is right. Gives whether every one of them passed.
 fn have_passed_alone(
     root: &Path,
-    arguments: &[&str],
+    arguments: &[String],
     counts: &Counts,
     log: &Path,
 ) -> Result<bool, Error> {
@@ -212,7 +200,7 @@ fn have_passed_alone(
         // The name right after `--`: the project's own runners take their filter there.
         let split = arguments.iter().position(|word| *word == "--");
         let (cargo, own) = arguments.split_at(split.map_or(arguments.len(), |at| at + 1));
-        let only = [name.as_str(), "--exact"];
+        let only = [name.clone(), "--exact".to_owned()];
         let words = [cargo, &only, own].concat();
         let log = log.with_extension(format!("again-{number}.log"));
         let (is_success, text) = logged(root, &words, &log)?;
@@ -226,7 +214,11 @@ fn have_passed_alone(
 
 /// Runs cargo with a time limit; stdout and stderr go, in order, to the log, and results of test
 /// binaries to the terminal as they come. Gives whether it succeeded, and the text.
-fn logged(root: &Path, arguments: &[&str], log: &Path) -> Result<(bool, String), Error> {
+fn logged(
+    root: &Path,
+    arguments: &[impl AsRef<OsStr>],
+    log: &Path,
+) -> Result<(bool, String), Error> {
     let (reader, writer) = std::io::pipe().map_err(Error::file("pipe"))?;
     let mut command = Command::new("timeout");
     command

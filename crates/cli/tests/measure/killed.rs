@@ -23,7 +23,7 @@ pub const CASES: [Case; 2] = [
 ];
 
 /// How often, unless LOADLINE_KILLS says otherwise.
-const KILLS: u32 = 25;
+const KILLS: u32 = 16;
 
 /// When everything must be dead; what is not killed serves for ever.
 const DEAD_WITHIN: Duration = Duration::from_secs(10);

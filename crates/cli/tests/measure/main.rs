@@ -4,7 +4,7 @@
 //! (`zoo MODE`). Tests run one at a time, because a measurement takes the whole machine. Needs root
 //! and cgroups; without them every test is skipped by name. `measure [FILTER [--exact]] [--skip
 //! FILTER]` runs the tests whose name contains the filter; LOADLINE_KILLS=200 kills loadline that
-//! often instead of 25 times, LOADLINE_SEED=1 at other moments.
+//! often instead of 16 times, LOADLINE_SEED=1 at other moments.
 
 mod answers;
 mod apart;

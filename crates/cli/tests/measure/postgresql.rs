@@ -11,10 +11,9 @@ use crate::process::Call;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_killed_whole, assert_nothing_left, processes};
 
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 5] = [
     ("spring_comes_through_an_outage", drilled),
-    ("spring_behind_latency_is_sized_and_told", slow),
-    ("spring_is_sized_with_its_postgresql", sized),
+    ("spring_is_sized_with_its_postgresql_behind_latency", sized),
     ("a_starved_postgresql_is_never_springs_fault", starved),
     ("postgresql_that_dies_under_load_is_told", dies),
     ("kill_9_leaves_no_postgresql", killed),
@@ -98,44 +97,9 @@ fn call(lab: &Lab, subcommand: &str) -> Call {
         .args(&["--wait", "--full", "--file=exp.toml"])
 }
 
-fn sized() -> Outcome {
-    if let Some(reason) = missing() {
-        return Some(reason);
-    }
-    let lab = Lab::new();
-    write(
-        &lab,
-        "memory = \"512Mi\"",
-        "rate = \"20/s\"\nduration = \"5s\"",
-    );
-    call(&lab, "size")
-        .into_end()
-        .expect_code(0)
-        .prints(&["What it depended on"]);
-    let result = lab.result("last");
-    let size = recommended(&result).expect("a size");
-    assert!((384 << 20..=512 << 20).contains(&size), "{size}");
-    let trials = result["trials"].as_array().expect("trials").clone();
-    let passed = trials.iter().filter(|t| t["verdict"]["class"] == "pass");
-    for trial in passed {
-        let db = &trial["evidence"]["dependencies"][0];
-        let used = db["cpu_ns"].as_u64().unwrap_or(0);
-        assert!(used > 1_000_000, "it was queried: {db}");
-    }
-    for file in lab.files() {
-        let bytes = fs::read(&file).expect("a file of the store");
-        let holds = bytes
-            .windows(SECRET.len())
-            .any(|part| part == SECRET.as_bytes());
-        assert!(!holds, "{} holds the password", file.display());
-    }
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
-    None
-}
-
 /// Each answer of the database comes 20 ms later: the service does not know, the answer says so. All
 /// trials share the database: a second seed would fail, because what it makes is there.
-fn slow() -> Outcome {
+fn sized() -> Outcome {
     if let Some(reason) = missing() {
         return Some(reason);
     }
@@ -148,8 +112,11 @@ fn slow() -> Outcome {
         "On the way to db (latency 20ms downstream), as the experiment wants it.",
         "The trials share db: seeded once, reset between two of them",
         "What was wrong on the way",
+        "What it depended on",
     ]);
     let result = lab.result("last");
+    let size = recommended(&result).expect("a size");
+    assert!((384 << 20..=512 << 20).contains(&size), "{size}");
     let trials = result["trials"].as_array().expect("trials").clone();
     for (index, trial) in trials.iter().enumerate() {
         let db = &trial["evidence"]["dependencies"][0];
@@ -159,7 +126,10 @@ fn slow() -> Outcome {
     let passed = trials.iter().filter(|t| t["verdict"]["class"] == "pass");
     for trial in passed {
         let evidence = &trial["evidence"];
-        let link = &evidence["dependencies"][0]["link"];
+        let db = &evidence["dependencies"][0];
+        let used = db["cpu_ns"].as_u64().unwrap_or(0);
+        assert!(used > 1_000_000, "it was queried: {db}");
+        let link = &db["link"];
         let trips = link["total"]["exchanges"].as_u64();
         assert!(trips.is_some_and(|trips| trips >= 50), "{link}");
         assert!(
@@ -171,6 +141,13 @@ fn slow() -> Outcome {
         let fastest = evidence["seconds"].as_array().expect("seconds").iter();
         let fastest = fastest.filter_map(|second| second["p50_ns"].as_u64()).min();
         assert!(fastest.is_some_and(|ns| ns >= 20_000_000), "{fastest:?}");
+    }
+    for file in lab.files() {
+        let bytes = fs::read(&file).expect("a file of the store");
+        let holds = bytes
+            .windows(SECRET.len())
+            .any(|part| part == SECRET.as_bytes());
+        assert!(!holds, "{} holds the password", file.display());
     }
     assert_nothing_left(&lab, &[], &BTreeSet::new());
     None

@@ -16,7 +16,7 @@ use crate::runner::Case;
 pub const CASES: [Case; 1] = [("killed_at_random_times", killed_at_random_times)];
 
 /// How often loadline is killed.
-const KILLS: u32 = 50;
+const KILLS: u32 = 24;
 
 /// When everything must be dead.
 const DEAD_WITHIN: Duration = Duration::from_secs(1);

@@ -1,0 +1,139 @@
+//! Which tests run with which: a measurement has the machine for itself.
+//!
+//! Owns the groups. Tests are told by their binaries, which the directories `tests` of the crates name;
+//! one that nobody put into a group is untimed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::error::Error;
+
+/// What names of tests have that boot a guest.
+const GUESTS: &str = "uml::";
+
+/// Binaries with such tests.
+const WITH_GUESTS: [&str; 4] = ["containment", "layouts", "measure", "real"];
+
+/// Crates whose tests measure, all of them.
+const TIMED_CRATES: [&str; 2] = ["host", "load"];
+
+/// Binaries of other crates that measure.
+const TIMED: [&str; 5] = ["hiccup", "load", "measure", "proxy", "start"];
+
+/// Programs that cargo tests.
+const PROGRAMS: [&str; 3] = ["loadline", "loadline-zoo", "xtask"];
+
+/// Tests that run together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// They boot a machine of their own.
+    Guests,
+    /// No time matters to them.
+    Untimed,
+    /// They measure.
+    Timed,
+}
+
+impl Group {
+    /// The words of cargo that run the group.
+    ///
+    /// # Errors
+    /// A directory that cannot be read.
+    pub fn arguments(self, root: &Path) -> Result<Vec<String>, Error> {
+        let (timed, untimed) = binaries(root)?;
+        let (libraries, names, own): (&[&str], _, &[&str]) = match self {
+            Self::Guests => (&[], WITH_GUESTS.map(str::to_owned).into(), &[GUESTS]),
+            Self::Untimed => (&["--lib"], untimed, &["--skip", GUESTS]),
+            Self::Timed => (&[], timed, &["--skip", GUESTS]),
+        };
+        let mut words = vec!["test", "--workspace", "--locked", "--no-fail-fast"];
+        words.extend(libraries);
+        if self == Self::Untimed {
+            words.extend(PROGRAMS.iter().flat_map(|name| ["--bin", name]));
+        }
+        let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        words.extend(
+            names
+                .into_iter()
+                .flat_map(|name| ["--test".to_owned(), name]),
+        );
+        words.push("--".to_owned());
+        words.extend(own.iter().map(|word| (*word).to_owned()));
+        words.push("--show-output".to_owned());
+        Ok(words)
+    }
+}
+
+/// The names of all test binaries: those that measure, and the others. A name that two crates have is
+/// one of cargo's.
+fn binaries(root: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>), Error> {
+    let (mut timed, mut untimed) = (BTreeSet::new(), BTreeSet::new());
+    for package in entries(&root.join("crates"))? {
+        let is_timed = TIMED_CRATES.contains(&package.as_str());
+        let tests = root.join("crates").join(&package).join("tests");
+        if !tests.is_dir() {
+            continue;
+        }
+        for entry in entries(&tests)? {
+            let is_directory = tests.join(&entry).join("main.rs").is_file();
+            let file = entry.strip_suffix(".rs");
+            let Some(name) = file.or_else(|| is_directory.then_some(entry.as_str())) else {
+                continue;
+            };
+            match is_timed || TIMED.contains(&name) {
+                true => timed.insert(name.to_owned()),
+                false => untimed.insert(name.to_owned()),
+            };
+        }
+    }
+    untimed.retain(|name| !timed.contains(name));
+    Ok((timed, untimed))
+}
+
+fn entries(directory: &Path) -> Result<Vec<String>, Error> {
+    let read = fs::read_dir(directory).map_err(Error::file(directory))?;
+    let names = read.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    names
+        .collect::<Result<_, std::io::Error>>()
+        .map_err(Error::file(directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_test_binary_is_in_one_group() {
+        let root = crate::root();
+        let (timed, untimed) = binaries(&root).expect("they are read");
+        assert!(timed.is_disjoint(&untimed));
+        for name in TIMED.iter().chain(&["containment", "omission"]) {
+            assert!(timed.contains(*name), "{name} is gone");
+        }
+        let all: BTreeSet<&str> = timed.iter().chain(&untimed).map(String::as_str).collect();
+        for name in WITH_GUESTS {
+            assert!(all.contains(name), "{name} is gone");
+        }
+        // As cargo sees them.
+        let metadata = std::process::Command::new("cargo")
+            .args(["metadata", "--no-deps", "--format-version=1", "--offline"])
+            .current_dir(&root)
+            .output()
+            .expect("cargo");
+        let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).expect("JSON");
+        let packages = metadata["packages"].as_array().expect("packages");
+        let targets = packages
+            .iter()
+            .flat_map(|package| package["targets"].as_array().expect("targets"));
+        let tested: Vec<_> = targets.filter(|target| target["test"] == true).collect();
+        let named = |kind: &str| -> BTreeSet<&str> {
+            let of_kind = tested.iter().filter(|target| target["kind"][0] == kind);
+            of_kind
+                .filter_map(|target| target["name"].as_str())
+                .collect()
+        };
+        assert_eq!(all, named("test"));
+        assert_eq!(BTreeSet::from(PROGRAMS), named("bin"));
+    }
+}
