@@ -229,6 +229,39 @@ overlap > "$WORK/out"; verdict "two trials of it run at once" 0 $? '^4 trials, [
 CPU=200m check "two slots on one node that is not shared wait for each other, with the scheduler's reason" 0 'waits: .*anti-affinity' --slots 2 --trial-cpu 700m --repeats 2
 overlap > "$WORK/out"; verdict "no two trials of it run at once" 0 $? '^2 trials'
 
+# Load from two pods of their own; there is one node, so they share it.
+CPU=300m check "load from generator pods" 0 'PASS +p99' --generators 2 --share-nodes 2 --trial-cpu 300m --repeats 2
+"$LOADLINE" export last --state "$WORK/state" | python3 -c '
+import json, sys
+for trial in json.load(sys.stdin)["trials"]:
+    for load in trial["evidence"]["load"]:
+        of = load["load_from"]["generators"]
+        parts = sum(generator["scheduled"] for generator in of)
+        print(load["phase"], len(of), "generators,", "all" if parts == load["scheduled"] == load["ok"] else [parts, load])' > "$WORK/out"
+verdict "each made its part, and all were answered" 0 $? '^measure 2 generators, all$'
+# An application that answers localhost alone is ready there, and no load from elsewhere reaches it.
+kubectl -n "$RUN" apply -f - > /dev/null 2>&1 <<D
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: local}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: local}}
+  template:
+    metadata: {labels: {app: local}}
+    spec:
+      containers:
+      - name: app
+        image: $APP_IMAGE
+        command: [sh, -c, 'echo ok > /tmp/index.html; exec busybox httpd -f -p 127.0.0.1:8080 -h /tmp']
+        readinessProbe: {httpGet: {path: /, port: 8080}}
+D
+"$LOADLINE" run --kubernetes --trial-image "$TRIAL_IMAGE" --namespace "$RUN" --from deployment/local --container app \
+    --url http://localhost:8080/ --slo 'p99<1s' --rate 50/s --warm-up 1s --measure 3s --cpu 300m --memory 200Mi \
+    --accept-noise --state "$WORK/state" --generators 1 --share-nodes 2 --trial-cpu 300m > "$WORK/out" 2>&1
+verdict "an application that only localhost reaches is refused" 3 $? 'ready on localhost, but not for the generator .*refused'
+left "the generators go with their run"
+
 # disturbed COMMAND...: a run that somebody disturbs, with the name of its pod as last argument.
 disturbed() {
     (one --measure 8s) > "$WORK/out" 2>&1 &

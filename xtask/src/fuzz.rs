@@ -37,6 +37,7 @@ const TARGETS: &[Target] = &[
     target("gclog_classic", &["crates/jvm/tests/data/gclog"]),
     target("gclog_openj9", &["crates/jvm/tests/data/gclog"]),
     target("gclog_unified", &["crates/jvm/tests/data/gclog"]),
+    target("generator", &["fuzz/seeds/generator"]),
     target("hpack", &[]),
     target("hsperf", &["crates/jvm/tests/data/hsperf"]),
     target("http2", &[]),

@@ -48,6 +48,7 @@ pub fn load() -> LoadEvidence {
         saturated: None,
         by_request: Vec::new(),
         by_second: Vec::new(),
+        load_from: None,
     }
 }
 

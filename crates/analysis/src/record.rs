@@ -36,7 +36,7 @@ pub use cpus::CpuSets;
 pub use dependency::{Beside, DependencyEvidence, SharedEvidence, StubEvidence};
 pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
-pub use load::{DueEvidence, LoadEvidence, RequestEvidence};
+pub use load::{DueEvidence, GeneratorEvidence, LoadEvidence, LoadFrom, RequestEvidence};
 pub use machine::{Cluster, Enforced, Image, Machine, Node};
 pub use phase::{EarlyEnd, Phase, PhaseSpan};
 pub use proxy::{LinkEvidence, LinkSecond, OutageEvidence, ProxyEvidence};
@@ -306,7 +306,7 @@ pub enum Invalid {
     DiskFull,
     /// What the application depends on was the bottleneck, ended, or never got ready.
     Dependency,
-    /// The container runtime went away.
+    /// The container runtime went away, or in a cluster the pod of the trial or of a generator.
     RuntimeLost,
     /// The JVM in an image did not run with the options of the configuration.
     OtherOptions,

@@ -444,6 +444,11 @@ fn cluster(experiment: &mut Experiment) -> Result<Box<dyn Host>, Error> {
         let problem = "--slots auto and --share-nodes: auto counts nodes, one trial on each";
         return Err(Error::new(ErrorKind::Usage, problem).hint("say how many: --slots 6"));
     }
+    if wanted.slots == Slots::Auto && wanted.generators.is_some() {
+        let problem =
+            "--slots auto and --generators: auto would count the nodes of the generators, too";
+        return Err(Error::new(ErrorKind::Usage, problem).hint("say how many: --slots 6"));
+    }
     let largest = searches::largest(experiment);
     let host = Kubernetes::new(&wanted, &image, account, largest);
     let host = host.map_err(|e| Error::refused(&e))?;

@@ -341,6 +341,7 @@ fn errand(
         stop_grace: WRITING,
         soak: None,
         as_shipped: false,
+        generators: None,
         ..order::of(
             of,
             &id,

@@ -265,6 +265,7 @@ mod tests {
                 }),
                 slots: NonZeroU32::MIN,
                 share_nodes: NonZeroU32::MIN,
+                generators: None,
             }),
             ..Machine::default()
         };

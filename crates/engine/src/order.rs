@@ -129,6 +129,7 @@ pub(crate) fn of(
         stop_grace: app.stop_grace,
         soak: None,
         as_shipped: false,
+        generators: None,
     })
 }
 

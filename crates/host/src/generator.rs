@@ -9,9 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{DueEvidence, LoadEvidence, RequestEvidence, SecondEvidence};
+use loadline_analysis::record::{
+    DueEvidence, Failure, GeneratorEvidence, Invalid, LoadEvidence, LoadFrom, RequestEvidence,
+    SecondEvidence,
+};
 use loadline_cgroup::Group;
 use loadline_load::part::{Message, Order, RequestMessage, ResultMessage, SecondMessage};
+use loadline_load::remote::{Failed, GeneratorMessage, Generators};
 use loadline_load::{LoadError, Model, Part, Plan, User, Users};
 use loadline_trial::LoadPhase;
 use rustix::process::{
@@ -85,6 +89,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) cpus: &'a CpuPlan,
     /// The application's network namespace; `None` is the host's.
     pub(crate) network: Option<PathBuf>,
+    /// Who makes the load in the place of the process, which only drives them.
+    pub(crate) generators: Option<&'a Generators>,
 }
 
 /// One instance's share of a load phase under way. Dropping it kills the generator.
@@ -96,6 +102,7 @@ pub(crate) struct Generator {
     stopped: Option<Instant>,
     seconds: Vec<SecondEvidence>,
     result: Option<Box<ResultMessage>>,
+    failed: Option<(Failed, String)>,
     complaint: Option<String>,
 }
 
@@ -129,6 +136,7 @@ impl Generator {
             stopped: None,
             seconds: Vec::new(),
             result: None,
+            failed: None,
             complaint: None,
         };
         generator.join(wanted.group)?;
@@ -178,6 +186,7 @@ impl Generator {
                 return self.seconds.last();
             }
             Line::Message(Message::Result(result)) => self.result = Some(result),
+            Line::Message(Message::Failed { how, detail }) => self.failed = Some((how, detail)),
             Line::End(complaint) => self.complaint = Some(complaint),
         }
         None
@@ -218,6 +227,9 @@ impl Generator {
 
     /// What it gave, once it is over.
     pub(crate) fn finish(mut self, load: &LoadPhase, part: Part) -> Result<Driven, Halt> {
+        if let Some((how, detail)) = self.failed.take() {
+            return Err(halted(how, detail));
+        }
         let Some(mut result) = self.result.take() else {
             let complaint = self.complaint.take().unwrap_or_default();
             return Err(halt::failed(format_args!(
@@ -233,6 +245,22 @@ impl Generator {
             seconds: std::mem::take(&mut self.seconds),
         })
     }
+}
+
+/// What no load from generators is to a trial.
+fn halted(how: Failed, detail: String) -> Halt {
+    let cause = match how {
+        Failed::Lost => Invalid::RuntimeLost,
+        Failed::Clock => Invalid::ClockJump,
+        Failed::Unreachable => {
+            return halt::refused(
+                "sending load from generator pods",
+                format_args!("the application is ready on localhost, but not for {detail}"),
+                "it must listen on all addresses (0.0.0.0 or ::), not on 127.0.0.1 alone, and no NetworkPolicy may keep pods of this namespace from it; or leave --generators out",
+            );
+        }
+    };
+    Halt::Failed(Failure { cause, detail })
 }
 
 /// What one instance's share of a load phase gave.
@@ -310,6 +338,7 @@ fn order(load: &LoadPhase, wanted: &Wanted<'_>) -> Order {
             ..load.plan.clone()
         },
         netns: wanted.network.clone(),
+        generators: wanted.generators.cloned(),
     }
 }
 
@@ -346,7 +375,25 @@ fn load_evidence(load: &LoadPhase, part: Part, result: ResultMessage) -> LoadEvi
         saturated: result.health.saturated,
         by_request: by_request(load, measure.by_request),
         by_second: measure.by_second.into_iter().map(due).collect(),
+        load_from: load_from(result.generators),
     }
+}
+
+/// Where it came from, if not from this machine.
+fn load_from(generators: Vec<GeneratorMessage>) -> Option<LoadFrom> {
+    let of = |of: GeneratorMessage| GeneratorEvidence {
+        name: of.name,
+        node: of.node,
+        scheduled: of.scheduled,
+        offset_ns: of.offset_ns,
+        offset_error: of.error,
+        drift_ns: of.drift_ns,
+        send_lag_p99: of.send_lag_p99,
+        cpu: of.cpu,
+        saturated: of.saturated,
+    };
+    let generators: Vec<_> = generators.into_iter().map(of).collect();
+    (!generators.is_empty()).then_some(LoadFrom::Generators { generators })
 }
 
 fn due(totals: RequestMessage) -> DueEvidence {
@@ -368,4 +415,21 @@ fn by_request(load: &LoadPhase, totals: Vec<RequestMessage>) -> Vec<RequestEvide
         latency: totals.latency,
     });
     named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_a_load_from_generators_is_no_evidence_or_a_refusal() {
+        let told = |how| match halted(how, "the generator g on n: why".to_owned()) {
+            Halt::Failed(failure) => failure.cause.name().to_owned(),
+            Halt::Refused(refusal) => refusal.to_string(),
+            Halt::Stopped => "stopped".to_owned(),
+        };
+        assert_eq!(told(Failed::Lost), "runtime_lost");
+        assert_eq!(told(Failed::Clock), "clock_jump");
+        insta::assert_snapshot!(told(Failed::Unreachable), @"sending load from generator pods: the application is ready on localhost, but not for the generator g on n: why");
+    }
 }

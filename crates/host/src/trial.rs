@@ -145,7 +145,10 @@ impl Trial<'_> {
 
     /// Starts every instance and waits until each is ready, has ended, or the deadline has passed.
     fn await_ready(&mut self) -> Result<(), Halt> {
-        refuse_taken_port(self.order)?;
+        if !self.site.options.is_pod {
+            // In a pod the application runs since it was let: the port is its own.
+            refuse_taken_port(self.order)?;
+        }
         self.instances.begin_window(&[]);
         for instance in &mut self.instances.all {
             instance.start()?;
@@ -255,6 +258,7 @@ impl Trial<'_> {
                 from_ns,
                 cpus: &instance.plan,
                 network: instance.container.network().path().map(Path::to_owned),
+                generators: self.order.generators.as_ref(),
             };
             Generator::start(load, &wanted, instance.teller.clone())
         };

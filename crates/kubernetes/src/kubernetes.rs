@@ -19,6 +19,7 @@ use loadline_trial::{Account, Order, Refusal};
 
 use crate::cluster::Cluster;
 use crate::gate::Gate;
+use crate::generators::Pool;
 use crate::look::{Looked, Looks};
 use crate::nodes::Nodes;
 use crate::trial::{Follow, Trial};
@@ -36,6 +37,7 @@ pub struct Kubernetes {
     first: Looked,
     nodes: Nodes,
     slots: NonZeroU32,
+    pool: Option<Arc<Pool>>,
 }
 
 impl Kubernetes {
@@ -81,13 +83,26 @@ impl Kubernetes {
             }
             (Slots::Auto, _) => return Err(uncounted(largest)),
         };
-        Ok(Self {
+        let number = cluster.wanted.generators;
+        let kubernetes = Self {
+            pool: number.map(|number| Arc::new(Pool::new(&looks, &nodes, number))),
             cluster: Rc::new(cluster),
             looks,
             first,
             nodes,
             slots,
-        })
+        };
+        kubernetes.make_generators()?;
+        Ok(kubernetes)
+    }
+
+    /// Those of all slots, before slots take the nodes that are left.
+    fn make_generators(&self) -> Result<(), Refusal> {
+        let Some(pool) = &self.pool else {
+            return Ok(());
+        };
+        let made = self.cluster.run(pool.fill(self.slots.get() as usize));
+        made.map_err(|halt| halt.refusal("starting generators in the cluster"))
     }
 
     /// The application's image, as the cluster has it.
@@ -117,14 +132,7 @@ fn first(
         None => look(None, Patience::Some),
         Some(looked) => looked,
     };
-    let looked = looked.map_err(|halt| match halt {
-        Halt::Refused(refusal) | Halt::NoRoom(refusal) => refusal,
-        Halt::Lost(why) => Refusal::new(
-            "looking into the image in the cluster",
-            why,
-            "try again; `kubectl get events` says more",
-        ),
-    })?;
+    let looked = looked.map_err(|halt| halt.refusal("looking into the image in the cluster"))?;
     Ok((looked.enforced()?, has_room))
 }
 
@@ -135,6 +143,15 @@ fn uncounted(largest: Option<Size>) -> Refusal {
         Some(_) => "no node has room for a trial",
     };
     Refusal::new("--slots auto", why, "say how many: --slots 3")
+}
+
+impl Drop for Kubernetes {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            let jobs = self.cluster.run(pool.close());
+            self.cluster.remove(jobs);
+        }
+    }
 }
 
 impl Host for Kubernetes {
@@ -152,6 +169,7 @@ impl Host for Kubernetes {
                 enforced: node.enforced.clone(),
                 slots: self.slots,
                 share_nodes: self.cluster.wanted.share_nodes,
+                generators: self.cluster.wanted.generators,
             }),
             ..self.first.machine.clone()
         }
@@ -174,7 +192,7 @@ impl Host for Kubernetes {
         order: &Order,
         delivery: &Delivery,
     ) -> Result<Box<dyn Running>, Refusal> {
-        let common = (&self.looks, &self.first.node);
+        let common = (&self.looks, &self.first.node, self.pool.as_ref());
         let follow = Follow::new(common, (&self.nodes, slot), order, delivery)?;
         let gate = follow.gate();
         let events = follow.start(&self.cluster);

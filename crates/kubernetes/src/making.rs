@@ -1,4 +1,5 @@
-//! The requests that make a trial: its Job, which waits, its Secret, and the word that lets it go.
+//! The requests that make a trial, or a generator: its Job, which waits, its Secret, and the word that
+//! lets it go.
 //!
 //! Owns what is tried again. Each request may have been carried out although its answer was lost: so
 //! what is there already under its name is that of an earlier try.
@@ -10,8 +11,9 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use loadline_host::longest as longest_load;
 use loadline_trial::{Order, Refusal};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::cluster::Access;
 use crate::gate::Gate;
 use crate::kubernetes::{no_image, value};
 use crate::look::Looks;
@@ -40,7 +42,9 @@ impl Making<'_> {
         let (looks, order) = (self.looks, self.order);
         let image = manifest::image(order).ok_or_else(|| Halt::Refused(no_image()))?;
         let packed = packed(order).map_err(Halt::Refused)?;
-        let wanted = value(manifest::job(manifest::Parts {
+        let job = manifest::name(&order.trial);
+        let requests = self.requests(&job);
+        let wanted = manifest::job(manifest::Parts {
             order,
             image,
             cluster: &looks.wanted,
@@ -48,12 +52,50 @@ impl Making<'_> {
             place: &self.place,
             template: looks.template.as_ref(),
             seconds: longest(order).as_secs(),
-        }));
-        let wanted = wanted.map_err(Halt::Refused)?;
-        let job = manifest::name(&order.trial);
+        });
+        let uid = requests.make_job(wanted).await?;
+        let secret = manifest::secret(order, &packed, image, &uid);
+        requests.make_secret(secret).await
+    }
+
+    /// Lets its pod be made.
+    ///
+    /// # Errors
+    /// [`Halt`].
+    pub(crate) async fn start(&self) -> Result<(), Halt> {
+        let job = manifest::name(&self.order.trial);
+        self.requests(&job).start().await
+    }
+
+    fn requests<'a>(&'a self, job: &'a str) -> Requests<'a> {
+        Requests {
+            access: &self.looks.access,
+            gate: self.gate,
+            job,
+            of: "a trial",
+        }
+    }
+}
+
+/// The requests about one Job.
+pub(crate) struct Requests<'a> {
+    pub(crate) access: &'a Access,
+    pub(crate) gate: &'a Gate,
+    pub(crate) job: &'a str,
+    /// Whose Job it is, in words.
+    pub(crate) of: &'a str,
+}
+
+impl Requests<'_> {
+    /// Makes the Job; gives its uid.
+    ///
+    /// # Errors
+    /// [`Halt`]; what was made is known to the gate.
+    pub(crate) async fn make_job(&self, wanted: Value) -> Result<String, Halt> {
+        let wanted = value(wanted).map_err(Halt::Refused)?;
         let params = PostParams::default();
-        let uid = self.often("making the Job of a trial", || {
-            let (jobs, wanted, params, job) = (looks.access.jobs(), &wanted, &params, &job);
+        let made = self.often("making the Job of", || {
+            let (jobs, wanted, params, job) = (self.access.jobs(), &wanted, &params, self.job);
             async move {
                 let made = jobs.create(params, wanted).await;
                 let made = match made {
@@ -64,10 +106,18 @@ impl Making<'_> {
                 Ok(made.and_then(|made| made.metadata.uid).unwrap_or_default())
             }
         });
-        let secret = value(manifest::secret(order, &packed, image, &uid.await?));
-        let secret = secret.map_err(Halt::Refused)?;
-        let made = self.often("making the Secret of a trial", || {
-            let (secrets, secret, params) = (looks.access.secrets(), &secret, &params);
+        made.await
+    }
+
+    /// Makes its Secret.
+    ///
+    /// # Errors
+    /// [`Halt`].
+    pub(crate) async fn make_secret(&self, secret: Value) -> Result<(), Halt> {
+        let secret = value(secret).map_err(Halt::Refused)?;
+        let params = PostParams::default();
+        let made = self.often("making the Secret of", || {
+            let (secrets, secret, params) = (self.access.secrets(), &secret, &params);
             async move {
                 match secrets.create(params, secret).await {
                     Err(error) if !refused::is_there(&error) => Err(error),
@@ -83,12 +133,11 @@ impl Making<'_> {
     /// # Errors
     /// [`Halt`].
     pub(crate) async fn start(&self) -> Result<(), Halt> {
-        let job = manifest::name(&self.order.trial);
         let go = Patch::Merge(json!({ "spec": { "suspend": false } }));
         let params = PatchParams::default();
-        let started = self.often("starting the Job of a trial", || {
-            let (jobs, go, params, job) = (self.looks.access.jobs(), &go, &params, &job);
-            async move { jobs.patch(job, params, go).await }
+        let started = self.often("starting the Job of", || {
+            let (jobs, go, params) = (self.access.jobs(), &go, &params);
+            async move { jobs.patch(self.job, params, go).await }
         });
         started.await.map(drop)
     }
@@ -97,10 +146,10 @@ impl Making<'_> {
     where
         F: Future<Output = Result<T, kube::Error>>,
     {
-        let job = manifest::name(&self.order.trial);
-        let answer = self.gate.often(&job, request).await;
+        let answer = self.gate.often(self.job, request).await;
         let answer = answer.ok_or_else(|| Halt::lost("it was stopped"))?;
-        answer.map_err(|error| Halt::Refused(refused::request(what, &error)))
+        let what = format!("{what} {}", self.of);
+        answer.map_err(|error| Halt::Refused(refused::request(&what, &error)))
     }
 }
 

@@ -12,7 +12,7 @@ use loadline_analysis::price::Size;
 use loadline_engine::experiment::Cluster;
 use loadline_host::part::NODE;
 use loadline_host::pod::{MARK, MEMORY_MIB, QUOTA_MILLIS};
-use loadline_sizing::Bytes;
+use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::{Account, App, Image, Order};
 use serde_json::{Value, json};
 
@@ -28,6 +28,9 @@ pub const APPLICATION: &str = "application";
 /// Container of a look that takes more memory than it may.
 pub const FILLS: &str = "memory";
 
+/// Container of a generator.
+pub const GENERATOR: &str = "generator";
+
 /// The label of everything that loadline makes.
 pub const MANAGED: (&str, &str) = ("app.kubernetes.io/managed-by", "loadline");
 
@@ -39,6 +42,10 @@ pub const OWNER: &str = "loadline.dev/owner";
 
 /// Memory of loadline's own container.
 pub const OWN_MEMORY: Bytes = Bytes::from_mib(256);
+
+/// CPU of loadline's own container where generators make the load, thousandths: it samples, passes on
+/// what they say, and must not be throttled in the CFS period in which it reads a log.
+const WITHOUT_LOAD: u32 = 500;
 
 /// Beyond the phases of a trial its pod lives so long, s: for images to be pulled.
 const AROUND: u64 = 900;
@@ -202,7 +209,7 @@ pub fn look(of: Look<'_>) -> Value {
     let copy = json!(["/loadline", "pod-look", "--copy-to", "/copy/loadline"]);
     let mut copies = container(OWN, &cluster.trial_image, copy);
     if let Some(size) = of.room {
-        let cpu = size.cpu.as_millis() + cluster.trial_cpu.0.as_millis();
+        let cpu = size.cpu.as_millis() + own_cpu(cluster).as_millis();
         let memory = size.memory.as_bytes() + OWN_MEMORY.as_bytes();
         let room = json!({ "cpu": format!("{cpu}m"), "memory": memory.to_string() });
         copies["resources"] = json!({ "requests": room, "limits": room });
@@ -264,7 +271,13 @@ pub fn image(order: &Order) -> Option<&Image> {
     }
 }
 
-fn wrapped(name: &str, maker: &Maker, pod: Value, deadline: u64, suspend: bool) -> Value {
+pub(crate) fn wrapped(
+    name: &str,
+    maker: &Maker,
+    pod: Value,
+    deadline: u64,
+    suspend: bool,
+) -> Value {
     let labels = json!({ MANAGED.0: MANAGED.1, CLIENT: maker.client });
     json!({
         "apiVersion": "batch/v1",
@@ -300,7 +313,7 @@ fn wrapped(name: &str, maker: &Maker, pod: Value, deadline: u64, suspend: bool) 
 }
 
 /// Who both containers are. The kernel shows the one to the other only if they are the same.
-fn user(account: Account) -> Value {
+pub(crate) fn user(account: Account) -> Value {
     json!({
         "runAsNonRoot": account.uid != 0,
         "runAsUser": account.uid,
@@ -310,7 +323,7 @@ fn user(account: Account) -> Value {
     })
 }
 
-fn rights() -> Value {
+pub(crate) fn rights() -> Value {
     json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } })
 }
 
@@ -329,7 +342,7 @@ fn own(cluster: &Cluster) -> Value {
         ];
         words.iter().chain(last).copied().collect::<Vec<_>>()
     };
-    let cpu = format!("{}m", cluster.trial_cpu.0.as_millis());
+    let cpu = format!("{}m", own_cpu(cluster).as_millis());
     let limits = json!({ "cpu": cpu, "memory": OWN_MEMORY.to_string() });
     json!({
         "name": OWN,
@@ -349,6 +362,14 @@ fn own(cluster: &Cluster) -> Value {
             { "name": "loadline-tmp", "mountPath": "/application-tmp" },
         ],
     })
+}
+
+/// CPU of loadline's own container beside the application.
+fn own_cpu(cluster: &Cluster) -> Cpus {
+    match cluster.generators {
+        None => cluster.trial_cpu.0,
+        Some(_) => Cpus::from_millis(WITHOUT_LOAD),
+    }
 }
 
 fn application(order: &Order, image: &Image, secret: &str, template: Option<&Template>) -> Value {

@@ -84,6 +84,12 @@ impl Nodes {
         }
     }
 
+    /// The nodes of all slots that have one: a generator runs on none of them.
+    pub(crate) fn taken(&self) -> Vec<String> {
+        let all: BTreeSet<String> = self.known().of_slot.values().cloned().collect();
+        all.into_iter().collect()
+    }
+
     /// A slot has a node, which was looked at.
     pub(crate) fn settle(&self, slot: usize, node: Node) {
         let mut known = self.known();

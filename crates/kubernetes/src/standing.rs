@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 use loadline_trial::Refusal;
 
-use crate::manifest::{APPLICATION, OWN};
+use crate::manifest::{APPLICATION, GENERATOR, OWN};
 
 /// Where a pod stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +48,8 @@ pub fn of(pod: &Pod) -> Standing {
     }
     let has_begun = |status: &ContainerStatus| {
         let state = status.state.as_ref();
-        status.name == OWN && state.is_some_and(|s| s.running.is_some() || s.terminated.is_some())
+        let is_own = [OWN, GENERATOR].contains(&status.name.as_str());
+        is_own && state.is_some_and(|s| s.running.is_some() || s.terminated.is_some())
     };
     if statuses(pod).any(has_begun) {
         return Standing::Begun;

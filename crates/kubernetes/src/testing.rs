@@ -27,6 +27,7 @@ pub(crate) fn cluster() -> Cluster {
         from: None,
         slots: Slots::default(),
         share_nodes: NonZeroU32::MIN,
+        generators: None,
     }
 }
 
@@ -99,5 +100,6 @@ pub(crate) fn order() -> Order {
         stop_grace: Duration::from_secs(3),
         soak: None,
         as_shipped: false,
+        generators: None,
     }
 }

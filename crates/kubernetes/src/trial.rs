@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::LogParams;
 use loadline_analysis::price::Size;
-use loadline_analysis::record::{Evidence, Failure, Invalid, Node};
+use loadline_analysis::record::{Evidence, Failure, Invalid, LoadFrom, Node};
 use loadline_engine::host::{Delivery, Running};
 use loadline_host::container::how_it_ended;
 use loadline_host::{plain, pod};
@@ -28,6 +28,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::cluster::{AWAY, Cluster, remove, within};
 use crate::gate::Gate;
+use crate::generators::Pool;
 use crate::look::Looks;
 use crate::making::Making;
 use crate::manifest::{self, APPLICATION, OWN};
@@ -117,6 +118,14 @@ fn learn(nodes: &Nodes, slot: usize, ending: &Ending) {
     }
 }
 
+fn is_lost(ending: &Ending) -> bool {
+    let Ending::Measured(evidence) = ending else {
+        return false;
+    };
+    let failure = evidence.failure.as_ref();
+    failure.is_some_and(|failure| failure.cause == Invalid::RuntimeLost)
+}
+
 fn measured(evidence: Evidence) -> Ending {
     Ending::Measured(Box::new(evidence))
 }
@@ -135,6 +144,7 @@ enum Heard {
 pub(crate) struct Follow {
     looks: Arc<Looks>,
     first: Node,
+    pool: Option<Arc<Pool>>,
     nodes: Nodes,
     slot: usize,
     gate: Gate,
@@ -149,7 +159,7 @@ impl Follow {
     /// # Errors
     /// An event log that cannot be made.
     pub(crate) fn new(
-        (looks, first): (&Arc<Looks>, &Node),
+        (looks, first, pool): (&Arc<Looks>, &Node, Option<&Arc<Pool>>),
         (nodes, slot): (&Nodes, usize),
         order: &Order,
         delivery: &Delivery,
@@ -171,6 +181,7 @@ impl Follow {
         Ok(Self {
             looks: Arc::clone(looks),
             first: first.clone(),
+            pool: pool.cloned(),
             nodes: nodes.clone(),
             slot,
             gate: Gate::default(),
@@ -195,6 +206,10 @@ impl Follow {
                 Err(halt) => halt.ending(),
             };
             learn(&self.nodes, self.slot, &ending);
+            if let (Some(pool), true) = (&self.pool, is_lost(&ending)) {
+                // It may have been one of them.
+                pool.renew(self.slot).await;
+            }
             // Nobody listens to a trial that was stopped.
             let _ = tell.send(Event::Ended(ending));
             if let Some((watched, _occupied)) = pod {
@@ -214,6 +229,13 @@ impl Follow {
             self.until_free().await;
         }
         self.find_node(tell).await?;
+        if let Some(pool) = &self.pool {
+            let waits = |why: &str| {
+                // Nobody listens to a trial that was stopped.
+                let _ = tell.send(Event::Waits(why.to_owned()));
+            };
+            self.order.generators = Some(pool.ready(self.slot, waits).await?);
+        }
         let making = Making {
             looks: &self.looks,
             gate: &self.gate,
@@ -472,6 +494,10 @@ fn room(order: &Order) -> Option<Size> {
 /// What a pod's status adds to the evidence of its trial, and what a look at its node did.
 pub(crate) fn add(pod: &Pod, first: &Node, looked: Option<&Node>, evidence: &mut Evidence) {
     add_end(pod, evidence);
+    for load in &mut evidence.load {
+        // Generators say it themselves.
+        load.load_from.get_or_insert(LoadFrom::OwnPod);
+    }
     if let Some(node) = &mut evidence.node {
         node.runtime = standing::runtime(pod).unwrap_or_default();
         if let Some(looked) = looked {

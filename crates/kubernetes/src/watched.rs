@@ -72,6 +72,14 @@ impl Halt {
         Self::Lost(why.into())
     }
 
+    /// The same of what is done before the first trial.
+    pub(crate) fn refusal(self, what: &str) -> Refusal {
+        match self {
+            Self::Refused(refusal) | Self::NoRoom(refusal) => refusal,
+            Self::Lost(why) => Refusal::new(what, why, "try again; `kubectl get events` says more"),
+        }
+    }
+
     /// The end of a trial by it.
     pub(crate) fn ending(self) -> Ending {
         match self {

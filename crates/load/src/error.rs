@@ -63,6 +63,14 @@ pub enum LoadError {
     /// The messages cannot be written.
     #[error("standard output: {0}")]
     Output(std::io::Error),
+    /// A generator elsewhere cannot make its part.
+    #[error("the generator {name}: {why}")]
+    Generator {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// A histogram of another process cannot be read.
     #[error("the histogram is damaged: {0}")]
     Histogram(String),

@@ -5,7 +5,7 @@
 //! is CLOCK_MONOTONIC in ns; every histogram holds ns, 3 significant digits, 1 ns to 1 h.
 //!
 //! Read first: [`run()`] (threads and merging), `shard` (the loop of one thread), [`part`] (the
-//! process that trials start).
+//! process that trials start), [`remote`] (the same from other machines).
 
 mod affinity;
 mod clock;
@@ -22,6 +22,7 @@ pub mod parts;
 mod plan;
 pub mod profile;
 mod random;
+pub mod remote;
 mod request;
 pub mod response;
 mod run;

@@ -251,6 +251,12 @@ impl Totals {
         }
     }
 
+    /// Adds the outcomes of another process, those by request and by second included.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        self.add(other);
+        self.add_seconds(&other.by_second);
+    }
+
     /// Adds what one thread counted for each request of the mix.
     pub(crate) fn add_requests(&mut self, thread: Vec<RequestTotals>) {
         if self.by_request.is_empty() {

@@ -2,7 +2,8 @@
 //!
 //! Owns the JSON of both. The order is one JSON document; messages are JSON lines: a
 //! [`Message::Second`] a second, then one [`Message::Result`]. SIGTERM and SIGINT stop the load;
-//! the result still comes.
+//! the result still comes. With generators elsewhere the process drives them ([`crate::remote`]) and
+//! says the same.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -20,6 +21,7 @@ use crate::health::Health;
 use crate::histogram;
 use crate::outcome::{RequestTotals, Second, Totals};
 use crate::plan::{Plan, nanos, nanos_opt};
+use crate::remote::{self, Failed, GeneratorMessage, Generators};
 use crate::run::{Outcome, run as run_plan};
 use crate::user::User;
 
@@ -31,6 +33,9 @@ pub struct Order {
     /// Network namespace to enter before anything else, such as `/proc/PID/ns/net`.
     #[serde(default)]
     pub netns: Option<PathBuf>,
+    /// Who makes the load in the place of this process, which only drives them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generators: Option<Generators>,
 }
 
 /// What the process says.
@@ -41,6 +46,13 @@ pub enum Message {
     Second(SecondMessage),
     /// The load is over; the last message.
     Result(Box<ResultMessage>),
+    /// Of generators elsewhere there is no result; the last message.
+    Failed {
+        /// What kind of end it is.
+        how: Failed,
+        /// Which generator, and why.
+        detail: String,
+    },
 }
 
 /// One second of load.
@@ -90,6 +102,9 @@ pub struct ResultMessage {
     /// The users whose sessions go on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<User>,
+    /// The generators that made it together; empty where this process did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<GeneratorMessage>,
 }
 
 /// Outcomes of one part: `scheduled` = `ok` + sum of `errors` + `unfinished`.
@@ -158,7 +173,7 @@ impl TotalsMessage {
         }
     }
 
-    fn new(totals: &Totals, duration: Duration) -> Self {
+    pub(crate) fn new(totals: &Totals, duration: Duration) -> Self {
         Self {
             duration,
             scheduled: totals.scheduled,
@@ -202,6 +217,11 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError
     let stop = stop_on_signals()?;
     if let Some(path) = &order.netns {
         enter(path)?;
+    }
+    if let Some(generators) = &order.generators {
+        return remote::run(&order.plan, generators, &stop, &mut |message| {
+            write(&mut output, message)
+        });
     }
     let mut broken = None;
     let outcome = run_plan(&order.plan, &stop, &mut |second| {
@@ -248,7 +268,7 @@ fn write(output: &mut impl Write, message: &Message) -> Result<(), LoadError> {
     output.flush().map_err(LoadError::Output)
 }
 
-fn second_message(second: &Second) -> SecondMessage {
+pub(crate) fn second_message(second: &Second) -> SecondMessage {
     let totals = &second.totals;
     let latency = &totals.latency;
     SecondMessage {
@@ -275,6 +295,7 @@ pub(crate) fn result_message(plan: &Plan, outcome: &Outcome) -> ResultMessage {
         health: outcome.health.clone(),
         stopped: outcome.stopped,
         users: outcome.users.clone(),
+        generators: Vec::new(),
     }
 }
 

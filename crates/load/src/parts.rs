@@ -153,24 +153,58 @@ pub fn merge(parts: &[PartFile]) -> Result<Summary, LoadError> {
         .ok_or_else(|| refuse("no file is given", "give the file of each part"))?;
     check(first, parts)?;
     let mut setting = first.setting.clone();
-    let mut totals = totals(&first.result.measure)?;
-    let mut health = first.result.health.clone();
     for part in rest {
         let theirs = &part.setting;
         setting.connections += theirs.connections;
         setting.threads += theirs.threads;
         setting.duration_seconds = setting.duration_seconds.max(theirs.duration_seconds);
-        totals.add(&self::totals(&part.result.measure)?);
-        add_health(&mut health, &part.result.health);
     }
-    totals.check()?;
     let results = || parts.iter().map(|p| &p.result);
+    let Sum {
+        measure, health, ..
+    } = sum(results())?;
     let warmups = || results().filter_map(|r| r.warmup.as_ref());
-    let answered = totals.ok + warmups().map(|w| w.ok).sum::<u64>();
-    let mut summary = Summary::of(&setting, &totals, answered, &health);
+    let answered = measure.ok + warmups().map(|w| w.ok).sum::<u64>();
+    let mut summary = Summary::of(&setting, &measure, answered, &health);
     summary.warmup_requests = warmups().map(|w| w.scheduled).sum();
     summary.stopped = results().any(|r| r.stopped);
     Ok(summary)
+}
+
+/// What several processes counted together.
+pub(crate) struct Sum {
+    pub(crate) measure: Totals,
+    /// Of those that had a warm-up.
+    pub(crate) warmup: Totals,
+    pub(crate) health: Health,
+}
+
+/// Adds up the results of the parts of one load, at least one.
+///
+/// # Errors
+/// [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes are missing.
+pub(crate) fn sum<'a>(
+    mut results: impl Iterator<Item = &'a ResultMessage>,
+) -> Result<Sum, LoadError> {
+    let first = results
+        .next()
+        .ok_or_else(|| refuse("there is no result", "this is a defect of loadline"))?;
+    let warmup = |result: &ResultMessage| result.warmup.as_ref().map(totals).transpose();
+    let mut all = Sum {
+        measure: totals(&first.measure)?,
+        warmup: warmup(first)?.unwrap_or_default(),
+        health: first.health.clone(),
+    };
+    for result in results {
+        all.measure.add_all(&totals(&result.measure)?);
+        if let Some(warmup) = warmup(result)? {
+            all.warmup.add_all(&warmup);
+        }
+        add_health(&mut all.health, &result.health);
+    }
+    all.measure.check()?;
+    all.warmup.check()?;
+    Ok(all)
 }
 
 fn add_health(mine: &mut Health, theirs: &Health) {
@@ -186,13 +220,18 @@ fn add_health(mine: &mut Health, theirs: &Health) {
     }
 }
 
-fn totals(message: &TotalsMessage) -> Result<Totals, LoadError> {
+pub(crate) fn totals(message: &TotalsMessage) -> Result<Totals, LoadError> {
     let mut totals = Totals {
         latency: histogram::decode(&message.latency)?,
         service_time: histogram::decode(&message.service_time)?,
         send_lag: histogram::decode(&message.send_lag)?,
         by_request: message
             .by_request
+            .iter()
+            .map(request_totals)
+            .collect::<Result<_, _>>()?,
+        by_second: message
+            .by_second
             .iter()
             .map(request_totals)
             .collect::<Result<_, _>>()?,

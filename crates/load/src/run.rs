@@ -62,6 +62,21 @@ pub fn run(
     stop: &Arc<AtomicBool>,
     observe: &mut dyn FnMut(&Second),
 ) -> Result<Outcome, LoadError> {
+    let mut begin = |earliest: u64| earliest.max(plan.start_ns.unwrap_or(0));
+    run_from(plan, stop, &mut begin, observe)
+}
+
+/// The same from a moment that `begin` says once all connections are open; it gets the earliest one. The
+/// load begins later where that has passed when it is said.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_from(
+    plan: &Plan,
+    stop: &Arc<AtomicBool>,
+    begin: &mut dyn FnMut(u64) -> u64,
+    observe: &mut dyn FnMut(&Second),
+) -> Result<Outcome, LoadError> {
     plan.check()?;
     affinity::check(&plan.cpus)?;
     let (sender, intervals) = channel();
@@ -79,8 +94,8 @@ pub fn run(
         throttled: throttled_time(),
         stolen: stolen_time(),
     };
-    let begin = (now_ns() + LEAD_NS).max(plan.start_ns.unwrap_or(0));
-    let times = Times::starting(begin, plan);
+    let wanted = begin(now_ns() + LEAD_NS);
+    let times = Times::starting(wanted.max(now_ns() + LEAD_NS), plan);
     thread::scope(|scope| {
         let started: io::Result<Vec<_>> = shards
             .into_iter()

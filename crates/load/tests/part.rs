@@ -60,6 +60,7 @@ fn an_order_reads_back_as_it_was_written() {
             )
         },
         netns: Some("/proc/1/ns/net".into()),
+        generators: None,
     };
     let text = serde_json::to_string(&order).unwrap();
     assert_eq!(serde_json::from_str::<part::Order>(&text).unwrap(), order);

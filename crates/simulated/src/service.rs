@@ -465,6 +465,7 @@ impl queue::Run {
             saturated: None,
             by_request: Vec::new(),
             by_second: Vec::new(),
+            load_from: None,
         }
     }
 }

@@ -104,6 +104,7 @@ fn order(memory: Bytes, model: Model) -> Order {
         stop_grace: Duration::from_secs(10),
         soak: None,
         as_shipped: false,
+        generators: None,
     }
 }
 

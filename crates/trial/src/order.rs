@@ -9,6 +9,7 @@ use std::time::Duration;
 use loadline_analysis::record::{Configuration, Phase};
 use loadline_analysis::slo::Slo;
 use loadline_load::Plan;
+use loadline_load::remote::Generators;
 use serde::{Deserialize, Serialize};
 
 use crate::{Dependency, Kept, Stub};
@@ -70,6 +71,9 @@ pub struct Order {
     /// then, and no counter of them.
     #[serde(default)]
     pub as_shipped: bool,
+    /// Who makes the load, in the place of a process beside the application. They are there already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generators: Option<Generators>,
 }
 
 impl Order {

@@ -53,6 +53,50 @@ pub struct LoadEvidence {
     /// away on a schedule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_second: Vec<DueEvidence>,
+    /// In a cluster: what sent the requests. Absent elsewhere, where it was a process of the machine
+    /// itself, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_from: Option<LoadFrom>,
+}
+
+/// What sent the requests of a trial that ran as a pod.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum LoadFrom {
+    /// loadline's container beside the application, over localhost.
+    OwnPod,
+    /// Pods of their own, over the network of the cluster.
+    Generators {
+        /// Each made its part of one load, which all began at one instant.
+        generators: Vec<GeneratorEvidence>,
+    },
+}
+
+/// One generator pod and its part of a load. Its latencies are of its own clock; what stands by the
+/// second was moved to that of the trial by the offset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GeneratorEvidence {
+    /// Its pod.
+    pub name: String,
+    /// The node that it ran on.
+    pub node: String,
+    /// Requests of its part.
+    pub scheduled: u64,
+    /// How far its clock was ahead of that of the trial's node before the load, ns.
+    pub offset_ns: i64,
+    /// The offset is right to so much: half of the smallest of 20 round trips.
+    #[serde(rename = "offset_error_ns", with = "wire::nanos")]
+    pub offset_error: Duration,
+    /// How much further it was ahead after the load, ns.
+    pub drift_ns: i64,
+    /// Intended to actual send, 99th percentile, of its part.
+    #[serde(rename = "send_lag_p99_ns", with = "wire::nanos")]
+    pub send_lag_p99: Duration,
+    /// CPU time that it used.
+    #[serde(rename = "cpu_ns", with = "wire::nanos")]
+    pub cpu: Duration,
+    /// `None`, or why it says that it was itself the bottleneck.
+    pub saturated: Option<String>,
 }
 
 /// Outcomes of the requests that were due in one second.

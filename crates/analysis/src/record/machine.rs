@@ -78,6 +78,9 @@ pub struct Cluster {
     /// How many of them shared a node, at most.
     #[serde(default = "one")]
     pub share_nodes: NonZeroU32,
+    /// From how many generator pods the load of a trial came; `None` is from its own pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generators: Option<NonZeroU32>,
 }
 
 /// As clusters were used before they had slots.

@@ -22,6 +22,7 @@ pub fn kind(error: &LoadError) -> ErrorKind {
         | LoadError::Namespace { .. }
         | LoadError::Target { .. }
         | LoadError::UnknownHost { .. }
+        | LoadError::Generator { .. }
         | LoadError::Output(_) => ErrorKind::Environment,
         LoadError::Histogram(_) => ErrorKind::Invalid,
         LoadError::Accounting { .. } | LoadError::Panicked => ErrorKind::Internal,

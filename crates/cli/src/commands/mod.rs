@@ -134,6 +134,9 @@ pub enum Command {
     /// A look from inside an image in a pod of Kubernetes; started by loadline itself.
     #[command(hide = true)]
     PodLook(pod_part::PodLookArguments),
+    /// A load generator in a pod of Kubernetes; started by loadline itself.
+    #[command(hide = true)]
+    PodGenerator(pod_part::PodGeneratorArguments),
     /// The busy neighbour of a trial; started by loadline itself.
     #[command(hide = true)]
     Neighbour(neighbour::NeighbourArguments),
@@ -198,6 +201,7 @@ pub fn run(command: Command) -> Result<Outcome, Error> {
         Command::Pages(arguments) => pages::run(&arguments),
         Command::PodPart(arguments) => pod_part::run(arguments),
         Command::PodLook(arguments) => pod_part::look(arguments),
+        Command::PodGenerator(arguments) => pod_part::generate(arguments),
         Command::Neighbour(arguments) => neighbour::run(&arguments),
     }
 }

@@ -1,5 +1,5 @@
-//! `loadline pod-part` and `loadline pod-look` (hidden): what runs in a pod of Kubernetes. All of it is
-//! in [`loadline_host::part`] and [`loadline_host::pod`].
+//! `loadline pod-part`, `loadline pod-look` and `loadline pod-generator` (hidden): what runs in a pod of
+//! Kubernetes. All of it is in [`loadline_host::part`] and [`loadline_host::pod`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -93,4 +93,28 @@ pub fn look(arguments: PodLookArguments) -> Result<Outcome, Error> {
     let seen = pod::look().map_err(|refusal| Error::refused(&refusal))?;
     super::print(&super::json(&seen)?)?;
     Ok(Outcome::Done)
+}
+
+/// What a generator needs to know; the pod's manifest says it.
+#[derive(Args)]
+pub struct PodGeneratorArguments {
+    /// The file with what its client knows
+    #[arg(long)]
+    secret: PathBuf,
+    /// Where it listens
+    #[arg(long)]
+    port: u16,
+    /// Seconds without a client until it ends
+    #[arg(long)]
+    idle: u64,
+}
+
+/// Makes load for whoever knows the secret, until it is told to end.
+pub fn generate(arguments: PodGeneratorArguments) -> Result<Outcome, Error> {
+    let signals = Signals::watch()?;
+    let (secret, port) = (&arguments.secret, arguments.port);
+    let idle = Duration::from_secs(arguments.idle);
+    pod::generate(secret, port, idle, signals.flag())
+        .map(|()| Outcome::Done)
+        .map_err(|refusal| Error::refused(&refusal))
 }

@@ -41,7 +41,7 @@ pub struct PodFlags {
     #[arg(long, value_name = "REF", requires = "kubernetes", help_heading = KUBERNETES)]
     pub trial_image: Option<String>,
 
-    /// CPU of its container, which generates the load [default: 1]
+    /// CPU of its container which generates the load, in each trial or each generator pod [default: 1]
     #[arg(long, value_name = "CPUS", requires = "kubernetes", help_heading = KUBERNETES)]
     pub trial_cpu: Option<TrialCpu>,
 
@@ -72,6 +72,11 @@ pub struct PodFlags {
     /// Let so many of them share a node [default: 1]
     #[arg(long, value_name = "N", requires = "kubernetes", help_heading = KUBERNETES)]
     pub share_nodes: Option<NonZeroU32>,
+
+    /// Let the load of each trial come from so many pods of their own, on nodes without a trial (with
+    /// --share-nodes above 1 on any) [default: from the trial's own pod, over localhost]
+    #[arg(long, value_name = "N", requires = "kubernetes", help_heading = KUBERNETES)]
+    pub generators: Option<NonZeroU32>,
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
@@ -168,6 +173,7 @@ impl PodFlags {
         table.trial_cpu = self.trial_cpu.or(table.trial_cpu);
         table.slots = self.slots.or(table.slots);
         table.share_nodes = self.share_nodes.or(table.share_nodes);
+        table.generators = self.generators.or(table.generators);
         if !self.node_selector.is_empty() {
             table.node_selector = self.node_selector.iter().cloned().collect();
         }

@@ -357,6 +357,13 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &["its own container needs CPU", "hint: "],
     ),
+    ("run", "--generators 2", USAGE, &["--kubernetes", "hint: "]),
+    (
+        "run",
+        "--kubernetes --generators 0",
+        USAGE,
+        &["--generators", "hint: "],
+    ),
 ];
 
 /// As a row of the other tables is counted.

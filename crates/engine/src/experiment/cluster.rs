@@ -22,7 +22,7 @@ pub struct Cluster {
     pub namespace: Option<String>,
     /// loadline's own image, which measures inside of each pod.
     pub trial_image: String,
-    /// What its container may take: it generates the load.
+    /// What the container may take that generates the load: its own, or that of each generator pod.
     pub trial_cpu: TrialCpu,
     /// Labels that nodes must have.
     pub node_selector: BTreeMap<String, String>,
@@ -34,6 +34,8 @@ pub struct Cluster {
     pub slots: Slots,
     /// How many of them may share a node.
     pub share_nodes: NonZeroU32,
+    /// From how many generator pods the load of a trial comes; `None` is from its own pod.
+    pub generators: Option<NonZeroU32>,
 }
 
 /// The CPU of loadline's own container, as `1` or `500m`.
@@ -168,6 +170,7 @@ impl From<&KubernetesTable> for Cluster {
             }),
             slots: table.slots.unwrap_or_default(),
             share_nodes: table.share_nodes.unwrap_or(NonZeroU32::MIN),
+            generators: table.generators,
         }
     }
 }

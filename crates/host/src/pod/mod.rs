@@ -8,6 +8,7 @@
 //! output) is added by whoever ordered the trial. Facts: ptrace(2), "Ptrace access mode checking"; Kubernetes,
 //! "Container Lifecycle Hooks" (the next container starts when the hook of the one before has ended).
 
+mod generate;
 mod look;
 mod reaper;
 mod ship;
@@ -34,6 +35,7 @@ use crate::pagecache;
 use crate::scratch;
 use watch::{Application, Watched};
 
+pub use generate::generate;
 pub use look::{MEMORY_MIB, QUOTA_MILLIS, Seen, SeenJdk, fill, look};
 pub use reaper::reap;
 pub use ship::{LINE, Taken, ship, take};

@@ -256,6 +256,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             stop_grace: Duration::from_secs(30),
             soak: None,
             as_shipped: false,
+            generators: None,
         },
     }
 }

@@ -6,16 +6,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::time::Duration;
 
-use loadline_analysis::record::{CgroupEvidence, ExitEvidence, Machine, Node};
+use loadline_analysis::record::{
+    CgroupEvidence, ExitEvidence, GeneratorEvidence, LoadFrom, Machine, Node,
+};
 use loadline_host::pod::ship;
+use loadline_load::remote::Member;
 use loadline_simulated::{World, carry_out};
 use loadline_trial::log::Log;
 use loadline_trial::{Ending, Event, Order};
 use serde_json::{Value, json};
 
-use crate::manifest::{APPLICATION, FILLS, OWN};
-use crate::nodes::{SHARE, SLOT};
+use crate::manifest::{APPLICATION, FILLS, GENERATOR, OWN};
+use crate::nodes::SLOT;
 
 /// A node on paper.
 #[derive(Debug, Clone)]
@@ -58,8 +62,6 @@ pub(super) struct Pod {
     node: Option<usize>,
     /// What it asks for, thousandths of a CPU and bytes.
     asks: (u64, u64),
-    /// Its labels of share and slot.
-    labels: [Value; 2],
     /// Deleted, and gone after so many steps.
     going: Option<u32>,
     /// The application's output of a look, loadline's own of a trial.
@@ -86,6 +88,8 @@ pub(super) struct State {
     pub(super) evicted: BTreeSet<String>,
     /// One of so many pods of trials is evicted; 0 is none.
     pub(super) evicts: u64,
+    /// So many generators are evicted while a trial is there.
+    pub(super) kills_generators: u32,
     /// So many steps a deleted pod still holds its node.
     pub(super) lingers: u32,
     /// Requests by the Job that they are about.
@@ -140,6 +144,11 @@ impl State {
         job.starts_with("loadline-look-")
     }
 
+    /// A generator runs until it is deleted.
+    pub(super) fn is_generator(job: &str) -> bool {
+        job.starts_with("loadline-generator-")
+    }
+
     /// Goes on by one step.
     pub(super) fn step(&mut self) {
         let is_let_go = |job: &Value| job["spec"]["suspend"] != json!(true);
@@ -182,10 +191,8 @@ impl State {
         if object["spec"]["shareProcessNamespace"] == json!(false) {
             self.as_shipped.insert(job.to_owned());
         }
-        let label = |name: &str| object["metadata"]["labels"][name].clone();
         let pod = Pod {
             asks: asks(&object),
-            labels: [label(SHARE), label(SLOT)],
             object,
             stage: Stage::Pending,
             node: None,
@@ -219,6 +226,12 @@ impl State {
         match (pod.stage, Self::is_look(job)) {
             (Stage::Pending, _) => self.schedule(job),
             (Stage::Scheduled, _) => self.begin(job),
+            (Stage::Running, _) if Self::is_generator(job) => {
+                if self.kills_generators > 0 && !self.orders.is_empty() {
+                    self.kills_generators -= 1;
+                    self.set(job, Stage::Over, &evicted());
+                }
+            }
             (Stage::Running, true) => self.set(job, Stage::Over, &looked()),
             (Stage::Running, false) if self.is_evicted(job) => {
                 self.evicted.insert(job.to_owned());
@@ -262,7 +275,12 @@ impl State {
         if let Some(pod) = self.pods.get_mut(job) {
             pod.log = log;
         }
-        self.set(job, Stage::Running, &running());
+        let mut status = running();
+        if Self::is_generator(job) {
+            status["podIP"] = json!(format!("10.0.{host}.2"));
+            status["containerStatuses"][0]["name"] = json!(GENERATOR);
+        }
+        self.set(job, Stage::Running, &status);
     }
 
     /// The first node that may have it, rather one that the pod prefers; the scheduler's rules.
@@ -283,9 +301,9 @@ impl State {
         let all: Vec<usize> = (0..self.hosts.len()).filter(may).collect();
         let prefers = |index: &&usize| keeps(&pod.object, "preferred", &self.hosts[**index].name);
         let Some(index) = all.iter().find(prefers).or(all.first()).copied() else {
-            let slot = pod.labels[1].clone();
+            let slot = |pod: &Pod| pod.object["metadata"]["labels"][SLOT].clone();
             let mut others = on.values().flatten();
-            if others.any(|other| other.labels[1] == slot) {
+            if others.any(|other| slot(other) == slot(pod)) {
                 self.behind_their_own.insert(job.to_owned());
             }
             if self.unscheduled.insert(job.to_owned()) {
@@ -303,16 +321,39 @@ impl State {
     }
 }
 
-/// Whether a pod may run on a node beside others.
+/// Whether a pod may run on a node beside others, each of which may mind the other.
 fn may(pod: &Pod, host: &Host, others: &[&Pod]) -> bool {
-    let [share, slot] = &pod.labels;
-    let is_apart = |other: &&Pod| other.labels[0] != *share || other.labels[1] == *slot;
+    let is_apart =
+        |other: &&Pod| !minds(&pod.object, &other.object) && !minds(&other.object, &pod.object);
     let used = others.iter().map(|other| other.asks);
     let (cpu, memory) = used.fold(pod.asks, |(a, b), (c, d)| (a + c, b + d));
     cpu <= host.cpu
         && memory <= host.memory
         && others.iter().all(is_apart)
         && keeps(&pod.object, "required", &host.name)
+}
+
+/// Whether a pod's anti-affinity keeps it from a node with another.
+fn minds(pod: &Value, other: &Value) -> bool {
+    let apart = &pod["spec"]["affinity"]["podAntiAffinity"];
+    let terms = &apart["requiredDuringSchedulingIgnoredDuringExecution"];
+    let mut terms = terms.as_array().into_iter().flatten();
+    terms.any(|term| {
+        let all = &term["labelSelector"]["matchExpressions"];
+        let mut all = all.as_array().into_iter().flatten();
+        all.all(|expression| {
+            let name = expression["key"].as_str().unwrap_or_default();
+            let label = &other["metadata"]["labels"][name];
+            let values = expression["values"].as_array().into_iter().flatten();
+            let is_one = values.clone().any(|value| value == label);
+            match expression["operator"].as_str() {
+                Some("Exists") => label.is_string(),
+                Some("In") => is_one,
+                Some("NotIn") => !is_one,
+                other => panic!("no scheduler of this test knows {other:?}"),
+            }
+        })
+    })
 }
 
 /// Whether a node keeps what a pod's affinity says of names.
@@ -420,6 +461,15 @@ fn measured(order: &Order, host: &Host) -> String {
         let event = match event {
             Event::Ended(Ending::Measured(mut evidence)) => {
                 evidence.node = Some(Node::of(&host.machine(), &host.name));
+                if let Some(generators) = &order.generators {
+                    let members = &generators.members;
+                    let from = LoadFrom::Generators {
+                        generators: members.iter().map(generated).collect(),
+                    };
+                    for load in &mut evidence.load {
+                        load.load_from = Some(from.clone());
+                    }
+                }
                 if order.as_shipped {
                     // As trial-part leaves it.
                     (evidence.as_shipped, evidence.exit) = (true, ExitEvidence::default());
@@ -435,4 +485,19 @@ fn measured(order: &Order, host: &Host) -> String {
     ship(&reading, &mut lines, || false, &true.into()).expect("it is shipped");
     lines.flush().expect("it is memory");
     String::from_utf8(lines).expect("it is text")
+}
+
+/// What a generator says of a part that went well.
+fn generated(member: &Member) -> GeneratorEvidence {
+    GeneratorEvidence {
+        name: member.name.clone(),
+        node: member.node.clone(),
+        scheduled: 1,
+        offset_ns: 0,
+        offset_error: Duration::ZERO,
+        drift_ns: 0,
+        send_lag_p99: Duration::ZERO,
+        cpu: Duration::ZERO,
+        saturated: None,
+    }
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod control;
+mod generators;
 mod server;
 mod shipped;
 
@@ -111,8 +112,16 @@ fn host(server: &Server, slots: Slots, largest: Option<Size>) -> Result<Kubernet
 }
 
 fn host_at(server: SocketAddr, slots: Slots, largest: Option<Size>) -> Result<Kubernetes, Refusal> {
+    host_of(server, &wanted(slots), largest)
+}
+
+fn host_of(
+    server: SocketAddr,
+    wanted: &Wanted,
+    largest: Option<Size>,
+) -> Result<Kubernetes, Refusal> {
     let address = format!("http://{server}").parse().unwrap();
-    let cluster = Cluster::at(&wanted(slots), Config::new(address))?;
+    let cluster = Cluster::at(wanted, Config::new(address))?;
     Kubernetes::of(cluster, "orders:1", ACCOUNT, largest)
 }
 

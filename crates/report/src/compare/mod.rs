@@ -169,7 +169,11 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
             let class = class.map_or_else(String::new, |name| format!(", runtime class {name}"));
             let os = cluster.os.as_ref();
             let os = os.map_or_else(String::new, |os| format!(" on {os}"));
-            format!("pods by {}{class}{os}", cluster.runtime)
+            let generators = cluster.generators.map_or_else(String::new, |number| {
+                let pods = format::count(number.get() as usize, "generator pod");
+                format!(", load from {pods}")
+            });
+            format!("pods by {}{class}{os}{generators}", cluster.runtime)
         }
     };
     differ("place of the trials", pods(a), pods(b));

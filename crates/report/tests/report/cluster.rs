@@ -1,8 +1,9 @@
 //! What a report says of the cluster that trials ran in, and of how its nodes held limits.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
-use loadline_analysis::record::{Cluster, Enforced, Node};
+use loadline_analysis::record::{Cluster, Enforced, GeneratorEvidence, LoadFrom, Node};
 use loadline_report::compare::{compare, comparison_markdown};
 use loadline_report::content::headline;
 use loadline_report::{ResultView, brief, html, terminal};
@@ -29,6 +30,7 @@ fn on(nodes: &[&str], class: Option<&str>) -> ResultView {
         enforced: enforced(2),
         slots: NonZeroU32::MIN,
         share_nodes: NonZeroU32::MIN,
+        generators: None,
     });
     for (trial, name) in view.trials.iter_mut().zip(nodes.iter().cycle()) {
         trial.evidence.node = Some(Node {
@@ -69,6 +71,57 @@ fn trials_as_shipped_are_said_and_others_are_not() {
     for text in [terminal(&view, 400), brief(&view, 400), html(&view)] {
         assert!(text.contains("ran as shipped"), "{text}");
     }
+}
+
+/// The same, with its load from two generators on these nodes.
+fn from_generators(nodes: [&str; 2]) -> ResultView {
+    let mut view = on(&["n1"], None);
+    let of = |node: &str, micros| GeneratorEvidence {
+        name: format!("loadline-generator-{node}"),
+        node: node.to_owned(),
+        scheduled: 1500,
+        offset_ns: -7_000_000_000,
+        offset_error: Duration::from_micros(micros),
+        drift_ns: 12_000,
+        send_lag_p99: Duration::from_micros(80),
+        cpu: Duration::from_millis(90),
+        saturated: None,
+    };
+    let generators = vec![of(nodes[0], 110), of(nodes[1], 240)];
+    let loads = view.trials.iter_mut().flat_map(|t| &mut t.evidence.load);
+    for load in loads {
+        load.load_from = Some(LoadFrom::Generators {
+            generators: generators.clone(),
+        });
+    }
+    if let Some(cluster) = &mut view.machine.cluster {
+        cluster.generators = NonZeroU32::new(2);
+    }
+    view
+}
+
+#[test]
+fn where_the_load_came_from_is_said() {
+    let last = |view: &ResultView| {
+        let said = said(view);
+        let at = said.find("The load ").expect("it is said");
+        said[at..].to_owned()
+    };
+    insta::assert_snapshot!(last(&from_generators(["n8", "n9"])), @"The load of each trial came from 2 generator pods on n8, n9, none of them with a trial: 99 % of the requests of each left at most 80us late, and their clocks were known to 240us.");
+    insta::assert_snapshot!(last(&from_generators(["n1", "n1"])), @"The load of each trial came from 2 generator pods on n1, also with trials, whose CPU they took: 99 % of the requests of each left at most 80us late, and their clocks were known to 240us.");
+    let mut own = on(&["n1"], None);
+    assert!(
+        !said(&own).contains("The load "),
+        "older records do not say it"
+    );
+    let loads = own.trials.iter_mut().flat_map(|t| &mut t.evidence.load);
+    loads.for_each(|load| load.load_from = Some(LoadFrom::OwnPod));
+    insta::assert_snapshot!(last(&own), @"The load came from loadline's container in the pod of each trial, over localhost.");
+    let compared = comparison_markdown(&compare(&own, &from_generators(["n8", "n9"])));
+    assert!(
+        compared.contains("load from 2 generator pods"),
+        "{compared}"
+    );
 }
 
 #[test]

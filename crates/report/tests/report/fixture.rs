@@ -325,6 +325,7 @@ impl Load {
             saturated: None,
             by_request: Vec::new(),
             by_second: Vec::new(),
+            load_from: None,
         }
     }
 

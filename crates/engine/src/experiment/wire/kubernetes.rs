@@ -23,7 +23,8 @@ pub struct KubernetesTable {
     /// loadline's own image, which measures inside of each pod; default: `localhost/loadline:latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial_image: Option<String>,
-    /// CPU of that image's container, which generates the load; default: `1`.
+    /// CPU of that image's container which generates the load, in each trial or each generator pod;
+    /// default: `1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial_cpu: Option<TrialCpu>,
     /// Labels that nodes must have: trials of unlike nodes are not compared.
@@ -47,4 +48,8 @@ pub struct KubernetesTable {
     /// How many of them may share a node; default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_nodes: Option<NonZeroU32>,
+    /// From how many pods of their own the load of each trial comes, on nodes without a trial (with
+    /// `share-nodes` above 1 on any); default: from the trial's own pod, over localhost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generators: Option<NonZeroU32>,
 }

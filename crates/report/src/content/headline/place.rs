@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_analysis::record::{Enforced, Image, Machine, TrialRecord};
+use loadline_analysis::record::{Enforced, Image, LoadFrom, Machine, TrialRecord};
 
 use crate::content::groups::Names;
 use crate::format;
@@ -51,6 +51,44 @@ fn held(view: &ResultView) -> Option<String> {
     };
     Some(format!(
         "Before the first trial, {nodes}, a container above its CPU limit {throttled}, and one above its memory limit was killed (exit code {code})."
+    ))
+}
+
+/// Where the load came from, in a cluster; records of before it could come from elsewhere do not say it.
+fn load_from(view: &ResultView) -> Option<String> {
+    let loads = view.trials.iter().flat_map(|t| &t.evidence.load);
+    let loads: Vec<&LoadFrom> = loads.filter_map(|load| load.load_from.as_ref()).collect();
+    let all: Vec<_> = loads
+        .iter()
+        .filter_map(|from| match from {
+            LoadFrom::Generators { generators } => Some(generators),
+            LoadFrom::OwnPod => None,
+        })
+        .collect();
+    let Some(each) = all.iter().map(|generators| generators.len()).max() else {
+        let own =
+            "The load came from loadline's container in the pod of each trial, over localhost.";
+        return (!loads.is_empty()).then(|| own.to_owned());
+    };
+    let single = || all.iter().copied().flatten();
+    let names: BTreeSet<&str> = single().map(|g| g.node.as_str()).collect();
+    let nodes = match names.len() {
+        1..=4 => names.iter().copied().collect::<Vec<_>>().join(", "),
+        count => format!("{count} nodes"),
+    };
+    let of_trials = view.trials.iter().filter_map(|t| t.evidence.node.as_ref());
+    let mut shared = of_trials.filter(|node| names.contains(node.name.as_str()));
+    let apart = match shared.next() {
+        None => "none of them with a trial",
+        Some(_) => "also with trials, whose CPU they took",
+    };
+    let error = single().map(|g| g.offset_error).max().unwrap_or_default();
+    let lag = single().map(|g| g.send_lag_p99).max().unwrap_or_default();
+    Some(format!(
+        "The load of each trial came from {} on {nodes}, {apart}: 99 % of the requests of each left at most {} late, and their clocks were known to {}.",
+        format::count(each, "generator pod"),
+        format::time(lag),
+        format::time(error),
     ))
 }
 
@@ -143,7 +181,8 @@ pub(super) fn measured_where(view: &ResultView) -> String {
             text::label(why)
         )
     });
-    let sentences = held(view).into_iter().chain(as_shipped(view));
+    let sentences = held(view).into_iter().chain(load_from(view));
+    let sentences = sentences.chain(as_shipped(view));
     let sentences: String = sentences.map(|said| format!(" {said}")).collect();
     format!(
         "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}{apart}{version}; loadline {loadline}.{sentences}",

@@ -1,0 +1,211 @@
+//! What is made in the cluster for a generator: pure values.
+//!
+//! Owns the Job, its pod and the Secret with the words that it knows its client by. The pod keeps the
+//! `restricted` profile of Pod Security and has no right of its own, as that of a trial.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loadline_engine::experiment::Cluster;
+use loadline_load::remote::PORT;
+use loadline_trial::Account;
+use serde_json::{Value, json};
+
+use crate::manifest::{GENERATOR, MANAGED, Maker, OWN_MEMORY, rights, user, wrapped};
+use crate::nodes::SLOT;
+use crate::workload::Template;
+
+/// The label of a generator's pod with its run and slot.
+const GENERATES: &str = "loadline.dev/generates";
+
+/// A generator that has had no client for so long ends, s: its loadline was killed. One that waited
+/// longer is made anew.
+const IDLE: u64 = 3600;
+
+/// However busy, no longer than this, s.
+const LONGEST: u64 = 7 * 24 * 3600;
+
+/// What the Job of a generator is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    /// The Job's name, and its Secret's.
+    pub(crate) name: &'a str,
+    /// Its run and slot, as a label.
+    pub(crate) slot: &'a str,
+    /// Nodes of trials.
+    pub(crate) taken: &'a [String],
+    /// Where it runs.
+    pub(crate) cluster: &'a Cluster,
+    /// Who makes it.
+    pub(crate) maker: &'a Maker,
+    /// Who it runs as.
+    pub(crate) account: Account,
+    /// The workload that trials are made after.
+    pub(crate) template: Option<&'a Template>,
+}
+
+/// The Job of a generator; it waits (`suspend`) until its Secret is there.
+pub(crate) fn job(of: Parts<'_>) -> Value {
+    let mut pod = json!({
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        // What it sends when it is to go is nobody's any more.
+        "terminationGracePeriodSeconds": 1,
+        "nodeSelector": of.cluster.node_selector,
+        "affinity": affinity(of),
+        "securityContext": user(of.account),
+        "volumes": [{ "name": "secret", "secret": { "secretName": of.name } }],
+        "containers": [container(of.cluster)],
+    });
+    // What lets the image be pulled, and the nodes be used, of those whom trials are made after.
+    for field in ["imagePullSecrets", "tolerations"] {
+        if let Some(value) = of.template.and_then(|template| template.pod.get(field)) {
+            pod[field] = value.clone();
+        }
+    }
+    let mut job = wrapped(of.name, of.maker, pod, LONGEST, true);
+    job["spec"]["template"]["metadata"]["labels"][GENERATES] = json!(of.slot);
+    job
+}
+
+/// The Secret of a generator; it goes with its Job.
+pub(crate) fn secret(name: &str, secret: &str, job_uid: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "immutable": true,
+        "metadata": {
+            "name": name,
+            "labels": { MANAGED.0: MANAGED.1 },
+            "ownerReferences": [{
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "name": name,
+                "uid": job_uid,
+            }],
+        },
+        "data": { "secret": STANDARD.encode(secret) },
+    })
+}
+
+fn container(cluster: &Cluster) -> Value {
+    let cpu = format!("{}m", cluster.trial_cpu.0.as_millis());
+    let limits = json!({ "cpu": cpu, "memory": OWN_MEMORY.to_string() });
+    json!({
+        "name": GENERATOR,
+        "image": cluster.trial_image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": [
+            "/loadline",
+            "pod-generator",
+            "--secret=/secret/secret",
+            format!("--port={PORT}"),
+            format!("--idle={IDLE}"),
+        ],
+        "env": [{ "name": "LOADLINE_IMAGE", "value": "" }],
+        "ports": [{ "containerPort": PORT }],
+        "securityContext": rights(),
+        "resources": { "requests": limits, "limits": limits },
+        "volumeMounts": [{ "name": "secret", "mountPath": "/secret", "readOnly": true }],
+    })
+}
+
+/// On no node with a trial, of whichever run, nor on one that a slot of this run comes back to; where
+/// trials may share their node, rather so. Generators keep together: a node with one has no trial.
+fn affinity(of: Parts<'_>) -> Value {
+    let term = |key: &str| {
+        json!({
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": { "matchExpressions": [{ "key": key, "operator": "Exists" }] },
+        })
+    };
+    let (required, preferred) = (
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "preferredDuringSchedulingIgnoredDuringExecution",
+    );
+    let together = json!([{ "weight": 50, "podAffinityTerm": term(GENERATES) }]);
+    let mut affinity = json!({ "podAffinity": { preferred: together } });
+    let not =
+        |node: &String| json!({ "key": "metadata.name", "operator": "NotIn", "values": [node] });
+    let fields: Vec<Value> = of.taken.iter().map(not).collect();
+    match of.cluster.share_nodes.get() {
+        1 => {
+            affinity["podAntiAffinity"] = json!({ required: [term(SLOT)] });
+            if !fields.is_empty() {
+                let terms = json!({ "nodeSelectorTerms": [{ "matchFields": fields }] });
+                affinity["nodeAffinity"] = json!({ required: terms });
+            }
+        }
+        _ => {
+            let apart = json!([{ "weight": 100, "podAffinityTerm": term(SLOT) }]);
+            affinity["podAntiAffinity"] = json!({ preferred: apart });
+            if !fields.is_empty() {
+                let rather = json!([{ "weight": 100, "preference": { "matchFields": fields } }]);
+                affinity["nodeAffinity"] = json!({ preferred: rather });
+            }
+        }
+    }
+    affinity
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use k8s_openapi::api::batch::v1::Job;
+    use k8s_openapi::api::core::v1::Secret;
+
+    use super::*;
+    use crate::testing::{cluster, order};
+
+    fn made(share_nodes: u32, taken: &[String]) -> Value {
+        let cluster = Cluster {
+            share_nodes: NonZeroU32::new(share_nodes).expect("some"),
+            ..cluster()
+        };
+        job(Parts {
+            name: "loadline-generator-1",
+            slot: "r-0",
+            taken,
+            cluster: &cluster,
+            maker: &Maker {
+                client: "c".to_owned(),
+                owner: "o".to_owned(),
+            },
+            account: order().account,
+            template: None,
+        })
+    }
+
+    #[test]
+    fn a_generator_is_restricted_and_has_no_token() {
+        let job = made(1, &[]);
+        let pod = &job["spec"]["template"]["spec"];
+        assert_eq!(pod["automountServiceAccountToken"], json!(false));
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], json!(true));
+        let container = &pod["containers"][0];
+        assert_eq!(container["securityContext"], rights());
+        let resources = &container["resources"];
+        assert_eq!(resources["requests"], resources["limits"]);
+        assert!(!job.to_string().contains("hunter2"), "nothing of the order");
+        serde_json::from_value::<Job>(job).expect("the API knows it");
+        let secret = secret("loadline-generator-1", "words", "uid");
+        serde_json::from_value::<Secret>(secret).expect("the API knows it");
+    }
+
+    #[test]
+    fn it_is_on_no_node_of_a_trial_unless_nodes_are_shared() {
+        let taken = ["a".to_owned()];
+        let affinity = |share| made(share, &taken)["spec"]["template"]["spec"]["affinity"].clone();
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        let must = affinity(1);
+        let key = |of: &Value| of["labelSelector"]["matchExpressions"][0]["key"].clone();
+        assert_eq!(key(&must["podAntiAffinity"][required][0]), json!(SLOT));
+        let field = &must["nodeAffinity"][required]["nodeSelectorTerms"][0]["matchFields"][0];
+        assert_eq!(field["values"], json!(["a"]));
+        let rather = affinity(2);
+        for kind in ["podAntiAffinity", "nodeAffinity"] {
+            assert_eq!(rather[kind][required], json!(null), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Load from generator pods: where they run, that one that is gone is replaced, and that none stays.
+
+use super::*;
+
+use loadline_analysis::record::LoadFrom;
+
+/// A host whose trials have two generators each, and may share nodes with them.
+fn with_generators(
+    server: &Server,
+    (slots, share_nodes): (u32, u32),
+    largest: Option<Size>,
+) -> Result<Kubernetes, Refusal> {
+    let wanted = Wanted {
+        generators: NonZeroU32::new(2),
+        share_nodes: NonZeroU32::new(share_nodes).unwrap(),
+        ..wanted(number(slots))
+    };
+    host_of(server.address, &wanted, largest)
+}
+
+/// The nodes of pods whose Job has a name like this.
+fn nodes_of(server: &Server, is: fn(&str) -> bool) -> Vec<String> {
+    let state = server.state();
+    let placed = state.placed.iter().filter(|(job, _)| is(job));
+    placed.map(|(_, node)| node.clone()).collect()
+}
+
+/// Nodes with room for one trial, or for three generators.
+fn large(count: usize) -> Vec<Host> {
+    let all = hosts(count, "n", "Xeon").into_iter();
+    all.map(|host| Host { cpu: 3000, ..host }).collect()
+}
+
+#[test]
+fn load_comes_from_other_nodes_and_every_record_says_from_which() {
+    let server = Server::start(large(4), 0);
+    let experiment = experiment(4);
+    let largest = searches::largest(&experiment);
+    let mut host = with_generators(&server, (2, 1), largest).unwrap();
+    let (answer, stored) = run(&mut host, experiment, u32::MAX);
+    assert_eq!(answer.unwrap().len(), 8);
+    let generators = nodes_of(&server, State::is_generator);
+    assert_eq!(generators.len(), 4, "each slot keeps its two");
+    let trials = nodes_of(&server, |job| !State::is_generator(job));
+    assert!(trials.len() >= 10, "{trials:?}");
+    let meets = trials.iter().find(|node| generators.contains(node));
+    assert_eq!(meets, None, "{generators:?}");
+    for record in &stored {
+        for load in &record.evidence.load {
+            let Some(LoadFrom::Generators { generators: of }) = &load.load_from else {
+                panic!("{:?}", load.load_from);
+            };
+            assert_eq!(of.len(), 2);
+            assert!(of.iter().all(|g| generators.contains(&g.node)), "{of:?}");
+        }
+    }
+    let machine = host.machine().cluster.unwrap();
+    assert_eq!(machine.generators, NonZeroU32::new(2));
+    drop(host);
+    assert_eq!(left(&server), [""; 0]);
+}
+
+#[test]
+fn a_generator_that_is_gone_is_replaced_before_the_next_trial() {
+    let server = Server::start(large(2), 0);
+    server.state().kills_generators = 1;
+    let experiment = experiment(4);
+    let largest = searches::largest(&experiment);
+    let mut host = with_generators(&server, (1, 1), largest).unwrap();
+    let (answer, _) = run(&mut host, experiment, u32::MAX);
+    assert_eq!(answer.unwrap().len(), 8);
+    assert_eq!(server.state().kills_generators, 0, "nothing was tried");
+    assert_eq!(nodes_of(&server, State::is_generator).len(), 4);
+    drop(host);
+    assert_eq!(left(&server), [""; 0]);
+}
+
+#[test]
+fn one_node_is_enough_where_it_may_be_shared() {
+    let server = Server::start(large(1), 0);
+    let experiment = experiment(1);
+    let largest = searches::largest(&experiment);
+    let mut host = with_generators(&server, (1, 2), largest).unwrap();
+    let (answer, _) = run(&mut host, experiment, u32::MAX);
+    assert_eq!(answer.unwrap().len(), 2);
+    drop(host);
+    assert_eq!(left(&server), [""; 0]);
+}
+
+#[test]
+fn a_trial_in_whose_pod_the_load_is_made_says_so() {
+    let server = Server::start(hosts(1, "n", "Xeon"), 0);
+    let experiment = experiment(1);
+    let largest = searches::largest(&experiment);
+    let mut host = host(&server, number(1), largest).unwrap();
+    let (_, stored) = run(&mut host, experiment, u32::MAX);
+    let loads = stored.iter().flat_map(|record| &record.evidence.load);
+    let from: Vec<_> = loads.map(|load| load.load_from.clone()).collect();
+    assert!(!from.is_empty());
+    assert!(
+        from.iter().all(|from| *from == Some(LoadFrom::OwnPod)),
+        "{from:?}"
+    );
+}

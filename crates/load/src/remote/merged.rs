@@ -1,0 +1,171 @@
+//! Seconds and results of several generators as one.
+//!
+//! Owns the sums: exact, by count and by bucket, and on the client's clock.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::offset::Offset;
+use super::{GeneratorMessage, Member};
+use crate::error::LoadError;
+use crate::outcome::{Second, Totals};
+use crate::part::{ResultMessage, SecondMessage, TotalsMessage, second_message};
+use crate::parts;
+
+/// Seconds on their way: those that some generators have told and others not yet.
+pub(super) struct Seconds {
+    pending: BTreeMap<u64, (Second, usize)>,
+    /// Of each generator how many it has told, and whether those are all.
+    told: Vec<(u64, bool)>,
+}
+
+/// One generator's second, which ended at `at_ns` of the client's clock.
+pub(super) struct Told {
+    pub(super) index: u64,
+    pub(super) at_ns: u64,
+    pub(super) is_warmup: bool,
+    pub(super) totals: Box<TotalsMessage>,
+}
+
+impl Seconds {
+    /// Of so many.
+    pub(super) fn of(generators: usize) -> Self {
+        Self {
+            pending: BTreeMap::new(),
+            told: vec![(0, false); generators],
+        }
+    }
+
+    /// Takes a second of a generator.
+    ///
+    /// # Errors
+    /// [`LoadError::Histogram`] when it is damaged.
+    pub(super) fn take(&mut self, generator: usize, of: &Told) -> Result<(), LoadError> {
+        let totals = parts::totals(&of.totals)?;
+        let (second, count) = self.pending.entry(of.index).or_insert_with(|| {
+            let second = Second {
+                index: of.index,
+                at_ns: of.at_ns,
+                length: Duration::ZERO,
+                is_warmup: of.is_warmup,
+                totals: Totals::default(),
+                phases: None,
+            };
+            (second, 0)
+        });
+        second.totals.add(&totals);
+        second.at_ns = second.at_ns.max(of.at_ns);
+        second.length = second.length.max(of.totals.duration);
+        *count += 1;
+        self.told[generator].0 = of.index.saturating_add(1);
+        Ok(())
+    }
+
+    /// A generator has told its last one.
+    pub(super) fn end(&mut self, generator: usize) {
+        self.told[generator].1 = true;
+    }
+
+    /// The oldest one, once every generator has told it or ended before it.
+    pub(super) fn next(&mut self) -> Option<SecondMessage> {
+        let entry = self.pending.first_entry()?;
+        let ended_before = |(told, is_over): &&(u64, bool)| *is_over && told <= entry.key();
+        let ended = self.told.iter().filter(ended_before).count();
+        let is_complete = entry.get().1 + ended == self.told.len();
+        is_complete.then(|| second_message(&entry.remove().0))
+    }
+}
+
+/// A part of the load that is over, and the clock that it was on.
+pub(super) struct Part<'a> {
+    pub(super) member: &'a Member,
+    pub(super) offset: Offset,
+    pub(super) drift_ns: i64,
+    pub(super) result: ResultMessage,
+}
+
+/// All parts as one, on the client's clock.
+///
+/// # Errors
+/// [`LoadError`] when one is damaged.
+pub(super) fn result(parts: Vec<Part<'_>>) -> Result<ResultMessage, LoadError> {
+    let sum = parts::sum(parts.iter().map(|part| &part.result))?;
+    let of = |moment: fn(&ResultMessage) -> u64| {
+        let here = |part: &Part<'_>| part.offset.here(moment(&part.result));
+        parts.iter().map(here).collect::<Vec<_>>()
+    };
+    let starts = of(|result| result.start_ns).into_iter().min();
+    let ends = of(|result| result.end_ns).into_iter().max();
+    let longest = |of: fn(&ResultMessage) -> Option<Duration>| {
+        parts.iter().filter_map(|part| of(&part.result)).max()
+    };
+    let measured = longest(|result| Some(result.measure.duration)).unwrap_or_default();
+    let warmed = longest(|result| Some(result.warmup.as_ref()?.duration));
+    Ok(ResultMessage {
+        start_ns: starts.unwrap_or_default(),
+        end_ns: ends.unwrap_or_default(),
+        measure: TotalsMessage::new(&sum.measure, measured),
+        warmup: warmed.map(|duration| TotalsMessage::new(&sum.warmup, duration)),
+        health: sum.health,
+        stopped: parts.iter().any(|part| part.result.stopped),
+        generators: parts.iter().map(generator).collect(),
+        users: parts.into_iter().flat_map(|p| p.result.users).collect(),
+    })
+}
+
+fn generator(part: &Part<'_>) -> GeneratorMessage {
+    let health = &part.result.health;
+    GeneratorMessage {
+        name: part.member.name.clone(),
+        node: part.member.node.clone(),
+        scheduled: part.result.measure.scheduled,
+        offset_ns: part.offset.ahead,
+        error: Duration::from_nanos(part.offset.error),
+        drift_ns: part.drift_ns,
+        send_lag_p99: health.send_lag_p99,
+        cpu: health.cpu,
+        saturated: health.saturated.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds as (generator, index), and ends as (generator, none): what is given out, with how many
+    /// answers.
+    fn gather(order: &[(usize, Option<u64>)]) -> Vec<(u64, u64)> {
+        let mut seconds = Seconds::of(2);
+        let mut out = Vec::new();
+        for (generator, index) in order {
+            let totals = Totals {
+                ok: 1,
+                ..Totals::default()
+            };
+            match index {
+                None => seconds.end(*generator),
+                Some(index) => {
+                    let told = Told {
+                        index: *index,
+                        at_ns: index + 1,
+                        is_warmup: false,
+                        totals: Box::new(TotalsMessage::new(&totals, Duration::from_secs(1))),
+                    };
+                    seconds.take(*generator, &told).unwrap();
+                }
+            }
+            while let Some(second) = seconds.next() {
+                out.push((second.at_ns, second.ok));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn a_second_is_given_out_once_all_have_told_it_or_ended_before_it() {
+        let (one, two) = (|n| (0, Some(n)), |n| (1, Some(n)));
+        let order = [one(0), one(1), (0, None), two(0), two(1), two(2), (1, None)];
+        assert_eq!(gather(&order), [(1, 2), (2, 2), (3, 1)]);
+        assert_eq!(gather(&[(0, None), two(0), (1, None)]), [(1, 1)]);
+    }
+}

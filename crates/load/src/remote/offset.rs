@@ -1,0 +1,132 @@
+//! How far a generator's clock is ahead of the client's, and how well that is known.
+//!
+//! Owns the estimate: of some round trips the shortest, in whose middle the generator looked at its
+//! clock, to half of it (Cristian 1989). Both clocks are CLOCK_MONOTONIC: nobody sets them, and a
+//! kernel that follows NTP lets one run at most 500 ppm fast or slow.
+
+use std::time::Duration;
+
+/// Round trips before and after a load.
+pub(super) const ROUNDS: u64 = 20;
+
+/// An offset that is known no better is none: with it the parts of a load would not begin together and
+/// the application's timeline not be that of the load. A network within a cluster knows it to some
+/// hundred microseconds.
+pub(super) const MOST_ERROR: Duration = Duration::from_millis(10);
+
+/// Two clocks may come apart by so much, in millionths: 500 ppm each. More is a machine that was
+/// suspended or moved.
+const MOST_DRIFT_PPM: u64 = 1000;
+
+/// The offset of a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Offset {
+    /// How far it is ahead, ns.
+    pub(super) ahead: i64,
+    /// It is right to so much, ns.
+    pub(super) error: u64,
+    /// When it was measured, on the client's clock.
+    pub(super) at: u64,
+}
+
+impl Offset {
+    /// Of one round trip: sent and received by the client's clock, `there` by the other.
+    pub(super) fn of(sent: u64, there: u64, received: u64) -> Self {
+        let half = received.saturating_sub(sent).div_ceil(2);
+        let middle = sent.saturating_add(half);
+        Self {
+            ahead: there.cast_signed().wrapping_sub(middle.cast_signed()),
+            error: half,
+            at: middle,
+        }
+    }
+
+    /// The better known of two.
+    pub(super) fn better(self, other: Option<Self>) -> Self {
+        match other {
+            Some(other) if other.error <= self.error => other,
+            _ => self,
+        }
+    }
+
+    /// A moment of the client's clock, on the other.
+    pub(super) fn there(self, here: u64) -> u64 {
+        here.saturating_add_signed(self.ahead)
+    }
+
+    /// A moment of the other clock, on the client's.
+    pub(super) fn here(self, there: u64) -> u64 {
+        there.saturating_add_signed(self.ahead.saturating_neg())
+    }
+
+    /// Why it is of no use.
+    pub(super) fn unknown(self) -> Option<String> {
+        (u128::from(self.error) > MOST_ERROR.as_nanos()).then(|| {
+            format!(
+                "the shortest of {ROUNDS} round trips took {:.1} ms, so its clock is known to {:.1} ms at best, and {} ms are allowed",
+                ms(self.error) * 2.0,
+                ms(self.error),
+                MOST_ERROR.as_millis()
+            )
+        })
+    }
+
+    /// How much further ahead the clock was when it was measured again, ns, or why that is no drift of
+    /// clocks.
+    pub(super) fn drift(self, again: Self) -> Result<i64, String> {
+        let drift = again.ahead.saturating_sub(self.ahead);
+        let passed = again.at.saturating_sub(self.at);
+        let allowed = passed / 1_000_000 * MOST_DRIFT_PPM + self.error + again.error;
+        if drift.unsigned_abs() <= allowed {
+            return Ok(drift);
+        }
+        Err(format!(
+            "its clock went {:.1} ms apart from the trial's in {:.1} s: one of the two machines was suspended or moved",
+            ms(drift.unsigned_abs()),
+            passed as f64 / 1e9
+        ))
+    }
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn the_truth_lies_within_the_error_however_uneven_the_ways_are() {
+        for ahead in [-5_000 * MS.cast_signed(), 0, 7 * MS.cast_signed()] {
+            for (there, back) in [(0, 4), (1, 3), (2, 2), (4, 0)] {
+                let sent = 10_000 * MS;
+                let seen = (sent + there * MS).saturating_add_signed(ahead);
+                let offset = Offset::of(sent, seen, sent + (there + back) * MS);
+                assert_eq!(offset.error, 2 * MS);
+                assert!((offset.ahead - ahead).unsigned_abs() <= offset.error);
+                assert_eq!(offset.here(offset.there(sent)), sent);
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_way_and_a_clock_that_jumped_are_told() {
+        let begin = Offset::of(0, 1000 * MS, 2 * MS);
+        assert_eq!(begin.unknown(), None);
+        let far = Offset::of(0, 1000 * MS, 30 * MS);
+        assert!(far.unknown().is_some_and(|why| why.contains("15.0 ms")));
+        assert_eq!(begin.better(Some(far)), begin);
+        assert_eq!(far.better(Some(begin)), begin);
+        // 10 s later: 10 ms of drift, and 1 ms each, are what clocks do.
+        let later = |ahead: u64| Offset::of(10_000 * MS, (11_000 + ahead) * MS, 10_002 * MS);
+        assert_eq!(begin.drift(later(10)), Ok(10 * MS.cast_signed()));
+        assert!(
+            begin
+                .drift(later(20))
+                .is_err_and(|why| why.contains("20.0 ms"))
+        );
+    }
+}
