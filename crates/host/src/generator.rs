@@ -17,10 +17,11 @@ use loadline_cgroup::Group;
 use loadline_load::part::{Message, Order, RequestMessage, ResultMessage, SecondMessage};
 use loadline_load::remote::{Failed, GeneratorMessage, Generators};
 use loadline_load::{LoadError, Model, Part, Plan, User, Users};
+use loadline_sizing::Bytes;
 use loadline_trial::LoadPhase;
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, set_parent_process_death_signal,
-    setrlimit,
+    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit,
+    set_parent_process_death_signal,
 };
 
 use crate::cpus::CpuPlan;
@@ -35,8 +36,8 @@ const SLACK: Duration = Duration::from_secs(20);
 /// After SIGTERM the result comes as soon as answers stop coming.
 const STOPPED: Duration = Duration::from_secs(3);
 
-/// Memory of its own that a generator may take, in bytes: some ten times what 20,000 connections do.
-const MEMORY: u64 = 2 << 30;
+/// What Rust's allocator says before it gives up (`handle_alloc_error`).
+const NO_MEMORY: &str = "memory allocation of";
 
 /// Of the generator's own complaint, so much is kept.
 const COMPLAINT: u64 = 4096;
@@ -52,19 +53,6 @@ pub fn load_part(
 ) -> Result<(), LoadError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| LoadError::System {
         call: "prctl(PR_SET_PDEATHSIG)",
-        errno,
-        hint: "a seccomp profile may forbid it",
-    })?;
-    // Root's memory has no limit here, and it is a server that is not trusted that answers. Bounds
-    // on each reply keep the generator small; this is what holds should one be missing.
-    let allowed = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
-    let most = Some(MEMORY.min(allowed));
-    let most = Rlimit {
-        current: most,
-        maximum: most,
-    };
-    setrlimit(Resource::Data, most).map_err(|errno| LoadError::System {
-        call: "setrlimit(RLIMIT_DATA)",
         errno,
         hint: "a seccomp profile may forbid it",
     })?;
@@ -99,6 +87,7 @@ pub(crate) struct Generator {
     begin: Instant,
     allowed: Duration,
     drain: Duration,
+    memory: Bytes,
     stopped: Option<Instant>,
     seconds: Vec<SecondEvidence>,
     result: Option<Box<ResultMessage>>,
@@ -133,6 +122,7 @@ impl Generator {
             begin: Instant::now(),
             allowed: longest(&load.plan),
             drain: load.plan.drain,
+            memory: memory(load, wanted.part),
             stopped: None,
             seconds: Vec::new(),
             result: None,
@@ -140,6 +130,7 @@ impl Generator {
             complaint: None,
         };
         generator.join(wanted.group)?;
+        generator.limit()?;
         let order = serde_json::to_vec(&order(load, wanted))
             .map_err(halt::step("writing the load generator's order"))?;
         let (stdin, stdout, stderr) = (
@@ -171,6 +162,26 @@ impl Generator {
             })?;
         }
         Ok(())
+    }
+
+    /// Memory of its own that it may take. Where it has a group, that counts the kernel's part too;
+    /// where it has none (pods, engines apart), this is what holds.
+    fn limit(&self) -> Result<(), Halt> {
+        let allowed = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
+        let most = Some(self.memory.as_bytes().min(allowed));
+        let most = Rlimit {
+            current: most,
+            maximum: most,
+        };
+        let limited = prlimit(self.pid(), Resource::Data, most);
+        limited
+            .map(drop)
+            .map_err(halt::step("limiting the load generator's memory"))
+    }
+
+    /// Its process, which is our child and not reaped yet: the id cannot be another's.
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
     /// Its process.
@@ -211,9 +222,7 @@ impl Generator {
             return;
         }
         self.stopped = Some(Instant::now());
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(pid) = pid {
-            // It is our child and not reaped yet: the id cannot be another's.
+        if let Some(pid) = self.pid() {
             let _ = kill_process(pid, Signal::TERM);
         }
     }
@@ -225,16 +234,18 @@ impl Generator {
             && (self.begin.elapsed() > self.allowed || self.stopped.is_some_and(is_late))
     }
 
-    /// What it gave, once it is over.
-    pub(crate) fn finish(mut self, load: &LoadPhase, part: Part) -> Result<Driven, Halt> {
+    /// What it gave, once it is over; `group` is its own.
+    pub(crate) fn finish(
+        mut self,
+        load: &LoadPhase,
+        part: Part,
+        group: Option<&Group>,
+    ) -> Result<Driven, Halt> {
         if let Some((how, detail)) = self.failed.take() {
             return Err(halted(how, detail));
         }
         let Some(mut result) = self.result.take() else {
-            let complaint = self.complaint.take().unwrap_or_default();
-            return Err(halt::failed(format_args!(
-                "the load generator failed: {complaint}"
-            )));
+            return Err(self.gave_nothing(group));
         };
         Ok(Driven {
             start_ns: result.start_ns,
@@ -244,6 +255,28 @@ impl Generator {
             load: load_evidence(load, part, *result),
             seconds: std::mem::take(&mut self.seconds),
         })
+    }
+
+    /// Why it gave nothing.
+    fn gave_nothing(&mut self, group: Option<&Group>) -> Halt {
+        let complaint = self.complaint.take().unwrap_or_default();
+        // In a pod it has that of the container, which is as old as the trial.
+        let container = || Group::of_process(Path::new("/proc"), std::process::id()).ok();
+        let group = group.cloned().or_else(container);
+        let sample = group.and_then(|group| group.read().ok());
+        let kills = sample.and_then(|sample| sample.memory?.oom_kill);
+        if kills.is_some_and(|kills| kills > 0) || complaint.contains(NO_MEMORY) {
+            return Halt::Failed(Failure {
+                cause: Invalid::GeneratorSaturated,
+                detail: format!(
+                    "the load generator took more memory than it may have ({} for this load) and was \
+                     killed; try fewer connections or streams (--connections, --streams), and please \
+                     report it: no server should bring it there",
+                    self.memory
+                ),
+            });
+        }
+        halt::failed(format_args!("the load generator failed: {complaint}"))
     }
 }
 
@@ -261,6 +294,15 @@ fn halted(how: Failed, detail: String) -> Halt {
         }
     };
     Halt::Failed(Failure { cause, detail })
+}
+
+/// Memory that the generator of an instance may take in a phase, in whole MiB.
+pub(crate) fn memory(load: &LoadPhase, part: Part) -> Bytes {
+    let plan = Plan {
+        connections: part.share_of(load.plan.connections),
+        ..load.plan.clone()
+    };
+    Bytes::from_mib(plan.memory().div_ceil(1 << 20))
 }
 
 /// What one instance's share of a load phase gave.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_analysis::record::{Failure, Invalid, StartEvidence};
-use loadline_cgroup::{CpuSample, Group, GroupName, Limits, Pace};
+use loadline_cgroup::{Controller, CpuSample, Group, GroupName, Limits, Pace};
 use loadline_load::Part;
 use loadline_load::User;
 use loadline_sizing::Bytes;
@@ -20,6 +20,7 @@ use crate::clock::monotonic_ns;
 use crate::container::{Container, Frame, Net, SHM, Told};
 use crate::cpus::CpuPlan;
 use crate::gc::Tail;
+use crate::generator;
 use crate::group::{self, TrialGroup};
 use crate::halt::{self, Halt, refused};
 use crate::holder::Held;
@@ -33,9 +34,12 @@ use crate::redactor::Redactor;
 use crate::site::Site;
 use crate::watching;
 
-/// Shares of the generator where it shares CPUs with the application: it must keep its schedule,
-/// and it takes little.
+/// Shares of the generator, which may share CPUs with the application: it must keep its schedule, and
+/// it takes little.
 pub(crate) const GENERATOR_SHARES: u64 = 16 * 1024;
+
+const NO_GENERATOR_LIMIT: &str = "the load generator's cgroup has no memory limit here (no memory \
+    controller): only what it allocates itself is limited";
 
 const START_HINT: &str =
     "the program must be executable for the application's user; another user: --user";
@@ -166,7 +170,8 @@ impl Instance {
         let limits = group::limits(&site.layout, configuration, &plan);
         site.refuse_too_large(&limits, part.of)?;
         let name = numbered(&order.trial, part.index);
-        let generator_group = generator_group(site, &name, &plan, part)?;
+        let mut state = State::default();
+        let generator_group = generator_group(site, order, &name, part, &mut state.warnings)?;
         let (reader, writer) = std::io::pipe().map_err(halt::step("making a pipe"))?;
         let copy = Copy {
             log: Arc::clone(&log),
@@ -183,7 +188,6 @@ impl Instance {
                 .to_string_lossy(),
             part.index,
         ));
-        let mut state = State::default();
         let hosts = order.hosts();
         let held = Held {
             frame: Frame {
@@ -430,22 +434,30 @@ fn numbered(name: &str, index: u32) -> String {
     }
 }
 
-/// A group of its own for the generator, where it would otherwise compete with the application; of
-/// several generators always, so that what they use is known not to be noise.
+/// A group of its own for the generator: what it uses is known not to be noise, it keeps its schedule
+/// beside the application, and its memory has a limit, because a server is not trusted. In a pod the
+/// group is the container's.
 fn generator_group(
     site: &Site,
+    order: &Order,
     name: &str,
-    plan: &CpuPlan,
     part: Part,
+    warnings: &mut Vec<String>,
 ) -> Result<Option<TrialGroup>, Halt> {
-    if site.options.is_pod || (!plan.generator_competes() && part.of == 1) {
+    if site.options.is_pod || order.load.is_empty() {
         return Ok(None);
     }
     let making = |error| halt::cgroup("making the load generator's cgroup", &error);
     let trial = format!("{name}-generator");
     let name = GroupName::new(Path::new("/proc"), &trial).map_err(making)?;
+    let memory = order.load.iter().map(|load| generator::memory(load, part));
+    let has_memory = site.layout.place(Controller::Memory).is_some();
+    if !has_memory {
+        warnings.push(NO_GENERATOR_LIMIT.to_owned());
+    }
     let limits = Limits {
         cpu_shares: Some(GENERATOR_SHARES),
+        memory: memory.max().filter(|_| has_memory),
         ..Limits::default()
     };
     let group = TrialGroup::make(&site.layout, &name.to_string(), &limits);

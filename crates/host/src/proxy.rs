@@ -11,10 +11,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use loadline_analysis::record::{LinkEvidence, OutageEvidence, ProxyEvidence, StubEvidence};
-use loadline_cgroup::{Group, GroupName, Limits};
+use loadline_cgroup::{Controller, Group, GroupName, Limits};
 use loadline_proxy::part::{Answer, Begin, Front, LinkOrder, Order, Report, StubReport};
 use loadline_proxy::stub::StubOrder;
 use loadline_proxy::{Span, Toxic};
+use loadline_sizing::Bytes;
 use loadline_trial::{Proxied, Stub};
 use rustix::process::{
     Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
@@ -30,7 +31,8 @@ use crate::output::plain;
 use crate::site::Site;
 use crate::spawner;
 
-/// Memory of its own that the proxy may take, in bytes: it holds 512 MiB back at most.
+/// Memory that the proxy may take, in bytes, the kernel's for it included: it holds 512 MiB back at
+/// most.
 const MEMORY: u64 = 2 << 30;
 
 /// An order is carried out in microseconds; a process that takes longer is not there any more.
@@ -385,8 +387,10 @@ fn group(site: &Site, trial: &str) -> Result<TrialGroup, Halt> {
     let making = |error| halt::cgroup("making the proxy's cgroup", &error);
     let name = format!("{trial}-proxy");
     let name = GroupName::new(Path::new("/proc"), &name).map_err(making)?;
+    let has_memory = site.layout.place(Controller::Memory).is_some();
     let limits = Limits {
         cpu_shares: Some(GENERATOR_SHARES),
+        memory: has_memory.then_some(Bytes::from_bytes(MEMORY)),
         ..Limits::default()
     };
     let group = TrialGroup::make(&site.layout, &name.to_string(), &limits);

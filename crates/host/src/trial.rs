@@ -325,6 +325,7 @@ impl Trial<'_> {
         let (mut start, mut end) = (u64::MAX, 0);
         let mut all: Option<Vec<SecondEvidence>> = None;
         for (generator, instance) in generators.into_iter().zip(&mut self.instances.all) {
+            let group = instance.generator_group.as_ref().map(TrialGroup::group);
             let Driven {
                 load: of,
                 seconds,
@@ -332,7 +333,7 @@ impl Trial<'_> {
                 end_ns,
                 users,
                 cut_pauses,
-            } = generator.finish(load, instance.part)?;
+            } = generator.finish(load, instance.part, group)?;
             (start, end) = (start.min(start_ns), end.max(end_ns));
             let state = &mut instance.state;
             state.users = users;

@@ -2,6 +2,7 @@
 //!
 //! Owns the check that a plan makes sense. Durations stand in JSON as whole ns.
 
+mod memory;
 mod users;
 
 use std::fmt;

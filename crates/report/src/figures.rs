@@ -98,7 +98,7 @@ pub fn tone(verdict: Verdict) -> Tone {
 pub fn invalid_reason(cause: Invalid) -> &'static str {
     match cause {
         Invalid::Noise => "something else used the machine",
-        Invalid::GeneratorSaturated => "the load generator could not keep its schedule",
+        Invalid::GeneratorSaturated => "the load generator was the bottleneck",
         Invalid::ProxySaturated => "the proxy before the dependencies could not keep its schedule",
         Invalid::PortExhausted => "the load generator ran out of ports or descriptors",
         Invalid::ClockJump => "a clock jumped or the machine was suspended",

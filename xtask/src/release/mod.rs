@@ -8,6 +8,7 @@ mod check;
 mod image;
 mod pack;
 mod programs;
+mod reproduce;
 mod sbom;
 pub mod step;
 

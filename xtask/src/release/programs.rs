@@ -3,11 +3,10 @@
 //!
 //! Paths of this machine are taken out of the programs: another checkout gives the same bytes.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::Release;
+use super::{Release, reproduce};
 use crate::error::Error;
 use crate::process::{output_of, stdout_of};
 
@@ -80,15 +79,16 @@ pub fn released(release: &Release, architecture: Architecture) -> Result<Program
             .command("rustup")
             .args(["target", "add", &architecture.target()]),
     )?;
-    let build = |arguments: &[&str], to: &Path| {
-        let mut cargo = cargo(release, architecture)?;
+    let zig = zig(release)?;
+    let build = |arguments: &[&str]| {
+        let mut cargo = cargo(release, &release.root, architecture);
+        with_zig(&mut cargo, release, &zig, architecture);
         cargo.args(["build", "--locked", "--target", &architecture.target()]);
-        cargo.args(arguments).arg("--target-dir").arg(to);
+        cargo.args(arguments).arg("--target-dir").arg(&target);
         stdout_of(&mut cargo)
     };
-    let launcher = ["--profile=launcher", "-p", "loadline-launcher"];
-    build(&["--release", "-p", "loadline-cli"], &target)?;
-    build(&launcher, &target)?;
+    build(&["--release", "-p", "loadline-cli"])?;
+    build(&["--profile=launcher", "-p", "loadline-launcher"])?;
     let built = target.join(architecture.target());
     let programs = Programs {
         architecture,
@@ -96,18 +96,19 @@ pub fn released(release: &Release, architecture: Architecture) -> Result<Program
         launcher: built.join("launcher/loadline-launch"),
         is_released: true,
     };
-    let again = release.empty("again")?;
-    build(&launcher, &again)?;
-    let again = again
-        .join(architecture.target())
-        .join("launcher/loadline-launch");
-    if read(&again)? != read(&programs.launcher)? {
-        return Err(Error::Output {
-            command: format!("a second build of {}", programs.launcher.display()),
-            detail: "other bytes than the first".to_owned(),
-        });
-    }
+    let mut own = architecture.runs(&programs.launcher)?;
+    let version = stdout_of(own.arg("--version"))?;
+    let sum = reproduce::is_same(release, architecture, commit(&version), &programs.launcher)?;
+    println!("{sum}  loadline-launch, twice");
     Ok(programs)
+}
+
+/// The commit in what a program says of its version: `NAME 1.2.3 (COMMIT, DATE)`.
+fn commit(version: &str) -> &str {
+    let inside = version
+        .split_once('(')
+        .and_then(|(_, rest)| rest.split_once(','));
+    inside.map_or("", |(commit, _)| commit)
 }
 
 /// What the tests have built anyway, and a debug build of the launcher with musl, which needs no
@@ -143,8 +144,35 @@ pub fn tested(release: &Release) -> Result<Programs, Error> {
     })
 }
 
-/// cargo, with compilers and linker for that architecture.
-fn cargo(release: &Release, architecture: Architecture) -> Result<Command, Error> {
+/// cargo for that architecture, in a tree of the sources whose place the programs do not name.
+pub fn cargo(release: &Release, tree: &Path, architecture: Architecture) -> Command {
+    let (home, root) = (cargo_home(), tree.display());
+    let of_target = format!("{}_unknown_linux_musl", architecture.name());
+    let linker = format!("CARGO_TARGET_{}_LINKER", of_target.to_uppercase());
+    let flags = format!("--remap-path-prefix={home}=/cargo --remap-path-prefix={root}=/loadline");
+    let mut cargo = release.command("cargo");
+    cargo
+        .env(linker, "rust-lld")
+        .env("RUSTFLAGS", flags)
+        .stderr(Stdio::inherit());
+    cargo
+}
+
+/// What compiles the C code in crates.
+fn with_zig(cargo: &mut Command, release: &Release, zig: &Path, architecture: Architecture) {
+    let (home, root) = (cargo_home(), release.root.display());
+    let (zig, name) = (zig.display(), architecture.name());
+    let of_target = format!("{name}_unknown_linux_musl");
+    let compiler = format!("{root}/scripts/zig-cc.sh {zig} {name}-linux-musl");
+    let mapped = format!("-g0 -ffile-prefix-map={home}=/cargo -ffile-prefix-map={root}=/loadline");
+    cargo
+        .env(format!("CC_{of_target}"), compiler)
+        .env(format!("AR_{of_target}"), format!("{zig} ar"))
+        .env(format!("CFLAGS_{of_target}"), mapped)
+        .env("ZIG_GLOBAL_CACHE_DIR", release.root.join("build/zig"));
+}
+
+fn zig(release: &Release) -> Result<PathBuf, Error> {
     let zig = release.root.join("build/wheels/ziglang/ziglang/zig");
     if !output_of(Command::new(&zig).arg("version"))?
         .status
@@ -153,27 +181,14 @@ fn cargo(release: &Release, architecture: Architecture) -> Result<Command, Error
         let hint = "zig does not run\nhint: scripts/setup.sh release".to_owned();
         return Err(Error::Usage(hint));
     }
-    let root = release.root.display().to_string();
-    let home = std::env::var("CARGO_HOME").unwrap_or_else(|_| {
+    Ok(zig)
+}
+
+fn cargo_home() -> String {
+    std::env::var("CARGO_HOME").unwrap_or_else(|_| {
         let home = std::env::var("HOME").unwrap_or_default();
         format!("{home}/.cargo")
-    });
-    let (zig, name) = (zig.display(), architecture.name());
-    let of_target = format!("{name}_unknown_linux_musl");
-    let linker = format!("CARGO_TARGET_{}_LINKER", of_target.to_uppercase());
-    let compiler = format!("{root}/scripts/zig-cc.sh {zig} {name}-linux-musl");
-    let mapped = format!("-g0 -ffile-prefix-map={home}=/cargo -ffile-prefix-map={root}=/loadline");
-    let flags = format!("--remap-path-prefix={home}=/cargo --remap-path-prefix={root}=/loadline");
-    let mut cargo = release.command("cargo");
-    cargo
-        .env(linker, "rust-lld")
-        .env(format!("CC_{of_target}"), compiler)
-        .env(format!("AR_{of_target}"), format!("{zig} ar"))
-        .env(format!("CFLAGS_{of_target}"), mapped)
-        .env("ZIG_GLOBAL_CACHE_DIR", release.root.join("build/zig"))
-        .env("RUSTFLAGS", flags)
-        .stderr(Stdio::inherit());
-    Ok(cargo)
+    })
 }
 
 /// Where cargo builds: this program lies in it.
@@ -181,10 +196,6 @@ fn target_directory(release: &Release) -> Result<PathBuf, Error> {
     let own = std::env::current_exe().map_err(Error::file("xtask"))?;
     let directory = own.parent().and_then(Path::parent);
     Ok(directory.map_or_else(|| release.root.join("target"), Path::to_owned))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(Error::file(path))
 }
 
 #[cfg(test)]

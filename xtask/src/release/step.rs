@@ -1,12 +1,13 @@
 //! The step `release` of a test run: what the tests have built, with a launcher that is static, is
-//! packed twice, with the same bytes, and tried as a release is. The programs of a release are `cargo xtask release`'s.
+//! packed twice, with the same bytes, and tried as a release is. The launcher is built as it is shipped,
+//! here and elsewhere, and compared. The programs of a release are `cargo xtask release`'s.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use super::programs::Architecture;
-use super::{Release, check, programs};
+use super::{Release, check, programs, reproduce};
 use crate::error::Error;
 use crate::process::{output_of, stdout_of};
 use crate::test::output::Counts;
@@ -44,7 +45,16 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
     release.make(&all)?;
     let again = sums(&release)?;
     let other: Vec<&str> = again.lines().filter(|line| !first.contains(line)).collect();
-    let mut counts = match other.as_slice() {
+    let architecture = Architecture::here()?;
+    let launcher = reproduce::once(&release, architecture, "step")?;
+    let mut counts = match reproduce::is_same(&release, architecture, "step", &launcher) {
+        Ok(_) => Counts::one_passed(),
+        Err(error) => {
+            eprintln!("release: {error}");
+            Counts::one_failed("release: the launcher elsewhere")
+        }
+    };
+    counts.add(match other.as_slice() {
         [] => Counts::one_passed(),
         other => {
             eprintln!(
@@ -53,7 +63,7 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
             );
             Counts::one_failed("release: the same bytes again")
         }
-    };
+    });
     for (name, outcome) in check::all(&release, &all) {
         counts.add(match outcome {
             Ok(_) => Counts::one_passed(),

@@ -621,6 +621,7 @@ mod tests {
         };
         let cost_of_four = cost(&four, Bytes::from_mib(160));
         assert!(cost_of_four > cost(&one, Bytes::from_mib(256)));
+        assert!(cost(&one, Bytes::from_mib(256)) > cost(&one, Bytes::from_mib(160)));
         assert_eq!(cost_of_four, 4.0 * cost(&one, Bytes::from_mib(160)));
     }
 

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use loadline_cgroup::Limits;
-use loadline_sizing::CpuSet;
+use loadline_load::Part;
+use loadline_sizing::{Bytes, CpuSet};
 use loadline_trial::{Account, App, Engine, EngineKind, Image, Network, Order, Refusal};
 
 use super::own_image::{self, PROGRAM};
@@ -18,6 +19,7 @@ use super::tar::Tar;
 use super::{TMP, WORK, labels, named, remove};
 use crate::container::{SHM, how_it_ended};
 use crate::cpus::{CpuPlan, list};
+use crate::generator;
 use crate::group::TASKS;
 use crate::instance::GENERATOR_SHARES;
 use crate::oci::{self, engine};
@@ -28,6 +30,9 @@ pub(super) const OWN: &str = "-own";
 
 /// Where its order lies.
 const ORDER: &str = "/order";
+
+/// Memory of loadline's own container beside what the load generator may take.
+const OWN_MEMORY: Bytes = Bytes::from_mib(192);
 
 /// Of the application's output, so many lines are asked for.
 const LINES: &str = "--tail=50";
@@ -150,9 +155,16 @@ impl Pair {
             // root's application has its engine's: only who has them, too, may look at it.
             all.push("--cap-drop=ALL".to_owned());
         }
-        if plan.generator_competes() {
-            all.push(format!("--cpu-shares={GENERATOR_SHARES}"));
-        }
+        let generator = order
+            .load
+            .iter()
+            .map(|l| generator::memory(l, Part::default()));
+        let generator = generator.max().unwrap_or_default().as_bytes();
+        all.extend(oci::limits(&Limits {
+            cpu_shares: plan.generator_competes().then_some(GENERATOR_SHARES),
+            memory: Some(Bytes::from_bytes(OWN_MEMORY.as_bytes() + generator)),
+            ..Limits::default()
+        }));
         all.push(format!("--volume={}:{TMP}", self.volume));
         all.extend(oci::ulimits(crate::site::Options::default().open_files));
         all.push(own_image.to_owned());

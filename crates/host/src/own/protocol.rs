@@ -57,7 +57,21 @@ pub struct View {
     pub made: Vec<PathBuf>,
     /// Files and directories below the ones above that stay visible under their own path. One may
     /// hold a hidden directory, which may hold a kept one.
-    pub kept: Vec<PathBuf>,
+    pub kept: Vec<Kept>,
+}
+
+/// What stays visible, as it was when its rights were looked at: another that has come to its path
+/// since then is not shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Where it is, and is seen.
+    pub path: PathBuf,
+    /// Its file system.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+    /// A file that its user could not reach without loadline: to be read only.
+    pub read_only: bool,
 }
 
 /// loadline to init.

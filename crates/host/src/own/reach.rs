@@ -9,12 +9,14 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::protocol::View;
+use super::protocol::{Kept, View};
 use crate::program::{Program, is_script};
 
 const READ: u32 = 0o4;
 const WRITE: u32 = 0o2;
 const SEARCH: u32 = 0o1;
+/// In a directory with it nobody moves what is another's. Source: inode(7).
+const STICKY: u32 = 0o1000;
 
 /// Links in a row that the kernel follows. Source: path_resolution(7).
 const LINKS: u32 = 40;
@@ -320,17 +322,27 @@ impl Planner {
         real.into_iter().chain([path.to_owned()]).collect()
     }
 
-    /// Whether every link on the way stands where the application cannot write; `links` are left.
+    /// Whether every link on the way, and every directory that is closed to the application, stands
+    /// where it cannot put one; `links` are left.
     fn could_not_plant(&self, path: &Path, links: u32) -> bool {
         path.ancestors().all(|place| {
-            let Ok(target) = fs::read_link(place) else {
-                return true;
-            };
             let directory = place.parent().unwrap_or(place);
+            let Ok(target) = fs::read_link(place) else {
+                return !self.could_move(place, directory);
+            };
             links > 0
                 && !self.may(directory, WRITE)
                 && self.could_not_plant(&directory.join(target), links - 1)
         })
+    }
+
+    /// Whether it could have moved a directory that it may not enter to this place: what lies in it
+    /// would get a name that the command names.
+    fn could_move(&self, place: &Path, directory: &Path) -> bool {
+        let account = (self.uid, self.gid);
+        let is_closed = fs::metadata(place).is_ok_and(|m| m.is_dir() && !may(account, &m, SEARCH));
+        let is_sticky = fs::metadata(directory).is_ok_and(|m| m.mode() & STICKY != 0);
+        is_closed && !is_sticky && self.may(directory, WRITE)
     }
 
     fn may(&self, path: &Path, access: u32) -> bool {
@@ -361,10 +373,21 @@ impl Planner {
         masked.extend(self.hidden.iter().filter(is_shown).cloned());
         View {
             replaced,
-            kept: kept.into_iter().collect(),
+            kept: kept.into_iter().filter_map(|p| self.pinned(p)).collect(),
             masked: masked.into_iter().collect(),
             made: self.made,
         }
+    }
+
+    /// A path with what is there now; one that has gone needs no way.
+    fn pinned(&self, path: PathBuf) -> Option<Kept> {
+        let metadata = fs::metadata(&path).ok()?;
+        Some(Kept {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            read_only: !metadata.is_dir() && self.closed_ancestor(&path).is_some(),
+            path,
+        })
     }
 
     /// The topmost directory below `around` and above `path` that the user may not pass through.
@@ -396,6 +419,10 @@ mod tests {
 
     /// Nobody's user id; the files of the test belong to whoever runs it.
     const STRANGER: u32 = 64_999;
+
+    fn paths(kept: Vec<Kept>) -> Vec<PathBuf> {
+        kept.into_iter().map(|kept| kept.path).collect()
+    }
 
     struct Tree {
         root: tempfile::TempDir,
@@ -464,7 +491,7 @@ mod tests {
                 };
                 paths.into_iter().filter_map(name).collect()
             };
-            Ok((names(view.masked), names(view.kept)))
+            Ok((names(view.masked), names(paths(view.kept))))
         }
     }
 
@@ -520,7 +547,7 @@ mod tests {
         assert_eq!(view.masked, Vec::<PathBuf>::new());
         let kept = ["closed/app", "jdk", "open"].map(|name| tree.path(name));
         assert_eq!(
-            (view.kept, view.replaced),
+            (paths(view.kept), view.replaced),
             (kept.to_vec(), replaced.clone())
         );
         // A working directory that is closed is there all the same.
@@ -631,13 +658,11 @@ mod tests {
         assert!(seen.is_ok_and(|seen| seen.masked.contains(&closed)));
         let state = tree.path("open/state");
         let seen = view(&[]);
-        assert!(seen.masked.contains(&state) && !seen.kept.contains(&state));
+        assert!(seen.masked.contains(&state) && !paths(seen.kept).contains(&state));
         let cache = state.join("app.jsa");
         let seen = view(&["-XX:SharedArchiveFile=ROOT/open/state/app.jsa"]);
-        assert!(
-            seen.masked.contains(&state) && seen.kept.contains(&cache),
-            "{seen:?}"
-        );
+        assert!(seen.masked.contains(&state), "{seen:?}");
+        assert!(paths(seen.kept).contains(&cache));
     }
 
     #[test]
@@ -657,6 +682,54 @@ mod tests {
         assert!(kept(&tree), "it stands where only its owner writes");
         tree.chmod("closed/app", 0o777);
         assert!(!kept(&tree));
+    }
+
+    #[test]
+    fn a_closed_directory_that_the_application_could_move_opens_nothing() {
+        let tree = Tree::new();
+        fs::create_dir(tree.path("closed/app/moved")).expect("a directory");
+        fs::write(tree.path("closed/app/moved/x.jar"), "x").expect("a file");
+        tree.chmod("closed/app/moved/x.jar", 0o644);
+        tree.chmod("closed/app/moved", 0o700);
+        let kept = |tree: &Tree| {
+            let view = tree.view(&tree.spec("closed/app", &["-Dx=moved/x.jar"]));
+            view.expect("a view")
+                .1
+                .contains(&"closed/app/moved/x.jar".to_owned())
+        };
+        assert!(kept(&tree), "only its owner moves it");
+        tree.chmod("closed/app", 0o777);
+        assert!(!kept(&tree));
+        tree.chmod("closed/app", 0o1777);
+        assert!(kept(&tree));
+    }
+
+    #[test]
+    fn a_file_alone_is_read_only_where_its_user_could_not_reach_it() {
+        let tree = Tree::new();
+        let read_only = |argument: &str, replaced: bool| {
+            let spec = tree.spec("open", &[argument]);
+            let needs = Needs::of(&spec).expect("the program is there");
+            let replaced = replaced.then(|| (tree.path("open"), PathBuf::from("/private")));
+            let (replaced, hidden) = (replaced.into_iter().collect(), std::iter::empty());
+            let view = view(&spec, &needs, replaced, hidden, &mut Vec::new()).expect("a view");
+            let kept = view
+                .kept
+                .into_iter()
+                .filter(|kept| kept.path != tree.path("jdk"));
+            kept.map(|kept| kept.read_only).collect::<Vec<_>>()
+        };
+        assert_eq!(read_only("-Djar=ROOT/closed/b.jar", false), [true]);
+        assert_eq!(
+            read_only("-Djar=ROOT/closed/app/c.jar", false),
+            [false],
+            "a directory"
+        );
+        assert_eq!(
+            read_only("-Djar=ROOT/open/a.jar", true),
+            [false],
+            "open, but covered"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod cases;
+mod generator;
 mod hostile;
 mod java;
 mod killed;
@@ -18,6 +19,7 @@ mod runner;
 mod uml;
 #[path = "../../../../tests/wanted.rs"]
 mod wanted;
+mod way;
 
 use std::process::ExitCode;
 
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     match arguments.next().as_deref() {
         Some("init-part") => code(loadline_host::init::run()),
         Some("trial-part") => trial_part(),
+        Some("load-part") if generator::is_greedy() => generator::take(),
         Some("load-part") => code(loadline_host::load_part(
             std::io::stdin().lock(),
             std::io::stdout().lock(),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use loadline_host::{Options, Site};
 
 use crate::wanted::Wanted;
-use crate::{cases, hostile, java, killed, uml};
+use crate::{cases, generator, hostile, java, killed, uml, way};
 
 /// A test: its name, and a function that panics when it fails.
 pub type Case = (&'static str, fn());
@@ -17,6 +17,8 @@ pub fn run(wanted: &Wanted) -> ExitCode {
         .iter()
         .chain(&java::CASES)
         .chain(&killed::CASES)
+        .chain(&generator::CASES)
+        .chain(&way::CASES)
         .chain(&hostile::CASES)
         .chain(&uml::CASES);
     let wanted = |case: &&Case| wanted.has(case.0);
@@ -39,6 +41,8 @@ pub fn run_in_guest(hostile_trials: Option<&str>) -> ExitCode {
     run_these(
         &cases::CASES
             .iter()
+            .chain(&generator::CASES)
+            .chain(&way::CASES)
             .chain(of_java)
             .copied()
             .collect::<Vec<Case>>(),

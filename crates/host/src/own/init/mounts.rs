@@ -9,11 +9,11 @@ use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 
 use super::error::{InitError, Step};
-use crate::own::protocol::View;
+use crate::own::protocol::{Kept, View};
 
 /// What a mount for an application never needs.
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
@@ -55,7 +55,7 @@ pub fn make(view: &View, shm_bytes: u64) -> Result<(), InitError> {
     .step("letting no mount out")?;
     // What stays is opened before anything is covered.
     let replacements = handles(view.replaced.iter().map(|(_, real)| real))?;
-    let kept = handles(view.kept.iter())?;
+    let kept: Vec<OwnedFd> = view.kept.iter().map(pinned).collect::<Result<_, _>>()?;
     mount_new("proc", "/proc", MountFlags::NOEXEC, None)?;
     for ((seen, _), real) in view.replaced.iter().zip(&replacements) {
         bind(real, seen)?;
@@ -66,15 +66,19 @@ pub fn make(view: &View, shm_bytes: u64) -> Result<(), InitError> {
     own_memory_files(shm_bytes)?;
     // From the outside in: a hidden directory may lie inside a kept one, and the other way round.
     let masked = view.masked.iter().map(|path| (path, None));
-    let kept = view.kept.iter().zip(kept.iter().map(Some));
-    let mut steps: Vec<(&PathBuf, Option<&OwnedFd>)> = masked.chain(kept).collect();
+    let kept = view.kept.iter().zip(&kept);
+    let kept = kept.map(|(kept, handle)| (&kept.path, Some((handle, kept.read_only))));
+    let mut steps: Vec<(&PathBuf, Option<(&OwnedFd, bool)>)> = masked.chain(kept).collect();
     steps.sort_by_key(|(path, _)| *path);
     for (path, kept) in steps {
         match kept {
             None => hide(path)?,
-            Some(handle) => {
+            Some((handle, read_only)) => {
                 make_mount_point(path, handle)?;
                 bind(handle, path)?;
+                if read_only {
+                    frozen_file(handle, path)?;
+                }
             }
         }
     }
@@ -94,11 +98,41 @@ fn hide(path: &Path) -> Result<(), InitError> {
 }
 
 fn handles<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<Vec<OwnedFd>, InitError> {
-    let open = |path: &PathBuf| {
-        rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-            .step(format!("opening {}", path.display()))
-    };
-    paths.map(open).collect()
+    paths.map(|path| handle(path)).collect()
+}
+
+fn handle(path: &Path) -> Result<OwnedFd, InitError> {
+    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        .step(format!("opening {}", path.display()))
+}
+
+/// What is kept, and nothing that has come to its place since its rights were looked at.
+fn pinned(kept: &Kept) -> Result<OwnedFd, InitError> {
+    let handle = handle(&kept.path)?;
+    let step = || format!("looking at {}", kept.path.display());
+    let stat = rustix::fs::fstat(&handle).step(step())?;
+    if (stat.st_dev, stat.st_ino) != (kept.device, kept.inode) {
+        let changed = std::io::Error::other("it is another one than a moment ago");
+        return Err(changed).step(step());
+    }
+    Ok(handle)
+}
+
+/// A file that its user could not reach without loadline: to be read, not to be written. What else
+/// its file system forbids stays forbidden: in a user namespace it must (mount_namespaces(7)).
+fn frozen_file(handle: &OwnedFd, path: &Path) -> Result<(), InitError> {
+    let step = || format!("making {} read-only", path.display());
+    let there = rustix::fs::fstatvfs(handle).step(step())?.f_flag;
+    let mut flags = MountFlags::BIND | MountFlags::RDONLY | PLAIN;
+    for (is, flag) in [
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ] {
+        flags.set(flag, there.contains(is));
+    }
+    rustix::mount::mount_remount(path, flags, c"").step(step())
 }
 
 /// Binds what the handle stands for, mounts below it included.
@@ -202,6 +236,23 @@ fn unescape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_came_to_the_place_of_a_kept_file_is_not_shown() {
+        use std::os::unix::fs::MetadataExt;
+
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let metadata = file.as_file().metadata().expect("it is open");
+        let kept = |more: u64| Kept {
+            path: file.path().to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino() + more,
+            read_only: true,
+        };
+        assert!(pinned(&kept(0)).is_ok());
+        let error = pinned(&kept(1)).expect_err("it is another");
+        assert!(error.to_string().contains("another one"), "{error}");
+    }
 
     #[test]
     fn cgroup_mounts_are_found_by_type_wherever_they_are() {

@@ -1,0 +1,148 @@
+//! How much memory a run of a plan may take.
+//!
+//! Owns the sum of the generator's own bounds; each of them is kept where it stands in a comment here.
+//! A server under load is not trusted: more than this is a bound that is missing, whatever it sends.
+//! What well-behaved servers make it take is far less. Measured with the kernel's part (cgroup peak):
+//! 8 MiB for 20 connections, 51 for 10,000, 53 for 2,000 with TLS, 68 for 1,000 of HTTP/2 with 100
+//! streams each, 97 with TLS, 67 for 100 with 1,000 streams, 315 for a mix of 2,000 requests.
+
+use super::{Plan, RequestSpec};
+
+/// The program, its libraries' tables, the order and what is read of it: some 20 MiB, with room.
+const PROGRAM: u64 = 96 << 20;
+/// A thread: stack, receive buffer, events.
+const THREAD: u64 = 8 << 20;
+/// A histogram of 1 ns to 1 h with 3 digits that is full ([`crate::histogram::new`]), and its text.
+const HISTOGRAM: u64 = 512 << 10;
+/// Histograms that a thread keeps: three for each of the warm-up and what is measured, in the second
+/// under way and in two that are on their way, and as many again in the sums.
+const HISTOGRAMS: u64 = 24;
+/// Seconds of which outcomes are kept one by one, at most (`shard`).
+const SECONDS: u64 = 3600;
+/// A connection: a head of 64 KiB that is not whole (`response`) with the 64 KiB received after it, in
+/// vectors that double, and the kernel's socket.
+const CONNECTION: u64 = 320 << 10;
+/// With TLS: keys, records of 16 KiB in both directions, a handshake of 64 KiB (rustls).
+const TLS: u64 = 256 << 10;
+/// With HTTP/2: 256 KiB gathered to be sent, header blocks of 64 KiB, frames, tables (`http2`).
+const HTTP2: u64 = 1 << 20;
+/// Room for one request of HTTP/2, its place in the queues, and what it searches the answer for.
+const STREAM: u64 = 1 << 10;
+/// The cookies of a user: 50 with 8 KiB in all (`user`), once more in the result.
+const USER: u64 = 32 << 10;
+
+impl Plan {
+    /// Bytes that a run of this plan takes at most, whatever the server sends.
+    pub fn memory(&self) -> u64 {
+        let (connections, threads) = (u64::from(self.connections), u64::from(self.shards()));
+        let mut each = CONNECTION + 2 * self.longest_request();
+        each += self.tls.as_ref().map_or(0, |_| TLS);
+        each += self.users.as_ref().map_or(0, |_| USER);
+        if let Some(http2) = self.http2 {
+            let text = self.expect.body_contains.as_ref().map_or(0, String::len) as u64;
+            let stream = STREAM + 2 * text + 2 * self.longest_request();
+            each += HTTP2 + u64::from(http2.streams) * stream;
+        }
+        let seconds = match self.by_second {
+            true => self.seconds().min(SECONDS),
+            false => 0,
+        };
+        // Of each request one for the warm-up and one after it; sums are another thread's worth.
+        let histograms = HISTOGRAMS + 2 * self.mix.len() as u64 + seconds;
+        let present = self.users.as_ref().map_or(0, |users| users.present.len()) as u64 * USER;
+        [
+            PROGRAM,
+            present,
+            4 * self.text(),
+            connections.saturating_mul(each),
+            threads * THREAD,
+            (threads + 1) * histograms * HISTOGRAM,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+
+    /// Whole seconds that are measured, and one more.
+    fn seconds(&self) -> u64 {
+        let length = self.model.duration();
+        length.map_or(SECONDS, |length| length.as_secs() + 1)
+    }
+
+    /// Octets of the longest request. Values of variables are short.
+    fn longest_request(&self) -> u64 {
+        let lengths = self.requests().into_iter().map(|(_, r)| length(r));
+        lengths.max().unwrap_or(0)
+    }
+
+    /// Octets of all requests.
+    fn text(&self) -> u64 {
+        self.requests().into_iter().map(|(_, r)| length(r)).sum()
+    }
+}
+
+fn length(request: &RequestSpec) -> u64 {
+    let field = |(name, value): &(String, String)| name.len() + value.len() + 4;
+    let headers: usize = request.headers.iter().map(field).sum();
+    (request.method.len() + request.path.len() + headers + request.body.len()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::plan::{Http2, Model, Plan, RequestSpec, TlsSpec, Weighted};
+
+    const MIB: u64 = 1 << 20;
+
+    fn plan(connections: u32) -> Plan {
+        let model = Model::constant(100.0, Duration::from_secs(10));
+        Plan {
+            connections,
+            ..Plan::new(
+                vec![([127, 0, 0, 1], 80).into()],
+                RequestSpec::get("/"),
+                model,
+            )
+        }
+    }
+
+    #[test]
+    fn an_ordinary_plan_takes_little_and_each_of_its_parts_counts() {
+        let plain = plan(20);
+        assert!(
+            (100..160).contains(&(plain.memory() / MIB)),
+            "{}",
+            plain.memory() / MIB
+        );
+        let more = |change: fn(&mut Plan)| {
+            let mut plan = plan(20);
+            change(&mut plan);
+            plan.memory().saturating_sub(plain.memory())
+        };
+        assert_eq!(more(|p| p.connections = 40), 20 * ((320 << 10) + 2 * 4));
+        assert!(more(|p| p.cpus = vec![0, 1]) > 8 * MIB);
+        assert!(more(|p| p.by_second = true) >= 2 * 11 * (512 << 10));
+        assert!(more(|p| p.request.body = vec![0; 1 << 20]) >= 2 * 20 * MIB);
+        assert_eq!(more(|p| p.http2 = Some(Http2 { streams: 0 })), 20 * MIB);
+        assert!(more(|p| p.http2 = Some(Http2 { streams: 100 })) >= 20 * MIB + 2000 * 1024);
+        let tls = |p: &mut Plan| {
+            p.tls = Some(TlsSpec {
+                server_name: "localhost".to_owned(),
+                insecure: true,
+                roots: None,
+            });
+        };
+        assert_eq!(more(tls), 20 * (256 << 10));
+        let mix = |p: &mut Plan| {
+            let one = |n: u32| Weighted {
+                name: n.to_string(),
+                weight: 1.0,
+                is_first: false,
+                request: RequestSpec::get("/"),
+            };
+            p.mix = (0..100).map(one).collect();
+        };
+        assert!(more(mix) >= 2 * 200 * (512 << 10));
+        assert!(plan(10_000).memory() > 3 << 30);
+    }
+}

@@ -1,0 +1,85 @@
+//! The launcher built once more, from a copy of the sources in another directory, with nothing built
+//! before: whoever has the sources can see that the program that is shipped is theirs.
+//!
+//! Owns the copy and the comparison. loadline itself has C code of others and is not compared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Release;
+use super::programs::{Architecture, cargo};
+use crate::error::Error;
+use crate::process::stdout_of;
+
+/// What cargo needs of a checkout to build one of its crates.
+const SOURCES: [&str; 7] = [
+    ".cargo",
+    "Cargo.lock",
+    "Cargo.toml",
+    "crates",
+    "rust-toolchain.toml",
+    "tests/zoo",
+    "xtask",
+];
+
+/// Builds the launcher of the checkout, with nothing built before, and gives where it lies.
+pub fn once(release: &Release, architecture: Architecture, commit: &str) -> Result<PathBuf, Error> {
+    let target = release.empty("once")?;
+    build(release, &release.root, architecture, commit, &target)
+}
+
+/// Builds it elsewhere and compares: gives the sum that both have.
+pub fn is_same(
+    release: &Release,
+    architecture: Architecture,
+    commit: &str,
+    first: &Path,
+) -> Result<String, Error> {
+    let tree = release.empty("elsewhere/as-another/would")?;
+    for name in SOURCES {
+        let to = tree.join(name);
+        let above = to.parent().unwrap_or(&tree);
+        fs::create_dir_all(above).map_err(Error::file(above))?;
+        let mut copy = release.command("cp");
+        stdout_of(copy.arg("-r").arg(release.root.join(name)).arg(&to))?;
+    }
+    let again = build(release, &tree, architecture, commit, &tree.join("target"))?;
+    let sums = [sum(release, first)?, sum(release, &again)?];
+    match sums {
+        [one, other] if one == other => Ok(one),
+        [one, other] => Err(Error::Output {
+            command: format!("a second build of {}, elsewhere", first.display()),
+            detail: format!("other bytes than the first: {one} and {other}"),
+        }),
+    }
+}
+
+fn build(
+    release: &Release,
+    tree: &Path,
+    architecture: Architecture,
+    commit: &str,
+    target: &Path,
+) -> Result<PathBuf, Error> {
+    let mut cargo = cargo(release, tree, architecture);
+    cargo
+        .args(["build", "--quiet", "--locked", "--profile=launcher"])
+        .args([
+            "-p",
+            "loadline-launcher",
+            "--target",
+            &architecture.target(),
+        ])
+        .arg("--target-dir")
+        .arg(target)
+        .current_dir(tree)
+        .env("LOADLINE_COMMIT", commit);
+    stdout_of(&mut cargo)?;
+    let built = target.join(architecture.target());
+    Ok(built.join("launcher/loadline-launch"))
+}
+
+fn sum(release: &Release, path: &Path) -> Result<String, Error> {
+    let said = stdout_of(release.command("sha256sum").arg(path))?;
+    Ok(said.split(' ').next().unwrap_or_default().to_owned())
+}
