@@ -1,6 +1,8 @@
 //! Generators as processes of their own, on the same machine with a clock of their own: what they make
 //! together is one load, and what ends one of them ends it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
 mod plans;
 #[allow(dead_code, reason = "other tests need more of it")]
 mod server;
@@ -55,7 +57,7 @@ fn generator(ahead: Duration) -> Generator {
     command.env(SECRET, "secret").stdout(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let address = lines.flatten().find_map(|line| {
+    let address = lines.map_while(Result::ok).find_map(|line| {
         let (_, address) = line.split_once("listens on ")?;
         address.parse().ok()
     });

@@ -48,7 +48,10 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
     let architecture = Architecture::here()?;
     let launcher = reproduce::once(&release, architecture, "step")?;
     let mut counts = match reproduce::is_same(&release, architecture, "step", &launcher) {
-        Ok(_) => Counts::one_passed(),
+        Ok(sum) => {
+            println!("{sum}  loadline-launch, built here and elsewhere");
+            Counts::one_passed()
+        }
         Err(error) => {
             eprintln!("release: {error}");
             Counts::one_failed("release: the launcher elsewhere")

@@ -68,3 +68,40 @@ impl Purchase {
         budget.is_none_or(|budget| spent.saturating_add(more) <= budget)
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use loadline_sizing::Bytes;
+
+    /// One that searches down to 64Mi on nodes of one's own, a minute a trial, two starts a proof.
+    pub(in crate::search) fn purchase(budget: Option<Duration>) -> Purchase {
+        Purchase {
+            pricing: Pricing {
+                offer: Offer::built_in("own-nodes", None).expect("built in"),
+                parameters: lattice::Parameters::new(100.0),
+                compare: None,
+                budget,
+            },
+            variants: Vec::new(),
+            cells: Vec::new(),
+            left_out: Vec::new(),
+            prove: 2,
+            trial_length: Duration::from_secs(60),
+            start_deadline: Duration::from_secs(60),
+            memory: min_memory::Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024)),
+            words: Vec::new(),
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn a_budget_has_room_for_what_fits_in_to_the_second() {
+        let seconds = Duration::from_secs;
+        let limited = purchase(Some(seconds(100)));
+        assert!(limited.has_room(seconds(40), seconds(60)));
+        assert!(!limited.has_room(seconds(41), seconds(60)));
+        assert!(!limited.has_room(seconds(1), Duration::MAX));
+        assert!(purchase(None).has_room(seconds(41), Duration::MAX));
+    }
+}

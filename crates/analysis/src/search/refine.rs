@@ -135,3 +135,37 @@ fn without_size(found: &Configuration) -> String {
     let kept: Vec<&str> = words.filter(|w| Some(*w) != memory.as_deref()).collect();
     kept.join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::search::purchase::tests::purchase;
+
+    /// Why less memory than so much is not searched, or `None` where trials are asked for.
+    fn why(budget: Option<Duration>, mib: u64, spent: Duration) -> Option<Option<String>> {
+        let found = fixture::configuration(mib);
+        let seen = Seen::default();
+        let refined = purchase(budget).refine(&found, std::iter::empty(), spent, &seen);
+        refined.ok().map(|refined| match refined {
+            Refined::AsFound(why) => why,
+            Refined::Smaller(_) => panic!("nothing was measured"),
+        })
+    }
+
+    #[test]
+    fn less_memory_is_searched_where_there_is_less_and_time_for_it() {
+        let none = Duration::ZERO;
+        assert_eq!(
+            why(None, 64, none),
+            Some(None),
+            "nothing below the smallest"
+        );
+        assert_eq!(why(None, 68, none), None);
+        // Ten starts and two for the proof, a minute each.
+        let budget = Some(Duration::from_secs(13 * 60));
+        assert_eq!(why(budget, 256, Duration::from_secs(60)), None);
+        let spent = why(budget, 256, Duration::from_secs(61)).flatten();
+        assert!(spent.is_some_and(|why| why.contains("the budget was spent")));
+    }
+}
