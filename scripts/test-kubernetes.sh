@@ -6,6 +6,9 @@
 #   APP_IMAGE     a JVM that answers GET / on port 8080 [localhost/loadline-probe:1]
 #   LOADLINE      the program [target/release/loadline]
 #
+# loadline as a Job speaks to the API server by its Service, and trusts the cluster's own authority alone:
+# pods need a route to it (kube-proxy or its like), and it a certificate of that authority.
+#
 # Timings of a shared machine say little, so noise is accepted and no latency is asserted.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -299,6 +302,87 @@ verdict "a killed run goes on" 0 $? '3 of 3'
 "$LOADLINE" clean --kubernetes --namespace "$RUN" > "$WORK/out" 2>&1
 verdict "clean finds nothing more" 0 $? 'removed 0 Jobs'
 left "nothing is left of the killed run"
+
+# loadline itself as a Job, begun by somebody with exactly that Role. Nothing of it runs here meanwhile.
+space "$RUN-inside"
+kubectl label namespace "$RUN-inside" pod-security.kubernetes.io/enforce=restricted > /dev/null
+STATE=$WORK/inside
+inside() { # COMMAND FLAGS...
+    KUBECONFIG=$WORK/user.conf "$LOADLINE" "$@" --state "$STATE"
+}
+send() { # COMMAND FLAGS...
+    inside "$@" --kubernetes --in-cluster --namespace "$RUN-inside" --trial-image "$TRIAL_IMAGE" --image "${IMAGE:-$APP_IMAGE}" \
+        --url http://localhost:8080/ --rate 50/s --warm-up 1s --measure 3s --cpu 500m --accept-noise
+}
+finished() { # so many finished trials are kept there, within 5 min
+    local i
+    for i in $(seq 300); do
+        [ "$(kubectl -n "$RUN-inside" get configmaps -l loadline.dev/piece -o name | wc -l)" -ge $(($1 + 2)) ] && return 0
+        sleep 1
+    done
+    return 1
+}
+ids() { "$LOADLINE" export last --state "$STATE" | python3 -c '
+import json, sys
+print("\n".join(trial["id"] for trial in json.load(sys.stdin)["trials"]))'; }
+kept() { # whether the trials of file $1 are among those of the store now, which are $2 and none twice
+    ids > "$WORK/now"
+    echo "trials: $(wc -l < "$WORK/now"), before: $(wc -l < "$1")" >> "$WORK/out"
+    [ "$(wc -l < "$WORK/now")" = "$2" ] && [ "$(sort -u "$WORK/now" | wc -l)" = "$2" ] && [ -s "$1" ] &&
+        [ -z "$(grep -vxFf "$WORK/now" "$1")" ]
+}
+empty() { # NAME: nothing is left in that namespace, within 60 s
+    local i
+    for i in $(seq 60); do
+        kubectl -n "$RUN-inside" get jobs,pods,secrets,configmaps -l app.kubernetes.io/managed-by=loadline -o name > "$WORK/out"
+        [ -s "$WORK/out" ] || break
+        sleep 1
+    done
+    [ ! -s "$WORK/out" ]
+    local is_empty=$?
+    echo "end of list" >> "$WORK/out"
+    verdict "$1" 0 $is_empty 'end of list'
+}
+"$LOADLINE" emit --rbac "$RUN-inside" | kubectl apply -f - > /dev/null
+kubectl -n "$RUN-inside" delete serviceaccount loadline > /dev/null
+kubectl -n "$RUN-inside" create rolebinding user --role=loadline --serviceaccount="$RUN-rights:user" > /dev/null
+send run --memory 200Mi --slo 'p99<1s' > "$WORK/out" 2>&1
+verdict "loadline in the cluster without its service account" 3 $? 'serviceaccount "loadline" not found'
+grep -q 'emit --rbac' "$WORK/out"; verdict "what to do about it" 0 $? 'emit --rbac'
+"$LOADLINE" emit --rbac "$RUN-inside" | kubectl apply -f - > /dev/null
+IMAGE=localhost/nothing-here:1 send run --memory 200Mi --slo 'p99<1s' > "$WORK/out" 2>&1
+verdict "an image that the loadline in the cluster cannot have is told here" 3 $? 'the image .*nothing-here'
+empty "nothing is left of those"
+send size --slo 'p95<1s,errors<5%' --jvm '-Xmx40m' --min-memory 192Mi --max-memory 256Mi --step 64Mi --confirm 1 --prove 3 > "$WORK/out" 2>&1
+sent=$?
+verdict "a search is sent to the cluster" 0 $sent 'loadline works there now'
+# Where pods do not reach the API server, or its certificate is none of the cluster's, that has been said.
+if [ "$sent" = 0 ]; then
+"$LOADLINE" list --state "$STATE" > "$WORK/out"; verdict "the list says where it is" 0 $? 'in a cluster'
+"$LOADLINE" clean --kubernetes --namespace "$RUN-inside" > "$WORK/out" 2>&1
+verdict "clean leaves it alone" 0 $? 'left alone'
+kubectl -n "$RUN-inside" wait --for=condition=Complete --timeout=300s job -l loadline.dev/result > "$WORK/out" 2>&1
+verdict "it runs to its end there, with no loadline here" 0 $? 'condition met'
+inside resume last > "$WORK/out" 2>&1; verdict "its end is fetched" 0 $? '[0-9]+ finished trials came from the cluster'
+grep -q '0 of 3 fresh starts' "$WORK/out"; verdict "with its proof" 0 $? 'fresh starts'
+empty "nothing is left of it"
+send run --memory 200Mi --slo 'p99<1s' --repeats 6 > "$WORK/out" 2>&1; verdict "a run is sent" 0 $? 'loadline works there now'
+finished 2; inside resume last --fetch > "$WORK/out" 2>&1; verdict "what is finished is fetched" 0 $? 'it goes on there'
+ids > "$WORK/before"
+inside resume last > "$WORK/out" 2>&1; verdict "a laptop takes over" 0 $? 'ending loadline in the cluster'
+kept "$WORK/before" 6; verdict "with the same finished trials, none run twice" 0 $? 'trials: 6'
+empty "nothing is left of that"
+send run --memory 200Mi --slo 'p99<1s' --repeats 6 > "$WORK/out" 2>&1; verdict "another run is sent" 0 $? 'loadline works there now'
+finished 2; inside resume last --fetch > "$WORK/out" 2>&1
+ids > "$WORK/before"
+kubectl -n "$RUN-inside" delete pods -l loadline.dev/result --force --grace-period=0 > "$WORK/out" 2>&1
+verdict "its loadline is killed" 0 $? 'force deleted'
+kubectl -n "$RUN-inside" wait --for=condition=Complete --timeout=300s job -l loadline.dev/result > "$WORK/out" 2>&1
+verdict "the next one goes on" 0 $? 'condition met'
+inside resume last > "$WORK/out" 2>&1; verdict "and its end is fetched" 0 $? '6 of 6'
+kept "$WORK/before" 6; verdict "with the same finished trials again" 0 $? 'trials: 6'
+empty "nothing is left at the end"
+fi
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

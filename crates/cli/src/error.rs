@@ -20,9 +20,14 @@ pub enum Outcome {
 impl Outcome {
     /// The process's exit code.
     pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(self.code())
+    }
+
+    /// The same as a number.
+    pub fn code(self) -> u8 {
         match self {
-            Self::Done => ExitCode::SUCCESS,
-            Self::SloMissed => ExitCode::from(1),
+            Self::Done => 0,
+            Self::SloMissed => 1,
         }
     }
 }
@@ -50,6 +55,17 @@ impl ErrorKind {
             Self::Invalid => 4,
             Self::Internal => 70,
             Self::Interrupted(signal) => 128 + signal,
+        }
+    }
+
+    /// The kind that has this exit code.
+    pub fn of_code(code: u8) -> Self {
+        match code {
+            2 => Self::Usage,
+            3 => Self::Environment,
+            4 => Self::Invalid,
+            129.. => Self::Interrupted(code - 128),
+            _ => Self::Internal,
         }
     }
 }
@@ -89,6 +105,21 @@ impl Error {
     /// What happened and why, without the hints.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// What to do next.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
+    /// Its exit code.
+    pub fn code(&self) -> u8 {
+        self.kind.code()
+    }
+
+    /// What kind it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
     /// Prints it to stderr and gives the exit code.

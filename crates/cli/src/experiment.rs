@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorKind};
 use crate::files;
 use crate::images;
 
-pub use cluster::ClusterFlags;
+pub use cluster::{ClusterFlags, InClusterFlags};
 pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags};
 
 /// An experiment and the text that reproduces it.

@@ -6,6 +6,7 @@
 #[macro_use]
 mod ui;
 
+mod away;
 mod commands;
 mod enough;
 mod error;

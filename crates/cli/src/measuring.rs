@@ -37,8 +37,7 @@ use crate::notify::Webhook;
 use crate::signals::Signals;
 use crate::ui::Progress;
 
-use account::account;
-pub use account::sudo_caller;
+pub use account::{account, sudo_caller};
 use here::{apart, enter_namespace, host, lock, try_machine};
 use preflight::preflight;
 use refusals::run_refused;
@@ -233,6 +232,17 @@ impl Measuring {
         };
         let now = machine(host.machine(), &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
+        if experiment.cluster.is_some() && row.machine.cluster.is_none() {
+            // It was begun to be measured in the cluster, and nothing of it has been.
+            let version = row.machine.version.clone();
+            let now = Machine {
+                version,
+                ..now.clone()
+            };
+            let noted = store.stand_on(&row.id, &now, ground.as_deref());
+            noted.map_err(|e| store_refused(&e))?;
+        }
+        let row = &store.result(&row.id).map_err(|e| store_refused(&e))?;
         let begun = store.ground(&row.id).map_err(|e| store_refused(&e))?;
         if let Some(why) = changed((&row.machine, &now), begun.as_deref(), ground.as_deref()) {
             return Err(Error::new(ErrorKind::Environment, why)
@@ -418,7 +428,7 @@ impl Held {
 /// What is known of the version before anything is measured: later, in a namespace of loadline's own,
 /// files have other owners. An image that no file names has nothing to do with the directory in which
 /// loadline is called.
-fn version(given: &Given) -> Option<Version> {
+pub fn version(given: &Given) -> Option<Version> {
     let app = &given.experiment.app;
     let called_in = app.image.is_none().then_some(&app.directory);
     let version = Version {

@@ -27,6 +27,14 @@ pub struct Webhook {
     url: String,
 }
 
+/// The address behind what `--notify` says.
+///
+/// # Errors
+/// What it names cannot be read.
+pub fn address(text: &str) -> Result<String, Error> {
+    credential(text, "notify").map_err(load_error)
+}
+
 /// What it is told. Slack, Mattermost, Teams' workflows and others show `text`.
 #[derive(Serialize)]
 struct Message<'a> {
@@ -43,7 +51,7 @@ impl Webhook {
     /// # Errors
     /// What it names cannot be read, or is no address.
     pub fn new(text: &str) -> Result<Self, Error> {
-        let url = credential(text, "notify").map_err(load_error)?;
+        let url = address(text)?;
         let agent = agent("--notify", &url, &Trust::default(), TIMEOUT)
             .map_err(|refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))?;
         Ok(Self { agent, url })

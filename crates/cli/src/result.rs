@@ -14,7 +14,7 @@ use loadline_analysis::record::Machine;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::store::{ResultRow, Status, Store};
 use loadline_load::Model;
-use loadline_report::{Load, Node, ResultView, redact};
+use loadline_report::{Load, Node, ResultView, format, redact};
 use loadline_sizing::hotspot::node::ARENAS;
 use loadline_sizing::options::words;
 use loadline_sizing::{Options, Origin};
@@ -203,7 +203,7 @@ pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
         machine: row.machine.clone(),
         slo: redact::slo(&experiment.slo),
         recommendation: recommendation.as_ref().map(redact::recommendation),
-        incomplete: incomplete(row, without.undecided),
+        incomplete: away(store, row)?.or_else(|| incomplete(row, without.undecided)),
         warnings: without.left_out,
         trials: trials.iter().map(redact::record).collect(),
     })
@@ -224,6 +224,20 @@ pub fn concluded(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), 
         Some(Conclusion::NoAnswer(without)) => (None, without),
         None => (None, NoAnswer::default()),
     })
+}
+
+/// What is said of a result that loadline measures in a cluster.
+fn away(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> {
+    let place = store.away(&row.id).map_err(|e| store_refused(&e))?;
+    Ok(place.map(|place| {
+        format!(
+            "measured in the namespace {} ({}); {} fetched; fetch its end, or take over: {}",
+            place.namespace,
+            place.context,
+            format::count(usize::try_from(row.trials).unwrap_or_default(), "trial"),
+            next(&format!("resume {}", short(&row.id)))
+        )
+    }))
 }
 
 fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {

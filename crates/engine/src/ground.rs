@@ -46,7 +46,9 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
         digest.update((text.len() as u64).to_le_bytes());
         digest.update(text);
     }
-    for word in words(experiment) {
+    // A pod has no file of this machine, and its image is known by its digest.
+    let is_here = experiment.cluster.is_none();
+    for word in words(experiment).iter().filter(|_| is_here) {
         // `a.jar:b.jar`, `-javaagent:a.jar=x`, `--config=x.yml`, `@options`.
         for part in word.split([':', '=', ',']) {
             add_named(&mut digest, &app.directory, part.trim_start_matches('@'))?;
@@ -64,7 +66,14 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
     for file in load.spec.files() {
         add_file(&mut digest, &file)?;
     }
-    add_own_program(&mut digest)?;
+    match &experiment.cluster {
+        None => add_own_program(&mut digest)?,
+        // What measures is the image; who starts its pods is this machine or a pod of that image.
+        Some(cluster) => {
+            digest.update(env!("CARGO_PKG_VERSION"));
+            digest.update(&cluster.trial_image);
+        }
+    }
     let hex = |byte: &u8| format!("{byte:02x}");
     Ok(digest.finalize().iter().map(hex).collect())
 }
@@ -277,6 +286,28 @@ mod tests {
         assert_eq!(going_on(&on("b", 3, None)), None);
         let why = going_on(&on("a", 1, Some("gvisor")));
         assert!(why.is_some_and(|why| why.contains("runtime")), "{why:?}");
+    }
+
+    #[test]
+    fn pods_stand_on_their_trial_image_and_on_no_file_of_this_machine() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let ground = |trial_image: &str| {
+            let text = format!(
+                "slo = \"p99<50ms\"\n[app]\nimage = \"orders:1\"\n[app.env]\nCONFIG = \"x.yml\"\n[kubernetes]\ntrial-image = \"{trial_image}\"\n\
+                 [load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n"
+            );
+            let file = Path::new("test.toml");
+            let experiment = Experiment::parse(&text, file, directory.path()).expect("it is valid");
+            fingerprint(&experiment, &Machine::default()).expect("it is read")
+        };
+        let was = ground("loadline:1");
+        std::fs::write(directory.path().join("x.yml"), "one").expect("a file");
+        assert_eq!(
+            ground("loadline:1"),
+            was,
+            "the image has a file of that name, or not"
+        );
+        assert_ne!(ground("loadline:2"), was);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The way to a cluster: kubeconfig, context, namespace, client.
 //!
 //! Owns the runtime on which all of it runs. Credentials are the kubeconfig's; a program that it
-//! names to get them is run by the `kube` crate.
+//! names to get them is run by the `kube` crate. In a pod, where there is no kubeconfig, they are those
+//! of its service account, and the API server must show a certificate of the cluster's own authority.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Event, Node, NodeSystemInfo, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, NodeSystemInfo, Pod, Secret};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, TypeMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -19,6 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use loadline_engine::experiment::Cluster as Wanted;
 
+use crate::in_cluster::inside::Inside;
 use crate::refused;
 
 /// How long the API server may take for one answer.
@@ -34,6 +36,9 @@ pub(crate) const PAUSE: Duration = Duration::from_secs(2);
 /// So long the end of a run waits for an API server that is away, to leave nothing behind.
 const LEAVING: Duration = Duration::from_secs(30);
 
+/// What a context is called where there is no kubeconfig.
+const IN_CLUSTER: &str = "in-cluster";
+
 /// Objects asked for at once, as kubectl does.
 const PAGE: u32 = 500;
 
@@ -44,6 +49,8 @@ pub(crate) struct Cluster {
     pub(crate) access: Access,
     /// What the user asked for.
     pub(crate) wanted: Wanted,
+    /// The controller that this process is, if it is one.
+    pub(crate) inside: Option<Inside>,
     /// Name of the context.
     pub(crate) context: String,
     /// The API server's version.
@@ -96,6 +103,7 @@ impl Cluster {
             runtime,
             access: Access::new(client, namespace),
             wanted: wanted.clone(),
+            inside: Inside::of_process(),
             context,
             version: version.git_version,
             left: RefCell::default(),
@@ -157,6 +165,10 @@ impl Access {
     }
 
     pub(crate) fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
@@ -274,10 +286,17 @@ async fn client(
     namespace: Option<&str>,
 ) -> Result<(Client, String, String), Refusal> {
     let what = "finding the cluster";
-    let file = Kubeconfig::read().map_err(|error| {
-        let hint = "kubectl's own settings are used: set KUBECONFIG, or write ~/.kube/config";
-        Refusal::new(what, error, hint)
-    })?;
+    let file = match (Kubeconfig::read(), Config::incluster()) {
+        (Ok(file), _) => file,
+        (Err(_), Ok(config)) => {
+            let context = named.unwrap_or(IN_CLUSTER).to_owned();
+            return at(config, context, namespace);
+        }
+        (Err(error), Err(_)) => {
+            let hint = "kubectl's own settings are used: set KUBECONFIG, or write ~/.kube/config";
+            return Err(Refusal::new(what, error, hint));
+        }
+    };
     let named = named.map(str::to_owned);
     let context = named.or(file.current_context.clone()).unwrap_or_default();
     if !file.contexts.iter().any(|known| known.name == context) {
@@ -297,10 +316,19 @@ async fn client(
         ..KubeConfigOptions::default()
     };
     let config = Config::from_custom_kubeconfig(file, &options).await;
-    let mut config = config.map_err(|error| {
+    let config = config.map_err(|error| {
         let hint = format!("`kubectl --context {context} version` must work first");
         Refusal::new(what, error, hint)
     })?;
+    at(config, context, namespace)
+}
+
+/// A client with these settings; its context and namespace.
+fn at(
+    mut config: Config,
+    context: String,
+    namespace: Option<&str>,
+) -> Result<(Client, String, String), Refusal> {
     if let Some(namespace) = namespace {
         namespace.clone_into(&mut config.default_namespace);
     }

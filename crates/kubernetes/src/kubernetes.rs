@@ -67,7 +67,7 @@ impl Kubernetes {
             wanted: cluster.wanted.clone(),
             image: image.to_owned(),
             account,
-            maker: sweep::maker(),
+            maker: sweep::maker(cluster.inside.as_ref()),
             template: template(&cluster, image)?,
         });
         let share = cluster.wanted.share_nodes.get() as usize;

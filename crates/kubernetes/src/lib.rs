@@ -5,13 +5,17 @@
 //! ([`Host::wait`](loadline_engine::host::Host::wait)). What happens inside a pod is
 //! [`loadline_host::pod`]'s. Judges nothing but whether a pod is what was ordered. Read in this order:
 //! [`manifest`] (what is made), [`nodes`] (where it may run), `look` (which nodes are fit), `trial` (how
-//! one is carried out), `generators` (what sends its load from elsewhere), `shipped` (how one ends whose pod is the one that ships), [`workload`] (what they take of one that runs), [`standing`] (what the cluster says of a pod), `refused` (what it says of a request), [`rights`] (what all of it needs). Facts: the
+//! one is carried out), `generators` (what sends its load from elsewhere), `shipped` (how one ends whose
+//! pod is the one that ships), [`workload`] (what they take of one that runs), [`standing`] (what the
+//! cluster says of a pod), `refused` (what it says of a request), [`in_cluster`] (loadline itself as a
+//! Job), [`rights`] (what all of it needs). Facts: the
 //! Kubernetes API reference; what was tried on a cluster stands beside the code that rests on it.
 
 mod census;
 mod cluster;
 mod gate;
 mod generators;
+pub mod in_cluster;
 mod kubernetes;
 mod look;
 mod making;

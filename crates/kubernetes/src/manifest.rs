@@ -22,6 +22,9 @@ use crate::workload::{self, Template};
 /// Container of loadline's own in a pod.
 pub const OWN: &str = "trial-part";
 
+/// Container of loadline itself, where it works in a cluster.
+pub const CONTROLLER: &str = "controller";
+
 /// Container of the application.
 pub const APPLICATION: &str = "application";
 
@@ -54,7 +57,7 @@ const AROUND: u64 = 900;
 const KEPT: u32 = 3600;
 
 /// From the wish to end it to the kill, s.
-const GRACE: u64 = 30;
+pub(crate) const GRACE: u64 = 30;
 
 /// Who makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub struct Maker {
     pub client: String,
     /// The process, as an annotation.
     pub owner: String,
+    /// The Job that all of it belongs to and goes with, by name and uid: of loadline in the cluster.
+    pub within: Option<(String, String)>,
 }
 
 /// The name of a trial's objects.
@@ -252,12 +257,7 @@ pub fn secret(order: &Order, packed: &[u8], image: &Image, job_uid: &str) -> Val
         "metadata": {
             "name": name,
             "labels": { MANAGED.0: MANAGED.1 },
-            "ownerReferences": [{
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "name": name,
-                "uid": job_uid,
-            }],
+            "ownerReferences": [belongs(&name, job_uid)],
         },
         "data": data,
     })
@@ -279,7 +279,7 @@ pub(crate) fn wrapped(
     suspend: bool,
 ) -> Value {
     let labels = json!({ MANAGED.0: MANAGED.1, CLIENT: maker.client });
-    json!({
+    let mut job = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
@@ -298,17 +298,28 @@ pub(crate) fn wrapped(
             "activeDeadlineSeconds": deadline,
             "ttlSecondsAfterFinished": KEPT,
             "template": {
-                "metadata": {
-                    "labels": labels,
-                    "annotations": {
-                        "karpenter.sh/do-not-disrupt": "true",
-                        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-                        "sidecar.istio.io/inject": "false",
-                    },
-                },
+                "metadata": { "labels": labels, "annotations": quiet() },
                 "spec": pod,
             },
         },
+    });
+    if let Some((name, uid)) = &maker.within {
+        job["metadata"]["ownerReferences"] = json!([belongs(name, uid)]);
+    }
+    job
+}
+
+/// That an object belongs to a Job, and goes with it.
+pub(crate) fn belongs(job: &str, uid: &str) -> Value {
+    json!({ "apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid })
+}
+
+/// What tells autoscalers to leave a pod's node alone, and a mesh not to inject.
+pub(crate) fn quiet() -> Value {
+    json!({
+        "karpenter.sh/do-not-disrupt": "true",
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "sidecar.istio.io/inject": "false",
     })
 }
 
@@ -447,6 +458,7 @@ mod tests {
         Maker {
             client: "0123456789abcdef".to_owned(),
             owner: "loadline-1-2-3-4-x".to_owned(),
+            within: None,
         }
     }
 

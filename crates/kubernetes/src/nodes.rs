@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loadline_analysis::record::Node;
 use serde_json::{Value, json};
 
+use crate::in_cluster::job::RESULT;
+
 /// The label of a pod with its run and slot.
 pub const SLOT: &str = "loadline.dev/slot";
 
@@ -166,7 +168,14 @@ impl Place {
             ] },
         }]);
         let required = "requiredDuringSchedulingIgnoredDuringExecution";
-        let mut affinity = json!({ "podAntiAffinity": { required: apart } });
+        let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+        // loadline itself, where it works in the cluster: it is small, and still noise.
+        let controllers = json!([{ "weight": 10, "podAffinityTerm": {
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": { "matchExpressions": [{ "key": RESULT, "operator": "Exists" }] },
+        } }]);
+        let mut affinity =
+            json!({ "podAntiAffinity": { required: apart, preferred: controllers } });
         let field = |operator: &str, node: &String| json!({ "key": "metadata.name", "operator": operator, "values": [node] });
         let only = self.node.iter().map(|node| field("In", node));
         let never = self.unlike.iter().map(|node| field("NotIn", node));
@@ -178,7 +187,7 @@ impl Place {
         let others: Vec<Value> = self.taken.iter().map(|node| field("NotIn", node)).collect();
         if !others.is_empty() {
             let rather = json!([{ "weight": 100, "preference": { "matchFields": others } }]);
-            affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = rather;
+            affinity["nodeAffinity"][preferred] = rather;
         }
         affinity
     }

@@ -81,6 +81,8 @@ pub(crate) fn said(what: &str, message: &str, code: u16) -> Refusal {
         "the namespace's ResourceQuota has no room for the application and loadline's own container (1 CPU, 256Mi): kubectl describe quota; a larger quota, smaller sizes or another --namespace"
     } else if message.contains("violates PodSecurity") {
         "loadline's own pods keep the `restricted` profile: what is refused was added on the way, by a webhook or a default of the namespace"
+    } else if message.contains("error looking up service account") {
+        "loadline in a cluster has a service account of its own, which `loadline emit --rbac NAMESPACE` prints: loadline emit --rbac NAMESPACE | kubectl apply -f -"
     } else if message.contains("maximum cpu usage") || message.contains("maximum memory usage") {
         "a LimitRange of the namespace forbids this size, or that of loadline's own container (1 CPU, or --trial-cpu, and 256Mi): kubectl describe limitrange; stay within it, or use another --namespace"
     } else if never_passes(message) {

@@ -3,7 +3,9 @@
 //! Owns the list; a test with a cluster runs with exactly these, and one without compares them with what
 //! is asked for.
 
-/// A Role with them, as a manifest.
+use crate::in_cluster::job::ACCOUNT;
+
+/// A Role with them, and the service account that has it where loadline works there itself; as a manifest.
 pub fn role(namespace: &str) -> String {
     format!(
         "\
@@ -21,6 +23,10 @@ rules:
 - apiGroups: [\"\"]
   resources: [secrets]
   verbs: [create]
+# For --in-cluster alone: what is finished is kept there.
+- apiGroups: [\"\"]
+  resources: [configmaps]
+  verbs: [create, list]
 - apiGroups: [\"\"]
   resources: [pods]
   verbs: [watch]
@@ -34,6 +40,29 @@ rules:
 - apiGroups: [apps]
   resources: [deployments, statefulsets]
   verbs: [get]
+---
+# For --in-cluster alone: loadline itself works there, with no more rights.
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {ACCOUNT}
+  namespace: {namespace}
+automountServiceAccountToken: false
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {ACCOUNT}-in-cluster
+  namespace: {namespace}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: loadline
+subjects:
+- kind: ServiceAccount
+  name: {ACCOUNT}
+  namespace: {namespace}
+---
 # Not needed, and given by who may make a ClusterRole: with it loadline also tells nodes apart by the
 # version of their container runtime and their operating system, which no pod sees.
 # apiVersion: rbac.authorization.k8s.io/v1

@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 use loadline_trial::Refusal;
 
-use crate::manifest::{APPLICATION, GENERATOR, OWN};
+use crate::manifest::{APPLICATION, CONTROLLER, GENERATOR, OWN};
 
 /// Where a pod stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,8 +48,7 @@ pub fn of(pod: &Pod) -> Standing {
     }
     let has_begun = |status: &ContainerStatus| {
         let state = status.state.as_ref();
-        let is_own = [OWN, GENERATOR].contains(&status.name.as_str());
-        is_own && state.is_some_and(|s| s.running.is_some() || s.terminated.is_some())
+        is_own(&status.name) && state.is_some_and(|s| s.running.is_some() || s.terminated.is_some())
     };
     if statuses(pod).any(has_begun) {
         return Standing::Begun;
@@ -59,6 +58,10 @@ pub fn of(pod: &Pod) -> Standing {
     }
     let reason = statuses(pod).find_map(|s| s.state.as_ref()?.waiting.as_ref()?.reason.clone());
     Standing::Waiting(reason)
+}
+
+fn is_own(container: &str) -> bool {
+    [OWN, CONTROLLER, GENERATOR].contains(&container)
 }
 
 /// Why the pod was taken away, if it was. A pod that was resized in place is not: its limits tell.
@@ -158,7 +161,7 @@ fn stuck(pod: &Pod, status: &ContainerStatus) -> Option<Refusal> {
     let why = format!("{reason}: {message}");
     if PULL.contains(&reason) {
         let (what, hint) = match status.name.as_str() {
-            OWN => (
+            OWN | CONTROLLER => (
                 format!("loadline's own image {}", status.image),
                 "the nodes must be able to pull it: push your build of it to a registry they use and name it with --trial-image",
             ),

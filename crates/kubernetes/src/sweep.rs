@@ -14,6 +14,8 @@ use loadline_host::{client, is_dead};
 use loadline_trial::Refusal;
 
 use crate::cluster::{Cluster, remove, within};
+use crate::in_cluster::inside::Inside;
+use crate::in_cluster::{job, outside};
 use crate::manifest::{CLIENT, MANAGED, Maker, OWNER};
 use crate::refused;
 
@@ -22,6 +24,8 @@ use crate::refused;
 pub struct Swept {
     /// Jobs that are gone now.
     pub jobs: Vec<String>,
+    /// Results with a Job of their own, in which loadline works or has worked: they are left alone.
+    pub results: Vec<String>,
 }
 
 impl Swept {
@@ -30,16 +34,28 @@ impl Swept {
     /// # Errors
     /// [`Refusal`] when the cluster does not answer or does not let it.
     pub fn of(wanted: &Wanted) -> Result<Self, Refusal> {
-        sweep(&Cluster::connect(wanted)?)
+        let cluster = Cluster::connect(wanted)?;
+        Ok(Self {
+            results: outside::results(&cluster)?,
+            ..sweep(&cluster)?
+        })
     }
 }
 
-/// This process.
-pub(crate) fn maker() -> Maker {
+/// This process. Of the pods of a controller one lives: what another one made is left over.
+pub(crate) fn maker(inside: Option<&Inside>) -> Maker {
+    if let Some(inside) = inside {
+        return Maker {
+            client: format!("result-{}", inside.result),
+            owner: inside.pod.clone(),
+            within: Some((job::name(&inside.result), inside.uid.clone())),
+        };
+    }
     let owner = GroupName::new(Path::new("/proc"), &unique());
     Maker {
         client: client(),
         owner: owner.map(|name| name.to_string()).unwrap_or_default(),
+        within: None,
     }
 }
 
@@ -51,7 +67,12 @@ pub(crate) fn unique() -> String {
 }
 
 pub(crate) fn sweep(cluster: &Cluster) -> Result<Swept, Refusal> {
-    let labels = format!("{}={},{CLIENT}={}", MANAGED.0, MANAGED.1, client());
+    let own = maker(cluster.inside.as_ref());
+    let is_left = |owner: &String| match &own.within {
+        Some(_) => *owner != own.owner,
+        None => is_dead(owner, Path::new("/proc")),
+    };
+    let labels = format!("{}={},{CLIENT}={}", MANAGED.0, MANAGED.1, own.client);
     let params = ListParams::default().labels(&labels);
     let jobs = cluster.access.jobs();
     let listed = cluster.run(within(jobs.list(&params)));
@@ -60,7 +81,7 @@ pub(crate) fn sweep(cluster: &Cluster) -> Result<Swept, Refusal> {
     for job in listed.items {
         let owner = job.metadata.annotations.as_ref().and_then(|a| a.get(OWNER));
         let name = job.metadata.name.clone().unwrap_or_default();
-        if !owner.is_some_and(|owner| is_dead(owner, Path::new("/proc"))) {
+        if !owner.is_some_and(is_left) {
             continue;
         }
         let removed = cluster.run(remove(&cluster.access, &name));
@@ -77,7 +98,7 @@ mod tests {
     #[test]
     fn a_living_owner_and_a_text_that_is_none_are_left_alone() {
         let proc = Path::new("/proc");
-        assert!(!is_dead(&maker().owner, proc));
+        assert!(!is_dead(&maker(None).owner, proc));
         assert!(!is_dead("somebody", proc));
         assert_eq!(client().len(), 16);
     }

@@ -42,7 +42,7 @@ pub(crate) fn looks() -> Looks {
         wanted: cluster(),
         image: "orders:1".to_owned(),
         account: order().account,
-        maker: sweep::maker(),
+        maker: sweep::maker(None),
         template: None,
     }
 }

@@ -31,6 +31,9 @@ const NO_BEGIN: Duration = Duration::from_secs(10);
 /// So long a trial waits for a node with room, and for a pod whose kubelet complains.
 const ROOM: Duration = Duration::from_secs(120);
 
+/// What is refused where no node has room.
+pub(crate) const NO_NODE: &str = "finding a node for a trial";
+
 /// So long the pod of a Job that was removed may take to go: its grace, and the kubelet's.
 const GOES: Duration = Duration::from_secs(45);
 
@@ -258,7 +261,7 @@ fn no_room(why: &str, waited: Duration) -> Refusal {
         "it waited {} s; a node needs room for the application's limits and 1 CPU, 256Mi for loadline's own container: smaller sizes, larger nodes, or another --node-selector",
         waited.as_secs()
     );
-    Refusal::new("finding a node for a trial", why, hint)
+    Refusal::new(NO_NODE, why, hint)
 }
 
 /// Why the Job's controller made no pod, if it said so.

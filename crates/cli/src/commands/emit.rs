@@ -84,7 +84,8 @@ pub struct EmitArguments {
     /// Directory to write to; made when it is not there
     #[arg(long, value_name = "DIR", required_unless_present = "rbac")]
     to: Option<PathBuf>,
-    /// Print the Role that `--kubernetes` needs in a namespace, for kubectl apply -f -; nothing else
+    /// Print the Role that `--kubernetes` needs in a namespace, and the service account of
+    /// `--in-cluster`, for kubectl apply -f -; nothing else
     #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, default_missing_value = "default")]
     rbac: Option<String>,
     /// What for; several with commas [default: all]

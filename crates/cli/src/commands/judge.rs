@@ -26,8 +26,9 @@ use loadline_sizing::{Bytes, Version};
 
 use self::paper::Paper;
 use super::{OutputFlags, json, print};
+use crate::away;
 use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{ExperimentFlags, Given, given, listed};
+use crate::experiment::{ExperimentFlags, Given, InClusterFlags, given, listed};
 use crate::measuring::{MeasureFlags, Measuring};
 use crate::result::result;
 
@@ -70,6 +71,8 @@ pub struct JudgeArguments {
 
     #[command(flatten)]
     flags: ExperimentFlags,
+    #[command(flatten)]
+    in_cluster: InClusterFlags,
     #[command(flatten)]
     measure: MeasureFlags,
     #[command(flatten)]
@@ -198,6 +201,13 @@ fn trials(arguments: &JudgeArguments, manifests: Vec<Advice>) -> Result<Outcome,
     );
     let advices = advices(arguments, &start, manifests)?;
     let given = judged(plain, &advices, arguments)?;
+    if arguments.in_cluster.in_cluster {
+        return away::send(
+            given,
+            ResultKind::Run,
+            (&arguments.measure, &arguments.output),
+        );
+    }
     let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
     let agenda = Agenda::new(&measuring.experiment);
     let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;

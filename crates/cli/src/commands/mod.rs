@@ -39,6 +39,7 @@ mod verify;
 pub use help::{first, grouped};
 pub use load::load_error;
 pub use profile::say::bodiless;
+pub use store::{ResumeArguments, rest};
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -10,9 +10,10 @@ use loadline_engine::agenda::Agenda;
 use loadline_engine::store::ResultKind;
 
 use super::OutputFlags;
+use crate::away;
 use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{ExperimentFlags, Given, MatrixFlags, More, given_with};
+use crate::experiment::{ExperimentFlags, Given, InClusterFlags, MatrixFlags, More, given_with};
 use crate::measuring::{MeasureFlags, Measuring};
 
 /// What verdicts are that rest on few requests.
@@ -28,6 +29,8 @@ pub struct RunArguments {
     flags: ExperimentFlags,
     #[command(flatten)]
     matrix: MatrixFlags,
+    #[command(flatten)]
+    in_cluster: InClusterFlags,
     #[command(flatten)]
     measure: MeasureFlags,
     #[command(flatten)]
@@ -56,6 +59,13 @@ pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
 pub(super) fn measure(given: Given, arguments: &RunArguments) -> Result<Outcome, Error> {
     for note in enough::notes(&given, BY_CHANCE) {
         talk!("{note}");
+    }
+    if arguments.in_cluster.in_cluster {
+        return away::send(
+            given,
+            ResultKind::Run,
+            (&arguments.measure, &arguments.output),
+        );
     }
     let measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
     matrix(measuring, &arguments.output)

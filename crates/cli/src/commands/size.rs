@@ -16,9 +16,10 @@ use loadline_engine::store::ResultKind;
 
 use super::plan::outlook;
 use super::{OutputFlags, drill};
+use crate::away;
 use crate::enough;
 use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{APPLICATION, ExperimentFlags, SEARCH, SearchFlags, given};
+use crate::experiment::{APPLICATION, ExperimentFlags, InClusterFlags, SEARCH, SearchFlags, given};
 use crate::extract::extracted;
 use crate::measuring::{MeasureFlags, Measuring};
 
@@ -40,12 +41,14 @@ pub struct SizeArguments {
     search: SearchFlags,
     /// Where starts miss at every size alike: try by itself what may cure it, in as many starts at
     /// the largest size as a proof has, and say what that changed
-    #[arg(long = "try", conflicts_with = "prices", help_heading = SEARCH)]
+    #[arg(long = "try", conflicts_with_all = ["prices", "in_cluster"], help_heading = SEARCH)]
     lever: bool,
     /// A Spring Boot jar is taken apart first, its libraries in a directory beside it: that is sized,
     /// and what `emit` ships; start-up caches need it
     #[arg(long, conflicts_with_all = ["image", "compose"], help_heading = APPLICATION)]
     extract: bool,
+    #[command(flatten)]
+    in_cluster: InClusterFlags,
     #[command(flatten)]
     measure: MeasureFlags,
     #[command(flatten)]
@@ -65,6 +68,13 @@ pub fn run(mut arguments: SizeArguments) -> Result<Outcome, Error> {
     enough::check(&given.experiment)?;
     for note in enough::notes(&given, TOGETHER) {
         talk!("{note}");
+    }
+    if arguments.in_cluster.in_cluster {
+        return away::send(
+            given,
+            ResultKind::Size,
+            (&arguments.measure, &arguments.output),
+        );
     }
     let measuring = Measuring::begin(given, ResultKind::Size, &arguments.measure)?;
     if measuring.experiment.search.pricing.is_none() {

@@ -3,18 +3,22 @@
 pub mod clean;
 mod filter;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
-use loadline_engine::store::{ResultKind, ResultRow, Status, unix_ms};
+use loadline_engine::experiment::Cluster;
+use loadline_engine::store::{ResultKind, ResultRow, Status, Store, unix_ms};
+use loadline_kubernetes::in_cluster::inside::Inside;
 use loadline_report::ResultView;
 use loadline_report::table::{Cell, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{OutputFlags, json, print, width};
+use crate::away::{self, Here};
 use crate::error::{Error, ErrorKind, Outcome};
+use crate::experiment::ClusterFlags;
 use crate::files;
 use crate::measuring::{Measuring, open_store, open_store_to_read, store_refused};
 use crate::result::{ResultFlags, of_store};
@@ -106,13 +110,14 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
         .right("trials")
         .wrapping("answer");
     for row in &rows {
+        let away = store.away(&row.id).map_err(|e| store_refused(&e))?;
         table.row(
             [
                 short(&row.id),
                 &loadline_report::format::date(row.created_unix_ms),
                 row.kind.name(),
                 &row.title,
-                row.status.name(),
+                away.map_or(row.status.name(), |_| "in a cluster"),
                 &row.trials.to_string(),
                 &answer(row),
             ]
@@ -160,13 +165,36 @@ pub struct ResumeArguments {
     /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
     #[arg(long, value_name = "URL")]
     notify: Option<String>,
+    /// Only fetch what is finished of a result that loadline measures in a cluster; it goes on there
+    #[arg(long)]
+    fetch: bool,
+    #[command(flatten)]
+    cluster: ClusterFlags,
     #[command(flatten)]
     output: OutputFlags,
 }
 
+impl ResumeArguments {
+    /// The cluster that is named.
+    pub fn cluster(&self) -> Option<Cluster> {
+        self.cluster.wanted()
+    }
+
+    /// Where results are kept.
+    pub fn state(&self) -> Option<&Path> {
+        self.state.as_deref()
+    }
+}
+
 /// Runs what is left.
-pub fn resume(arguments: ResumeArguments) -> Result<Outcome, Error> {
+pub fn resume(mut arguments: ResumeArguments) -> Result<Outcome, Error> {
+    if let Some(inside) = Inside::of_process() {
+        return away::controller(&inside, arguments);
+    }
     of_store(&arguments.id)?;
+    if let Some(wanted) = arguments.cluster.wanted() {
+        arguments.id = away::find(&wanted, &arguments.id, arguments.state.as_deref())?;
+    }
     // Nothing is made where there is nothing to resume.
     let looked = open_store_to_read(arguments.state.as_deref())?;
     let row = looked
@@ -178,8 +206,25 @@ pub fn resume(arguments: ResumeArguments) -> Result<Outcome, Error> {
         return Err(Error::new(ErrorKind::Usage, what).hint("loadline verify"));
     }
     let store = open_store(arguments.state.as_deref())?;
-    super::soak::salvaged(&store, &row)?;
-    let measuring = Measuring::again(&row, store, arguments.wait, arguments.notify.as_deref())?;
+    if let Some(place) = store.away(&row.id).map_err(|e| store_refused(&e))? {
+        let here = away::take_over(&store, &row.id, &place, arguments.fetch)?;
+        if let Here::Over(end) = here {
+            super::show::print_result(&store, &row.id, &arguments.output)?;
+            return end;
+        }
+    } else if arguments.fetch {
+        let what = format!("the result {} is not in a cluster", short(&row.id));
+        return Err(Error::new(ErrorKind::Usage, what)
+            .hint("without --fetch what is left of it is run from here"));
+    }
+    let row = store.result(&row.id).map_err(|e| store_refused(&e))?;
+    rest(&row, store, &arguments)
+}
+
+/// Runs what is left of a result that is here.
+pub fn rest(row: &ResultRow, store: Store, arguments: &ResumeArguments) -> Result<Outcome, Error> {
+    super::soak::salvaged(&store, row)?;
+    let measuring = Measuring::again(row, store, arguments.wait, arguments.notify.as_deref())?;
     match row.kind {
         ResultKind::Soak => super::soak::soaked(measuring, &arguments.output),
         ResultKind::Run | ResultKind::Verify => super::run::matrix(measuring, &arguments.output),

@@ -31,6 +31,15 @@ pub struct ClusterFlags {
     pub namespace: Option<String>,
 }
 
+/// Where loadline itself runs.
+#[derive(Args, Debug, Default, Clone)]
+pub struct InClusterFlags {
+    /// Run loadline itself in the cluster, too, as a Job, and return: for searches of hours. `loadline
+    /// resume` fetches the result, or takes over
+    #[arg(long, help_heading = KUBERNETES)]
+    pub in_cluster: bool,
+}
+
 /// What its pods are.
 #[derive(Args, Debug, Default, Clone)]
 pub struct PodFlags {

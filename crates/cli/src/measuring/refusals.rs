@@ -42,6 +42,7 @@ pub fn store_refused(error: &StoreError) -> Error {
             "look after the disk (dmesg), then: {}",
             next("resume")
         )),
+        StoreError::Copy(refusal) => Error::refused(refusal),
         StoreError::Database { .. } | StoreError::Record { .. } => {
             Error::new(ErrorKind::Environment, error)
                 .hint("give another directory with --state DIR; the file is left as it is")

@@ -353,6 +353,63 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "run",
+        "--in-cluster",
+        USAGE,
+        &[
+            "--in-cluster: its trials run on this machine",
+            "hint: let them be pods: --kubernetes",
+        ],
+    ),
+    (
+        "size",
+        "--kubernetes --in-cluster --reuse",
+        USAGE,
+        &["earlier results are here", "hint: leave one of them out"],
+    ),
+    (
+        "run",
+        "--kubernetes --in-cluster --json",
+        USAGE,
+        &[
+            "there is no result yet when this returns",
+            "hint: give --report and --json to `loadline resume`",
+        ],
+    ),
+    (
+        "run",
+        "--kubernetes --in-cluster --env NOT_SET_ANYWHERE",
+        USAGE,
+        &[
+            "refers to the variable `NOT_SET_ANYWHERE`, which is not set",
+            "hint: set it where loadline is called; it goes along as a Secret",
+        ],
+    ),
+    (
+        "run",
+        "--kubernetes --in-cluster --env A={file:/etc/hostname}",
+        USAGE,
+        &[
+            "--in-cluster: the experiment refers to a file of this machine: {file:/etc/hostname}",
+            "hint: let it be a variable, which goes along: --env NAME",
+        ],
+    ),
+    (
+        "run",
+        "--kubernetes --in-cluster --body-file text",
+        USAGE,
+        &[
+            "--in-cluster: the load reads the file ",
+            "hint: a profile goes along",
+        ],
+    ),
+    (
+        "run",
+        "--kubernetes --in-cluster",
+        USAGE,
+        &["a cluster runs images, no commands", "hint: build an image"],
+    ),
+    (
+        "run",
         "--kubernetes --trial-cpu 0",
         USAGE,
         &["its own container needs CPU", "hint: "],

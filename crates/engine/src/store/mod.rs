@@ -7,6 +7,7 @@
 //! Records are never changed afterwards. Rows stand in the order in which they began, whatever
 //! the clock said then. Facts: SQLite "How To Corrupt", wal.html, rowidtable.html.
 
+mod copies;
 mod live;
 mod reading;
 mod removal;
@@ -24,10 +25,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord};
 use loadline_cgroup::GroupName;
 use loadline_files::{Directory, Refused};
+use loadline_trial::Refusal;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use copies::{Away, Copies, Finished};
 pub use removal::Removed;
 
 /// A failure of the store.
@@ -103,6 +106,9 @@ pub enum StoreError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A finished trial could not be kept where copies of it are kept.
+    #[error(transparent)]
+    Copy(Refusal),
     /// A stored record cannot be read.
     #[error("a record in {} cannot be read: {why}", path.display())]
     Record {
@@ -179,7 +185,7 @@ impl Status {
 }
 
 /// One run of an experiment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultRow {
     /// UUIDv7.
     pub id: String,
@@ -242,6 +248,7 @@ pub struct TrialKey {
 pub struct Store {
     directory: PathBuf,
     connection: Connection,
+    copies: Option<Box<dyn Copies>>,
 }
 
 type Stored<T> = Result<T, StoreError>;
@@ -275,11 +282,27 @@ impl Store {
     /// # Errors
     /// [`StoreError`], with the path.
     pub fn open(directory: &Path) -> Stored<Self> {
+        Self::open_in(directory, Directory::own)
+    }
+
+    /// The same in a container whose only user is this one: the way there is as its engine made it,
+    /// open to everybody, and there is nobody else.
+    ///
+    /// # Errors
+    /// [`StoreError`], with the path.
+    pub fn open_alone(directory: &Path) -> Stored<Self> {
+        Self::open_in(directory, Directory::open)
+    }
+
+    fn open_in(
+        directory: &Path,
+        open: impl FnOnce(&Path) -> Result<Directory, Refused>,
+    ) -> Stored<Self> {
         let place = |source| StoreError::Place {
             path: directory.to_owned(),
             source,
         };
-        let own = Directory::own(directory).map_err(place)?;
+        let own = open(directory).map_err(place)?;
         for part in ["trials", "logs"] {
             own.make(part).map_err(place)?;
         }
@@ -301,6 +324,7 @@ impl Store {
             // Trials see these paths from another working directory.
             directory: own.path().to_owned(),
             connection,
+            copies: None,
         };
         store
             .check(schema::prepare(&store.connection))?
@@ -403,13 +427,16 @@ impl Store {
     /// [`StoreError`]; the trial then counts as interrupted.
     pub fn finish_trial(&self, record: &TrialRecord) -> Stored<()> {
         self.sync_log(&record.id)?;
-        let json = self.json(record)?;
-        let blob = zstd::encode_all(json.as_bytes(), 3).map_err(|e| self.unreadable(&e))?;
         self.check(self.connection.execute(
             "UPDATE trial SET state = 'finished', record = ?2 WHERE id = ?1",
-            params![record.id, blob],
+            params![record.id, self.encode(record)?],
         ))?;
-        Ok(())
+        self.copy(record)
+    }
+
+    fn encode(&self, record: &TrialRecord) -> Stored<Vec<u8>> {
+        let json = self.json(record)?;
+        zstd::encode_all(json.as_bytes(), 3).map_err(|e| self.unreadable(&e))
     }
 
     fn sync_log(&self, trial: &str) -> Stored<()> {

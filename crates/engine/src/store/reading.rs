@@ -56,6 +56,7 @@ impl Store {
         Ok(Self {
             directory: absolute.parent().unwrap_or(directory).to_owned(),
             connection,
+            copies: None,
         })
     }
 
@@ -70,6 +71,7 @@ impl Store {
         Ok(Self {
             directory: directory.to_owned(),
             connection: prepared.map_err(|source| StoreError::Database { path, source })?,
+            copies: None,
         })
     }
 }

@@ -111,6 +111,7 @@ fn remove_rows(connection: &Connection, id: &str) -> rusqlite::Result<Option<Vec
     for table in [
         "DELETE FROM trial WHERE result = ?1",
         "DELETE FROM ground WHERE result = ?1",
+        "DELETE FROM away WHERE result = ?1",
     ] {
         connection.execute(table, [id])?;
     }

@@ -50,16 +50,17 @@ pub fn prepare(connection: &Connection) -> rusqlite::Result<Result<(), u32>> {
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     match found {
         0 => create(connection)
-            .and_then(|()| add_ground(connection))
+            .and_then(|()| add_later(connection))
             .map(Ok),
-        VERSION => add_ground(connection).map(Ok),
+        VERSION => add_later(connection).map(Ok),
         newer => Ok(Err(newer)),
     }
 }
 
-/// The table that came later; it changes nothing for those that do not know it.
-fn add_ground(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(super::reuse::TABLE)
+/// The tables that came later; they change nothing for those that do not know them.
+fn add_later(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(super::reuse::TABLE)?;
+    connection.execute_batch(super::copies::TABLE)
 }
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {

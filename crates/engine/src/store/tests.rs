@@ -1,7 +1,11 @@
 //! What the store promises: finished trials stay, unfinished ones are known as such.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use loadline_analysis::record::{Evidence, SCHEMA, Verdict};
 use loadline_host::monotonic_ns;
+use loadline_trial::Refusal;
 
 use super::reading::{read_only, uri};
 use super::*;
@@ -222,6 +226,7 @@ fn a_store_is_read_without_a_change_its_log_of_changes_included() {
         let store = Store {
             directory: directory.clone(),
             connection,
+            copies: None,
         };
         let ids: Vec<String> = store.results().unwrap().into_iter().map(|r| r.id).collect();
         assert_eq!(ids, [expected.clone(), id.clone()]);
@@ -390,4 +395,117 @@ fn files_without_a_row_are_swept() {
     assert_eq!((removed.files, removed.bytes), (3, 15));
     assert!(store.log(&trial).exists());
     assert!(!store.log("0199").exists() && !store.caches("0197").exists());
+}
+
+/// Keeps what finishes, until it is told to refuse.
+#[derive(Debug, Clone, Default)]
+struct Kept {
+    trials: Rc<RefCell<Vec<Finished>>>,
+    refuses: bool,
+}
+
+impl Copies for Kept {
+    fn keep(&self, finished: &Finished) -> Result<(), Refusal> {
+        if self.refuses {
+            return Err(Refusal::new("keeping", "the cluster is away", "wait"));
+        }
+        self.trials.borrow_mut().push(finished.clone());
+        Ok(())
+    }
+
+    fn stand_on(&self, _: &Machine, _: Option<&str>) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_result_goes_from_store_to_store_and_no_trial_of_it_is_there_twice() {
+    let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [mut one, other] = places
+        .each_ref()
+        .map(|place| Store::open(place.path()).unwrap());
+    let kept = Kept::default();
+    one.copy_to(Box::new(kept.clone()));
+    let result = new_result(&one);
+    let machine = Machine {
+        cpus: 4,
+        ..Machine::default()
+    };
+    one.stand_on(&result, &machine, Some("ground")).unwrap();
+    let first = key(&result, "64Mi", 1);
+    let second = TrialKey {
+        attempt: 2,
+        ..first.clone()
+    };
+    for key in [&first, &second] {
+        let id = one.begin_trial(key).unwrap();
+        one.finish_trial(&record(&id, key)).unwrap();
+    }
+    let finished = kept.trials.borrow().clone();
+    let attempts: Vec<u32> = finished.iter().map(|f| f.attempt).collect();
+    assert_eq!(attempts, [1, 2]);
+
+    let row = one.result(&result).unwrap();
+    assert_eq!((row.machine.cpus, row.trials), (4, 2));
+    assert_eq!(one.ground(&result).unwrap().as_deref(), Some("ground"));
+    // As it is kept: as JSON.
+    let text = serde_json::to_string(&(&row, &finished)).unwrap();
+    let (row, finished): (ResultRow, Vec<Finished>) = serde_json::from_str(&text).unwrap();
+    other.take_result(&row).unwrap();
+    other.take_result(&row).unwrap();
+    let taken: Vec<bool> = finished
+        .iter()
+        .map(|f| other.take_trial(f).unwrap())
+        .collect();
+    assert_eq!(taken, [true, true]);
+    assert!(!other.take_trial(&finished[0]).unwrap(), "it is there");
+    assert_eq!(other.trials(&result).unwrap(), one.trials(&result).unwrap());
+    for (key, finished) in [(&first, &finished[0]), (&second, &finished[1])] {
+        let found = other.find_trial(key).unwrap();
+        assert_eq!(found.as_ref(), Some(&finished.record));
+    }
+    let there = other.result(&result).unwrap();
+    assert_eq!(
+        (there.status, there.machine),
+        (Status::Interrupted, row.machine)
+    );
+}
+
+#[test]
+fn a_trial_of_which_no_copy_could_be_kept_ends_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = Store::open(directory.path()).unwrap();
+    store.copy_to(Box::new(Kept {
+        refuses: true,
+        ..Kept::default()
+    }));
+    let key = key(&new_result(&store), "64Mi", 1);
+    let id = store.begin_trial(&key).unwrap();
+    let refused = store.finish_trial(&record(&id, &key)).unwrap_err();
+    assert!(matches!(refused, StoreError::Copy(_)), "{refused}");
+}
+
+#[test]
+fn where_a_result_is_away_is_known_until_it_is_here_or_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let result = new_result(&store);
+    let place = Away {
+        context: "staging".to_owned(),
+        namespace: "sizing".to_owned(),
+    };
+    assert_eq!(store.away(&result).unwrap(), None);
+    store.set_away(&result, Some(&place)).unwrap();
+    assert_eq!(store.away(&result).unwrap(), Some(place.clone()));
+    store.set_away(&result, None).unwrap();
+    assert_eq!(store.away(&result).unwrap(), None);
+    store.set_away(&result, Some(&place)).unwrap();
+    store
+        .set_status(&result, Status::Interrupted, None)
+        .unwrap();
+    store.remove_result(&result).unwrap();
+    assert_eq!(store.away(&result).unwrap(), None);
+    // An older loadline has made the store, and this one may only read it.
+    store.connection.execute_batch("DROP TABLE away").unwrap();
+    assert_eq!(store.away(&result).unwrap(), None);
 }

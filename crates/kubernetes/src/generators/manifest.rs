@@ -171,6 +171,7 @@ mod tests {
             maker: &Maker {
                 client: "c".to_owned(),
                 owner: "o".to_owned(),
+                within: None,
             },
             account: order().account,
             template: None,

@@ -18,7 +18,7 @@ use loadline_trial::log::Log;
 use loadline_trial::{Ending, Event, Order};
 use serde_json::{Value, json};
 
-use crate::manifest::{APPLICATION, FILLS, GENERATOR, OWN};
+use crate::manifest::{APPLICATION, CONTROLLER, FILLS, GENERATOR, OWN};
 use crate::nodes::SLOT;
 
 /// A node on paper.
@@ -74,6 +74,12 @@ pub(super) struct State {
     pub(super) hosts: Vec<Host>,
     pub(super) jobs: BTreeMap<String, Value>,
     pub(super) orders: BTreeMap<String, Order>,
+    /// Secrets that are no orders, by their name.
+    pub(super) secrets: BTreeMap<String, Value>,
+    /// By their name.
+    pub(super) config_maps: BTreeMap<String, Value>,
+    /// Of so many config maps that are made the answer is lost.
+    pub(super) loses_answers: u32,
     /// By the name of their Job.
     pub(super) pods: BTreeMap<String, Pod>,
     /// What a watch tells of the pod of a Job, in order.
@@ -149,8 +155,39 @@ impl State {
         job.starts_with("loadline-generator-")
     }
 
+    /// The Job of loadline itself, whose pod runs until somebody ends it.
+    fn is_controller(job: &str) -> bool {
+        job.starts_with("loadline-result-")
+    }
+
+    /// Every Job as the API server shows it.
+    pub(super) fn jobs_with_status(&self) -> Vec<Value> {
+        let shown = self.jobs.iter().map(|(name, job)| {
+            let mut job = job.clone();
+            let pod = self.pods.get(name);
+            let is_going = pod.is_some_and(|pod| pod.going.is_some());
+            let is_suspended = job["spec"]["suspend"] == json!(true);
+            let suspended = if is_suspended { "True" } else { "False" };
+            job["status"] = json!({
+                "active": u8::from(pod.is_some() && !is_going),
+                "terminating": u8::from(is_going),
+                "conditions": [{ "type": "Suspended", "status": suspended }],
+            });
+            job
+        });
+        shown.collect()
+    }
+
     /// Goes on by one step.
     pub(super) fn step(&mut self) {
+        let suspended = self.jobs.iter().filter(|(name, job)| {
+            Self::is_controller(name) && job["spec"]["suspend"] == json!(true)
+        });
+        let suspended: Vec<String> = suspended.map(|(name, _)| name.clone()).collect();
+        for name in suspended {
+            self.end_pod(&name);
+        }
+
         let is_let_go = |job: &Value| job["spec"]["suspend"] != json!(true);
         let jobs = self
             .jobs
@@ -169,6 +206,22 @@ impl State {
     /// A Job is deleted: its pod is told to go.
     pub(super) fn delete(&mut self, job: &str) -> bool {
         self.orders.remove(job);
+        self.end_pod(job);
+        let is_there = self.jobs.remove(job).is_some();
+        // What belongs to it goes with it.
+        let is_its = |of: &Value| of["metadata"]["ownerReferences"][0]["name"] == job;
+        self.config_maps.retain(|_, of| !is_its(of));
+        self.secrets.retain(|_, of| !is_its(of));
+        let its = self.jobs.iter().filter(|(_, of)| is_its(of));
+        let its: Vec<String> = its.map(|(name, _)| name.clone()).collect();
+        for job in its {
+            self.delete(&job);
+        }
+        is_there
+    }
+
+    /// The pod of a Job is told to go.
+    fn end_pod(&mut self, job: &str) {
         let pod = self.pods.get_mut(job).filter(|pod| pod.going.is_none());
         if let Some(pod) = pod {
             pod.going = Some(self.lingers);
@@ -178,7 +231,6 @@ impl State {
             }
             self.tell(job, "MODIFIED");
         }
-        self.jobs.remove(job).is_some()
     }
 
     fn make(&mut self, job: &str, manifest: &Value) {
@@ -232,6 +284,7 @@ impl State {
                     self.set(job, Stage::Over, &evicted());
                 }
             }
+            (Stage::Running, _) if Self::is_controller(job) => {}
             (Stage::Running, true) => self.set(job, Stage::Over, &looked()),
             (Stage::Running, false) if self.is_evicted(job) => {
                 self.evicted.insert(job.to_owned());
@@ -275,10 +328,14 @@ impl State {
         if let Some(pod) = self.pods.get_mut(job) {
             pod.log = log;
         }
-        let mut status = running();
-        if Self::is_generator(job) {
+        let own = match (Self::is_controller(job), Self::is_generator(job)) {
+            (true, _) => CONTROLLER,
+            (_, true) => GENERATOR,
+            _ => OWN,
+        };
+        let mut status = running(own);
+        if own == GENERATOR {
             status["podIP"] = json!(format!("10.0.{host}.2"));
-            status["containerStatuses"][0]["name"] = json!(GENERATOR);
         }
         self.set(job, Stage::Running, &status);
     }
@@ -410,9 +467,9 @@ fn unschedulable() -> Value {
         "reason": "Unschedulable", "message": "0/1 nodes are available: 1 Insufficient cpu." }] })
 }
 
-fn running() -> Value {
+fn running(own: &str) -> Value {
     let state = json!({ "running": {} });
-    json!({ "phase": "Running", "containerStatuses": [container(OWN, &state)] })
+    json!({ "phase": "Running", "containerStatuses": [container(own, &state)] })
 }
 
 fn exited(code: i32) -> Value {

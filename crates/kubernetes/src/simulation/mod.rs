@@ -6,6 +6,7 @@
 
 mod control;
 mod generators;
+mod in_cluster;
 mod server;
 mod shipped;
 
@@ -139,11 +140,10 @@ fn run(
 /// The same for any search.
 fn search<S: Search>(
     host: &mut Kubernetes,
-    mut experiment: Experiment,
+    experiment: Experiment,
     search: &S,
     stop_after: u32,
 ) -> (Result<S::Answer, RunError>, Vec<TrialRecord>) {
-    experiment.app.image.as_mut().unwrap().found = Some(host.image());
     // A store waits for its disk at every record.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.unwrap();
@@ -157,13 +157,26 @@ fn search<S: Search>(
         machine: Machine::default(),
     };
     let result = store.create_result(&new).unwrap();
+    let answer = run_in(&store, &result, (host, experiment), search, stop_after);
+    (answer, store.trials(&result).unwrap())
+}
+
+/// Runs a search over a result of a store.
+fn run_in<S: Search>(
+    store: &Store,
+    result: &str,
+    (host, mut experiment): (&mut Kubernetes, Experiment),
+    search: &S,
+    stop_after: u32,
+) -> Result<S::Answer, RunError> {
+    experiment.app.image.as_mut().unwrap().found = Some(host.image());
     let jdks = Found {
         jdks: Vec::new(),
         unusable: Vec::new(),
     };
     let of = Measurement {
-        store: &store,
-        result: result.clone(),
+        store,
+        result: result.to_owned(),
         experiment: &experiment,
         jdks: &jdks,
         places: &Places::of_process(),
@@ -176,8 +189,7 @@ fn search<S: Search>(
         records: 0,
         stop_after,
     };
-    let answer = Runner::new(of, host, &mut watch).run(search);
-    (answer, store.trials(&result).unwrap())
+    Runner::new(of, host, &mut watch).run(search)
 }
 
 /// Waits until the cluster has nothing of loadline's any more: pods take their time to go.
@@ -401,10 +413,12 @@ fn the_role_has_the_verbs_that_are_used() {
     let largest = searches::largest(&experiment);
     let mut host = host(&server, Slots::Auto, largest).unwrap();
     run(&mut host, experiment, u32::MAX).0.unwrap();
-    let state = server.state();
+    let inside = Server::start(hosts(3, "n", "Xeon"), 0);
+    in_cluster::taken_over(&inside);
+    let (state, inside) = (server.state(), inside.state());
     let used: BTreeSet<(String, String)> = state
         .verbs
-        .iter()
+        .union(&inside.verbs)
         .map(|(resource, verb)| (resource.clone(), (*verb).to_owned()))
         .collect();
     let of = |resource: &str, verb: &str| (resource.to_owned(), verb.to_owned());

@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::control::{Host, State};
+use crate::in_cluster::job::RESULT;
 use crate::manifest::OWN;
 
 /// A step of the cluster.
@@ -131,9 +132,34 @@ impl Server {
         match (request.method.as_str(), resource) {
             ("GET", Some("version")) => ok(&version()),
             ("GET", Some("jobs")) => {
-                let items: Vec<Value> = self.state().jobs.values().cloned().collect();
-                ok(&list("JobList", "batch/v1", &items))
+                let named = request.named();
+                let all = self.state().jobs_with_status();
+                let items = all
+                    .into_iter()
+                    .filter(|item| {
+                        named
+                            .as_ref()
+                            .is_none_or(|n| item["metadata"]["name"] == **n)
+                    })
+                    .filter(|item| request.selects(item));
+                ok(&list("JobList", "batch/v1", &items.collect::<Vec<_>>()))
             }
+            ("GET", Some("configmaps")) => {
+                let named = request.named();
+                let state = self.state();
+                let items = state
+                    .config_maps
+                    .values()
+                    .filter(|item| {
+                        named
+                            .as_ref()
+                            .is_none_or(|n| item["metadata"]["name"] == **n)
+                    })
+                    .filter(|item| request.selects(item))
+                    .cloned();
+                ok(&list("ConfigMapList", "v1", &items.collect::<Vec<_>>()))
+            }
+            ("POST", Some("configmaps")) => self.keep(&request.body),
             ("POST", Some("jobs")) => {
                 let mut made = request.body.clone();
                 made["metadata"]["uid"] = json!(format!("uid-{job}"));
@@ -165,9 +191,25 @@ impl Server {
         }
     }
 
+    /// Keeps a config map under a name that is free; its answer may be lost.
+    fn keep(&self, made: &Value) -> (&'static str, String) {
+        let name = made["metadata"]["name"].as_str().unwrap_or_default();
+        let mut state = self.state();
+        if state.config_maps.contains_key(name) {
+            return status("409 Conflict", "AlreadyExists", 409);
+        }
+        state.config_maps.insert(name.to_owned(), made.clone());
+        if state.loses_answers > 0 {
+            state.loses_answers -= 1;
+            return status("504 Gateway Timeout", "Timeout", 504);
+        }
+        ok(made)
+    }
+
     fn take(&self, job: &str, secret: &Value) {
-        // That of a generator has none.
         let Some(text) = secret["data"]["order"].as_str() else {
+            // The variables of a controller; that of a generator has none of a trial either.
+            self.state().secrets.insert(job.to_owned(), secret.clone());
             return;
         };
         let packed = STANDARD.decode(text).expect("it is base64");
@@ -195,8 +237,15 @@ impl Server {
 }
 
 /// Resources of a path, by the last word of its kind in a path.
-const KINDS: [&str; 7] = [
-    "version", "jobs", "secrets", "pods", "log", "events", "nodes",
+const KINDS: [&str; 8] = [
+    "version",
+    "jobs",
+    "secrets",
+    "configmaps",
+    "pods",
+    "log",
+    "events",
+    "nodes",
 ];
 
 impl Request {
@@ -217,6 +266,37 @@ impl Request {
             "log" => Some(("pods/log".to_owned(), verb)),
             other => Some((other.to_owned(), verb)),
         }
+    }
+
+    /// The only name that a list is asked for.
+    fn named(&self) -> Option<String> {
+        self.query.split('&').find_map(|part| {
+            let (_, name) = part.split_once("metadata.name%3D")?;
+            Some(name.to_owned())
+        })
+    }
+
+    /// Whether an object has the labels that are asked for, of those of results.
+    fn selects(&self, of: &Value) -> bool {
+        let Some(selector) = self
+            .query
+            .split('&')
+            .find_map(|p| p.strip_prefix("labelSelector="))
+        else {
+            return true;
+        };
+        let selector = selector
+            .replace("%3D", "=")
+            .replace("%2C", ",")
+            .replace("%2F", "/");
+        let labels = &of["metadata"]["labels"];
+        selector
+            .split(',')
+            .filter(|part| part.starts_with(RESULT))
+            .all(|part| match part.split_once('=') {
+                Some((label, value)) => labels[label] == value,
+                None => !labels[part].is_null(),
+            })
     }
 
     /// The Job that it is about; empty where it is about none.

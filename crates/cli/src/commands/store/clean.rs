@@ -22,6 +22,7 @@ use crate::commands::{print, width};
 use crate::error::{Error, ErrorKind, Outcome};
 use crate::experiment::ClusterFlags;
 use crate::measuring::{open_store, open_store_to_read, state_directory, store_refused};
+use crate::ui::next::command as next;
 use crate::ui::text::short;
 
 /// Remove what a killed loadline left: cgroups, containers, files of trials; with --kubernetes Jobs of
@@ -53,6 +54,12 @@ pub fn run(arguments: CleanArguments) -> Result<Outcome, Error> {
             "removed {} with their pods",
             format::count(swept.jobs.len(), "Job")
         ))?;
+        for result in &swept.results {
+            let take = next(&format!("resume {result} --kubernetes"));
+            talk!(
+                "left alone: loadline itself works, or has worked, on {result}; fetch or take over: {take}"
+            );
+        }
         return Ok(Outcome::Done);
     }
     let engines = engine::installed(None).into_iter();

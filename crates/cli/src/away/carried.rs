@@ -1,0 +1,175 @@
+//! What of an experiment goes along to a cluster, and what is refused because it would stay here.
+//!
+//! Owns the rule: the text goes, with every profile and price list that is part of it, and the values of
+//! the variables that it refers to go as a Secret. Files that trials read while they run stay here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use loadline_engine::experiment::Cluster;
+use loadline_engine::store::Away;
+use toml::Value;
+
+use crate::commands::OutputFlags;
+use crate::error::{Error, ErrorKind};
+use crate::experiment::Given;
+use crate::measuring::MeasureFlags;
+use crate::notify;
+
+/// The variable with the address that is told how the run ended.
+const NOTIFY: &str = "LOADLINE_NOTIFY";
+
+/// References that are not to a variable.
+const OF_FILES: [&str; 3] = ["{file:", "{compose:", "{env-file:"];
+
+/// The cluster of the experiment, where the flags fit.
+///
+/// # Errors
+/// Usage errors.
+pub fn cluster(
+    given: &Given,
+    flags: &MeasureFlags,
+    output: &OutputFlags,
+) -> Result<Cluster, Error> {
+    let Some(cluster) = &given.experiment.cluster else {
+        return Err(
+            usage("--in-cluster: its trials run on this machine, and so does loadline")
+                .hint("let them be pods: --kubernetes"),
+        );
+    };
+    if flags.reuse {
+        return Err(usage("--in-cluster and --reuse: earlier results are here")
+            .hint("leave one of them out"));
+    }
+    if output.report.is_some() || output.json {
+        return Err(
+            usage("--in-cluster: there is no result yet when this returns")
+                .hint("give --report and --json to `loadline resume`, which fetches it"),
+        );
+    }
+    let dependencies = given.experiment.dependencies.len() + given.experiment.stubs.len();
+    if dependencies > 0 {
+        return Err(
+            usage("--in-cluster: trials as pods have no dependencies and stubs yet")
+                .hint("measure it on a machine: without --kubernetes"),
+        );
+    }
+    Ok(cluster.clone())
+}
+
+fn usage(problem: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Usage, problem)
+}
+
+/// The values of the variables that the experiment refers to.
+///
+/// # Errors
+/// One that is not set, and whatever it reads from files of this machine.
+pub fn variables(given: &Given) -> Result<BTreeMap<String, String>, Error> {
+    if let Some(file) = given.experiment.load.spec.files().first() {
+        return Err(usage(format!(
+            "--in-cluster: the load reads the file {} of this machine while it runs",
+            file.display()
+        ))
+        .hint("a profile goes along, and a body that stands in the request itself: --body TEXT"));
+    }
+    let parsed = given.text.parse::<toml::Table>();
+    let table = parsed.map_err(|e| Error::new(ErrorKind::Internal, e))?;
+    let mut texts = BTreeSet::new();
+    strings(&Value::Table(table), &mut texts);
+    let mut all = BTreeMap::new();
+    for text in &texts {
+        let of_file = OF_FILES.iter().find(|kind| text.contains(**kind));
+        if of_file.is_some() || text.starts_with("@/") {
+            return Err(usage(format!(
+                "--in-cluster: the experiment refers to a file of this machine: {text}"
+            ))
+            .hint("let it be a variable, which goes along: --env NAME, or {env:NAME}"));
+        }
+        for name in names(text) {
+            let value = std::env::var(name).map_err(|_| {
+                usage(format!(
+                    "the experiment refers to the variable `{name}`, which is not set"
+                ))
+                .hint("set it where loadline is called; it goes along as a Secret")
+            })?;
+            all.insert(name.to_owned(), value);
+        }
+    }
+    Ok(all)
+}
+
+/// All texts of a table.
+fn strings(of: &Value, to: &mut BTreeSet<String>) {
+    match of {
+        Value::String(text) => {
+            to.insert(text.clone());
+        }
+        Value::Array(list) => list.iter().for_each(|value| strings(value, to)),
+        Value::Table(table) => table.values().for_each(|value| strings(value, to)),
+        _ => {}
+    }
+}
+
+/// The variables that a text refers to.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let behind = text.split("{env:").skip(1);
+    behind.filter_map(|rest| Some(rest.split_once('}')?.0))
+}
+
+/// What `--notify` is there: its address goes along as a variable.
+///
+/// # Errors
+/// What it names cannot be read.
+pub fn notify(text: &str, variables: &mut BTreeMap<String, String>) -> Result<String, Error> {
+    variables.insert(NOTIFY.to_owned(), notify::address(text)?);
+    Ok(format!("{{env:{NOTIFY}}}"))
+}
+
+/// The text of the experiment, at this place and no other, whatever context is the current one.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn text(given: &mut Given, place: &Away) -> Result<String, Error> {
+    let table = given.file.kubernetes.get_or_insert_default();
+    table.context = Some(place.context.clone());
+    table.namespace = Some(place.namespace.clone());
+    // An image is called in no directory.
+    given.file.app.directory = None;
+    given.file.to_toml().map_err(|e| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("the experiment cannot be written: {e}"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_of_a_text_is_found() {
+        let all = |text: &str| names(text).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(all("x{env:A}y{env:B}"), ["A", "B"]);
+        assert_eq!(all("{env:A"), [""; 0]);
+        assert_eq!(all("plain {file:/a}"), [""; 0]);
+    }
+
+    #[test]
+    fn texts_are_found_wherever_they_stand() {
+        let table: toml::Table = "a = 'x'\n[b]\nc = ['y', { d = 'z' }]\ne = 1"
+            .parse()
+            .expect("a table");
+        let mut all = BTreeSet::new();
+        strings(&Value::Table(table), &mut all);
+        assert_eq!(Vec::from_iter(all), ["x", "y", "z"]);
+    }
+
+    #[test]
+    fn the_address_of_a_webhook_goes_as_a_variable() {
+        let mut variables = BTreeMap::new();
+        let flag = notify("https://hooks.example/secret", &mut variables).expect("an address");
+        assert_eq!(flag, "{env:LOADLINE_NOTIFY}");
+        assert_eq!(variables[NOTIFY], "https://hooks.example/secret");
+    }
+}

@@ -1,0 +1,233 @@
+//! What is made in the cluster for a controller: pure values.
+//!
+//! Owns its Job and the Secret with its variables. Its pod keeps the `restricted` profile, is Guaranteed
+//! and small, and has the token of the service account that `emit --rbac` makes. A Job makes the next pod
+//! when one ends without having said how: a pod that was killed or whose node went away. Everything that
+//! it made belongs to it, its trials too: one deletion takes all.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loadline_engine::experiment::Cluster;
+use loadline_sizing::{Bytes, Cpus};
+use loadline_trial::Account;
+use serde_json::{Value, json};
+
+use super::inside;
+use crate::manifest::{self, CONTROLLER, MANAGED, belongs, quiet, rights, user};
+use crate::nodes::SHARE;
+
+/// The label of a controller and of all that is kept, with the result.
+pub const RESULT: &str = "loadline.dev/result";
+
+/// The service account of controllers, as `emit --rbac` makes it.
+pub const ACCOUNT: &str = "loadline";
+
+/// What its container may take: it sends requests, follows logs and judges.
+const CPU: Cpus = Cpus::from_millis(200);
+const MEMORY: Bytes = Bytes::from_mib(256);
+
+/// No search takes longer, s.
+const DEADLINE: u64 = 7 * 24 * 3600;
+
+/// So long the cluster keeps a result that ended and nobody fetched, s.
+const KEPT: u64 = 30 * 24 * 3600;
+
+/// Pods that may end without a word before the Job is given up.
+const PODS: u32 = 20;
+
+/// A node that does not answer for so long has lost its controller, s; the cluster's default is 300.
+const NODE_AWAY: u64 = 60;
+
+/// Where its store lies.
+const STATE: &str = "/state";
+
+/// The name of the objects of a result.
+pub fn name(result: &str) -> String {
+    format!("loadline-result-{result}")
+}
+
+/// What a controller is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    /// The result.
+    pub result: &'a str,
+    /// What it is called in lists.
+    pub title: &'a str,
+    /// Where its trials run.
+    pub cluster: &'a Cluster,
+    /// The namespace.
+    pub namespace: &'a str,
+    /// The context of who began it: it is recorded.
+    pub context: &'a str,
+    /// Whom it runs as.
+    pub account: Account,
+    /// Whether there is a Secret with variables.
+    pub has_secret: bool,
+    /// Its `--notify`.
+    pub notify: Option<&'a str>,
+}
+
+/// The Job; it waits (`suspend`) until what it needs is there.
+pub fn job(of: Parts<'_>) -> Value {
+    let labels = json!({ MANAGED.0: MANAGED.1, RESULT: of.result });
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name(of.result),
+            "labels": labels,
+            "annotations": { "loadline.dev/title": of.title },
+        },
+        "spec": {
+            "suspend": true,
+            "backoffLimit": PODS,
+            // One on a node that does not answer any more is replaced before that node says so.
+            "podReplacementPolicy": "TerminatingOrFailed",
+            "activeDeadlineSeconds": DEADLINE,
+            "ttlSecondsAfterFinished": KEPT,
+            "template": {
+                "metadata": { "labels": labels, "annotations": quiet() },
+                "spec": pod(of),
+            },
+        },
+    })
+}
+
+fn pod(of: Parts<'_>) -> Value {
+    let away = |key: &str| json!({ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NODE_AWAY });
+    json!({
+        "restartPolicy": "Never",
+        "serviceAccountName": ACCOUNT,
+        "automountServiceAccountToken": true,
+        "enableServiceLinks": false,
+        "terminationGracePeriodSeconds": manifest::GRACE,
+        "tolerations": [away("node.kubernetes.io/unreachable"), away("node.kubernetes.io/not-ready")],
+        "affinity": affinity(of.cluster),
+        "securityContext": user(of.account),
+        "volumes": [{ "name": "state", "emptyDir": {} }],
+        "containers": [container(of)],
+    })
+}
+
+/// Rather not where trials run: it is small, and still noise.
+fn affinity(cluster: &Cluster) -> Value {
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+    let trials = json!([{ "weight": 100, "podAffinityTerm": {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": { "matchExpressions": [{ "key": SHARE, "operator": "Exists" }] },
+    } }]);
+    let mut affinity = json!({ "podAntiAffinity": { preferred: trials } });
+    let others = cluster.node_selector.iter().map(|(label, value)| {
+        let other = json!({ "key": label, "operator": "NotIn", "values": [value] });
+        json!({ "weight": 50, "preference": { "matchExpressions": [other] } })
+    });
+    let others: Vec<Value> = others.collect();
+    if !others.is_empty() {
+        affinity["nodeAffinity"] = json!({ preferred: others });
+    }
+    affinity
+}
+
+fn container(of: Parts<'_>) -> Value {
+    let name = name(of.result);
+    let words = ["/loadline", "resume", of.result, "--kubernetes"];
+    let place = ["--context", of.context, "--namespace", of.namespace];
+    let command: Vec<&str> = words
+        .into_iter()
+        .chain(place)
+        .chain(of.notify.iter().flat_map(|notify| ["--notify", notify]))
+        .collect();
+    let field = |variable: &str, path: &str| json!({ "name": variable, "valueFrom": { "fieldRef": { "fieldPath": path } } });
+    let uid = "metadata.labels['batch.kubernetes.io/controller-uid']";
+    let limits = json!({ "cpu": format!("{}m", CPU.as_millis()), "memory": MEMORY.to_string() });
+    let from = match of.has_secret {
+        true => json!([{ "secretRef": { "name": name } }]),
+        false => json!([]),
+    };
+    json!({
+        "name": CONTROLLER,
+        "image": of.cluster.trial_image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": command,
+        "envFrom": from,
+        "env": [
+            { "name": "LOADLINE_IMAGE", "value": "" },
+            { "name": "HOME", "value": STATE },
+            { "name": "LOADLINE_STATE", "value": format!("{STATE}/loadline") },
+            { "name": "SQLITE_TMPDIR", "value": STATE },
+            { "name": inside::OF_RESULT, "value": of.result },
+            field(inside::OF_UID, uid),
+            field(inside::OF_POD, "metadata.name"),
+        ],
+        "securityContext": rights(),
+        "resources": { "requests": limits, "limits": limits },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{ "name": "state", "mountPath": STATE }],
+    })
+}
+
+/// The Secret with the variables that the experiment refers to; it goes with the Job.
+pub fn secret(result: &str, variables: &BTreeMap<String, String>, uid: &str) -> Value {
+    let data = variables.iter();
+    let data: BTreeMap<&str, String> = data
+        .map(|(name, value)| (name.as_str(), STANDARD.encode(value)))
+        .collect();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "immutable": true,
+        "metadata": {
+            "name": name(result),
+            "labels": { MANAGED.0: MANAGED.1, RESULT: result },
+            "ownerReferences": [belongs(&name(result), uid)],
+        },
+        "data": data,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use k8s_openapi::api::batch::v1::Job;
+    use k8s_openapi::api::core::v1::Secret;
+
+    const ID: &str = "019aaa00-0000-7000-8000-000000000001";
+
+    fn of(cluster: &Cluster) -> Parts<'_> {
+        Parts {
+            result: ID,
+            title: "orders",
+            cluster,
+            namespace: "sizing",
+            context: "staging",
+            account: testing::order().account,
+            has_secret: true,
+            notify: None,
+        }
+    }
+
+    #[test]
+    fn the_job_of_a_controller() {
+        let job = job(of(&testing::cluster()));
+        let text = serde_json::to_string_pretty(&job).expect("it is JSON");
+        insta::assert_snapshot!("controller", text);
+        let job: Job = serde_json::from_value(job).expect("the API knows it");
+        let name = job.metadata.name.unwrap_or_default();
+        // Its pods have a suffix of six characters.
+        assert!(name.len() + 6 <= 63, "{name}");
+    }
+
+    #[test]
+    fn values_of_variables_stand_in_the_secret_alone() {
+        let variables = [("DB_PASSWORD".to_owned(), "hunter2".to_owned())].into();
+        let secret = secret(ID, &variables, "uid-1");
+        let secret: Secret = serde_json::from_value(secret).expect("the API knows it");
+        let data = secret.data.unwrap_or_default();
+        assert_eq!(data["DB_PASSWORD"].0, b"hunter2");
+        let job = job(of(&testing::cluster())).to_string();
+        assert!(!job.contains("hunter2"));
+    }
+}

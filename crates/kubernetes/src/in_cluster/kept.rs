@@ -1,0 +1,183 @@
+//! Pieces of a result as config maps of its Job.
+//!
+//! Owns that no two loadlines write to one result: a piece is made under the next number and never
+//! changed, so of two writers one finds its number taken, and ends. Config maps and not secrets: no
+//! record holds the value of a credential, and the right to list secrets would let its owner read all of
+//! the namespace. Facts: 1 MiB an object (core/v1 ConfigMap), 1.5 MiB a request (etcd).
+
+use std::cell::Cell;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{ListParams, PostParams};
+use loadline_trial::Refusal;
+use serde_json::json;
+
+use super::job::{RESULT, name};
+use super::pieces::{self, Chunk, Piece};
+use crate::cluster::{AWAY, Cluster, PAUSE, within};
+use crate::kubernetes::value;
+use crate::manifest::{MANAGED, belongs};
+use crate::refused;
+
+/// The annotation of a chunk with its place in its piece, as `1/3`.
+const PART: &str = "loadline.dev/part";
+
+/// The label of a chunk with its number.
+const NUMBER: &str = "loadline.dev/piece";
+
+/// The key of its bytes.
+const BYTES: &str = "piece";
+
+/// Config maps asked for at once: each may have 1 MiB.
+const PAGE: u32 = 50;
+
+/// What of a result is kept in a cluster.
+pub(crate) struct Kept {
+    cluster: Cluster,
+    result: String,
+    /// The Job's uid: what is kept belongs to it.
+    uid: String,
+    next: Cell<u32>,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "what is kept of {}", self.result)
+    }
+}
+
+impl Kept {
+    /// Of a Job with this uid; nothing is asked yet.
+    pub(crate) fn new(cluster: Cluster, result: &str, uid: &str) -> Self {
+        Self {
+            cluster,
+            result: result.to_owned(),
+            uid: uid.to_owned(),
+            next: Cell::new(0),
+        }
+    }
+
+    /// Every piece, in its order; what is added from now on comes behind them.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the cluster, or a piece that is missing or damaged.
+    pub(crate) fn read(&self) -> Result<Vec<Piece>, Refusal> {
+        let chunks = read(&self.cluster, &self.result)?;
+        let last = chunks.iter().map(|chunk| chunk.number + 1).max();
+        self.next.set(last.unwrap_or_default());
+        pieces::pieces(chunks)
+    }
+
+    /// Adds one; it is safe when this returns.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the cluster, or another loadline that works on the result.
+    pub(crate) fn add(&self, piece: &Piece) -> Result<(), Refusal> {
+        for chunk in pieces::chunks(piece, self.next.get())? {
+            let made = make(&self.cluster, (&self.result, &self.uid), &chunk);
+            self.cluster.run(made)?;
+            self.next.set(chunk.number + 1);
+        }
+        Ok(())
+    }
+}
+
+/// Makes one chunk, again and again while the API server is away.
+async fn make(
+    cluster: &Cluster,
+    (result, uid): (&str, &str),
+    chunk: &Chunk,
+) -> Result<(), Refusal> {
+    let made: ConfigMap = value(manifest(result, uid, chunk))?;
+    let (api, params) = (cluster.access.config_maps(), PostParams::default());
+    let begin = Instant::now();
+    loop {
+        match within(api.create(&params, &made)).await {
+            Ok(_) => return Ok(()),
+            Err(error) if refused::is_there(&error) => break,
+            Err(error) if refused::is_passing(&error) && begin.elapsed() < AWAY => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => {
+                let what = "keeping a piece of the result in the cluster";
+                return Err(refused::request(what, &error));
+            }
+        }
+    }
+    // An earlier try of this loop may have been carried out, and its answer lost.
+    let name = made.metadata.name.as_deref().unwrap_or_default();
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    let there = within(api.list(&params)).await;
+    let there = there.map_err(|e| refused::request("looking at what is kept", &e))?;
+    match there.items.first().and_then(of_config_map) {
+        Some(there) if there == *chunk => Ok(()),
+        _ => Err(another(result)),
+    }
+}
+
+/// Keeps the first piece of a result.
+pub(crate) fn begin(cluster: &Cluster, of: (&str, &str), piece: &Piece) -> Result<(), Refusal> {
+    for chunk in pieces::chunks(piece, 0)? {
+        cluster.run(make(cluster, of, &chunk))?;
+    }
+    Ok(())
+}
+
+/// All chunks of a result.
+pub(crate) fn read(cluster: &Cluster, result: &str) -> Result<Vec<Chunk>, Refusal> {
+    let api = cluster.access.config_maps();
+    let mut params = ListParams::default()
+        .labels(&format!("{RESULT}={result},{NUMBER}"))
+        .limit(PAGE);
+    let mut all = Vec::new();
+    loop {
+        let page = cluster.run(within(api.list(&params)));
+        let page = page.map_err(|e| refused::request("reading what the cluster kept", &e))?;
+        all.extend(page.items.iter().filter_map(of_config_map));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(all),
+        }
+    }
+}
+
+/// So often it is asked whether something new was kept.
+pub(crate) const ASK: Duration = Duration::from_secs(1);
+
+fn another(result: &str) -> Refusal {
+    Refusal::new(
+        format!("keeping a piece of the result {result}"),
+        "another loadline works on it: it has written the next piece",
+        "that one goes on; `kubectl get pods -l loadline.dev/result` shows which",
+    )
+}
+
+fn manifest(result: &str, uid: &str, chunk: &Chunk) -> serde_json::Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "immutable": true,
+        "metadata": {
+            "name": format!("{}-{:05}", name(result), chunk.number),
+            "labels": { MANAGED.0: MANAGED.1, RESULT: result, NUMBER: chunk.number.to_string() },
+            "annotations": { PART: format!("{}/{}", chunk.part, chunk.parts) },
+            "ownerReferences": [belongs(&name(result), uid)],
+        },
+        "binaryData": { BYTES: ByteString(chunk.bytes.clone()) },
+    })
+}
+
+fn of_config_map(map: &ConfigMap) -> Option<Chunk> {
+    let number = map.metadata.labels.as_ref()?.get(NUMBER)?;
+    let part = map.metadata.annotations.as_ref()?.get(PART)?;
+    let (part, parts) = part.split_once('/')?;
+    Some(Chunk {
+        number: number.parse().ok()?,
+        part: part.parse().ok()?,
+        parts: parts.parse().ok()?,
+        bytes: map.binary_data.as_ref()?.get(BYTES)?.0.clone(),
+    })
+}

@@ -1,0 +1,225 @@
+//! What is kept of a result that is measured in a cluster: numbered pieces, as bytes.
+//!
+//! Owns their form: JSON under zstd with its checksum, in as many chunks as an object holds. Numbers
+//! have no gaps, so one that is missing is known by its number; a chunk whose rest never came belongs to
+//! a trial that nobody saw finish, and is passed over. Pure.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use loadline_analysis::record::Machine;
+use loadline_engine::store::{Finished, ResultRow, Status};
+use loadline_trial::Refusal;
+use serde::{Deserialize, Serialize};
+
+/// A config map holds 1 MiB, base64 not counted; the API server takes 1.5 MiB at once, base64 counted.
+pub const LARGEST: usize = 700 << 10;
+
+/// One thing that is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "piece", rename_all = "snake_case")]
+pub enum Piece {
+    /// The result as it was begun: always the first.
+    Begun(Box<ResultRow>),
+    /// The machine, once its first node was looked at.
+    Machine(Box<Ground>),
+    /// A finished trial.
+    Trial(Box<Finished>),
+    /// How the controller ended: always the last.
+    Ended(Ended),
+}
+
+/// What a result stands on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ground {
+    /// The machine.
+    pub machine: Machine,
+    /// Its fingerprint, where that could be made.
+    pub fingerprint: Option<String>,
+}
+
+/// How a controller ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Where the result stands.
+    pub status: Status,
+    /// Its recommendation, as the store has it.
+    pub outcome: Option<String>,
+    /// The exit code that the command has by itself.
+    pub code: u8,
+    /// The error that ended it, without its hints.
+    pub error: Option<String>,
+    /// Its hints.
+    pub hints: Vec<String>,
+}
+
+/// A part of a piece that fits into one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its place among all chunks of the result, from 0.
+    pub number: u32,
+    /// Its place in its piece, from 1.
+    pub part: u32,
+    /// Chunks of its piece.
+    pub parts: u32,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The chunks of a piece, the first with this number.
+///
+/// # Errors
+/// [`Refusal`]: a defect.
+pub fn chunks(piece: &Piece, first: u32) -> Result<Vec<Chunk>, Refusal> {
+    let packed = packed(piece).map_err(|error| {
+        let hint = "this is a defect of loadline: please report it";
+        Refusal::new("keeping a piece of the result in the cluster", error, hint)
+    })?;
+    let all: Vec<&[u8]> = packed.chunks(LARGEST).collect();
+    let parts = all.len() as u32;
+    let chunk = |(at, bytes): (u32, &[u8])| Chunk {
+        number: first + at,
+        part: at + 1,
+        parts,
+        bytes: bytes.to_vec(),
+    };
+    Ok((0..).zip(all).map(chunk).collect())
+}
+
+fn packed(piece: &Piece) -> std::io::Result<Vec<u8>> {
+    let json = serde_json::to_vec(piece)?;
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3)?;
+    encoder.include_checksum(true)?;
+    encoder.write_all(&json)?;
+    encoder.finish()
+}
+
+/// The pieces of all chunks that are there, in their order.
+///
+/// # Errors
+/// [`Refusal`] names a chunk that is missing or damaged.
+pub fn pieces(chunks: Vec<Chunk>) -> Result<Vec<Piece>, Refusal> {
+    let by_number: BTreeMap<u32, Chunk> = chunks.into_iter().map(|c| (c.number, c)).collect();
+    let (mut all, mut whole, mut next) = (Vec::new(), Vec::new(), 0);
+    for (number, chunk) in by_number {
+        if number != next {
+            return Err(wrong(next, "it is missing"));
+        }
+        next += 1;
+        if chunk.part == 1 {
+            // The rest of the one before never came: its writer was killed.
+            whole.clear();
+        }
+        whole.extend(chunk.bytes);
+        if chunk.part == chunk.parts {
+            all.push(unpacked(&whole).map_err(|why| wrong(number, &why))?);
+            whole.clear();
+        }
+    }
+    Ok(all)
+}
+
+fn unpacked(bytes: &[u8]) -> Result<Piece, String> {
+    let mut json = Vec::new();
+    let mut decoder = zstd::Decoder::new(bytes).map_err(|error| error.to_string())?;
+    decoder
+        .read_to_end(&mut json)
+        .map_err(|error| format!("it is damaged: {error}"))?;
+    serde_json::from_slice(&json).map_err(|error| format!("it cannot be read: {error}"))
+}
+
+fn wrong(number: u32, why: &str) -> Refusal {
+    Refusal::new(
+        format!("piece {number} of what the cluster kept of the result"),
+        why,
+        "somebody changed it there; what is in the other pieces is not used without it. `loadline size` begins anew",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(text: &str) -> Piece {
+        Piece::Ended(Ended {
+            status: Status::Done,
+            outcome: Some(text.to_owned()),
+            code: 0,
+            error: None,
+            hints: Vec::new(),
+        })
+    }
+
+    /// A text that no packing makes small.
+    fn long(bytes: usize) -> String {
+        let mut state = 1_u64;
+        let next = |_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            char::from(b'!' + (state >> 58) as u8)
+        };
+        (0..bytes).map(next).collect()
+    }
+
+    fn all(pieces: &[Piece]) -> Vec<Chunk> {
+        let mut all: Vec<Chunk> = Vec::new();
+        for piece in pieces {
+            let first = all.len() as u32;
+            all.extend(chunks(piece, first).expect("it is packed"));
+        }
+        all
+    }
+
+    #[test]
+    fn pieces_come_as_they_went_in_whatever_order_they_are_listed() {
+        let sent = [ended("a"), ended(&long(2_000_000)), ended("c")];
+        let mut all = all(&sent);
+        assert!(all.len() > 4, "one of them needs several objects");
+        assert!(all.iter().all(|chunk| chunk.bytes.len() <= LARGEST));
+        all.reverse();
+        assert_eq!(pieces(all).expect("all are there"), sent);
+        assert_eq!(pieces(Vec::new()), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_missing_piece_is_named_by_its_number() {
+        let mut all = all(&[ended("a"), ended("b"), ended("c")]);
+        all.remove(1);
+        let refusal = pieces(all).expect_err("one is missing");
+        insta::assert_snapshot!(refusal, @"piece 1 of what the cluster kept of the result: it is missing");
+    }
+
+    #[test]
+    fn a_damaged_piece_is_named_by_its_number() {
+        let sent = all(&[ended("a"), ended("as it was"), ended("c")]);
+        let length = sent[1].bytes.len();
+        for at in 0..length {
+            let mut all = sent.clone();
+            all[1].bytes[at] ^= 1;
+            let Err(refusal) = pieces(all) else {
+                // A bit of the frame's header that says nothing of its content.
+                assert!(
+                    at < 8,
+                    "byte {at} of {length} was changed and nobody saw it"
+                );
+                continue;
+            };
+            let said = refusal.to_string();
+            assert!(said.starts_with("piece 1 of"), "{said}");
+        }
+        let mut all = sent.clone();
+        all[1].bytes.truncate(length - 1);
+        assert!(pieces(all).is_err());
+    }
+
+    #[test]
+    fn a_piece_whose_writer_was_killed_in_the_middle_is_passed_over() {
+        let mut all = all(&[ended("a"), ended(&long(2_000_000))]);
+        all.pop();
+        assert_eq!(pieces(all.clone()), Ok(vec![ended("a")]));
+        let next = all.len() as u32;
+        all.extend(chunks(&ended("c"), next).expect("it is packed"));
+        assert_eq!(pieces(all), Ok(vec![ended("a"), ended("c")]));
+    }
+}
