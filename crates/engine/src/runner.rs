@@ -281,6 +281,9 @@ impl<'a> Runner<'a> {
 
     /// Puts what is asked for into free slots, in order; whether a record was found instead.
     fn fill(&mut self, open: &Open) -> Result<bool, RunError> {
+        if self.is_full() {
+            return Ok(false);
+        }
         let reserved = self.reserved(open);
         let mut open_pairs = HashSet::new();
         // A guess may take far longer than a back-off, so each wanted trial that waits for its next
@@ -289,8 +292,7 @@ impl<'a> Runner<'a> {
         for (index, ask) in open.wanted.iter().chain(&open.guesses).enumerate() {
             let is_guess = index >= open.wanted.len();
             let free = self.free_slots(&reserved).count();
-            let is_full = self.slots.iter().all(Option::is_some);
-            if is_full || (is_guess && free <= kept) {
+            if self.is_full() || (is_guess && free <= kept) {
                 break;
             }
             if self.seen.get(ask).is_some() {
@@ -334,6 +336,10 @@ impl<'a> Runner<'a> {
             .iter()
             .filter(|ask| self.seen.get(ask).is_none());
         of_pairs.filter_map(|ask| self.slot_of_pair(ask)).collect()
+    }
+
+    fn is_full(&self) -> bool {
+        self.slots.iter().all(Option::is_some)
     }
 
     fn free_slots(&self, reserved: &HashSet<usize>) -> impl Iterator<Item = usize> {
