@@ -28,6 +28,8 @@ impl Home {
         fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
         home.mode("app/program", 0o755);
         home.mode("app", 0o777);
+        // Wherever temporary directories are, and whatever mode they get.
+        home.mode("", 0o700);
         home
     }
 
