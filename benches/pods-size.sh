@@ -7,13 +7,13 @@
 # The node and podman must have IMAGE: tests/images/jar.sh makes one of a jar, `podman save` and `ctr images
 # import` (or `kind load`) bring it to the node. Needs kubectl's cluster of one node and loadline's own image
 # (TRIAL_IMAGE) as scripts/test-kubernetes.sh does, root, podman, python3, a built loadline (LOADLINE), and a
-# machine that does nothing else: three minutes for each of the 2 searches of a round. Prints the size that
+# machine that does nothing else: four minutes for each of the 2 searches of a round. Prints the size that
 # each search found, and at the end the largest difference of two. FLAGS are loadline's (SLO, warm-up, proof).
 set -eu
 image=$1 path=$2 rate=$3 out=$4 rounds=${5:-1}
 loadline=$(realpath "${LOADLINE:-$(dirname "$0")/../target/release/loadline}")
 trial_image=${TRIAL_IMAGE:-localhost/loadline:latest}
-flags=${FLAGS:---cpu 1 --jvm c1:-XX:TieredStopAtLevel=1 --slo p99<250ms,errors<1% --warm-up 2s --measure 4s --prove 3 --confirm 1 --min-memory 128Mi --max-memory 512Mi}
+flags=${FLAGS:---cpu 1 --jvm c1:-XX:TieredStopAtLevel=1 --slo p90<250ms,errors<1% --warm-up 5s --measure 5s --prove 3 --confirm 1 --min-memory 128Mi --max-memory 512Mi}
 space=loadline-size-$$
 mkdir -p "$out"
 trap 'kubectl delete namespace "$space" --wait=false >/dev/null' EXIT
