@@ -24,7 +24,7 @@ kubectl --request-timeout=5s version > /dev/null 2>&1 || skip "no cluster answer
 
 WORK=$(mktemp -d)
 trap 'kubectl delete namespace,runtimeclass -l loadline-test=$RUN --wait=false > /dev/null 2>&1; rm -rf "$WORK"' EXIT
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 
 # check NAME EXIT-CODE PATTERN FLAGS...: a run of one configuration ends so and says so
 check() {
@@ -54,6 +54,28 @@ verdict() {
 
 space() {
     kubectl create namespace "$1" > /dev/null && kubectl label namespace "$1" "loadline-test=$RUN" > /dev/null
+}
+
+# deployment NAMESPACE NAME COMMAND: one without pods, whose application is ready when port 8080 answers. In a
+# manifest `$$` is `$`.
+deployment() {
+    kubectl -n "$1" apply -f - > /dev/null <<D
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: $2}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: $2}}
+  template:
+    metadata: {labels: {app: $2}}
+    spec:
+      containers:
+      - name: app
+        image: $APP_IMAGE
+        command: [sh, -c, '$3']
+        resources: {limits: {cpu: 500m, memory: 200Mi}}
+        readinessProbe: {httpGet: {path: /, port: 8080}}
+D
 }
 
 # left NAME: nothing of loadline's is in the namespace, within 60 s
@@ -164,25 +186,9 @@ verdict "a workload that is not there" 3 $? 'deployments.apps "nothing" not foun
 # The last start of a proof, in the pod that ships. An application that does as COMMAND says where it is
 # the first process, which it is there and nowhere else, shows that its end is told from outside.
 # shipped NAME EXIT-CODE VERDICT STARTS DEADLINE COMMAND: of every proof of so many starts the last one is as
-# shipped, no other trial is, and has that verdict. In a manifest `$$` is `$`.
+# shipped, no other trial is, and has that verdict.
 shipped() {
-    kubectl -n "$RUN-rights" apply -f - > /dev/null <<D
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: shipped}
-spec:
-  replicas: 0
-  selector: {matchLabels: {app: shipped}}
-  template:
-    metadata: {labels: {app: shipped}}
-    spec:
-      containers:
-      - name: app
-        image: $APP_IMAGE
-        command: [sh, -c, '$6 exec /opt/jre/bin/java -cp /app Serve 8080']
-        resources: {limits: {cpu: 500m, memory: 200Mi}}
-        readinessProbe: {httpGet: {path: /, port: 8080}}
-D
+    deployment "$RUN-rights" shipped "$6 exec /opt/jre/bin/java -cp /app Serve 8080"
     "$LOADLINE" size --kubernetes --trial-image "$TRIAL_IMAGE" --namespace "$RUN-rights" --from deployment/shipped \
         --url http://localhost:8080/ --slo "${SLO:-p95<1s,errors<5%}" --rate 50/s --warm-up 1s --measure 4s --start-deadline "$5" \
         --jvm '-Xmx40m' --min-memory 192Mi --max-memory 256Mi --step 64Mi --confirm 1 --prove "$4" --accept-noise \
@@ -243,22 +249,7 @@ for trial in json.load(sys.stdin)["trials"]:
         print(load["phase"], len(of), "generators,", "all" if parts == load["scheduled"] == load["ok"] else [parts, load])' > "$WORK/out"
 verdict "each made its part, and all were answered" 0 $? '^measure 2 generators, all$'
 # An application that answers localhost alone is ready there, and no load from elsewhere reaches it.
-kubectl -n "$RUN" apply -f - > /dev/null 2>&1 <<D
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: local}
-spec:
-  replicas: 0
-  selector: {matchLabels: {app: local}}
-  template:
-    metadata: {labels: {app: local}}
-    spec:
-      containers:
-      - name: app
-        image: $APP_IMAGE
-        command: [sh, -c, 'echo ok > /tmp/index.html; exec busybox httpd -f -p 127.0.0.1:8080 -h /tmp']
-        readinessProbe: {httpGet: {path: /, port: 8080}}
-D
+deployment "$RUN" local 'echo ok > /tmp/index.html; exec busybox httpd -f -p 127.0.0.1:8080 -h /tmp'
 "$LOADLINE" run --kubernetes --trial-image "$TRIAL_IMAGE" --namespace "$RUN" --from deployment/local --container app \
     --url http://localhost:8080/ --slo 'p99<1s' --rate 50/s --warm-up 1s --measure 3s --cpu 300m --memory 200Mi \
     --accept-noise --state "$WORK/state" --generators 1 --share-nodes 2 --trial-cpu 300m > "$WORK/out" 2>&1
@@ -353,11 +344,19 @@ grep -q 'emit --rbac' "$WORK/out"; verdict "what to do about it" 0 $? 'emit --rb
 IMAGE=localhost/nothing-here:1 send run --memory 200Mi --slo 'p99<1s' > "$WORK/out" 2>&1
 verdict "an image that the loadline in the cluster cannot have is told here" 3 $? 'the image .*nothing-here'
 empty "nothing is left of those"
+# The authority that a pod trusts, which its cluster publishes in each namespace; one without it starts no pod
+# with a token.
+authority() {
+    local i
+    for i in $(seq 10); do
+        kubectl -n "$RUN-inside" get configmap kube-root-ca.crt > /dev/null 2>&1 && return 0
+        sleep 1
+    done
+    return 1
+}
+if authority; then
 send size --slo 'p95<1s,errors<5%' --jvm '-Xmx40m' --min-memory 192Mi --max-memory 256Mi --step 64Mi --confirm 1 --prove 3 > "$WORK/out" 2>&1
-sent=$?
-verdict "a search is sent to the cluster" 0 $sent 'loadline works there now'
-# Where pods do not reach the API server, or its certificate is none of the cluster's, that has been said.
-if [ "$sent" = 0 ]; then
+verdict "a search is sent to the cluster" 0 $? 'loadline works there now'
 "$LOADLINE" list --state "$STATE" > "$WORK/out"; verdict "the list says where it is" 0 $? 'in a cluster'
 "$LOADLINE" clean --kubernetes --namespace "$RUN-inside" > "$WORK/out" 2>&1
 verdict "clean leaves it alone" 0 $? 'left alone'
@@ -382,7 +381,10 @@ verdict "the next one goes on" 0 $? 'condition met'
 inside resume last > "$WORK/out" 2>&1; verdict "and its end is fetched" 0 $? '6 of 6'
 kept "$WORK/before" 6; verdict "with the same finished trials again" 0 $? 'trials: 6'
 empty "nothing is left at the end"
+else
+    echo "SKIP loadline as a Job: the cluster publishes no authority of its own (kube-root-ca.crt)"
+    skipped=1
 fi
 
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -10,7 +10,7 @@ use loadline_load::remote::PORT;
 use loadline_trial::Account;
 use serde_json::{Value, json};
 
-use crate::manifest::{GENERATOR, MANAGED, Maker, OWN_MEMORY, rights, user, wrapped};
+use crate::manifest::{GENERATOR, MANAGED, Maker, OWN_MEMORY, belongs, rights, user, wrapped};
 use crate::nodes::SLOT;
 use crate::workload::Template;
 
@@ -77,12 +77,7 @@ pub(crate) fn secret(name: &str, secret: &str, job_uid: &str) -> Value {
         "metadata": {
             "name": name,
             "labels": { MANAGED.0: MANAGED.1 },
-            "ownerReferences": [{
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "name": name,
-                "uid": job_uid,
-            }],
+            "ownerReferences": [belongs(name, job_uid)],
         },
         "data": { "secret": STANDARD.encode(secret) },
     })
