@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 /// A config map holds 1 MiB, base64 not counted; the API server takes 1.5 MiB at once, base64 counted.
 pub const LARGEST: usize = 700 << 10;
 
+/// Bytes of a piece, unpacked: a record of hours has a few. Who may write config maps may write others.
+const MOST: u64 = 64 << 20;
+
 /// One thing that is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "piece", rename_all = "snake_case")]
@@ -121,10 +124,14 @@ pub fn pieces(chunks: Vec<Chunk>) -> Result<Vec<Piece>, Refusal> {
 
 fn unpacked(bytes: &[u8]) -> Result<Piece, String> {
     let mut json = Vec::new();
-    let mut decoder = zstd::Decoder::new(bytes).map_err(|error| error.to_string())?;
+    let decoder = zstd::Decoder::new(bytes).map_err(|error| error.to_string())?;
     decoder
+        .take(MOST + 1)
         .read_to_end(&mut json)
         .map_err(|error| format!("it is damaged: {error}"))?;
+    if json.len() as u64 > MOST {
+        return Err(format!("it has more than {} MiB", MOST >> 20));
+    }
     serde_json::from_slice(&json).map_err(|error| format!("it cannot be read: {error}"))
 }
 
@@ -211,6 +218,14 @@ mod tests {
         let mut all = sent.clone();
         all[1].bytes.truncate(length - 1);
         assert!(pieces(all).is_err());
+    }
+
+    #[test]
+    fn a_piece_that_unpacks_to_too_much_is_refused() {
+        let all = all(&[ended(&"a".repeat(MOST as usize))]);
+        assert!(all[0].bytes.len() < 64 << 10, "it is small before");
+        let refusal = pieces(all).expect_err("it is too much");
+        insta::assert_snapshot!(refusal, @"piece 0 of what the cluster kept of the result: it has more than 64 MiB");
     }
 
     #[test]
