@@ -311,4 +311,13 @@ mod tests {
         assert_eq!(of(2, &[invalid, invalid]), not_measured);
         assert_eq!(of(0, &[]), Some("no proof was asked for"));
     }
+
+    #[test]
+    fn what_starts_do_not_exclude_is_told_on_the_safe_side() {
+        let told = could_still(0.139);
+        assert_eq!(told, "up to 1 in 7 could still (95 % confidence)");
+        assert_eq!(one_in(0.5), "1 in 2");
+        assert_eq!(one_in(0.51), "51 %");
+        assert_eq!(one_in(1.0), "100 %");
+    }
 }

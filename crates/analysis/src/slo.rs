@@ -407,6 +407,13 @@ mod tests {
         let wanted = "the bound is no duration (50ms, 1.5s)";
         assert_eq!(why("p99<fast").as_deref(), Some(wanted));
         assert_eq!(why("p99 < 250ms, errors < 1 %"), None);
+        let wanted = "the percentage is not above 0 and at most 100";
+        assert_eq!(why("errors<0%").as_deref(), Some(wanted));
+        assert_eq!(why("errors<100.1%").as_deref(), Some(wanted));
+        let wanted = "the name is none of p50..p99.999, max, errors, start";
+        for text in ["p0<1s", "p100<1s", "p-1<1s", "q99<1s"] {
+            assert_eq!(why(text).as_deref(), Some(wanted), "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Which tests run with which: a measurement has the machine for itself.
+//! Which tests run with which: what judges a time has the machine for itself.
 //!
-//! Owns the groups. Tests are told by their binaries, which the directories `tests` of the crates name;
-//! one that nobody put into a group is untimed.
+//! Owns the groups. Tests are told by their binaries, which the directories `tests` of the crates name,
+//! and by the path in their names; one that nobody put into a group is untimed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,6 +14,10 @@ const GUESTS: &str = "uml::";
 
 /// Binaries with such tests.
 const WITH_GUESTS: [&str; 4] = ["containment", "layouts", "measure", "real"];
+
+/// What names of tests have that run real trials and judge no time of theirs; the binary has them all.
+const TRIALS: &str = "beside::";
+const WITH_TRIALS: &str = "measure";
 
 /// Crates whose tests measure, all of them.
 const TIMED_CRATES: [&str; 2] = ["host", "load"];
@@ -29,7 +33,9 @@ const PROGRAMS: [&str; 3] = ["loadline", "loadline-zoo", "xtask"];
 pub enum Group {
     /// They boot a machine of their own.
     Guests,
-    /// No time matters to them.
+    /// They run trials, which wait for each other, and no time matters to them.
+    Trials,
+    /// They run no trial, and no time matters to them.
     Untimed,
     /// They measure.
     Timed,
@@ -44,8 +50,9 @@ impl Group {
         let (timed, untimed) = binaries(root)?;
         let (libraries, names, own): (&[&str], _, &[&str]) = match self {
             Self::Guests => (&[], WITH_GUESTS.map(str::to_owned).into(), &[GUESTS]),
+            Self::Trials => (&[], [WITH_TRIALS.to_owned()].into(), &[TRIALS]),
             Self::Untimed => (&["--lib"], untimed, &["--skip", GUESTS]),
-            Self::Timed => (&[], timed, &["--skip", GUESTS]),
+            Self::Timed => (&[], timed, &["--skip", GUESTS, "--skip", TRIALS]),
         };
         let mut words = vec!["test", "--workspace", "--locked", "--no-fail-fast"];
         words.extend(libraries);
@@ -112,8 +119,8 @@ mod tests {
             assert!(timed.contains(*name), "{name} is gone");
         }
         let all: BTreeSet<&str> = timed.iter().chain(&untimed).map(String::as_str).collect();
-        for name in WITH_GUESTS {
-            assert!(all.contains(name), "{name} is gone");
+        for name in WITH_GUESTS.iter().chain(&[WITH_TRIALS]) {
+            assert!(all.contains(*name), "{name} is gone");
         }
         // As cargo sees them.
         let metadata = std::process::Command::new("cargo")

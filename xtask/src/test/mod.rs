@@ -1,7 +1,7 @@
-//! `cargo xtask test`: everything that checks the project, one step after the other.
+//! `cargo xtask test`: everything that checks the project, in steps.
 //!
-//! Each step's whole output goes to `build/test/NAME.log`; of a failed step the part that matters
-//! is shown. All steps run, whatever fails. The last line counts: a step that is no test run
+//! Lanes of them run beside each other ([`steps::Lane`]). Each step's whole output goes to
+//! `build/test/NAME.log`; of a failed step the part that matters is shown. All steps run, whatever fails. The last line counts: a step that is no test run
 //! counts as one check. What could not be checked here is named, with its reason;
 //! so is a test that failed beside the others and passed alone.
 
@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use crate::error::Error;
 use output::Counts;
-use steps::Step;
+use steps::{Lane, Step};
 
 /// Runs every step, or those that are named, prints the summary, and gives whether nothing failed.
 pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
@@ -38,23 +38,25 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     fs::create_dir_all(&logs).map_err(Error::file(&logs))?;
     let begin = Instant::now();
     let is_wanted = |step: &&Step| names.is_empty() || names.iter().any(|name| name == step.name);
+    let wanted: Vec<&Step> = steps::STEPS.iter().filter(is_wanted).collect();
     let total = thread::scope(|scope| {
         let mut total = Counts::default();
         let mut beside = Vec::new();
-        for step in steps::STEPS.iter().filter(is_wanted) {
-            if step.is_alone() {
-                for step in beside.drain(..) {
-                    total.add(joined(step)?);
+        for steps in wanted.chunk_by(|one, next| one.lane == next.lane) {
+            if steps[0].lane == Lane::Alone {
+                for lane in beside.drain(..) {
+                    total.add(joined(lane)?);
                 }
             }
-            if step.is_beside() {
-                beside.push(scope.spawn(|| run_step(step, root, &logs)));
-            } else {
-                total.add(run_step(step, root, &logs)?);
+            match steps[0].lane {
+                Lane::Guests | Lane::Trials => {
+                    beside.push(scope.spawn(|| run_steps(steps, root, &logs)));
+                }
+                Lane::Main | Lane::Alone => total.add(run_steps(steps, root, &logs)?),
             }
         }
-        for step in beside {
-            total.add(joined(step)?);
+        for lane in beside {
+            total.add(joined(lane)?);
         }
         Ok::<Counts, Error>(total)
     })?;
@@ -73,9 +75,17 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     Ok(total.failed == 0)
 }
 
-/// What a step counts for that ran beside others.
-fn joined(step: ScopedJoinHandle<'_, Result<Counts, Error>>) -> Result<Counts, Error> {
-    step.join().unwrap_or_else(|panic| resume_unwind(panic))
+/// What a lane counts for that ran beside others.
+fn joined(lane: ScopedJoinHandle<'_, Result<Counts, Error>>) -> Result<Counts, Error> {
+    lane.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+fn run_steps(steps: &[&Step], root: &Path, logs: &Path) -> Result<Counts, Error> {
+    let mut total = Counts::default();
+    for step in steps {
+        total.add(run_step(step, root, logs)?);
+    }
+    Ok(total)
 }
 
 fn run_step(step: &Step, root: &Path, logs: &Path) -> Result<Counts, Error> {

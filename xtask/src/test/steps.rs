@@ -1,5 +1,5 @@
-//! The steps of a test run, in order. What measures time has the machine for itself, at the end; all else
-//! runs beside the guests, which have one slow CPU each.
+//! The steps of a test run, in order, and what runs beside what: three lanes, and at the end what measures
+//! time, which has the machine for itself.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -26,7 +26,33 @@ pub struct Step {
     pub name: &'static str,
     /// What it checks, for the reader of the terminal.
     pub what: &'static str,
+    /// What it runs beside.
+    pub lane: Lane,
     run: Run,
+}
+
+/// Steps of one lane run one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// As they come.
+    Main,
+    /// Beside the main lane: machines of their own, which have one slow CPU each.
+    Guests,
+    /// Beside both: trials, of which a machine runs one at a time.
+    Trials,
+    /// When all lanes are empty.
+    Alone,
+}
+
+impl Lane {
+    /// How far it steps back for what else runs, in steps of `nice`: an application that has no CPU is
+    /// never ready, a compiler is only later.
+    fn niceness(self) -> &'static str {
+        match self {
+            Self::Main | Self::Guests => "10",
+            Self::Trials | Self::Alone => "0",
+        }
+    }
 }
 
 enum Run {
@@ -43,31 +69,61 @@ pub const STEPS: &[Step] = &[
     Step {
         name: "format",
         what: "sources are formatted",
+        lane: Lane::Main,
         run: Run::Check(&["fmt", "--all", "--check", "--", "--color", "never", "-l"]),
     },
     Step {
         name: "invariants",
         what: "the rules of ARCHITECTURE.md hold",
+        lane: Lane::Main,
         run: Run::Check(&["xtask", "check"]),
     },
     Step {
         name: "workloads",
         what: "the Java workloads build",
+        lane: Lane::Main,
         run: Run::Check(&["xtask", "workloads"]),
     },
     Step {
         name: "build",
         what: "programs and tests build",
+        lane: Lane::Main,
         run: Run::Check(&["test", "--workspace", "--locked", "--no-run"]),
     },
     Step {
         name: "guests",
-        what: "the tests that boot a machine of their own (user-mode Linux), beside what follows",
+        what: "the tests that boot a machine of their own (user-mode Linux)",
+        lane: Lane::Guests,
         run: Run::Tests(Group::Guests),
+    },
+    Step {
+        name: "trials",
+        what: "tests that run real trials and judge no time of theirs",
+        lane: Lane::Trials,
+        run: Run::Tests(Group::Trials),
+    },
+    Step {
+        name: "answers",
+        what: "the workloads start and answer as their READMEs say",
+        lane: Lane::Trials,
+        run: Run::Own(answers::run),
+    },
+    Step {
+        name: "failpoints",
+        what: "some system calls of what the tests built are broken, and nothing is lost",
+        lane: Lane::Trials,
+        run: Run::Own(failpoints::step),
+    },
+    Step {
+        name: "release",
+        what: "packages and images of what the tests built go in, work and go out",
+        lane: Lane::Trials,
+        run: Run::Own(step::run),
     },
     Step {
         name: "lints",
         what: "clippy has nothing to say",
+        lane: Lane::Main,
         run: Run::Check(&[
             "clippy",
             "--workspace",
@@ -81,6 +137,7 @@ pub const STEPS: &[Step] = &[
     Step {
         name: "documents",
         what: "API documentation builds without a warning",
+        lane: Lane::Main,
         run: Run::Check(&[
             "doc",
             "--workspace",
@@ -92,63 +149,42 @@ pub const STEPS: &[Step] = &[
     Step {
         name: "audit",
         what: "cargo deny: bans, licences, sources, advisories",
+        lane: Lane::Main,
         run: Run::Own(audit::run),
     },
     Step {
         name: "tests",
         what: "unit, property and integration tests that measure no time",
+        lane: Lane::Main,
         run: Run::Tests(Group::Untimed),
     },
     Step {
         name: "site",
         what: "the documents build as a site, and its links lead somewhere",
+        lane: Lane::Main,
         run: Run::Own(site::run),
-    },
-    Step {
-        name: "answers",
-        what: "the workloads start and answer as their READMEs say",
-        run: Run::Own(answers::run),
-    },
-    Step {
-        name: "failpoints",
-        what: "some system calls of what the tests built are broken, and nothing is lost",
-        run: Run::Own(failpoints::step),
-    },
-    Step {
-        name: "release",
-        what: "packages and images of what the tests built go in, work and go out",
-        run: Run::Own(step::run),
     },
     Step {
         name: "measured",
         what: "tests that measure, with real JVMs and cgroups where they are, and nothing beside them",
+        lane: Lane::Alone,
         run: Run::Tests(Group::Timed),
     },
 ];
 
 impl Step {
-    /// Whether it runs while the next ones do.
-    pub fn is_beside(&self) -> bool {
-        matches!(self.run, Run::Tests(Group::Guests))
-    }
-
-    /// Whether nothing may run while it does.
-    pub fn is_alone(&self) -> bool {
-        matches!(self.run, Run::Tests(Group::Timed))
-    }
-
     /// Runs it; its output goes to the log file.
     pub fn run(&self, root: &Path, log: &Path) -> Result<Counts, Error> {
         match self.run {
             Run::Check(arguments) => {
-                let (is_success, text) = logged(root, arguments, log)?;
+                let (is_success, text) = logged(root, self.lane, arguments, log)?;
                 Ok(self.verdict(is_success, Counts::one_passed(), &text))
             }
             Run::Tests(group) => {
                 let arguments = group.arguments(root)?;
-                let (is_success, text) = logged(root, &arguments, log)?;
+                let (is_success, text) = logged(root, self.lane, &arguments, log)?;
                 let counts = self.verdict(is_success, output::count(&text), &text);
-                if have_passed_alone(root, &arguments, &counts, log)? {
+                if have_passed_alone(root, self.lane, &arguments, &counts, log)? {
                     return Ok(counts.passed_alone());
                 }
                 Ok(counts)
@@ -188,6 +224,7 @@ const MOST_AGAIN: usize = 3;
 /// keep busy for a second fails what is right. Gives whether every one of them passed.
 fn have_passed_alone(
     root: &Path,
+    lane: Lane,
     arguments: &[String],
     counts: &Counts,
     log: &Path,
@@ -203,7 +240,7 @@ fn have_passed_alone(
         let only = [name.clone(), "--exact".to_owned()];
         let words = [cargo, &only, own].concat();
         let log = log.with_extension(format!("again-{number}.log"));
-        let (is_success, text) = logged(root, &words, &log)?;
+        let (is_success, text) = logged(root, lane, &words, &log)?;
         let again = output::count(&text);
         if !is_success || again.passed == 0 {
             return Ok(false);
@@ -216,13 +253,21 @@ fn have_passed_alone(
 /// binaries to the terminal as they come. Gives whether it succeeded, and the text.
 fn logged(
     root: &Path,
+    lane: Lane,
     arguments: &[impl AsRef<OsStr>],
     log: &Path,
 ) -> Result<(bool, String), Error> {
     let (reader, writer) = std::io::pipe().map_err(Error::file("pipe"))?;
     let mut command = Command::new("timeout");
     command
-        .args(["--kill-after=10", LONGEST, "cargo"])
+        .args([
+            "--kill-after=10",
+            LONGEST,
+            "nice",
+            "-n",
+            lane.niceness(),
+            "cargo",
+        ])
         .args(arguments)
         .current_dir(root)
         .env("CARGO_TERM_COLOR", "never")

@@ -241,6 +241,33 @@ mod tests {
     }
 
     #[test]
+    fn a_logit_is_that_of_the_rate_and_finite_at_its_ends() {
+        assert_eq!(logit(0.5), 0.0);
+        assert!((logit(0.8) - 4_f64.ln()).abs() < 1e-12);
+        let of = |misses: f64, starts: f64| Tally { misses, starts }.logit();
+        assert!((of(1.0, 3.0) - 0.6_f64.ln()).abs() < 1e-12);
+        assert!((of(0.0, 9.0) - (1.0 / 19.0_f64).ln()).abs() < 1e-12);
+        assert!((of(9.0, 9.0) + of(0.0, 9.0)).abs() < 1e-12);
+    }
+
+    /// 60 steps above the size at which 9 of 10 missed 1 of 10 does: three quarters of that more bring it
+    /// to one in 100.
+    #[test]
+    fn misses_end_where_the_line_through_their_logits_does() {
+        let block = |at: u64, misses: f64| Block {
+            from: at,
+            to: at,
+            tally: Tally {
+                misses,
+                starts: 10.0,
+            },
+        };
+        assert_eq!(ends(block(40, 9.0), block(100, 1.0), 100), 145);
+        let down = ends(block(40, 1.0), block(100, 9.0), 100);
+        assert_eq!(down, 100, "never down");
+    }
+
+    #[test]
     fn miss_rates_fall_with_the_size_after_pooling() {
         let of = |misses: f64, starts: f64| Tally { misses, starts };
         let tallies = BTreeMap::from([

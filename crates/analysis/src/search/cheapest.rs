@@ -514,4 +514,49 @@ mod tests {
         ));
         assert!(!search.lattice().open().is_empty());
     }
+
+    #[test]
+    fn the_neighbours_of_a_choice_are_the_next_smaller_in_each_dimension() {
+        let search = Cheapest::new(cells(), parameters(), 2);
+        let of = |millis: u32, gib: u64, replicas: u32| {
+            let is_it = |cell: &Cell| {
+                (cell.size.cpu, cell.size.memory)
+                    == (Cpus::from_millis(millis), Bytes::from_gib(gib))
+            };
+            let cell = search
+                .lattice()
+                .cells()
+                .iter()
+                .position(is_it)
+                .expect("it is one");
+            let choice = Choice {
+                cell,
+                replicas,
+                per_hour: 0.0,
+            };
+            let told = |n: Neighbour| {
+                let size = search.lattice().cells()[n.cell].size;
+                let dimension = format!("{:?}", n.dimension);
+                format!("{dimension} {}x{size}", n.replicas)
+            };
+            let all: Vec<String> = search.neighbours(choice).into_iter().map(told).collect();
+            all.join(", ")
+        };
+        let all = [
+            of(1000, 4, 3),
+            of(1000, 2, 1),
+            of(500, 2, 2),
+            of(250, 1, 2),
+            of(250, 2, 1),
+        ];
+        insta::assert_snapshot!(all.join("\n"));
+    }
+
+    #[test]
+    fn a_search_says_whether_it_was_closed() {
+        let mut search = Cheapest::new(cells(), parameters(), 2);
+        assert!(!search.is_closed());
+        search.close();
+        assert!(search.is_closed());
+    }
 }

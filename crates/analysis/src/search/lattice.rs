@@ -312,6 +312,8 @@ impl Lattice {
 
 #[cfg(test)]
 mod tests {
+    use loadline_sizing::{Bytes, Cpus};
+
     use super::*;
 
     #[test]
@@ -328,5 +330,129 @@ mod tests {
         assert_eq!(p.fewest_below(f64::INFINITY), Some(2));
         assert_eq!(p.fewest_below(0.0), None);
         assert_eq!(p.fewest_at(10.0), None);
+    }
+
+    /// Cells of so many CPUs and GiB, a CPU for nine times a GiB.
+    fn cells(sizes: &[(u32, u64, u32, u32)]) -> Vec<Cell> {
+        let cell = |&(millis, gib, variant, regime): &(u32, u64, u32, u32)| Cell {
+            size: Size {
+                cpu: Cpus::from_millis(millis),
+                memory: Bytes::from_gib(gib),
+            },
+            per_hour: f64::from(millis) * 0.009 + gib as f64,
+            variant,
+            regime,
+        };
+        sizes.iter().map(cell).collect()
+    }
+
+    /// Every question of a search and what came of it: a cell carries what `capacity` says, or cannot be
+    /// measured; then what is known and what is open.
+    fn story(mut lattice: Lattice, capacity: impl Fn(&Cell, f64) -> Option<f64>) -> String {
+        let mut text = String::new();
+        while let Some((cell, replicas)) = lattice.next() {
+            let rate = lattice.parameters().rate_of_each(replicas);
+            let own = lattice.cells()[cell];
+            let (cpu, gib) = (own.size.cpu, own.size.memory.as_gib());
+            let mark = match capacity(&own, rate) {
+                Some(most) if rate <= most => {
+                    lattice.record(cell, Some(rate), None);
+                    "+"
+                }
+                Some(_) => {
+                    lattice.record(cell, None, Some(rate));
+                    "-"
+                }
+                None => {
+                    lattice.could_not_measure(cell, rate);
+                    "?"
+                }
+            };
+            let best = lattice.best().map_or(0.0, |best| best.per_hour);
+            let open = lattice.open();
+            let least = open.iter().map(|(_, cost)| *cost).reduce(f64::min);
+            text += &format!(
+                "{}.{}: {replicas} x {cpu},{gib} {rate:.1}{mark} {best:.2}; {} open, {least:.2?}\n",
+                own.variant,
+                own.regime,
+                open.len()
+            );
+            assert!(text.lines().count() < 200, "it does not end:\n{text}");
+        }
+        let unmeasured: Vec<_> = (0..lattice.cells().len())
+            .map(|cell| lattice.unmeasured(cell))
+            .collect();
+        text + &format!("= {:?}, {unmeasured:.1?}", lattice.best())
+    }
+
+    const SIZES: [(u32, u64, u32, u32); 10] = [
+        (250, 1, 0, 0),
+        (250, 2, 0, 0),
+        (500, 1, 0, 0),
+        (500, 2, 0, 1),
+        (1000, 2, 0, 1),
+        (1000, 4, 0, 1),
+        (500, 2, 1, 0),
+        (1000, 2, 1, 0),
+        (1000, 4, 1, 0),
+        (1000, 4, 1, 0),
+    ];
+
+    /// 100 a second for each CPU and 20 for each GiB; the second variant a tenth more.
+    fn carries(cell: &Cell) -> f64 {
+        let base = 100.0 * cell.size.cpu.as_f64() + 20.0 * cell.size.memory.as_gib();
+        base * (1.0 + 0.1 * f64::from(cell.variant))
+    }
+
+    #[test]
+    fn rows_are_opened_by_their_largest_cell_and_the_cheapest_is_found() {
+        let parameters = Parameters::new(600.0);
+        let lattice = Lattice::new(cells(&SIZES), parameters.clone());
+        assert_eq!(lattice.cells().len(), 9, "equal ones are asked once");
+        insta::assert_snapshot!(story(lattice, |cell, _| Some(carries(cell))));
+        let spare = Parameters {
+            spare: 1,
+            headroom: 0.2,
+            slack: 1.05,
+            improvement: 0.05,
+            ..parameters
+        };
+        let lattice = Lattice::new(cells(&SIZES), spare);
+        insta::assert_snapshot!(story(lattice, |cell, _| Some(carries(cell))));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_asked_at_less_and_stays_unknown() {
+        let lattice = Lattice::new(cells(&SIZES), Parameters::new(600.0));
+        let measured = |cell: &Cell, rate: f64| (rate <= 80.0).then(|| carries(cell));
+        insta::assert_snapshot!(story(lattice, measured));
+    }
+
+    #[test]
+    fn where_nothing_carries_or_nothing_costs_it_ends() {
+        let lattice = Lattice::new(cells(&SIZES), Parameters::new(600.0));
+        insta::assert_snapshot!(story(lattice, |_, _| Some(0.0)));
+        let mut free = cells(&SIZES);
+        free.iter_mut().for_each(|cell| cell.per_hour = 0.0);
+        let lattice = Lattice::new(free, Parameters::new(600.0));
+        insta::assert_snapshot!(story(lattice, |cell, _| Some(carries(cell))));
+    }
+
+    #[test]
+    fn of_equal_prices_fewer_replicas_are_chosen_and_what_was_too_high_is_not_carried() {
+        let twice = [(500, 1, 0, 0), (1000, 2, 1, 0)];
+        let mut lattice = Lattice::new(cells(&twice), Parameters::new(400.0));
+        lattice.record(0, Some(50.0), None);
+        lattice.record(1, Some(100.0), None);
+        let best = lattice
+            .best()
+            .map(|best| (best.cell, best.replicas, best.per_hour));
+        assert_eq!(best, Some((1, 4, 44.0)));
+        lattice.record(1, None, Some(100.0));
+        let known = lattice.known(1);
+        assert_eq!((known.carried, known.too_high), (0.0, 100.0));
+        assert_eq!(lattice.best().map(|best| best.cell), Some(0));
+        lattice.record(0, None, Some(50.0001));
+        assert_eq!(lattice.choice(0).map(|choice| choice.replicas), Some(8));
     }
 }

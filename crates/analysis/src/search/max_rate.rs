@@ -615,4 +615,16 @@ mod tests {
         search.record(&[Outcome::Invalid]);
         assert_eq!(search.next(), Step::CouldNotMeasure { rate: 200.0 });
     }
+
+    /// 1.02 times some rates is an ulp above or below: neither is one more bisection.
+    #[test]
+    fn bounds_within_the_width_to_the_last_digit_end_a_search() {
+        for low in [100.0, 101.3, 107.7, 123.45, 777.7, 998.1] {
+            let text = trace(one_trial(low, low * 1.02), &[low * 1.01]);
+            assert!(!text.contains(&format!("{:.1}", low * 1.01)), "{text}");
+            assert!(text.ends_with(&format!("= Some({low:.2}) ")), "{text}");
+        }
+        let wider = trace(one_trial(100.0, 102.1), &[200.0]);
+        assert!(wider.starts_with("101.0+"), "{wider}");
+    }
 }

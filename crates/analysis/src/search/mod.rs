@@ -24,6 +24,8 @@ pub mod refine;
 mod seen;
 pub mod size;
 pub mod soak;
+#[cfg(test)]
+mod story;
 pub mod tune;
 pub mod verify;
 

@@ -231,4 +231,37 @@ mod tests {
         assert!(steady.time_95 < (each + Duration::from_secs(128)) * steady.starts_95);
         assert_eq!(start.time, each * start.starts);
     }
+
+    /// The same population and the same rules come to the same figures: what changes them is seen.
+    #[test]
+    fn its_figures_are_those_of_the_population() {
+        let mut steady = search(1, 5);
+        steady.bases[0].warm_up = Some(Duration::from_secs(2));
+        let mut wide = search(2, 5);
+        wide.bases[1].parameters = Parameters::new(Bytes::from_mib(32), Bytes::from_mib(4096));
+        let of = |search: &Sizes| Outlook::of(search, &slo(), Duration::from_secs(30));
+        let all = [
+            of(&search(1, 20)),
+            of(&search(1, 5)),
+            of(&steady),
+            of(&wide),
+        ];
+        let line = |o: &Outlook| {
+            let (time, time_95) = (o.time.as_secs_f64(), o.time_95.as_secs_f64());
+            format!("{} {} {time:.1} {time_95:.1}", o.starts, o.starts_95)
+        };
+        insta::assert_snapshot!(all.iter().map(line).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn a_service_is_drawn_inside_the_range_and_warms_up_once() {
+        let search = search(2, 5);
+        for service in 0..20 {
+            let drawn = Drawn::new(&search, service);
+            let is_inside = |middle: &f64| (64.0 * 1.1..=1024.0 / 1.2).contains(middle);
+            assert!(drawn.middles.len() == 2 && drawn.middles.iter().all(is_inside));
+            let warm = drawn.warm.as_secs_f64();
+            assert!((1.0..=64.0).contains(&warm) && WIDTHS.contains(&drawn.width));
+        }
+    }
 }

@@ -11,14 +11,13 @@ use crate::process::{Call, Ended, POLL, Running};
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_nothing_left, parts, processes};
 
-pub const CASES: [Case; 9] = [
+pub const CASES: [Case; 8] = [
     ("it_answers_500", it_answers_500),
     ("it_exits_early_with_0", it_exits_early_with_0),
     ("it_never_listens", it_never_listens),
     ("it_is_killed_for_its_memory", it_is_killed_for_its_memory),
     ("the_jvm_refuses_its_options", the_jvm_refuses_its_options),
     ("a_real_jvm_passes", a_real_jvm_passes),
-    ("a_cold_jvm_is_given_time", a_cold_jvm_is_given_time),
     (
         "under_sudo_it_has_its_own_account_and_sees_no_records",
         under_sudo,
@@ -28,6 +27,9 @@ pub const CASES: [Case; 9] = [
         mounts_come_to_a_trial,
     ),
 ];
+
+/// They judge times.
+pub const TIMED: [Case; 1] = [("a_cold_jvm_is_given_time", a_cold_jvm_is_given_time)];
 
 /// A trial that goes on until it is killed.
 fn serving(lab: &Lab, call: Call) -> Running {

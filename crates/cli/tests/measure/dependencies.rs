@@ -14,13 +14,7 @@ use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_killed_whole, assert_nothing_left, processes};
 
-pub const CASES: [Case; 12] = [
-    ("what_retries_add_in_an_outage_is_told", retried),
-    (
-        "what_spring_asks_again_in_an_outage_is_told",
-        spring_retried,
-    ),
-    ("a_stub_answers_late_and_names_what_it_cannot", stubbed),
+pub const CASES: [Case; 9] = [
     ("a_dependency_is_on_localhost_and_in_the_record", reached),
     ("a_trial_has_its_own_redis", redis),
     ("a_dependency_that_never_gets_ready_is_quoted", never_ready),
@@ -33,6 +27,16 @@ pub const CASES: [Case; 12] = [
         "wrong_dependencies_are_refused_before_anything_starts",
         refused,
     ),
+];
+
+/// They judge times.
+pub const TIMED: [Case; 3] = [
+    ("what_retries_add_in_an_outage_is_told", retried),
+    (
+        "what_spring_asks_again_in_an_outage_is_told",
+        spring_retried,
+    ),
+    ("a_stub_answers_late_and_names_what_it_cannot", stubbed),
 ];
 
 /// A trial of a second with these tables of dependencies; the application answers by itself.

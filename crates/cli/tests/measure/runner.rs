@@ -19,7 +19,9 @@ pub type Case = (&'static str, fn() -> Outcome);
 /// `Some(reason)` for a test that was skipped.
 pub type Outcome = Option<String>;
 
-const SUITES: [&[Case]; 30] = [
+/// Their trials are judged by what happens and by no time, so that others may use the machine
+/// meanwhile. Their names begin with [`BESIDE`].
+const OF_NO_TIME: [&[Case]; 29] = [
     &refused::CASES,
     &answers::CASES,
     &apart::CASES,
@@ -49,13 +51,32 @@ const SUITES: [&[Case]; 30] = [
     &starts::CASES,
     &verifies::CASES,
     &tls::CASES,
+];
+
+/// What the names of those begin with: whoever has these words skips the others, or these.
+const BESIDE: &str = "beside::";
+
+/// A machine of their own, or what a busy one would judge otherwise.
+const OF_TIME: [&[Case]; 6] = [
+    &answers::TIMED,
+    &applications::TIMED,
+    &dependencies::TIMED,
+    &postgresql::TIMED,
+    &soaks::TIMED,
     &uml::CASES,
 ];
 
+/// A test with its whole name.
+type Named = (String, fn() -> Outcome);
+
 /// Runs the tests that are wanted.
 pub fn run(wanted: &Wanted) -> ExitCode {
-    let mut cases = SUITES.concat();
-    cases.retain(|case| wanted.has(case.0));
+    let named =
+        |path: &'static str| move |(name, test): Case| -> Named { (format!("{path}{name}"), test) };
+    let beside = OF_NO_TIME.concat().into_iter().map(named(BESIDE));
+    let of_time = OF_TIME.concat().into_iter().map(named(""));
+    let mut cases: Vec<Named> = beside.chain(of_time).collect();
+    cases.retain(|case| wanted.has(&case.0));
     println!("running {} tests", cases.len());
     let missing = missing();
     let (mut failed, mut skipped) = (0, 0);
@@ -79,7 +100,7 @@ pub fn run(wanted: &Wanted) -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-fn outcome((name, test): &Case, missing: Option<&str>) -> Result<Outcome, ()> {
+fn outcome((name, test): &Named, missing: Option<&str>) -> Result<Outcome, ()> {
     if let Some(reason) = missing {
         return Ok(Some(reason.to_owned()));
     }

@@ -1,0 +1,270 @@
+//! Stories of searches for the cheapest deployment, of options in it and of less memory.
+
+use std::time::Duration;
+
+use loadline_sizing::{Bytes, Cpus, Jdk, Version};
+
+use super::{MISS, NOISE, PASS, ids, play, record};
+use crate::fixture;
+use crate::offer::Offer;
+use crate::price::Size;
+use crate::record::{Configuration, Purpose, Verdict};
+use crate::search::Ask;
+use crate::search::lattice::{Cell, Parameters};
+use crate::search::prices::{Priced, Prices};
+use crate::search::purchase::tests::purchase;
+use crate::search::purchase::{Purchase, Variant};
+use crate::search::refine::Refined;
+
+/// Three CPU rows of two memories, one or two ways to run in each.
+fn bought(variants: &[&str], budget: Option<Duration>) -> Purchase {
+    let mut bought = purchase(budget);
+    let price = bought.pricing.offer.price.clone();
+    let cells = |variant: usize| {
+        let price = price.clone();
+        [
+            (250, 256),
+            (250, 512),
+            (500, 512),
+            (500, 1024),
+            (1000, 512),
+            (1000, 1024),
+        ]
+        .map(move |(millis, mib)| {
+            let size = Size {
+                cpu: Cpus::from_millis(millis),
+                memory: Bytes::from_mib(mib),
+            };
+            Cell {
+                size,
+                per_hour: price.per_hour(size),
+                variant: variant as u32,
+                regime: 0,
+            }
+        })
+    };
+    bought.cells = (0..variants.len()).flat_map(cells).collect();
+    let variant = |label: &&str| Variant {
+        configuration: Configuration {
+            label: (*label).to_owned(),
+            cpu: None,
+            memory: None,
+            ..fixture::configuration(1)
+        },
+        jdk: Some(Jdk::hotspot(Version::feature(17))),
+    };
+    bought.variants = variants.iter().map(variant).collect();
+    bought.pricing.parameters = Parameters {
+        min_replicas: 1,
+        max_replicas: 6,
+        ..Parameters::new(120.0)
+    };
+    bought
+}
+
+/// 100 requests a second of each CPU, a fifth more where the label begins with `b`; 200 MiB are needed,
+/// and 400 for more than 60 a second.
+fn truth(ask: &Ask) -> (Verdict, f64) {
+    let configuration = &ask.configuration;
+    let (cpu, rate) = (
+        configuration.cpu.expect("a limit"),
+        configuration.rate.expect("a rate"),
+    );
+    let factor = if configuration.label.starts_with('b') {
+        1.2
+    } else {
+        1.0
+    };
+    let needs = if rate > 60.0 { 400 } else { 200 };
+    let fits = configuration.memory >= Some(Bytes::from_mib(needs));
+    let carries = rate <= 100.0 * factor * cpu.as_f64();
+    (
+        if fits && carries { PASS } else { MISS },
+        cost(configuration),
+    )
+}
+
+/// CPU seconds of ten seconds of load: the collector and the flags change it.
+fn cost(configuration: &Configuration) -> f64 {
+    let has = |text: &str| {
+        configuration
+            .jvm_options
+            .iter()
+            .any(|o| o.text.contains(text))
+    };
+    let part = |text, factor: f64| if has(text) { factor } else { 1.0 };
+    6.0 * part("UseParallelGC", 0.8)
+        * part("UseSerialGC", 0.9)
+        * part("UseZGC", 1.4)
+        * part("CICompilerCount", 0.93)
+        * part("TieredStopAtLevel", 1.2)
+        * part("MaxRAMPercentage=30", 1.05)
+}
+
+fn story(search: Purchase, mut world: impl FnMut(&Ask) -> (Verdict, f64)) -> String {
+    let search = Prices::new(search);
+    let (story, priced) = play(&search, |ask| {
+        let (verdict, cpu) = world(ask);
+        let mut record = record(ask, verdict, Bytes::from_mib(200));
+        // From round to round the machine drifts, and within one a little.
+        let drift = 1.0 + f64::from(ask.repeat % 5) / 100.0;
+        record.evidence.cgroup.measure_cpu = Some(Duration::from_secs_f64(cpu * drift));
+        record
+    });
+    story + &told(&priced)
+}
+
+fn told(priced: &Priced) -> String {
+    let searched = &priced.searched;
+    let records = searched.asked.iter().map(|asked| &asked.record);
+    let mut text = format!(
+        "= {:?}, {:?}: {}\n",
+        searched.end,
+        searched.spent,
+        ids(records)
+    );
+    for why in &priced.left_out {
+        text += &format!("left out: {why}\n");
+    }
+    let Some(found) = &priced.found else {
+        return text;
+    };
+    text += &format!(
+        "found {} proven {}\n",
+        found.configuration.label, found.is_proven
+    );
+    if let Some(tuned) = &found.tuned {
+        let label = &tuned.configuration.label;
+        text += &format!("tuned {label} {}, {:?}\n", tuned.has_changed, tuned.spent);
+        for c in &tuned.compared {
+            let ratio = c.ratio.map_or("-".to_owned(), |r| format!("{r:.4}"));
+            text += &format!(
+                "  {} {}: {} pairs, {} of {}, {ratio}, adopted {}\n",
+                c.stage.name(),
+                c.label,
+                c.pairs,
+                c.passes,
+                c.trials,
+                c.is_adopted
+            );
+        }
+        text += &format!("  {}\n", ids(&tuned.trials));
+    }
+    match &found.refined {
+        Refined::Smaller(smaller) => {
+            let label = &smaller.configuration.label;
+            text += &format!(
+                "smaller {label} {:?}: {}\n",
+                smaller.answer,
+                ids(&smaller.trials)
+            );
+        }
+        Refined::AsFound(why) => text += &format!("as found: {why:?}\n"),
+    }
+    text
+}
+
+#[test]
+fn the_cheapest_is_found_and_then_less_memory_in_it() {
+    insta::assert_snapshot!(story(bought(&["as given"], None), truth));
+}
+
+#[test]
+fn of_two_ways_the_better_is_found() {
+    insta::assert_snapshot!(story(bought(&["a", "b"], None), truth));
+}
+
+#[test]
+fn options_are_compared_in_pairs_and_what_was_adopted_is_proven() {
+    let mut search = bought(&["as given"], None);
+    search.pricing.compare = Some(6);
+    insta::assert_snapshot!(story(search, truth));
+}
+
+#[test]
+fn options_whose_starts_miss_are_given_up() {
+    let mut search = bought(&["as given"], None);
+    search.pricing.compare = Some(6);
+    insta::assert_snapshot!(story(search, |ask| {
+        let is_tuned = !ask.configuration.jvm_options.is_empty();
+        match ask.purpose == Purpose::Prove && is_tuned {
+            true => (MISS, 6.0),
+            false => truth(ask),
+        }
+    }));
+}
+
+#[test]
+fn one_pair_adopts_nothing_and_options_of_the_user_stay() {
+    let mut search = bought(&["as given"], None);
+    search.pricing.compare = Some(1);
+    search.words = vec![
+        "java".to_owned(),
+        "-XX:+UseSerialGC".to_owned(),
+        "-Xmx100m".to_owned(),
+    ];
+    insta::assert_snapshot!(story(search, truth));
+}
+
+#[test]
+fn a_command_whose_jvm_is_not_known_is_not_compared() {
+    let mut search = bought(&["as given"], None);
+    search.pricing.compare = Some(2);
+    search.variants[0].jdk = None;
+    insta::assert_snapshot!(story(search, truth));
+}
+
+#[test]
+fn a_budget_ends_the_search_and_leaves_room_for_the_proof() {
+    for minutes in [3, 8, 20, 40] {
+        let mut search = bought(&["as given"], Some(Duration::from_secs(60 * minutes)));
+        search.pricing.compare = Some(2);
+        insta::assert_snapshot!(format!("of_{minutes}_minutes"), story(search, truth));
+    }
+}
+
+#[test]
+fn starts_that_miss_refute_an_answer_that_is_not_tuned_then() {
+    let mut search = bought(&["as given"], None);
+    search.pricing.compare = Some(2);
+    search.prove = 5;
+    insta::assert_snapshot!(story(search, |ask| match ask.purpose {
+        Purpose::Prove if ask.repeat % 2 == 0 => (MISS, 6.0),
+        _ => truth(ask),
+    }));
+}
+
+#[test]
+fn what_cannot_be_measured_is_left() {
+    insta::assert_snapshot!(story(bought(&["as given"], None), |ask| {
+        let is_noisy = ask.configuration.rate > Some(50.0);
+        let is_late = ask.purpose == Purpose::Prove && ask.repeat == 1;
+        match is_noisy || is_late {
+            true => (NOISE, 6.0),
+            false => truth(ask),
+        }
+    }));
+}
+
+#[test]
+fn where_nothing_carries_the_rate_there_is_no_answer() {
+    insta::assert_snapshot!(story(bought(&["as given"], None), |_| (MISS, 6.0)));
+}
+
+#[test]
+fn memory_that_is_billed_in_steps_is_not_refined() {
+    let mut search = bought(&["as given"], None);
+    search.pricing.offer = Offer::built_in("fargate", None).expect("built in");
+    insta::assert_snapshot!(story(search, truth));
+}
+
+#[test]
+fn less_memory_that_misses_its_proof_is_not_taken() {
+    insta::assert_snapshot!(story(bought(&["as given"], None), |ask| {
+        let is_less = ask.configuration.memory < Some(Bytes::from_mib(256));
+        match ask.purpose == Purpose::Prove && is_less {
+            true => (MISS, 6.0),
+            false => truth(ask),
+        }
+    }));
+}

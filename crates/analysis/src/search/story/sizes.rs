@@ -1,0 +1,229 @@
+//! Stories of searches for the smallest memory.
+
+use std::time::Duration;
+
+use loadline_sizing::{Bytes, Cpus};
+
+use super::{MISS, NOISE, PASS, ids, play, record};
+use crate::fixture;
+use crate::record::{
+    AppKo, Configuration, JvmOption, Provenance, Purpose, SecondEvidence, Verdict,
+};
+use crate::search::Ask;
+use crate::search::min_memory::Parameters;
+use crate::search::size::{End, Level, Sized, Sizes, Smallest};
+
+fn mib(ask: &Ask) -> u64 {
+    ask.configuration.memory.expect("it has one").as_bytes() >> 20
+}
+
+/// From 64Mi to 1Gi, two confirmations more than one.
+fn smallest(label: &str) -> Smallest {
+    let mib = Bytes::from_mib;
+    Smallest {
+        base: Configuration {
+            label: label.to_owned(),
+            memory: None,
+            ..fixture::configuration(1)
+        },
+        level: None,
+        parameters: Parameters {
+            retries: 0,
+            ..Parameters::new(mib(64), mib(1024))
+        },
+        start_deadline: Duration::from_secs(60),
+        warm_up: None,
+    }
+}
+
+fn with_option(label: &str, text: &str) -> Smallest {
+    let mut search = smallest(label);
+    search.base.jvm_options = vec![JvmOption {
+        text: text.to_owned(),
+        provenance: Provenance::User,
+    }];
+    search
+}
+
+/// The story of a search of these bases, and all that it comes to.
+fn story(bases: Vec<Smallest>, mut world: impl FnMut(&Ask) -> (Verdict, u64)) -> String {
+    let search = Sizes { bases, prove: 3 };
+    let (story, sized) = play(&search, |ask| {
+        let (verdict, needs) = world(ask);
+        let mut record = record(ask, verdict, Bytes::from_mib(needs));
+        // Cold for 8 s: a request takes twice the CPU time.
+        if ask
+            .configuration
+            .warm_up
+            .is_some_and(|w| w < Duration::from_secs(8))
+        {
+            let second = |cpu| SecondEvidence {
+                offered: Some(1),
+                achieved: Some(1),
+                cpu: Some(Duration::from_secs(cpu)),
+                ..SecondEvidence::default()
+            };
+            record.evidence.seconds = vec![second(2), second(1)];
+        }
+        record
+    });
+    story + &told(&sized)
+}
+
+fn told(sized: &Sized) -> String {
+    let mut text = String::new();
+    for searched in &sized.searched {
+        let label = &searched.base.label;
+        let (deadline, spent) = (searched.start_deadline, searched.spent);
+        let end = match &searched.end {
+            End::Found(found) => format!("{found:?}"),
+            end => end.why_none(),
+        };
+        text += &format!(
+            "= `{label}` {end}; {deadline:?}, {spent:?}: {}\n",
+            ids(&searched.trials)
+        );
+    }
+    if let Some(best) = &sized.best {
+        let label = &best.configuration.label;
+        text += &format!("best {label} {:?}: {}", best.answer, ids(&best.trials));
+        text += &format!("; others: {}\n", ids(&best.others));
+    }
+    for level in &sized.by_level {
+        let best = level.best.as_ref().map(|best| &best.configuration.label);
+        text += &format!("{:?}: {best:?}\n", level.level);
+    }
+    text
+}
+
+/// Starts pass from so many MiB on.
+fn from(needs: u64) -> impl FnMut(&Ask) -> (Verdict, u64) {
+    move |ask| (if mib(ask) >= needs { PASS } else { MISS }, needs)
+}
+
+#[test]
+fn one_base_is_found_confirmed_and_proven() {
+    insta::assert_snapshot!(story(vec![smallest("")], from(300)));
+}
+
+#[test]
+fn what_is_small_enough_for_the_smallest_size_has_no_neighbour_but_one_below() {
+    insta::assert_snapshot!(story(vec![smallest("as given")], from(8)));
+}
+
+#[test]
+fn of_two_ways_to_one_answer_the_cheaper_is_proven() {
+    let bases = vec![
+        with_option("a", "-XX:+UseSerialGC"),
+        with_option("b", "-XX:+UseParallelGC"),
+    ];
+    insta::assert_snapshot!(story(bases, |ask| {
+        let needs = if ask.configuration.label.starts_with('a') {
+            420
+        } else {
+            210
+        };
+        from(needs)(ask)
+    }));
+}
+
+#[test]
+fn the_way_that_was_cheaper_at_first_is_left_where_its_starts_miss() {
+    let mut bases = vec![smallest("half"), smallest("whole")];
+    bases[0].base.cpu = Some(Cpus::from_millis(500));
+    insta::assert_snapshot!(story(bases, |ask| {
+        let is_half = ask.configuration.label.starts_with("half");
+        match ask.purpose == Purpose::Prove && is_half && ask.repeat > 1 {
+            true => (MISS, 200),
+            false => from(200)(ask),
+        }
+    }));
+}
+
+#[test]
+fn jdks_are_questions_of_their_own_and_the_second_begins_at_the_first_one_s_answer() {
+    let bases = ["17", "25"].map(|jdk| {
+        let mut search = smallest(jdk);
+        search.base.jdk = Some(jdk.to_owned());
+        search.level = Some(Level {
+            jdk: Some(jdk.to_owned()),
+            ..Level::default()
+        });
+        search
+    });
+    insta::assert_snapshot!(story(bases.into(), |ask| {
+        let is_first = ask.configuration.jdk.as_deref() == Some("17");
+        from(if is_first { 300 } else { 240 })(ask)
+    }));
+}
+
+#[test]
+fn a_level_without_an_answer_says_how_it_ended() {
+    let bases = [500, 1000].map(|millis| {
+        let mut search = smallest(&format!("{millis}m"));
+        let cpu = Some(Cpus::from_millis(millis));
+        search.base.cpu = cpu;
+        search.level = Some(Level {
+            cpu,
+            ..Level::default()
+        });
+        search
+    });
+    insta::assert_snapshot!(story(bases.into(), |ask| {
+        match ask.configuration.cpu == Some(Cpus::from_millis(500)) {
+            true => (MISS, 2000),
+            false => from(300)(ask),
+        }
+    }));
+}
+
+#[test]
+fn starts_that_miss_at_the_size_that_was_found_move_it_up() {
+    let mut proofs = 0;
+    insta::assert_snapshot!(story(vec![smallest("")], |ask| {
+        let is_wall = ask.purpose == Purpose::Prove && mib(ask) < 372;
+        proofs += u32::from(is_wall);
+        match is_wall && proofs % 2 == 0 {
+            true => (MISS, 300),
+            false => from(300)(ask),
+        }
+    }));
+}
+
+#[test]
+fn what_no_memory_cures_ends_at_the_largest_size_that_is_tested() {
+    insta::assert_snapshot!(story(vec![smallest("")], |ask| {
+        match ask.purpose == Purpose::Prove && ask.repeat % 3 == 2 {
+            true => (MISS, 300),
+            false => from(300)(ask),
+        }
+    }));
+}
+
+#[test]
+fn crashes_and_noise_are_told_from_misses() {
+    insta::assert_snapshot!(story(vec![smallest("")], |ask| {
+        match (mib(ask), ask.repeat) {
+            (256, 1) => (Verdict::AppKo(AppKo::Crash), 300),
+            (_, 2) if ask.purpose == Purpose::Confirm => (MISS, 300),
+            (_, 2) if ask.purpose == Purpose::Prove => (NOISE, 300),
+            _ => from(300)(ask),
+        }
+    }));
+}
+
+#[test]
+fn what_cannot_be_measured_ends_the_search() {
+    insta::assert_snapshot!(story(vec![smallest("")], |ask| match mib(ask) {
+        ..512 => (NOISE, 300),
+        _ => (PASS, 300),
+    }));
+}
+
+#[test]
+fn a_search_of_a_warm_jvm_begins_again_with_a_longer_warm_up() {
+    let mut search = smallest("as given");
+    search.warm_up = Some(Duration::from_secs(2));
+    search.base.warm_up = Some(Duration::from_secs(2));
+    insta::assert_snapshot!(story(vec![search], from(300)));
+}
