@@ -26,7 +26,7 @@ use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status as ResultStatus, Store};
 use loadline_host::jvm_words;
 use loadline_jvm::detect::{Found, Jdk, Places};
-use loadline_kubernetes::Kubernetes;
+use loadline_kubernetes::{Demand, Kubernetes};
 use loadline_report::format;
 
 use crate::commands::RESULT;
@@ -460,7 +460,8 @@ fn cluster(experiment: &mut Experiment) -> Result<Box<dyn Host>, Error> {
         return Err(Error::new(ErrorKind::Usage, problem).hint("say how many: --slots 6"));
     }
     let largest = searches::largest(experiment);
-    let host = Kubernetes::new(&wanted, &image, account, largest);
+    let load = searches::load_memory(experiment);
+    let host = Kubernetes::new(&wanted, &image, account, Demand { largest, load });
     let host = host.map_err(|e| Error::refused(&e))?;
     if let (Slots::Auto, Some(size)) = (wanted.slots, largest) {
         let nodes = format::count(host.slots(), "node");

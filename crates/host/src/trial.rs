@@ -40,6 +40,9 @@ const DRAINED: Duration = Duration::from_secs(2);
 /// Seconds of a soak that its record keeps one by one.
 const KEPT_SECONDS: usize = 3600;
 
+/// From the failure of a generator whose application is gone until that is seen: a look or two.
+const END_IS_SEEN: Duration = Duration::from_secs(1);
+
 /// Whether the trial must stop now.
 pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
 
@@ -322,10 +325,15 @@ impl Trial<'_> {
 
     /// Takes over what the generators of a phase gave.
     fn take(&mut self, load: &LoadPhase, generators: Vec<Generator>) -> Result<(), Halt> {
+        let finish = |(generator, instance): (Generator, &Instance)| {
+            let group = instance.generator_group.as_ref().map(TrialGroup::group);
+            generator.finish(load, instance.part, group)
+        };
+        let all = generators.into_iter().zip(&self.instances.all);
+        let driven: Vec<Result<Driven, Halt>> = all.map(finish).collect();
         let (mut start, mut end) = (u64::MAX, 0);
         let mut all: Option<Vec<SecondEvidence>> = None;
-        for (generator, instance) in generators.into_iter().zip(&mut self.instances.all) {
-            let group = instance.generator_group.as_ref().map(TrialGroup::group);
+        for (index, driven) in driven.into_iter().enumerate() {
             let Driven {
                 load: of,
                 seconds,
@@ -333,7 +341,12 @@ impl Trial<'_> {
                 end_ns,
                 users,
                 cut_pauses,
-            } = generator.finish(load, instance.part, group)?;
+            } = match driven {
+                Ok(driven) => driven,
+                Err(_) if self.has_ended(index) => continue,
+                Err(halt) => return Err(halt),
+            };
+            let instance = &mut self.instances.all[index];
             (start, end) = (start.min(start_ns), end.max(end_ns));
             let state = &mut instance.state;
             state.users = users;
@@ -359,9 +372,21 @@ impl Trial<'_> {
                 None => seconds,
             });
         }
-        self.span(load.phase, start, end);
-        self.seconds.extend(all.unwrap_or_default());
+        if let Some(seconds) = all {
+            self.span(load.phase, start, end);
+            self.seconds.extend(seconds);
+        }
         Ok(())
+    }
+
+    /// Whether this application has ended. Its generator may have found nothing to send to before its end
+    /// was seen: then that failure is the application's.
+    fn has_ended(&mut self, index: usize) -> bool {
+        let begin = Instant::now();
+        while !self.instances.all[index].state.is_over() && begin.elapsed() < END_IS_SEEN {
+            self.instances.tick();
+        }
+        self.instances.all[index].state.is_over()
     }
 
     /// Stops everything and puts together what was measured.

@@ -15,6 +15,7 @@ use loadline_engine::host::{Delivery, Host, Running};
 use loadline_host::monotonic_ns;
 use loadline_host::oci::image::Image;
 use loadline_host::pod;
+use loadline_sizing::Bytes;
 use loadline_trial::{Account, Order, Refusal};
 
 use crate::cluster::Cluster;
@@ -30,6 +31,15 @@ use crate::{census, manifest, sweep};
 /// Longest time between two looks at what came.
 const POLL: Duration = Duration::from_millis(50);
 
+/// What trials ask of a node.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Demand {
+    /// What the largest trial gives its application, where that is known before.
+    pub largest: Option<Size>,
+    /// Memory that the load of a trial takes at most where it is made.
+    pub load: Bytes,
+}
+
 /// Trials in a cluster.
 pub struct Kubernetes {
     cluster: Rc<Cluster>,
@@ -42,7 +52,7 @@ pub struct Kubernetes {
 
 impl Kubernetes {
     /// Finds the cluster, removes what a killed loadline of this machine left there, and looks at the
-    /// application's image from inside, on a node with room for a trial of this size.
+    /// application's image from inside, on a node with room for a trial.
     ///
     /// # Errors
     /// [`Refusal`] with whatever stands in the way.
@@ -50,16 +60,16 @@ impl Kubernetes {
         wanted: &Wanted,
         image: &str,
         account: Account,
-        largest: Option<Size>,
+        demand: Demand,
     ) -> Result<Self, Refusal> {
-        Self::of(Cluster::connect(wanted)?, image, account, largest)
+        Self::of(Cluster::connect(wanted)?, image, account, demand)
     }
 
     pub(crate) fn of(
         cluster: Cluster,
         image: &str,
         account: Account,
-        largest: Option<Size>,
+        demand: Demand,
     ) -> Result<Self, Refusal> {
         sweep::sweep(&cluster)?;
         let looks = Arc::new(Looks {
@@ -69,7 +79,9 @@ impl Kubernetes {
             account,
             maker: sweep::maker(cluster.inside.as_ref()),
             template: template(&cluster, image)?,
+            memory: manifest::memory_for(demand.load),
         });
+        let largest = demand.largest;
         let share = cluster.wanted.share_nodes.get() as usize;
         let nodes = Nodes::new(sweep::unique(), share);
         let (first, has_room) = first(&cluster, &looks, &nodes, largest)?;
@@ -275,7 +287,6 @@ pub(crate) fn value<T: serde::de::DeserializeOwned>(json: serde_json::Value) -> 
 
 #[cfg(test)]
 mod tests {
-    use loadline_sizing::Bytes;
     use loadline_trial::Readiness;
 
     use super::*;

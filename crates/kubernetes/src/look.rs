@@ -15,6 +15,7 @@ use loadline_analysis::record::{Enforced, Machine, Node};
 use loadline_engine::experiment::Cluster as Wanted;
 use loadline_host::oci::image::Image;
 use loadline_host::pod::Seen;
+use loadline_sizing::Bytes;
 use loadline_trial::{Account, Engine, EngineKind, Refusal};
 
 use crate::cluster::{Access, remove};
@@ -41,6 +42,8 @@ pub(crate) struct Looks {
     pub(crate) maker: Maker,
     /// The workload that trials are made after.
     pub(crate) template: Option<Template>,
+    /// What loadline's container gets that makes the load.
+    pub(crate) memory: Bytes,
 }
 
 /// What a look gave.
@@ -118,6 +121,7 @@ impl Looks {
             maker: &self.maker,
             place,
             template: self.template.as_ref(),
+            memory: self.memory,
             room,
         }));
         let (job, params) = (job.map_err(Halt::Refused)?, PostParams::default());

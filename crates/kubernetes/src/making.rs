@@ -51,6 +51,7 @@ impl Making<'_> {
             maker: &looks.maker,
             place: &self.place,
             template: looks.template.as_ref(),
+            memory: looks.memory,
             seconds: longest(order).as_secs(),
         });
         let uid = requests.make_job(wanted).await?;

@@ -43,8 +43,11 @@ pub const CLIENT: &str = "loadline.dev/client";
 /// The annotation with the process that made it.
 pub const OWNER: &str = "loadline.dev/owner";
 
-/// Memory of loadline's own container.
-pub const OWN_MEMORY: Bytes = Bytes::from_mib(256);
+/// Memory of loadline's own container where generators make the load, and the least where it does.
+const OWN_MEMORY: Bytes = Bytes::from_mib(256);
+
+/// What is in it beside the load: the program that samples, and the files that it reads.
+const BESIDE_LOAD: Bytes = Bytes::from_mib(96);
 
 /// CPU of loadline's own container where generators make the load, thousandths: it samples, passes on
 /// what they say, and must not be throttled in the CFS period in which it reads a log.
@@ -90,8 +93,18 @@ pub struct Parts<'a> {
     pub place: &'a Place,
     /// The workload that it is made after.
     pub template: Option<&'a Template>,
+    /// What loadline's own container may take where it makes the load ([`memory_for`]).
+    pub memory: Bytes,
     /// How long its phases may take, s.
     pub seconds: u64,
+}
+
+/// Memory of a container of loadline's for a load that takes so much at most.
+pub fn memory_for(load: Bytes) -> Bytes {
+    let whole = load
+        .saturating_add(BESIDE_LOAD)
+        .round_up(Bytes::from_mib(1));
+    OWN_MEMORY.max(whole)
 }
 
 /// The Job of a trial; it waits (`suspend`) until its Secret is there.
@@ -103,6 +116,7 @@ pub fn job(of: Parts<'_>) -> Value {
         maker,
         place,
         template,
+        memory,
         seconds,
     } = of;
     let name = name(&order.trial);
@@ -121,7 +135,7 @@ pub fn job(of: Parts<'_>) -> Value {
             { "name": "loadline-work", "emptyDir": {} },
             { "name": "loadline-tmp", "emptyDir": {} },
         ],
-        "containers": [own(cluster), application(order, image, &name, template)],
+        "containers": [own(cluster, memory), application(order, image, &name, template)],
     });
     if let Some(template) = template {
         extend(&mut pod["volumes"], &template.volumes);
@@ -188,6 +202,8 @@ pub struct Look<'a> {
     pub place: &'a Place,
     /// The workload that trials are made after.
     pub template: Option<&'a Template>,
+    /// What loadline's own container of a trial may take where it makes the load.
+    pub memory: Bytes,
     /// The trial for which its node must have room.
     pub room: Option<Size>,
 }
@@ -215,7 +231,7 @@ pub fn look(of: Look<'_>) -> Value {
     let mut copies = container(OWN, &cluster.trial_image, copy);
     if let Some(size) = of.room {
         let cpu = size.cpu.as_millis() + own_cpu(cluster).as_millis();
-        let memory = size.memory.as_bytes() + OWN_MEMORY.as_bytes();
+        let memory = size.memory.as_bytes() + own_memory(cluster, of.memory).as_bytes();
         let room = json!({ "cpu": format!("{cpu}m"), "memory": memory.to_string() });
         copies["resources"] = json!({ "requests": room, "limits": room });
     }
@@ -342,7 +358,7 @@ pub(crate) fn rights() -> Value {
 /// the hook of the one before has ended: so the application is held back until everything watches. A
 /// native sidecar does the same by its startup probe, and costs the kubelet's looks, one a second, at
 /// three places: that it runs, that it has started, that it ends when the application has.
-fn own(cluster: &Cluster) -> Value {
+fn own(cluster: &Cluster, memory: Bytes) -> Value {
     let command = |last: &[&'static str]| {
         let words = [
             "/loadline",
@@ -354,7 +370,8 @@ fn own(cluster: &Cluster) -> Value {
         words.iter().chain(last).copied().collect::<Vec<_>>()
     };
     let cpu = format!("{}m", own_cpu(cluster).as_millis());
-    let limits = json!({ "cpu": cpu, "memory": OWN_MEMORY.to_string() });
+    let memory = own_memory(cluster, memory);
+    let limits = json!({ "cpu": cpu, "memory": memory.to_string() });
     json!({
         "name": OWN,
         "image": cluster.trial_image,
@@ -380,6 +397,14 @@ fn own_cpu(cluster: &Cluster) -> Cpus {
     match cluster.generators {
         None => cluster.trial_cpu.0,
         Some(_) => Cpus::from_millis(WITHOUT_LOAD),
+    }
+}
+
+/// Memory of loadline's own container, which takes so much where it makes the load.
+fn own_memory(cluster: &Cluster, with_load: Bytes) -> Bytes {
+    match cluster.generators {
+        None => with_load,
+        Some(_) => OWN_MEMORY,
     }
 }
 
@@ -472,14 +497,19 @@ mod tests {
         }
     }
 
-    fn job_of(order: &Order, image: &Image, template: Option<&Template>) -> Value {
+    fn job_of(order: &Order, template: Option<&Template>) -> Value {
+        job_in(&cluster(), order, template)
+    }
+
+    fn job_in(cluster: &Cluster, order: &Order, template: Option<&Template>) -> Value {
         job(Parts {
             order,
-            image,
-            cluster: &cluster(),
+            image: image(order).expect("it has one"),
+            cluster,
             maker: &maker(),
             place: &place(),
             template,
+            memory: Bytes::from_mib(300),
             seconds: 90,
         })
     }
@@ -487,8 +517,7 @@ mod tests {
     #[test]
     fn the_job_of_a_trial() {
         let order = order();
-        let image = image(&order).expect("it has one");
-        let job = job_of(&order, image, None);
+        let job = job_of(&order, None);
         serde_json::from_value::<Job>(job.clone()).expect("the API knows it");
         let text = serde_json::to_string_pretty(&job).expect("it is JSON");
         insta::assert_snapshot!("job", text);
@@ -497,7 +526,6 @@ mod tests {
     #[test]
     fn the_job_of_a_trial_after_a_workload() {
         let order = order();
-        let image = image(&order).expect("it has one");
         let object = |value: Value| value.as_object().cloned().expect("an object");
         let template = Template {
             pod: object(json!({ "serviceAccountName": "orders", "nodeSelector": { "zone": "a" } })),
@@ -511,7 +539,7 @@ mod tests {
             mounts: vec![json!({ "name": "config", "mountPath": "/etc/orders" })],
             ..Template::default()
         };
-        let job = job_of(&order, image, Some(&template));
+        let job = job_of(&order, Some(&template));
         serde_json::from_value::<Job>(job.clone()).expect("the API knows it");
         let pod = &job["spec"]["template"]["spec"];
         let names = |list: &Value| {
@@ -543,7 +571,7 @@ mod tests {
     fn a_credential_stands_in_the_secret_alone() {
         let order = order();
         let image = image(&order).expect("it has one");
-        let job = job_of(&order, image, None).to_string();
+        let job = job_of(&order, None).to_string();
         assert!(!job.contains("hunter2"), "{job}");
         let secret = secret(&order, b"order", image, "uid-1");
         let secret: Secret = serde_json::from_value(secret).expect("the API knows it");
@@ -568,6 +596,7 @@ mod tests {
             maker: &maker(),
             place: &place(),
             template: None,
+            memory: Bytes::from_mib(300),
             room,
         })
     }
@@ -585,6 +614,26 @@ mod tests {
     }
 
     #[test]
+    fn the_container_that_makes_the_load_has_room_for_it() {
+        assert_eq!(memory_for(Bytes::from_mib(20)), OWN_MEMORY);
+        assert_eq!(
+            memory_for(Bytes::from_bytes(300 << 20 | 1)),
+            Bytes::from_mib(397)
+        );
+        let order = order();
+        let of = |generators: u32| {
+            let cluster = Cluster {
+                generators: std::num::NonZeroU32::new(generators),
+                ..cluster()
+            };
+            let job = job_in(&cluster, &order, None);
+            let own = &job["spec"]["template"]["spec"]["containers"][0];
+            own["resources"]["limits"]["memory"].clone()
+        };
+        assert_eq!((of(0), of(2)), (json!("300Mi"), json!("256Mi")));
+    }
+
+    #[test]
     fn a_look_needs_the_room_of_a_trial() {
         let size = Size {
             cpu: Cpus::from_millis(500),
@@ -593,7 +642,7 @@ mod tests {
         let look = look_of(&cluster(), Some(size));
         let pod = &look["spec"]["template"]["spec"];
         let room = &pod["initContainers"][0]["resources"];
-        let both = json!({ "cpu": "1500m", "memory": (456 << 20).to_string() });
+        let both = json!({ "cpu": "1500m", "memory": (500 << 20).to_string() });
         assert_eq!(room, &json!({ "requests": both, "limits": both }));
         // What it shows, it shows by the limits of a look.
         assert_eq!(
@@ -610,7 +659,7 @@ mod tests {
                 as_shipped,
                 ..order()
             };
-            let job = job_of(&order, image(&order).expect("it has one"), None);
+            let job = job_of(&order, None);
             let pod = &job["spec"]["template"]["spec"];
             (
                 pod["shareProcessNamespace"].clone(),
@@ -632,15 +681,7 @@ mod tests {
                 ..Template::default()
             };
             let order = order();
-            let job = job(Parts {
-                order: &order,
-                image: image(&order).expect("it has one"),
-                cluster: &cluster,
-                maker: &maker(),
-                place: &place(),
-                template: Some(&template),
-                seconds: 90,
-            });
+            let job = job_in(&cluster, &order, Some(&template));
             let class = job["spec"]["template"]["spec"]["runtimeClassName"].clone();
             let recorded = json!(runtime_class(&cluster, Some(&template)));
             assert_eq!(class, recorded, "what is recorded is what is asked for");

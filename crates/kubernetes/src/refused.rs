@@ -78,13 +78,13 @@ pub(crate) fn is_there(error: &Error) -> bool {
 /// What a server or a controller said, by its text where the code says too little.
 pub(crate) fn said(what: &str, message: &str, code: u16) -> Refusal {
     let hint = if message.contains("exceeded quota") || message.contains("failed quota") {
-        "the namespace's ResourceQuota has no room for the application and loadline's own container (1 CPU, 256Mi): kubectl describe quota; a larger quota, smaller sizes or another --namespace"
+        "the namespace's ResourceQuota has no room for the application and loadline's own container (1 CPU, 256Mi, more for a large load): kubectl describe quota; a larger quota, smaller sizes or another --namespace"
     } else if message.contains("violates PodSecurity") {
         "loadline's own pods keep the `restricted` profile: what is refused was added on the way, by a webhook or a default of the namespace"
     } else if message.contains("error looking up service account") {
         "loadline in a cluster has a service account of its own, which `loadline emit --rbac NAMESPACE` prints: loadline emit --rbac NAMESPACE | kubectl apply -f -"
     } else if message.contains("maximum cpu usage") || message.contains("maximum memory usage") {
-        "a LimitRange of the namespace forbids this size, or that of loadline's own container (1 CPU, or --trial-cpu, and 256Mi): kubectl describe limitrange; stay within it, or use another --namespace"
+        "a LimitRange of the namespace forbids this size, or that of loadline's own container (1 CPU, or --trial-cpu, and 256Mi, more for a large load): kubectl describe limitrange; stay within it, or use another --namespace"
     } else if never_passes(message) {
         "the node has not what starts the containers of this RuntimeClass: choose nodes that have with --node-selector, or another --runtime-class"
     } else if message.contains("MountVolume") || message.contains("FailedMount") {

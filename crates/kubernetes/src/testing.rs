@@ -7,6 +7,7 @@ use std::time::Duration;
 use kube::{Client, Config};
 use loadline_analysis::record::Configuration;
 use loadline_engine::experiment::{Cluster, Slots, TrialCpu};
+use loadline_sizing::Bytes;
 use loadline_trial::{
     Account, App, Engine, EngineKind, Image, Network, Order, Readiness, Sampling,
 };
@@ -44,6 +45,7 @@ pub(crate) fn looks() -> Looks {
         account: order().account,
         maker: sweep::maker(None),
         template: None,
+        memory: Bytes::from_mib(256),
     }
 }
 

@@ -258,7 +258,7 @@ impl Placed {
 
 fn no_room(why: &str, waited: Duration) -> Refusal {
     let hint = format!(
-        "it waited {} s; a node needs room for the application's limits and 1 CPU, 256Mi for loadline's own container: smaller sizes, larger nodes, or another --node-selector",
+        "it waited {} s; a node needs room for the application's limits and 1 CPU, 256Mi (more for a large load) for loadline's own container: smaller sizes, larger nodes, or another --node-selector",
         waited.as_secs()
     );
     Refusal::new(NO_NODE, why, hint)

@@ -85,3 +85,80 @@ fn overlap(one: &TrialRecord, other: &TrialRecord) -> bool {
     let both = a.1.min(b.1).saturating_sub(a.0.max(b.0));
     2 * both >= (a.1 - a.0).max(b.1 - b.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::{PhaseSpan, Verdict};
+
+    /// Measured from one second to another.
+    fn trial(repeat: u32, from: u64, to: u64) -> TrialRecord {
+        let mut record = fixture::trial("t", Purpose::Abreast, 256, Verdict::Pass);
+        record.repeat = repeat;
+        let span = |phase, start: u64, end: u64| PhaseSpan {
+            phase,
+            start: start * 1_000_000_000,
+            end: end * 1_000_000_000,
+        };
+        record.evidence.phases = vec![span(Phase::Start, 0, from), span(Phase::Measure, from, to)];
+        record
+    }
+
+    #[test]
+    fn two_overlap_that_were_measured_at_once_for_half_of_the_time() {
+        let of = |a: (u64, u64), b: (u64, u64)| overlap(&trial(2, a.0, a.1), &trial(3, b.0, b.1));
+        assert!(of((10, 20), (10, 20)) && of((10, 20), (15, 25)) && of((15, 25), (10, 20)));
+        assert!(!of((10, 20), (16, 26)) && !of((16, 26), (10, 20)));
+        assert!(!of((10, 20), (30, 40)) && !of((30, 40), (10, 20)));
+        // Of the longer of the two.
+        assert!(of((10, 20), (10, 30)) && !of((10, 20), (10, 31)));
+        let mut unmeasured = trial(3, 10, 20);
+        unmeasured.evidence.phases.pop();
+        assert!(!overlap(&trial(2, 10, 20), &unmeasured));
+    }
+
+    /// Six rounds that are alike: they are enough, where those at once were so.
+    #[test]
+    fn rounds_whose_trials_did_not_run_at_once_say_nothing() {
+        let rounds = |apart: u64| {
+            let round = |n: u64| {
+                let begin = n * 100;
+                [
+                    trial(3 * n as u32 + 1, begin, begin + 10),
+                    trial(3 * n as u32 + 2, begin + 20, begin + 30),
+                    trial(3 * n as u32 + 3, begin + 20 + apart, begin + 30 + apart),
+                ]
+            };
+            (0..6).flat_map(round).collect::<Vec<_>>()
+        };
+        assert_eq!(judged(&rounds(0)), Standing::Alike);
+        assert_eq!(judged(&rounds(0)[..17]), Standing::Open);
+        assert_ne!(judged(&rounds(10)), Standing::Alike);
+    }
+
+    #[test]
+    fn the_two_at_once_are_asked_for_together_behind_the_one_alone() {
+        let search = Abreast {
+            configuration: fixture::configuration(256),
+            start_deadline: Duration::from_secs(60),
+        };
+        let mut seen = Seen::default();
+        let mut asked = Vec::new();
+        let standing = loop {
+            let open = match search.next(&seen) {
+                Ok(standing) => break standing,
+                Err(open) => open,
+            };
+            asked.push(open.wanted.iter().map(|ask| ask.repeat).collect::<Vec<_>>());
+            for ask in open.wanted {
+                let at_once = u64::from(ask.repeat / 3 * 100);
+                let record = trial(ask.repeat, at_once, at_once + 10);
+                seen.add(&ask, record, Duration::ZERO);
+            }
+        };
+        assert_eq!(asked[..4], [vec![1], vec![2, 3], vec![4], vec![5, 6]]);
+        // 2 and 3 lie in other hundreds: nothing of what was to run at once did.
+        assert_ne!(standing, Standing::Alike);
+    }
+}

@@ -264,6 +264,25 @@ fn a_missed_slo_says_by_how_much_and_why() {
     ");
 }
 
+/// A share of exactly as much as is worth a word is not worth it yet.
+#[test]
+fn what_lies_behind_a_miss_is_more_than_its_threshold() {
+    let of = |refaults: u64, gc_millis: u64, throttled: u64| {
+        let mut evidence = evidence();
+        evidence.cgroup.file_refaults = Some(refaults);
+        evidence.cgroup.measure_nr_throttled = Some(throttled);
+        evidence.gc = Some(gc(Duration::from_millis(gc_millis)));
+        behind(&evidence, &Thresholds::default())
+    };
+    assert_eq!(of(10_000, 1200, 10), Vec::<String>::new());
+    let words = of(10_001, 1260, 11);
+    assert_eq!(words.len(), 3, "{words:?}");
+    assert_eq!(
+        words[1..],
+        ["GC took 21 % of the CPU", "throttled in 11 of 100 periods"]
+    );
+}
+
 /// What is under way at the end of the load is answered, only later; a queue is more than that.
 #[test]
 fn a_slow_application_that_keeps_up_is_no_overload() {
@@ -326,6 +345,9 @@ fn what_cannot_count_is_invalid_and_says_so() {
     corrupt.load[0].latency = "?".to_owned();
     let mut unloaded = evidence();
     unloaded.load.clear();
+    let mut punctual = evidence();
+    punctual.load[0].send_lag_p99 = Duration::from_millis(5);
+    assert_eq!(judged(&punctual).verdict, Verdict::Pass);
     insta::assert_snapshot!(lines(&[failed, saturated, lagging, ports, noisy, corrupt, unloaded]), @"
     INVALID disk_full: writing samples.bin: no space left
     INVALID generator_saturated: the load generator was the bottleneck: send lag above 1 ms in 4 of 10 seconds

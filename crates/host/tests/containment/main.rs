@@ -29,10 +29,13 @@ fn main() -> ExitCode {
         Some("init-part") => code(loadline_host::init::run()),
         Some("trial-part") => trial_part(),
         Some("load-part") if generator::is_greedy() => generator::take(),
-        Some("load-part") => code(loadline_host::load_part(
-            std::io::stdin().lock(),
-            std::io::stdout().lock(),
-        )),
+        Some("load-part") => {
+            generator::be_late();
+            code(loadline_host::load_part(
+                std::io::stdin().lock(),
+                std::io::stdout().lock(),
+            ))
+        }
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
         Some("in-guest") => runner::run_in_guest(arguments.next().as_deref()),
         Some("trials-without-end") => killed::trials_without_end(arguments),

@@ -7,10 +7,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadline_engine::experiment::Cluster;
 use loadline_load::remote::PORT;
+use loadline_sizing::Bytes;
 use loadline_trial::Account;
 use serde_json::{Value, json};
 
-use crate::manifest::{GENERATOR, MANAGED, Maker, OWN_MEMORY, belongs, rights, user, wrapped};
+use crate::manifest::{GENERATOR, MANAGED, Maker, belongs, rights, user, wrapped};
 use crate::nodes::SLOT;
 use crate::workload::Template;
 
@@ -41,6 +42,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) account: Account,
     /// The workload that trials are made after.
     pub(crate) template: Option<&'a Template>,
+    /// What it may take.
+    pub(crate) memory: Bytes,
 }
 
 /// The Job of a generator; it waits (`suspend`) until its Secret is there.
@@ -55,7 +58,7 @@ pub(crate) fn job(of: Parts<'_>) -> Value {
         "affinity": affinity(of),
         "securityContext": user(of.account),
         "volumes": [{ "name": "secret", "secret": { "secretName": of.name } }],
-        "containers": [container(of.cluster)],
+        "containers": [container(of)],
     });
     // What lets the image be pulled, and the nodes be used, of those whom trials are made after.
     for field in ["imagePullSecrets", "tolerations"] {
@@ -83,12 +86,12 @@ pub(crate) fn secret(name: &str, secret: &str, job_uid: &str) -> Value {
     })
 }
 
-fn container(cluster: &Cluster) -> Value {
-    let cpu = format!("{}m", cluster.trial_cpu.0.as_millis());
-    let limits = json!({ "cpu": cpu, "memory": OWN_MEMORY.to_string() });
+fn container(of: Parts<'_>) -> Value {
+    let cpu = format!("{}m", of.cluster.trial_cpu.0.as_millis());
+    let limits = json!({ "cpu": cpu, "memory": of.memory.to_string() });
     json!({
         "name": GENERATOR,
-        "image": cluster.trial_image,
+        "image": of.cluster.trial_image,
         "imagePullPolicy": "IfNotPresent",
         "command": [
             "/loadline",
@@ -170,6 +173,7 @@ mod tests {
             },
             account: order().account,
             template: None,
+            memory: Bytes::from_mib(256),
         })
     }
 

@@ -149,6 +149,7 @@ impl Pool {
             maker: &looks.maker,
             account: looks.account,
             template: looks.template.as_ref(),
+            memory: looks.memory,
         };
         let uid = requests.make_job(manifest::job(parts)).await?;
         let known = manifest::secret(&job, secret, &uid);

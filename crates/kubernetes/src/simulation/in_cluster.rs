@@ -67,9 +67,12 @@ fn controller(server: &Server, pod: &str, repeats: u32, stop_after: u32) -> [Vec
     let before = ids(&store);
     store.copy_to(Box::new(keeping.clone()));
     let experiment = experiment(repeats);
-    let largest = searches::largest(&experiment);
+    let demand = Demand {
+        largest: searches::largest(&experiment),
+        load: searches::load_memory(&experiment),
+    };
     let of = cluster(server, Some(&inside));
-    let mut host = Kubernetes::of(of, "orders:1", ACCOUNT, largest).unwrap();
+    let mut host = Kubernetes::of(of, "orders:1", ACCOUNT, demand).unwrap();
     if pieces.len() == 1 {
         store.stand_on(ID, &host.machine(), Some("ground")).unwrap();
     }

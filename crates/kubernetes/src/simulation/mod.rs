@@ -35,7 +35,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
-use crate::kubernetes::Kubernetes;
+use crate::kubernetes::{Demand, Kubernetes};
 use crate::{rights, testing};
 use control::{Host, State};
 use server::Server;
@@ -123,7 +123,11 @@ fn host_of(
 ) -> Result<Kubernetes, Refusal> {
     let address = format!("http://{server}").parse().unwrap();
     let cluster = Cluster::at(wanted, Config::new(address))?;
-    Kubernetes::of(cluster, "orders:1", ACCOUNT, largest)
+    let demand = Demand {
+        largest,
+        ..Demand::default()
+    };
+    Kubernetes::of(cluster, "orders:1", ACCOUNT, demand)
 }
 
 /// Runs an experiment to its end, or until so many records; gives what it answers and all that is
