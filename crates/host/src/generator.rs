@@ -351,7 +351,8 @@ fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &Teller) {
     }
     let mut said = Vec::new();
     let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
-    complaint.push_str(&plain(&String::from_utf8_lossy(&said)));
+    let said = String::from_utf8_lossy(&said);
+    complaint.push_str(&plain(&said.trim().replace('\n', "; ")));
     tell.tell(Note::Generator(Line::End(complaint)));
 }
 

@@ -40,8 +40,9 @@ const DRAINED: Duration = Duration::from_secs(2);
 /// Seconds of a soak that its record keeps one by one.
 const KEPT_SECONDS: usize = 3600;
 
-/// From the failure of a generator whose application is gone until that is seen: a look or two.
-const END_IS_SEEN: Duration = Duration::from_secs(1);
+/// From the failure of a generator whose application is gone until that is seen: an engine may take a
+/// second and more to say so.
+const END_IS_SEEN: Duration = Duration::from_secs(5);
 
 /// Whether the trial must stop now.
 pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;

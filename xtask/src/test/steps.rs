@@ -36,7 +36,8 @@ pub struct Step {
 pub enum Lane {
     /// As they come.
     Main,
-    /// Beside the main lane: machines of their own, which have one slow CPU each.
+    /// Beside the main lane: machines of their own, which have one slow CPU each, and then what nothing
+    /// disturbs.
     Guests,
     /// Beside both: trials, of which a machine runs one at a time.
     Trials,
@@ -49,7 +50,8 @@ impl Lane {
     /// never ready, a compiler is only later.
     fn niceness(self) -> &'static str {
         match self {
-            Self::Main | Self::Guests => "10",
+            Self::Main => "10",
+            Self::Guests => "5",
             Self::Trials | Self::Alone => "0",
         }
     }
@@ -95,6 +97,12 @@ pub const STEPS: &[Step] = &[
         what: "the tests that boot a machine of their own (user-mode Linux)",
         lane: Lane::Guests,
         run: Run::Tests(Group::Guests),
+    },
+    Step {
+        name: "contained",
+        what: "trials with hostile applications, judged by what happens and what is left",
+        lane: Lane::Guests,
+        run: Run::Tests(Group::Contained),
     },
     Step {
         name: "trials",

@@ -9,8 +9,8 @@ use super::*;
 use crate::fixture::{self, configuration, ended, evidence, load, not_ready, said, slo};
 use crate::latency::{encode, recorder};
 use crate::record::{
-    AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, Failure, GcEvidence, JvmOption,
-    NoiseEvidence, Provenance, RequestEvidence,
+    AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, Failure, GcEvidence, Invalid,
+    JvmOption, NoiseEvidence, Provenance, ProxyEvidence, RequestEvidence,
 };
 
 fn judged(evidence: &Evidence) -> Judgement {
@@ -262,6 +262,44 @@ fn a_missed_slo_says_by_how_much_and_why() {
     SLO_MISS: it answered 250/s of the 300/s offered (83.3 %)
     SLO_MISS: thrash: GC needed more than 50 % of the CPU; GC took 65 % of the CPU
     ");
+}
+
+/// Who accepts neighbours accepts what they do to the generator and the proxy, too, and no more.
+#[test]
+fn a_busy_machine_is_accepted_where_the_user_says_so() {
+    let accepting = Thresholds::default().accepting_neighbours();
+    let with = |evidence: &Evidence, thresholds| {
+        judge(&configuration(128), &slo(), evidence, thresholds).verdict
+    };
+    let mut noisy = evidence();
+    noisy.noise.foreign_cpu = Some(0.3);
+    let mut saturated = evidence();
+    saturated.load[0].saturated = Some("it was late".to_owned());
+    let mut behind_a_proxy = evidence();
+    behind_a_proxy.proxy = Some(ProxyEvidence {
+        window: Some(Duration::from_secs(10)),
+        cpu: Duration::from_millis(9500),
+        ..ProxyEvidence::default()
+    });
+    let causes = [
+        (noisy, Invalid::Noise),
+        (saturated, Invalid::GeneratorSaturated),
+        (behind_a_proxy, Invalid::ProxySaturated),
+    ];
+    for (evidence, cause) in causes {
+        assert_eq!(
+            with(&evidence, &Thresholds::default()),
+            Verdict::Invalid(cause)
+        );
+        assert_eq!(with(&evidence, &accepting), Verdict::Pass);
+    }
+    let mut late = evidence();
+    late.proxy = Some(ProxyEvidence {
+        lag_p99: Duration::from_millis(6),
+        ..ProxyEvidence::default()
+    });
+    let verdict = with(&late, &Thresholds::default());
+    assert_eq!(verdict, Verdict::Invalid(Invalid::ProxySaturated));
 }
 
 /// A share of exactly as much as is worth a word is not worth it yet.

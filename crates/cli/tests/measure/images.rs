@@ -9,7 +9,7 @@ use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 use crate::traces::assert_nothing_left;
 
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     (
         "images_that_cannot_start_are_refused",
         images_that_cannot_start_are_refused,
@@ -21,6 +21,10 @@ pub const CASES: [Case; 6] = [
     (
         "an_image_is_measured_by_docker",
         an_image_is_measured_by_docker,
+    ),
+    (
+        "an_image_that_ends_at_its_readiness_is_told_by_its_end",
+        || Engine::podman().map_or_else(Some, |engine| ends_at_its_readiness(&engine)),
     ),
     ("an_image_gets_a_cache", || {
         Engine::podman().map_or_else(Some, |engine| gets_a_cache(&engine))
@@ -270,6 +274,27 @@ fn is_judged(engine: &Engine) {
     assert!(rule.contains("MaxRAMPercentage=75"), "{rule}");
     assert!(trials.iter().all(|t| t["verdict"]["class"] == "pass"));
     assert_nothing_left(&lab, &[], &Default::default());
+}
+
+/// With the engine's container its network is gone, and a generator that comes then finds none: what is
+/// told is the end of the application.
+fn ends_at_its_readiness(engine: &Engine) -> Outcome {
+    let lab = Lab::new();
+    let name = engine.name;
+    let file = format!(
+        "slo = 'errors<50%'\n[app]\nimage = '{IMAGE}'\nengine = '{name}'\nready = {{ log = 'at your service' }}\ncommand = ['/bin/measure', 'zoo', 'say', 'text=at your service', 'code=3']\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[run]\naccept-noise = true\nrepeats = 4\n"
+    );
+    std::fs::write(lab.path().join("ends.toml"), file).expect("a file");
+    let call = lab.call("run").args(&["--wait", "ends.toml"]);
+    let ended = engine.environment(call).into_end();
+    ended.expect_code(1).says(&["APP_KO", "code 3"]);
+    let result = lab.result("last");
+    for trial in result["trials"].as_array().expect("trials") {
+        assert_eq!(trial["verdict"]["class"], "app_ko", "{trial}");
+        assert_eq!(trial["evidence"]["exit"]["code"], 3, "{trial}");
+    }
+    assert_nothing_left(&lab, &[], &Default::default());
+    None
 }
 
 /// Ends that are none of a JVM, and what such a program is told of its limits.

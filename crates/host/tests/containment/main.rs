@@ -21,7 +21,8 @@ mod uml;
 mod wanted;
 mod way;
 
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -29,17 +30,33 @@ fn main() -> ExitCode {
         Some("init-part") => code(loadline_host::init::run()),
         Some("trial-part") => trial_part(),
         Some("load-part") if generator::is_greedy() => generator::take(),
-        Some("load-part") => {
-            generator::be_late();
-            code(loadline_host::load_part(
-                std::io::stdin().lock(),
-                std::io::stdout().lock(),
-            ))
-        }
+        Some("load-part") => code(loadline_host::load_part(
+            std::io::stdin().lock(),
+            std::io::stdout().lock(),
+        )),
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
         Some("in-guest") => runner::run_in_guest(arguments.next().as_deref()),
         Some("trials-without-end") => killed::trials_without_end(arguments),
-        _ => runner::run(&wanted::Wanted::by(std::env::args().skip(1))),
+        _ => {
+            see_own_mounts_alone();
+            runner::run(&wanted::Wanted::by(std::env::args().skip(1)))
+        }
+    }
+}
+
+/// Begins anew with a mount table of its own: container engines and other tests mount meanwhile, and the
+/// table is compared whole. Without root, or `unshare`, it stays in that of the machine.
+fn see_own_mounts_alone() {
+    const IS_ALONE: &str = "CONTAINMENT_MOUNTS";
+    if std::env::var_os(IS_ALONE).is_some() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    if let Ok(own) = std::env::current_exe() {
+        let mut again = Command::new("unshare");
+        again.args(["--mount", "--propagation", "private"]).arg(own);
+        again.args(std::env::args_os().skip(1)).env(IS_ALONE, "1");
+        // It returns only where that failed.
+        let _ = again.exec();
     }
 }
 
