@@ -267,6 +267,7 @@ fn a_missed_slo_says_by_how_much_and_why() {
 /// Who accepts neighbours accepts what they do to the generator and the proxy, too, and no more.
 #[test]
 fn a_busy_machine_is_accepted_where_the_user_says_so() {
+    let strict = Thresholds::default();
     let accepting = Thresholds::default().accepting_neighbours();
     let with = |evidence: &Evidence, thresholds| {
         judge(&configuration(128), &slo(), evidence, thresholds).verdict
@@ -287,10 +288,7 @@ fn a_busy_machine_is_accepted_where_the_user_says_so() {
         (behind_a_proxy, Invalid::ProxySaturated),
     ];
     for (evidence, cause) in causes {
-        assert_eq!(
-            with(&evidence, &Thresholds::default()),
-            Verdict::Invalid(cause)
-        );
+        assert_eq!(with(&evidence, &strict), Verdict::Invalid(cause));
         assert_eq!(with(&evidence, &accepting), Verdict::Pass);
     }
     let mut late = evidence();
@@ -298,7 +296,7 @@ fn a_busy_machine_is_accepted_where_the_user_says_so() {
         lag_p99: Duration::from_millis(6),
         ..ProxyEvidence::default()
     });
-    let verdict = with(&late, &Thresholds::default());
+    let verdict = with(&late, &strict);
     assert_eq!(verdict, Verdict::Invalid(Invalid::ProxySaturated));
 }
 
