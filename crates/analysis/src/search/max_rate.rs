@@ -606,6 +606,17 @@ mod tests {
     }
 
     #[test]
+    fn a_strict_search_decides_by_three_of_five() {
+        let strict = Parameters::strict(200.0, 3000.0, seconds(10));
+        assert!(!strict.confirms);
+        let (rates, answer) = tried(strict.clone(), 1000.0, &[]);
+        let first = rates.iter().take_while(|rate| **rate == rates[0]);
+        assert_eq!(first.count(), 3, "{rates:?}");
+        let (more, same) = tried(strict, 1000.0, &[0, 1]);
+        assert_eq!((more.len(), same.rate), (rates.len() + 2, answer.rate));
+    }
+
+    #[test]
     fn what_cannot_be_measured_does_not_count() {
         let mut search = MaxRate::new(one_trial(100.0, 400.0));
         for _ in 0..2 {

@@ -180,6 +180,7 @@ mod tests {
     use super::super::size::Smallest;
     use super::*;
     use crate::fixture::{configuration, slo};
+    use crate::record::Purpose;
 
     fn search(bases: u32, prove: u32) -> Sizes {
         let base = |n: u32| Smallest {
@@ -251,6 +252,30 @@ mod tests {
             format!("{} {} {time:.1} {time_95:.1}", o.starts, o.starts_95)
         };
         insta::assert_snapshot!(all.iter().map(line).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn a_start_has_the_memory_of_its_service_and_passes_well_above_it() {
+        let search = search(1, 5);
+        let mut drawn = Drawn::new(&search, 3);
+        let middle = drawn.middles[0];
+        let ask = |mib: f64| Ask {
+            configuration: configuration(mib as u64),
+            purpose: Purpose::Search,
+            repeat: 1,
+            start_deadline: Duration::from_secs(60),
+            pair: None,
+        };
+        let above = drawn.start(&ask(middle * 1.5), &slo());
+        let below = drawn.start(&ask(middle / 1.5), &slo());
+        assert_eq!(
+            (above.verdict, below.verdict),
+            (Verdict::Pass, Verdict::SloMiss)
+        );
+        let cgroup = above.evidence.cgroup;
+        let share = |bytes: Option<Bytes>| bytes.map(|b| (b.as_mib() / middle * 1000.0).round());
+        assert_eq!(share(cgroup.peak_anon), Some(850.0));
+        assert_eq!(share(cgroup.peak_working_set), Some(1150.0));
     }
 
     #[test]

@@ -8,13 +8,16 @@ use super::{MISS, NOISE, PASS, ids, play, record};
 use crate::fixture;
 use crate::offer::Offer;
 use crate::price::Size;
-use crate::record::{Configuration, Purpose, Verdict};
+use crate::record::{Configuration, Phase, PhaseSpan, Purpose, Verdict};
 use crate::search::Ask;
 use crate::search::lattice::{Cell, Parameters};
 use crate::search::prices::{Priced, Prices};
 use crate::search::purchase::tests::purchase;
 use crate::search::purchase::{Purchase, Variant};
 use crate::search::refine::Refined;
+
+/// What a trial takes.
+const LENGTH: Duration = Duration::from_secs(50);
 
 /// Three CPU rows of two memories, one or two ways to run in each.
 fn bought(variants: &[&str], budget: Option<Duration>) -> Purchase {
@@ -109,6 +112,11 @@ fn story(search: Purchase, mut world: impl FnMut(&Ask) -> (Verdict, f64)) -> Str
         // From round to round the machine drifts, and within one a little.
         let drift = 1.0 + f64::from(ask.repeat % 5) / 100.0;
         record.evidence.cgroup.measure_cpu = Some(Duration::from_secs_f64(cpu * drift));
+        record.evidence.phases = vec![PhaseSpan {
+            phase: Phase::Measure,
+            start: 0,
+            end: u64::try_from(LENGTH.as_nanos()).expect("it fits"),
+        }];
         record
     });
     story + &told(&priced)

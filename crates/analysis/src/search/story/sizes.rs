@@ -112,6 +112,16 @@ fn what_is_small_enough_for_the_smallest_size_has_no_neighbour_but_one_below() {
 }
 
 #[test]
+fn one_step_is_a_size_below_which_nothing_is_asked() {
+    let mut search = smallest("");
+    search.parameters.low = Bytes::from_mib(4);
+    search.parameters.high = Bytes::from_mib(64);
+    insta::assert_snapshot!(story(vec![search.clone()], from(5)));
+    search.parameters.low = Bytes::from_mib(0);
+    insta::assert_snapshot!(story(vec![search], from(1)));
+}
+
+#[test]
 fn of_two_ways_to_one_answer_the_cheaper_is_proven() {
     let bases = vec![
         with_option("a", "-XX:+UseSerialGC"),
