@@ -254,28 +254,40 @@ mod tests {
         insta::assert_snapshot!(all.iter().map(line).collect::<Vec<_>>().join("\n"));
     }
 
+    /// Four bases that differ in one thing each from the first.
     #[test]
     fn a_start_has_the_memory_of_its_service_and_passes_well_above_it() {
-        let search = search(1, 5);
-        let mut drawn = Drawn::new(&search, 3);
-        let middle = drawn.middles[0];
-        let ask = |mib: f64| Ask {
-            configuration: configuration(mib as u64),
-            purpose: Purpose::Search,
-            repeat: 1,
-            start_deadline: Duration::from_secs(60),
-            pair: None,
+        let mut search = search(2, 5);
+        let mut with = |change: fn(&mut crate::record::Configuration)| {
+            let mut more = search.bases[0].clone();
+            change(&mut more.base);
+            search.bases.push(more);
         };
-        let above = drawn.start(&ask(middle * 1.5), &slo());
-        let below = drawn.start(&ask(middle / 1.5), &slo());
-        assert_eq!(
-            (above.verdict, below.verdict),
-            (Verdict::Pass, Verdict::SloMiss)
-        );
-        let cgroup = above.evidence.cgroup;
-        let share = |bytes: Option<Bytes>| bytes.map(|b| (b.as_mib() / middle * 1000.0).round());
-        assert_eq!(share(cgroup.peak_anon), Some(850.0));
-        assert_eq!(share(cgroup.peak_working_set), Some(1150.0));
+        with(|base| base.cpu = None);
+        with(|base| {
+            base.jvm_options = vec![crate::record::JvmOption {
+                text: "-Xint".to_owned(),
+                provenance: crate::record::Provenance::User,
+            }];
+        });
+        let mut drawn = Drawn::new(&search, 3);
+        for (base, middle) in search.bases.iter().zip(drawn.middles.clone()) {
+            let ask = |mib: f64| Ask {
+                configuration: super::super::size::at(&base.base, Bytes::from_mib(mib as u64)),
+                purpose: Purpose::Search,
+                repeat: 1,
+                start_deadline: Duration::from_secs(60),
+                pair: None,
+            };
+            let above = drawn.start(&ask(middle * 1.5), &slo());
+            let below = drawn.start(&ask(middle / 1.5), &slo());
+            let verdicts = (above.verdict, below.verdict);
+            assert_eq!(verdicts, (Verdict::Pass, Verdict::SloMiss));
+            let cgroup = above.evidence.cgroup;
+            let share = |bytes: Option<Bytes>| bytes.map(|b| (b.as_mib() / middle * 1e3).round());
+            assert_eq!(share(cgroup.peak_anon), Some(850.0));
+            assert_eq!(share(cgroup.peak_working_set), Some(1150.0));
+        }
     }
 
     #[test]

@@ -307,15 +307,16 @@ fn what_lies_behind_a_miss_is_more_than_its_threshold() {
         let mut evidence = evidence();
         evidence.cgroup.file_refaults = Some(refaults);
         evidence.cgroup.measure_nr_throttled = Some(throttled);
+        evidence.cgroup.measure_cpu = Some(Duration::from_secs(5));
         evidence.gc = Some(gc(Duration::from_millis(gc_millis)));
         behind(&evidence, &Thresholds::default())
     };
-    assert_eq!(of(10_000, 1200, 10), Vec::<String>::new());
-    let words = of(10_001, 1260, 11);
+    assert_eq!(of(10_000, 1000, 10), Vec::<String>::new());
+    let words = of(10_001, 1500, 11);
     assert_eq!(words.len(), 3, "{words:?}");
     assert_eq!(
         words[1..],
-        ["GC took 21 % of the CPU", "throttled in 11 of 100 periods"]
+        ["GC took 30 % of the CPU", "throttled in 11 of 100 periods"]
     );
 }
 
@@ -383,6 +384,7 @@ fn what_cannot_count_is_invalid_and_says_so() {
     unloaded.load.clear();
     let mut punctual = evidence();
     punctual.load[0].send_lag_p99 = Duration::from_millis(5);
+    punctual.load[0].errors = [("port_exhausted".to_owned(), 0)].into();
     assert_eq!(judged(&punctual).verdict, Verdict::Pass);
     insta::assert_snapshot!(lines(&[failed, saturated, lagging, ports, noisy, corrupt, unloaded]), @"
     INVALID disk_full: writing samples.bin: no space left
