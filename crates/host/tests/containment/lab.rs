@@ -193,7 +193,11 @@ impl Lab {
     }
 
     pub fn traces(&self) -> Traces {
-        Traces::now(UID, self.scratch.path())
+        let mut now = Traces::now(UID, self.scratch.path());
+        // What went meanwhile was there before the first trial: a mount goes with its directory, also that
+        // of a container of others.
+        now.mounts.extend(self.before.mounts.iter().cloned());
+        now
     }
 
     /// Asserts that nothing is left.

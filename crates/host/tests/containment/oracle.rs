@@ -15,7 +15,7 @@ pub struct Traces {
     /// Directories of the groups of this process's trials, in every hierarchy.
     groups: BTreeSet<PathBuf>,
     /// Lines of this process's mount table.
-    mounts: usize,
+    pub mounts: BTreeSet<String>,
     /// Open descriptors, by what they are.
     descriptors: Vec<String>,
     /// Files of the applications' user in directories where everybody may write.
@@ -35,7 +35,7 @@ impl Traces {
             processes: processes(uid),
             children: children(),
             groups: groups(std::process::id()),
-            mounts: read("/proc/self/mountinfo").lines().count(),
+            mounts: lines(&read("/proc/self/mountinfo")),
             descriptors: descriptors(),
             strays: strays(uid),
             system_v: system_v(uid),
@@ -43,6 +43,10 @@ impl Traces {
             scratch: unfinished(scratch),
         }
     }
+}
+
+fn lines(text: &str) -> BTreeSet<String> {
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Groups that exist in the kernel, removed ones with pages included; the memory controller's.
