@@ -373,4 +373,126 @@ mod tests {
         sum.clear();
         assert_eq!((sum.scheduled, sum.failed(), sum.latency.len()), (0, 0, 0));
     }
+
+    /// Every count differs from every other.
+    fn counted(factor: u64) -> Totals {
+        let mut totals = Totals {
+            scheduled: 100 * factor,
+            ok: 2 * factor,
+            answered_in_time: 3 * factor,
+            unfinished: 5 * factor,
+            body_bytes: 7 * factor,
+            body_bytes_in_time: 11 * factor,
+            redirects: 13 * factor,
+            sessions: 17 * factor,
+            cut_pauses: 19 * factor,
+            by_request: RequestTotals::of_each(2),
+            ..Totals::default()
+        };
+        totals.fail_many(ErrorKind::Reset, 23 * factor);
+        totals.fail_many(ErrorKind::Shed, 29 * factor);
+        totals.succeed(1000 * factor, 2000 * factor);
+        totals.send_lag.saturating_record(3000 * factor);
+        for (totals, n) in totals.by_request.iter_mut().zip([31, 37]) {
+            totals.succeed(n * 100 * factor);
+            (totals.failed, totals.unfinished) = (n * factor, (n + 1) * factor);
+        }
+        totals
+    }
+
+    /// All that is in totals, in words.
+    fn told(totals: &Totals) -> String {
+        let of = |r: &RequestTotals| {
+            (
+                r.ok,
+                r.failed,
+                r.unfinished,
+                r.latency.len(),
+                r.latency.max(),
+            )
+        };
+        let requests: Vec<_> = totals.by_request.iter().map(of).collect();
+        let seconds: Vec<_> = totals.by_second.iter().map(of).collect();
+        let histograms = [&totals.latency, &totals.service_time, &totals.send_lag];
+        let histograms = histograms.map(|h| (h.len(), h.min(), h.max()));
+        let Totals {
+            scheduled,
+            ok,
+            answered_in_time,
+            unfinished,
+            body_bytes,
+            body_bytes_in_time,
+            redirects,
+            sessions,
+            cut_pauses,
+            ..
+        } = totals;
+        format!(
+            "{scheduled} {ok} {answered_in_time} {unfinished} {body_bytes} {body_bytes_in_time} {redirects} {sessions} {cut_pauses}\n{:?} {}\n{histograms:?}\n{requests:?}\n{seconds:?}",
+            totals.errors(),
+            totals.failed()
+        )
+    }
+
+    #[test]
+    fn every_count_of_both_is_in_the_sum_and_none_after_it_was_cleared() {
+        let mut sum = counted(1);
+        sum.add(&counted(10));
+        insta::assert_snapshot!(told(&sum));
+        let mut all = counted(1);
+        let mut other = counted(10);
+        other.by_second = RequestTotals::of_each(2);
+        other.by_second[1].succeed(500);
+        all.add_all(&other);
+        all.add_all(&other);
+        let seconds: Vec<_> = all.by_second.iter().map(|s| s.ok).collect();
+        assert_eq!((seconds, all.scheduled), (vec![0, 2], 2100));
+        all.add_seconds(&RequestTotals::of_each(1));
+        assert_eq!(all.by_second.len(), 2);
+        sum.clear();
+        sum.by_request.clear();
+        assert_eq!(told(&sum), told(&Totals::default()));
+    }
+
+    #[test]
+    fn threads_count_the_same_requests() {
+        let mut totals = Totals::default();
+        totals.add_requests(counted(1).by_request);
+        totals.add_requests(counted(10).by_request);
+        let of = |r: &RequestTotals| (r.ok, r.failed, r.unfinished);
+        let requests: Vec<_> = totals.by_request.iter().map(of).collect();
+        assert_eq!(requests, [(2, 341, 352), (2, 407, 418)]);
+    }
+
+    #[test]
+    fn a_system_call_that_failed_has_a_kind() {
+        let of = |errno: Errno| ErrorKind::of(errno).name();
+        let all = [
+            (Errno::CONNREFUSED, "refused"),
+            (Errno::CONNRESET, "reset"),
+            (Errno::PIPE, "reset"),
+            (Errno::CONNABORTED, "reset"),
+            (Errno::TIMEDOUT, "timeout"),
+            (Errno::ADDRNOTAVAIL, "port_exhausted"),
+            (Errno::ADDRINUSE, "port_exhausted"),
+            (Errno::MFILE, "port_exhausted"),
+            (Errno::NFILE, "port_exhausted"),
+            (Errno::NETUNREACH, "unreachable"),
+            (Errno::HOSTUNREACH, "unreachable"),
+            (Errno::INVAL, "io"),
+        ];
+        for (errno, name) in all {
+            assert_eq!(of(errno), name, "{errno}");
+        }
+    }
+
+    #[test]
+    fn what_failed_or_never_ended_is_slower_than_all_else() {
+        let mut totals = Totals::default();
+        (1..=90).for_each(|ms| totals.succeed(ms * 1_000_000, 1));
+        totals.fail_many(ErrorKind::Timeout, 5);
+        totals.unfinished = 5;
+        let at = |fraction| totals.latency_quantile(fraction).map(|d| d.as_millis());
+        assert_eq!((at(0.5), at(0.9), at(0.91)), (Some(50), Some(90), None));
+    }
 }

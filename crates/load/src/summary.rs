@@ -124,6 +124,10 @@ impl RequestSummary {
             latency_us: Percentiles::new(&totals.latency, failed),
         }
     }
+
+    fn time(&self, micros: Option<f64>) -> String {
+        time_of(micros, self.ok + self.errors + self.unfinished)
+    }
 }
 
 /// Percentiles in µs; `None` is infinite: the request at that rank failed, or there was none.
@@ -345,8 +349,8 @@ impl Summary {
                 request.ok,
                 request.errors,
                 request.unfinished,
-                time(request.latency_us.p50),
-                time(request.latency_us.p99),
+                request.time(request.latency_us.p50),
+                request.time(request.latency_us.p99),
                 request.name
             )?;
         }
@@ -360,8 +364,8 @@ impl Summary {
             writeln!(
                 out,
                 "  {name:8} {:>10} {:>13}",
-                time(latency),
-                time(service)
+                time_of(latency, self.requests),
+                time_of(service, self.requests)
             )?;
         }
         writeln!(
@@ -441,15 +445,21 @@ fn time(micros: Option<f64>) -> String {
     }
 }
 
+/// The same of so many requests: of none there is no time.
+fn time_of(micros: Option<f64>, requests: u64) -> String {
+    match requests {
+        0 => "-".to_owned(),
+        _ => time(micros),
+    }
+}
+
 /// One line about a second, for a person who watches; failed requests count as slowest.
 pub fn live_line(second: u64, totals: &Totals) -> String {
     let failed = totals.failed() + totals.unfinished;
     let at = |histogram: &Histogram, failed, q| {
         let micros = |d: Duration| d.as_nanos() as f64 / 1e3;
-        match histogram.len() + failed {
-            0 => "-".to_owned(),
-            _ => time(histogram::quantile(histogram, failed, q).map(micros)),
-        }
+        let value = histogram::quantile(histogram, failed, q).map(micros);
+        time_of(value, histogram.len() + failed)
     };
     let lag = match totals.send_lag.is_empty() {
         true => String::new(),
@@ -586,5 +596,61 @@ mod tests {
         let summary = summary(20);
         let text = serde_json::to_string(&summary).unwrap();
         assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+    }
+
+    /// Everything that a run can say is said, each with a figure of its own.
+    #[test]
+    fn every_figure_of_a_run_is_in_its_summary_and_in_its_text() {
+        let setting = Setting {
+            url: "http://localhost:8080/".to_owned(),
+            model: "open model, Poisson arrivals".to_owned(),
+            is_open: true,
+            connections: 7,
+            threads: 2,
+            duration_seconds: 4.0,
+            requests: vec!["GET /a".to_owned(), "POST /b".to_owned()],
+        };
+        let mut totals = Totals::default();
+        (totals.scheduled, totals.ok, totals.answered_in_time) = (120, 0, 90);
+        (1..=100).for_each(|n| totals.succeed(n * 20_000_000, n * 3_000));
+        totals.send_lag.saturating_record(40_000);
+        totals.fail_many(ErrorKind::Refused, 8);
+        totals.fail_many(ErrorKind::Shed, 5);
+        totals.unfinished = 7;
+        (totals.body_bytes, totals.body_bytes_in_time) = (5000, 4000);
+        (totals.redirects, totals.sessions, totals.cut_pauses) = (3, 11, 13);
+        totals.add_requests(crate::outcome::RequestTotals::of_each(2));
+        totals.by_request[1].succeed(700_000);
+        (totals.by_request[1].failed, totals.by_request[1].unfinished) = (1, 2);
+        let ms = Duration::from_millis;
+        let health = |saturated: Option<&str>| Health {
+            send_lag_p99: Duration::ZERO,
+            send_lag_p99_9: Duration::ZERO,
+            send_lag_max: Duration::ZERO,
+            missed: 0.125,
+            cpu: ms(30),
+            run_delay: ms(250),
+            throttled: ms(1500),
+            saturated: saturated.map(str::to_owned),
+        };
+        let mut open = Summary::of(&setting, &totals, 120, &health(Some("it was late")));
+        insta::assert_snapshot!(serde_json::to_string_pretty(&open).unwrap());
+        open.stopped = true;
+        insta::assert_snapshot!(open.text());
+        let closed = Setting {
+            is_open: false,
+            ..setting
+        };
+        let closed = Summary::of(&closed, &Totals::default(), 0, &health(None));
+        insta::assert_snapshot!(closed.text());
+    }
+
+    #[test]
+    fn times_have_four_figures() {
+        let all = [
+            999.94, 1_000.0, 9_999.4, 10_000.0, 99_994.0, 100_000.0, 999_940.0, 1e6,
+        ];
+        let all = all.map(|micros| time(Some(micros))).join(", ");
+        insta::assert_snapshot!(all, @"999.9 us, 1.000 ms, 9.999 ms, 10.00 ms, 99.99 ms, 100.0 ms, 999.9 ms, 1.000 s");
     }
 }
