@@ -589,6 +589,10 @@ mod tests {
             line.contains("p50  1.000 ms  p99    failed  max  1.000 ms"),
             "{line}"
         );
+        let mut waiting = Totals::default();
+        waiting.unfinished = 1;
+        waiting.latency.saturating_record(1_000_000);
+        assert!(live_line(0, &waiting).contains("p99    failed"));
     }
 
     #[test]
@@ -643,6 +647,75 @@ mod tests {
         };
         let closed = Summary::of(&closed, &Totals::default(), 0, &health(None));
         insta::assert_snapshot!(closed.text());
+    }
+
+    #[test]
+    fn only_a_request_that_was_sent_has_a_latency() {
+        let told = |ok, errors, unfinished| {
+            let request = RequestSummary {
+                name: String::new(),
+                ok,
+                errors,
+                unfinished,
+                latency_us: Percentiles::new(&histogram::new(), 0),
+            };
+            request.time(None)
+        };
+        assert_eq!(told(0, 0, 0), "-");
+        let sent = [told(1, 0, 0), told(0, 1, 0), told(0, 0, 1), told(1, 1, 0)];
+        assert_eq!(sent, ["failed"; 4]);
+    }
+
+    #[test]
+    fn a_model_is_told_in_words() {
+        let plan = |model| {
+            let target = ([127, 0, 0, 1], 80).into();
+            Plan::new(vec![target], crate::plan::RequestSpec::get("/"), model)
+        };
+        let second = Duration::from_secs(1);
+        let mut poisson = plan(Model::constant(1.0, second));
+        if let Model::Open { arrivals, .. } = &mut poisson.model {
+            *arrivals = Arrivals::Poisson;
+        }
+        let http2 = |streams| Plan {
+            http2: Some(Http2 { streams }),
+            ..plan(Model::ClosedRequests { requests: 5 })
+        };
+        let all = [
+            plan(Model::constant(1.0, second)),
+            poisson,
+            http2(1),
+            http2(8),
+        ];
+        let all = all.iter().map(model_words).collect::<Vec<_>>().join("\n");
+        insta::assert_snapshot!(all, @"
+        open model, uniform arrivals
+        open model, Poisson arrivals
+        HTTP/2, closed model
+        HTTP/2 with 8 streams, closed model
+        ");
+    }
+
+    #[test]
+    fn what_failed_and_what_never_ended_are_both_told() {
+        let with = |errors: u64, unfinished: u64| {
+            let mut summary = summary(errors);
+            summary.unfinished = unfinished;
+            summary.requests = 100;
+            let text = summary.text();
+            let share = text.lines().find(|line| line.contains("not answered well"));
+            let is_explained = text.contains("percentiles count failed");
+            (share.map(|share| share.trim().to_owned()), is_explained)
+        };
+        let told = |share: &str| {
+            (
+                Some(format!("not answered well: {share} % of the requests")),
+                true,
+            )
+        };
+        assert_eq!(with(0, 0), (None, false));
+        assert_eq!((with(1, 0), with(0, 2)), (told("1.000"), told("2.000")));
+        assert_eq!((with(3, 2), with(2, 2)), (told("5.000"), told("4.000")));
     }
 
     #[test]
