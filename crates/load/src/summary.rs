@@ -590,8 +590,8 @@ mod tests {
             "{line}"
         );
         let mut waiting = Totals::default();
-        waiting.unfinished = 1;
         waiting.latency.saturating_record(1_000_000);
+        waiting.unfinished = 1;
         assert!(live_line(0, &waiting).contains("p99    failed"));
     }
 
