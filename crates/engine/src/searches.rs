@@ -53,15 +53,18 @@ pub fn largest(experiment: &Experiment) -> Option<Size> {
     })
 }
 
-/// Memory that the load of a trial takes at most where it is made
-/// ([`Plan::memory`](loadline_load::Plan::memory)); none where it cannot be made, as whoever runs it
-/// says.
+/// Memory that the load of a trial mostly takes where it is made
+/// ([`Plan::usual_memory`](loadline_load::Plan::usual_memory)); none where it cannot be made, as whoever
+/// runs it says.
 pub fn load_memory(experiment: &Experiment) -> Bytes {
     let all = experiment.configurations();
     let phases = all
         .iter()
         .filter_map(|of| experiment.load.phases(of, None, 0).ok());
-    let most = phases.flatten().map(|phase| phase.plan.memory()).max();
+    let most = phases
+        .flatten()
+        .map(|phase| phase.plan.usual_memory())
+        .max();
     Bytes::from_bytes(most.unwrap_or_default())
 }
 

@@ -36,7 +36,7 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Demand {
     /// What the largest trial gives its application, where that is known before.
     pub largest: Option<Size>,
-    /// Memory that the load of a trial takes at most where it is made.
+    /// Memory that the load of a trial mostly takes where it is made.
     pub load: Bytes,
 }
 

@@ -1,9 +1,9 @@
 //! `cargo xtask test`: everything that checks the project, in steps.
 //!
 //! Lanes of them run beside each other ([`steps::Lane`]). Each step's whole output goes to
-//! `build/test/NAME.log`; of a failed step the part that matters is shown. All steps run, whatever fails. The last line counts: a step that is no test run
-//! counts as one check. What could not be checked here is named, with its reason;
-//! so is a test that failed beside the others and passed alone.
+//! `build/test/NAME.log`; of a failed step the part that matters is shown. All steps run, whatever
+//! fails. The last line counts: a step that is no test run counts as one check. What could not be
+//! checked here is named, with its reason; so is a test that failed beside the others and passed alone.
 
 mod answers;
 mod audit;

@@ -1,8 +1,9 @@
-//! How much memory a run of a plan may take.
+//! How much memory a run of a plan may take, and how much it mostly does.
 //!
 //! Owns the sum of the generator's own bounds; each of them is kept where it stands in a comment here.
 //! A server under load is not trusted: more than this is a bound that is missing, whatever it sends.
-//! What well-behaved servers make it take is far less. Measured with the kernel's part (cgroup peak):
+//! What well-behaved servers make it take is far less, and that is what is set aside for it where room
+//! costs something ([`Plan::usual_memory`]). Measured with the kernel's part (cgroup peak):
 //! 8 MiB for 20 connections, 51 for 10,000, 53 for 2,000 with TLS, 68 for 1,000 of HTTP/2 with 100
 //! streams each, 97 with TLS, 67 for 100 with 1,000 streams, 315 for a mix of 2,000 requests.
 
@@ -31,7 +32,24 @@ const STREAM: u64 = 1 << 10;
 /// The cookies of a user: 50 with 8 KiB in all (`user`), once more in the result.
 const USER: u64 = 32 << 10;
 
+/// Of what was measured: the program, and for each connection, its TLS, its streams, and for each request
+/// of a mix (two histograms in two sums).
+const USUAL: (u64, u64, u64, u64, u64) = (8 << 20, 5 << 10, 30 << 10, 640, 160 << 10);
+
 impl Plan {
+    /// Bytes that a run of this plan takes where the server behaves, as measured above; with bodies as
+    /// large as the plan's own.
+    pub fn usual_memory(&self) -> u64 {
+        let (program, connection, tls, stream, request) = USUAL;
+        let streams = self.http2.map_or(0, |http2| u64::from(http2.streams));
+        let each = connection + self.tls.as_ref().map_or(0, |_| tls) + streams * stream;
+        let connections = u64::from(self.connections).saturating_mul(each);
+        let mix = self.mix.len() as u64 * request;
+        [program, connections, mix, 4 * self.text()]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+
     /// Bytes that a run of this plan takes at most, whatever the server sends.
     pub fn memory(&self) -> u64 {
         let (connections, threads) = (u64::from(self.connections), u64::from(self.shards()));
@@ -106,6 +124,51 @@ mod tests {
         }
     }
 
+    /// The figures of the module's head.
+    #[test]
+    fn what_is_usual_is_what_was_measured() {
+        let tls = Some(TlsSpec {
+            server_name: "localhost".to_owned(),
+            insecure: true,
+            roots: None,
+        });
+        let http2 = |connections, streams| Plan {
+            http2: Some(Http2 { streams }),
+            ..plan(connections)
+        };
+        let with_tls = |of: Plan| Plan {
+            tls: tls.clone(),
+            ..of
+        };
+        let mix = |count: u32| Plan {
+            mix: (0..count).map(weighted).collect(),
+            ..plan(20)
+        };
+        let measured = [
+            (8, plan(20)),
+            (51, plan(10_000)),
+            (53, with_tls(plan(2_000))),
+            (68, http2(1_000, 100)),
+            (97, with_tls(http2(1_000, 100))),
+            (67, http2(100, 1_000)),
+            (315, mix(2_000)),
+        ];
+        for (mib, plan) in measured {
+            let usual = plan.usual_memory() / MIB;
+            assert!((mib..=mib + mib / 2).contains(&usual), "{usual} of {mib}");
+            assert!(plan.usual_memory() < plan.memory());
+        }
+    }
+
+    fn weighted(n: u32) -> Weighted {
+        Weighted {
+            name: n.to_string(),
+            weight: 1.0,
+            is_first: false,
+            request: RequestSpec::get("/"),
+        }
+    }
+
     #[test]
     fn an_ordinary_plan_takes_little_and_each_of_its_parts_counts() {
         let plain = plan(20);
@@ -134,13 +197,7 @@ mod tests {
         };
         assert_eq!(more(tls), 20 * (256 << 10));
         let mix = |p: &mut Plan| {
-            let one = |n: u32| Weighted {
-                name: n.to_string(),
-                weight: 1.0,
-                is_first: false,
-                request: RequestSpec::get("/"),
-            };
-            p.mix = (0..100).map(one).collect();
+            p.mix = (0..100).map(weighted).collect();
         };
         assert!(more(mix) >= 2 * 200 * (512 << 10));
         assert!(plan(10_000).memory() > 3 << 30);
