@@ -29,6 +29,8 @@ pub enum Told {
         /// CLOCK_MONOTONIC, ns.
         at_ns: u64,
     },
+    /// It did not come to that: the process that was to become the application ended before.
+    NotExecuted,
     /// Its process has ended.
     Exited {
         /// Exit code, when it exited.

@@ -101,6 +101,7 @@ impl State {
     pub(crate) fn take(&mut self, note: Note) {
         match note {
             Note::Told(Told::Exec { at_ns }) => self.exec_ns = Some(at_ns),
+            Note::Told(Told::NotExecuted) => self.exec_ns = None,
             Note::Told(Told::Exited { code, signal }) => {
                 self.ended = Some(Ended { code, signal });
             }

@@ -238,6 +238,7 @@ fn told(event: Option<Event>) -> Option<Told> {
     match event {
         None => Some(Told::Gone),
         Some(Event::Exec { at_ns }) => Some(Told::Exec { at_ns }),
+        Some(Event::NotExecuted) => Some(Told::NotExecuted),
         Some(Event::Exited { code, signal, .. }) => Some(Told::Exited { code, signal }),
         Some(Event::Failed { detail }) => Some(Told::Failed { detail }),
         Some(Event::Held { .. } | Event::Prepared) => None,

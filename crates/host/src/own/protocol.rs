@@ -103,6 +103,8 @@ pub enum Event {
         /// CLOCK_MONOTONIC.
         at_ns: u64,
     },
+    /// It has ended, and had not become the command.
+    NotExecuted,
     /// The application's process has ended.
     Exited {
         /// Exit code, when it exited.
@@ -163,6 +165,7 @@ mod tests {
             Event::Held { init: 7 },
             Event::Prepared,
             Event::Exec { at_ns: u64::MAX },
+            Event::NotExecuted,
             Event::Exited {
                 code: None,
                 signal: Some(9),

@@ -104,7 +104,7 @@ impl Sandbox {
                 Some(Event::Held { init }) => self.init = init,
                 Some(Event::Prepared) => is_prepared = true,
                 Some(Event::Failed { detail }) => return Err(SandboxError::Stage(detail)),
-                Some(Event::Exec { .. } | Event::Exited { .. }) => {}
+                Some(Event::Exec { .. } | Event::NotExecuted | Event::Exited { .. }) => {}
                 None => return Err(SandboxError::Silent),
             }
         }

@@ -11,7 +11,7 @@ mod calls;
 mod error;
 mod mounts;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufReader;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ use std::path::Path;
 
 use loadline_sys::{Fork, Namespaces, fork, unshare};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, waitid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 pub use error::InitError;
@@ -28,6 +28,9 @@ use super::protocol::{Command, Event, Order, receive, send};
 use crate::clock::monotonic_ns;
 use crate::container::Net;
 use error::Step;
+
+/// PF_FORKNOEXEC of include/linux/sched.h: forked, and no other program yet.
+const FORKED_ONLY: u64 = 0x40;
 
 /// The socket to loadline: standard input of the holder, inherited by init.
 struct Line {
@@ -170,10 +173,19 @@ fn tend(app: Pid, line: &mut Line) -> Result<(), InitError> {
 
 /// Waits for every child there ever is: the application, and orphans that became init's.
 fn reap(app: Pid, events: &mut UnixStream) {
+    let mut was_executed = false;
     loop {
+        if !was_executed {
+            // A look at what has ended and is still there: once waited for, it has no flags.
+            let _ = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            was_executed = is_executed(app);
+        }
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == app => {
                 // When loadline is gone, the other thread is about to end it all.
+                if !was_executed {
+                    let _ = send(events, &Event::NotExecuted);
+                }
                 let _ = send(events, &exited(status));
             }
             Ok(_) | Err(Errno::INTR) => {}
@@ -181,6 +193,17 @@ fn reap(app: Pid, events: &mut UnixStream) {
             Err(_) => return,
         }
     }
+}
+
+/// Whether a child, which may have ended, has become another program since it was forked; where the
+/// kernel does not tell, that it has.
+fn is_executed(child: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.as_raw_pid()));
+    let stat = stat.unwrap_or_default();
+    // Behind the name, which may hold anything, flags are the seventh: proc_pid_stat(5).
+    let words = stat.rsplit_once(") ").map(|(_, rest)| rest.split(' '));
+    let flags = words.and_then(|mut words| words.nth(6)?.parse::<u64>().ok());
+    flags.is_none_or(|flags| flags & FORKED_ONLY == 0)
 }
 
 fn exited(status: WaitStatus) -> Event {
