@@ -90,12 +90,13 @@ fn command(directory: &Path, path: &OsStr) -> Option<Command> {
 /// started may hold its output open, so the reader is not waited for.
 fn first_bytes(output: ChildStdout) -> Option<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    let read = move || {
         let mut text = Vec::new();
         let read = output.take(LARGEST).read_to_end(&mut text);
         // Nobody listens any more where it took too long.
         let _ = sender.send(read.ok().map(|_| text));
-    });
+    };
+    std::thread::Builder::new().spawn(read).ok()?;
     receiver.recv_timeout(PATIENCE).ok()?
 }
 

@@ -45,6 +45,9 @@ pub enum PartError {
     /// The log.
     #[error("writing the event log of the trial: {0}")]
     Log(#[source] io::Error),
+    /// The thread that sends the events of a pod.
+    #[error("starting a thread: {0}")]
+    Thread(#[source] io::Error),
 }
 
 impl PartError {
@@ -54,6 +57,7 @@ impl PartError {
             Self::NotForPeople => "see `loadline --help` for the commands for people",
             Self::Orphan => "loadline resume goes on with what it was doing",
             Self::Log(_) => "free some space in the state directory",
+            Self::Thread(_) => "look at ulimit -u and pids.max",
         }
     }
 }
@@ -123,11 +127,12 @@ fn carry_out(
     let reading = log.try_clone().map_err(PartError::Log)?;
     let log = Arc::new(Log::begin(log).map_err(PartError::Log)?);
     let is_over = AtomicBool::new(false);
+    let armed = || place.armed().exists();
     std::thread::scope(|scope| {
-        let shipping = scope.spawn(|| {
-            let armed = || place.armed().exists();
-            pod::ship(&reading, output, armed, &is_over)
-        });
+        let ship = || pod::ship(&reading, output, armed, &is_over);
+        let shipping = std::thread::Builder::new()
+            .spawn_scoped(scope, ship)
+            .map_err(PartError::Thread)?;
         let stop = || place.told_to_end.load(Ordering::Relaxed);
         let ending = ending(order, &log, Options::in_pod(Some(place.clone())), &stop);
         let told = log.event(&Event::Ended(ending));

@@ -16,7 +16,8 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 /// nor trace the thread.
 ///
 /// # Errors
-/// When loadline may not act for that user: it is neither root nor the user itself.
+/// When loadline may not act for that user: it is neither root nor the user itself; when there is no
+/// room for one more thread.
 pub fn with_rights_of<T: Send>(
     uid: u32,
     gid: u32,
@@ -26,8 +27,9 @@ pub fn with_rights_of<T: Send>(
         return Ok(task());
     }
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| take(uid, gid).map(|()| task()));
-        other
+        let other = move || take(uid, gid).map(|()| task());
+        std::thread::Builder::new()
+            .spawn_scoped(scope, other)?
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

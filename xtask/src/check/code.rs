@@ -57,6 +57,17 @@ pub fn exits(project: &Project) -> Vec<Finding> {
     )
 }
 
+/// `thread::spawn` and `Scope::spawn` panic where the machine has no room for one more thread.
+pub fn threads(project: &Project) -> Vec<Finding> {
+    find(
+        project,
+        // The cluster of crate kubernetes's tests.
+        |file| !file.path.contains("/src/simulation/"),
+        &["thread::spawn(", "scope.spawn("],
+        "panics where no thread can be had; use thread::Builder",
+    )
+}
+
 /// `cgroup` and `host` write below the cgroup mount. A file elsewhere that names the
 /// mount may read there, so it must not write anywhere; the launcher writes nowhere at all.
 pub fn cgroup_writes(project: &Project) -> Vec<Finding> {
@@ -237,6 +248,13 @@ mod tests {
         let text = "std::process::exit(3);\n";
         assert_eq!(places(exits, "crates/engine/src/plan.rs", text).len(), 1);
         assert!(places(exits, "crates/cli/src/main.rs", text).is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_refused_is_found() {
+        let text = "std::thread::spawn(f);\nscope.spawn(f);\nthread::Builder::new().spawn(f)?;\n";
+        let file = "crates/load/src/a.rs";
+        assert_eq!(places(threads, file, text).len(), 2);
     }
 
     #[test]

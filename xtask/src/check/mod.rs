@@ -48,6 +48,7 @@ type Rule = fn(&Project) -> Vec<Finding>;
 const RULES: &[(&str, Rule)] = &[
     ("only crate cli prints", code::prints),
     ("only main ends the process", code::exits),
+    ("a thread that cannot be had is an error", code::threads),
     (
         "only crates host and cgroup write below the cgroup mount",
         code::cgroup_writes,

@@ -20,7 +20,7 @@ pub fn run() -> Result<Outcome, Error> {
 pub fn refused(error: &PartError) -> Error {
     let kind = match error {
         PartError::NotForPeople => ErrorKind::Usage,
-        PartError::Orphan | PartError::Log(_) => ErrorKind::Environment,
+        PartError::Orphan | PartError::Log(_) | PartError::Thread(_) => ErrorKind::Environment,
     };
     Error::new(kind, error).hint(error.hint())
 }
