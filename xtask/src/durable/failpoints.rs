@@ -24,6 +24,11 @@ use lab::{Lab, SCENARIOS, Scenario};
 /// So many faults in `make test`.
 const SAMPLE: usize = 24;
 
+/// Beside them what was wrong once: the process that is about to become the application is killed, a
+/// thread cannot be had. Who makes the call, which, and how it breaks.
+const ONCE_WRONG: [(&str, &str, &str); 2] =
+    [("init-part", "execve", "kill"), ("run", "clone3", "error")];
+
 /// At once; trials mostly wait.
 const WORKERS: usize = 8;
 
@@ -128,24 +133,33 @@ fn usage(text: &str) -> Error {
 fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<bool, Error> {
     let begin = Instant::now();
     let lab = Lab::new(programs)?;
-    let mut faults = Vec::new();
+    let (mut faults, mut known) = (Vec::new(), Vec::new());
     for scenario in SCENARIOS {
         let points = lab.points(scenario)?;
         println!("{scenario:?}: {} calls", points.len());
         for (place, point) in points.iter().enumerate() {
-            let fault = |kind| Fault {
-                scenario,
-                at: place + 1,
-                kind,
-            };
-            faults.extend(point.kinds(&lab.base).into_iter().map(fault));
+            for kind in point.kinds(&lab.base) {
+                let of = match ONCE_WRONG.contains(&(&point.role, &point.name, kind)) {
+                    true => &mut known,
+                    false => &mut faults,
+                };
+                of.push(Fault {
+                    scenario,
+                    at: place + 1,
+                    kind,
+                });
+            }
         }
     }
-    let all = faults.len();
+    let all = faults.len() + known.len();
     if let Some(count) = count {
-        println!("{count} of {all} faults, seed {seed}");
+        println!(
+            "{count} of {all} faults, seed {seed}, and {} more",
+            known.len()
+        );
         faults = Random::from_seed(seed).sample(faults, count);
     }
+    faults.append(&mut known);
     let total = faults.len();
     let queue = Mutex::new(faults);
     let outcomes = Mutex::new(Vec::new());
@@ -154,7 +168,11 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<bool, Erro
         for worker in 0..WORKERS {
             let (lab, queue, outcomes, failed) = (&lab, &queue, &outcomes, &failed);
             scope.spawn(move || {
-                while let Some(fault) = locked(queue).pop() {
+                // A `while let` would hold the lock until the fault has been looked at.
+                loop {
+                    let Some(fault) = locked(queue).pop() else {
+                        return;
+                    };
                     match lab.outcome(worker, &fault) {
                         Ok(outcome) => {
                             tell(&fault, &outcome);

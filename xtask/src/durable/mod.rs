@@ -63,11 +63,16 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Has cargo build them.
+    /// Has cargo build them, in the profile of this program.
     pub fn build(root: &Path) -> Result<Self, Error> {
         let mut cargo = Command::new("cargo");
+        let profile = match cfg!(debug_assertions) {
+            true => "dev",
+            false => "release",
+        };
         cargo
             .args(["build", "--locked", "--bins", "--examples"])
+            .args(["--profile", profile])
             .args([
                 "-p",
                 "loadline-cli",
