@@ -2,7 +2,7 @@
 
 mod stage;
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -436,16 +436,20 @@ fn orphans_for_minutes_leave_no_zombie_and_take_no_memory() {
         return;
     }
     let seconds: u64 = seconds.parse().expect("a number of seconds");
-    // A subshell that ends at once leaves its child to PID 1; a thousand each second, where the
-    // machine makes as many.
-    let script = "echo ready; while :; do i=0; while [ $i -lt 100 ]; do (: &); i=$((i+1)); done; \
-                  echo batch; done";
+    // A process that ends without having waited leaves its children to PID 1; a shell waits whenever
+    // one ends. A line of input asks for a hundred, so that there are never more than were counted.
+    let script = r#"$| = 1; print "ready\n"; while (<STDIN>) {
+                    if (my $pid = fork) { waitpid $pid, 0; print "batch\n"; next }
+                    for (1..100) { fork or last } exit }"#;
     let mut command = as_pid_one("");
-    let (mut child, mut lines) = start(command.args(["sh", "-c", script]));
+    command.args(["perl", "-e", script]).stdin(Stdio::piped());
+    let (mut child, mut lines) = start(&mut command);
+    let mut more = child.stdin.take().expect("piped");
     let init = child_of(child.id()).expect("unshare forked");
     let begin = std::time::Instant::now();
     let (mut orphans, mut first, mut most, mut zombie) = (0u64, None, 0, 0);
     while begin.elapsed().as_secs() < seconds {
+        more.write_all(b"more\n").expect("it goes on");
         let line = lines.next().expect("it goes on");
         assert_eq!(line.expect("text"), "batch");
         orphans += 100;
