@@ -229,7 +229,8 @@ def others(before, wall):
 
 
 def trial(arguments, state):
-    """One trial: its record, its line of figures, and what other processes used meanwhile."""
+    """One trial: its record, its line of figures, and what other processes used meanwhile; what was
+    said where loadline found the machine too disturbed to begin."""
     before, begin = users(), time.monotonic()
     command = [
         arguments.loadline, "run", "--state", state, "--wait", "--repeats", "1",
@@ -253,6 +254,8 @@ def trial(arguments, state):
         lines = call(arguments, ["export", "last", "--format", "csv"], state).splitlines()
         return shown["trials"][0], next(csv.DictReader(lines)), beside
     except (ValueError, LookupError, StopIteration):
+        if "this machine cannot run trials" in said:
+            return said
         sys.exit(f"no trial: {said}")
 
 
@@ -296,12 +299,17 @@ def measure(arguments, draw, state, place):
     while len(rows) < arguments.trials and time.monotonic() - begin < arguments.budget:
         is_quiet = len(rows) // BLOCK % 2 == 0
         disturbance, after, length = drawn(arguments, draw, place)
+        kind, how, span = None, None, None
         if is_quiet:
-            new = row(*trial(arguments, state), None, None, None)
+            found = trial(arguments, state)
         else:
             with During(disturbance, after, length) as during:
                 found = trial(arguments, state)
-            new = row(*found, disturbance.kind, disturbance.how, during.span)
+            kind, how, span = disturbance.kind, disturbance.how, during.span
+        if isinstance(found, str):
+            new = {"kind": kind, "how": how, "refused": found}
+        else:
+            new = row(*found, kind, how, span)
         rows.append(new)
         with open(arguments.keep, "a", encoding="utf-8") as kept:
             kept.write(json.dumps(new) + "\n")
@@ -354,6 +362,8 @@ def outside(one, spans):
 
 def judge(rows):
     """Prints the tables; whether both shares are kept."""
+    refused = [one for one in rows if "refused" in one]
+    rows = [one for one in rows if "refused" not in one]
     quiet = [one for one in rows if is_quiet(one)]
     loud = [one for one in rows if one["kind"] is None and not is_quiet(one)]
     steal = [one for one in quiet if is_steal(one)]
@@ -396,7 +406,8 @@ def judge(rows):
     print(f"{good:.1%} of {count} disturbed trials INVALID or harmless (at least 95 % wanted); "
           f"{len(alarms)} of {known} quiet ones flagged, {false:.1%} (at most 2 % wanted), "
           f"{len(steal)} more for steal of the "
-          f"hypervisor; {len(loud)} were not quiet")
+          f"hypervisor; {len(loud)} were not quiet; {len(refused)} were refused before "
+          "they began")
     return good >= 0.95 and false <= 0.02
 
 
