@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
 use loadline_engine::experiment::Cluster;
-use loadline_engine::store::{ResultKind, ResultRow, Status, Store, unix_ms};
+use loadline_engine::store::{Away, ResultKind, ResultRow, Status, Store, unix_ms};
 use loadline_kubernetes::in_cluster::inside::Inside;
 use loadline_report::ResultView;
 use loadline_report::table::{Cell, Table};
@@ -56,8 +56,12 @@ struct ListedRow {
     kind: ResultKind,
     /// Short name people gave it.
     title: String,
-    /// Where it stands.
+    /// Where it stands here.
     status: Status,
+    /// Where loadline measures it, when that is in a cluster: `status` is then that of what was
+    /// fetched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<Away>,
     /// Trials it has.
     trials: u64,
     /// When it was begun, milliseconds since 1970-01-01 UTC.
@@ -65,18 +69,19 @@ struct ListedRow {
 }
 
 impl Listed {
-    fn of(rows: &[ResultRow]) -> Self {
-        let row = |r: &ResultRow| ListedRow {
-            id: r.id.clone(),
+    fn of(rows: Vec<(ResultRow, Option<Away>)>) -> Self {
+        let row = |(r, cluster): (ResultRow, _)| ListedRow {
+            id: r.id,
             kind: r.kind,
-            title: r.title.clone(),
+            title: r.title,
             status: r.status,
+            cluster,
             trials: r.trials,
             created_unix_ms: r.created_unix_ms,
         };
         Self {
             schema: 1,
-            results: rows.iter().map(row).collect(),
+            results: rows.into_iter().map(row).collect(),
         }
     }
 }
@@ -91,8 +96,13 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
         let place = store.directory().display();
         talk!("no result in {place} fits these flags; without them there are {all}");
     }
+    let rows = rows.into_iter().map(|row| {
+        let away = store.away(&row.id).map_err(|e| store_refused(&e))?;
+        Ok((row, away))
+    });
+    let rows: Vec<_> = rows.collect::<Result<_, Error>>()?;
     if arguments.json {
-        print(&json(&Listed::of(&rows))?)?;
+        print(&json(&Listed::of(rows))?)?;
         return Ok(Outcome::Done);
     }
     if all == 0 {
@@ -109,15 +119,14 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
         .left("status")
         .right("trials")
         .wrapping("answer");
-    for row in &rows {
-        let away = store.away(&row.id).map_err(|e| store_refused(&e))?;
+    for (row, away) in &rows {
         table.row(
             [
                 short(&row.id),
                 &loadline_report::format::date(row.created_unix_ms),
                 row.kind.name(),
                 &row.title,
-                away.map_or(row.status.name(), |_| "in a cluster"),
+                away.as_ref().map_or(row.status.name(), |_| "in a cluster"),
                 &row.trials.to_string(),
                 &answer(row),
             ]

@@ -79,12 +79,12 @@ pub struct PodFlags {
     pub slots: Option<Slots>,
 
     /// Let so many of them share a node [default: 1]
-    #[arg(long, value_name = "N", requires = "kubernetes", help_heading = KUBERNETES)]
+    #[arg(long, value_name = "N", requires = "kubernetes", value_parser = at_least_one, help_heading = KUBERNETES)]
     pub share_nodes: Option<NonZeroU32>,
 
     /// Let the load of each trial come from so many pods of their own, on nodes without a trial (with
     /// --share-nodes above 1 on any) [default: from the trial's own pod, over localhost]
-    #[arg(long, value_name = "N", requires = "kubernetes", help_heading = KUBERNETES)]
+    #[arg(long, value_name = "N", requires = "kubernetes", value_parser = at_least_one, help_heading = KUBERNETES)]
     pub generators: Option<NonZeroU32>,
 }
 
@@ -92,6 +92,12 @@ fn label(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = pair.ok_or_else(|| "it is LABEL=VALUE".to_owned())?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A number of things that there must be one of.
+fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
+    text.parse()
+        .map_err(|_| "it is a whole number from 1".to_owned())
 }
 
 impl ClusterFlags {

@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use loadline_analysis::record::{Machine, TrialRecord};
 use loadline_trial::Refusal;
 use rusqlite::{OptionalExtension, params};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ResultRow, Status, Store, StoreError, Stored, TrialKey};
@@ -121,7 +122,7 @@ impl Store {
 }
 
 /// Where a result is that is not measured from here: loadline runs in a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Away {
     /// Context of the kubeconfig.
     pub context: String,

@@ -236,10 +236,13 @@ impl Drop for Made {
 /// # Errors
 /// What the engine said.
 pub fn remove(engine: &Engine, name: &str) -> Result<(), engine::EngineError> {
-    match engine::run(engine, &["rm", "--force", "--volumes", name]) {
+    let remove = || match engine::run(engine, &["rm", "--force", "--volumes", name]) {
         Err(error) if !is_unknown(&error.said) => Err(error),
         _ => Ok(()),
-    }
+    };
+    // On a machine that others keep busy podman waits 5 s in vain for the word of the process that
+    // watches a container (conmon); by the second time it is there.
+    remove().or_else(|_| remove())
 }
 
 /// How both engines say that there is no such container.
