@@ -174,7 +174,7 @@ for_releases() {
 
 # What comes as a package.
 packages() {
-    require cc build-essential
+    require c++ build-essential
     require git git
     require javac openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless
     require mvn maven

@@ -30,7 +30,10 @@ usage: cargo xtask CHORE
                every system call that changes a file or starts a process, broken in every way: what
                was finished stays, answers are the same, nothing is left; root. A sample of COUNT
   fuzz [SECONDS] [TARGET...]
-               every parser against inputs that look for its branches, each for so many seconds
+               every parser against inputs that look for its branches, each for so many seconds, or
+               until it has read 100 million
+  fuzz keep [TARGET...]
+               puts the smallest of what these runs found that reaches as much into fuzz/corpus
   grid [NAME]  the launcher's grids in full against the JDKs here: flags, options, words
   power-loss [COUNT [SEED]]
                the power goes at COUNT (10,000) moments while loadline measures on a real ext4: each
