@@ -197,6 +197,7 @@ fn cpu_quota(group: &Group) -> Check {
         })?;
         let mut child = InGroup::start(group, "while :; do :; done")?;
         let mut reader = group.reader()?;
+        let begin = Instant::now();
         let seen = child.watch(|| {
             let cpu = reader.read()?.cpu;
             let has_grown = cpu.throttled_time.is_some_and(|t| !t.is_zero());
@@ -210,21 +211,21 @@ fn cpu_quota(group: &Group) -> Check {
                     "20 ms in 100 ms: a busy child was throttled in {throttled} of {periods} periods"
                 ),
             ),
-            None => never_throttled(reader.read()?.cpu.usage),
+            None => never_throttled(reader.read()?.cpu.usage, begin.elapsed()),
         })
     };
     outcome(CPU_QUOTA, try_it())
 }
 
-/// What a busy child that was never throttled says, by the CPU time that it used.
-fn never_throttled(used: Option<Duration>) -> Check {
+/// What a busy child that was never throttled says, by the CPU time that it used meanwhile.
+fn never_throttled(used: Option<Duration>, within: Duration) -> Check {
     let check = |detail: String| Check::new(CPU_QUOTA, Status::Broken, detail);
-    // Who gets less than the quota anyway says nothing of it.
-    match used.filter(|used| *used < PATIENCE / 5) {
+    // Who gets less than the quota anyway says nothing of it; a child that ended before used none either.
+    match used.filter(|used| within >= PATIENCE && *used < within / 5) {
         Some(used) => check(format!(
             "a busy child got {} ms of CPU time in {} s: other programs hold the CPUs",
             used.as_millis(),
-            PATIENCE.as_secs()
+            within.as_secs()
         ))
         .fix("try again when they are done"),
         None => check("a busy child under a quota of 20 ms in 100 ms was not throttled".to_owned())
@@ -414,13 +415,15 @@ mod tests {
 
     #[test]
     fn a_child_that_others_starve_says_nothing_of_the_quota() {
-        let said = |ms| never_throttled(Some(Duration::from_millis(ms))).detail;
+        let said = |ms| never_throttled(Some(Duration::from_millis(ms)), PATIENCE).detail;
         assert_eq!(
             said(1_999),
             "a busy child got 1999 ms of CPU time in 10 s: other programs hold the CPUs"
         );
         let broken = "a busy child under a quota of 20 ms in 100 ms was not throttled";
         assert_eq!(said(2_000), broken);
-        assert_eq!(never_throttled(None).detail, broken);
+        assert_eq!(never_throttled(None, PATIENCE).detail, broken);
+        let ended = never_throttled(Some(Duration::ZERO), Duration::from_millis(20));
+        assert_eq!(ended.detail, broken);
     }
 }

@@ -134,12 +134,15 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<bool, Erro
     let begin = Instant::now();
     let lab = Lab::new(programs)?;
     let (mut faults, mut known) = (Vec::new(), Vec::new());
+    let mut unmet = Vec::from(ONCE_WRONG);
     for scenario in SCENARIOS {
         let points = lab.points(scenario)?;
         println!("{scenario:?}: {} calls", points.len());
         for (place, point) in points.iter().enumerate() {
             for kind in point.kinds(&lab.base) {
-                let of = match ONCE_WRONG.contains(&(&point.role, &point.name, kind)) {
+                let what = (&*point.role, &*point.name, kind);
+                unmet.retain(|known| *known != what);
+                let of = match ONCE_WRONG.contains(&what) {
                     true => &mut known,
                     false => &mut faults,
                 };
@@ -152,6 +155,10 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<bool, Erro
         }
     }
     let all = faults.len() + known.len();
+    if !unmet.is_empty() {
+        let what = format!("nobody makes these calls any more: {unmet:?}");
+        return Err(Error::Usage(format!("{what}\nhint: look at ONCE_WRONG")));
+    }
     if let Some(count) = count {
         println!(
             "{count} of {all} faults, seed {seed}, and {} more",

@@ -337,3 +337,34 @@ pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
     }
     Ok(Outcome::Done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_a_cluster_measures_is_listed_with_its_place() {
+        let row = ResultRow {
+            id: "01".to_owned(),
+            kind: ResultKind::Size,
+            title: "orders".to_owned(),
+            created_unix_ms: 1,
+            experiment: String::new(),
+            directory: PathBuf::new(),
+            command: Vec::new(),
+            machine: Default::default(),
+            status: Status::Interrupted,
+            outcome: None,
+            trials: 3,
+        };
+        let away = Away {
+            context: "prod".to_owned(),
+            namespace: "sizing".to_owned(),
+        };
+        let listed = Listed::of(vec![(row.clone(), Some(away)), (row, None)]);
+        let listed = serde_json::to_value(listed).expect("it is JSON");
+        let place = serde_json::json!({"context": "prod", "namespace": "sizing"});
+        assert_eq!(listed["results"][0]["cluster"], place);
+        assert!(listed["results"][1].get("cluster").is_none());
+    }
+}

@@ -199,11 +199,14 @@ fn reap(app: Pid, events: &mut UnixStream) {
 /// kernel does not tell, that it has.
 fn is_executed(child: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.as_raw_pid()));
-    let stat = stat.unwrap_or_default();
+    !stat.is_ok_and(|stat| is_only_forked(&stat))
+}
+
+fn is_only_forked(stat: &str) -> bool {
     // Behind the name, which may hold anything, flags are the seventh: proc_pid_stat(5).
     let words = stat.rsplit_once(") ").map(|(_, rest)| rest.split(' '));
     let flags = words.and_then(|mut words| words.nth(6)?.parse::<u64>().ok());
-    flags.is_none_or(|flags| flags & FORKED_ONLY == 0)
+    flags.is_some_and(|flags| flags & FORKED_ONLY != 0)
 }
 
 fn exited(status: WaitStatus) -> Event {
@@ -211,5 +214,25 @@ fn exited(status: WaitStatus) -> Event {
         code: status.exit_status(),
         signal: status.terminating_signal(),
         at_ns: monotonic_ns(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_forked_and_executed_nothing_is_told_by_its_flags() {
+        // Of Linux 6.18: the kernel's own thread, which never executes anything, and a program.
+        let thread = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 2 0 0 20 0 1 0 30 0 0";
+        let program = "16875 (cat) R 16867 16867 2141 0 -1 4194304 100 0 0 0 0 0 0 0 20 0 1 0";
+        assert!(is_only_forked(thread));
+        assert!(!is_only_forked(program));
+        assert!(!is_only_forked(
+            &program.replace("cat", ") S 0 0 0 0 -1 64 (")
+        ));
+        assert!(!is_only_forked(""));
+        let own = fs::read_to_string("/proc/self/stat").expect("Linux has it");
+        assert!(!is_only_forked(&own));
     }
 }
