@@ -1,13 +1,13 @@
 //! `cargo xtask fuzz`: every parser against inputs that look for its branches.
 //!
-//! Owns how the targets of `fuzz/` are built (with the pinned toolchain: what libFuzzer counts are
-//! ordinary options of code generation), where each begins (captured files of the tests, and the
+//! Owns how the targets of `fuzz/` are built ([`Build`]; with the pinned toolchain: what libFuzzer counts
+//! are ordinary options of code generation), where each begins (captured files of the tests, and the
 //! inputs of earlier runs that reach something of their own, in fuzz/corpus), and what counts as
 //! failed. What a target found new is kept in build/fuzz/TARGET, from where `cargo xtask fuzz keep`
 //! takes the smallest of what reaches as much to fuzz/corpus. An input that fails is left in
 //! build/fuzz/failed/.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::process;
+use crate::test::output::Counts;
 
 /// Seconds for each target where none are given.
 const SECONDS: u64 = 20;
@@ -74,6 +75,21 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
+/// What the names of the targets begin with for cargo, where other crates' tests are called the same.
+const PREFIX: &str = "fuzz_";
+
+/// How the targets are built.
+#[derive(Debug, Clone, Copy)]
+enum Build {
+    /// Optimised, and the branches of every library count: for minutes and hours.
+    Whole,
+    /// On the libraries of the tests, as those have them; the branches of this project's crates count.
+    OnTests,
+}
+
+/// The program of each target, by its name.
+type Programs = BTreeMap<String, PathBuf>;
+
 /// An input that takes longer than this is as wrong as one that panics. Seconds.
 const SLOWEST: &str = "-timeout=10";
 
@@ -101,7 +117,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
         eprintln!("xtask: error: the targets are: {}", all.join(", "));
         return Ok(false);
     }
-    let programs = build(root)?;
+    let programs = build(root, Build::Whole)?;
     if keeps {
         for target in targets {
             keep(root, &programs, target)?;
@@ -111,9 +127,23 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     all(root, &programs, targets.into(), seconds.unwrap_or(SECONDS))
 }
 
+/// The step `fuzz` of a test run: every target for a while.
+///
+/// # Errors
+/// When they cannot be built or started.
+pub fn step(root: &Path) -> Result<Counts, Error> {
+    let programs = build(root, Build::OnTests)?;
+    Ok(
+        match all(root, &programs, TARGETS.iter().collect(), SECONDS)? {
+            true => Counts::one_passed(),
+            false => Counts::one_failed("fuzz"),
+        },
+    )
+}
+
 fn all(
     root: &Path,
-    programs: &Path,
+    programs: &Programs,
     mut waiting: VecDeque<&Target>,
     seconds: u64,
 ) -> Result<bool, Error> {
@@ -137,26 +167,44 @@ fn all(
     Ok(is_success)
 }
 
-/// Builds all targets; gives the directory with the programs.
-fn build(root: &Path) -> Result<PathBuf, Error> {
-    let target = root.join("build/fuzz/target");
-    let version = process::stdout_of(Command::new("rustc").args(["-vV"]).current_dir(root))?;
-    let host = version
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .unwrap_or("x86_64-unknown-linux-gnu");
-    // With a target given, the flags are not for build scripts, which have no fuzzer to link.
-    process::stdout_of(
-        Command::new("cargo")
-            .args(["build", "--release", "--locked", "--bins", "--target", host])
-            .arg("--manifest-path")
-            .arg(root.join("fuzz/Cargo.toml"))
-            .arg("--target-dir")
-            .arg(&target)
-            .env("RUSTFLAGS", FLAGS)
-            .current_dir(root),
-    )?;
-    Ok(target.join(host).join("release"))
+/// Builds all targets.
+fn build(root: &Path, build: Build) -> Result<Programs, Error> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "--no-run", "--locked"]);
+    cargo.args(["--message-format", "json-render-diagnostics"]);
+    cargo.arg("--test").arg(format!("{PREFIX}*"));
+    match build {
+        Build::Whole => {
+            let version = process::stdout_of(Command::new("rustc").arg("-vV").current_dir(root))?;
+            let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+            // With a target given, the flags are not for build scripts, which have no fuzzer to link.
+            cargo.args(["--package", "loadline-fuzz", "--profile", "fuzz"]);
+            cargo.args(["--target", host.unwrap_or("x86_64-unknown-linux-gnu")]);
+            cargo.env("RUSTFLAGS", FLAGS);
+        }
+        Build::OnTests => {
+            // The whole workspace, so that libraries have the features that its tests give them.
+            cargo.arg("--workspace");
+            cargo.env("RUSTC_WORKSPACE_WRAPPER", root.join("fuzz/rustc.sh"));
+            cargo.env("LOADLINE_FUZZ_FLAGS", FLAGS);
+        }
+    }
+    let said = process::stdout_of(cargo.current_dir(root))?;
+    Ok(said.lines().filter_map(program).collect())
+}
+
+/// A target's name and program, from a line of what cargo says in JSON.
+fn program(line: &str) -> Option<(String, PathBuf)> {
+    let said: serde_json::Value = serde_json::from_str(line).ok()?;
+    let name = said["target"]["name"].as_str()?.strip_prefix(PREFIX)?;
+    let program = said["executable"].as_str()?;
+    Some((name.to_owned(), program.into()))
+}
+
+/// The program of a target.
+fn of<'a>(programs: &'a Programs, target: &Target) -> Result<&'a Path, Error> {
+    let found = programs.get(target.name).map(PathBuf::as_path);
+    found.ok_or_else(|| Error::Usage(format!("cargo built no target {}", target.name)))
 }
 
 /// A target that runs.
@@ -167,7 +215,12 @@ struct Run {
 }
 
 impl Run {
-    fn start(root: &Path, programs: &Path, target: &Target, seconds: u64) -> Result<Self, Error> {
+    fn start(
+        root: &Path,
+        programs: &Programs,
+        target: &Target,
+        seconds: u64,
+    ) -> Result<Self, Error> {
         let place = root.join("build/fuzz");
         let (corpus, failed) = (place.join(target.name), place.join("failed"));
         for directory in [&corpus, &failed] {
@@ -176,8 +229,8 @@ impl Run {
         sow(root, target, &corpus)?;
         let log = place.join(format!("{}.log", target.name));
         let output = fs::File::create(&log).map_err(Error::file(&log))?;
-        let program = programs.join(target.name);
-        let child = Command::new(&program)
+        let program = of(programs, target)?;
+        let child = Command::new(program)
             .arg(format!("-max_total_time={seconds}"))
             .arg(format!(
                 "-artifact_prefix={}/{}-",
@@ -224,7 +277,7 @@ fn kept(root: &Path, target: &Target) -> PathBuf {
 
 /// Of all that a target has found the smallest inputs that reach as much, to where they are kept. The
 /// bytes of an archive follow from the inputs in it.
-fn keep(root: &Path, programs: &Path, target: &Target) -> Result<(), Error> {
+fn keep(root: &Path, programs: &Programs, target: &Target) -> Result<(), Error> {
     let place = root.join("build/fuzz");
     let (found, least) = (place.join(target.name), place.join("least"));
     let _ = fs::remove_dir_all(&least);
@@ -232,7 +285,7 @@ fn keep(root: &Path, programs: &Path, target: &Target) -> Result<(), Error> {
         fs::create_dir_all(directory).map_err(Error::file(directory))?;
     }
     sow(root, target, &found)?;
-    let mut merge = Command::new(programs.join(target.name));
+    let mut merge = Command::new(of(programs, target)?);
     merge.args(["-merge=1", SLOWEST, LONGEST]);
     process::stdout_of(merge.arg(&least).arg(&found))?;
     let mut pack = Command::new("tar");

@@ -289,10 +289,10 @@ impl<'a> Runner<'a> {
         // A guess may take far longer than a back-off, so each wanted trial that waits for its next
         // attempt keeps a slot from guesses; what is wanted too may have it.
         let mut kept = 0;
+        let mut free = self.free_slots(&reserved).count();
         for (index, ask) in open.wanted.iter().chain(&open.guesses).enumerate() {
             let is_guess = index >= open.wanted.len();
-            let free = self.free_slots(&reserved).count();
-            if self.is_full() || (is_guess && free <= kept) {
+            if is_guess && free <= kept {
                 break;
             }
             if self.seen.get(ask).is_some() {
@@ -307,11 +307,16 @@ impl<'a> Runner<'a> {
                 kept += usize::from(self.slot_of_pair(ask).is_none());
                 continue;
             }
-            if let Some(slot) = self.free_slot(ask, &reserved)
-                && self.begin(slot, ask, tried)?
-            {
+            let Some(slot) = self.free_slot(ask, &reserved) else {
+                continue;
+            };
+            if self.begin(slot, ask, tried)? {
                 return Ok(true);
             }
+            if self.is_full() {
+                break;
+            }
+            free = self.free_slots(&reserved).count();
         }
         Ok(false)
     }

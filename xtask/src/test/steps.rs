@@ -6,12 +6,16 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+
+use rustix::process::setpriority_process;
 
 use super::groups::Group;
 use super::output::{self, Counts};
-use super::{answers, audit, site};
+use super::{answers, audit, joined, site};
 use crate::durable::failpoints;
 use crate::error::Error;
+use crate::fuzz;
 use crate::release::step;
 
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
@@ -37,7 +41,7 @@ pub enum Lane {
     /// As they come.
     Main,
     /// Beside the main lane: machines of their own, which have one slow CPU each, and then what nothing
-    /// disturbs.
+    /// disturbs and what disturbs no trial.
     Guests,
     /// Beside both: trials, of which a machine runs one at a time.
     Trials,
@@ -48,11 +52,11 @@ pub enum Lane {
 impl Lane {
     /// How far it steps back for what else runs, in steps of `nice`: an application that has no CPU is
     /// never ready, a compiler is only later.
-    fn niceness(self) -> &'static str {
+    fn niceness(self) -> i32 {
         match self {
-            Self::Main => "10",
-            Self::Guests => "5",
-            Self::Trials | Self::Alone => "0",
+            Self::Main => 10,
+            Self::Guests => 5,
+            Self::Trials | Self::Alone => 0,
         }
     }
 }
@@ -105,28 +109,28 @@ pub const STEPS: &[Step] = &[
         run: Run::Tests(Group::Contained),
     },
     Step {
+        name: "answers",
+        what: "the workloads start and answer as their READMEs say",
+        lane: Lane::Guests,
+        run: Run::Own(answers::run),
+    },
+    Step {
+        name: "release",
+        what: "packages and images of what the tests built go in, work and go out",
+        lane: Lane::Guests,
+        run: Run::Own(step::run),
+    },
+    Step {
         name: "trials",
         what: "tests that run real trials and judge no time of theirs",
         lane: Lane::Trials,
         run: Run::Tests(Group::Trials),
     },
     Step {
-        name: "answers",
-        what: "the workloads start and answer as their READMEs say",
-        lane: Lane::Trials,
-        run: Run::Own(answers::run),
-    },
-    Step {
         name: "failpoints",
         what: "some system calls of what the tests built are broken, and nothing is lost",
         lane: Lane::Trials,
         run: Run::Own(failpoints::step),
-    },
-    Step {
-        name: "release",
-        what: "packages and images of what the tests built go in, work and go out",
-        lane: Lane::Trials,
-        run: Run::Own(step::run),
     },
     Step {
         name: "lints",
@@ -173,6 +177,12 @@ pub const STEPS: &[Step] = &[
         run: Run::Own(site::run),
     },
     Step {
+        name: "fuzz",
+        what: "every parser against inputs that look for its branches, 20 s each",
+        lane: Lane::Main,
+        run: Run::Own(fuzz::step),
+    },
+    Step {
         name: "measured",
         what: "tests that measure, with real JVMs and cgroups where they are, and nothing beside them",
         lane: Lane::Alone,
@@ -181,18 +191,28 @@ pub const STEPS: &[Step] = &[
 ];
 
 impl Step {
-    /// Runs it; its output goes to the log file.
+    /// Runs it; its output goes to the log file. It has a thread of its own, with the niceness of its lane:
+    /// a program has that of the thread which starts it.
     pub fn run(&self, root: &Path, log: &Path) -> Result<Counts, Error> {
+        let stepped_back = || {
+            // On Linux the calling thread's. Lower than what somebody has set, it may not go.
+            let _ = setpriority_process(None, self.lane.niceness());
+            self.carry_out(root, log)
+        };
+        thread::scope(|scope| joined(scope.spawn(stepped_back)))
+    }
+
+    fn carry_out(&self, root: &Path, log: &Path) -> Result<Counts, Error> {
         match self.run {
             Run::Check(arguments) => {
-                let (is_success, text) = logged(root, self.lane, arguments, log)?;
+                let (is_success, text) = logged(root, arguments, log)?;
                 Ok(self.verdict(is_success, Counts::one_passed(), &text))
             }
             Run::Tests(group) => {
                 let arguments = group.arguments(root)?;
-                let (is_success, text) = logged(root, self.lane, &arguments, log)?;
+                let (is_success, text) = logged(root, &arguments, log)?;
                 let counts = self.verdict(is_success, output::count(&text), &text);
-                if have_passed_alone(root, self.lane, &arguments, &counts, log)? {
+                if have_passed_alone(root, &arguments, &counts, log)? {
                     return Ok(counts.passed_alone());
                 }
                 Ok(counts)
@@ -232,7 +252,6 @@ const MOST_AGAIN: usize = 3;
 /// keep busy for a second fails what is right. Gives whether every one of them passed.
 fn have_passed_alone(
     root: &Path,
-    lane: Lane,
     arguments: &[String],
     counts: &Counts,
     log: &Path,
@@ -248,7 +267,7 @@ fn have_passed_alone(
         let only = [name.clone(), "--exact".to_owned()];
         let words = [cargo, &only, own].concat();
         let log = log.with_extension(format!("again-{number}.log"));
-        let (is_success, text) = logged(root, lane, &words, &log)?;
+        let (is_success, text) = logged(root, &words, &log)?;
         let again = output::count(&text);
         if !is_success || again.passed == 0 {
             return Ok(false);
@@ -261,21 +280,13 @@ fn have_passed_alone(
 /// binaries to the terminal as they come. Gives whether it succeeded, and the text.
 fn logged(
     root: &Path,
-    lane: Lane,
     arguments: &[impl AsRef<OsStr>],
     log: &Path,
 ) -> Result<(bool, String), Error> {
     let (reader, writer) = std::io::pipe().map_err(Error::file("pipe"))?;
     let mut command = Command::new("timeout");
     command
-        .args([
-            "--kill-after=10",
-            LONGEST,
-            "nice",
-            "-n",
-            lane.niceness(),
-            "cargo",
-        ])
+        .args(["--kill-after=10", LONGEST, "cargo"])
         .args(arguments)
         .current_dir(root)
         .env("CARGO_TERM_COLOR", "never")
