@@ -21,6 +21,9 @@ use crate::test::output::Counts;
 /// Seconds for each target where none are given.
 const SECONDS: u64 = 20;
 
+/// So many targets run at a time.
+const AT_ONCE: usize = 3;
+
 /// No target runs more inputs than this in one go: so many were promised, or two hours.
 const MOST: &str = "-runs=100000000";
 
@@ -99,7 +102,7 @@ const LONGEST: &str = "-max_len=16384";
 /// Seed files longer than the longest input teach nothing; this many of the others are enough.
 const MOST_SEEDS: usize = 200;
 
-/// Builds the targets and runs all of them, or those that are named, two at a time, each for so many
+/// Builds the targets and runs all of them, or those that are named, [`AT_ONCE`], each for so many
 /// seconds; with `keep` instead of seconds, keeps what they have found. Gives whether none failed.
 ///
 /// # Errors
@@ -149,7 +152,7 @@ fn all(
 ) -> Result<bool, Error> {
     let (mut running, mut is_success) = (Vec::new(), true);
     while !(waiting.is_empty() && running.is_empty()) {
-        while running.len() < 2
+        while running.len() < AT_ONCE
             && let Some(target) = waiting.pop_front()
         {
             running.push(Run::start(root, programs, target, seconds)?);

@@ -12,11 +12,12 @@ use crate::error::Error;
 use crate::process::stdout_of;
 
 /// What cargo needs of a checkout to build one of its crates.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     ".cargo",
     "Cargo.lock",
     "Cargo.toml",
     "crates",
+    "fuzz",
     "rust-toolchain.toml",
     "tests/zoo",
     "xtask",

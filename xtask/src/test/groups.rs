@@ -22,12 +22,10 @@ const WITH_TRIALS: &str = "measure";
 /// The binary of crate host's trials: judged by what happens, under any load of the machine.
 const CONTAINED: &str = "containment";
 
-/// Crates whose tests measure, all but these: they only wait.
-const TIMED_CRATES: [&str; 1] = ["load"];
-const PATIENT: [&str; 1] = ["hostile"];
-
-/// Binaries of other crates that measure.
-const TIMED: [&str; 5] = ["hiccup", "load", "measure", "proxy", "start"];
+/// Binaries that measure.
+const TIMED: [&str; 9] = [
+    "hiccup", "load", "max_rate", "measure", "omission", "proxy", "replay", "start", "warmup",
+];
 
 /// Programs that cargo tests.
 const PROGRAMS: [&str; 3] = ["loadline", "loadline-zoo", "xtask"];
@@ -84,7 +82,6 @@ impl Group {
 fn binaries(root: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>), Error> {
     let (mut timed, mut untimed) = (BTreeSet::new(), BTreeSet::new());
     for package in entries(&root.join("crates"))? {
-        let is_timed = TIMED_CRATES.contains(&package.as_str());
         let tests = root.join("crates").join(&package).join("tests");
         if !tests.is_dir() {
             continue;
@@ -95,14 +92,13 @@ fn binaries(root: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>), Error> 
             let Some(name) = file.or_else(|| is_directory.then_some(entry.as_str())) else {
                 continue;
             };
-            let is_timed = is_timed && !PATIENT.contains(&name);
-            match is_timed || TIMED.contains(&name) {
+            match TIMED.contains(&name) {
                 true => timed.insert(name.to_owned()),
                 false => untimed.insert(name.to_owned()),
             };
         }
     }
-    untimed.retain(|name| !timed.contains(name) && name != CONTAINED);
+    untimed.remove(CONTAINED);
     Ok((timed, untimed))
 }
 
@@ -123,11 +119,8 @@ mod tests {
         let root = crate::root();
         let (timed, untimed) = binaries(&root).expect("they are read");
         assert!(timed.is_disjoint(&untimed));
-        for name in TIMED.iter().chain(&["omission"]) {
-            assert!(timed.contains(*name), "{name} is gone");
-        }
-        for name in PATIENT {
-            assert!(untimed.contains(name), "{name} is gone");
+        for name in TIMED {
+            assert!(timed.contains(name), "{name} is gone");
         }
         let lists = timed.iter().chain(&untimed).map(String::as_str);
         let all: BTreeSet<&str> = lists.chain([CONTAINED]).collect();

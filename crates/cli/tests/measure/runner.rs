@@ -57,14 +57,7 @@ const OF_NO_TIME: [&[Case]; 29] = [
 const BESIDE: &str = "beside::";
 
 /// A machine of their own, or what a busy one would judge otherwise.
-const OF_TIME: [&[Case]; 6] = [
-    &answers::TIMED,
-    &applications::TIMED,
-    &dependencies::TIMED,
-    &postgresql::TIMED,
-    &soaks::TIMED,
-    &uml::CASES,
-];
+const OF_TIME: [&[Case]; 3] = [&dependencies::TIMED, &postgresql::TIMED, &uml::CASES];
 
 /// A test with its whole name.
 type Named = (String, fn() -> Outcome);

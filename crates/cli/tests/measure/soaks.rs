@@ -10,17 +10,15 @@ use crate::process::Running;
 use crate::runner::{Case, Outcome};
 use crate::traces::assert_nothing_left;
 
-pub const CASES: [Case; 3] = [
+pub const CASES: [Case; 4] = [
     ("a_stopped_soak_is_judged", a_stopped_soak_is_judged),
     ("a_killed_soak_is_judged", a_killed_soak_is_judged),
     ("wrong_soaks_are_refused", wrong_soaks_are_refused),
+    (
+        "a_leak_is_named_with_its_rate",
+        a_leak_is_named_with_its_rate,
+    ),
 ];
-
-/// They judge times.
-pub const TIMED: [Case; 1] = [(
-    "a_leak_is_named_with_its_rate",
-    a_leak_is_named_with_its_rate,
-)];
 
 /// Bytes that each request loses: more in a cycle than the compiler takes in the first minute.
 const LOST: f64 = 49_152.0;
