@@ -102,7 +102,7 @@ const LONGEST: &str = "-max_len=16384";
 /// Seed files longer than the longest input teach nothing; this many of the others are enough.
 const MOST_SEEDS: usize = 200;
 
-/// Builds the targets and runs all of them, or those that are named, [`AT_ONCE`], each for so many
+/// Builds the targets and runs all of them, or those that are named, [`AT_ONCE`] at a time, each for so many
 /// seconds; with `keep` instead of seconds, keeps what they have found. Gives whether none failed.
 ///
 /// # Errors
