@@ -127,7 +127,8 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
         }
         return Ok(true);
     }
-    all(root, &programs, targets.into(), seconds.unwrap_or(SECONDS))
+    let counts = all(root, &programs, targets.into(), seconds.unwrap_or(SECONDS))?;
+    Ok(counts.failed == 0)
 }
 
 /// The step `fuzz` of a test run: every target for a while.
@@ -136,12 +137,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
 /// When they cannot be built or started.
 pub fn step(root: &Path) -> Result<Counts, Error> {
     let programs = build(root, Build::OnTests)?;
-    Ok(
-        match all(root, &programs, TARGETS.iter().collect(), SECONDS)? {
-            true => Counts::one_passed(),
-            false => Counts::one_failed("fuzz"),
-        },
-    )
+    all(root, &programs, TARGETS.iter().collect(), SECONDS)
 }
 
 fn all(
@@ -149,8 +145,8 @@ fn all(
     programs: &Programs,
     mut waiting: VecDeque<&Target>,
     seconds: u64,
-) -> Result<bool, Error> {
-    let (mut running, mut is_success) = (Vec::new(), true);
+) -> Result<Counts, Error> {
+    let (mut running, mut counts) = (Vec::new(), Counts::default());
     while !(waiting.is_empty() && running.is_empty()) {
         while running.len() < AT_ONCE
             && let Some(target) = waiting.pop_front()
@@ -161,13 +157,13 @@ fn all(
         let mut still = Vec::new();
         for mut run in running {
             match run.child.try_wait().map_err(Error::file(&run.log))? {
-                Some(status) => is_success &= run.tell(status.success()),
+                Some(status) => counts.add(run.tell(status.success())),
                 None => still.push(run),
             }
         }
         running = still;
     }
-    Ok(is_success)
+    Ok(counts)
 }
 
 /// Builds all targets.
@@ -207,7 +203,10 @@ fn program(line: &str) -> Option<(String, PathBuf)> {
 /// The program of a target.
 fn of<'a>(programs: &'a Programs, target: &Target) -> Result<&'a Path, Error> {
     let found = programs.get(target.name).map(PathBuf::as_path);
-    found.ok_or_else(|| Error::Usage(format!("cargo built no target {}", target.name)))
+    found.ok_or_else(|| Error::Output {
+        command: "cargo test --no-run".to_owned(),
+        detail: format!("no program of {PREFIX}{}", target.name),
+    })
 }
 
 /// A target that runs.
@@ -256,20 +255,25 @@ impl Run {
         })
     }
 
-    /// One line of what it did; gives whether it passed.
-    fn tell(&self, is_success: bool) -> bool {
+    /// One line of what it did. One that read no input has shown nothing.
+    fn tell(&self, is_success: bool) -> Counts {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
-        let value = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.map_or("?", str::trim).to_owned()
-        };
-        let executions = value("stat::number_of_executed_units:");
-        match is_success {
-            true => println!("{:<14} {executions} executions, nothing found", self.name),
-            false => println!("{:<14} FAILED, see {}", self.name, self.log.display()),
+        let executed = executed(&text);
+        if is_success && executed > 0 {
+            println!("{:<14} {executed} executions, nothing found", self.name);
+            return Counts::one_passed();
         }
-        is_success
+        println!("{:<14} FAILED, see {}", self.name, self.log.display());
+        Counts::one_failed(&format!("fuzz: {}", self.name))
     }
+}
+
+/// How many inputs a target read, by what it says at its end; 0 where it does not.
+fn executed(text: &str) -> u64 {
+    let name = "stat::number_of_executed_units:";
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|value| value.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 /// The inputs of a target that are kept with the project, packed.
@@ -338,6 +342,24 @@ fn sow(root: &Path, target: &Target, corpus: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inputs_that_were_read_are_told() {
+        let end = "Done 17 runs in 1 second(s)\nstat::number_of_executed_units: 17\nstat::average_exec_per_sec:     17\n";
+        assert_eq!(executed(end), 17);
+        assert_eq!(executed("INFO: Running with entropic power schedule"), 0);
+    }
+
+    #[test]
+    fn a_target_is_told_by_its_program() {
+        let built =
+            r#"{"reason":"compiler-artifact","target":{"name":"fuzz_jar"},"executable":"/t/jar"}"#;
+        assert_eq!(program(built), Some(("jar".to_owned(), "/t/jar".into())));
+        let library =
+            r#"{"reason":"compiler-artifact","target":{"name":"loadline_fuzz"},"executable":null}"#;
+        assert_eq!(program(library), None);
+        assert_eq!(program(""), None);
+    }
 
     #[test]
     fn every_target_is_run_and_its_seeds_are_there() {

@@ -218,7 +218,11 @@ impl Step {
                 Ok(counts)
             }
             Run::Own(function) => {
-                let counts = function(root)?;
+                // What it could not do is its failure; the other steps run.
+                let counts = function(root).unwrap_or_else(|error| {
+                    eprintln!("{}: {error}", self.name);
+                    Counts::one_failed(self.name)
+                });
                 fs::write(log, format!("{counts:#?}\n")).map_err(Error::file(log))?;
                 Ok(counts)
             }
