@@ -31,7 +31,7 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(20);
 pub(crate) const AWAY: Duration = Duration::from_secs(300);
 
 /// Between two tries of a request that may well succeed later.
-pub(crate) const PAUSE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// So long the end of a run waits for an API server that is away, to leave nothing behind.
 const LEAVING: Duration = Duration::from_secs(30);
@@ -207,6 +207,43 @@ pub(crate) async fn within<T>(
         Err(_) => {
             let text = format!("no answer within {} s", ANSWER.as_secs());
             Err(kube::Error::Service(text.into()))
+        }
+    }
+}
+
+/// Tries of one request, for as long as an API server may be away.
+pub(crate) struct Tries {
+    begin: Instant,
+}
+
+impl Tries {
+    pub(crate) fn begin() -> Self {
+        Self {
+            begin: Instant::now(),
+        }
+    }
+
+    /// Whether to try again after this answer: it is an error that may pass. Waits a little then.
+    pub(crate) async fn again<T>(&self, answer: &Result<T, kube::Error>) -> bool {
+        let passes = answer.as_ref().is_err_and(refused::is_passing);
+        let again = passes && self.begin.elapsed() < AWAY;
+        if again {
+            tokio::time::sleep(PAUSE).await;
+        }
+        again
+    }
+}
+
+/// A request that may be carried out twice, tried for as long as an API server may be away.
+pub(crate) async fn often<T, F>(request: impl Fn() -> F) -> Result<T, kube::Error>
+where
+    F: Future<Output = Result<T, kube::Error>>,
+{
+    let tries = Tries::begin();
+    loop {
+        let answer = within(request()).await;
+        if !tries.again(&answer).await {
+            return answer;
         }
     }
 }

@@ -8,10 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::lock::Mutex;
 use kube::Error;
-use tokio::time::{Instant, sleep};
 
-use crate::cluster::{AWAY, PAUSE, within};
-use crate::refused;
+use crate::cluster::{Tries, within};
 
 /// Of one trial; clones are the same gate.
 #[derive(Debug, Clone, Default)]
@@ -47,13 +45,11 @@ impl Gate {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let begin = Instant::now();
+        let tries = Tries::begin();
         loop {
-            match self.pass(job, request()).await? {
-                Err(error) if refused::is_passing(&error) && begin.elapsed() < AWAY => {
-                    sleep(PAUSE).await;
-                }
-                answer => return Some(answer),
+            let answer = self.pass(job, request()).await?;
+            if !tries.again(&answer).await {
+                return Some(answer);
             }
         }
     }

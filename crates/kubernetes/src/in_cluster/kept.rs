@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::job::{RESULT, name};
 use super::pieces::{self, Chunk, Piece};
-use crate::cluster::{AWAY, Cluster, PAUSE, within};
+use crate::cluster::{Cluster, often};
 use crate::kubernetes::value;
 use crate::manifest::{MANAGED, belongs};
 use crate::refused;
@@ -93,24 +93,18 @@ async fn make(
 ) -> Result<(), Refusal> {
     let made: ConfigMap = value(manifest(result, uid, chunk))?;
     let (api, params) = (cluster.access.config_maps(), PostParams::default());
-    let begin = Instant::now();
-    loop {
-        match within(api.create(&params, &made)).await {
-            Ok(_) => return Ok(()),
-            Err(error) if refused::is_there(&error) => break,
-            Err(error) if refused::is_passing(&error) && begin.elapsed() < AWAY => {
-                tokio::time::sleep(PAUSE).await;
-            }
-            Err(error) => {
-                let what = "keeping a piece of the result in the cluster";
-                return Err(refused::request(what, &error));
-            }
+    match often(|| api.create(&params, &made)).await {
+        Ok(_) => return Ok(()),
+        Err(error) if refused::is_there(&error) => {}
+        Err(error) => {
+            let what = "keeping a piece of the result in the cluster";
+            return Err(refused::request(what, &error));
         }
     }
-    // An earlier try of this loop may have been carried out, and its answer lost.
+    // An earlier try may have been carried out, and its answer lost.
     let name = made.metadata.name.as_deref().unwrap_or_default();
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
-    let there = within(api.list(&params)).await;
+    let there = often(|| api.list(&params)).await;
     let there = there.map_err(|e| refused::request("looking at what is kept", &e))?;
     match there.items.first().and_then(of_config_map) {
         Some(there) if there == *chunk => Ok(()),
@@ -134,7 +128,7 @@ pub(crate) fn read(cluster: &Cluster, result: &str) -> Result<Vec<Chunk>, Refusa
         .limit(PAGE);
     let mut all = Vec::new();
     loop {
-        let page = cluster.run(within(api.list(&params)));
+        let page = cluster.run(often(|| api.list(&params)));
         let page = page.map_err(|e| refused::request("reading what the cluster kept", &e))?;
         all.extend(page.items.iter().filter_map(of_config_map));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {

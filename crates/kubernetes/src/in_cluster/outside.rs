@@ -18,7 +18,7 @@ use serde_json::json;
 use super::job::{self, RESULT, name};
 use super::kept::{self, ASK};
 use super::pieces::{self, Ended, Piece};
-use crate::cluster::{Cluster, remove, within};
+use crate::cluster::{Cluster, often, remove, within};
 use crate::gate::Gate;
 use crate::kubernetes::value;
 use crate::manifest::CONTROLLER;
@@ -166,12 +166,13 @@ impl Outside {
             notify: with.notify.as_deref(),
         }))?;
         let params = PostParams::default();
-        let made = self.run("making the Job", access.jobs().create(&params, &wanted))?;
+        let jobs = access.jobs();
+        let made = self.run("making the Job", within(jobs.create(&params, &wanted)))?;
         let uid = made.metadata.uid.unwrap_or_default();
         if !variables.is_empty() {
             let secret = value(job::secret(&self.result, variables, &uid))?;
             let made = access.secrets();
-            self.run("making the Secret", made.create(&params, &secret))?;
+            self.run("making the Secret", within(made.create(&params, &secret)))?;
         }
         kept::begin(
             &self.cluster,
@@ -189,7 +190,8 @@ impl Outside {
             true => "ending the Job",
             false => "starting the Job",
         };
-        self.run(what, jobs.patch(&job, &params, &patch)).map(drop)
+        let patched = || jobs.patch(&job, &params, &patch);
+        self.run(what, often(patched)).map(drop)
     }
 
     /// Waits for a pod, then for its first word.
@@ -275,7 +277,8 @@ impl Outside {
     fn look(&self) -> Result<Option<Job>, Refusal> {
         let params = ListParams::default().fields(&format!("metadata.name={}", self.job()));
         let jobs = self.cluster.access.jobs();
-        let mut found = self.run("looking for the Job", jobs.list(&params))?;
+        let found = often(|| jobs.list(&params));
+        let mut found = self.run("looking for the Job", found)?;
         Ok(found.items.pop())
     }
 
@@ -321,7 +324,7 @@ impl Outside {
         what: &str,
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Refusal> {
-        let answer = self.cluster.run(within(request));
+        let answer = self.cluster.run(request);
         let what = format!("{what} {}", self.job());
         answer.map_err(|error| refused::request(&what, &error))
     }

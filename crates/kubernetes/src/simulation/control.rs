@@ -80,6 +80,8 @@ pub(super) struct State {
     pub(super) config_maps: BTreeMap<String, Value>,
     /// Of so many config maps that are made the answer is lost.
     pub(super) loses_answers: u32,
+    /// So many looks at config maps find the server away.
+    pub(super) is_away: u32,
     /// By the name of their Job.
     pub(super) pods: BTreeMap<String, Pod>,
     /// What a watch tells of the pod of a Job, in order.

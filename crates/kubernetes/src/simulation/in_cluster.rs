@@ -235,6 +235,16 @@ fn a_piece_whose_answer_was_lost_is_kept_once() {
 }
 
 #[test]
+fn an_api_server_that_is_away_for_a_while_ends_no_sending() {
+    let server = Server::start(hosts(3, "n", "Xeon"), 0);
+    server.state().is_away = 1;
+    let outside = sent(&server);
+    assert_eq!(server.state().is_away, 0, "somebody met it");
+    server.state().is_away = 1;
+    assert!(trials(&outside.pieces().unwrap()).len() >= 3);
+}
+
+#[test]
 fn what_cannot_begin_is_told_and_leaves_nothing() {
     let server = Server::start(hosts(1, "n", "Xeon"), 0);
     let outside = Outside::of(cluster(&server, None), ID);

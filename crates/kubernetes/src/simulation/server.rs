@@ -146,7 +146,11 @@ impl Server {
             }
             ("GET", Some("configmaps")) => {
                 let named = request.named();
-                let state = self.state();
+                let mut state = self.state();
+                if state.is_away > 0 {
+                    state.is_away -= 1;
+                    return status("503 Service Unavailable", "ServiceUnavailable", 503);
+                }
                 let items = state
                     .config_maps
                     .values()
