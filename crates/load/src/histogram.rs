@@ -24,7 +24,7 @@ pub fn new() -> Histogram {
 }
 
 /// An empty one that takes memory as its values ask for it: for the many that a mix has, most of
-/// which see few requests. Only [`record`] lets it grow.
+/// which see few requests, and for what a log may not have. Only [`record`] lets it grow.
 pub(crate) fn growing() -> Histogram {
     Histogram::new(3).expect("3 digits are allowed")
 }

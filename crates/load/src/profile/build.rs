@@ -13,7 +13,7 @@ use super::answered::{Answered, Seen};
 use super::class::{KeyHasher, normalise};
 use super::json::Fields;
 use super::known::shown;
-use super::line::{Format, Line};
+use super::line::{Format, Line, STATUSES};
 use super::observed::{Distribution, Observed};
 use super::rates::Intervals;
 use super::sessions::Followed;
@@ -52,7 +52,7 @@ pub struct Builder {
     random: Random,
     classes: HashMap<Vec<u8>, Class, BuildHasherDefault<KeyHasher>>,
     key: Vec<u8>,
-    /// Requests by status: one place for every number that a line can hold.
+    /// Requests by status.
     statuses: Vec<u64>,
     intervals: Intervals,
     /// In ns.
@@ -107,11 +107,10 @@ impl Builder {
             random: Random::new(0),
             classes: HashMap::default(),
             key: Vec::new(),
-            statuses: vec![0; 1 << u16::BITS],
+            statuses: vec![0; usize::from(STATUSES)],
             intervals: Intervals::new(interval),
-            durations: histogram::new(),
-            sizes: Histogram::new_with_bounds(1, MAX_BYTES, 3)
-                .expect("the bounds are constants that are allowed"),
+            durations: histogram::growing(),
+            sizes: histogram::growing(),
             clients: Followed::new(),
             observed: Observed::default(),
             answered: None,
@@ -240,10 +239,10 @@ impl Builder {
         if let Some(bytes) = line.bytes {
             let total = &mut self.observed.total_response_bytes;
             *total = total.saturating_add(bytes);
-            self.sizes.saturating_record(bytes);
+            histogram::record(&mut self.sizes, bytes.min(MAX_BYTES));
         }
         if let Some(ns) = line.duration_ns {
-            self.durations.saturating_record(ns);
+            histogram::record(&mut self.durations, ns);
         }
         self.clients.count(line);
     }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::line::{Line, Source, decimal, request, sendable, size, without_port};
+use super::line::{Line, Source, decimal, request, sendable, size, status, without_port};
 use super::notation::{MS, SECOND, US};
 use super::stamp::{Stamps, iso};
 
@@ -82,7 +82,7 @@ impl<'a> Fields<'a> {
             begin,
             method,
             path,
-            status: number(&self.status).map(|status| status as u16),
+            status: status(bytes(self.status.as_ref())).flatten(),
             bytes: self.bytes.as_deref().and_then(|b| size(b.as_bytes())),
             duration_ns: timed
                 .or(elapsed)

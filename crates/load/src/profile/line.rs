@@ -58,6 +58,9 @@ pub struct Format {
     is_split: bool,
 }
 
+/// Statuses are less: they have three digits at most (RFC 9110, section 15).
+pub(super) const STATUSES: u16 = 1000;
+
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Line<'a> {
@@ -71,6 +74,7 @@ pub(super) struct Line<'a> {
     pub(super) begin: Option<f64>,
     pub(super) method: &'a [u8],
     pub(super) path: &'a [u8],
+    /// Less than [`STATUSES`].
     pub(super) status: Option<u16>,
     pub(super) bytes: Option<u64>,
     pub(super) duration_ns: Option<u64>,
@@ -302,15 +306,15 @@ fn take<'a>(line: &mut Line<'a>, field: Field, value: &'a [u8], stamps: &mut Sta
 }
 
 /// A dash is none: the client went before there was one. `None` for what is no status.
-fn status(value: &[u8]) -> Option<Option<u16>> {
+pub(super) fn status(value: &[u8]) -> Option<Option<u16>> {
     if value == b"-" {
         return Some(None);
     }
-    let digits = value.iter().try_fold(0_u16, |number, digit| {
+    let status = value.iter().try_fold(0_u16, |number, digit| {
         let digit = digit.is_ascii_digit().then(|| u16::from(digit - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
+        Some(number * 10 + digit).filter(|number| *number < STATUSES)
     })?;
-    (!value.is_empty()).then_some(Some(digits))
+    (!value.is_empty()).then_some(Some(status))
 }
 
 /// In ns; `None` for a dash, for -1, and for a fraction of a unit that servers only count.
@@ -634,6 +638,10 @@ mod tests {
             assert_eq!(decimal(text.as_bytes()), None, "{text}");
         }
         assert_eq!(
+            [status(b"999"), status(b"-"), status(b"1000"), status(b"")],
+            [Some(Some(999)), Some(None), None, None]
+        );
+        assert_eq!(
             (size(b"-"), size(b"x"), size(b"17")),
             (Some(0), None, Some(17))
         );
@@ -648,6 +656,7 @@ mod tests {
             "h - - [10/Oct/2000:13:55:36 -0700] \"-\" 408 0",
             "h - - [x] \"GET / HTTP/1.1\" 200 1",
             "h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\" abc 1",
+            "h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\" 1000 1",
             "h - - [10/Oct/2000:13:55:36 -0700] \"\\x16\\x03\" 400 1",
         ] {
             assert_eq!(read(&format, line), None, "{line}");

@@ -24,8 +24,8 @@ use crate::plan::Think;
 const IDLE_US: i64 = 30 * 60 * 1_000_000;
 /// Clients in a set: as many as a line of the CPU's cache holds.
 const WAYS: usize = 4;
-/// Binary logarithm of the number of sets; 16 is 262,144 clients in 4 MB.
-const SET_BITS: u32 = 16;
+/// Binary logarithm of the number of sets; 16 is 262,144 clients in 4 MB. A fuzzer fills few of them.
+const SET_BITS: u32 = if cfg!(fuzzing) { 4 } else { 16 };
 
 /// A client: its key, and when its requests so far had ended, in µs since 1970. Key 0 is none. A
 /// plain tuple, because zeroed memory of those is not touched before it is used.
@@ -44,7 +44,7 @@ impl Followed {
     pub(super) fn new() -> Self {
         Self {
             sets: vec![[(0, 0); WAYS]; 1 << SET_BITS],
-            gaps: histogram::new(),
+            gaps: histogram::growing(),
             sessions: Sessions::default(),
         }
     }
@@ -71,7 +71,7 @@ impl Followed {
         }
         // What is negative by no more than the stamps are off may well be a pause.
         if gap >= -resolution(line) {
-            self.gaps.saturating_record(gap.max(0) as u64 * 1000);
+            histogram::record(&mut self.gaps, gap.max(0) as u64 * 1000);
         } else {
             self.sessions.overlapping += 1;
         }
