@@ -279,17 +279,20 @@ fn of_request(text: &str) -> Result<Option<RequestObjective>, ParseSloError> {
     let Some((request, rest)) = text.rsplit_once(':') else {
         return Ok(None);
     };
-    let objective = objective(rest)?;
-    if matches!(objective, Objective::Start { .. }) {
-        return Err(ParseSloError {
-            text: text.trim().to_owned(),
-            why: "the start is that of the application, not of a request".to_owned(),
-        });
+    let error = |why: &str| ParseSloError {
+        text: text.trim().to_owned(),
+        why: why.to_owned(),
+    };
+    let (request, objective) = (request.trim().to_owned(), objective(rest)?);
+    if request.is_empty() {
+        return Err(error("no request is named before the `:`"));
     }
-    Ok(Some(RequestObjective {
-        request: request.trim().to_owned(),
-        objective,
-    }))
+    if matches!(objective, Objective::Start { .. }) {
+        return Err(error(
+            "the start is that of the application, not of a request",
+        ));
+    }
+    Ok(Some(RequestObjective { request, objective }))
 }
 
 /// Objectives that something else than commas separates, with commas; `None` where it is one.
@@ -352,7 +355,11 @@ fn objective(text: &str) -> Result<Objective, ParseSloError> {
     }
 }
 
-/// Reads `250us`, `50ms`, `1.5s`, `2m`, `1h`; nothing else.
+/// The longest duration that is read, s: 31 years, to a µs in a floating-point number.
+const LONGEST: f64 = 1e9;
+
+/// Reads `250us`, `50ms`, `1.5s`, `2m`, `1h`, to the ns, from a second on to the µs, as [`duration`]
+/// prints them; nothing else, and nothing above 31 years.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ')?;
@@ -370,7 +377,12 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         "h" => 3600.0,
         _ => return None,
     };
-    Duration::try_from_secs_f64(number * seconds).ok()
+    let seconds = number * seconds;
+    match seconds {
+        s if s > LONGEST => None,
+        s if s >= 1.0 => Some(Duration::from_micros((s * 1e6).round() as u64)),
+        s => Duration::try_from_secs_f64(s).ok(),
+    }
 }
 
 /// Prints a duration the way people write it: `250us`, `50ms`, `1.5s`, `2m`; parses back.
@@ -433,6 +445,27 @@ mod tests {
     }
 
     #[test]
+    fn a_duration_that_is_read_is_read_again_as_it_prints() {
+        for (text, printed) in [
+            ("2.5us", "2.5us"),
+            ("0.4ns", "0ns"),
+            ("999.9999999ms", "1s"),
+            ("1.123456789s", "1.123457s"),
+            ("0.03333333h", "119.999988s"),
+            ("1.5m", "90s"),
+            ("999999999.123456s", "999999999.123456s"),
+            ("1000000000s", "1000000000s"),
+        ] {
+            let read = parse_duration(text).expect(text);
+            assert_eq!(duration(read), printed, "{text}");
+            assert_eq!(parse_duration(printed), Some(read), "{text}");
+        }
+        for text in ["1000000001s", "3775418158742670608s", "300000h", "1e999s"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn an_objective_may_name_one_request() {
         let slo: Slo = "POST /orders: p99<200ms, p99<300ms".parse().unwrap();
         assert_eq!(
@@ -440,8 +473,13 @@ mod tests {
             "p99<300ms,errors<1%,POST /orders: p99<200ms"
         );
         assert_eq!(slo.tightest_latency(), Some(Duration::from_millis(200)));
-        let refused = "POST /orders: start<2s".parse::<Slo>().unwrap_err();
-        assert!(refused.why.contains("the application"), "{refused}");
+        for (text, why) in [
+            ("POST /orders: start<2s", "the application"),
+            (" : p99<2s", "no request is named"),
+        ] {
+            let refused = text.parse::<Slo>().unwrap_err();
+            assert!(refused.why.contains(why), "{refused}");
+        }
         let stored = r#"{"objectives":[{"kind":"errors","bound":0.01}]}"#;
         let old: Slo = serde_json::from_str(stored).unwrap();
         assert_eq!(old.by_request, []);
