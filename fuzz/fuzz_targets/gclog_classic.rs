@@ -10,9 +10,7 @@ fuzz_target!(|data: &[u8]| {
     let mut text = b"1.5: [GC (".to_vec();
     text.extend_from_slice(data);
     text.extend_from_slice(b"\n, 0.5 secs] [Times: user=0.1 sys=0.0, real=0.5 secs]\n");
-    for input in [data, &text] {
-        let log = gclog::read(input, 10);
-        assert!(log.pauses.len() <= 10);
-        assert!(log.summary.stw.max <= log.summary.stw.total);
-    }
+    let log = gclog::read(&text[..], 10);
+    assert!(log.pauses.len() <= 10);
+    assert!(log.summary.stw.max <= log.summary.stw.total);
 });

@@ -1,4 +1,4 @@
-//! Any bytes as lines of a unified GC log: no panic, every line counted once.
+//! Any bytes as a GC log, and as lines of a unified one: no panic, every line counted once.
 
 #![no_main]
 

@@ -70,13 +70,14 @@ const TARGETS: &[Target] = &[
     target("words", &["crates/sizing/tests/data"]),
 ];
 
-/// Options of code generation that libFuzzer needs. As cargo-fuzz has them, without a sanitizer:
-/// that would need a nightly toolchain, and what is fuzzed is safe Rust.
+/// Options of code generation that libFuzzer needs, for this workspace's crates. As cargo-fuzz has them,
+/// without a sanitizer, which would need a nightly toolchain where what is fuzzed is safe Rust; and
+/// without a trace of comparisons, which takes a third of the time and is not missed
+/// (records/2026-11-26-fuzz).
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-    -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares";
+    -Cllvm-args=-sanitizer-coverage-pc-table";
 
 /// What the names of the targets begin with for cargo, where other crates' tests are called the same.
 const PREFIX: &str = "fuzz_";
@@ -84,9 +85,9 @@ const PREFIX: &str = "fuzz_";
 /// How the targets are built.
 #[derive(Debug, Clone, Copy)]
 enum Build {
-    /// Optimised, and the branches of every library count: for minutes and hours.
-    Whole,
-    /// On the libraries of the tests, as those have them; the branches of this project's crates count.
+    /// Optimised: for minutes and hours.
+    Optimised,
+    /// On the libraries of the tests, as those have them.
     OnTests,
 }
 
@@ -96,10 +97,11 @@ type Programs = BTreeMap<String, PathBuf>;
 /// An input that takes longer than this is as wrong as one that panics. Seconds.
 const SLOWEST: &str = "-timeout=10";
 
-/// Longest input, in bytes: every form has its branches in the first few.
-const LONGEST: &str = "-max_len=16384";
+/// Longest input, in bytes. What is kept reaches as much when it is cut there, and longer inputs take
+/// longer to read.
+const LONGEST: usize = 4096;
 
-/// Seed files longer than the longest input teach nothing; this many of the others are enough.
+/// This many seed files are enough.
 const MOST_SEEDS: usize = 200;
 
 /// Builds the targets and runs all of them, or those that are named, [`AT_ONCE`] at a time, each for so many
@@ -120,7 +122,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
         eprintln!("xtask: error: the targets are: {}", all.join(", "));
         return Ok(false);
     }
-    let programs = build(root, Build::Whole)?;
+    let programs = build(root, Build::Optimised)?;
     if keeps {
         for target in targets {
             keep(root, &programs, target)?;
@@ -172,22 +174,13 @@ fn build(root: &Path, build: Build) -> Result<Programs, Error> {
     cargo.args(["test", "--no-run", "--locked"]);
     cargo.args(["--message-format", "json-render-diagnostics"]);
     cargo.arg("--test").arg(format!("{PREFIX}*"));
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", root.join("fuzz/rustc.sh"));
+    cargo.env("LOADLINE_FUZZ_FLAGS", FLAGS);
     match build {
-        Build::Whole => {
-            let version = process::stdout_of(Command::new("rustc").arg("-vV").current_dir(root))?;
-            let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-            // With a target given, the flags are not for build scripts, which have no fuzzer to link.
-            cargo.args(["--package", "loadline-fuzz", "--profile", "fuzz"]);
-            cargo.args(["--target", host.unwrap_or("x86_64-unknown-linux-gnu")]);
-            cargo.env("RUSTFLAGS", FLAGS);
-        }
-        Build::OnTests => {
-            // The whole workspace, so that libraries have the features that its tests give them.
-            cargo.arg("--workspace");
-            cargo.env("RUSTC_WORKSPACE_WRAPPER", root.join("fuzz/rustc.sh"));
-            cargo.env("LOADLINE_FUZZ_FLAGS", FLAGS);
-        }
-    }
+        Build::Optimised => cargo.args(["--package", "loadline-fuzz", "--profile", "fuzz"]),
+        // The whole workspace, so that libraries have the features that its tests give them.
+        Build::OnTests => cargo.arg("--workspace"),
+    };
     let said = process::stdout_of(cargo.current_dir(root))?;
     Ok(said.lines().filter_map(program).collect())
 }
@@ -239,7 +232,7 @@ impl Run {
                 failed.display(),
                 target.name
             ))
-            .args([SLOWEST, LONGEST, MOST, "-print_final_stats=1"])
+            .args([SLOWEST, &longest(), MOST, "-print_final_stats=1"])
             .arg(&corpus)
             .stdout(Stdio::null())
             .stderr(output)
@@ -268,6 +261,10 @@ impl Run {
     }
 }
 
+fn longest() -> String {
+    format!("-max_len={LONGEST}")
+}
+
 /// How many inputs a target read, by what it says at its end; 0 where it does not.
 fn executed(text: &str) -> u64 {
     let name = "stat::number_of_executed_units:";
@@ -293,7 +290,7 @@ fn keep(root: &Path, programs: &Programs, target: &Target) -> Result<(), Error> 
     }
     sow(root, target, &found)?;
     let mut merge = Command::new(of(programs, target)?);
-    merge.args(["-merge=1", SLOWEST, LONGEST]);
+    merge.args(["-merge=1", SLOWEST, &longest()]);
     process::stdout_of(merge.arg(&least).arg(&found))?;
     let mut pack = Command::new("tar");
     pack.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
@@ -331,7 +328,8 @@ fn sow(root: &Path, target: &Target, corpus: &Path) -> Result<(), Error> {
                 let bytes = fs::read(&path).map_err(Error::file(&path))?;
                 let seed = corpus.join(format!("seed-{number}"));
                 // What is longer still shows its beginning.
-                fs::write(&seed, &bytes[..bytes.len().min(4096)]).map_err(Error::file(&seed))?;
+                let begin = &bytes[..bytes.len().min(LONGEST)];
+                fs::write(&seed, begin).map_err(Error::file(&seed))?;
                 number += 1;
             }
         }

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 pub(super) const LINE_LIMIT: usize = 64 << 10;
 
 /// Several lines and one of the longest kind fit.
-const BUFFER: usize = 256 << 10;
+const BUFFER: usize = 128 << 10;
 
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
