@@ -332,7 +332,8 @@ fn objective(text: &str) -> Result<Objective, ParseSloError> {
         "errors" => {
             let percent = bound
                 .strip_suffix('%')
-                .and_then(|p| p.trim().parse::<f64>().ok());
+                .and_then(|p| p.trim().parse::<f64>().ok())
+                .map(round);
             let percent = percent.ok_or_else(|| error("the bound is no percentage (0.1%)"))?;
             if !(percent > 0.0 && percent <= 100.0) {
                 return Err(error("the percentage is not above 0 and at most 100"));
@@ -343,7 +344,7 @@ fn objective(text: &str) -> Result<Objective, ParseSloError> {
         }
         _ => {
             let percentile = name.strip_prefix('p').and_then(|p| p.parse::<f64>().ok());
-            let quantile = percentile.filter(|p| *p > 0.0 && *p < 100.0);
+            let quantile = percentile.map(round).filter(|p| *p > 0.0 && *p < 100.0);
             let quantile = quantile.and_then(|p| Quantile::from_fraction(p / 100.0));
             let quantile = quantile
                 .ok_or_else(|| error("the name is none of p50..p99.999, max, errors, start"))?;
@@ -398,6 +399,7 @@ pub fn duration(value: Duration) -> String {
     format!("{}{unit}", round(nanos / scale))
 }
 
+/// To as many digits as are printed.
 fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
@@ -462,6 +464,16 @@ mod tests {
         }
         for text in ["1000000001s", "3775418158742670608s", "300000h", "1e999s"] {
             assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_percentage_that_is_read_is_read_again_as_it_prints() {
+        let slo: Slo = "p1.7566666666<9s,errors<33.3333333333%".parse().unwrap();
+        assert_eq!(slo.to_string(), "p1.756667<9s,errors<33.333333%");
+        assert_eq!(slo.to_string().parse(), Ok(slo));
+        for text in ["p99.9999999<1s", "p0.0000001<1s", "errors<0.0000001%"] {
+            assert!(text.parse::<Slo>().is_err(), "{text}");
         }
     }
 
