@@ -149,7 +149,8 @@ impl Server {
                 let mut state = self.state();
                 if state.is_away > 0 {
                     state.is_away -= 1;
-                    return status("503 Service Unavailable", "ServiceUnavailable", 503);
+                    // As when etcd has no leader; after a 503 the client itself asks again.
+                    return status("500 Internal Server Error", "InternalError", 500);
                 }
                 let items = state
                     .config_maps
