@@ -72,8 +72,8 @@ const TARGETS: &[Target] = &[
 
 /// Options of code generation that libFuzzer needs, for this workspace's crates. As cargo-fuzz has them,
 /// without a sanitizer, which would need a nightly toolchain where what is fuzzed is safe Rust; and
-/// without a trace of comparisons, which takes a third of the time and is not missed
-/// (records/2026-11-26-fuzz).
+/// without a trace of comparisons, which takes a third of the time and is missed only where a form begins
+/// with a number of several bytes: that needs a seed (records/2026-11-26-fuzz).
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \

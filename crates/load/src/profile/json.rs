@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::line::{Line, Source, decimal, request, sendable, size, status, without_port};
+use super::line::{Line, STATUSES, Source, decimal, request, sendable, size, without_port};
 use super::notation::{MS, SECOND, US};
 use super::stamp::{Stamps, iso};
 
@@ -82,7 +82,9 @@ impl<'a> Fields<'a> {
             begin,
             method,
             path,
-            status: status(bytes(self.status.as_ref())).flatten(),
+            status: number(&self.status)
+                .map(|status| status as u16)
+                .filter(|status| *status < STATUSES),
             bytes: self.bytes.as_deref().and_then(|b| size(b.as_bytes())),
             duration_ns: timed
                 .or(elapsed)
@@ -280,6 +282,22 @@ mod tests {
         assert_eq!(line(Source::Tomcat10).address, b"h");
         assert_eq!(line(Source::Nginx).address, b"");
         assert_eq!(line(Source::Nginx).agent, b"x");
+    }
+
+    #[test]
+    fn a_status_has_three_digits_however_it_is_written() {
+        for (status, read) in [
+            ("200", Some(200)),
+            ("\"200\"", Some(200)),
+            ("200.0", Some(200)),
+            ("1000", None),
+            ("1e9", None),
+        ] {
+            let text = format!(r#"{{"time": 1, "method": "GET", "uri": "/", "status": {status}}}"#);
+            let fields = Fields::read(text.as_bytes()).unwrap();
+            let line = fields.line(Source::Nginx, &mut Stamps::default()).unwrap();
+            assert_eq!(line.status, read, "{status}");
+        }
     }
 
     #[test]

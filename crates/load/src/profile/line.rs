@@ -306,7 +306,7 @@ fn take<'a>(line: &mut Line<'a>, field: Field, value: &'a [u8], stamps: &mut Sta
 }
 
 /// A dash is none: the client went before there was one. `None` for what is no status.
-pub(super) fn status(value: &[u8]) -> Option<Option<u16>> {
+fn status(value: &[u8]) -> Option<Option<u16>> {
     if value == b"-" {
         return Some(None);
     }
