@@ -1,5 +1,5 @@
-//! Any texts as the files of the kernel that say what a container may use: /proc and cgroup files,
-//! as loadline reads them and as the launcher does.
+//! Any text as one of the files of the kernel that say what a container may use and uses, and any texts
+//! as all those that the launcher reads.
 
 #![no_main]
 
@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::slice::Iter;
 
 use libfuzzer_sys::fuzz_target;
+use loadline_cgroup::parsers;
 use loadline_sizing::Bytes;
 use loadline_sizing::limits::{Files, Host, Unreadable, discover};
 
@@ -16,6 +17,9 @@ const HOST: Host = Host {
     address_space: None,
     processes: None,
 };
+
+/// As many inputs are for the launcher as for so many files.
+const LAUNCHERS: usize = 6;
 
 /// Each file asked for is the next of the texts.
 struct Texts<'a>(RefCell<Iter<'a, &'a str>>);
@@ -27,10 +31,12 @@ impl Files for Texts<'_> {
     }
 }
 
-fuzz_target!(|texts: Vec<&str>| {
+fuzz_target!(|input: (u8, Vec<&str>)| {
     loadline_fuzz::limited();
-    for text in &texts {
-        loadline_cgroup::parse_anything(text);
+    // One file for an input: all of them take far longer. The highest numbers are the launcher's.
+    let (choice, texts) = input;
+    match parsers().nth(usize::from(choice) % (parsers().count() + LAUNCHERS)) {
+        Some(parse) => texts.into_iter().for_each(parse),
+        None => _ = discover(&Texts(RefCell::new(texts.iter())), HOST),
     }
-    discover(&Texts(RefCell::new(texts.iter())), HOST);
 });

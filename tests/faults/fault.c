@@ -1,10 +1,11 @@
 /* Runs a program in which one system call goes wrong.
  *
- *   fault --report FILE [--at N --with KIND] -- PROGRAM [ARGUMENT...]
+ *   fault --report FILE [--only TEXT] [--at N --with KIND] -- PROGRAM [ARGUMENT...]
  *
  * Counts the calls by which PROGRAM, and everything that it starts of its own file, changes files
- * and starts processes, over all processes and threads together. Without --at each is a line of
- * FILE: `number call role what`. With it the N-th of them goes wrong, and is the only line:
+ * and starts processes, over all processes and threads together; with --only those whose
+ * `call what` begins with TEXT. Without --at each is a line of FILE: `number call role what`. With it
+ * the N-th of them goes wrong, and is the only line:
  *
  *   kill    the process that makes it dies by SIGKILL, before the call does anything
  *   error   EPERM, of what starts a process or a thread EAGAIN
@@ -100,7 +101,7 @@ enum { CALLS = sizeof calls / sizeof *calls };
 static struct stat program;
 static FILE *report;
 static long at, counted;
-static const char *kind = "";
+static const char *kind = "", *only = "";
 static dev_t full; /* the disk without room, when there is one */
 
 static void die(const char *what) {
@@ -217,6 +218,10 @@ static void look(pid_t pid) {
     dev_t disk;
     if (call == calls + CALLS || !counts(pid, call, &regs, what, sizeof what, &disk))
         return;
+    char line[sizeof what + 32];
+    snprintf(line, sizeof line, "%s %s", call->name, what);
+    if (strncmp(line, only, strlen(only)) != 0)
+        return;
     counted++;
     if (full != 0 && disk == full && call->takes_room) {
         fails(pid, &regs, ENOSPC);
@@ -265,11 +270,13 @@ int main(int argc, char **argv) {
             at = atol(argv[word + 1]);
         else if (strcmp(argv[word], "--with") == 0)
             kind = argv[word + 1];
+        else if (strcmp(argv[word], "--only") == 0)
+            only = argv[word + 1];
         else
             break;
     }
     if (to == NULL || word + 1 >= argc || strcmp(argv[word], "--") != 0) {
-        fprintf(stderr, "usage: fault --report FILE [--at N --with KIND] -- PROGRAM [ARGUMENT...]\n");
+        fprintf(stderr, "usage: fault --report FILE [--only TEXT] [--at N --with KIND] -- PROGRAM [ARGUMENT...]\n");
         return 125;
     }
     char **command = argv + word + 1;

@@ -1,4 +1,4 @@
-//! Every parser of the crate on one text: for its tests and the fuzzer. None may panic.
+//! A parser for each file that the crate knows, which takes any text: for its tests and the fuzzer.
 
 use loadline_sizing::CpuSet;
 
@@ -6,22 +6,33 @@ use crate::name::GroupName;
 use crate::sample::{self, CpuSample, MemorySample};
 use crate::{host, proc_text};
 
-/// Reads the text as each file that the crate knows.
-pub fn parse_anything(text: &str) {
-    let mut cpu = CpuSample::default();
-    sample::cpu_stat_v1(text, &mut cpu);
-    sample::cpu_stat_v2(text, &mut cpu);
-    sample::usage_percpu(text, &mut cpu);
-    let mut memory = MemorySample::default();
-    sample::memory_stat_v1(text, &mut memory);
-    sample::memory_stat_v2(text, &mut memory);
-    let _ = memory.working_set();
-    let _ = sample::oom_kill(text);
-    let _ = sample::pressure(text);
-    let _ = proc_text::cgroup_mounts(text);
-    let _ = proc_text::memberships(text);
-    let _ = proc_text::stat_start_time(text);
-    let _ = text.parse::<GroupName>();
-    let _ = text.parse::<CpuSet>();
-    host::parse_anything(text);
+/// Reads a text as one of the files; it must not panic.
+pub type Parser = fn(&str);
+
+/// All of them.
+pub fn parsers() -> impl Iterator<Item = Parser> {
+    OF_GROUPS.iter().chain(host::PARSERS).copied()
 }
+
+const OF_GROUPS: &[Parser] = &[
+    |text| sample::cpu_stat_v1(text, &mut CpuSample::default()),
+    |text| sample::cpu_stat_v2(text, &mut CpuSample::default()),
+    |text| sample::usage_percpu(text, &mut CpuSample::default()),
+    |text| {
+        let mut memory = MemorySample::default();
+        sample::memory_stat_v1(text, &mut memory);
+        let _ = memory.working_set();
+    },
+    |text| {
+        let mut memory = MemorySample::default();
+        sample::memory_stat_v2(text, &mut memory);
+        let _ = memory.working_set();
+    },
+    |text| _ = sample::oom_kill(text),
+    |text| _ = sample::pressure(text),
+    |text| _ = proc_text::cgroup_mounts(text),
+    |text| _ = proc_text::memberships(text),
+    |text| _ = proc_text::stat_start_time(text),
+    |text| _ = text.parse::<GroupName>(),
+    |text| _ = text.parse::<CpuSet>(),
+];

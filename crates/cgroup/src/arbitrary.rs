@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::anything::parse_anything;
+use crate::anything::parsers;
 use crate::fake;
 use crate::name::GroupName;
 use loadline_sizing::CpuSet;
@@ -32,7 +32,7 @@ fn text() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_parser_panics(text in text()) {
-        parse_anything(&text);
+        parsers().for_each(|parse| parse(&text));
     }
 
     #[test]

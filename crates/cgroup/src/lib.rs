@@ -33,7 +33,7 @@ mod sampler;
 mod sweep;
 
 #[cfg(fuzzing)]
-pub use anything::parse_anything;
+pub use anything::{Parser, parsers};
 pub use error::CgroupError;
 pub use group::Group;
 pub use layout::{Controller, Layout, Mode, Place, Version};

@@ -104,10 +104,15 @@ pub fn step(root: &Path) -> Result<Counts, Error> {
     if let Some(reason) = programs.refused()? {
         return Ok(Counts::one_skipped("failpoints", &reason));
     }
-    Ok(match of(&programs, Some(SAMPLE), 0)? {
-        true => Counts::one_passed(),
-        false => Counts::one_failed("failpoints"),
-    })
+    let wrong = of(&programs, Some(SAMPLE), 0)?;
+    if wrong.is_empty() {
+        return Ok(Counts::one_passed());
+    }
+    let mut counts = Counts::default();
+    for wrong in wrong {
+        counts.add(Counts::one_failed(&format!("failpoints: {wrong}")));
+    }
+    Ok(counts)
 }
 
 /// The chore: all of them, or a sample of so many from a seed.
@@ -122,7 +127,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
         return Ok(false);
     }
     let count = count.and_then(|count| usize::try_from(count).ok());
-    of(&Programs::build(root)?, count, seed)
+    Ok(of(&Programs::build(root)?, count, seed)?.is_empty())
 }
 
 fn usage(text: &str) -> Error {
@@ -130,7 +135,8 @@ fn usage(text: &str) -> Error {
     Error::Usage(format!("`{text}` is no number\nhint: {hint}"))
 }
 
-fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<bool, Error> {
+/// What was wrong after a fault, each told as it was found.
+fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String>, Error> {
     let begin = Instant::now();
     let lab = Lab::new(programs)?;
     let (mut faults, mut known) = (Vec::new(), Vec::new());
@@ -182,7 +188,7 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<bool, Erro
                     };
                     match lab.outcome(worker, &fault) {
                         Ok(outcome) => {
-                            tell(&fault, &outcome);
+                            told(&fault, &outcome).for_each(|wrong| println!("WRONG {wrong}"));
                             let mut outcomes = locked(outcomes);
                             outcomes.push((fault, outcome));
                             if outcomes.len().is_multiple_of(500) {
@@ -205,11 +211,16 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<bool, Erro
     let left = lab.left()?;
     left.iter().for_each(|group| println!("LEFT {group}"));
     summary(&outcomes, begin.elapsed().as_secs());
-    let is_good = left.is_empty() && outcomes.iter().all(|(_, outcome)| outcome.wrong.is_empty());
-    if is_good {
+    let of_faults = outcomes
+        .iter()
+        .flat_map(|(fault, outcome)| told(fault, outcome));
+    let wrong: Vec<String> = of_faults
+        .chain(left.iter().map(|group| format!("left: {group}")))
+        .collect();
+    if wrong.is_empty() {
         fs::remove_dir_all(&lab.base).map_err(Error::file(&lab.base))?;
     }
-    Ok(is_good && outcomes.len() == total)
+    Ok(wrong)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -218,14 +229,13 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn tell(fault: &Fault, outcome: &Outcome) {
-    for wrong in &outcome.wrong {
-        let Fault { scenario, at, kind } = fault;
-        println!(
-            "WRONG {scenario:?} {kind} at {at} {:?}: {wrong}",
-            outcome.point
-        );
-    }
+/// What is wrong after a fault, with the fault.
+fn told(fault: &Fault, outcome: &Outcome) -> impl Iterator<Item = String> {
+    let Fault { scenario, at, kind } = fault;
+    outcome
+        .wrong
+        .iter()
+        .map(move |wrong| format!("{scenario:?} {kind} at {at} {:?}: {wrong}", outcome.point))
 }
 
 /// A line for each command and way, and one for all.

@@ -219,10 +219,8 @@ impl Step {
             }
             Run::Own(function) => {
                 // What it could not do is its failure; the other steps run.
-                let counts = function(root).unwrap_or_else(|error| {
-                    eprintln!("{}: {error}", self.name);
-                    Counts::one_failed(self.name)
-                });
+                let counts = function(root)
+                    .unwrap_or_else(|error| Counts::one_failed(&format!("{}: {error}", self.name)));
                 fs::write(log, format!("{counts:#?}\n")).map_err(Error::file(log))?;
                 Ok(counts)
             }

@@ -62,14 +62,16 @@ impl Host {
     }
 }
 
-/// Every parser of this module on one text.
+/// The parsers of this module.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn parse_anything(text: &str) {
-    let _ = CpuTimes::parse(text, None).map(CpuTimes::total);
-    let _ = Memory::parse(text);
-    let _ = (cpu::allowed(text), cpu::online(text), cpu::model(text));
-    let _ = cpu::process_time(text);
-}
+pub(crate) const PARSERS: &[crate::anything::Parser] = &[
+    |text| _ = CpuTimes::parse(text, None).map(CpuTimes::total),
+    |text| _ = Memory::parse(text),
+    |text| _ = cpu::allowed(text),
+    |text| _ = cpu::online(text),
+    |text| _ = cpu::model(text),
+    |text| _ = cpu::process_time(text),
+];
 
 /// Stall times of the whole machine; all `None` on a kernel without PSI. Not faster than every
 /// 20 ms.
