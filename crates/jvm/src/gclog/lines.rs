@@ -5,11 +5,12 @@
 
 use std::io::{self, Read};
 
-/// Longest line that is looked at. Real ones have less than 4 KiB.
-pub(super) const LINE_LIMIT: usize = 64 << 10;
+/// Longest line that is looked at. Real ones have less than 4 KiB. A fuzzer's inputs have too, and pass
+/// a limit that is smaller for them.
+pub(super) const LINE_LIMIT: usize = if cfg!(fuzzing) { 512 } else { 64 << 10 };
 
 /// Several lines and one of the longest kind fit.
-const BUFFER: usize = 128 << 10;
+const BUFFER: usize = 2 * LINE_LIMIT;
 
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
