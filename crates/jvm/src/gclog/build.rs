@@ -206,7 +206,10 @@ impl Builder {
                 reaching,
                 total,
             } => self.safepoint(name, end, reaching, total),
-            Event::Dropped { lines } => self.input.dropped_lines += lines,
+            Event::Dropped { lines } => {
+                let so_far = &mut self.input.dropped_lines;
+                *so_far = so_far.saturating_add(lines);
+            }
         }
     }
 
@@ -350,14 +353,15 @@ impl Builder {
     fn promoted(&mut self, heap: Heap, is_full: bool) {
         let promoted = self.summary.promoted.get_or_insert(0);
         if let Some(last) = self.heap_left.replace(heap.after).filter(|_| !is_full) {
-            *promoted += heap.after.saturating_sub(last);
+            *promoted = promoted.saturating_add(heap.after.saturating_sub(last));
         }
     }
 
     /// A later figure of the heap in use: what it has grown by was allocated.
     fn in_use(&mut self, bytes: u64) {
         if let Some(last) = self.heap_in_use.replace(bytes) {
-            self.summary.allocated += bytes.saturating_sub(last);
+            let grown = bytes.saturating_sub(last);
+            self.summary.allocated = self.summary.allocated.saturating_add(grown);
         }
     }
 

@@ -108,6 +108,26 @@ fn lines_that_the_jvm_dropped_are_told() {
     assert_eq!(log.input.dropped_lines, 15);
 }
 
+/// A log is somebody else's data: what no machine has is summed to the largest number.
+#[test]
+fn sums_of_figures_beyond_all_numbers_saturate() {
+    let most = "9".repeat(30);
+    let mut text = format!("[1.0s][warning][]     {most} messages dropped due to async logging\n");
+    for number in 0..4 {
+        text.push_str(&format!(
+            "[{number}.0s][gc] GC({number}) Pause Young (Normal) 0M->{most}T({most}T) 1.0ms\n"
+        ));
+        text.push_str(&format!(
+            "[{number}.5s][gc] GC({number}) Pause Young (Normal) {most}T->0M({most}T) 1.0ms\n"
+        ));
+        text.push_str("     1 messages dropped due to async logging\n");
+    }
+    let log = read_text(&text);
+    assert_eq!(log.input.dropped_lines, u64::MAX);
+    assert_eq!(log.summary.allocated, u64::MAX);
+    assert_eq!(log.summary.promoted, Some(u64::MAX));
+}
+
 /// CMS of JDK 9 to 13 writes CPU times after its concurrent phases too.
 #[test]
 fn cpu_of_concurrent_phases_is_no_cpu_of_collections() {
