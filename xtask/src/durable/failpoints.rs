@@ -188,7 +188,7 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String
                     };
                     match lab.outcome(worker, &fault) {
                         Ok(outcome) => {
-                            told(&fault, &outcome).for_each(|wrong| println!("WRONG {wrong}"));
+                            findings(&fault, &outcome).for_each(|wrong| println!("WRONG {wrong}"));
                             let mut outcomes = locked(outcomes);
                             outcomes.push((fault, outcome));
                             if outcomes.len().is_multiple_of(500) {
@@ -213,7 +213,7 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String
     summary(&outcomes, begin.elapsed().as_secs());
     let of_faults = outcomes
         .iter()
-        .flat_map(|(fault, outcome)| told(fault, outcome));
+        .flat_map(|(fault, outcome)| findings(fault, outcome));
     let wrong: Vec<String> = of_faults
         .chain(left.iter().map(|group| format!("left: {group}")))
         .collect();
@@ -230,7 +230,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// What is wrong after a fault, with the fault.
-fn told(fault: &Fault, outcome: &Outcome) -> impl Iterator<Item = String> {
+fn findings(fault: &Fault, outcome: &Outcome) -> impl Iterator<Item = String> {
     let Fault { scenario, at, kind } = fault;
     outcome
         .wrong

@@ -5,8 +5,8 @@
 
 use std::io::{self, Read};
 
-/// Longest line that is looked at. Real ones have less than 4 KiB. A fuzzer's inputs have too, and pass
-/// a limit that is smaller for them.
+/// Longest line that is looked at. Real ones have less than 4 KiB. A fuzzer's inputs are as short, so
+/// that they pass only a smaller limit.
 pub(super) const LINE_LIMIT: usize = if cfg!(fuzzing) { 512 } else { 64 << 10 };
 
 /// Several lines and one of the longest kind fit.

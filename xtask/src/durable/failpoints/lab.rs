@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -13,9 +11,6 @@ use super::super::{Ended, Programs, Whole, call, copy, empty};
 use super::{Fault, Outcome, Point};
 use crate::error::Error;
 use crate::process::stdout_of;
-
-/// So many times, a second apart, a group that nobody owns is looked at before it counts as left.
-const LOOKS: usize = 10;
 
 /// The exit code of fault.c where something of the program outlived it.
 const ALIVE: i32 = 120;
@@ -327,21 +322,15 @@ impl<'a> Lab<'a> {
         Ok(wrong)
     }
 
-    /// Control groups of trials that nobody owns any more, and that stay: what runs beside this lab makes
-    /// such groups and removes them.
+    /// Control groups of trials that nobody owns, and that `clean` leaves. What runs beside this lab makes
+    /// such groups too, later ones among them: what was there before counts.
     pub fn left(&self) -> Result<Vec<String>, Error> {
+        let mut left = ownerless()?;
         let whole = self.base.join("whole");
         let clean = self.words(&["clean".to_owned()], &whole.join("state"));
         expect(&call(&whole, &clean)?, "clean")?;
-        let mut left = ownerless()?;
-        for _ in 0..LOOKS {
-            if left.is_empty() {
-                break;
-            }
-            sleep(Duration::from_secs(1));
-            let still = ownerless()?;
-            left.retain(|group| still.contains(group));
-        }
+        let after = ownerless()?;
+        left.retain(|group| after.contains(group));
         Ok(left)
     }
 }
