@@ -284,13 +284,13 @@ pub fn judged(course: &Course, slo: &Slo) -> (Vec<String>, Vec<String>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::fixture;
 
     /// 100 requests a second for 30 s: 20 ms, but in the outage from 10 s to 15 s, and so many seconds
     /// after it, every other one fails.
-    fn trial(slow_to_recover: usize) -> Evidence {
+    pub(crate) fn trial(slow_to_recover: usize) -> Evidence {
         let second = |index: usize| {
             let is_bad = (10..15 + slow_to_recover).contains(&index);
             let ok = if is_bad { 50 } else { 100 };

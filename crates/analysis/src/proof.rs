@@ -283,6 +283,17 @@ mod tests {
     }
 
     #[test]
+    fn only_proofs_of_the_size_count() {
+        let trials = [
+            trial("p1", Purpose::Prove, 324, Verdict::Pass),
+            trial("p2", Purpose::Prove, 320, Verdict::SloMiss),
+            trial("c1", Purpose::Confirm, 324, Verdict::SloMiss),
+        ];
+        let proof = prove(Bytes::from_mib(324), &trials);
+        assert_eq!((proof.passes, proof.starts), (1, 1));
+    }
+
+    #[test]
     fn a_bound_is_said_as_one_start_in_so_many_and_never_as_too_few() {
         for (share, said) in [
             (0.139, "1 in 7"),

@@ -411,9 +411,10 @@ mod tests {
     #[test]
     fn what_was_meant_is_shown() {
         let why = |text: &str| text.parse::<Slo>().map_err(|e| e.why).err();
-        for text in ["p95<250ms;errors<1%", "p95<250ms errors<1%"] {
+        for between in [";", "&", "|", " "] {
+            let text = format!("p95<250ms{between}errors<1%");
             let wanted = "commas separate objectives: `p95<250ms,errors<1%`";
-            assert_eq!(why(text).as_deref(), Some(wanted), "{text}");
+            assert_eq!(why(&text).as_deref(), Some(wanted), "{text}");
         }
         let wanted =
             "the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?";

@@ -415,10 +415,7 @@ fn broke(miss: &ObjectiveResult, measured: &Measured) -> String {
         Some(request) => {
             let request = measured.request(request);
             let failed = request.map_or(0, |request| request.failed);
-            let kinds = match failed {
-                0 => String::new(),
-                _ => format!(" ({})", text::count(failed)),
-            };
+            let kinds = format!(" ({})", text::count(failed));
             (request.map_or(0, |request| request.sent()), failed, kinds)
         }
         None => {

@@ -194,13 +194,13 @@ pub fn answers_for<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::fixture::trial;
     use crate::record::{PhaseSpan, Purpose, Verdict};
 
     /// Ten seconds of load, CPU of each so many milliseconds.
-    fn start(cpu: impl Fn(usize) -> u64) -> TrialRecord {
+    pub(crate) fn start(cpu: impl Fn(usize) -> u64) -> TrialRecord {
         let mut record = trial("t", Purpose::Prove, 324, Verdict::Pass);
         for (second, evidence) in record.evidence.seconds.iter_mut().enumerate() {
             evidence.cpu = Some(Duration::from_millis(cpu(second)));

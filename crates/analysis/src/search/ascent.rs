@@ -108,7 +108,7 @@ impl Ascent {
     }
 
     fn little_higher(&self) -> u64 {
-        scaled(self.at, LEAST).max(self.at + 1)
+        scaled(self.at, LEAST)
     }
 
     /// Where the misses of the size just refuted end, as far as the starts say; the largest size

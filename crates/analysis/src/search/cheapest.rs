@@ -181,8 +181,7 @@ impl Cheapest {
 
     /// Trials that the proof of the best so far still needs; 0 while there is nothing to prove.
     pub fn proofs_left(&self) -> u32 {
-        let best = self.lattice.best().filter(|_| self.prove > 0);
-        match best.map(|best| self.standing(best)) {
+        match self.lattice.best().map(|best| self.standing(best)) {
             Some(Standing::More(more)) => more,
             _ => 0,
         }
@@ -550,6 +549,30 @@ mod tests {
             of(250, 2, 1),
         ];
         insta::assert_snapshot!(all.join("\n"));
+    }
+
+    #[test]
+    fn fewer_replicas_are_as_many_as_are_wanted_and_more_than_may_fail() {
+        let fewer = |min_replicas, spare, replicas| {
+            let parameters = Parameters {
+                min_replicas,
+                spare,
+                ..parameters()
+            };
+            let choice = Choice {
+                cell: 0,
+                replicas,
+                per_hour: 0.0,
+            };
+            let neighbours = Cheapest::new(cells(), parameters, 2).neighbours(choice);
+            let of = neighbours
+                .iter()
+                .find(|n| n.dimension == Dimension::Replicas);
+            of.map(|n| n.replicas)
+        };
+        assert_eq!((fewer(1, 0, 3), fewer(1, 0, 1)), (Some(2), None));
+        assert_eq!((fewer(2, 0, 3), fewer(2, 0, 2)), (Some(2), None));
+        assert_eq!((fewer(1, 1, 3), fewer(1, 1, 2)), (Some(2), None));
     }
 
     #[test]

@@ -330,7 +330,7 @@ impl MinMemory {
                 Some(_) if self.starts == 1 => scaled(at, NEIGHBOUR),
                 _ => at * 2,
             };
-            self.high = next.clamp(at + 1, self.max().max(at + 1));
+            self.high = next.min(self.max());
         }
         self.confirm_when_narrow();
     }

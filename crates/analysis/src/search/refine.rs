@@ -49,8 +49,7 @@ impl Purchase {
         spent: Duration,
         seen: &Seen,
     ) -> Next<Refined> {
-        let lowest = self.memory.low;
-        let Some(memory) = found.memory.filter(|m| *m > lowest) else {
+        let Some(memory) = found.memory.filter(|m| *m > self.memory.low) else {
             return Ok(Refined::AsFound(None));
         };
         if !self.pricing.offer.bills_any_memory {
@@ -67,7 +66,6 @@ impl Purchase {
             ..found.clone()
         };
         let parameters = Parameters {
-            low: lowest,
             high: memory,
             max: memory,
             high_passed: true,
@@ -140,6 +138,7 @@ fn without_size(found: &Configuration) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::record::{Purpose, Verdict};
     use crate::search::purchase::tests::purchase;
 
     /// Why less memory than so much is not searched, or `None` where trials are asked for.
@@ -167,5 +166,30 @@ mod tests {
         assert_eq!(why(budget, 256, Duration::from_secs(60)), None);
         let spent = why(budget, 256, Duration::from_secs(61)).flatten();
         assert!(spent.is_some_and(|why| why.contains("the budget was spent")));
+    }
+
+    #[test]
+    fn a_size_that_is_proven_is_the_largest_that_is_tried_again() {
+        let found = fixture::configuration(256);
+        let mut seen = Seen::default();
+        let ended = loop {
+            let open =
+                match purchase(None).refine(&found, std::iter::empty(), Duration::ZERO, &seen) {
+                    Ok(ended) => break ended,
+                    Err(open) => open,
+                };
+            for ask in open.wanted {
+                let memory = ask.configuration.memory.unwrap();
+                assert!(memory <= found.memory.unwrap(), "{memory}");
+                // Whatever passes once does not when it is confirmed.
+                let verdict = match ask.purpose {
+                    Purpose::Confirm => Verdict::SloMiss,
+                    _ => Verdict::Pass,
+                };
+                let record = fixture::trial("t", ask.purpose, memory.as_mib() as u64, verdict);
+                seen.add(&ask, record, Duration::ZERO);
+            }
+        };
+        assert!(matches!(ended, Refined::AsFound(Some(_))));
     }
 }

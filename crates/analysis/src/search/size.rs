@@ -691,4 +691,33 @@ mod tests {
         assert_eq!(wanted, ["256Mi #1", "256Mi #2"]);
         assert!(guesses.is_empty(), "{guesses:?}");
     }
+
+    #[test]
+    fn the_next_smaller_size_is_the_largest_below_that_failed() {
+        let mib = Bytes::from_mib;
+        let answer = MemoryFound {
+            size: mib(288),
+            confirmed: mib(256),
+            failed: mib(248),
+            margin: 0.125,
+            starts: 5,
+            invalid: 0,
+        };
+        let miss = |id: &str, size| {
+            let record = fixture::trial(id, Purpose::Search, size, Verdict::SloMiss);
+            Arc::new(record)
+        };
+        let searched = Searched {
+            base: fixture::configuration(1),
+            end: End::Found(answer),
+            trials: vec![miss("far", 128), miss("near", 248), miss("itself", 256)],
+            start_deadline: Duration::from_secs(60),
+            spent: Duration::ZERO,
+            step: mib(4),
+            longer: None,
+        };
+        let below = searched.next_smaller(&answer, &Seen::default());
+        let id = below.map(|below| below.map(|trial| trial.id.clone()));
+        assert_eq!(id.ok().flatten().as_deref(), Some("near"));
+    }
 }

@@ -30,9 +30,6 @@ const FALSE_ALARM: f64 = 0.01;
 /// Share of broken ones that are not called so, at most.
 const OVERLOOKED: f64 = 0.1;
 
-/// Starts that could not be measured for each that could, before it is given up.
-const INVALID: u32 = 1;
-
 /// Fresh starts of what is shipped.
 #[derive(Debug, Clone)]
 pub struct Verify {
@@ -150,7 +147,7 @@ impl Verify {
     fn is_over(&self, verified: &mut Verified) -> bool {
         let measured = verified.starts.len() as u32;
         let not_measured = verified.trials.len() as u32 - measured;
-        if not_measured > FEWEST.max(measured * INVALID) {
+        if not_measured > FEWEST.max(measured) {
             verified.slo = Slo::NotMeasured;
             return true;
         }

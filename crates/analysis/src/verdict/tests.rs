@@ -519,3 +519,25 @@ fn what_a_dependency_may_have_caused_is_never_held_against_the_application() {
     INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that the kernel killed it at the memory limit of 128Mi (peak 128 MiB), in the measure phase
     ");
 }
+
+#[test]
+fn an_outage_decides_where_everything_else_is_kept() {
+    let told = |slo: &str| {
+        let slo = slo.parse().unwrap();
+        let evidence = outage::tests::trial(3);
+        let judged = judge(&configuration(240), &slo, &evidence, &Thresholds::default());
+        format!("{}: {}", judged.verdict, judged.reason)
+    };
+    let lines = [
+        told("p90<50ms,errors<5%,recovers<4s"),
+        told("p90<50ms,errors<5%,recovers<2s"),
+        told("p90<5ms,errors<5%,recovers<4s"),
+        told("p90<5ms,errors<5%,recovers<2s"),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @"
+    PASS: p90 20.0ms < 50ms, errors 0 % < 5 %, 100/s of 300/s offered; it recovered within 3s (recovers<4s)
+    SLO_MISS: it recovered within 3s (recovers<2s)
+    SLO_MISS: p90 was 20.0ms, the SLO allows 5ms; it did not recover in the 15 s after the outage (recovers<4s)
+    SLO_MISS: p90 was 20.0ms, the SLO allows 5ms; it did not recover in the 15 s after the outage (recovers<2s)
+    ");
+}

@@ -58,3 +58,43 @@ pub(super) fn is_cold(trials: &[Arc<TrialRecord>]) -> bool {
     let same: Vec<&TrialRecord> = same.map(|t| &**t).collect();
     same.len() >= FEW && warming::cold(same).is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Invalid, Verdict};
+    use crate::warming::tests::start;
+
+    #[test]
+    fn most_starts_of_the_last_size_say_that_it_is_cold() {
+        let of = |cold: bool, size: u64, verdict: Verdict| {
+            let falls = if cold { 60 } else { 0 };
+            let mut record = start(|second| 800 - falls * second as u64);
+            record.configuration = crate::fixture::configuration(size);
+            record.verdict = verdict;
+            Arc::new(record)
+        };
+        let cold = |size| of(true, size, Verdict::Pass);
+        let warm = |size| of(false, size, Verdict::Pass);
+        let invalid = of(true, 256, Verdict::Invalid(Invalid::Noise));
+        assert!(is_cold(&[cold(256), warm(256), cold(256)]));
+        assert!(!is_cold(&[cold(256), warm(256), warm(256)]));
+        assert!(!is_cold(&[cold(256), cold(256)]), "too few");
+        assert!(!is_cold(&[cold(256), cold(256), invalid]), "too few");
+        assert!(!is_cold(&[cold(128), cold(256), cold(256)]), "too few");
+        assert!(!is_cold(&[]));
+    }
+
+    #[test]
+    fn the_first_start_says_alone_that_it_was_too_early() {
+        let of = |falls: u64, verdict: Verdict| {
+            let mut record = start(|second| 800 - falls * second as u64);
+            record.verdict = verdict;
+            [Arc::new(record)]
+        };
+        assert!(is_too_early(&of(60, Verdict::Pass)));
+        assert!(is_too_early(&of(60, Verdict::SloMiss)));
+        assert!(!is_too_early(&of(0, Verdict::Pass)));
+        assert!(!is_too_early(&of(60, Verdict::Invalid(Invalid::Noise))));
+    }
+}
