@@ -241,6 +241,8 @@ mod tests {
         assert_eq!(of(19, 1, 0), Standing::More(20));
         assert_eq!(of(39, 1, 0), Standing::Proven);
         assert_eq!(of(30, 2, 0), Standing::Refuted);
+        assert_eq!(of(37, 2, 0), Standing::Refuted);
+        assert_eq!(of(38, 2, 0), Standing::More(20), "one in twenty");
         assert_eq!(of(19, 0, 1), Standing::Proven);
         assert_eq!(of(3, 0, 2), Standing::NotMeasured);
         let five = |misses| {

@@ -544,4 +544,13 @@ mod tests {
             assert!(text.parse::<Slo>().is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn a_bound_is_kept_below_it() {
+        let slo: Slo = "p99<50ms,errors<1%".parse().expect("one");
+        let kept = |value| slo.objectives[0].is_met(value);
+        assert!(kept(Some(0.049)));
+        assert!(!kept(Some(0.05)));
+        assert!(!kept(None));
+    }
 }

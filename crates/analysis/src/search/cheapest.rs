@@ -582,4 +582,21 @@ mod tests {
         search.close();
         assert!(search.is_closed());
     }
+
+    #[test]
+    fn less_cpu_for_the_same_price_is_no_neighbour() {
+        let less = |per_hour: f64| {
+            let mut cells = cells();
+            for cell in &mut cells[2..4] {
+                cell.per_hour = per_hour;
+            }
+            let search = Cheapest::new(cells, parameters(), 2);
+            let own = 4;
+            assert_eq!(search.lattice().cells()[own].size.cpu, Cpus::from_whole(1));
+            search.smaller_cpu(own).is_some()
+        };
+        let own = cells()[4].per_hour;
+        assert!(less(own - 0.01));
+        assert!(!less(own));
+    }
 }

@@ -455,4 +455,17 @@ mod tests {
         lattice.record(0, None, Some(50.0001));
         assert_eq!(lattice.choice(0).map(|choice| choice.replicas), Some(8));
     }
+
+    #[test]
+    fn a_rate_that_could_not_be_measured_is_a_question_between_two_answers() {
+        let unmeasured = |rate: f64, carried: f64, too_high: f64| {
+            let mut lattice = Lattice::new(cells(&SIZES), Parameters::new(600.0));
+            lattice.record(0, Some(carried), Some(too_high));
+            lattice.could_not_measure(0, rate);
+            lattice.unmeasured(0)
+        };
+        assert_eq!(unmeasured(110.0, 100.0, 120.0), Some(110.0));
+        assert_eq!(unmeasured(100.0, 100.0, 120.0), None);
+        assert_eq!(unmeasured(120.0, 100.0, 120.0), None);
+    }
 }

@@ -636,4 +636,28 @@ mod tests {
         assert!(search.record(mib(256), Outcome::Pass).is_err());
         assert!(MinMemory::replay(grid(), [(mib(128), Outcome::Pass)]).is_err());
     }
+
+    #[test]
+    fn confirmations_that_keep_failing_go_up_by_ever_more() {
+        let mut search = MinMemory::new(Parameters {
+            backoff: 1.1,
+            max: mib(4096),
+            ..Parameters::new(mib(64), mib(200))
+        });
+        let mut confirmed = Vec::new();
+        while let Step::Try(size, purpose) = search.next() {
+            let outcome = match purpose {
+                Purpose::Confirm => Outcome::Fail,
+                _ => Outcome::Pass,
+            };
+            if purpose == Purpose::Confirm {
+                confirmed.push(size.as_mib() as u64);
+            }
+            search.record(size, outcome).unwrap();
+        }
+        assert_eq!(
+            confirmed,
+            [68, 76, 84, 96, 108, 132, 188, 340, 884, 3716, 4096]
+        );
+    }
 }

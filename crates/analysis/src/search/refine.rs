@@ -139,6 +139,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::record::{Purpose, Verdict};
+    use crate::search::Ask;
     use crate::search::purchase::tests::purchase;
 
     /// Why less memory than so much is not searched, or `None` where trials are asked for.
@@ -168,28 +169,41 @@ mod tests {
         assert!(spent.is_some_and(|why| why.contains("the budget was spent")));
     }
 
-    #[test]
-    fn a_size_that_is_proven_is_the_largest_that_is_tried_again() {
+    /// Less memory than 256Mi, where `verdict` says what a trial comes to.
+    fn refined(verdict: impl Fn(&Ask) -> Verdict) -> Refined {
         let found = fixture::configuration(256);
         let mut seen = Seen::default();
-        let ended = loop {
-            let open =
-                match purchase(None).refine(&found, std::iter::empty(), Duration::ZERO, &seen) {
-                    Ok(ended) => break ended,
-                    Err(open) => open,
-                };
+        loop {
+            let refined = purchase(None).refine(&found, std::iter::empty(), Duration::ZERO, &seen);
+            let open = match refined {
+                Ok(refined) => return refined,
+                Err(open) => open,
+            };
             for ask in open.wanted {
                 let memory = ask.configuration.memory.unwrap();
                 assert!(memory <= found.memory.unwrap(), "{memory}");
-                // Whatever passes once does not when it is confirmed.
-                let verdict = match ask.purpose {
-                    Purpose::Confirm => Verdict::SloMiss,
-                    _ => Verdict::Pass,
-                };
-                let record = fixture::trial("t", ask.purpose, memory.as_mib() as u64, verdict);
+                let size = memory.as_mib() as u64;
+                let record = fixture::trial("t", ask.purpose, size, verdict(&ask));
                 seen.add(&ask, record, Duration::ZERO);
             }
-        };
+        }
+    }
+
+    #[test]
+    fn a_size_that_is_proven_is_the_largest_that_is_tried_again() {
+        // Whatever passes once does not when it is confirmed.
+        let ended = refined(|ask| match ask.purpose {
+            Purpose::Confirm => Verdict::SloMiss,
+            _ => Verdict::Pass,
+        });
         assert!(matches!(ended, Refined::AsFound(Some(_))));
+        let ended = refined(|ask| match ask.configuration.memory {
+            Some(memory) if memory < loadline_sizing::Bytes::from_mib(252) => Verdict::SloMiss,
+            _ => Verdict::Pass,
+        });
+        let Refined::AsFound(Some(why)) = ended else {
+            panic!("it is no less");
+        };
+        insta::assert_snapshot!(why, @"256Mi is the smallest memory that kept the SLO there; with the margin it is no less than 256Mi");
     }
 }

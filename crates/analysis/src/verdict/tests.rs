@@ -10,7 +10,7 @@ use crate::fixture::{self, configuration, ended, evidence, load, not_ready, said
 use crate::latency::{encode, recorder};
 use crate::record::{
     AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, Failure, GcEvidence, Invalid,
-    JvmOption, NoiseEvidence, Provenance, ProxyEvidence, RequestEvidence,
+    JvmOption, NoiseEvidence, Phase, Provenance, ProxyEvidence, RequestEvidence,
 };
 
 fn judged(evidence: &Evidence) -> Judgement {
@@ -540,4 +540,22 @@ fn an_outage_decides_where_everything_else_is_kept() {
     SLO_MISS: p90 was 20.0ms, the SLO allows 5ms; it did not recover in the 15 s after the outage (recovers<4s)
     SLO_MISS: p90 was 20.0ms, the SLO allows 5ms; it did not recover in the 15 s after the outage (recovers<2s)
     ");
+}
+
+#[test]
+fn a_trial_is_as_long_as_its_phases_and_at_least_a_second() {
+    let of = |phases: &[(u64, u64)]| {
+        let mut evidence = evidence();
+        let span = |(start, end)| PhaseSpan {
+            phase: Phase::Measure,
+            start: start * 1_000_000_000,
+            end: end * 1_000_000_000,
+        };
+        evidence.phases = phases.iter().copied().map(span).collect();
+        let told = super::seconds(&evidence);
+        evidence.seconds.clear();
+        (told, super::seconds(&evidence))
+    };
+    assert_eq!(of(&[]), (10.0, 1.0), "seconds that were told");
+    assert_eq!(of(&[(5, 20), (20, 45)]), (40.0, 40.0));
 }

@@ -46,17 +46,23 @@ fn with_option(label: &str, text: &str) -> Smallest {
 }
 
 /// The story of a search of these bases, and all that it comes to.
-fn story(bases: Vec<Smallest>, mut world: impl FnMut(&Ask) -> (Verdict, u64)) -> String {
+fn story(bases: Vec<Smallest>, world: impl FnMut(&Ask) -> (Verdict, u64)) -> String {
+    cold_story(bases, world, |_| true)
+}
+
+/// The same; only starts that `may_be_cold` are judged too early.
+fn cold_story(
+    bases: Vec<Smallest>,
+    mut world: impl FnMut(&Ask) -> (Verdict, u64),
+    may_be_cold: impl Fn(&Ask) -> bool,
+) -> String {
     let search = Sizes { bases, prove: 3 };
     let (story, sized) = play(&search, |ask| {
         let (verdict, needs) = world(ask);
         let mut record = record(ask, verdict, Bytes::from_mib(needs));
         // Cold for 8 s: a request takes twice the CPU time.
-        if ask
-            .configuration
-            .warm_up
-            .is_some_and(|w| w < Duration::from_secs(8))
-        {
+        let is_short = |warm_up| warm_up < Duration::from_secs(8);
+        if ask.configuration.warm_up.is_some_and(is_short) && may_be_cold(ask) {
             let second = |cpu| SecondEvidence {
                 offered: Some(1),
                 achieved: Some(1),
@@ -236,4 +242,14 @@ fn a_search_of_a_warm_jvm_begins_again_with_a_longer_warm_up() {
     search.warm_up = Some(Duration::from_secs(2));
     search.base.warm_up = Some(Duration::from_secs(2));
     insta::assert_snapshot!(story(vec![search], from(300)));
+}
+
+#[test]
+fn fresh_starts_that_were_judged_too_early_begin_it_again() {
+    let mut search = smallest("as given");
+    search.warm_up = Some(Duration::from_secs(5));
+    search.base.warm_up = Some(Duration::from_secs(5));
+    insta::assert_snapshot!(cold_story(vec![search], from(300), |ask| {
+        ask.purpose == Purpose::Prove
+    }));
 }
