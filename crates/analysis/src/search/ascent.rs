@@ -120,15 +120,14 @@ impl Ascent {
         let own = own.unwrap_or_default();
         let block = blocks[own];
         let alike = |size: &&u64| (block.from..=block.to).contains(*size);
-        if self.refuted.iter().filter(alike).count() > 1 {
-            return top;
+        let is_alone = self.refuted.iter().filter(alike).count() == 1;
+        // It is never refuted first: the size that was found is left for the next at its first miss.
+        match own.checked_sub(1) {
+            Some(below) if is_alone => ends(blocks[below], block, at)
+                .max(self.little_higher())
+                .min(top),
+            _ => top,
         }
-        let least = self.little_higher();
-        let next = match own.checked_sub(1) {
-            Some(below) => ends(blocks[below], block, at),
-            None => scaled(at, 1.0 + self.parameters.margin),
-        };
-        next.max(least).min(top)
     }
 }
 
@@ -230,6 +229,10 @@ mod tests {
             story(|size, number| size < 330 && number % 3 == 0),
             story(|size, number| size < 500 && number % 6 == 0),
             story(|_, number| number % 6 == 0),
+            story(|size, number| match size {
+                324 => number == 1,
+                _ => size < 500 && number % 6 == 0,
+            }),
         ];
         insta::assert_snapshot!(lines.join("\n"), @"
         20 at 324Mi: Proven
@@ -237,6 +240,7 @@ mod tests {
         3 at 324Mi, 40 at 340Mi: Proven
         6 at 324Mi, 12 at 340Mi, 40 at 1Gi: Proven
         6 at 324Mi, 12 at 340Mi, 12 at 1Gi: Refuted
+        1 at 324Mi, 12 at 340Mi, 12 at 376Mi, 40 at 1Gi: Proven
         ");
     }
 

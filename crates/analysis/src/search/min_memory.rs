@@ -614,8 +614,10 @@ mod tests {
         let mut search = MinMemory::new(grid());
         search.record(mib(256), Outcome::Crash).unwrap();
         assert_eq!(search.next(), Step::Try(mib(256), Purpose::Search));
+        assert_eq!(search.starts(), 1);
         search.record(mib(256), Outcome::Crash).unwrap();
         assert_eq!(search.next(), Step::Try(mib(512), Purpose::Search));
+        assert_eq!(search.starts(), 2);
     }
 
     #[test]

@@ -276,3 +276,10 @@ fn less_memory_that_misses_its_proof_is_not_taken() {
         }
     }));
 }
+
+#[test]
+fn as_many_proofs_are_asked_at_once_as_the_budget_has_room_for() {
+    let mut search = bought(&["as given"], Some(Duration::from_secs(180)));
+    search.prove = 5;
+    insta::assert_snapshot!(story(search, truth));
+}
