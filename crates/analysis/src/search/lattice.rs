@@ -49,10 +49,8 @@ impl Parameters {
 
     /// The fewest replicas, at least `min_replicas`, of which each must carry less than this rate.
     fn fewest_below(&self, rate: f64) -> Option<u32> {
+        // It may be infinite or no number: then none is found.
         let needed = (self.rate * (1.0 + self.headroom) / rate).floor();
-        if needed.is_nan() || needed >= f64::from(self.max_replicas) {
-            return None;
-        }
         let from = (needed as u32)
             .saturating_add(self.spare)
             .max(self.min_replicas)
@@ -329,6 +327,7 @@ mod tests {
         assert_eq!(p.fewest_below(1200.0), Some(5));
         assert_eq!(p.fewest_below(f64::INFINITY), Some(2));
         assert_eq!(p.fewest_below(0.0), None);
+        assert_eq!(p.fewest_below(f64::NAN), None);
         assert_eq!(p.fewest_at(10.0), None);
     }
 
