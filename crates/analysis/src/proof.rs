@@ -245,6 +245,8 @@ mod tests {
         assert_eq!(of(38, 2, 0), Standing::More(20), "one in twenty");
         assert_eq!(of(19, 0, 1), Standing::Proven);
         assert_eq!(of(3, 0, 2), Standing::NotMeasured);
+        assert_eq!(of(37, 0, 2), Standing::NotMeasured);
+        assert_eq!(of(38, 0, 2), Standing::Proven, "one in twenty");
         let five = |misses| {
             let count = Count {
                 passes: 5 - misses,
@@ -332,5 +334,44 @@ mod tests {
         assert_eq!(one_in(0.5), "1 in 2");
         assert_eq!(one_in(0.51), "51 %");
         assert_eq!(one_in(1.0), "100 %");
+    }
+
+    #[test]
+    fn a_proof_says_what_failed_and_what_was_broken_together() {
+        let of = |passes: usize, misses: usize, not_measured: usize| {
+            let trials = [
+                vec![Verdict::Pass; passes],
+                vec![Verdict::SloMiss; misses],
+                vec![Verdict::Invalid(Invalid::Noise); not_measured],
+            ];
+            let of = |verdict| trial("p", Purpose::Prove, 324, verdict);
+            let trials: Vec<_> = trials.concat().into_iter().map(of).collect();
+            prove(Bytes::from_mib(324), &trials)
+        };
+        let lines = [of(0, 0, 0), of(0, 0, 2), of(20, 0, 0), of(18, 2, 1)];
+        let lines = lines.map(|proof| proof.sentence());
+        insta::assert_snapshot!(lines.join("\n"), @"
+        not proven: no fresh start ran at this size
+        not proven: no fresh start ran at this size; 2 could not be measured
+        0 of 20 fresh starts failed; up to 1 in 7 could still (95 % confidence)
+        2 of 20 fresh starts failed; up to 1 in 3 could still (95 % confidence); 1 could not be measured
+        ");
+
+        let with = |mut proof: Proof, high: f64| {
+            proof.pooled = vec![Pooled {
+                request: None,
+                objective: "p99<50ms".parse::<crate::slo::Slo>().unwrap().objectives[0],
+                starts: proof.starts,
+                requests_of_a_start: 10,
+                requests: 200,
+                measured: Some(high),
+                low: Some(high),
+                high: Some(high),
+            }];
+            (proof.is_proven(), proof.broken_together().is_some())
+        };
+        assert_eq!(with(of(20, 0, 0), 0.04), (true, false));
+        assert_eq!(with(of(20, 0, 0), 0.06), (false, true));
+        assert_eq!(with(of(18, 2, 0), 0.06), (false, false), "each by itself");
     }
 }

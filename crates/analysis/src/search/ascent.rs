@@ -286,4 +286,18 @@ mod tests {
             .collect();
         assert_eq!(blocks, [(10, 10, 1.0), (20, 30, 0.2), (40, 40, 0.0)]);
     }
+
+    #[test]
+    fn tallies_of_pooled_sizes_are_sums() {
+        let mut tally = Tally {
+            misses: 1.0,
+            starts: 4.0,
+        };
+        tally.add(Tally {
+            misses: 2.0,
+            starts: 6.0,
+        });
+        assert_eq!((tally.misses, tally.starts), (3.0, 10.0));
+        assert_eq!(tally.rate(), 0.3);
+    }
 }

@@ -607,6 +607,13 @@ mod tests {
         assert_eq!(hopeless.next(), Step::CouldNotMeasure { size, attempts: 3 });
         search.record(size, Outcome::Pass).unwrap();
         assert_eq!(search.starts(), 1);
+        while let Step::Try(size, _) = search.next() {
+            search.record(size, Outcome::Pass).unwrap();
+        }
+        let Step::Done(answer) = search.next() else {
+            panic!("{:?}", search.next())
+        };
+        assert_eq!(answer.invalid, 2);
     }
 
     #[test]
@@ -639,13 +646,9 @@ mod tests {
         assert!(MinMemory::replay(grid(), [(mib(128), Outcome::Pass)]).is_err());
     }
 
-    #[test]
-    fn confirmations_that_keep_failing_go_up_by_ever_more() {
-        let mut search = MinMemory::new(Parameters {
-            backoff: 1.1,
-            max: mib(4096),
-            ..Parameters::new(mib(64), mib(200))
-        });
+    /// Sizes that failed their confirmations, in MiB; everything else passes.
+    fn failing(parameters: Parameters) -> Vec<u64> {
+        let mut search = MinMemory::new(parameters);
         let mut confirmed = Vec::new();
         while let Step::Try(size, purpose) = search.next() {
             let outcome = match purpose {
@@ -657,9 +660,22 @@ mod tests {
             }
             search.record(size, outcome).unwrap();
         }
+        confirmed
+    }
+
+    #[test]
+    fn confirmations_that_keep_failing_go_up_by_ever_more() {
+        let of = |backoff, max| {
+            failing(Parameters {
+                backoff,
+                max: mib(max),
+                ..Parameters::new(mib(64), mib(200))
+            })
+        };
         assert_eq!(
-            confirmed,
+            of(1.1, 4096),
             [68, 76, 84, 96, 108, 132, 188, 340, 884, 3716, 4096]
         );
+        assert_eq!(of(1.0, 80), [68, 72, 76, 80], "by a step at least");
     }
 }

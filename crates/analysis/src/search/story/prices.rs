@@ -224,7 +224,7 @@ fn a_command_whose_jvm_is_not_known_is_not_compared() {
 
 #[test]
 fn a_budget_ends_the_search_and_leaves_room_for_the_proof() {
-    for minutes in [3, 8, 20, 40] {
+    for minutes in [3, 8, 20, 29, 40] {
         let mut search = bought(&["as given"], Some(Duration::from_secs(60 * minutes)));
         search.pricing.compare = Some(2);
         insta::assert_snapshot!(format!("of_{minutes}_minutes"), story(search, truth));
