@@ -121,7 +121,7 @@ impl Ascent {
         let block = blocks[own];
         let alike = |size: &&u64| (block.from..=block.to).contains(*size);
         let is_alone = self.refuted.iter().filter(alike).count() == 1;
-        // It is never refuted first: the size that was found is left for the next at its first miss.
+        // With no block below it has a smaller refuted size in its own: the first is left at one miss.
         match own.checked_sub(1) {
             Some(below) if is_alone => ends(blocks[below], block, at)
                 .max(self.little_higher())
