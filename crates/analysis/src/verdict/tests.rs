@@ -559,3 +559,29 @@ fn a_trial_is_as_long_as_its_phases_and_at_least_a_second() {
     assert_eq!(of(&[]), (10.0, 1.0), "seconds that were told");
     assert_eq!(of(&[(5, 20), (20, 45)]), (40.0, 40.0));
 }
+
+#[test]
+fn exactly_as_much_as_is_allowed_breaks_no_rule() {
+    let thresholds = Thresholds {
+        achieved_share: 0.5,
+        gc_cpu_share: 0.5,
+        ..Thresholds::default()
+    };
+    let of = |achieved: f64, gc_millis: u64| {
+        let mut evidence = evidence();
+        evidence.cgroup.measure_cpu = Some(Duration::from_secs(8));
+        evidence.gc = Some(gc(Duration::from_millis(gc_millis)));
+        let load = &mut evidence.load[0];
+        load.latency = encode(&recorder()).unwrap();
+        load.duration = Duration::from_secs(8);
+        load.offered_rate = Some(128.0);
+        load.achieved_rate = achieved;
+        let measured = Measured::of(&evidence).unwrap().unwrap();
+        misses(&[], &slo(), &measured, &evidence, &thresholds).len()
+    };
+    // Half of what was offered, and as much as may be under way at the end.
+    let least = 64.0 - UNDER_WAY / 8.0;
+    assert_eq!(of(least, 4000), 0);
+    assert_eq!(of(least - 0.01, 4000), 1);
+    assert_eq!(of(least, 4001), 1);
+}
