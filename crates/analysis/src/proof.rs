@@ -260,20 +260,22 @@ mod tests {
         assert_eq!(doubted, Standing::More(40));
     }
 
+    /// The proof of so many starts.
+    fn proof_of(passes: usize, misses: usize, not_measured: usize) -> Proof {
+        let verdicts = [
+            vec![Verdict::Pass; passes],
+            vec![Verdict::SloMiss; misses],
+            vec![Verdict::Invalid(Invalid::Noise); not_measured],
+        ];
+        let of = |verdict| trial("p", Purpose::Prove, 324, verdict);
+        let trials: Vec<_> = verdicts.concat().into_iter().map(of).collect();
+        prove(Bytes::from_mib(324), &trials)
+    }
+
     #[test]
     fn starts_that_could_not_be_measured_show_nothing() {
-        let proof = |passes, failed, not_measured| {
-            let trials = [
-                vec![Verdict::Pass; passes],
-                vec![Verdict::SloMiss; failed],
-                vec![Verdict::Invalid(Invalid::Noise); not_measured],
-            ];
-            let trials: Vec<_> = trials
-                .concat()
-                .into_iter()
-                .map(|verdict| trial("p", Purpose::Prove, 324, verdict))
-                .collect();
-            let proof = prove(Bytes::from_mib(324), &trials);
+        let proof = |passes, misses, not_measured| {
+            let proof = proof_of(passes, misses, not_measured);
             (proof.is_proven(), proof.is_undecided())
         };
         assert_eq!(proof(20, 0, 0), (true, false));
@@ -338,18 +340,8 @@ mod tests {
 
     #[test]
     fn a_proof_says_what_failed_and_what_was_broken_together() {
-        let of = |passes: usize, misses: usize, not_measured: usize| {
-            let trials = [
-                vec![Verdict::Pass; passes],
-                vec![Verdict::SloMiss; misses],
-                vec![Verdict::Invalid(Invalid::Noise); not_measured],
-            ];
-            let of = |verdict| trial("p", Purpose::Prove, 324, verdict);
-            let trials: Vec<_> = trials.concat().into_iter().map(of).collect();
-            prove(Bytes::from_mib(324), &trials)
-        };
-        let lines = [of(0, 0, 0), of(0, 0, 2), of(20, 0, 0), of(18, 2, 1)];
-        let lines = lines.map(|proof| proof.sentence());
+        let lines = [(0, 0, 0), (0, 0, 2), (20, 0, 0), (18, 2, 1)];
+        let lines = lines.map(|(passes, misses, not)| proof_of(passes, misses, not).sentence());
         insta::assert_snapshot!(lines.join("\n"), @"
         not proven: no fresh start ran at this size
         not proven: no fresh start ran at this size; 2 could not be measured
@@ -370,8 +362,12 @@ mod tests {
             }];
             (proof.is_proven(), proof.broken_together().is_some())
         };
-        assert_eq!(with(of(20, 0, 0), 0.04), (true, false));
-        assert_eq!(with(of(20, 0, 0), 0.06), (false, true));
-        assert_eq!(with(of(18, 2, 0), 0.06), (false, false), "each by itself");
+        assert_eq!(with(proof_of(20, 0, 0), 0.04), (true, false));
+        assert_eq!(with(proof_of(20, 0, 0), 0.06), (false, true));
+        assert_eq!(
+            with(proof_of(18, 2, 0), 0.06),
+            (false, false),
+            "each by itself"
+        );
     }
 }

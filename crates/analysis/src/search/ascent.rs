@@ -121,7 +121,8 @@ impl Ascent {
         let block = blocks[own];
         let alike = |size: &&u64| (block.from..=block.to).contains(*size);
         let is_alone = self.refuted.iter().filter(alike).count() == 1;
-        // With no block below it has a smaller refuted size in its own: the first is left at one miss.
+        // A search leaves its first size at one miss, so this one is not the first that was refuted:
+        // where no block is below, the one before is in the same block.
         match own.checked_sub(1) {
             Some(below) if is_alone => ends(blocks[below], block, at)
                 .max(self.little_higher())

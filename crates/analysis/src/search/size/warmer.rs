@@ -65,18 +65,22 @@ mod tests {
     use crate::record::{Invalid, Verdict};
     use crate::warming::tests::start;
 
+    /// A start with so many MiB; of a cold one requests get cheaper while it is judged.
+    fn of(is_cold: bool, size: u64, verdict: Verdict) -> Arc<TrialRecord> {
+        let falls = if is_cold { 60 } else { 0 };
+        let mut record = start(|second| 800 - falls * second as u64);
+        record.configuration = crate::fixture::configuration(size);
+        record.verdict = verdict;
+        Arc::new(record)
+    }
+
+    const INVALID: Verdict = Verdict::Invalid(Invalid::Noise);
+
     #[test]
     fn most_starts_of_the_last_size_say_that_it_is_cold() {
-        let of = |cold: bool, size: u64, verdict: Verdict| {
-            let falls = if cold { 60 } else { 0 };
-            let mut record = start(|second| 800 - falls * second as u64);
-            record.configuration = crate::fixture::configuration(size);
-            record.verdict = verdict;
-            Arc::new(record)
-        };
         let cold = |size| of(true, size, Verdict::Pass);
         let warm = |size| of(false, size, Verdict::Pass);
-        let invalid = of(true, 256, Verdict::Invalid(Invalid::Noise));
+        let invalid = of(true, 256, INVALID);
         assert!(is_cold(&[cold(256), warm(256), cold(256)]));
         assert!(!is_cold(&[cold(256), warm(256), warm(256)]));
         assert!(!is_cold(&[cold(256), cold(256)]), "too few");
@@ -87,14 +91,9 @@ mod tests {
 
     #[test]
     fn the_first_start_says_alone_that_it_was_too_early() {
-        let of = |falls: u64, verdict: Verdict| {
-            let mut record = start(|second| 800 - falls * second as u64);
-            record.verdict = verdict;
-            [Arc::new(record)]
-        };
-        assert!(is_too_early(&of(60, Verdict::Pass)));
-        assert!(is_too_early(&of(60, Verdict::SloMiss)));
-        assert!(!is_too_early(&of(0, Verdict::Pass)));
-        assert!(!is_too_early(&of(60, Verdict::Invalid(Invalid::Noise))));
+        assert!(is_too_early(&[of(true, 256, Verdict::Pass)]));
+        assert!(is_too_early(&[of(true, 256, Verdict::SloMiss)]));
+        assert!(!is_too_early(&[of(false, 256, Verdict::Pass)]));
+        assert!(!is_too_early(&[of(true, 256, INVALID)]));
     }
 }
