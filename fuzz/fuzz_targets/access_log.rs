@@ -6,7 +6,7 @@
 use std::io::BufReader;
 
 use libfuzzer_sys::fuzz_target;
-use loadline_load::profile::{Builder, NAMES, Source, detect, named};
+use loadline_load::profile::{LogSource, NAMES, ProfileBuilder, detect_format, format_by_name};
 
 fuzz_target!(|data: &[u8]| {
     loadline_fuzz::limited();
@@ -17,13 +17,15 @@ fuzz_target!(|data: &[u8]| {
     let choice = usize::from(*choice) % (NAMES.len() + 2);
     let (first, rest) = data.split_at(data.len().min(60));
     let (format, data) = match NAMES.get(choice) {
-        Some(name) => (named(name, Source::Tomcat9).ok(), data),
+        Some(name) => (format_by_name(name, LogSource::Tomcat9).ok(), data),
         None if choice == NAMES.len() => {
             let pattern = String::from_utf8_lossy(first);
-            (named(&pattern, Source::Tomcat9).ok(), rest)
+            (format_by_name(&pattern, LogSource::Tomcat9).ok(), rest)
         }
         None => (
-            detect(data, Source::Unsaid).ok().map(|found| found.format),
+            detect_format(data, LogSource::Unsaid)
+                .ok()
+                .map(|found| found.format),
             data,
         ),
     };
@@ -31,10 +33,10 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let lines = data.split(|b| *b == b'\n').count() as u64;
-    let mut builder = Builder::new(format, 3600.0, true);
+    let mut builder = ProfileBuilder::new(format, 3600.0, true);
     let read = builder.read(BufReader::with_capacity(7, data));
     assert!(read.is_ok());
-    let profile = builder.finish("fuzz");
+    let profile = builder.build_profile("fuzz");
     if let Some(seen) = profile.observed {
         assert!(seen.requests + seen.rejected_lines <= lines);
     }

@@ -3,15 +3,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_trial::log::{Reader, Record};
+use loadline_trial::log::{EventLogReader, LogEntry};
 
 fuzz_target!(|bytes: &[u8]| {
     loadline_fuzz::limited();
-    loadline_host::samples::decode(bytes);
-    let mut log = Reader::new(bytes);
-    while let Ok(Some(record)) = log.next_record() {
-        if let Record::Piece(piece) = record {
-            let _ = piece.bytes();
+    loadline_host::samples::decode_rows(bytes);
+    let mut log = EventLogReader::new(bytes);
+    while let Ok(Some(record)) = log.next_entry() {
+        if let LogEntry::Piece(piece) = record {
+            let _ = piece.unpacked_bytes();
         }
     }
 });

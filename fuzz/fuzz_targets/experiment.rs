@@ -9,7 +9,7 @@ use loadline_engine::experiment::ExperimentFile;
 
 fuzz_target!(|text: &str| {
     loadline_fuzz::limited();
-    if let Err(error) = ExperimentFile::parse(text, Path::new("fuzzed.toml")) {
+    if let Err(error) = ExperimentFile::from_toml(text, Path::new("fuzzed.toml")) {
         assert!(error.to_string().contains("fuzzed.toml"), "{error}");
     }
 });

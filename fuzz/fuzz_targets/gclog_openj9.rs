@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_jvm::gclog::{Builder, Set, WallClock};
+use loadline_jvm::gclog::{ClockAdjustment, GcLogBuilder, WallClock};
 
 fuzz_target!(|data: &[u8]| {
     loadline_fuzz::limited();
@@ -14,15 +14,17 @@ fuzz_target!(|data: &[u8]| {
     );
     let wall = WallClock {
         ahead_ns: i64::MAX / 2,
-        set: vec![Set {
+        set: vec![ClockAdjustment {
             between: (1_000, u64::MAX / 2),
             ahead_ns: i64::MIN / 2,
         }],
         started_ms: 1_700_000_000_000,
     };
-    let mut builder = Builder::new(10).window(Some((5, 10))).wall(Some(wall));
+    let mut builder = GcLogBuilder::new(10)
+        .with_window(Some((5, 10)))
+        .with_wall_clock(Some(wall));
     builder.read(&text[..]);
-    let log = builder.finish();
+    let log = builder.finish_log();
     let counts = &log.input;
     let known = counts.gc_lines + counts.other_lines + counts.unknown_lines;
     assert_eq!(

@@ -4,13 +4,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_load::http2::Decoder;
+use loadline_load::http2::HpackDecoder;
 
 fuzz_target!(|blocks: Vec<&[u8]>| {
     loadline_fuzz::limited();
-    let mut decoder = Decoder::default();
+    let mut decoder = HpackDecoder::default();
     for block in blocks {
-        if decoder.decode(block).is_err() {
+        if decoder.decode_block(block).is_err() {
             return;
         }
     }

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_load::http2::{Decoder, Frame, Reader};
+use loadline_load::http2::{FrameReader, HpackDecoder, Http2Frame};
 
 fuzz_target!(|input: (u8, &[u8])| {
     loadline_fuzz::limited();
@@ -16,21 +16,21 @@ fuzz_target!(|input: (u8, &[u8])| {
 
 /// `None` when the bytes are refused; bodies are joined, since they are handed on as they come.
 fn read(bytes: &[u8], size: usize) -> Option<(Vec<String>, usize)> {
-    let mut reader = Reader::default();
-    let mut decoder = Decoder::default();
+    let mut reader = FrameReader::default();
+    let mut decoder = HpackDecoder::default();
     let mut said = Vec::new();
     let mut body = 0;
     for mut piece in bytes.chunks(size) {
         while let Some(frame) = reader.next(&mut piece).ok()? {
             match frame {
-                Frame::Data { piece, flow, .. } => {
+                Http2Frame::Data { piece, flow, .. } => {
                     assert!(piece.len() <= flow as usize);
                     body += piece.len();
                 }
-                Frame::Headers { .. } => {
+                Http2Frame::Headers { .. } => {
                     said.push(format!(
                         "{frame:?} {:?}",
-                        decoder.decode(reader.block()).ok()?
+                        decoder.decode_block(reader.header_block()).ok()?
                     ));
                 }
                 other => said.push(format!("{other:?}")),

@@ -9,5 +9,5 @@ use loadline_jvm::cache::jar::Jar;
 
 fuzz_target!(|data: &[u8]| {
     loadline_fuzz::limited();
-    let _ = Jar::of(&mut Cursor::new(data));
+    let _ = Jar::from_jar_file(&mut Cursor::new(data));
 });

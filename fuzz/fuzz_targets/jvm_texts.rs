@@ -9,9 +9,9 @@ use loadline_jvm::{detect, footprint, nmt};
 
 fuzz_target!(|text: &str| {
     loadline_fuzz::limited();
-    let _ = nmt::Summary::parse(text);
-    let _ = classes::Classes::parse(text);
-    let _ = scc::Statistics::parse(text);
-    let _ = detect::Release::parse(text);
+    let _ = nmt::NmtSummary::from_nmt_report(text);
+    let _ = classes::LoadedClasses::from_class_log(text);
+    let _ = scc::SharedCacheStatistics::from_print_stats(text);
+    let _ = detect::ReleaseFile::from_release_text(text);
     footprint::parse_anything(text);
 });

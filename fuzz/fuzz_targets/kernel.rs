@@ -9,9 +9,9 @@ use std::slice::Iter;
 use libfuzzer_sys::fuzz_target;
 use loadline_cgroup::parsers;
 use loadline_sizing::Bytes;
-use loadline_sizing::limits::{Files, Host, Unreadable, discover};
+use loadline_sizing::limits::{FileSource, SystemCallFacts, UnreadableFile, discover};
 
-const HOST: Host = Host {
+const HOST: SystemCallFacts = SystemCallFacts {
     memory: Bytes::from_mib(1024),
     affinity: 4,
     address_space: None,
@@ -24,9 +24,9 @@ const LAUNCHERS: usize = 6;
 /// Each file asked for is the next of the texts.
 struct Texts<'a>(RefCell<Iter<'a, &'a str>>);
 
-impl Files for Texts<'_> {
-    fn read(&self, _: &str) -> Result<String, Unreadable> {
-        let next = self.0.borrow_mut().next().ok_or(Unreadable::Missing)?;
+impl FileSource for Texts<'_> {
+    fn read(&self, _: &str) -> Result<String, UnreadableFile> {
+        let next = self.0.borrow_mut().next().ok_or(UnreadableFile::Missing)?;
         Ok((*next).to_owned())
     }
 }

@@ -4,12 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use loadline_engine::advice::manifest;
-use loadline_engine::manifest::{Source, documents};
+use loadline_engine::manifest::{ManifestFile, documents};
 
 fuzz_target!(|text: &str| {
     loadline_fuzz::limited();
     if let Ok(documents) = documents(text, "fuzzed.yaml") {
         let path = "fuzzed.yaml".into();
-        manifest::containers(&[Source { path, documents }]);
+        manifest::containers(&[ManifestFile { path, documents }]);
     }
 });

@@ -4,18 +4,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_host::pod::take;
-use loadline_trial::log::Reader;
+use loadline_host::pod::append_line;
+use loadline_trial::log::EventLogReader;
 
 fuzz_target!(|text: &str| {
     loadline_fuzz::limited();
     let (mut log, mut written) = (Vec::new(), 0);
     for line in text.lines() {
-        if take(&mut log, line, &mut written).is_err() {
+        if append_line(&mut log, line, &mut written).is_err() {
             break;
         }
     }
     assert_eq!(log.len() as u64, written);
-    let mut log = Reader::new(&log[..]);
-    while let Ok(Some(_)) = log.next_record() {}
+    let mut log = EventLogReader::new(&log[..]);
+    while let Ok(Some(_)) = log.next_entry() {}
 });

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_load::response::{Parser, Response};
+use loadline_load::response::{Response, ResponseParser};
 
 fuzz_target!(|input: (bool, u8, &[u8])| {
     loadline_fuzz::limited();
@@ -18,7 +18,7 @@ fuzz_target!(|input: (bool, u8, &[u8])| {
 
 /// `None` when the parser refuses the bytes.
 fn read(bytes: &[u8], size: usize, head_only: bool) -> Option<Vec<Response>> {
-    let mut parser = Parser::default();
+    let mut parser = ResponseParser::default();
     let mut responses = Vec::new();
     for piece in bytes.chunks(size) {
         let mut at = 0;
@@ -32,6 +32,6 @@ fn read(bytes: &[u8], size: usize, head_only: bool) -> Option<Vec<Response>> {
             responses.extend(fed.response);
         }
     }
-    responses.extend(parser.end());
+    responses.extend(parser.complete_at_eof());
     Some(responses)
 }

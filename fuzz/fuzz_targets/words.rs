@@ -7,8 +7,8 @@ use libfuzzer_sys::fuzz_target;
 use loadline_analysis::price::{parse_lattice, parse_prices};
 use loadline_analysis::slo::Slo;
 use loadline_sizing::options::words;
-use loadline_sizing::profile::Profile;
-use loadline_sizing::{Bytes, CpuSet, Cpus, Options, Version};
+use loadline_sizing::profile::AppProfile;
+use loadline_sizing::{Bytes, CpuSet, Cpus, JavaVersion, JvmOptionSet};
 
 fuzz_target!(|text: &str| {
     loadline_fuzz::limited();
@@ -19,10 +19,10 @@ fuzz_target!(|text: &str| {
         assert_eq!(set.to_string().parse::<CpuSet>().ok(), Some(set));
     }
     let _ = (text.parse::<Bytes>(), text.parse::<Cpus>());
-    let _ = (text.parse::<Version>(), Profile::parse(text));
+    let _ = (text.parse::<JavaVersion>(), AppProfile::parse_profile(text));
     let _ = (parse_prices(text), parse_lattice(text));
-    let _ = Options::from_words(words::argument_file(text));
-    if let Ok(words) = words::environment(text) {
-        Options::from_words(words).texts().count();
+    let _ = JvmOptionSet::from_words(words::split_argument_file(text));
+    if let Ok(words) = words::split_environment(text) {
+        JvmOptionSet::from_words(words).option_texts().count();
     }
 });

@@ -8,8 +8,8 @@
 
 use std::fmt;
 
-use crate::interval::Interval;
-use crate::record::{Phase, TrialRecord};
+use crate::interval::ConfidenceInterval;
+use crate::record::{TrialPhase, TrialRecord};
 use crate::shift;
 use crate::text;
 
@@ -26,14 +26,14 @@ const SURE: f64 = 2.0;
 
 /// Figures that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
+pub enum AbreastFigure {
     /// From exec to the first good response.
     Start,
     /// CPU time of a good response in the measure phase.
     CpuPerRequest,
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for AbreastFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Start => "the start time",
@@ -44,18 +44,21 @@ impl fmt::Display for Figure {
 
 /// The figures of one trial, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
-    /// [`Figure::Start`].
+pub struct AbreastValues {
+    /// [`AbreastFigure::Start`].
     pub start: f64,
-    /// [`Figure::CpuPerRequest`].
+    /// [`AbreastFigure::CpuPerRequest`].
     pub cpu_per_request: f64,
 }
 
-impl Seen {
+impl AbreastValues {
     /// Those of a trial that has all of them.
-    pub fn of(record: &TrialRecord) -> Option<Self> {
+    pub fn from_trial(record: &TrialRecord) -> Option<Self> {
         let evidence = &record.evidence;
-        let parts = evidence.load.iter().filter(|l| l.phase == Phase::Measure);
+        let parts = evidence
+            .load
+            .iter()
+            .filter(|l| l.phase == TrialPhase::Measure);
         let good: u64 = parts.map(|l| l.ok).sum();
         let cpu = evidence.cgroup.measure_cpu?.as_secs_f64();
         let start = evidence.start.ready?.as_secs_f64();
@@ -66,25 +69,25 @@ impl Seen {
         })
     }
 
-    fn get(&self, figure: Figure) -> f64 {
+    fn figure_value(&self, figure: AbreastFigure) -> f64 {
         match figure {
-            Figure::Start => self.start,
-            Figure::CpuPerRequest => self.cpu_per_request,
+            AbreastFigure::Start => self.start,
+            AbreastFigure::CpuPerRequest => self.cpu_per_request,
         }
     }
 }
 
 /// What the comparison says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Standing {
+pub enum AbreastStanding {
     /// No figure differs by more than [`TOLERATED`].
     Alike,
     /// This one does, or may: trials at once over trials alone.
     Unlike {
         /// Which.
-        figure: Figure,
+        figure: AbreastFigure,
         /// By how much.
-        ratio: Interval,
+        ratio: ConfidenceInterval,
     },
     /// Too few trials could be measured to say.
     TooFew,
@@ -92,16 +95,16 @@ pub enum Standing {
     Open,
 }
 
-impl Standing {
+impl AbreastStanding {
     /// The answer in a sentence; `None` while it is open.
-    pub fn sentence(&self) -> Option<String> {
-        let percent = text::percent(TOLERATED);
+    pub fn comparison_sentence(&self) -> Option<String> {
+        let percent = text::short_percent(TOLERATED);
         match self {
             Self::Open => None,
             Self::Alike => Some(format!(
                 "trials at once differ from trials alone by no more than {percent} in {} and in {}",
-                Figure::Start,
-                Figure::CpuPerRequest
+                AbreastFigure::Start,
+                AbreastFigure::CpuPerRequest
             )),
             Self::TooFew => Some(
                 "too few trials could be measured to compare trials at once with trials alone"
@@ -117,15 +120,23 @@ impl Standing {
 
 /// Compares trials alone with trials at once. `rounds` are those that were asked for, whether or not
 /// they could be measured.
-pub fn standing(rounds: u32, alone: &[Seen], at_once: &[Seen]) -> Standing {
+pub fn compare_rounds(
+    rounds: u32,
+    alone: &[AbreastValues],
+    at_once: &[AbreastValues],
+) -> AbreastStanding {
     let is_last = LOOKS.last().is_some_and(|last| rounds >= *last);
     if !is_last && !LOOKS.contains(&rounds) {
-        return Standing::Open;
+        return AbreastStanding::Open;
     }
     let (mut is_alike, mut is_seen) = (true, true);
-    for figure in [Figure::Start, Figure::CpuPerRequest] {
-        let of = |seen: &[Seen]| seen.iter().map(|s| s.get(figure)).collect::<Vec<_>>();
-        let Some(ratio) = shift::ratio(&of(alone), &of(at_once), SURE) else {
+    for figure in [AbreastFigure::Start, AbreastFigure::CpuPerRequest] {
+        let of = |seen: &[AbreastValues]| {
+            seen.iter()
+                .map(|s| s.figure_value(figure))
+                .collect::<Vec<_>>()
+        };
+        let Some(ratio) = shift::ratio_of_values(&of(alone), &of(at_once), SURE) else {
             is_seen = false;
             continue;
         };
@@ -133,26 +144,26 @@ pub fn standing(rounds: u32, alone: &[Seen], at_once: &[Seen]) -> Standing {
         let is_within = ratio.low > least && ratio.high < most;
         let is_beyond = ratio.low > most || ratio.high < least;
         if is_beyond || (is_last && !is_within) {
-            return Standing::Unlike { figure, ratio };
+            return AbreastStanding::Unlike { figure, ratio };
         }
         is_alike &= is_within;
     }
     match (is_seen, is_alike, is_last) {
-        (true, true, _) => Standing::Alike,
-        (false, _, true) => Standing::TooFew,
-        _ => Standing::Open,
+        (true, true, _) => AbreastStanding::Alike,
+        (false, _, true) => AbreastStanding::TooFew,
+        _ => AbreastStanding::Open,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::random::RandomStream;
 
     /// Rounds of trials that stray by `spread`, of which those at once take `factor` of the CPU.
-    fn decided(seed: u64, spread: f64, factor: f64) -> (Standing, u32) {
-        let mut random = Random::from_seed(16).derive(seed);
-        let mut trial = |factor: f64| Seen {
+    fn decided(seed: u64, spread: f64, factor: f64) -> (AbreastStanding, u32) {
+        let mut random = RandomStream::from_seed(16).derive(seed);
+        let mut trial = |factor: f64| AbreastValues {
             start: 4.0 * (spread * random.normal()).exp(),
             cpu_per_request: 0.002 * factor * (spread * random.normal()).exp(),
         };
@@ -160,8 +171,8 @@ mod tests {
         for round in 1.. {
             alone.push(trial(1.0));
             at_once.extend([trial(factor), trial(factor)]);
-            let standing = standing(round, &alone, &at_once);
-            if standing != Standing::Open {
+            let standing = compare_rounds(round, &alone, &at_once);
+            if standing != AbreastStanding::Open {
                 return (standing, round);
             }
         }
@@ -173,7 +184,10 @@ mod tests {
         let runs: Vec<_> = (0..1000)
             .map(|seed| decided(seed, spread, factor))
             .collect();
-        let is_alike = runs.iter().filter(|(s, _)| *s == Standing::Alike).count();
+        let is_alike = runs
+            .iter()
+            .filter(|(s, _)| *s == AbreastStanding::Alike)
+            .count();
         let rounds: u32 = runs.iter().map(|(_, rounds)| rounds).sum();
         (is_alike as f64 / 1000.0, f64::from(rounds) / 1000.0)
     }
@@ -200,17 +214,26 @@ mod tests {
 
     #[test]
     fn it_looks_a_few_times_only_and_says_what_it_saw() {
-        let seen = Seen {
+        let seen = AbreastValues {
             start: 4.0,
             cpu_per_request: 0.002,
         };
-        let slow = Seen { start: 4.4, ..seen };
-        assert_eq!(standing(5, &[seen; 5], &[seen; 10]), Standing::Open);
-        let alike = standing(6, &[seen; 6], &[seen; 12]);
-        insta::assert_snapshot!(alike.sentence().unwrap_or_default(), @"trials at once differ from trials alone by no more than 2 % in the start time and in CPU time a request");
-        let unlike = standing(6, &[seen; 6], &[slow; 12]);
-        insta::assert_snapshot!(unlike.sentence().unwrap_or_default(), @"the start time of trials at once was 1.100 (1.088 to 1.112) of that of trials alone: a difference of no more than 2 % was not shown");
-        assert_eq!(standing(16, &[seen; 2], &[seen; 2]), Standing::TooFew);
-        assert_eq!(standing(10, &[seen; 2], &[seen; 2]), Standing::Open);
+        let slow = AbreastValues { start: 4.4, ..seen };
+        assert_eq!(
+            compare_rounds(5, &[seen; 5], &[seen; 10]),
+            AbreastStanding::Open
+        );
+        let alike = compare_rounds(6, &[seen; 6], &[seen; 12]);
+        insta::assert_snapshot!(alike.comparison_sentence().unwrap_or_default(), @"trials at once differ from trials alone by no more than 2 % in the start time and in CPU time a request");
+        let unlike = compare_rounds(6, &[seen; 6], &[slow; 12]);
+        insta::assert_snapshot!(unlike.comparison_sentence().unwrap_or_default(), @"the start time of trials at once was 1.100 (1.088 to 1.112) of that of trials alone: a difference of no more than 2 % was not shown");
+        assert_eq!(
+            compare_rounds(16, &[seen; 2], &[seen; 2]),
+            AbreastStanding::TooFew
+        );
+        assert_eq!(
+            compare_rounds(10, &[seen; 2], &[seen; 2]),
+            AbreastStanding::Open
+        );
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use loadline_sizing::Cpus;
 use loadline_sizing::hotspot::threads::parallel_workers;
 
-use crate::attribution::Class;
+use crate::attribution::PauseClass;
 use crate::explain::Explanation;
 use crate::record::{Configuration, CpuSets, TrialRecord};
-use crate::standing::{demand, limit};
-use crate::throttle::{Limit, Start, Work, simulate};
+use crate::standing::{configured_limit, demand};
+use crate::throttle::{PeriodStart, QuotaLimit, ThreadWork, simulate};
 
 /// A period that makes stops short and costs little throughput (about 2 % in the measurements).
 const SHORT_PERIOD: Duration = Duration::from_millis(20);
@@ -42,7 +42,7 @@ const STEPS: u32 = 20;
 
 /// One thing to change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Advice {
+pub struct TrialAdvice {
     /// What kind; the word that `--try` takes.
     pub kind: AdviceKind,
     /// What to change, in words.
@@ -87,7 +87,7 @@ impl AdviceKind {
     ];
 
     /// The name in JSON and on the command line.
-    pub fn name(self) -> &'static str {
+    pub fn kind_name(self) -> &'static str {
         match self {
             Self::Quota => "quota",
             Self::Cpuset => "cpuset",
@@ -101,7 +101,7 @@ impl AdviceKind {
 }
 
 /// What the rules look at.
-struct Case<'a> {
+struct AdviceCase<'a> {
     record: &'a TrialRecord,
     explanation: &'a Explanation,
     /// The application's command, with the user's own JVM options.
@@ -109,51 +109,56 @@ struct Case<'a> {
     /// CPUs of the machine.
     machine: u32,
     /// The limit and its period, where there is one.
-    limit: Option<(Cpus, Limit)>,
+    limit: Option<(Cpus, QuotaLimit)>,
     /// CPUs that the application used while it was not standing.
     demand: f64,
 }
 
 /// Advice for a trial of this command on a machine with so many CPUs, the most effective first.
-pub fn advice(
+pub fn advise_trial(
     record: &TrialRecord,
     explanation: &Explanation,
     command: &[String],
     machine: u32,
-) -> Vec<Advice> {
+) -> Vec<TrialAdvice> {
     if explanation.pauses.is_empty() {
         return Vec::new();
     }
     let configuration = &record.configuration;
-    let case = Case {
+    let case = AdviceCase {
         record,
         explanation,
         command,
         machine,
-        limit: configuration.cpu.zip(limit(configuration)),
+        limit: configuration.cpu.zip(configured_limit(configuration)),
         demand: demand(record, explanation.window).unwrap_or(f64::from(machine)),
     };
     let rules = [
-        quota,
-        cpuset,
-        period,
-        other_gc_threads,
-        burst,
-        collector,
-        heap,
+        advise_quota,
+        advise_cpuset,
+        advise_period,
+        advise_gc_threads,
+        advise_burst,
+        advise_collector,
+        advise_heap,
     ];
-    let mut all: Vec<Advice> = rules.iter().filter_map(|rule| rule(&case)).collect();
-    let effect = |a: &Advice| a.removes.unwrap_or(0.0);
+    let mut all: Vec<TrialAdvice> = rules.iter().filter_map(|rule| rule(&case)).collect();
+    let effect = |a: &TrialAdvice| a.removes.unwrap_or(0.0);
     all.sort_by(|a, b| effect(b).total_cmp(&effect(a)));
     all
 }
 
-impl Case<'_> {
-    fn throttled(&self) -> f64 {
-        self.explanation.share(Class::GcThrottled) + self.explanation.share(Class::MutatorThrottled)
+impl AdviceCase<'_> {
+    fn throttled_share(&self) -> f64 {
+        self.explanation.class_share(PauseClass::GcThrottled)
+            + self.explanation.class_share(PauseClass::MutatorThrottled)
     }
 
-    fn changed(&self, label: &str, change: impl FnOnce(&mut Configuration)) -> Configuration {
+    fn changed_configuration(
+        &self,
+        label: &str,
+        change: impl FnOnce(&mut Configuration),
+    ) -> Configuration {
         let mut next = self.record.configuration.clone();
         next.label = label.to_owned();
         change(&mut next);
@@ -191,16 +196,16 @@ impl Case<'_> {
     }
 
     /// CPU time of one collection on average, where the log tells.
-    fn collection(&self) -> Option<Duration> {
+    fn cpu_per_collection(&self) -> Option<Duration> {
         let gc = self.record.evidence.gc.as_ref()?;
         let pauses = u32::try_from(gc.measure_pauses?).ok().filter(|n| *n > 0)?;
         Some(gc.measure_gc_cpu? / pauses)
     }
 }
 
-fn quota(case: &Case<'_>) -> Option<Advice> {
+fn advise_quota(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     let (cpu, _) = case.limit?;
-    if case.throttled() < WORTH {
+    if case.throttled_share() < WORTH {
         return None;
     }
     // To the next tenth, and never above the machine: more than all CPUs is no limit.
@@ -209,43 +214,43 @@ fn quota(case: &Case<'_>) -> Option<Advice> {
     if wanted <= cpu {
         return None;
     }
-    Some(Advice {
+    Some(TrialAdvice {
         kind: AdviceKind::Quota,
         text: format!("raise the CPU limit from {cpu} to {wanted}"),
         expected: format!(
             "while it was not throttled it used {:.2} CPUs; a limit of that much throttles it no more",
             case.demand
         ),
-        removes: Some(case.throttled()),
-        configuration: Some(case.changed("more-quota", |c| c.cpu = Some(wanted))),
+        removes: Some(case.throttled_share()),
+        configuration: Some(case.changed_configuration("more-quota", |c| c.cpu = Some(wanted))),
     })
 }
 
-fn cpuset(case: &Case<'_>) -> Option<Advice> {
+fn advise_cpuset(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     let (cpu, _) = case.limit?;
     let whole = cpu.ceil();
     let is_whole = Cpus::from_whole(whole) == cpu;
-    if case.throttled() < WORTH || !is_whole || whole >= case.machine {
+    if case.throttled_share() < WORTH || !is_whole || whole >= case.machine {
         return None;
     }
-    Some(Advice {
+    Some(TrialAdvice {
         kind: AdviceKind::Cpuset,
         text: format!("give it {whole} CPU of its own (a cpuset) instead of a quota of as much"),
         expected: "a cpuset never throttles; collections have fewer CPUs at once, so those that run take longer"
             .to_owned(),
-        removes: Some(case.explanation.share(Class::MutatorThrottled)),
-        configuration: Some(case.changed("cpuset", |c| {
+        removes: Some(case.explanation.class_share(PauseClass::MutatorThrottled)),
+        configuration: Some(case.changed_configuration("cpuset", |c| {
             c.cpu = None;
             // Without a quota there is nothing to save up: the kernel takes no burst.
             c.cpu_burst = None;
-            c.cpuset = CpuSets::shared((0..whole).collect());
+            c.cpuset = CpuSets::shared_by_all((0..whole).collect());
         })),
     })
 }
 
-fn period(case: &Case<'_>) -> Option<Advice> {
+fn advise_period(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     let (_, now) = case.limit?;
-    let share = case.explanation.share(Class::MutatorThrottled);
+    let share = case.explanation.class_share(PauseClass::MutatorThrottled);
     if share < WORTH || now.period <= SHORT_PERIOD {
         return None;
     }
@@ -257,7 +262,7 @@ fn period(case: &Case<'_>) -> Option<Advice> {
     if short < SHORTEST_QUOTA {
         return None;
     }
-    Some(Advice {
+    Some(TrialAdvice {
         kind: AdviceKind::Period,
         text: format!(
             "shorten the CFS period from {} ms to {} ms with the same share",
@@ -270,7 +275,7 @@ fn period(case: &Case<'_>) -> Option<Advice> {
             stop(now.period).as_millis()
         ),
         removes: Some(share),
-        configuration: Some(case.changed("short-period", |c| {
+        configuration: Some(case.changed_configuration("short-period", |c| {
             c.cpu_period = SHORT_PERIOD;
             // A burst is at most the quota.
             c.cpu_burst = c.cpu_burst.map(|burst| burst.min(short));
@@ -278,12 +283,15 @@ fn period(case: &Case<'_>) -> Option<Advice> {
     })
 }
 
-fn other_gc_threads(case: &Case<'_>) -> Option<Advice> {
+fn advise_gc_threads(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     let (_, now) = case.limit?;
     // Serial has one thread, whatever the option says.
     let collector = case.record.evidence.gc.as_ref()?.collector.as_str();
-    let work = case.collection().filter(|_| collector != "Serial")?;
-    let share = case.explanation.share(Class::Gc) + case.explanation.share(Class::GcThrottled);
+    let work = case
+        .cpu_per_collection()
+        .filter(|_| collector != "Serial")?;
+    let share = case.explanation.class_share(PauseClass::Gc)
+        + case.explanation.class_share(PauseClass::GcThrottled);
     // Threads beyond the CPUs do not run at once.
     let have = case.gc_threads();
     let before = mean_wall(now, work, have.min(case.machine.max(1)))?;
@@ -294,7 +302,7 @@ fn other_gc_threads(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     let option = case.gc_threads_option();
-    Some(Advice {
+    Some(TrialAdvice {
         kind: AdviceKind::GcThreads,
         text: format!("{option}{best} instead of {have}"),
         expected: format!(
@@ -304,7 +312,9 @@ fn other_gc_threads(case: &Case<'_>) -> Option<Advice> {
             before.as_millis()
         ),
         removes: Some(saved * share),
-        configuration: Some(case.changed("gc-threads", |c| set_gc_threads(c, option, best))),
+        configuration: Some(
+            case.changed_configuration("gc-threads", |c| set_gc_threads(c, option, best)),
+        ),
     })
 }
 
@@ -313,18 +323,18 @@ fn set_gc_threads(configuration: &mut Configuration, option: &str, threads: u32)
     configuration.jvm_options.retain(|o| is_other(&o.text));
     configuration.jvm_options.push(crate::record::JvmOption {
         text: format!("{option}{threads}"),
-        provenance: crate::record::Provenance::Calculated,
+        provenance: crate::record::ValueProvenance::Calculated,
     });
 }
 
 /// Mean over phases and fill levels of a period: how long a collection and the stop that it leaves
 /// behind take.
-fn mean_wall(limit: Limit, work: Duration, threads: u32) -> Option<Duration> {
-    let work = [Work { threads, cpu: work }];
+fn mean_wall(limit: QuotaLimit, work: Duration, threads: u32) -> Option<Duration> {
+    let work = [ThreadWork { threads, cpu: work }];
     let mut sum = Duration::ZERO;
     for step in 0..STEPS {
         let phase = limit.period * step / STEPS;
-        let start = Start {
+        let start = PeriodStart {
             phase,
             used: limit.quota.min(phase),
         };
@@ -334,15 +344,15 @@ fn mean_wall(limit: Limit, work: Duration, threads: u32) -> Option<Duration> {
     Some(sum / STEPS)
 }
 
-fn burst(case: &Case<'_>) -> Option<Advice> {
+fn advise_burst(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     let (cpu, now) = case.limit?;
     let used = case.record.evidence.cgroup.measure_cpu?.as_secs_f64();
-    let share = used / (case.explanation.window.len() as f64 / 1e9).max(f64::MIN_POSITIVE);
+    let share = used / (case.explanation.window.length_ns() as f64 / 1e9).max(f64::MIN_POSITIVE);
     // What uses its whole quota has nothing to save up, and more than one of it is not kept.
-    if !now.burst.is_zero() || case.throttled() < WORTH || share > 0.8 * cpu.as_f64() {
+    if !now.burst.is_zero() || case.throttled_share() < WORTH || share > 0.8 * cpu.as_f64() {
         return None;
     }
-    Some(Advice {
+    Some(TrialAdvice {
         kind: AdviceKind::Burst,
         text: "let idle periods save up the quota of one period (cpu.max.burst, cpu.cfs_burst_us)"
             .to_owned(),
@@ -351,17 +361,17 @@ fn burst(case: &Case<'_>) -> Option<Advice> {
             100.0 * share / cpu.as_f64()
         ),
         removes: None,
-        configuration: Some(case.changed("burst", |c| c.cpu_burst = Some(now.quota))),
+        configuration: Some(case.changed_configuration("burst", |c| c.cpu_burst = Some(now.quota))),
     })
 }
 
-fn collector(case: &Case<'_>) -> Option<Advice> {
+fn advise_collector(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     let gc = case.record.evidence.gc.as_ref()?;
     let is_concurrent = ["ZGC", "Shenandoah"].contains(&gc.collector.as_str());
-    if is_concurrent || case.explanation.share(Class::Gc) < 0.5 {
+    if is_concurrent || case.explanation.class_share(PauseClass::Gc) < 0.5 {
         return None;
     }
-    Some(Advice {
+    Some(TrialAdvice {
         kind: AdviceKind::Collector,
         text: format!(
             "{} stops the application while it works; -XX:+UseShenandoahGC or -XX:+UseZGC works beside it",
@@ -374,16 +384,16 @@ fn collector(case: &Case<'_>) -> Option<Advice> {
     })
 }
 
-fn heap(case: &Case<'_>) -> Option<Advice> {
+fn advise_heap(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     let gc = case.record.evidence.gc.as_ref()?;
     let (live, most) = (gc.heap_after_max?, gc.heap_max?);
     let share = live.as_bytes() as f64 / most.as_bytes().max(1) as f64;
-    let gc_share =
-        case.explanation.share(Class::Gc) + case.explanation.share(Class::AllocationStall);
+    let gc_share = case.explanation.class_share(PauseClass::Gc)
+        + case.explanation.class_share(PauseClass::AllocationStall);
     if share < TIGHT_HEAP || gc_share < WORTH {
         return None;
     }
-    Some(Advice {
+    Some(TrialAdvice {
         kind: AdviceKind::Heap,
         text: format!("a larger heap than {most} (-Xmx), with the memory limit to hold it"),
         expected: format!(
@@ -400,25 +410,27 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::pauses::{ApplicationPauses, PauseEvidence};
-    use crate::record::{GcEvidence, JvmOption, Phase, PhaseSpan, Provenance, Purpose, Verdict};
+    use crate::record::{
+        GcEvidence, JvmOption, PhaseSpan, TrialPhase, TrialPurpose, TrialVerdict, ValueProvenance,
+    };
 
     const MS: u64 = 1_000_000;
 
     /// Two threads on half a CPU for ten seconds: every period 25 ms of running and 75 of standing.
     /// The first `collections` of the stops are in a collection of 30 ms of CPU.
     fn throttled(collections: u64) -> TrialRecord {
-        let mut record = fixture::trial("t", Purpose::Matrix, 64, Verdict::Pass);
+        let mut record = fixture::trial_record("t", TrialPurpose::Matrix, 64, TrialVerdict::Pass);
         record.configuration.cpu = Some(Cpus::from_millis(500));
         record.configuration.jvm_options = vec![JvmOption {
             text: "-XX:ParallelGCThreads=8".to_owned(),
-            provenance: Provenance::User,
+            provenance: ValueProvenance::User,
         }];
         let stops: Vec<(u64, u64)> = (0..100)
             .map(|n| ((100 * n + 25) * MS, 100 * (n + 1) * MS))
             .collect();
         let in_collection = stops.iter().take(collections as usize);
         record.evidence.phases = vec![PhaseSpan {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             start: 0,
             end: 10_000 * MS,
         }];
@@ -455,14 +467,19 @@ mod tests {
     }
 
     fn told(record: &TrialRecord, machine: u32) -> String {
-        let explanation = Explanation::of(record).unwrap();
-        let line = |a: Advice| {
+        let explanation = Explanation::for_trial(record).unwrap();
+        let line = |a: TrialAdvice| {
             let removes = a
                 .removes
                 .map_or("?".to_owned(), |r| format!("{:.0} %", 100.0 * r));
-            format!("{} ({removes}): {}: {}", a.kind.name(), a.text, a.expected)
+            format!(
+                "{} ({removes}): {}: {}",
+                a.kind.kind_name(),
+                a.text,
+                a.expected
+            )
         };
-        let all = advice(record, &explanation, &[], machine);
+        let all = advise_trial(record, &explanation, &[], machine);
         all.into_iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
@@ -505,8 +522,8 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
         }
         let of = |record: &TrialRecord, command: &[&str]| {
             let command: Vec<String> = command.iter().map(|w| (*w).to_owned()).collect();
-            let explanation = Explanation::of(record).unwrap();
-            let all = advice(record, &explanation, &command, 2);
+            let explanation = Explanation::for_trial(record).unwrap();
+            let all = advise_trial(record, &explanation, &command, 2);
             let threads = all.into_iter().find(|a| a.kind == AdviceKind::GcThreads);
             threads.map(|a| a.text).unwrap_or_default()
         };
@@ -540,8 +557,8 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
         record.configuration.cpu = Some(Cpus::from_whole(1));
         record.evidence.cgroup.measure_cpu = Some(Duration::from_secs(5));
         let of = |record: &TrialRecord, kind| {
-            let explanation = Explanation::of(record).unwrap();
-            let all = advice(record, &explanation, &[], 2);
+            let explanation = Explanation::for_trial(record).unwrap();
+            let all = advise_trial(record, &explanation, &[], 2);
             all.into_iter().find(|a| a.kind == kind)?.configuration
         };
         let burst = of(&record, AdviceKind::Burst).unwrap();
@@ -581,8 +598,8 @@ collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or 
     #[test]
     fn what_is_tried_is_what_is_said() {
         let record = throttled(80);
-        let explanation = Explanation::of(&record).unwrap();
-        let all = advice(&record, &explanation, &[], 2);
+        let explanation = Explanation::for_trial(&record).unwrap();
+        let all = advise_trial(&record, &explanation, &[], 2);
         let of = |kind| {
             all.iter()
                 .find(|a| a.kind == kind)

@@ -6,16 +6,16 @@
 
 use std::time::Duration;
 
-use crate::record::{AppKo, Configuration, Evidence, LoadEvidence, Reason, SecondEvidence};
+use crate::record::{AppKo, Configuration, Evidence, LoadEvidence, SecondEvidence, VerdictReason};
 use crate::text;
 
 /// A failure of the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ko {
+pub struct ApplicationFailure {
     /// Which.
     pub cause: AppKo,
     /// Why, with the numbers.
-    pub reason: Reason,
+    pub reason: VerdictReason,
     /// Found by waiting: a noisy machine may have caused it, so noise excuses it. Kills, errors
     /// and exits are facts that noise does not excuse.
     pub timed: bool,
@@ -64,28 +64,28 @@ const OUT_OF: [(&str, &str); 12] = [
 ];
 
 /// The application's failure; `None` when it lived through the trial.
-pub fn classify(
+pub fn classify_failure(
     configuration: &Configuration,
     evidence: &Evidence,
     hang_after: Duration,
-) -> Option<Ko> {
+) -> Option<ApplicationFailure> {
     filled_disk(evidence)
         .or_else(|| cgroup_oom(configuration, evidence))
         .or_else(|| killed_at_limit(configuration, evidence))
         .or_else(|| java_oom(configuration, evidence))
         .or_else(|| bad_flags(evidence))
-        .or_else(|| crash(evidence))
+        .or_else(|| find_crash(evidence))
         .or_else(|| never_ready(evidence))
         .map(|ko| of_instance(ko, evidence))
-        .or_else(|| hang(evidence, hang_after))
+        .or_else(|| find_hang(evidence, hang_after))
 }
 
 /// Of several instances the reason names the one that failed.
-fn of_instance(ko: Ko, evidence: &Evidence) -> Ko {
+fn of_instance(ko: ApplicationFailure, evidence: &Evidence) -> ApplicationFailure {
     let Some(failed) = evidence.instances.iter().find(|i| i.has_failed()) else {
         return ko;
     };
-    Ko {
+    ApplicationFailure {
         reason: ko.reason.prefixed(&format!(
             "instance {} of {}: ",
             failed.instance,
@@ -95,18 +95,21 @@ fn of_instance(ko: Ko, evidence: &Evidence) -> Ko {
     }
 }
 
-fn certain(cause: AppKo, sentences: impl IntoIterator<Item = String>) -> Option<Ko> {
-    Some(Ko {
+fn certain_failure(
+    cause: AppKo,
+    sentences: impl IntoIterator<Item = String>,
+) -> Option<ApplicationFailure> {
+    Some(ApplicationFailure {
         cause,
         reason: sentences.into_iter().collect(),
         timed: false,
     })
 }
 
-fn filled_disk(evidence: &Evidence) -> Option<Ko> {
+fn filled_disk(evidence: &Evidence) -> Option<ApplicationFailure> {
     let disk = evidence.disk.as_ref()?;
-    let (written, left, when) = (disk.written, disk.left, when(evidence));
-    certain(
+    let (written, left, when) = (disk.written, disk.left, time_of_failure(evidence));
+    certain_failure(
         AppKo::Disk,
         [format!(
             "it filled the disk: its files took {written}, {left} were left, and it was ended {when}"
@@ -114,7 +117,7 @@ fn filled_disk(evidence: &Evidence) -> Option<Ko> {
     )
 }
 
-fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
+fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<ApplicationFailure> {
     evidence.cgroup.oom_kills.filter(|kills| *kills > 0)?;
     let who = if evidence.exit.before_stop {
         "it"
@@ -128,10 +131,10 @@ fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> 
     let peak = own
         .map_or(evidence.cgroup.peak_memory, |i| i.cgroup.peak_memory)
         .map_or_else(String::new, |peak| {
-            format!(" (peak {} MiB)", text::digits(peak.as_mib()))
+            format!(" (peak {} MiB)", text::three_digits(peak.as_mib()))
         });
-    let when = when(evidence);
-    certain(
+    let when = time_of_failure(evidence);
+    certain_failure(
         AppKo::CgroupOom,
         [format!(
             "the kernel killed {who} at the memory limit{limit}{peak}, {when}"
@@ -141,7 +144,10 @@ fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> 
 
 /// The group went with the application before its counter could be read again. What is killed with all
 /// of its memory in use was killed for it, as a rule.
-fn killed_at_limit(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
+fn killed_at_limit(
+    configuration: &Configuration,
+    evidence: &Evidence,
+) -> Option<ApplicationFailure> {
     let is_unknown = evidence.cgroup.oom_kills.is_none();
     let is_killed = evidence.exit.before_stop && killed_by(evidence) == Some(9);
     let limit = configuration.memory?;
@@ -152,10 +158,10 @@ fn killed_at_limit(configuration: &Configuration, evidence: &Evidence) -> Option
     }
     let (exit, peak, when) = (
         exit_text(evidence),
-        text::digits(peak.as_mib()),
-        when(evidence),
+        text::three_digits(peak.as_mib()),
+        time_of_failure(evidence),
     );
-    certain(
+    certain_failure(
         AppKo::CgroupOom,
         [
             format!(
@@ -166,15 +172,15 @@ fn killed_at_limit(configuration: &Configuration, evidence: &Evidence) -> Option
     )
 }
 
-fn java_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
+fn java_oom(configuration: &Configuration, evidence: &Evidence) -> Option<ApplicationFailure> {
     let line = evidence.last_output.iter().rfind(|line| is_oom_text(line));
     let what = line.and_then(|_| out_of(&evidence.last_output));
     let exit = exit_text(evidence);
     match (line, evidence.exit.before_stop) {
         (Some(_), true) => {
-            let when = when(evidence);
+            let when = time_of_failure(evidence);
             let what = what.unwrap_or("memory");
-            certain(
+            certain_failure(
                 AppKo::JavaOom,
                 [format!(
                     "the JVM ran out of {what} and ended with {exit}, {when}"
@@ -184,7 +190,7 @@ fn java_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
         (Some(line), false) => {
             let what = what.unwrap_or("memory");
             let line = shorten(line);
-            certain(
+            certain_failure(
                 AppKo::JavaOom,
                 [
                     format!("the JVM ran out of {what}"),
@@ -193,13 +199,15 @@ fn java_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Ko> {
             )
         }
         // The VM exits with 3 for this option only; its output may be lost.
-        (None, true) if evidence.exit.code == Some(3) && exits_on_oom(configuration) => certain(
-            AppKo::JavaOom,
-            [format!(
-                "the JVM ran out of memory: {exit}, which -XX:+ExitOnOutOfMemoryError gives, {}",
-                when(evidence)
-            )],
-        ),
+        (None, true) if evidence.exit.code == Some(3) && exits_on_oom(configuration) => {
+            certain_failure(
+                AppKo::JavaOom,
+                [format!(
+                    "the JVM ran out of memory: {exit}, which -XX:+ExitOnOutOfMemoryError gives, {}",
+                    time_of_failure(evidence)
+                )],
+            )
+        }
         _ => None,
     }
 }
@@ -226,7 +234,7 @@ fn exits_on_oom(configuration: &Configuration) -> bool {
         .any(|text| text.contains(option))
 }
 
-fn bad_flags(evidence: &Evidence) -> Option<Ko> {
+fn bad_flags(evidence: &Evidence) -> Option<ApplicationFailure> {
     let refused = evidence.exit.before_stop
         && evidence.start.ready.is_none()
         && evidence.exit.code == Some(1);
@@ -238,17 +246,17 @@ fn bad_flags(evidence: &Evidence) -> Option<Ko> {
         })
         .min_by_key(|(rank, _)| *rank)?
         .1;
-    certain(
+    certain_failure(
         AppKo::BadFlags,
         [format!("the JVM refused its options: `{}`", shorten(line))],
     )
 }
 
-fn crash(evidence: &Evidence) -> Option<Ko> {
+fn find_crash(evidence: &Evidence) -> Option<ApplicationFailure> {
     if !evidence.exit.before_stop {
         return None;
     }
-    let (exit, when) = (exit_text(evidence), when(evidence));
+    let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
     let ended = format!("it ended by itself with {exit}, {when}");
     let kill = match (killed_by(evidence), evidence.cgroup.oom_kills) {
         (Some(9), Some(_)) => {
@@ -261,25 +269,25 @@ fn crash(evidence: &Evidence) -> Option<Ko> {
     };
     let said =
         || telling_line(&evidence.last_output).map(|line| format!("its output says `{line}`"));
-    let said = unreached(&evidence.last_output).or_else(said);
+    let said = unreached_service(&evidence.last_output).or_else(said);
     // A daemon: the script has done its work, and what it started was ended with it.
     let is_daemon = evidence.exit.code == Some(0) && evidence.exit.leftover_processes > 0;
     let daemon = is_daemon.then(|| {
         "what it started was still running: a start script must stay in the foreground (`catalina.sh run`, `server run`)".to_owned()
     });
-    certain(
+    certain_failure(
         AppKo::Crash,
         [Some(ended), kill, daemon, said].into_iter().flatten(),
     )
 }
 
-fn never_ready(evidence: &Evidence) -> Option<Ko> {
+fn never_ready(evidence: &Evidence) -> Option<ApplicationFailure> {
     let start = &evidence.start;
     if start.ready.is_some() {
         return None;
     }
-    let waited = text::duration(start.deadline);
-    let mut reason = Reason::from(match &evidence.ended_early {
+    let waited = text::short_duration(start.deadline);
+    let mut reason = VerdictReason::from(match &evidence.ended_early {
         Some(early) => format!("{}: waiting for it ended early", early.reason),
         None => format!("it was not ready within {waited}"),
     });
@@ -287,15 +295,15 @@ fn never_ready(evidence: &Evidence) -> Option<Ko> {
         reason.push(&format!("the last probe saw {}", start.last_probe));
     }
     if let Some(throttled) = start.throttled.filter(|t| *t > start.deadline / 5) {
-        let throttled = text::duration(throttled);
+        let throttled = text::short_duration(throttled);
         reason.push(&format!(
             "throttled for {throttled} meanwhile (summed over CPUs)"
         ));
     }
-    if let Some(said) = unreached(&evidence.last_output) {
+    if let Some(said) = unreached_service(&evidence.last_output) {
         reason.push(&said);
     }
-    Some(Ko {
+    Some(ApplicationFailure {
         cause: AppKo::NeverReady,
         reason,
         timed: true,
@@ -303,7 +311,7 @@ fn never_ready(evidence: &Evidence) -> Option<Ko> {
 }
 
 /// Silent to the end: for so long no request of many was answered, not even with an error.
-fn hang(evidence: &Evidence, hang_after: Duration) -> Option<Ko> {
+fn find_hang(evidence: &Evidence, hang_after: Duration) -> Option<ApplicationFailure> {
     let load = evidence.load.last()?;
     let in_load: Vec<&SecondEvidence> = evidence
         .seconds
@@ -325,13 +333,13 @@ fn hang(evidence: &Evidence, hang_after: Duration) -> Option<Ko> {
     if !is_silent || (failed > 0 && failed <= answered) {
         return None;
     }
-    let ready = text::duration(evidence.start.ready.unwrap_or_default());
-    Some(Ko {
+    let ready = text::short_duration(evidence.start.ready.unwrap_or_default());
+    Some(ApplicationFailure {
         cause: AppKo::Hang,
         reason: format!(
             "it stopped answering: no good response in the last {silent} s of the {} phase, {} requests waiting (it was ready after {ready})",
             load.phase,
-            text::count(offered),
+            text::short_count(offered),
         )
         .into(),
         timed: true,
@@ -395,7 +403,7 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-fn when(evidence: &Evidence) -> String {
+fn time_of_failure(evidence: &Evidence) -> String {
     let last_load = evidence.load.last().map(|load| load.phase);
     match (evidence.start.ready, last_load) {
         (None, _) => "before it was ready".to_owned(),
@@ -424,7 +432,7 @@ fn is_frame(line: &str) -> bool {
 
 /// What the last output says of a service that was not reached, and where such a service can be: by
 /// default the application's network ends at its own loopback.
-fn unreached(lines: &[String]) -> Option<String> {
+fn unreached_service(lines: &[String]) -> Option<String> {
     const SIGNS: [&str; 5] = [
         "unknownhostexception",
         "name or service not known",

@@ -8,17 +8,17 @@ use crate::record::{ObjectiveResult, TrialRecord};
 
 /// The trial nearest to the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Attained<'a> {
+pub struct NearestTrial<'a> {
     /// The trial.
     pub trial: &'a TrialRecord,
     /// The objective that is missed by the largest factor, or kept by the smallest; `None` where
     /// the application died or the trial measured nothing.
-    pub binding: Option<Binding<'a>>,
+    pub binding: Option<BindingObjective<'a>>,
 }
 
 /// The objective that stands in the way.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Binding<'a> {
+pub struct BindingObjective<'a> {
     /// Which, and what was measured.
     pub result: &'a ObjectiveResult,
     /// Measured over allowed: above 1 it is missed. Infinite without a measured value.
@@ -27,16 +27,18 @@ pub struct Binding<'a> {
 
 /// The best of these trials that are evidence; `None` when none is. Of trials as far from the SLO
 /// as each other the one at the higher rate is better, then the later one.
-pub fn best<'a>(records: impl Iterator<Item = &'a TrialRecord>) -> Option<Attained<'a>> {
-    let attained = |trial: &'a TrialRecord| Attained {
+pub fn nearest_to_slo<'a>(
+    records: impl Iterator<Item = &'a TrialRecord>,
+) -> Option<NearestTrial<'a>> {
+    let attained = |trial: &'a TrialRecord| NearestTrial {
         trial,
         binding: match trial.verdict {
-            crate::record::Verdict::AppKo(_) => None,
-            _ => binding(&trial.objectives),
+            crate::record::TrialVerdict::AppKo(_) => None,
+            _ => binding_objective(&trial.objectives),
         },
     };
     let counted = records.filter(|t| t.verdict.is_evidence());
-    let rate = |a: &Attained<'_>| a.trial.configuration.rate.unwrap_or(0.0);
+    let rate = |a: &NearestTrial<'_>| a.trial.configuration.rate.unwrap_or(0.0);
     counted.map(attained).min_by(|a, b| {
         let nearer = a.distance().total_cmp(&b.distance());
         let later = (b.trial.started_at_unix_ms).cmp(&a.trial.started_at_unix_ms);
@@ -44,10 +46,10 @@ pub fn best<'a>(records: impl Iterator<Item = &'a TrialRecord>) -> Option<Attain
     })
 }
 
-impl Attained<'_> {
+impl NearestTrial<'_> {
     /// Whether the trial kept the SLO: then it is the rate that was not enough.
     pub fn is_kept(&self) -> bool {
-        self.trial.verdict == crate::record::Verdict::Pass
+        self.trial.verdict == crate::record::TrialVerdict::Pass
     }
 
     fn distance(&self) -> f64 {
@@ -61,14 +63,14 @@ impl Attained<'_> {
     }
 }
 
-fn binding(objectives: &[ObjectiveResult]) -> Option<Binding<'_>> {
+fn binding_objective(objectives: &[ObjectiveResult]) -> Option<BindingObjective<'_>> {
     let ratio = |result: &ObjectiveResult| {
-        let limit = result.objective.limit();
+        let limit = result.objective.bound_value();
         let ratio = result.measured.map_or(f64::INFINITY, |value| value / limit);
         // An objective of 0 errors that is kept: 0 / 0.
         if ratio.is_nan() { 0.0 } else { ratio }
     };
-    let bindings = objectives.iter().map(|result| Binding {
+    let bindings = objectives.iter().map(|result| BindingObjective {
         result,
         ratio: ratio(result),
     });
@@ -79,10 +81,10 @@ fn binding(objectives: &[ObjectiveResult]) -> Option<Binding<'_>> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{AppKo, Invalid, Purpose, Verdict};
+    use crate::record::{AppKo, InvalidReason, TrialPurpose, TrialVerdict};
 
-    fn missed(id: &str, measured: &[(&str, Option<f64>)], verdict: Verdict) -> TrialRecord {
-        let mut trial = fixture::trial(id, Purpose::Search, 256, verdict);
+    fn missed(id: &str, measured: &[(&str, Option<f64>)], verdict: TrialVerdict) -> TrialRecord {
+        let mut trial = fixture::trial_record(id, TrialPurpose::Search, 256, verdict);
         let slo = measured.iter().map(|(text, value)| {
             let slo: crate::slo::Slo = text.parse().unwrap();
             ObjectiveResult {
@@ -103,36 +105,40 @@ mod tests {
         let lost = [("p99<50ms", None), ("errors<1%", Some(0.5))];
         let quick = [("p99<50ms", Some(0.01))];
         let records = [
-            missed("dead", &[], Verdict::AppKo(AppKo::CgroupOom)),
-            missed("killed", &quick, Verdict::AppKo(AppKo::CgroupOom)),
-            missed("far", &far, Verdict::SloMiss),
-            missed("near", &near, Verdict::SloMiss),
-            missed("lost", &lost, Verdict::SloMiss),
+            missed("dead", &[], TrialVerdict::AppKo(AppKo::CgroupOom)),
+            missed("killed", &quick, TrialVerdict::AppKo(AppKo::CgroupOom)),
+            missed("far", &far, TrialVerdict::SloMiss),
+            missed("near", &near, TrialVerdict::SloMiss),
+            missed("lost", &lost, TrialVerdict::SloMiss),
             missed(
                 "noise",
                 &[("p99<50ms", Some(0.01))],
-                Verdict::Invalid(Invalid::Noise),
+                TrialVerdict::Invalid(InvalidReason::Noise),
             ),
         ];
-        let best = best(records.iter()).unwrap();
+        let best = nearest_to_slo(records.iter()).unwrap();
         let binding = best.binding.unwrap();
         assert_eq!(best.trial.id, "near");
-        assert_eq!(binding.result.text(), "errors<1%");
+        assert_eq!(binding.result.objective_text(), "errors<1%");
         assert!((binding.ratio - 2.0).abs() < 1e-9 && !best.is_kept());
     }
 
     #[test]
     fn where_a_rate_was_kept_the_highest_is_the_best() {
         let kept = |id: &str, rate| {
-            let mut trial = missed(id, &[("p99<50ms", Some(0.01))], Verdict::Pass);
+            let mut trial = missed(id, &[("p99<50ms", Some(0.01))], TrialVerdict::Pass);
             trial.configuration.rate = Some(rate);
             trial
         };
-        let mut faster = missed("missed", &[("p99<50ms", Some(0.051))], Verdict::SloMiss);
+        let mut faster = missed(
+            "missed",
+            &[("p99<50ms", Some(0.051))],
+            TrialVerdict::SloMiss,
+        );
         faster.configuration.rate = Some(200.0);
         let records = [kept("slow", 50.0), kept("best", 100.0), faster];
-        let best = best(records.iter()).unwrap();
+        let best = nearest_to_slo(records.iter()).unwrap();
         assert_eq!((best.trial.id.as_str(), best.is_kept()), ("best", true));
-        assert_eq!(super::best([].iter()), None);
+        assert_eq!(super::nearest_to_slo([].iter()), None);
     }
 }

@@ -4,31 +4,31 @@
 //! A GC log alone explains about half of the long pauses of a throttled JVM, and blames GC for
 //! time in which no GC thread was allowed to run. Everything is on CLOCK_MONOTONIC.
 
-use crate::span::{Span, Spans};
+use crate::span::{TimeSpan, TimeSpans};
 
 /// Everything known about a time, each as a set of spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sources {
+pub struct PauseSources {
     /// Stop-the-world safepoints from request to release ([end − Total, end] of the log line; the
     /// pause line alone is too short).
-    pub safepoints: Spans,
+    pub safepoints: TimeSpans,
     /// Of them, the part until all threads had stopped ("Reaching safepoint").
-    pub reaching: Spans,
+    pub reaching: TimeSpans,
     /// Throttling, from [`crate::estimate`] or a tracer.
-    pub throttled: Spans,
+    pub throttled: TimeSpans,
     /// Of it, the part in which the group ran on another CPU: a collection goes on there.
-    pub partly: Spans,
+    pub partly: TimeSpans,
     /// Stalls of the pausing thread on allocation (ZGC) or pacing (Shenandoah).
-    pub allocation_stalls: Spans,
+    pub allocation_stalls: TimeSpans,
     /// Waits for a CPU that were not throttling, where a tracer tells them apart in time.
-    pub contention: Spans,
+    pub contention: TimeSpans,
     /// Times without the samples that were due: what happened in them is a guess.
-    pub gaps: Spans,
+    pub gaps: TimeSpans,
 }
 
 /// The classes of time in a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
+pub enum PauseClass {
     /// Collection, running.
     Gc,
     /// Collection, standing because the quota was used up.
@@ -45,7 +45,7 @@ pub enum Class {
     Other,
 }
 
-impl Class {
+impl PauseClass {
     /// All, in the order in which they are shown.
     pub const ALL: [Self; 7] = [
         Self::Gc,
@@ -58,7 +58,7 @@ impl Class {
     ];
 
     /// The name in records and JSON.
-    pub fn name(self) -> &'static str {
+    pub fn class_name(self) -> &'static str {
         match self {
             Self::Gc => "gc",
             Self::GcThrottled => "gc_throttled",
@@ -75,8 +75,8 @@ impl Class {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribution {
     /// When it was.
-    pub pause: Span,
-    /// Nanoseconds of each class, in the order of [`Class::ALL`]; they add up to the pause.
+    pub pause: TimeSpan,
+    /// Nanoseconds of each class, in the order of [`PauseClass::ALL`]; they add up to the pause.
     pub ns: [u64; 7],
     /// How far each figure may be off for the sampling, ns: each edge of a throttled span within
     /// the pause by one interval, and what lies in a gap by all of it.
@@ -85,16 +85,16 @@ pub struct Attribution {
 
 impl Attribution {
     /// Nanoseconds of a class.
-    pub fn of(&self, class: Class) -> u64 {
-        let index = Class::ALL.iter().position(|c| *c == class);
+    pub fn class_ns(&self, class: PauseClass) -> u64 {
+        let index = PauseClass::ALL.iter().position(|c| *c == class);
         index.map_or(0, |index| self.ns[index])
     }
 
     /// The class with most of the time; the first of equals.
-    pub fn dominant(&self) -> Class {
-        let mut best = Class::Gc;
-        for class in Class::ALL {
-            if self.of(class) > self.of(best) {
+    pub fn dominant(&self) -> PauseClass {
+        let mut best = PauseClass::Gc;
+        for class in PauseClass::ALL {
+            if self.class_ns(class) > self.class_ns(best) {
                 best = class;
             }
         }
@@ -102,10 +102,10 @@ impl Attribution {
     }
 
     /// Share of the pause that has a known class, in [0, 1].
-    pub fn covered(&self) -> f64 {
-        match self.pause.len() {
+    pub fn covered_share(&self) -> f64 {
+        match self.pause.length_ns() {
             0 => 1.0,
-            length => 1.0 - self.of(Class::Other) as f64 / length as f64,
+            length => 1.0 - self.class_ns(PauseClass::Other) as f64 / length as f64,
         }
     }
 }
@@ -117,7 +117,7 @@ impl Attribution {
 /// of reaching the safepoint, which is safepoint_sync), mutator_throttled = T \ S, allocation_stall
 /// = A \ S \ T, cpu_contention = W \ the rest. A thread of the application that stands on one CPU is
 /// not helped by another CPU that runs, a collection is: its threads share the work.
-pub fn attribute(pause: Span, sources: &Sources, sampling_ns: u64) -> Attribution {
+pub fn attribute_pause(pause: TimeSpan, sources: &PauseSources, sampling_ns: u64) -> Attribution {
     let s = sources.safepoints.within(pause);
     let t = sources.throttled.within(pause);
     let a = sources.allocation_stalls.within(pause);
@@ -137,18 +137,19 @@ pub fn attribute(pause: Span, sources: &Sources, sampling_ns: u64) -> Attributio
         stalls.len_ns(),
         sync.len_ns(),
         contention.len_ns(),
-        pause.len() - known.len_ns(),
+        pause.length_ns() - known.len_ns(),
     ];
     let edges = 2 * t.as_slice().len() as u64;
     Attribution {
         pause,
         ns,
-        error_ns: (edges * sampling_ns + sources.gaps.within(pause).len_ns()).min(pause.len()),
+        error_ns: (edges * sampling_ns + sources.gaps.within(pause).len_ns())
+            .min(pause.length_ns()),
     }
 }
 
-/// The sum over many pauses: nanoseconds of each class in the order of [`Class::ALL`].
-pub fn sum(attributions: &[Attribution]) -> [u64; 7] {
+/// The sum over many pauses: nanoseconds of each class in the order of [`PauseClass::ALL`].
+pub fn sum_by_class(attributions: &[Attribution]) -> [u64; 7] {
     let mut total = [0; 7];
     for attribution in attributions {
         for (sum, ns) in total.iter_mut().zip(attribution.ns) {
@@ -163,33 +164,33 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::estimate::{Flatline, Sample, throttled_spans};
-    use crate::random::Random;
+    use crate::estimate::{CounterSample, FlatlineRule, throttled_spans};
+    use crate::random::RandomStream;
 
     const MS: u64 = 1_000_000;
 
-    fn ms(pairs: &[(u64, u64)]) -> Spans {
+    fn ms(pairs: &[(u64, u64)]) -> TimeSpans {
         pairs
             .iter()
-            .map(|(a, b)| Span::new(a * MS, b * MS))
+            .map(|(a, b)| TimeSpan::new(a * MS, b * MS))
             .collect()
     }
 
     /// Samples every `interval` ms of a group that stands in these spans and else uses `cpus`.
-    fn sampled(stands: &Spans, cpus: u64, until: u64, interval: u64) -> Vec<Sample> {
-        let everything = Span::new(0, until * MS);
-        let up_to = |t: u64| Span::new(0, t);
+    fn sampled(stands: &TimeSpans, cpus: u64, until: u64, interval: u64) -> Vec<CounterSample> {
+        let everything = TimeSpan::new(0, until * MS);
+        let up_to = |t: u64| TimeSpan::new(0, t);
         (0..=until / interval)
             .map(|index| {
                 let at = index * interval * MS;
                 let stood = stands.within(up_to(at)).len_ns();
                 // The counter moves when a stop is over.
                 let ended = stands.as_slice().iter().filter(|s| s.end <= at);
-                Sample {
+                CounterSample {
                     at,
                     usage: (at.min(everything.end) - stood) * cpus,
                     per_cpu: Vec::new(),
-                    throttled: ended.map(Span::len).sum::<u64>() * cpus,
+                    throttled: ended.map(TimeSpan::length_ns).sum::<u64>() * cpus,
                 }
             })
             .collect()
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_class_gets_its_time() {
-        let sources = Sources {
+        let sources = PauseSources {
             safepoints: ms(&[(10, 50)]),
             reaching: ms(&[(10, 15)]),
             throttled: ms(&[(35, 70)]),
@@ -206,50 +207,50 @@ mod tests {
             contention: ms(&[(75, 90)]),
             gaps: ms(&[(95, 98)]),
         };
-        let got = attribute(Span::new(0, 100 * MS), &sources, MS);
-        let text: Vec<String> = Class::ALL
-            .map(|class| format!("{} {}", class.name(), got.of(class) / MS))
+        let got = attribute_pause(TimeSpan::new(0, 100 * MS), &sources, MS);
+        let text: Vec<String> = PauseClass::ALL
+            .map(|class| format!("{} {}", class.class_name(), got.class_ns(class) / MS))
             .into();
         insta::assert_snapshot!(text.join(", "), @"gc 25, gc_throttled 10, mutator_throttled 20, allocation_stall 10, safepoint_sync 5, cpu_contention 10, other 20");
-        assert_eq!(got.dominant(), Class::Gc);
-        assert!((got.covered() - 0.8).abs() < 1e-12);
+        assert_eq!(got.dominant(), PauseClass::Gc);
+        assert!((got.covered_share() - 0.8).abs() < 1e-12);
         assert_eq!(got.error_ns, 5 * MS);
     }
 
     /// The study's stop: 30 ms of work and 60 ms of GC CPU on 4 threads, then 255 ms of nothing.
     #[test]
     fn a_log_alone_would_blame_gc_for_the_study_s_stop() {
-        let sources = Sources {
+        let sources = PauseSources {
             safepoints: ms(&[(30, 45)]),
             throttled: ms(&[(45, 300)]),
-            ..Sources::default()
+            ..PauseSources::default()
         };
-        let got = attribute(Span::new(30 * MS, 300 * MS), &sources, MS);
-        assert_eq!(got.dominant(), Class::MutatorThrottled);
-        assert_eq!(got.of(Class::MutatorThrottled), 255 * MS);
-        assert_eq!(got.covered(), 1.0);
+        let got = attribute_pause(TimeSpan::new(30 * MS, 300 * MS), &sources, MS);
+        assert_eq!(got.dominant(), PauseClass::MutatorThrottled);
+        assert_eq!(got.class_ns(PauseClass::MutatorThrottled), 255 * MS);
+        assert_eq!(got.covered_share(), 1.0);
     }
 
     /// Known stalls, sampled at 1 ms: at least 90 % of the time gets its class back.
     #[test]
     fn simulated_stalls_get_their_label_back() {
-        let mut random = Random::from_seed(9);
+        let mut random = RandomStream::from_seed(9);
         let (mut right, mut total) = (0, 0);
         for _ in 0..200 {
-            let run = 20 + random.below(60) as u64;
+            let run = 20 + random.uniform_below(60) as u64;
             let truth = ms(&[(run, 100), (100 + run, 200), (200 + run, 300)]);
-            let gc = random.below(200) as u64;
+            let gc = random.uniform_below(200) as u64;
             let safepoints = ms(&[(gc, gc + 60)]);
-            let sources = |throttled: Spans| Sources {
+            let sources = |throttled: TimeSpans| PauseSources {
                 safepoints: safepoints.clone(),
                 throttled,
-                ..Sources::default()
+                ..PauseSources::default()
             };
-            let estimate = throttled_spans(sampled(&truth, 1, 320, 1), Flatline::default());
-            let pause = Span::new(gc * MS, (gc + 80) * MS);
-            let wanted = attribute(pause, &sources(truth), MS);
-            let got = attribute(pause, &sources(estimate), MS);
-            total += pause.len();
+            let estimate = throttled_spans(sampled(&truth, 1, 320, 1), FlatlineRule::default());
+            let pause = TimeSpan::new(gc * MS, (gc + 80) * MS);
+            let wanted = attribute_pause(pause, &sources(truth), MS);
+            let got = attribute_pause(pause, &sources(estimate), MS);
+            total += pause.length_ns();
             right += wanted
                 .ns
                 .iter()
@@ -266,14 +267,14 @@ mod tests {
             cuts in prop::collection::vec((0_u64..100, 0_u64..40), 15),
             from in 0_u64..60, length in 0_u64..80,
         ) {
-            let set = |n: usize| -> Spans {
-                cuts[3 * n..3 * n + 3].iter().map(|(a, l)| Span::new(*a, a + l)).collect()
+            let set = |n: usize| -> TimeSpans {
+                cuts[3 * n..3 * n + 3].iter().map(|(a, l)| TimeSpan::new(*a, a + l)).collect()
             };
-            let sources = Sources {
+            let sources = PauseSources {
                 safepoints: set(0), reaching: set(1), throttled: set(2), partly: set(0),
                 allocation_stalls: set(3), contention: set(4), gaps: set(1),
             };
-            let got = attribute(Span::new(from, from + length), &sources, 1);
+            let got = attribute_pause(TimeSpan::new(from, from + length), &sources, 1);
             prop_assert_eq!(got.ns.iter().sum::<u64>(), length);
         }
     }

@@ -10,7 +10,7 @@ use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Configuration, Machine, Phase, TrialRecord, Verdict};
+use crate::record::{Configuration, MachineDescription, TrialPhase, TrialRecord, TrialVerdict};
 use crate::search::floor;
 use crate::wire;
 
@@ -32,14 +32,14 @@ pub struct Baseline {
     /// The result that it is from.
     pub result: String,
     /// What the starts stood on.
-    pub ground: Ground,
+    pub ground: MeasurementConditions,
     /// Each start.
-    pub starts: Vec<Figures>,
+    pub starts: Vec<StartFigures>,
 }
 
 /// What figures stand on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Ground {
+pub struct MeasurementConditions {
     /// Kernel release.
     pub kernel: String,
     /// CPU model as the kernel names it.
@@ -63,9 +63,9 @@ pub struct Ground {
     pub instances: u32,
 }
 
-impl Ground {
+impl MeasurementConditions {
     /// That of starts of a configuration on a machine; `load` is in words.
-    pub fn new(machine: &Machine, configuration: &Configuration, load: String) -> Self {
+    pub fn new(machine: &MachineDescription, configuration: &Configuration, load: String) -> Self {
         Self {
             kernel: machine.kernel.clone(),
             cpu_model: machine.cpu_model.clone(),
@@ -98,7 +98,7 @@ impl Ground {
         if self.cpus != now.cpus {
             return differs("number of CPUs", &self.cpus, &now.cpus);
         }
-        if series(&self.kernel) != series(&now.kernel) {
+        if kernel_series(&self.kernel) != kernel_series(&now.kernel) {
             return differs("kernel", &self.kernel, &now.kernel);
         }
         None
@@ -133,14 +133,14 @@ impl Ground {
 }
 
 /// `Linux 6.1.0-27` is of the series `Linux 6.1`: patches change neither scheduler nor accounting.
-fn series(kernel: &str) -> &str {
+fn kernel_series(kernel: &str) -> &str {
     let dots = kernel.match_indices('.').nth(1);
     dots.map_or(kernel, |(at, _)| &kernel[..at])
 }
 
 /// Why a figure is not compared; `None` where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Unlike {
+pub struct ComparisonGaps {
     /// CPU time a request.
     pub cpu: Option<String>,
     /// Memory that is needed.
@@ -148,9 +148,12 @@ pub struct Unlike {
 }
 
 /// What does not carry over from a baseline to starts of today.
-pub fn unlike(was: &Ground, now: &Ground) -> Unlike {
+pub fn find_comparison_gaps(
+    was: &MeasurementConditions,
+    now: &MeasurementConditions,
+) -> ComparisonGaps {
     if let Some(why) = was.other_service(now) {
-        return Unlike {
+        return ComparisonGaps {
             cpu: Some(why.clone()),
             memory: Some(why),
         };
@@ -164,7 +167,7 @@ pub fn unlike(was: &Ground, now: &Ground) -> Unlike {
             was.cpus, now.cpus
         )
     });
-    Unlike {
+    ComparisonGaps {
         cpu: was.other_cpus(now).or_else(|| accounting.clone()),
         memory: accounting.or(pools),
     }
@@ -172,7 +175,7 @@ pub fn unlike(was: &Ground, now: &Ground) -> Unlike {
 
 /// The figures of one start.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
+pub struct StartFigures {
     /// Whether it kept the SLO.
     pub kept: bool,
     /// Good responses in the measure phase that the CPU time was spent on; 0 where it is not known.
@@ -192,18 +195,18 @@ pub struct Figures {
     pub rate_per_second: Option<f64>,
 }
 
-impl Figures {
+impl StartFigures {
     /// Those of a start that could be measured; of one that was cut short only how it ended.
-    pub fn of(record: &TrialRecord) -> Option<Self> {
+    pub fn for_start(record: &TrialRecord) -> Option<Self> {
         if !record.verdict.is_evidence() {
             return None;
         }
-        let kept = record.verdict == Verdict::Pass;
+        let kept = record.verdict == TrialVerdict::Pass;
         let is_whole = record.evidence.ended_early.is_none()
-            && matches!(record.verdict, Verdict::Pass | Verdict::SloMiss);
+            && matches!(record.verdict, TrialVerdict::Pass | TrialVerdict::SloMiss);
         let cpu = record.evidence.cgroup.measure_cpu.filter(|_| is_whole);
         let parts = record.evidence.load.iter();
-        let measured: Vec<_> = parts.filter(|l| l.phase == Phase::Measure).collect();
+        let measured: Vec<_> = parts.filter(|l| l.phase == TrialPhase::Measure).collect();
         let good: u64 = measured.iter().map(|l| l.ok).sum();
         let length = measured.iter().map(|l| l.duration).max();
         let seconds = length.map_or(0.0, |l| l.as_secs_f64());
@@ -226,7 +229,7 @@ impl Figures {
 }
 
 /// Why the CPU time a request of these starts is not to be compared: it rests on too little.
-pub fn too_few_requests(starts: &[Figures]) -> Option<String> {
+pub fn too_few_requests(starts: &[StartFigures]) -> Option<String> {
     let whole = starts.iter().filter(|f| f.cpu_per_request.is_some());
     let fewest = whole.map(|f| f.requests).min()?;
     (fewest < LEAST_REQUESTS).then(|| {
@@ -237,14 +240,14 @@ pub fn too_few_requests(starts: &[Figures]) -> Option<String> {
 }
 
 /// The CPU times a request, in seconds.
-pub fn cpu_per_request(starts: &[Figures]) -> Vec<f64> {
-    let seconds = |f: &Figures| f.cpu_per_request.map(|c| c.as_secs_f64());
+pub fn cpu_per_request(starts: &[StartFigures]) -> Vec<f64> {
+    let seconds = |f: &StartFigures| f.cpu_per_request.map(|c| c.as_secs_f64());
     starts.iter().filter_map(seconds).collect()
 }
 
 /// The memory that is needed, in bytes.
-pub fn memory(starts: &[Figures]) -> Vec<f64> {
-    let bytes = |f: &Figures| f.memory.map(|m| m.as_bytes() as f64);
+pub fn memory_needs(starts: &[StartFigures]) -> Vec<f64> {
+    let bytes = |f: &StartFigures| f.memory.map(|m| m.as_bytes() as f64);
     starts.iter().filter_map(bytes).collect()
 }
 
@@ -252,37 +255,44 @@ pub fn memory(starts: &[Figures]) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{AppKo, EarlyEnd, Invalid, Purpose};
+    use crate::record::{AppKo, EarlyEnd, InvalidReason, TrialPurpose};
 
-    fn ground() -> Ground {
-        let machine = Machine {
+    fn ground() -> MeasurementConditions {
+        let machine = MachineDescription {
             kernel: "Linux 6.1.0-27-amd64".to_owned(),
             cpu_model: "A".to_owned(),
             cpus: 4,
             cgroup: "v2".to_owned(),
             jdks: vec!["17 debian 17.0.15".to_owned()],
-            ..Machine::default()
+            ..MachineDescription::default()
         };
-        Ground::new(&machine, &fixture::configuration(256), "GET /".to_owned())
+        MeasurementConditions::new(&machine, &fixture::configuration(256), "GET /".to_owned())
     }
 
-    fn changed(change: impl FnOnce(&mut Ground)) -> Unlike {
+    fn changed(change: impl FnOnce(&mut MeasurementConditions)) -> ComparisonGaps {
         let mut now = ground();
         change(&mut now);
         assert!(
             now == ground()
                 || !ground().is_same_host(&now)
-                || unlike(&ground(), &now).cpu.is_some()
+                || find_comparison_gaps(&ground(), &now).cpu.is_some()
                 || now.kernel != ground().kernel
         );
-        unlike(&ground(), &now)
+        find_comparison_gaps(&ground(), &now)
     }
 
     #[test]
     fn what_does_not_carry_over_is_named_with_why() {
-        assert_eq!(unlike(&ground(), &ground()), Unlike::default());
+        assert_eq!(
+            find_comparison_gaps(&ground(), &ground()),
+            ComparisonGaps::default()
+        );
         let patch = changed(|g| g.kernel = "Linux 6.1.0-28-amd64".to_owned());
-        assert_eq!(patch, Unlike::default(), "a patch of the same kernel");
+        assert_eq!(
+            patch,
+            ComparisonGaps::default(),
+            "a patch of the same kernel"
+        );
         let kernel = changed(|g| g.kernel = "Linux 6.8.0-1-azure".to_owned());
         assert!(
             kernel.cpu.is_some() && kernel.memory.is_none(),
@@ -302,47 +312,54 @@ mod tests {
         }
         let mut free = ground();
         free.cpu = None;
-        let fewer = Ground {
+        let fewer = MeasurementConditions {
             cpus: 2,
             ..free.clone()
         };
         assert!(
-            unlike(&free, &fewer).memory.is_some(),
+            find_comparison_gaps(&free, &fewer).memory.is_some(),
             "the JVM goes by the machine"
         );
     }
 
     #[test]
     fn cpu_time_that_rests_on_few_requests_is_not_compared() {
-        let start = |requests| Figures {
+        let start = |requests| StartFigures {
             requests,
             cpu_per_request: Some(Duration::from_millis(2)),
-            ..Figures::default()
+            ..StartFigures::default()
         };
         assert_eq!(too_few_requests(&[start(100), start(4_000)]), None);
-        assert_eq!(too_few_requests(&[Figures::default()]), None, "cut short");
+        assert_eq!(
+            too_few_requests(&[StartFigures::default()]),
+            None,
+            "cut short"
+        );
         let why = too_few_requests(&[start(100), start(99)]).expect("too few");
         assert!(why.starts_with("a start measured 99 requests"), "{why}");
     }
 
     #[test]
     fn a_start_that_was_not_whole_has_no_figures() {
-        let of = |verdict| fixture::trial("t", Purpose::Prove, 256, verdict);
-        let mut whole = of(Verdict::Pass);
+        let of = |verdict| fixture::trial_record("t", TrialPurpose::Prove, 256, verdict);
+        let mut whole = of(TrialVerdict::Pass);
         whole.evidence.cgroup.peak_anon = Some(Bytes::from_mib(100));
         whole.evidence.cgroup.peak_working_set = Some(Bytes::from_mib(140));
-        let figures = Figures::of(&whole).expect("figures");
+        let figures = StartFigures::for_start(&whole).expect("figures");
         assert!(figures.kept);
         assert_eq!(figures.cpu_per_request, Some(Duration::from_millis(2)));
         assert_eq!(figures.memory, Some(Bytes::from_mib(120)));
-        assert_eq!(Figures::of(&of(Verdict::Invalid(Invalid::Noise))), None);
-        let killed = Figures::of(&of(Verdict::AppKo(AppKo::CgroupOom)));
-        assert_eq!(killed, Some(Figures::default()));
+        assert_eq!(
+            StartFigures::for_start(&of(TrialVerdict::Invalid(InvalidReason::Noise))),
+            None
+        );
+        let killed = StartFigures::for_start(&of(TrialVerdict::AppKo(AppKo::CgroupOom)));
+        assert_eq!(killed, Some(StartFigures::default()));
         whole.evidence.ended_early = Some(EarlyEnd {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             reason: String::new(),
         });
-        let cut = Figures::of(&whole).expect("figures");
+        let cut = StartFigures::for_start(&whole).expect("figures");
         assert_eq!(cut.cpu_per_request, None);
     }
 }

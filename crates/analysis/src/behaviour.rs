@@ -8,17 +8,17 @@
 use std::time::Duration;
 
 use loadline_sizing::Bytes;
-use loadline_sizing::compat::rightsize::Input;
+use loadline_sizing::compat::rightsize::RightsizeInput;
 
-use crate::record::{Phase, TrialRecord};
+use crate::record::{TrialPhase, TrialRecord};
 
 /// Reads the longest soak of these trials.
 ///
 /// # Errors
 /// What is missing.
-pub fn behaviour(trials: &[TrialRecord]) -> Result<Input, String> {
+pub fn read_longest_soak(trials: &[TrialRecord]) -> Result<RightsizeInput, String> {
     let soaks = trials.iter().filter(|t| t.evidence.soak.is_some());
-    let Some(trial) = soaks.max_by_key(|t| observed(t)) else {
+    let Some(trial) = soaks.max_by_key(|t| observed_time(t)) else {
         return Err("the result has no soak, and only a soak asks the JVM for its live heap, metaspace, direct buffers, code cache and threads".to_owned());
     };
     if trial.configuration.instances > 1 {
@@ -29,10 +29,10 @@ pub fn behaviour(trials: &[TrialRecord]) -> Result<Input, String> {
     let look = look.ok_or("the JVM of the soak could not be asked for its memory")?;
     let gc = evidence.gc.as_ref().ok_or("the soak has no GC log")?;
     let missing = |what: &str| format!("the soak does not tell the {what}");
-    let observed = observed(trial);
+    let observed = observed_time(trial);
     let seconds = observed.as_secs_f64().max(f64::MIN_POSITIVE);
     let rate = |bytes: Bytes| bytes.as_bytes() as f64 / seconds;
-    Ok(Input {
+    Ok(RightsizeInput {
         live: look.live_heap.ok_or_else(|| missing("live heap"))?,
         metaspace: look.metaspace,
         direct: look.direct,
@@ -52,9 +52,9 @@ pub fn behaviour(trials: &[TrialRecord]) -> Result<Input, String> {
 }
 
 /// From exec to the begin of the stop.
-fn observed(trial: &TrialRecord) -> Duration {
+fn observed_time(trial: &TrialRecord) -> Duration {
     let phases = &trial.evidence.phases;
-    let outside = [Phase::Prepare, Phase::Stop];
+    let outside = [TrialPhase::Prepare, TrialPhase::Stop];
     let inside = || phases.iter().filter(|span| !outside.contains(&span.phase));
     let begin = inside().map(|span| span.start).min();
     let end = inside().map(|span| span.end).max();
@@ -66,26 +66,28 @@ fn observed(trial: &TrialRecord) -> Duration {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{GcEvidence, PhaseSpan, Purpose, SoakEvidence, SoakLook, Verdict};
+    use crate::record::{
+        GcEvidence, PhaseSpan, SoakEvidence, SoakLook, TrialPurpose, TrialVerdict,
+    };
 
     fn soak() -> TrialRecord {
-        let mut trial = fixture::trial("t", Purpose::Matrix, 64, Verdict::Pass);
+        let mut trial = fixture::trial_record("t", TrialPurpose::Matrix, 64, TrialVerdict::Pass);
         let span = |phase, from: u64, to: u64| PhaseSpan {
             phase,
             start: from * 1_000_000_000,
             end: to * 1_000_000_000,
         };
         trial.evidence.phases = vec![
-            span(Phase::Prepare, 0, 10),
-            span(Phase::Start, 10, 20),
-            span(Phase::Measure, 20, 110),
-            span(Phase::Stop, 110, 200),
+            span(TrialPhase::Prepare, 0, 10),
+            span(TrialPhase::Start, 10, 20),
+            span(TrialPhase::Measure, 20, 110),
+            span(TrialPhase::Stop, 110, 200),
         ];
         trial.evidence.gc = Some(GcEvidence {
             pauses: 7,
             allocated: Some(Bytes::from_mib(3000)),
             promoted: Some(Bytes::from_mib(100)),
-            ..fixture::gc()
+            ..fixture::empty_gc_log()
         });
         trial.evidence.soak = Some(SoakEvidence {
             looks: vec![SoakLook {
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_soak_has_every_input() {
-        let input = behaviour(&[soak()]).expect("a soak");
+        let input = read_longest_soak(&[soak()]).expect("a soak");
         assert_eq!((input.live, input.threads), (Bytes::from_mib(20), 40));
         assert_eq!(input.observed, Duration::from_secs(100));
         assert_eq!(input.allocation, 30.0 * 1_048_576.0);
@@ -113,7 +115,7 @@ mod tests {
         let refused = |change: fn(&mut TrialRecord)| {
             let mut trial = soak();
             change(&mut trial);
-            behaviour(&[trial]).expect_err("something is missing")
+            read_longest_soak(&[trial]).expect_err("something is missing")
         };
         assert!(refused(|t| t.evidence.soak = None).contains("has no soak"));
         assert!(refused(|t| t.configuration.instances = 2).contains("several instances"));

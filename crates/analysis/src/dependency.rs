@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_sizing::Cpus;
 
-use crate::record::{Beside, DependencyEvidence, Evidence, Phase};
+use crate::record::{CpuNeighbours, DependencyEvidence, Evidence, TrialPhase};
 use crate::text;
 
 /// Share of its CPUs' time from which on a dependency is saturated, in [0, 1].
@@ -24,9 +24,9 @@ const FULL: f64 = 0.98;
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// What was at its limit, or ended, with the numbers; empty where no dependency was.
-pub fn bottlenecks(evidence: &Evidence) -> Vec<String> {
+pub fn find_bottlenecks(evidence: &Evidence) -> Vec<String> {
     let of = |dependency: &DependencyEvidence| {
-        let limits = limits(dependency, evidence);
+        let limits = reached_limits(dependency, evidence);
         (!limits.is_empty()).then(|| {
             let name = &dependency.name;
             format!(
@@ -38,19 +38,19 @@ pub fn bottlenecks(evidence: &Evidence) -> Vec<String> {
     evidence.dependencies.iter().filter_map(of).collect()
 }
 
-fn limits(dependency: &DependencyEvidence, evidence: &Evidence) -> Vec<String> {
+fn reached_limits(dependency: &DependencyEvidence, evidence: &Evidence) -> Vec<String> {
     let ended = dependency.ended.as_ref();
     let ended = ended.map(|how| format!("it ended before the trial did ({how})"));
     let parts = [
         ended,
-        memory(dependency),
-        throttled(dependency),
-        busy(dependency, evidence),
+        memory_bottleneck(dependency),
+        throttling_bottleneck(dependency),
+        cpu_bottleneck(dependency, evidence),
     ];
     parts.into_iter().flatten().collect()
 }
 
-fn memory(dependency: &DependencyEvidence) -> Option<String> {
+fn memory_bottleneck(dependency: &DependencyEvidence) -> Option<String> {
     let limit = dependency.memory_limit?;
     if dependency.oom_kills.is_some_and(|kills| kills > 0) {
         return Some(format!(
@@ -62,28 +62,30 @@ fn memory(dependency: &DependencyEvidence) -> Option<String> {
     is_full.then(|| format!("its working set reached its memory limit ({peak} of {limit})"))
 }
 
-fn throttled(dependency: &DependencyEvidence) -> Option<String> {
+fn throttling_bottleneck(dependency: &DependencyEvidence) -> Option<String> {
     let (limit, window) = (dependency.cpu_limit?, dependency.window?);
     let throttled = dependency.nr_throttled?;
     let periods = window.as_secs_f64() / PERIOD.as_secs_f64();
     let share = throttled as f64 / periods.max(1.0);
     (share > THROTTLED).then(|| {
-        let share = text::percent(share.min(1.0));
+        let share = text::short_percent(share.min(1.0));
         format!("it was throttled in {share} of the time's periods (limit {limit} CPU)")
     })
 }
 
-fn busy(dependency: &DependencyEvidence, evidence: &Evidence) -> Option<String> {
+fn cpu_bottleneck(dependency: &DependencyEvidence, evidence: &Evidence) -> Option<String> {
     let share = busy_share(dependency, evidence)?;
     (share >= SATURATED).then(|| {
-        let (share, cpus) = (text::percent(share.min(1.0)), &dependency.cpus);
+        let (share, cpus) = (text::short_percent(share.min(1.0)), &dependency.cpus);
         match (dependency.cpu_limit, dependency.beside) {
             (Some(limit), _) => format!("it used {share} of what its limit of {limit} CPU gives"),
-            (None, Beside::Nobody) => format!("it used {share} of what it could of CPUs {cpus}"),
-            (None, Beside::Generator) => {
+            (None, CpuNeighbours::Nobody) => {
+                format!("it used {share} of what it could of CPUs {cpus}")
+            }
+            (None, CpuNeighbours::Generator) => {
                 format!("it used {share} of what the load generator left of CPUs {cpus}")
             }
-            (None, Beside::Application) => {
+            (None, CpuNeighbours::Application) => {
                 format!("it used {share} of what the application left of CPUs {cpus}")
             }
         }
@@ -95,7 +97,7 @@ fn busy(dependency: &DependencyEvidence, evidence: &Evidence) -> Option<String> 
 pub fn busy_share(dependency: &DependencyEvidence, evidence: &Evidence) -> Option<f64> {
     let (window, used) = (dependency.window?, dependency.cpu?);
     let cpus = f64::from(dependency.cpu_count.max(1)) * window.as_secs_f64();
-    let others = others(dependency, evidence).as_secs_f64();
+    let others = cpu_of_others(dependency, evidence).as_secs_f64();
     let used = used.as_secs_f64();
     // What it used it could have: others' figures are of slightly other windows.
     let left = (cpus - others).max(used);
@@ -108,8 +110,11 @@ pub fn busy_share(dependency: &DependencyEvidence, evidence: &Evidence) -> Optio
 }
 
 /// CPU time of everyone else on its CPUs in the measure phase.
-fn others(dependency: &DependencyEvidence, evidence: &Evidence) -> Duration {
-    let measured = evidence.load.iter().filter(|l| l.phase == Phase::Measure);
+fn cpu_of_others(dependency: &DependencyEvidence, evidence: &Evidence) -> Duration {
+    let measured = evidence
+        .load
+        .iter()
+        .filter(|l| l.phase == TrialPhase::Measure);
     let generator: Duration = measured.map(|load| load.generator_cpu).sum();
     let proxy = evidence.proxy.as_ref().map_or(Duration::ZERO, |p| p.cpu);
     // The proxy runs where the generator does.
@@ -120,9 +125,9 @@ fn others(dependency: &DependencyEvidence, evidence: &Evidence) -> Duration {
     let application = evidence.cgroup.measure_cpu.unwrap_or_default();
     siblings
         + match dependency.beside {
-            Beside::Nobody => Duration::ZERO,
-            Beside::Generator => generator,
-            Beside::Application => generator + application,
+            CpuNeighbours::Nobody => Duration::ZERO,
+            CpuNeighbours::Generator => generator,
+            CpuNeighbours::Application => generator + application,
         }
 }
 
@@ -149,9 +154,9 @@ mod tests {
     fn said(dependency: DependencyEvidence) -> String {
         let evidence = Evidence {
             dependencies: vec![dependency],
-            ..fixture::evidence()
+            ..fixture::passing_evidence()
         };
-        bottlenecks(&evidence).join("\n")
+        find_bottlenecks(&evidence).join("\n")
     }
 
     #[test]
@@ -169,7 +174,7 @@ mod tests {
             }),
             said(DependencyEvidence {
                 cpu: Some(Duration::from_millis(8_800)),
-                beside: Beside::Generator,
+                beside: CpuNeighbours::Generator,
                 ..idle()
             }),
             said(DependencyEvidence {
@@ -236,8 +241,8 @@ mod tests {
         };
         let evidence = Evidence {
             dependencies: vec![half, other],
-            ..fixture::evidence()
+            ..fixture::passing_evidence()
         };
-        assert_eq!(bottlenecks(&evidence).len(), 2);
+        assert_eq!(find_bottlenecks(&evidence).len(), 2);
     }
 }

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::median;
 use crate::offer::Offer;
-use crate::price::{self, Cost, Size};
-use crate::record::{TrialRecord, Verdict};
-use crate::search::cheapest::{Cheapest, Dimension, Question};
-use crate::search::lattice::Choice;
+use crate::price::{self, DeploymentCost, InstanceSize};
+use crate::record::{TrialRecord, TrialVerdict};
+use crate::search::cheapest::{CellQuestion, CheaperDimension, CheapestSearch};
+use crate::search::lattice::CellChoice;
 use crate::search::min_memory::MemoryFound;
 use crate::sli::Sli;
-use crate::tuning::Compared;
+use crate::tuning::ComparedCandidate;
 use crate::wire;
 
 /// The cheapest deployment that was found, and its grounds.
@@ -32,11 +32,11 @@ pub struct Deployment {
     /// Replicas that may be lost while the rest still carries the rate with its headroom.
     pub spare: u32,
     /// The answer.
-    pub chosen: Priced,
+    pub chosen: PricedSize,
     /// The size on offer that the search found, where its memory was then made smaller; `chosen` is
     /// what came of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<Size>,
+    pub found: Option<InstanceSize>,
     /// Requests a second that each replica was seen to carry.
     pub each: f64,
     /// Enough fresh starts kept the SLO.
@@ -49,7 +49,7 @@ pub struct Deployment {
     pub front: Vec<FrontPoint>,
     /// Options that were compared in pairs at this size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub compared: Vec<Compared>,
+    pub compared: Vec<ComparedCandidate>,
     /// What the search did not look at, and why.
     pub left_out: Vec<String>,
 }
@@ -75,17 +75,17 @@ pub struct PriceSource {
 
 /// A size, its replicas and what they cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Priced {
+pub struct PricedSize {
     /// Label of the variant; empty where there is one only.
     pub variant: String,
     /// Limits of one container.
-    pub limits: Size,
+    pub limits: InstanceSize,
     /// What is billed for it.
-    pub billed: Size,
+    pub billed: InstanceSize,
     /// Replicas.
     pub replicas: u32,
     /// What all replicas cost.
-    pub cost: Cost,
+    pub cost: DeploymentCost,
 }
 
 /// What is known about a cell.
@@ -94,13 +94,13 @@ pub struct CellResult {
     /// Label of the variant; empty where there is one only.
     pub variant: String,
     /// Limits of one container.
-    pub limits: Size,
+    pub limits: InstanceSize,
     /// Highest rate of one instance that was carried; `None` when none was.
     pub carried: Option<f64>,
     /// Lowest rate that was too high; `None` when none was.
     pub too_high: Option<f64>,
     /// The fewest replicas known to carry the rate, priced.
-    pub priced: Option<Priced>,
+    pub priced: Option<PricedSize>,
     /// It could not be measured.
     pub could_not_measure: bool,
 }
@@ -109,9 +109,9 @@ pub struct CellResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhyNot {
     /// In which dimension it is cheaper.
-    pub dimension: Dimension,
+    pub dimension: CheaperDimension,
     /// The neighbour.
-    pub neighbour: Priced,
+    pub neighbour: PricedSize,
     /// The trial that shows it; `None` when none could be run.
     pub trial: Option<String>,
     /// What it breaks, with the numbers, or why it was not run.
@@ -122,7 +122,7 @@ pub struct WhyNot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FrontPoint {
     /// The deployment.
-    pub priced: Priced,
+    pub priced: PricedSize,
     /// Median p99 over its passing trials.
     #[serde(rename = "p99_ns", with = "wire::nanos_opt", default)]
     pub p99: Option<Duration>,
@@ -133,22 +133,22 @@ pub struct FrontPoint {
 
 /// A trial of the search and what it was asked for.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct AskedTrial {
     /// The question.
-    pub question: Question,
+    pub question: CellQuestion,
     /// The answer.
     pub record: Arc<TrialRecord>,
 }
 
 /// What a deployment is derived from.
 #[derive(Debug, Clone, Copy)]
-pub struct Grounds<'a> {
+pub struct DeploymentGrounds<'a> {
     /// What can be bought.
     pub offer: &'a Offer,
     /// The search at its end.
-    pub search: &'a Cheapest,
+    pub search: &'a CheapestSearch,
     /// Every trial, in order.
-    pub asked: &'a [Asked],
+    pub asked: &'a [AskedTrial],
     /// Labels of the variants, in their order.
     pub variants: &'a [String],
     /// What was left out before the search began.
@@ -157,22 +157,22 @@ pub struct Grounds<'a> {
     pub today: &'a str,
 }
 
-impl Grounds<'_> {
+impl DeploymentGrounds<'_> {
     /// The stored answer for this choice.
-    pub fn deployment(&self, choice: Choice, is_proven: bool) -> Deployment {
+    pub fn to_deployment(&self, choice: CellChoice, is_proven: bool) -> Deployment {
         let parameters = self.search.lattice().parameters();
         Deployment {
             offer: self.source(),
             rate: parameters.rate,
             headroom: parameters.headroom,
             spare: parameters.spare,
-            chosen: self.priced(choice.cell, choice.replicas),
+            chosen: self.price_cell(choice.cell, choice.replicas),
             each: parameters.rate_of_each(choice.replicas),
             found: None,
             is_proven,
-            cells: self.cells(),
+            cells: self.cell_results(),
             why_not: self.why_not(choice),
-            front: self.front(),
+            front: self.pareto_front(),
             compared: Vec::new(),
             left_out: self.left_out(),
         }
@@ -180,7 +180,8 @@ impl Grounds<'_> {
 
     /// Trials of one cell at the rate of so many replicas.
     pub fn trials_of(&self, cell: usize, replicas: u32) -> impl Iterator<Item = &TrialRecord> {
-        let is_of = move |a: &&Asked| a.question.cell == cell && a.question.replicas == replicas;
+        let is_of =
+            move |a: &&AskedTrial| a.question.cell == cell && a.question.replicas == replicas;
         self.asked.iter().filter(is_of).map(|a| &*a.record)
     }
 
@@ -197,20 +198,20 @@ impl Grounds<'_> {
         }
     }
 
-    fn priced(&self, cell: usize, replicas: u32) -> Priced {
+    fn price_cell(&self, cell: usize, replicas: u32) -> PricedSize {
         let cell = self.search.lattice().cells()[cell];
-        let billed = self.offer.billed(cell.size);
+        let billed = self.offer.billed_size(cell.size);
         let rate = self.search.lattice().parameters().rate;
-        Priced {
-            variant: self.variant(cell.variant),
+        PricedSize {
+            variant: self.variant_label(cell.variant),
             limits: cell.size,
             billed,
             replicas,
-            cost: price::cost(&self.offer.price, billed, replicas, rate),
+            cost: price::deployment_cost(&self.offer.price, billed, replicas, rate),
         }
     }
 
-    fn variant(&self, index: u32) -> String {
+    fn variant_label(&self, index: u32) -> String {
         if self.variants.len() < 2 {
             return String::new();
         }
@@ -220,19 +221,20 @@ impl Grounds<'_> {
             .unwrap_or_default()
     }
 
-    fn cells(&self) -> Vec<CellResult> {
+    fn cell_results(&self) -> Vec<CellResult> {
         let lattice = self.search.lattice();
-        let touched = (0..lattice.cells().len()).filter(|cell| lattice.known(*cell).is_touched);
+        let touched =
+            (0..lattice.cells().len()).filter(|cell| lattice.known_rates(*cell).is_touched);
         let mut cells: Vec<CellResult> = touched
             .map(|cell| {
-                let known = lattice.known(cell);
+                let known = lattice.known_rates(cell);
                 let choice = lattice.choice(cell);
                 CellResult {
-                    variant: self.variant(lattice.cells()[cell].variant),
+                    variant: self.variant_label(lattice.cells()[cell].variant),
                     limits: lattice.cells()[cell].size,
                     carried: (known.carried > 0.0).then_some(known.carried),
                     too_high: known.too_high.is_finite().then_some(known.too_high),
-                    priced: choice.map(|choice| self.priced(cell, choice.replicas)),
+                    priced: choice.map(|choice| self.price_cell(cell, choice.replicas)),
                     could_not_measure: choice.is_none() && lattice.unmeasured(cell).is_some(),
                 }
             })
@@ -242,13 +244,13 @@ impl Grounds<'_> {
         cells
     }
 
-    fn why_not(&self, choice: Choice) -> Vec<WhyNot> {
+    fn why_not(&self, choice: CellChoice) -> Vec<WhyNot> {
         let neighbours = self.search.neighbours(choice).into_iter();
-        let line = |n: crate::search::cheapest::Neighbour| {
+        let line = |n: crate::search::cheapest::CheaperNeighbour| {
             let is_evidence = |t: &&TrialRecord| t.verdict.is_evidence();
             let trials: Vec<_> = self.trials_of(n.cell, n.replicas).collect();
             let judged = trials.iter().copied().filter(is_evidence);
-            let failed = judged.clone().rfind(|t| t.verdict != Verdict::Pass);
+            let failed = judged.clone().rfind(|t| t.verdict != TrialVerdict::Pass);
             let breaks = match (failed, trials.last()) {
                 (Some(trial), _) => trial.reason.to_string(),
                 (None, Some(trial)) => format!("could not be measured: {}", trial.reason),
@@ -256,7 +258,7 @@ impl Grounds<'_> {
             };
             WhyNot {
                 dimension: n.dimension,
-                neighbour: self.priced(n.cell, n.replicas),
+                neighbour: self.price_cell(n.cell, n.replicas),
                 trial: failed.map(|t| t.id.clone()),
                 breaks,
             }
@@ -264,11 +266,11 @@ impl Grounds<'_> {
         neighbours.map(line).collect()
     }
 
-    fn front(&self) -> Vec<FrontPoint> {
+    fn pareto_front(&self) -> Vec<FrontPoint> {
         let mut keys: Vec<(usize, u32)> = self
             .asked
             .iter()
-            .filter(|a| a.record.verdict == Verdict::Pass)
+            .filter(|a| a.record.verdict == TrialVerdict::Pass)
             .map(|a| (a.question.cell, a.question.replicas))
             .collect();
         keys.sort_unstable();
@@ -276,10 +278,10 @@ impl Grounds<'_> {
         // What was found too high later, by more trials or by a proof, passed by luck.
         let lattice = self.search.lattice();
         let rate = |replicas| lattice.parameters().rate_of_each(replicas);
-        keys.retain(|(cell, replicas)| rate(*replicas) < lattice.known(*cell).too_high);
+        keys.retain(|(cell, replicas)| rate(*replicas) < lattice.known_rates(*cell).too_high);
         let points: Vec<FrontPoint> = keys
             .into_iter()
-            .map(|(cell, replicas)| self.point(cell, replicas))
+            .map(|(cell, replicas)| self.front_point(cell, replicas))
             .collect();
         let mut front: Vec<FrontPoint> = points
             .iter()
@@ -290,11 +292,11 @@ impl Grounds<'_> {
         front
     }
 
-    fn point(&self, cell: usize, replicas: u32) -> FrontPoint {
+    fn front_point(&self, cell: usize, replicas: u32) -> FrontPoint {
         let passed = self
             .trials_of(cell, replicas)
-            .filter(|t| t.verdict == Verdict::Pass);
-        let slis: Vec<Sli> = passed.filter_map(|t| Sli::of(t).ok()).collect();
+            .filter(|t| t.verdict == TrialVerdict::Pass);
+        let slis: Vec<Sli> = passed.filter_map(|t| Sli::from_record(t).ok()).collect();
         let middle = |of: fn(&Sli) -> Option<Duration>| {
             let values: Vec<f64> = slis
                 .iter()
@@ -304,7 +306,7 @@ impl Grounds<'_> {
             median(&values).map(Duration::from_secs_f64)
         };
         FrontPoint {
-            priced: self.priced(cell, replicas),
+            priced: self.price_cell(cell, replicas),
             p99: middle(|s| s.p99),
             start: middle(|s| s.start),
         }
@@ -322,7 +324,7 @@ impl Grounds<'_> {
                 ));
             }
         }
-        let mut open = lattice.open();
+        let mut open = lattice.open_cells();
         open.sort_by(|a, b| a.1.total_cmp(&b.1));
         if let Some((cell, least)) = open.first() {
             lines.push(format!(
@@ -337,16 +339,16 @@ impl Grounds<'_> {
 
 impl Deployment {
     /// The same with the memory that a search found below that of the size: its price falls.
-    pub fn refined(self, offer: &Offer, answer: &MemoryFound) -> Self {
+    pub fn with_refined_memory(self, offer: &Offer, answer: &MemoryFound) -> Self {
         let found = self.chosen.limits;
-        let limits = Size {
+        let limits = InstanceSize {
             memory: answer.size,
             ..found
         };
-        let billed = offer.billed(limits);
-        let cost = price::cost(&offer.price, billed, self.chosen.replicas, self.rate);
+        let billed = offer.billed_size(limits);
+        let cost = price::deployment_cost(&offer.price, billed, self.chosen.replicas, self.rate);
         Self {
-            chosen: Priced {
+            chosen: PricedSize {
                 limits,
                 billed,
                 cost,
@@ -378,19 +380,23 @@ impl FrontPoint {
 
 impl WhyNot {
     /// `one replica less (2 x 1 vCPU, 2Gi, $84.10 a month): p99 was 83 ms, the SLO allows 50 ms`.
-    pub fn sentence(&self) -> String {
+    pub fn neighbour_sentence(&self) -> String {
         let what = match self.dimension {
-            Dimension::Replicas => "one replica less",
-            Dimension::Memory => "less memory",
-            Dimension::Cpu => "less CPU",
+            CheaperDimension::Replicas => "one replica less",
+            CheaperDimension::Memory => "less memory",
+            CheaperDimension::Cpu => "less CPU",
         };
-        format!("{what} ({}): {}", self.neighbour.words(), self.breaks)
+        format!(
+            "{what} ({}): {}",
+            self.neighbour.size_and_price(),
+            self.breaks
+        )
     }
 }
 
-impl Priced {
+impl PricedSize {
     /// `2 x 1 vCPU, 2Gi, $84.10 a month`.
-    pub fn words(&self) -> String {
+    pub fn size_and_price(&self) -> String {
         let variant = if self.variant.is_empty() {
             String::new()
         } else {
@@ -409,15 +415,15 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use crate::record::Purpose;
-    use crate::search::Outcome;
-    use crate::search::cheapest::{End, Step};
-    use crate::search::lattice::{Cell, Parameters};
+    use crate::record::TrialPurpose;
+    use crate::search::TrialOutcome;
+    use crate::search::cheapest::{CheapestEnd, CheapestStep};
+    use crate::search::lattice::{LatticeCell, LatticeParameters};
 
     /// Two small replicas pass the search by luck and fail every start of their proof.
-    fn searched() -> (Cheapest, Vec<Asked>, End) {
-        let cell = |millis: u32| Cell {
-            size: Size {
+    fn searched() -> (CheapestSearch, Vec<AskedTrial>, CheapestEnd) {
+        let cell = |millis: u32| LatticeCell {
+            size: InstanceSize {
                 cpu: Cpus::from_millis(millis),
                 memory: Bytes::from_gib(2),
             },
@@ -425,41 +431,41 @@ mod tests {
             variant: 0,
             regime: 0,
         };
-        let parameters = Parameters {
+        let parameters = LatticeParameters {
             min_replicas: 2,
             max_replicas: 4,
-            ..Parameters::new(300.0)
+            ..LatticeParameters::new(300.0)
         };
-        let mut search = Cheapest::new(vec![cell(250), cell(1000)], parameters, 5);
+        let mut search = CheapestSearch::new(vec![cell(250), cell(1000)], parameters, 5);
         let mut asked = Vec::new();
         loop {
             let ask = match search.next() {
-                Step::Try(ask) => ask,
-                Step::Done(end) => return (search, asked, end),
+                CheapestStep::Try(ask) => ask,
+                CheapestStep::Done(end) => return (search, asked, end),
             };
-            let is_lucky = ask.purpose != Purpose::Prove;
+            let is_lucky = ask.purpose != TrialPurpose::Prove;
             let (outcome, verdict) = match ask.replicas > 2 || ask.cell == 1 || is_lucky {
-                true => (Outcome::Pass, Verdict::Pass),
-                false => (Outcome::Fail, Verdict::SloMiss),
+                true => (TrialOutcome::Pass, TrialVerdict::Pass),
+                false => (TrialOutcome::Fail, TrialVerdict::SloMiss),
             };
             let id = format!("t{}", asked.len());
-            let record = fixture::trial(&id, ask.purpose, 2048, verdict);
-            asked.push(Asked {
+            let record = fixture::trial_record(&id, ask.purpose, 2048, verdict);
+            asked.push(AskedTrial {
                 question: ask,
                 record: Arc::new(record),
             });
-            search.record(outcome);
+            search.record_outcome(outcome);
         }
     }
 
     #[test]
     fn what_a_proof_refuted_is_not_on_the_front() {
         let (search, asked, end) = searched();
-        let End::Found { choice, is_proven } = end else {
+        let CheapestEnd::Found { choice, is_proven } = end else {
             panic!("{end:?}");
         };
         assert_eq!((choice.cell, choice.replicas, is_proven), (0, 3, true));
-        let grounds = Grounds {
+        let grounds = DeploymentGrounds {
             offer: &Offer::built_in("fargate", None).expect("it is built in"),
             search: &search,
             asked: &asked,
@@ -467,7 +473,7 @@ mod tests {
             left_out: &[],
             today: "2026-11-22",
         };
-        let front = grounds.deployment(choice, is_proven).front;
+        let front = grounds.to_deployment(choice, is_proven).front;
         assert!(!front.is_empty());
         let refuted =
             |p: &&FrontPoint| p.priced.replicas == 2 && p.priced.limits.cpu < Cpus::from_whole(1);

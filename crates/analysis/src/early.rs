@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::record::SecondEvidence;
 use crate::slo::{Objective, Quantile, Slo};
 use crate::text;
-use crate::verdict::Thresholds;
+use crate::verdict::VerdictThresholds;
 
 /// Share of the time that a start may take, after which thrash ends it. A search allows four times
 /// the start with room: this is 1.6 times.
@@ -36,27 +36,32 @@ const TOLD: Duration = Duration::from_millis(500);
 /// Why a start under way will not be ready in time; `None` while it may be. `waited` counts as the start
 /// time does, from when the application was executed. `refaults` are the file pages read again so far,
 /// one look after the other, [`LOOK`] apart; none where that is not counted.
-pub fn start(slo: &Slo, deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<String> {
+pub fn why_start_fails(
+    slo: &Slo,
+    deadline: Duration,
+    waited: Duration,
+    refaults: &[u64],
+) -> Option<String> {
     let is_over = |objective: &&Objective| matches!(objective, Objective::Start { bound } if waited >= *bound + TOLD);
     if let Some(objective) = slo.objectives.iter().find(is_over) {
-        let waited = text::duration(waited);
+        let waited = text::short_duration(waited);
         return Some(format!(
             "it was not ready after {waited}: {objective} could not be kept any more"
         ));
     }
-    thrash(deadline, waited, refaults)
+    why_thrashing(deadline, waited, refaults)
 }
 
 /// Why a start that reads its own code again will not be ready in time.
-fn thrash(deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<String> {
+fn why_thrashing(deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<String> {
     let last = refaults.get(refaults.len().checked_sub(LOOKS + 1)?..)?;
     let least = REFAULTS * LOOK.as_secs_f64();
     let thrashes = |pair: &[u64]| pair[1].saturating_sub(pair[0]) as f64 >= least;
     let is_hopeless = waited >= deadline.mul_f64(SHARE_OF_DEADLINE);
     (is_hopeless && last.windows(2).all(thrashes)).then(|| {
         let grown = last.last()?.saturating_sub(*last.first()?);
-        let rate = text::count((grown as f64 / LOOKS as f64) as u64);
-        let waited = text::duration(waited);
+        let rate = text::short_count((grown as f64 / LOOKS as f64) as u64);
+        let waited = text::short_duration(waited);
         Some(format!(
             "it was not ready after {waited} and read {rate} file pages a second again"
         ))
@@ -66,34 +71,34 @@ fn thrash(deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<Stri
 /// Why a measure phase under way cannot keep the SLO any more; `None` while it may. `most` is the
 /// largest number of requests that the phase may have, `generators` the seconds of each generator so
 /// far.
-pub fn load(slo: &Slo, most: u64, generators: &[&[SecondEvidence]]) -> Option<String> {
+pub fn why_load_fails(slo: &Slo, most: u64, generators: &[&[SecondEvidence]]) -> Option<String> {
     if may_answer_again(generators) {
         return None;
     }
     let sum = |count: &dyn Fn(&[SecondEvidence]) -> u64| -> u64 {
         generators.iter().map(|seconds| count(seconds)).sum()
     };
-    let failed = sum(&failed);
+    let failed = sum(&failed_requests);
     let broken = |objective: &Objective| match *objective {
         Objective::Errors { bound } => {
             let share = failed as f64 / most.max(1) as f64;
-            (share >= bound).then(|| format!("{} requests failed", text::count(failed)))
+            (share >= bound).then(|| format!("{} requests failed", text::short_count(failed)))
         }
         Objective::Latency { quantile, bound } => {
-            let late = sum(&|seconds| late(seconds, bound));
-            let said = format!("{} requests failed or took longer", text::count(late));
-            (late > most - rank(quantile, most)).then_some(said)
+            let late = sum(&|seconds| late_requests(seconds, bound));
+            let said = format!("{} requests failed or took longer", text::short_count(late));
+            (late > most - quantile_rank(quantile, most)).then_some(said)
         }
         Objective::MaxLatency { bound } => {
-            let late = sum(&|seconds| late(seconds, bound));
-            let said = format!("{} requests failed or took longer", text::count(late));
+            let late = sum(&|seconds| late_requests(seconds, bound));
+            let said = format!("{} requests failed or took longer", text::short_count(late));
             (late > 0).then_some(said)
         }
         Objective::Start { .. } => None,
     };
     let first = slo.objectives.iter().find_map(|o| Some((o, broken(o)?)));
     first.map(|(objective, said)| {
-        let most = text::count(most);
+        let most = text::short_count(most);
         format!("{said} of the {most} that were planned: {objective} could not be kept any more")
     })
 }
@@ -105,27 +110,27 @@ fn may_answer_again(generators: &[&[SecondEvidence]]) -> bool {
         |s: &&SecondEvidence| s.offered.unwrap_or(0) > 0 && s.achieved.unwrap_or(0) == 0;
     let silent = |seconds: &&[SecondEvidence]| seconds.iter().rev().take_while(is_silent).count();
     let silent = generators.iter().map(silent).min().unwrap_or(0);
-    silent > 0 && Duration::from_secs(silent as u64) < Thresholds::default().hang_after
+    silent > 0 && Duration::from_secs(silent as u64) < VerdictThresholds::default().hang_after
 }
 
 /// As [`Latency::quantile`](crate::latency::Latency::quantile) ranks.
-fn rank(quantile: Quantile, scheduled: u64) -> u64 {
+fn quantile_rank(quantile: Quantile, scheduled: u64) -> u64 {
     let rank = (quantile.as_fraction() * scheduled as f64).ceil() as u64;
     rank.clamp(1, scheduled.max(1)).min(scheduled)
 }
 
-fn failed(seconds: &[SecondEvidence]) -> u64 {
+fn failed_requests(seconds: &[SecondEvidence]) -> u64 {
     seconds.iter().filter_map(|s| s.errors).sum()
 }
 
 /// At least so many requests have failed, took longer than `bound`, or wait for longer already.
-fn late(seconds: &[SecondEvidence], bound: Duration) -> u64 {
+fn late_requests(seconds: &[SecondEvidence], bound: Duration) -> u64 {
     let Some(now) = seconds.iter().map(|s| s.at_ns).max() else {
         return 0;
     };
     let sum =
         |of: fn(&SecondEvidence) -> Option<u64>| -> u64 { seconds.iter().filter_map(of).sum() };
-    let failed = failed(seconds);
+    let failed = failed_requests(seconds);
     let ended = sum(|s| s.achieved) + failed;
     let is_old = |s: &&SecondEvidence| Duration::from_nanos(now - s.at_ns) > bound;
     let old: u64 = seconds
@@ -133,12 +138,12 @@ fn late(seconds: &[SecondEvidence], bound: Duration) -> u64 {
         .filter(is_old)
         .filter_map(|s| s.offered)
         .sum();
-    failed + old.saturating_sub(ended) + seconds.iter().map(|s| slow(s, bound)).sum::<u64>()
+    failed + old.saturating_sub(ended) + seconds.iter().map(|s| slow_answers(s, bound)).sum::<u64>()
 }
 
 /// Good answers of a second that took longer, as far as its percentiles say: those that failed in it
 /// lie above every percentile.
-fn slow(second: &SecondEvidence, bound: Duration) -> u64 {
+fn slow_answers(second: &SecondEvidence, bound: Duration) -> u64 {
     let (good, failed) = (second.achieved.unwrap_or(0), second.errors.unwrap_or(0));
     let is_over = |at: Option<Duration>| at.is_some_and(|at| at > bound.mul_f64(PRECISION));
     let share = match (is_over(second.p50), is_over(second.p99)) {
@@ -172,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_load_goes_on_while_the_rest_may_make_up_for_it() {
-        let of = |text: &str, seconds: &[SecondEvidence]| load(&slo(text), 400, &[seconds]);
+        let of =
+            |text: &str, seconds: &[SecondEvidence]| why_load_fails(&slo(text), 400, &[seconds]);
         let text = "p99<250ms,errors<1%";
         assert_eq!(of(text, &[]), None);
         assert_eq!(of(text, &[second(1, 100, 97, 3)]), None);
@@ -198,7 +204,7 @@ mod tests {
             begin.into_iter().chain(silence).collect::<Vec<_>>()
         };
         let is_over = |seconds: &[SecondEvidence], beside: &[SecondEvidence]| {
-            load(&slo("p99<250ms"), 1_000, &[seconds, beside]).is_some()
+            why_load_fails(&slo("p99<250ms"), 1_000, &[seconds, beside]).is_some()
         };
         assert!(!is_over(&silent(4), &silent(4)), "it may answer again");
         assert!(is_over(&silent(5), &silent(5)), "it hangs");
@@ -212,7 +218,7 @@ mod tests {
     fn a_start_that_takes_longer_than_the_slo_allows_is_over() {
         let of = |text: &str, waited| {
             let waited = Duration::from_millis(waited);
-            start(&slo(text), Duration::from_secs(60), waited, &[])
+            why_start_fails(&slo(text), Duration::from_secs(60), waited, &[])
         };
         let text = "p99<250ms,start<8s";
         assert_eq!(of(text, 7_900), None);
@@ -225,7 +231,7 @@ mod tests {
     fn a_start_that_thrashes_for_long_is_over() {
         let of = |waited, looks: &[u64]| {
             let (deadline, waited) = (Duration::from_secs(32), Duration::from_secs(waited));
-            start(&slo("p99<250ms"), deadline, waited, looks)
+            why_start_fails(&slo("p99<250ms"), deadline, waited, looks)
         };
         let thrash = [0, 100_000, 200_000, 300_000];
         assert_eq!(of(12, &thrash), None, "too soon");
@@ -270,10 +276,10 @@ mod tests {
             let late = latencies.iter().filter(|l| l.is_none_or(|ms| ms >= bound)).count() as u64;
             let failed = latencies.iter().filter(|l| l.is_none()).count() as f64;
             let quantile = Quantile::from_fraction(0.95).expect("a quantile");
-            let passes = late <= requests - rank(quantile, requests)
+            let passes = late <= requests - quantile_rank(quantile, requests)
                 && failed / (requests as f64) < 0.03;
             for until in 1..10 {
-                let given_up = load(&slo, requests, &[&seconds(until)]);
+                let given_up = why_load_fails(&slo, requests, &[&seconds(until)]);
                 prop_assert!(given_up.is_none() || !passes, "{given_up:?}");
             }
         }

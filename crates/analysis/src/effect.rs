@@ -5,15 +5,15 @@
 //! that starts and seconds both show how much they vary.
 
 use crate::explain::Explanation;
-use crate::interval::{Bootstrap, Interval, Statistic, ratio};
+use crate::interval::{Bootstrap, ConfidenceInterval, Statistic, ratio_interval};
 use crate::record::TrialRecord;
-use crate::span::Span;
+use crate::span::TimeSpan;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// One side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Side {
+pub struct EffectSide {
     /// Trials that could be counted.
     pub trials: usize,
     /// Pauses over 50 ms in all of them.
@@ -28,62 +28,62 @@ pub struct Side {
 
 /// What a change did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Effect {
+pub struct ChangeEffect {
     /// As it was.
-    pub before: Side,
+    pub before: EffectSide,
     /// Changed.
-    pub after: Side,
+    pub after: EffectSide,
     /// Pauses after / pauses before, with the 95 % interval; `None` when there were none before.
-    pub ratio: Option<Interval>,
+    pub ratio: Option<ConfidenceInterval>,
 }
 
-impl Effect {
+impl ChangeEffect {
     /// Compares trials; sides without a trial that was watched give nothing.
-    pub fn of(
+    pub fn between_trials(
         before: &[&TrialRecord],
         after: &[&TrialRecord],
         bootstrap: Bootstrap,
     ) -> Option<Self> {
-        let (old, new) = (seen(before), seen(after));
+        let (old, new) = (watched_trials(before), watched_trials(after));
         if old.is_empty() || new.is_empty() {
             return None;
         }
-        let windows = |all: &[Seen<'_>]| {
+        let windows = |all: &[WatchedTrial<'_>]| {
             all.iter()
                 .map(|s| a_second(&s.explanation))
                 .collect::<Vec<_>>()
         };
         Some(Self {
-            ratio: ratio(&windows(&new), &windows(&old), Statistic::Mean, bootstrap),
+            ratio: ratio_interval(&windows(&new), &windows(&old), Statistic::Mean, bootstrap),
             before: side(&old),
             after: side(&new),
         })
     }
 }
 
-struct Seen<'a> {
+struct WatchedTrial<'a> {
     record: &'a TrialRecord,
     explanation: Explanation,
 }
 
-fn seen<'a>(records: &[&'a TrialRecord]) -> Vec<Seen<'a>> {
+fn watched_trials<'a>(records: &[&'a TrialRecord]) -> Vec<WatchedTrial<'a>> {
     let valid = records.iter().filter(|r| r.verdict.is_evidence());
     let explained = valid.filter_map(|record| {
-        let explanation = Explanation::of(record)?;
-        Some(Seen {
+        let explanation = Explanation::for_trial(record)?;
+        Some(WatchedTrial {
             record,
             explanation,
         })
     });
     explained
-        .filter(|s| s.explanation.window.len() >= SECOND)
+        .filter(|s| s.explanation.window.length_ns() >= SECOND)
         .collect()
 }
 
 /// Pauses that begin in each whole second of the window.
 fn a_second(explanation: &Explanation) -> Vec<f64> {
     let window = explanation.window;
-    let mut counts = vec![0.0; (window.len() / SECOND) as usize];
+    let mut counts = vec![0.0; (window.length_ns() / SECOND) as usize];
     for pause in &explanation.pauses {
         let second = (pause.pause.start.saturating_sub(window.start) / SECOND) as usize;
         if let Some(count) = counts.get_mut(second) {
@@ -93,26 +93,26 @@ fn a_second(explanation: &Explanation) -> Vec<f64> {
     counts
 }
 
-fn side(all: &[Seen<'_>]) -> Side {
+fn side(all: &[WatchedTrial<'_>]) -> EffectSide {
     let pauses = all.iter().flat_map(|s| &s.explanation.pauses);
     let count = pauses.clone().count();
-    let time: u64 = all.iter().map(|s| s.explanation.window.len()).sum();
+    let time: u64 = all.iter().map(|s| s.explanation.window.length_ns()).sum();
     let rates: Vec<f64> = all
         .iter()
-        .filter_map(|s| rate(s.record, s.explanation.window))
+        .filter_map(|s| operation_rate(s.record, s.explanation.window))
         .collect();
-    Side {
+    EffectSide {
         trials: all.len(),
         pauses: count,
         pauses_per_minute: count as f64 / (time as f64 / 60e9).max(f64::MIN_POSITIVE),
-        longest_ns: pauses.map(|a| a.pause.len()).max().unwrap_or(0),
-        rate: Statistic::Mean.of(&rates),
+        longest_ns: pauses.map(|a| a.pause.length_ns()).max().unwrap_or(0),
+        rate: Statistic::Mean.compute_value(&rates),
     }
 }
 
-fn rate(record: &TrialRecord, window: Span) -> Option<f64> {
+fn operation_rate(record: &TrialRecord, window: TimeSpan) -> Option<f64> {
     let application = record.evidence.pauses.as_ref()?.application.as_ref()?;
-    application.rate(window)
+    application.operations_per_second(window)
 }
 
 #[cfg(test)]
@@ -120,14 +120,14 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::pauses::{ApplicationPauses, PauseEvidence};
-    use crate::record::{Invalid, Phase, PhaseSpan, Purpose, Verdict};
+    use crate::record::{InvalidReason, PhaseSpan, TrialPhase, TrialPurpose, TrialVerdict};
 
     /// Ten seconds with a pause of 60 ms every `every` ms.
     fn trial(every: u64) -> TrialRecord {
         let ms = 1_000_000;
-        let mut record = fixture::trial("t", Purpose::Matrix, 64, Verdict::Pass);
+        let mut record = fixture::trial_record("t", TrialPurpose::Matrix, 64, TrialVerdict::Pass);
         record.evidence.phases = vec![PhaseSpan {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             start: 0,
             end: 10 * SECOND,
         }];
@@ -145,7 +145,9 @@ mod tests {
     #[test]
     fn fewer_pauses_are_a_ratio_below_one() {
         let (old, new) = (trial(100), trial(500));
-        let effect = Effect::of(&[&old, &old], &[&new, &new], Bootstrap::default()).unwrap();
+        let effect =
+            ChangeEffect::between_trials(&[&old, &old], &[&new, &new], Bootstrap::default())
+                .unwrap();
         assert_eq!((effect.before.pauses, effect.after.pauses), (200, 40));
         assert!((effect.before.pauses_per_minute - 600.0).abs() < 1e-9);
         let ratio = effect.ratio.unwrap();
@@ -157,9 +159,13 @@ mod tests {
     fn what_could_not_be_measured_does_not_count() {
         let good = trial(100);
         let mut bad = trial(100);
-        bad.verdict = Verdict::Invalid(Invalid::Noise);
-        assert_eq!(Effect::of(&[&bad], &[&good], Bootstrap::default()), None);
-        let effect = Effect::of(&[&good, &bad], &[&good], Bootstrap::default()).unwrap();
+        bad.verdict = TrialVerdict::Invalid(InvalidReason::Noise);
+        assert_eq!(
+            ChangeEffect::between_trials(&[&bad], &[&good], Bootstrap::default()),
+            None
+        );
+        let effect =
+            ChangeEffect::between_trials(&[&good, &bad], &[&good], Bootstrap::default()).unwrap();
         assert_eq!(effect.before.trials, 1);
     }
 }

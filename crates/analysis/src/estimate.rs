@@ -9,7 +9,7 @@
 
 use std::borrow::Borrow;
 
-use crate::span::{Span, Spans};
+use crate::span::{TimeSpan, TimeSpans};
 
 /// More CPUs than this are not matched one by one; the longest flatlines are.
 const MATCHED_CPUS: usize = 12;
@@ -19,7 +19,7 @@ const SLACK: u64 = 2_000_000;
 
 /// One sample of a cgroup's counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sample {
+pub struct CounterSample {
     /// When it was read, ns.
     pub at: u64,
     /// CPU time used by all CPUs since the cgroup was made, ns.
@@ -33,14 +33,14 @@ pub struct Sample {
 
 /// How throttled spans are found in fast samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flatline {
+pub struct FlatlineRule {
     /// Usage must grow by more than this between samples to count as running, ns.
     pub running: u64,
     /// Shorter spans are not reported, ns.
     pub shortest: u64,
 }
 
-impl Default for Flatline {
+impl Default for FlatlineRule {
     fn default() -> Self {
         Self {
             running: 50_000,
@@ -51,16 +51,16 @@ impl Default for Flatline {
 
 /// The CFS period of a cgroup: where its boundaries lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Boundaries {
+pub struct PeriodBoundaries {
     /// One boundary, ns; the others are whole periods away.
     pub at: u64,
     /// The period, ns; not zero.
     pub period: u64,
 }
 
-impl Boundaries {
+impl PeriodBoundaries {
     /// The last boundary at or before a moment.
-    fn before(self, moment: u64) -> u64 {
+    fn boundary_before(self, moment: u64) -> u64 {
         let period = self.period.max(1);
         match moment.checked_sub(self.at) {
             Some(after) => moment - after % period,
@@ -77,9 +77,9 @@ impl Boundaries {
 /// CPUs stood whose lengths L add up to D best, each for L·D/ΣL. With the total alone, the last
 /// sample at which it grew is the begin, and t the end, but no more than D before it.
 pub fn throttled_spans(
-    samples: impl IntoIterator<Item = impl Borrow<Sample>>,
-    rule: Flatline,
-) -> Spans {
+    samples: impl IntoIterator<Item = impl Borrow<CounterSample>>,
+    rule: FlatlineRule,
+) -> TimeSpans {
     let mut stopped = Vec::new();
     let mut spans = Vec::new();
     each_pair(samples, |before, now| {
@@ -90,13 +90,13 @@ pub fn throttled_spans(
         let throttled = now.throttled.saturating_sub(before.throttled);
         if throttled > 0 {
             let found = match cpus {
-                0 => vec![Span::new(
+                0 => vec![TimeSpan::new(
                     stopped[0].max(now.at.saturating_sub(throttled)),
                     now.at,
                 )],
-                _ => matching(stands(before, now, &stopped), throttled),
+                _ => matching_stands(cpu_stands(before, now, &stopped), throttled),
             };
-            spans.extend(found.into_iter().filter(|s| s.len() > rule.shortest));
+            spans.extend(found.into_iter().filter(|s| s.length_ns() > rule.shortest));
         }
         for (cpu, stopped) in stopped.iter_mut().enumerate() {
             let growth = usage_growth(before, now, cpu);
@@ -113,8 +113,8 @@ pub fn throttled_spans(
 
 /// Hands each sample out with the one before it.
 fn each_pair(
-    samples: impl IntoIterator<Item = impl Borrow<Sample>>,
-    mut with: impl FnMut(&Sample, &Sample),
+    samples: impl IntoIterator<Item = impl Borrow<CounterSample>>,
+    mut with: impl FnMut(&CounterSample, &CounterSample),
 ) {
     let mut samples = samples.into_iter();
     let Some(mut before) = samples.next() else {
@@ -134,14 +134,14 @@ const COLLECTED: usize = 1 << 16;
 /// The kernel adds to usage at its ticks and when a thread leaves a CPU: growth by G at sample t
 /// means that the CPU ran for the last G, as far as it had not been seen to run before.
 pub fn ran_spans(
-    samples: impl IntoIterator<Item = impl Borrow<Sample>>,
-    rule: Flatline,
-    within: &Spans,
-) -> Spans {
+    samples: impl IntoIterator<Item = impl Borrow<CounterSample>>,
+    rule: FlatlineRule,
+    within: &TimeSpans,
+) -> TimeSpans {
     let mut ran_to = Vec::new();
-    let (mut spans, mut found) = (Vec::new(), Spans::default());
-    let joined = |found: &Spans, spans: &mut Vec<Span>| {
-        let more: Spans = spans.drain(..).collect();
+    let (mut spans, mut found) = (Vec::new(), TimeSpans::default());
+    let joined = |found: &TimeSpans, spans: &mut Vec<TimeSpan>| {
+        let more: TimeSpans = spans.drain(..).collect();
         found.union(&more.intersection(within))
     };
     each_pair(samples, |before, now| {
@@ -152,7 +152,7 @@ pub fn ran_spans(
             let growth = usage_growth(before, now, cpu);
             if growth > rule.running {
                 let start = now.at.saturating_sub(growth).max(*ran_to);
-                spans.push(Span::new(start, now.at));
+                spans.push(TimeSpan::new(start, now.at));
                 *ran_to = now.at;
             }
         }
@@ -164,16 +164,16 @@ pub fn ran_spans(
 }
 
 /// How long each CPU stood before sample `now`, as far as its usage tells.
-fn stands(before: &Sample, now: &Sample, stopped: &[u64]) -> Vec<Span> {
+fn cpu_stands(before: &CounterSample, now: &CounterSample, stopped: &[u64]) -> Vec<TimeSpan> {
     let stand = |(cpu, from): (usize, &u64)| {
         let ran = usage_growth(before, now, cpu).min(now.at - before.at.min(now.at));
-        Span::new(*from, now.at - ran)
+        TimeSpan::new(*from, now.at - ran)
     };
     stopped.iter().enumerate().map(stand).collect()
 }
 
 /// Growth of usage on one CPU, or in all where there is no more.
-fn usage_growth(before: &Sample, now: &Sample, cpu: usize) -> u64 {
+fn usage_growth(before: &CounterSample, now: &CounterSample, cpu: usize) -> u64 {
     match (before.per_cpu.get(cpu), now.per_cpu.get(cpu)) {
         (Some(before), Some(now)) => now.saturating_sub(*before),
         _ => now.usage.saturating_sub(before.usage),
@@ -182,26 +182,31 @@ fn usage_growth(before: &Sample, now: &Sample, cpu: usize) -> u64 {
 
 /// The stands whose lengths add up to `sum` best, each shortened or prolonged at its begin so that
 /// together they do.
-fn matching(mut stands: Vec<Span>, sum: u64) -> Vec<Span> {
+fn matching_stands(mut stands: Vec<TimeSpan>, sum: u64) -> Vec<TimeSpan> {
     // A CPU that was idle for longer than everything that was throttled was idle, not throttled.
-    stands.retain(|s| !s.is_empty() && s.len() <= sum + sum / 10 + SLACK);
-    stands.sort_unstable_by_key(|s| std::cmp::Reverse(s.len()));
+    stands.retain(|s| !s.has_no_time() && s.length_ns() <= sum + sum / 10 + SLACK);
+    stands.sort_unstable_by_key(|s| std::cmp::Reverse(s.length_ns()));
     stands.truncate(MATCHED_CPUS);
     let chosen = |set: u32| {
-        let of_set = move |(cpu, _): &(usize, &Span)| set & (1 << cpu) != 0;
+        let of_set = move |(cpu, _): &(usize, &TimeSpan)| set & (1 << cpu) != 0;
         stands.iter().enumerate().filter(of_set).map(|(_, s)| *s)
     };
-    let total = |set: u32| chosen(set).map(|s| s.len()).sum::<u64>();
+    let total = |set: u32| chosen(set).map(|s| s.length_ns()).sum::<u64>();
     let Some(best) = (1..1_u32 << stands.len()).min_by_key(|set| total(*set).abs_diff(sum)) else {
         return Vec::new();
     };
     let of = total(best);
-    let fitted = |s: Span| Span::new(s.end.saturating_sub(scaled(s.len(), sum, of)), s.end);
+    let fitted = |s: TimeSpan| {
+        TimeSpan::new(
+            s.end.saturating_sub(scale_ratio(s.length_ns(), sum, of)),
+            s.end,
+        )
+    };
     chosen(best).map(fitted).collect()
 }
 
 /// `length * by / of`, without overflow; `of` is not zero.
-fn scaled(length: u64, by: u64, of: u64) -> u64 {
+fn scale_ratio(length: u64, by: u64, of: u64) -> u64 {
     let result = u128::from(length) * u128::from(by) / u128::from(of.max(1));
     u64::try_from(result).unwrap_or(u64::MAX)
 }
@@ -213,16 +218,16 @@ fn scaled(length: u64, by: u64, of: u64) -> u64 {
 /// per CPU they count as alike. It holds while CPUs that are throttled stop at about the same
 /// time; a CPU that was idle before it was throttled looks as if it had stood longer.
 pub fn phase_locked_spans(
-    samples: impl IntoIterator<Item = impl Borrow<Sample>>,
-    boundaries: Boundaries,
+    samples: impl IntoIterator<Item = impl Borrow<CounterSample>>,
+    boundaries: PeriodBoundaries,
     cpus: usize,
-) -> Spans {
+) -> TimeSpans {
     let mut spans = Vec::new();
     let mut last = None;
     // The first sample after each boundary: fast samples at the begin are passed over.
     let firsts = samples.into_iter().filter(|sample| {
         let at = sample.borrow().at;
-        let boundary = boundaries.before(at);
+        let boundary = boundaries.boundary_before(at);
         let is_first = last.is_none_or(|last| last < boundary);
         if is_first {
             last = Some(at);
@@ -234,19 +239,28 @@ pub fn phase_locked_spans(
         if growth == 0 {
             return;
         }
-        let (from, to) = (boundaries.before(before.at), boundaries.before(now.at));
+        let (from, to) = (
+            boundaries.boundary_before(before.at),
+            boundaries.boundary_before(now.at),
+        );
         let stood = longest_stand(before, now, to - from, growth, cpus);
         // Samples that were missed leave several periods in one growth: an even share each.
         let periods = (to - from) / boundaries.period.max(1);
         let each = stood / periods.max(1);
         let ends = (0..periods).map(|back| to - back * boundaries.period);
-        spans.extend(ends.map(|end| Span::new(end.saturating_sub(each), end)));
+        spans.extend(ends.map(|end| TimeSpan::new(end.saturating_sub(each), end)));
     });
     spans.into_iter().collect()
 }
 
 /// Length of the longest stand of a CPU within `window` ns in which throttled time grew.
-fn longest_stand(before: &Sample, now: &Sample, window: u64, growth: u64, cpus: usize) -> u64 {
+fn longest_stand(
+    before: &CounterSample,
+    now: &CounterSample,
+    window: u64,
+    growth: u64,
+    cpus: usize,
+) -> u64 {
     let known = now.per_cpu.len().min(before.per_cpu.len());
     let mut free: Vec<u64> = (0..known)
         .map(|cpu| window.saturating_sub(usage_growth(before, now, cpu)))
@@ -263,7 +277,7 @@ fn longest_stand(before: &Sample, now: &Sample, window: u64, growth: u64, cpus: 
             break;
         }
     }
-    scaled(free[0], growth, sum).min(growth)
+    scale_ratio(free[0], growth, sum).min(growth)
 }
 
 /// The same where only the total usage is known: n CPUs that ran and stood alike.
@@ -276,12 +290,12 @@ fn alike_stand(used: u64, window: u64, growth: u64, cpus: usize) -> u64 {
 /// Places throttled time as samples of any distance allow: a growth of D is [t − D/cpus, t].
 /// Samples a second apart, which is what the study had, get the dominant cause of a pause right
 /// in less than six of ten; this is here to compare with.
-pub fn smeared_spans(samples: &[Sample], cpus: usize) -> Spans {
-    let span = |pair: &[Sample]| {
+pub fn smeared_spans(samples: &[CounterSample], cpus: usize) -> TimeSpans {
+    let span = |pair: &[CounterSample]| {
         let (before, now) = (&pair[0], &pair[1]);
         let growth = now.throttled.saturating_sub(before.throttled);
         let length = (growth / cpus.max(1) as u64).min(now.at - before.at);
-        Span::new(now.at - length, now.at)
+        TimeSpan::new(now.at - length, now.at)
     };
     samples.windows(2).map(span).collect()
 }
@@ -291,33 +305,37 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const NOTHING: [Sample; 0] = [];
-    const PERIOD: Boundaries = Boundaries {
+    const NOTHING: [CounterSample; 0] = [];
+    const PERIOD: PeriodBoundaries = PeriodBoundaries {
         at: 0,
         period: 100 * MS,
     };
 
-    fn ms(pairs: &[(u64, u64)]) -> Spans {
-        let span = |(a, b): &(u64, u64)| Span::new(a * MS, b * MS);
+    fn ms(pairs: &[(u64, u64)]) -> TimeSpans {
+        let span = |(a, b): &(u64, u64)| TimeSpan::new(a * MS, b * MS);
         pairs.iter().map(span).collect()
     }
 
     /// What a CPU did: when it ran, when it stood throttled. Else it was idle.
     struct Cpu {
-        ran: Spans,
-        stood: Spans,
+        ran: TimeSpans,
+        stood: TimeSpans,
     }
 
     /// Samples at `times` (ms) of these CPUs.
-    fn sampled(cpus: &[Cpu], times: impl Iterator<Item = u64>, per_cpu: bool) -> Vec<Sample> {
+    fn sampled(
+        cpus: &[Cpu],
+        times: impl Iterator<Item = u64>,
+        per_cpu: bool,
+    ) -> Vec<CounterSample> {
         let sample = |t: u64| {
-            let until = Span::new(0, t * MS);
+            let until = TimeSpan::new(0, t * MS);
             let usage: Vec<u64> = cpus.iter().map(|c| c.ran.within(until).len_ns()).collect();
             let over = |c: &Cpu| -> u64 {
                 let ended = c.stood.as_slice().iter().filter(|s| s.end <= t * MS);
-                ended.map(Span::len).sum()
+                ended.map(TimeSpan::length_ns).sum()
             };
-            Sample {
+            CounterSample {
                 at: t * MS,
                 usage: usage.iter().sum(),
                 per_cpu: if per_cpu { usage } else { Vec::new() },
@@ -347,13 +365,13 @@ mod tests {
                 stood: ms(&[(25, 100), (125, 200), (225, 300)]),
             },
             Cpu {
-                ran: Spans::default(),
-                stood: Spans::default(),
+                ran: TimeSpans::default(),
+                stood: TimeSpans::default(),
             },
         ]
     }
 
-    fn near(got: &Spans, truth: &Spans, by: u64) {
+    fn near(got: &TimeSpans, truth: &TimeSpans, by: u64) {
         let all = format!("{got:?} {truth:?}");
         assert_eq!(got.as_slice().len(), truth.as_slice().len(), "{all}");
         for (span, truth) in got.as_slice().iter().zip(truth.as_slice()) {
@@ -366,7 +384,7 @@ mod tests {
     fn a_flatline_places_throttling_to_about_a_millisecond() {
         let truth = ms(&[(50, 100), (155, 200)]);
         for per_cpu in [false, true] {
-            let got = throttled_spans(sampled(&both(), 0..310, per_cpu), Flatline::default());
+            let got = throttled_spans(sampled(&both(), 0..310, per_cpu), FlatlineRule::default());
             near(&got, &truth, if per_cpu { MS } else { 5 * MS });
         }
     }
@@ -377,7 +395,7 @@ mod tests {
         let truth = ms(&[(25, 100), (125, 200), (225, 300)]);
         for per_cpu in [false, true] {
             let fast = sampled(&one_of_two(), 0..310, per_cpu);
-            near(&throttled_spans(&fast, Flatline::default()), &truth, MS);
+            near(&throttled_spans(&fast, FlatlineRule::default()), &truth, MS);
             let locked = sampled(&one_of_two(), (1..400).step_by(100), per_cpu);
             near(&phase_locked_spans(&locked, PERIOD, 2), &truth, 2 * MS);
         }
@@ -399,15 +417,15 @@ mod tests {
         ];
         let samples = sampled(&cpus, 0..131, true);
         let all = ms(&[(0, 200)]);
-        let ran = ran_spans(&samples, Flatline::default(), &all);
+        let ran = ran_spans(&samples, FlatlineRule::default(), &all);
         near(&ran, &ms(&[(0, 60), (100, 130)]), MS);
-        let stood = throttled_spans(&samples, Flatline::default());
-        let partly = ran_spans(&samples, Flatline::default(), &stood);
+        let stood = throttled_spans(&samples, FlatlineRule::default());
+        let partly = ran_spans(&samples, FlatlineRule::default(), &stood);
         near(&partly, &ms(&[(30, 60)]), MS);
         assert_eq!(partly, stood.intersection(&ran));
         assert_eq!(
-            ran_spans(NOTHING, Flatline::default(), &all),
-            Spans::default()
+            ran_spans(NOTHING, FlatlineRule::default(), &all),
+            TimeSpans::default()
         );
     }
 
@@ -419,7 +437,7 @@ mod tests {
         ];
         let got = throttled_spans(
             sampled(&both(), late.into_iter(), true),
-            Flatline::default(),
+            FlatlineRule::default(),
         );
         near(&got, &ms(&[(50, 100), (155, 200)]), MS);
     }
@@ -452,8 +470,8 @@ mod tests {
                 stood: ms(stood),
             }]
         };
-        let none = Spans::default();
-        let rule = Flatline::default();
+        let none = TimeSpans::default();
+        let rule = FlatlineRule::default();
         for per_cpu in [false, true] {
             let idle = sampled(&cpu(&[]), 0..100, per_cpu);
             assert_eq!(throttled_spans(&idle, rule), none);
@@ -468,7 +486,7 @@ mod tests {
 
     #[test]
     fn boundaries_are_found_on_both_sides() {
-        let boundaries = Boundaries {
+        let boundaries = PeriodBoundaries {
             at: 250,
             period: 100,
         };
@@ -480,7 +498,7 @@ mod tests {
             (50, 50),
             (20, 0),
         ] {
-            assert_eq!(boundaries.before(moment), boundary, "{moment}");
+            assert_eq!(boundaries.boundary_before(moment), boundary, "{moment}");
         }
     }
 
@@ -490,18 +508,18 @@ mod tests {
             rows in proptest::collection::vec((0_u64..1 << 40, 0_u64..1 << 40, 0_u64..1 << 40, 0_u64..1 << 40), 0..40),
             at in 0_u64..1 << 40, period in 1_u64..1 << 30, cpus in 0_usize..20,
         ) {
-            let mut samples: Vec<Sample> = rows
+            let mut samples: Vec<CounterSample> = rows
                 .iter()
-                .map(|(at, a, b, throttled)| Sample { at: *at, usage: a + b, per_cpu: vec![*a, *b], throttled: *throttled })
+                .map(|(at, a, b, throttled)| CounterSample { at: *at, usage: a + b, per_cpu: vec![*a, *b], throttled: *throttled })
                 .collect();
             samples.sort_by_key(|s| s.at);
             samples.dedup_by_key(|s| s.at);
-            throttled_spans(&samples, Flatline::default());
-            let all: Spans = std::iter::once(Span::new(0, u64::MAX)).collect();
-            ran_spans(&samples, Flatline::default(), &all);
+            throttled_spans(&samples, FlatlineRule::default());
+            let all: TimeSpans = std::iter::once(TimeSpan::new(0, u64::MAX)).collect();
+            ran_spans(&samples, FlatlineRule::default(), &all);
             smeared_spans(&samples, cpus);
             // A period far below the distance of samples would make as many spans as periods.
-            let boundaries = Boundaries { at, period: period.max(1 << 28) };
+            let boundaries = PeriodBoundaries { at, period: period.max(1 << 28) };
             phase_locked_spans(&samples, boundaries, cpus);
         }
     }

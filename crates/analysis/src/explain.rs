@@ -5,10 +5,10 @@
 //! [`crate::estimate`]'s, the classes are [`crate::attribution`]'s, what to do about it is
 //! [`crate::advice`]'s. Nothing here is stored: it follows from the record.
 
-use crate::attribution::{Attribution, Class, attribute, sum};
+use crate::attribution::{Attribution, PauseClass, attribute_pause, sum_by_class};
 use crate::pauses::PauseEvidence;
-use crate::record::{Phase, TrialRecord};
-use crate::span::{Span, Spans};
+use crate::record::{TrialPhase, TrialRecord};
+use crate::span::{TimeSpan, TimeSpans};
 
 /// Shorter pauses are not looked at, ns: the study's limit.
 pub const LONG: u64 = 50_000_000;
@@ -23,10 +23,10 @@ pub struct Explanation {
     /// the GC log and the cgroup alone.
     pub seen_by: Option<String>,
     /// The time that is explained: the measure phase, else the whole life of the application.
-    pub window: Span,
+    pub window: TimeSpan,
     /// Every pause over 50 ms, in order of time. Threads that stood at once count each.
     pub pauses: Vec<Attribution>,
-    /// Nanoseconds of each class in them, in the order of [`Class::ALL`].
+    /// Nanoseconds of each class in them, in the order of [`PauseClass::ALL`].
     pub class_ns: [u64; 7],
     /// Pauses of which at least 90 % has a known class.
     pub explained: u64,
@@ -36,23 +36,23 @@ pub struct Explanation {
 
 impl Explanation {
     /// Explains a trial; `None` where nothing was watched.
-    pub fn of(record: &TrialRecord) -> Option<Self> {
+    pub fn for_trial(record: &TrialRecord) -> Option<Self> {
         let evidence = record.evidence.pauses.as_ref()?;
-        let window = window(record)?;
+        let window = explained_window(record)?;
         let sources = evidence.sources();
         let sampling = evidence.sampler.edge_error();
         let sampling = u64::try_from(sampling.as_nanos()).unwrap_or(u64::MAX);
-        let (seen_by, spans) = pauses(evidence, window);
+        let (seen_by, spans) = long_pauses(evidence, window);
         let pauses: Vec<Attribution> = spans
             .into_iter()
-            .map(|span| attribute(span, &sources, sampling))
+            .map(|span| attribute_pause(span, &sources, sampling))
             .collect();
         let in_gap = |a: &&Attribution| sources.gaps.within(a.pause).len_ns() > 0;
         Some(Self {
             seen_by,
             window,
-            class_ns: sum(&pauses),
-            explained: pauses.iter().filter(|a| a.covered() >= 0.9).count() as u64,
+            class_ns: sum_by_class(&pauses),
+            explained: pauses.iter().filter(|a| a.covered_share() >= 0.9).count() as u64,
             in_gaps: pauses.iter().filter(in_gap).count() as u64,
             pauses,
         })
@@ -64,36 +64,38 @@ impl Explanation {
     }
 
     /// Nanoseconds of a class in all pauses.
-    pub fn of_class(&self, class: Class) -> u64 {
-        let index = Class::ALL.iter().position(|c| *c == class);
+    pub fn of_class(&self, class: PauseClass) -> u64 {
+        let index = PauseClass::ALL.iter().position(|c| *c == class);
         index.map_or(0, |index| self.class_ns[index])
     }
 
     /// Share of a class in the time of all pauses, in [0, 1].
-    pub fn share(&self, class: Class) -> f64 {
+    pub fn class_share(&self, class: PauseClass) -> f64 {
         self.of_class(class) as f64 / self.total_ns().max(1) as f64
     }
 
     /// The longest pauses, longest first; at most [`TOLD`].
     pub fn longest(&self) -> Vec<&Attribution> {
         let mut longest: Vec<&Attribution> = self.pauses.iter().collect();
-        longest.sort_by_key(|a| (std::cmp::Reverse(a.pause.len()), a.pause.start));
+        longest.sort_by_key(|a| (std::cmp::Reverse(a.pause.length_ns()), a.pause.start));
         longest.truncate(TOLD);
         longest
     }
 
     /// The sentence.
-    pub fn sentence(&self) -> String {
-        let seconds = self.window.len() as f64 / 1e9;
+    pub fn pause_sentence(&self) -> String {
+        let seconds = self.window.length_ns() as f64 / 1e9;
         if self.pauses.is_empty() {
             return format!("No pause over 50 ms in {seconds:.0} s.");
         }
-        let mut classes: Vec<Class> = Class::ALL.into_iter().collect();
+        let mut classes: Vec<PauseClass> = PauseClass::ALL.into_iter().collect();
         classes.sort_by_key(|class| std::cmp::Reverse(self.of_class(*class)));
-        let told = classes.iter().filter(|class| self.share(**class) >= 0.005);
+        let told = classes
+            .iter()
+            .filter(|class| self.class_share(**class) >= 0.005);
         let shares = told.map(|class| {
-            let percent = 100.0 * self.share(*class);
-            format!("{percent:.0} % {}", words(*class))
+            let percent = 100.0 * self.class_share(*class);
+            format!("{percent:.0} % {}", class_words(*class))
         });
         let noun = match self.pauses.len() {
             1 => "1 pause".to_owned(),
@@ -108,44 +110,48 @@ impl Explanation {
 }
 
 /// A class in words.
-pub fn words(class: Class) -> &'static str {
+pub fn class_words(class: PauseClass) -> &'static str {
     match class {
-        Class::Gc => "collection running",
-        Class::GcThrottled => "collection standing throttled",
-        Class::MutatorThrottled => "the application's own threads standing throttled",
-        Class::AllocationStall => "waiting for the collector to free memory",
-        Class::SafepointSync => "waiting for all threads to stop",
-        Class::CpuContention => "waiting for a CPU that others had",
-        Class::Other => "not explained",
+        PauseClass::Gc => "collection running",
+        PauseClass::GcThrottled => "collection standing throttled",
+        PauseClass::MutatorThrottled => "the application's own threads standing throttled",
+        PauseClass::AllocationStall => "waiting for the collector to free memory",
+        PauseClass::SafepointSync => "waiting for all threads to stop",
+        PauseClass::CpuContention => "waiting for a CPU that others had",
+        PauseClass::Other => "not explained",
     }
 }
 
 /// The measure phase; without one everything from start to stop.
-fn window(record: &TrialRecord) -> Option<Span> {
+fn explained_window(record: &TrialRecord) -> Option<TimeSpan> {
     let phases = &record.evidence.phases;
-    let measure = phases.iter().find(|p| p.phase == Phase::Measure);
+    let measure = phases.iter().find(|p| p.phase == TrialPhase::Measure);
     if let Some(measure) = measure {
-        return Some(Span::new(measure.start, measure.end));
+        return Some(TimeSpan::new(measure.start, measure.end));
     }
-    let start = phases.iter().find(|p| p.phase == Phase::Start)?;
+    let start = phases.iter().find(|p| p.phase == TrialPhase::Start)?;
     let end = phases.iter().map(|p| p.end).max()?;
-    Some(Span::new(start.start, end))
+    Some(TimeSpan::new(start.start, end))
 }
 
 /// The long pauses that begin in the window: those the application saw, else the times in which
 /// a safepoint or throttling stood in its way without a break.
-fn pauses(evidence: &PauseEvidence, window: Span) -> (Option<String>, Vec<Span>) {
-    let is_told =
-        |span: &Span| span.len() > LONG && window.start <= span.start && span.start < window.end;
+fn long_pauses(evidence: &PauseEvidence, window: TimeSpan) -> (Option<String>, Vec<TimeSpan>) {
+    let is_told = |span: &TimeSpan| {
+        span.length_ns() > LONG && window.start <= span.start && span.start < window.end
+    };
     if let Some(application) = &evidence.application {
-        let spans = application.pauses_ns.iter().map(|(a, b)| Span::new(*a, *b));
+        let spans = application
+            .pauses_ns
+            .iter()
+            .map(|(a, b)| TimeSpan::new(*a, *b));
         return (
             Some(application.source.clone()),
             spans.filter(is_told).collect(),
         );
     }
     let sources = evidence.sources();
-    let stood: Spans = sources.safepoints.union(&sources.throttled);
+    let stood: TimeSpans = sources.safepoints.union(&sources.throttled);
     let spans = stood.as_slice().iter().copied().filter(is_told);
     (None, spans.collect())
 }
@@ -155,15 +161,15 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::pauses::ApplicationPauses;
-    use crate::record::{PhaseSpan, Purpose, Verdict};
+    use crate::record::{PhaseSpan, TrialPurpose, TrialVerdict};
 
     const MS: u64 = 1_000_000;
 
     fn record(application: Option<Vec<(u64, u64)>>) -> TrialRecord {
         let ms = |pairs: &[(u64, u64)]| pairs.iter().map(|(a, b)| (a * MS, b * MS)).collect();
-        let mut record = fixture::trial("t", Purpose::Matrix, 64, Verdict::Pass);
+        let mut record = fixture::trial_record("t", TrialPurpose::Matrix, 64, TrialVerdict::Pass);
         record.evidence.phases = vec![PhaseSpan {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             start: 0,
             end: 2000 * MS,
         }];
@@ -187,29 +193,29 @@ mod tests {
             (140 * MS, 200 * MS),
             (300 * MS, 349 * MS),
         ];
-        let got = Explanation::of(&record(Some(seen))).unwrap();
+        let got = Explanation::for_trial(&record(Some(seen))).unwrap();
         assert_eq!(got.seen_by.as_deref(), Some("allocation"));
-        insta::assert_snapshot!(got.sentence(), @"2 pauses over 50 ms in 2 s, 0.14 s in all: 37 % the application's own threads standing throttled, 30 % collection standing throttled, 19 % collection running, 11 % not explained, 4 % waiting for all threads to stop.");
+        insta::assert_snapshot!(got.pause_sentence(), @"2 pauses over 50 ms in 2 s, 0.14 s in all: 37 % the application's own threads standing throttled, 30 % collection standing throttled, 19 % collection running, 11 % not explained, 4 % waiting for all threads to stop.");
         assert_eq!(got.explained, 1);
-        assert_eq!(got.longest()[0].pause, Span::new(25 * MS, 100 * MS));
-        assert_eq!(got.longest()[0].dominant(), Class::GcThrottled);
+        assert_eq!(got.longest()[0].pause, TimeSpan::new(25 * MS, 100 * MS));
+        assert_eq!(got.longest()[0].dominant(), PauseClass::GcThrottled);
     }
 
     #[test]
     fn without_the_application_the_log_and_the_cgroup_tell() {
-        let got = Explanation::of(&record(None)).unwrap();
+        let got = Explanation::for_trial(&record(None)).unwrap();
         assert_eq!(got.seen_by, None);
         assert_eq!(got.pauses.len(), 1);
-        assert_eq!(got.pauses[0].pause, Span::new(30 * MS, 100 * MS));
+        assert_eq!(got.pauses[0].pause, TimeSpan::new(30 * MS, 100 * MS));
         assert_eq!(got.explained, 1);
     }
 
     #[test]
     fn a_quiet_trial_says_so() {
         let mut quiet = record(Some(Vec::new()));
-        let got = Explanation::of(&quiet).unwrap();
-        assert_eq!(got.sentence(), "No pause over 50 ms in 2 s.");
+        let got = Explanation::for_trial(&quiet).unwrap();
+        assert_eq!(got.pause_sentence(), "No pause over 50 ms in 2 s.");
         quiet.evidence.pauses = None;
-        assert_eq!(Explanation::of(&quiet), None);
+        assert_eq!(Explanation::for_trial(&quiet), None);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loadline_sizing::{Bytes, Cpus};
 
-use crate::latency::{encode, recorder};
+use crate::latency::{empty_histogram, encode_histogram};
 use crate::record::*;
 use crate::slo::Slo;
 
@@ -23,16 +23,16 @@ pub fn slo() -> Slo {
 }
 
 /// 3000 requests at 300/s, latencies 1..20 ms.
-pub fn load() -> LoadEvidence {
-    let mut histogram = recorder();
+pub fn steady_load() -> LoadEvidence {
+    let mut histogram = empty_histogram();
     for request in 0..3000_u64 {
         histogram
             .record(1_000_000 + request % 20 * 1_000_000)
             .unwrap();
     }
-    let text = encode(&histogram).unwrap();
+    let text = encode_histogram(&histogram).unwrap();
     LoadEvidence {
-        phase: Phase::Measure,
+        phase: TrialPhase::Measure,
         instance: None,
         offered_rate: Some(300.0),
         achieved_rate: 300.0,
@@ -53,7 +53,7 @@ pub fn load() -> LoadEvidence {
 }
 
 /// A log without anything in it.
-pub fn gc() -> GcEvidence {
+pub fn empty_gc_log() -> GcEvidence {
     GcEvidence {
         collector: "Serial".to_owned(),
         jdk: None,
@@ -76,7 +76,7 @@ pub fn gc() -> GcEvidence {
 }
 
 /// A start in 3 s, ten seconds of load, a clean stop.
-pub fn evidence() -> Evidence {
+pub fn passing_evidence() -> Evidence {
     let second = |n: u64| SecondEvidence {
         at_ns: n * 1_000_000_000,
         offered: Some(300),
@@ -90,7 +90,7 @@ pub fn evidence() -> Evidence {
             deadline: Duration::from_secs(60),
             ..StartEvidence::default()
         },
-        load: vec![load()],
+        load: vec![steady_load()],
         cgroup: CgroupEvidence {
             oom_kills: Some(0),
             peak_memory: Some(Bytes::from_mib(120)),
@@ -112,7 +112,7 @@ pub fn evidence() -> Evidence {
 
 /// The same, but the application never became ready.
 pub fn not_ready() -> Evidence {
-    let mut evidence = evidence();
+    let mut evidence = passing_evidence();
     evidence.start.ready = None;
     evidence.start.last_probe = "connection refused".to_owned();
     evidence.load.clear();
@@ -121,7 +121,7 @@ pub fn not_ready() -> Evidence {
 }
 
 /// The application ended by itself.
-pub fn ended(mut evidence: Evidence, code: Option<i32>, signal: Option<i32>) -> Evidence {
+pub fn with_exit(mut evidence: Evidence, code: Option<i32>, signal: Option<i32>) -> Evidence {
     evidence.exit = ExitEvidence {
         before_stop: true,
         code,
@@ -131,12 +131,17 @@ pub fn ended(mut evidence: Evidence, code: Option<i32>, signal: Option<i32>) -> 
     evidence
 }
 
-pub fn said(mut evidence: Evidence, output: &str) -> Evidence {
+pub fn with_output(mut evidence: Evidence, output: &str) -> Evidence {
     evidence.last_output = output.lines().map(str::to_owned).collect();
     evidence
 }
 
-pub fn trial(id: &str, purpose: Purpose, memory_mib: u64, verdict: Verdict) -> TrialRecord {
+pub fn trial_record(
+    id: &str,
+    purpose: TrialPurpose,
+    memory_mib: u64,
+    verdict: TrialVerdict,
+) -> TrialRecord {
     TrialRecord {
         schema: SCHEMA,
         id: id.to_owned(),
@@ -149,6 +154,6 @@ pub fn trial(id: &str, purpose: Purpose, memory_mib: u64, verdict: Verdict) -> T
         verdict,
         reason: format!("reason of {id}").into(),
         objectives: Vec::new(),
-        evidence: evidence(),
+        evidence: passing_evidence(),
     }
 }

@@ -14,7 +14,7 @@ use loadline_sizing::Cpus;
 
 use crate::interval::median;
 use crate::latency::Latency;
-use crate::record::{Phase, TrialRecord, USE_EVERY};
+use crate::record::{TrialPhase, TrialRecord, USE_EVERY};
 use crate::slo::Quantile;
 
 /// Distance of the steps of the model.
@@ -34,7 +34,7 @@ const WORK: f64 = 1e-9;
 
 /// What would have happened.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Foreseen {
+pub struct ForeseenThrottling {
     /// Share of the periods with work that would have been throttled, in [0, 1].
     pub throttled: f64,
     /// Share of the work by how many steps of a period it would have waited.
@@ -44,22 +44,32 @@ pub struct Foreseen {
 /// Foresees what a quota does to CPU time that was used without being throttled: `used` in thousandths
 /// of a CPU over each [`USE_EVERY`]; `cpus` is how many the application may run on. `None` where
 /// nothing was used.
-pub fn foresee(used: &[u16], period: Duration, quota: Cpus, cpus: u32) -> Option<Foreseen> {
-    let arriving = evenly(used);
-    model(&arriving, &arriving, (quota, period), cpus, add_waits)
+pub fn foresee(
+    used: &[u16],
+    period: Duration,
+    quota: Cpus,
+    cpus: u32,
+) -> Option<ForeseenThrottling> {
+    let arriving = spread_evenly(used);
+    model_waits(&arriving, &arriving, (quota, period), cpus, add_waits)
 }
 
 /// The most that a quota does on a host with so many CPUs to an application that had no more CPUs
 /// than its quota. There its threads waited for each other instead: where they left no CPU idle, all
 /// that they did may run at once on other CPUs, use the quota up early in the period, and stop what
 /// comes after until its end.
-pub fn at_most(used: &[u16], period: Duration, quota: Cpus, cpus: u32) -> Option<Foreseen> {
-    let arriving = evenly(used);
-    model(&arriving, &at_once(used), (quota, period), cpus, add_stops)
+pub fn at_most(
+    used: &[u16],
+    period: Duration,
+    quota: Cpus,
+    cpus: u32,
+) -> Option<ForeseenThrottling> {
+    let arriving = spread_evenly(used);
+    model_waits(&arriving, &at_once(used), (quota, period), cpus, add_stops)
 }
 
 /// The use of each step, in CPUs.
-fn evenly(used: &[u16]) -> Vec<f64> {
+fn spread_evenly(used: &[u16]) -> Vec<f64> {
     let each = used.iter().map(|u| f64::from(*u) / 1000.0);
     each.flat_map(|u| std::iter::repeat_n(u, EACH)).collect()
 }
@@ -83,13 +93,13 @@ fn at_once(used: &[u16]) -> Vec<f64> {
 
 /// Serves what `arrives` at every place of the period; `add` counts the waits of the work that was
 /// done, `seen`.
-fn model(
+fn model_waits(
     seen: &[f64],
     arrives: &[f64],
     (quota, period): (Cpus, Duration),
     cpus: u32,
-    add: fn(&mut Vec<f64>, &[f64], &Served),
-) -> Option<Foreseen> {
+    add: fn(&mut Vec<f64>, &[f64], &ServedWork),
+) -> Option<ForeseenThrottling> {
     let steps = usize::try_from(period.as_millis()).ok()?;
     if steps == 0 || seen.iter().all(|u| *u <= WORK) {
         return None;
@@ -99,27 +109,27 @@ fn model(
     let mut waits = Vec::new();
     for phase in 0..PHASES {
         let offset = phase * steps / PHASES;
-        let served = serve(arrives, (quota, steps), f64::from(cpus.max(1)), offset);
+        let served = serve_work(arrives, (quota, steps), f64::from(cpus.max(1)), offset);
         periods += served.periods;
         throttled += served.throttled;
         add(&mut waits, seen, &served);
     }
     let all: f64 = waits.iter().sum();
-    Some(Foreseen {
+    Some(ForeseenThrottling {
         throttled: f64::from(throttled) / f64::from(periods.max(1)),
         waits: waits.iter().map(|share| share / all).collect(),
     })
 }
 
 /// [`foresee`] from the record of a trial, at its own quota or at another one.
-pub fn of_trial(record: &TrialRecord, quota: Cpus, cpus: u32) -> Option<Foreseen> {
+pub fn of_trial(record: &TrialRecord, quota: Cpus, cpus: u32) -> Option<ForeseenThrottling> {
     let used = &record.evidence.cgroup.measure_used;
     foresee(used, record.configuration.cpu_period, quota, cpus)
 }
 
 /// What throttling would at most do elsewhere to starts that it could not touch here.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Elsewhere {
+pub struct ThrottlingElsewhere {
     /// Starts that it rests on.
     pub starts: usize,
     /// Share of the periods that would be throttled, the median of the starts.
@@ -129,11 +139,11 @@ pub struct Elsewhere {
 }
 
 /// [`at_most`] of these starts at their own quotas; `None` where they do not hold the use of the CPU.
-pub fn elsewhere<'a>(
+pub fn foresee_elsewhere<'a>(
     starts: impl IntoIterator<Item = &'a TrialRecord>,
     cpus: u32,
     quantile: Quantile,
-) -> Option<Elsewhere> {
+) -> Option<ThrottlingElsewhere> {
     let of = |record: &'a TrialRecord| {
         let (used, configuration) = (&record.evidence.cgroup.measure_used, &record.configuration);
         let bound = at_most(used, configuration.cpu_period, configuration.cpu?, cpus)?;
@@ -147,7 +157,7 @@ pub fn elsewhere<'a>(
     let bounds: Vec<(f64, f64)> = starts.into_iter().filter_map(of).collect();
     let shares: Vec<f64> = bounds.iter().map(|b| b.0).collect();
     let latencies: Vec<f64> = bounds.iter().map(|b| b.1).collect();
-    Some(Elsewhere {
+    Some(ThrottlingElsewhere {
         starts: bounds.len(),
         throttled: median(&shares)?,
         latency: median(&latencies).and_then(|s| Duration::try_from_secs_f64(s).ok()),
@@ -155,7 +165,7 @@ pub fn elsewhere<'a>(
 }
 
 /// What was served at the quota.
-struct Served {
+struct ServedWork {
     /// Work done in each step; it ends when all of it is done.
     work: Vec<f64>,
     /// After each step: how many steps everything stands still.
@@ -165,8 +175,13 @@ struct Served {
 }
 
 /// Serves what arrives, so much in each so many steps.
-fn serve(arriving: &[f64], (quota, period): (f64, usize), cpus: f64, offset: usize) -> Served {
-    let mut served = Served {
+fn serve_work(
+    arriving: &[f64],
+    (quota, period): (f64, usize),
+    cpus: f64,
+    offset: usize,
+) -> ServedWork {
+    let mut served = ServedWork {
         work: Vec::with_capacity(arriving.len()),
         stopped: Vec::with_capacity(arriving.len()),
         periods: 0,
@@ -201,7 +216,7 @@ fn serve(arriving: &[f64], (quota, period): (f64, usize), cpus: f64, offset: usi
 }
 
 /// Adds the work that arrived in each step to the wait until as much was done.
-fn add_waits(waits: &mut Vec<f64>, arriving: &[f64], served: &Served) {
+fn add_waits(waits: &mut Vec<f64>, arriving: &[f64], served: &ServedWork) {
     let (mut arrived, mut done, mut at) = (0.0, 0.0, 0);
     for (step, amount) in arriving.iter().enumerate().filter(|(_, a)| **a > WORK) {
         arrived += amount;
@@ -211,27 +226,27 @@ fn add_waits(waits: &mut Vec<f64>, arriving: &[f64], served: &Served) {
             done += work;
             at += 1;
         }
-        add(waits, at.saturating_sub(step), *amount);
+        add_amount(waits, at.saturating_sub(step), *amount);
     }
 }
 
 /// Adds the work that arrived in each step to the time for which everything stands still then.
-fn add_stops(waits: &mut Vec<f64>, arriving: &[f64], served: &Served) {
+fn add_stops(waits: &mut Vec<f64>, arriving: &[f64], served: &ServedWork) {
     for (amount, stopped) in arriving.iter().zip(&served.stopped) {
-        add(waits, *stopped, *amount);
+        add_amount(waits, *stopped, *amount);
     }
 }
 
-fn add(waits: &mut Vec<f64>, wait: usize, amount: f64) {
+fn add_amount(waits: &mut Vec<f64>, wait: usize, amount: f64) {
     if waits.len() <= wait {
         waits.resize(wait + 1, 0.0);
     }
     waits[wait] += amount;
 }
 
-impl Foreseen {
+impl ForeseenThrottling {
     /// The longest wait of this share of the work.
-    pub fn wait(&self, quantile: Quantile) -> Duration {
+    pub fn longest_wait(&self, quantile: Quantile) -> Duration {
         let mut sum = 0.0;
         let reached = |share: &f64| {
             sum += share;
@@ -243,15 +258,15 @@ impl Foreseen {
 
     /// A quantile of latencies that have these waits on top, each as likely at each latency. `None`
     /// where it lies in requests that failed.
-    pub fn latency(&self, seen: &Latency, quantile: Quantile) -> Option<Duration> {
+    pub fn latency_with_waits(&self, seen: &Latency, quantile: Quantile) -> Option<Duration> {
         let recorded: Vec<(u64, u64)> = seen
-            .recorded()
-            .map(|(time, count)| (nanos(time), count))
+            .recorded_values()
+            .map(|(time, count)| (saturating_nanos(time), count))
             .collect();
         let within = |limit: u64| {
             let mut good = 0.0;
             for (steps, share) in (0_u32..).zip(&self.waits).filter(|(_, s)| **s > 0.0) {
-                let Some(left) = limit.checked_sub(nanos(STEP * steps)) else {
+                let Some(left) = limit.checked_sub(saturating_nanos(STEP * steps)) else {
                     break;
                 };
                 let below = recorded.iter().take_while(|(time, _)| *time <= left);
@@ -260,7 +275,7 @@ impl Foreseen {
             good / seen.scheduled().max(1) as f64
         };
         let slowest = recorded.last()?.0;
-        let longest = nanos(STEP) * self.waits.len() as u64;
+        let longest = saturating_nanos(STEP) * self.waits.len() as u64;
         let (mut low, mut high) = (0, slowest.saturating_add(longest));
         if within(high) < quantile.as_fraction() {
             return None;
@@ -278,21 +293,21 @@ impl Foreseen {
     /// A quantile of the latencies of a trial with these waits on top.
     pub fn latency_of(&self, record: &TrialRecord, quantile: Quantile) -> Option<Duration> {
         let loads = record.evidence.load.iter();
-        let mut measured = loads.filter(|load| load.phase == Phase::Measure);
-        let latency = Latency::of(measured.next()?).ok()?;
-        self.latency(&latency, quantile)
+        let mut measured = loads.filter(|load| load.phase == TrialPhase::Measure);
+        let latency = Latency::from_load(measured.next()?).ok()?;
+        self.latency_with_waits(&latency, quantile)
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::recorder;
-    use crate::random::Random;
+    use crate::latency::empty_histogram;
+    use crate::random::RandomStream;
 
     const PERIOD: Duration = Duration::from_millis(100);
 
@@ -308,7 +323,7 @@ mod tests {
     fn a_quota_that_suffices_stops_nothing() {
         let foreseen = foresee(&[200, 300, 0, 900, 240], PERIOD, quota(500), 1).unwrap();
         assert_eq!(foreseen.throttled, 0.0);
-        assert_eq!(foreseen.wait(p99()), Duration::ZERO);
+        assert_eq!(foreseen.longest_wait(p99()), Duration::ZERO);
         assert_eq!(foresee(&[0, 0], PERIOD, quota(500), 1), None);
     }
 
@@ -318,7 +333,7 @@ mod tests {
         let foreseen = foresee(&[300; 1000], PERIOD, quota(250), 1).unwrap();
         assert!(foreseen.throttled > 0.98, "{}", foreseen.throttled);
         // 5 ms a period are left over: after 100 periods half a second, 20 periods of quota.
-        let longest = foreseen.wait(Quantile::from_fraction(0.999).unwrap());
+        let longest = foreseen.longest_wait(Quantile::from_fraction(0.999).unwrap());
         assert!(longest > Duration::from_millis(1800), "{longest:?}");
     }
 
@@ -327,12 +342,15 @@ mod tests {
         // 80 ms without an idle CPU, every 200 ms: never throttled at one CPU of quota here or there.
         let short: Vec<u16> = [[1000; 8].as_slice(), &[0; 12]].concat().repeat(20);
         let bound = at_most(&short, PERIOD, quota(1000), 64).unwrap();
-        assert_eq!((bound.throttled, bound.wait(p99())), (0.0, Duration::ZERO));
+        assert_eq!(
+            (bound.throttled, bound.longest_wait(p99())),
+            (0.0, Duration::ZERO)
+        );
         // 160 ms of each 200: at once on 64 CPUs it stops, and what comes then waits.
         let long: Vec<u16> = [[1000; 16].as_slice(), &[0; 4]].concat().repeat(20);
         let bound = at_most(&long, PERIOD, quota(1000), 64).unwrap();
         assert!(bound.throttled > 0.3, "{}", bound.throttled);
-        let wait = bound.wait(p99());
+        let wait = bound.longest_wait(p99());
         assert!(
             wait > Duration::from_millis(50) && wait < PERIOD,
             "{wait:?}"
@@ -346,7 +364,7 @@ mod tests {
     /// Requests of one thread, exactly: when each ends without a quota and with one, and the CPU time
     /// by 10 ms without.
     fn exactly(rate: f64, quota_ms: u64, seed: u64) -> (Vec<u16>, Vec<f64>, Vec<f64>, f64) {
-        let mut random = Random::from_seed(seed);
+        let mut random = RandomStream::from_seed(seed);
         let (mut arrivals, mut now) = (Vec::new(), 0.0);
         while now < 30_000.0 {
             now += -(1.0 - random.uniform()).ln() * 1000.0 / rate;
@@ -354,7 +372,7 @@ mod tests {
             let cpu = if random.chance(0.02) {
                 25.0
             } else {
-                random.between(1.0, 4.0)
+                random.uniform_between(1.0, 4.0)
             };
             arrivals.push((now, cpu));
         }
@@ -407,7 +425,7 @@ mod tests {
         // CPU of 30 ms (19 %), of 60 (37 %) a second and more, at quotas that carry them.
         for (rate, quota_ms) in [(40.0, 50), (40.0, 25), (100.0, 50), (60.0, 25), (120.0, 50)] {
             let (used, free, limited, share) = exactly(rate, quota_ms, 7);
-            let mut histogram = recorder();
+            let mut histogram = empty_histogram();
             for latency in &free {
                 histogram.saturating_record((latency * 1e6) as u64);
             }
@@ -418,7 +436,11 @@ mod tests {
             let mut limited = limited;
             limited.sort_by(f64::total_cmp);
             let exact = limited[(limited.len() * 99).div_ceil(100) - 1];
-            let model = foreseen.latency(&seen, p99()).unwrap().as_secs_f64() * 1e3;
+            let model = foreseen
+                .latency_with_waits(&seen, p99())
+                .unwrap()
+                .as_secs_f64()
+                * 1e3;
             let told = format!(
                 "{rate}/s at {quota_ms} ms: throttled {:.3} for {share:.3}, p99 {model:.1} for {exact:.1} ms",
                 foreseen.throttled

@@ -1,6 +1,6 @@
 //! Whether memory grows for as long as there is load: the judgement of a soak.
 //!
-//! Owns the verdict ([`judge`]) and its rules; a line through lows is [`trend`]'s. Pure: the series
+//! Owns the verdict ([`judge_soak`]) and its rules; a line through lows is [`fit_trend`]'s. Pure: the series
 //! comes from the record of a soak, the randomness from a seed.
 //!
 //! A soak has two cycles of the same load with a rest between them. The second is judged: what start,
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use crate::record::{Phase, SoakEvidence, SoakPoint};
+use crate::record::{SoakEvidence, SoakPoint, TrialPhase};
 
 use trend::Trend;
 
@@ -42,7 +42,7 @@ pub struct Ceilings {
 
 /// A part of the application that can grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum GrowingPart {
     /// Objects that stay alive.
     Heap,
     /// NIO buffers outside of the heap.
@@ -65,9 +65,9 @@ pub enum Part {
     Sockets,
 }
 
-impl Part {
+impl GrowingPart {
     /// Its name in sentences.
-    pub fn name(self) -> &'static str {
+    pub fn part_name(self) -> &'static str {
         match self {
             Self::Heap => "heap",
             Self::Direct => "direct buffers",
@@ -88,15 +88,15 @@ impl Part {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for GrowingPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.part_name())
     }
 }
 
 /// What a soak says of one part, or of all together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub enum GrowthVerdict {
     /// It does not grow, or so slowly that the limit lasts longer than a day; `at_least` is how long
     /// it lasts at the fastest growth that would not have been seen, where there is a limit.
     Stable {
@@ -118,9 +118,9 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PartGrowth {
     /// Which.
-    pub part: Part,
+    pub part: GrowingPart,
     /// What is said of it.
-    pub verdict: Verdict,
+    pub verdict: GrowthVerdict,
     /// Bytes, or a count, per million good responses in the second cycle.
     pub per_million: f64,
     /// The same in the first cycle, where it is known.
@@ -135,9 +135,9 @@ pub struct PartGrowth {
 
 /// The judgement of a soak.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Growth {
+pub struct SoakGrowth {
     /// Of all parts: growing if one grows.
-    pub verdict: Verdict,
+    pub verdict: GrowthVerdict,
     /// Time under load.
     pub soaked: Duration,
     /// Good responses.
@@ -150,10 +150,10 @@ pub struct Growth {
 
 impl PartGrowth {
     /// A part that nothing is said of yet.
-    fn of(part: Part, trend: Option<&Trend>) -> Self {
+    fn for_part(part: GrowingPart, trend: Option<&Trend>) -> Self {
         Self {
             part,
-            verdict: Verdict::Stable { at_least: None },
+            verdict: GrowthVerdict::Stable { at_least: None },
             per_million: trend.map_or(0.0, |trend| trend.slope * 1e6),
             first_cycle: None,
             bytes_per_million: None,
@@ -163,28 +163,29 @@ impl PartGrowth {
     }
 }
 
-impl Growth {
+impl SoakGrowth {
     /// The parts that grow.
     pub fn growing(&self) -> impl Iterator<Item = &PartGrowth> {
-        let is_it = |part: &&PartGrowth| part.verdict == Verdict::Growing;
+        let is_it = |part: &&PartGrowth| part.verdict == GrowthVerdict::Growing;
         self.parts.iter().filter(is_it)
     }
 }
 
 /// The judged part of a soak and what came before it.
-struct Cycles<'a> {
+struct SoakCycles<'a> {
     first: Vec<&'a SoakPoint>,
     judged: Vec<&'a SoakPoint>,
     has_second: bool,
 }
 
-impl<'a> Cycles<'a> {
-    fn of(soak: &'a SoakEvidence) -> Self {
+impl<'a> SoakCycles<'a> {
+    fn from_soak(soak: &'a SoakEvidence) -> Self {
         let within = |phase| {
             let points = soak.points.iter();
             points.filter(move |p| p.phase == phase).collect()
         };
-        let (first, second): (Vec<_>, Vec<_>) = (within(Phase::Measure), within(Phase::Again));
+        let (first, second): (Vec<_>, Vec<_>) =
+            (within(TrialPhase::Measure), within(TrialPhase::Again));
         // A cycle that had only begun says less than the end of the one before it.
         if second.len() * 2 >= first.len() && !second.is_empty() {
             return Self {
@@ -201,7 +202,7 @@ impl<'a> Cycles<'a> {
     }
 
     /// Good responses a second in the judged part; `None` where none came.
-    fn rate(&self) -> Option<f64> {
+    fn response_rate(&self) -> Option<f64> {
         let (first, last) = (self.judged.first()?, self.judged.last()?);
         let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / 1e9;
         let requests = last.requests.saturating_sub(first.requests) as f64;
@@ -210,14 +211,14 @@ impl<'a> Cycles<'a> {
 }
 
 /// Judges a soak.
-pub fn judge(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> Growth {
-    let cycles = Cycles::of(soak);
-    let soaked = soaked(soak);
+pub fn judge_soak(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> SoakGrowth {
+    let cycles = SoakCycles::from_soak(soak);
+    let soaked = time_under_load(soak);
     let (requests, rate) = (
         soak.points.last().map_or(0, |p| p.requests),
-        cycles.rate().unwrap_or(0.0),
+        cycles.response_rate().unwrap_or(0.0),
     );
-    let judging = Judging {
+    let judging = GrowthJudge {
         soak,
         cycles: &cycles,
         ceilings,
@@ -225,18 +226,18 @@ pub fn judge(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> Growth {
         rate,
         seed,
     };
-    let mut parts = vec![judging.heap(), judging.native()];
-    let counts = judging.counts();
+    let mut parts = vec![judging.heap_growth(), judging.native_growth()];
+    let counts = judging.growing_counts();
     // Stacks are what threads take: one part, told once.
     let is_told = |p: &PartGrowth| p.part == parts[1].part;
     let counts: Vec<PartGrowth> = counts.into_iter().filter(|p| !is_told(p)).collect();
     parts.extend(counts);
     parts.sort_by_key(|p| {
-        let is_growing = p.verdict == Verdict::Growing;
+        let is_growing = p.verdict == GrowthVerdict::Growing;
         (!is_growing, p.full_in.unwrap_or(Duration::MAX), p.part)
     });
-    Growth {
-        verdict: together(&parts),
+    SoakGrowth {
+        verdict: overall_verdict(&parts),
         soaked,
         requests,
         has_second_cycle: cycles.has_second,
@@ -245,8 +246,8 @@ pub fn judge(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> Growth {
 }
 
 /// Time under load.
-fn soaked(soak: &SoakEvidence) -> Duration {
-    let of = |phase: Phase| {
+fn time_under_load(soak: &SoakEvidence) -> Duration {
+    let of = |phase: TrialPhase| {
         let mut points = soak.points.iter().filter(|p| p.phase == phase);
         let first = points.next().map_or(0, |p| p.at_ns);
         points
@@ -254,34 +255,34 @@ fn soaked(soak: &SoakEvidence) -> Duration {
             .map_or(0, |p| p.at_ns)
             .saturating_sub(first)
     };
-    Duration::from_nanos(of(Phase::Measure) + of(Phase::Again))
+    Duration::from_nanos(of(TrialPhase::Measure) + of(TrialPhase::Again))
 }
 
 /// The verdict over all parts.
-fn together(parts: &[PartGrowth]) -> Verdict {
-    if parts.iter().any(|p| p.verdict == Verdict::Growing) {
-        return Verdict::Growing;
+fn overall_verdict(parts: &[PartGrowth]) -> GrowthVerdict {
+    if parts.iter().any(|p| p.verdict == GrowthVerdict::Growing) {
+        return GrowthVerdict::Growing;
     }
     let short = parts.iter().filter_map(|p| match p.verdict {
-        Verdict::TooShort { needs, is_settling } => Some((needs, is_settling)),
+        GrowthVerdict::TooShort { needs, is_settling } => Some((needs, is_settling)),
         _ => None,
     });
     if let Some((needs, is_settling)) = short.max() {
-        return Verdict::TooShort { needs, is_settling };
+        return GrowthVerdict::TooShort { needs, is_settling };
     }
     let lasts = parts.iter().filter_map(|p| match p.verdict {
-        Verdict::Stable { at_least } => at_least,
+        GrowthVerdict::Stable { at_least } => at_least,
         _ => None,
     });
-    Verdict::Stable {
+    GrowthVerdict::Stable {
         at_least: lasts.min(),
     }
 }
 
 /// What the judgement of each part reads.
-struct Judging<'a> {
+struct GrowthJudge<'a> {
     soak: &'a SoakEvidence,
-    cycles: &'a Cycles<'a>,
+    cycles: &'a SoakCycles<'a>,
     ceilings: Ceilings,
     soaked: Duration,
     /// Good responses a second.
@@ -289,42 +290,42 @@ struct Judging<'a> {
     seed: u64,
 }
 
-impl Judging<'_> {
+impl GrowthJudge<'_> {
     /// Threads, descriptors and sockets that grow.
-    fn counts(&self) -> Vec<PartGrowth> {
+    fn growing_counts(&self) -> Vec<PartGrowth> {
         type Count = fn(&SoakPoint) -> Option<u64>;
-        let kinds: [(Part, Count); 3] = [
-            (Part::Threads, |p| p.threads),
-            (Part::Descriptors, |p| p.descriptors),
-            (Part::Sockets, |p| p.sockets),
+        let kinds: [(GrowingPart, Count); 3] = [
+            (GrowingPart::Threads, |p| p.threads),
+            (GrowingPart::Descriptors, |p| p.descriptors),
+            (GrowingPart::Sockets, |p| p.sockets),
         ];
         let grown = kinds.into_iter().filter_map(|(part, count)| {
-            let trend = self.trend(|p| count(p).map(|n| n as f64))?;
-            let is_growing = trend.is_growing() && trend.growth() >= COUNT_FLOOR;
+            let trend = self.fit_trend(|p| count(p).map(|n| n as f64))?;
+            let is_growing = trend.is_growing() && trend.cycle_growth() >= COUNT_FLOOR;
             is_growing.then(|| PartGrowth {
-                verdict: Verdict::Growing,
-                bytes_per_million: self.stacks().filter(|_| part == Part::Threads),
-                ..PartGrowth::of(part, Some(&trend))
+                verdict: GrowthVerdict::Growing,
+                bytes_per_million: self.stack_growth().filter(|_| part == GrowingPart::Threads),
+                ..PartGrowth::for_part(part, Some(&trend))
             })
         });
         let mut grown: Vec<PartGrowth> = grown.collect();
         // Each socket is a descriptor: the one that says more stays.
-        if grown.iter().any(|p| p.part == Part::Sockets) {
-            grown.retain(|p| p.part != Part::Descriptors);
+        if grown.iter().any(|p| p.part == GrowingPart::Sockets) {
+            grown.retain(|p| p.part != GrowingPart::Descriptors);
         }
         grown
     }
 
     /// Growth of a value from cycle to cycle; along the judged part where there is one cycle only.
-    fn trend(&self, get: impl Fn(&SoakPoint) -> Option<f64>) -> Option<Trend> {
+    fn fit_trend(&self, get: impl Fn(&SoakPoint) -> Option<f64>) -> Option<Trend> {
         let values = |points: &[&SoakPoint]| -> Vec<(f64, f64)> {
             let value = |p: &&SoakPoint| Some((p.requests as f64, get(p)?));
             points.iter().filter_map(value).collect()
         };
         let judged = values(&self.cycles.judged);
         match self.cycles.has_second {
-            true => trend::between(&values(&self.cycles.first), &judged, self.seed),
-            false => trend::within(&judged, self.seed),
+            true => trend::between_cycles(&values(&self.cycles.first), &judged, self.seed),
+            false => trend::within_cycle(&judged, self.seed),
         }
     }
 
@@ -339,17 +340,17 @@ impl Judging<'_> {
     }
 
     /// Of what was not seen to grow: whether growth that matters can hide in it.
-    fn quiet(&self, line: Option<&Trend>, room: Option<Bytes>) -> Verdict {
+    fn quiet_verdict(&self, line: Option<&Trend>, room: Option<Bytes>) -> GrowthVerdict {
         match line {
-            Some(line) => self.hidden(room, line.high),
+            Some(line) => self.hidden_verdict(room, line.high),
             None => self.too_short(2.0, false),
         }
     }
 
     /// Of growth that may hide, bytes per response: whether it matters.
-    fn hidden(&self, room: Option<Bytes>, per_response: f64) -> Verdict {
+    fn hidden_verdict(&self, room: Option<Bytes>, per_response: f64) -> GrowthVerdict {
         let Some(room) = room else {
-            return Verdict::Stable { at_least: None };
+            return GrowthVerdict::Stable { at_least: None };
         };
         match self.full_in(room, per_response) {
             Some(full) if full < EXCLUDED => {
@@ -357,16 +358,16 @@ impl Judging<'_> {
                 let times = EXCLUDED.as_secs_f64() / full.as_secs_f64().max(1.0);
                 self.too_short(times.powf(2.0 / 3.0), false)
             }
-            full => Verdict::Stable { at_least: full },
+            full => GrowthVerdict::Stable { at_least: full },
         }
     }
 
     /// Too short by this factor.
-    fn too_short(&self, times: f64, is_settling: bool) -> Verdict {
+    fn too_short(&self, times: f64, is_settling: bool) -> GrowthVerdict {
         const LEAST: Duration = Duration::from_secs(600);
         let needs = self.soaked.mul_f64(times.clamp(1.5, 100.0)).max(LEAST);
         let minutes = needs.as_secs().div_ceil(600) * 10;
-        Verdict::TooShort {
+        GrowthVerdict::TooShort {
             needs: Duration::from_secs(minutes * 60),
             is_settling,
         }

@@ -9,7 +9,7 @@ use crate::least_squares;
 
 /// A heap that was tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Probe {
+pub struct HeapProbe {
     /// The heap, MB.
     pub heap: f64,
     /// GC CPU seconds per allocated GB, above 0.
@@ -18,7 +18,7 @@ pub struct Probe {
 
 /// The fitted law.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Law {
+pub struct HeapLaw {
     /// Cost that no heap avoids, a ≥ 0, CPU s/GB.
     pub floor: f64,
     /// Cost times free heap, b > 0, CPU s/GB · MB.
@@ -27,11 +27,11 @@ pub struct Law {
     pub live: f64,
 }
 
-impl Law {
+impl HeapLaw {
     /// Fits the probes by residuals of ln c. `None` for fewer than four probes, or probes that
     /// are not positive.
-    pub fn fit(probes: &[Probe]) -> Option<Self> {
-        let is_valid = |p: &Probe| p.heap > 0.0 && p.cost > 0.0;
+    pub fn fit_probes(probes: &[HeapProbe]) -> Option<Self> {
+        let is_valid = |p: &HeapProbe| p.heap > 0.0 && p.cost > 0.0;
         if probes.len() < 4 || !probes.iter().all(is_valid) {
             return None;
         }
@@ -43,7 +43,7 @@ impl Law {
         };
         let residuals = |p: &[f64; 3]| {
             let law = law(p);
-            let residual = |probe: &Probe| match law.cost(probe.heap) {
+            let residual = |probe: &HeapProbe| match law.gc_cost(probe.heap) {
                 Some(cost) if cost > 0.0 => (probe.cost / cost).ln(),
                 _ => f64::INFINITY,
             };
@@ -54,14 +54,14 @@ impl Law {
         let cheapest = probes.iter().map(|p| p.cost).fold(f64::MAX, f64::min);
         let fits = starts.iter().filter_map(|live| {
             let slope = cheapest.max(0.1) * (1.0 - live);
-            least_squares::fit([cheapest / 2.0, slope, *live], residuals)
+            least_squares::minimise_squares([cheapest / 2.0, slope, *live], residuals)
         });
         let (best, _) = fits.min_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(law(&best)).filter(|law| law.slope > 0.0)
     }
 
     /// GC CPU seconds per allocated GB; `None` for a heap that does not hold the live set.
-    pub fn cost(&self, heap: f64) -> Option<f64> {
+    pub fn gc_cost(&self, heap: f64) -> Option<f64> {
         (heap > self.live).then(|| self.floor + self.slope / (heap - self.live))
     }
 
@@ -69,13 +69,13 @@ impl Law {
     ///
     /// `allocation` g in GB/s; `cpu_price` p_c for a vCPU-hour and `memory_price` p_m for a
     /// MB-hour, in the same money. Infinite where memory is free.
-    pub fn cheapest(&self, allocation: f64, cpu_price: f64, memory_price: f64) -> f64 {
+    pub fn cheapest_heap(&self, allocation: f64, cpu_price: f64, memory_price: f64) -> f64 {
         self.live + (self.slope * allocation * cpu_price / memory_price).sqrt()
     }
 }
 
 /// The heap to try next: the cheapest by the law, never outside the probes that passed.
-pub fn choose(law: &Law, probes: &[Probe], cheapest: f64) -> f64 {
+pub fn choose(law: &HeapLaw, probes: &[HeapProbe], cheapest: f64) -> f64 {
     let heaps = probes
         .iter()
         .map(|p| p.heap)
@@ -117,10 +117,10 @@ mod tests {
         (360.0, 0.28),
     ];
 
-    fn probes(points: &[(f64, f64)]) -> Vec<Probe> {
+    fn probes(points: &[(f64, f64)]) -> Vec<HeapProbe> {
         points
             .iter()
-            .map(|(heap, cost)| Probe {
+            .map(|(heap, cost)| HeapProbe {
                 heap: *heap,
                 cost: *cost,
             })
@@ -129,14 +129,14 @@ mod tests {
 
     #[test]
     fn the_cheapest_heap_is_the_golden_one() {
-        let law = Law {
+        let law = HeapLaw {
             floor: 0.0,
             slope: 65.5,
             live: 60.0,
         };
-        let heap = law.cheapest(0.25, 9.1 * 1024.0, 1.0);
+        let heap = law.cheapest_heap(0.25, 9.1 * 1024.0, 1.0);
         assert!((heap - 450.6).abs() < 0.05, "{heap}");
-        let heap = law.cheapest(0.25, 9100.0, 1.0);
+        let heap = law.cheapest_heap(0.25, 9100.0, 1.0);
         assert!((heap - 446.0).abs() < 0.05, "{heap}");
         // The measured curve is flat long before: the largest probe is the answer.
         assert_eq!(choose(&law, &probes(&G1), heap), 360.0);
@@ -144,18 +144,18 @@ mod tests {
 
     #[test]
     fn a_known_law_is_recovered() {
-        let law = Law {
+        let law = HeapLaw {
             floor: 0.2,
             slope: 50.0,
             live: 70.0,
         };
-        let exact: Vec<Probe> = [105.0, 140.0, 210.0, 420.0]
-            .map(|heap| Probe {
+        let exact: Vec<HeapProbe> = [105.0, 140.0, 210.0, 420.0]
+            .map(|heap| HeapProbe {
                 heap,
-                cost: law.cost(heap).unwrap(),
+                cost: law.gc_cost(heap).unwrap(),
             })
             .into();
-        let got = Law::fit(&exact).unwrap();
+        let got = HeapLaw::fit_probes(&exact).unwrap();
         assert!(
             (got.floor - 0.2).abs() < 1e-3 && (got.slope - 50.0).abs() < 0.1,
             "{got:?}"
@@ -172,11 +172,11 @@ mod tests {
                 .iter()
                 .enumerate()
                 .partition(|(i, _)| [0, 3, 5, 7].contains(i));
-            let seen: Vec<Probe> = seen.into_iter().map(|(_, p)| *p).collect();
-            let law = Law::fit(&seen).unwrap();
+            let seen: Vec<HeapProbe> = seen.into_iter().map(|(_, p)| *p).collect();
+            let law = HeapLaw::fit_probes(&seen).unwrap();
             let errors: Vec<f64> = unseen
                 .iter()
-                .map(|(_, p)| (law.cost(p.heap).unwrap() / p.cost - 1.0).abs())
+                .map(|(_, p)| (law.gc_cost(p.heap).unwrap() / p.cost - 1.0).abs())
                 .collect();
             median(&errors).unwrap()
         };
@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn too_few_probes_give_no_law() {
-        assert_eq!(Law::fit(&probes(&G1[..3])), None);
+        assert_eq!(HeapLaw::fit_probes(&probes(&G1[..3])), None);
         assert_eq!(
-            Law::fit(
-                &[Probe {
+            HeapLaw::fit_probes(
+                &[HeapProbe {
                     heap: 0.0,
                     cost: 1.0
                 }; 4]

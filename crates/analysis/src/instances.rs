@@ -10,11 +10,11 @@
 
 use loadline_sizing::Bytes;
 
-use crate::interval::{Bootstrap, Interval, median, quantile};
-use crate::random::Random;
-use crate::record::{Configuration, JvmOption, TrialRecord, Verdict};
+use crate::interval::{Bootstrap, ConfidenceInterval, median, quantile};
+use crate::random::RandomStream;
+use crate::record::{Configuration, JvmOption, TrialRecord, TrialVerdict};
 use crate::sli::Sli;
-use crate::usl::{self, Model, Point, Residuals};
+use crate::usl::{self, Residuals, ScalingModel, ScalingPoint};
 
 /// Throughput this close to the peak is as good: the fewest instances that have it are the knee.
 pub const KNEE: f64 = 0.9;
@@ -31,7 +31,7 @@ const PARAMETERS: f64 = 3.0;
 
 /// One trial of so many instances.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Observed {
+pub struct ObservedTrial {
     /// How many there were.
     pub instances: u32,
     /// Good responses a second of all of them.
@@ -46,13 +46,13 @@ pub struct Observed {
     pub pss: Option<Bytes>,
 }
 
-impl Observed {
-    fn of(record: &TrialRecord) -> Option<Self> {
-        let sli = Sli::of(record).ok()?;
+impl ObservedTrial {
+    fn from_record(record: &TrialRecord) -> Option<Self> {
+        let sli = Sli::from_record(record).ok()?;
         Some(Self {
             instances: record.configuration.instances,
             throughput: sli.achieved_rate?,
-            is_kept: record.verdict == Verdict::Pass,
+            is_kept: record.verdict == TrialVerdict::Pass,
             is_closed: sli.offered_rate.is_none(),
             rss: record.evidence.cgroup.loaded_rss,
             pss: record.evidence.cgroup.loaded_pss,
@@ -62,7 +62,7 @@ impl Observed {
 
 /// All trials of one count: medians.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Count {
+pub struct InstanceCount {
     /// How many instances.
     pub instances: u32,
     /// Trials of that many.
@@ -79,19 +79,19 @@ pub struct Count {
 
 /// How throughput changes with the number.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scaling {
+pub struct ThroughputScaling {
     /// The law, fitted to the medians.
-    pub model: Model,
+    pub model: ScalingModel,
     /// The number at which the model peaks, with its 95 % interval; `None` when it does not peak
     /// between one instance and the most that were measured.
-    pub peak: Option<Interval>,
+    pub peak: Option<ConfidenceInterval>,
     /// Fewest instances within a tenth of the most throughput in the measured range.
     pub knee: u32,
     /// Relative error of predicting each count from the others, in the order of the counts.
     pub left_out: Vec<Option<f64>>,
 }
 
-impl Scaling {
+impl ThroughputScaling {
     /// Largest error among the counts that lie between others: outside of them the law guesses.
     pub fn inner_error(&self) -> Option<f64> {
         let inner = self.left_out.len().saturating_sub(2);
@@ -106,7 +106,7 @@ impl Scaling {
 
 /// Memory = fixed + each · instances.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Line {
+pub struct MemoryLine {
     /// Bytes that the number does not change.
     pub fixed: f64,
     /// Bytes of each instance.
@@ -115,9 +115,9 @@ pub struct Line {
     pub r_squared: f64,
 }
 
-impl Line {
+impl MemoryLine {
     /// Least squares through the points; `None` for fewer than two different numbers.
-    pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
+    pub fn fit_points(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;
         let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
         let (x, y) = (mean(|p| p.0), mean(|p| p.1));
@@ -133,45 +133,48 @@ impl Line {
     }
 
     /// Bytes of so many instances.
-    pub fn at(&self, instances: f64) -> f64 {
+    pub fn bytes_for(&self, instances: f64) -> f64 {
         self.fixed + self.each * instances
     }
 }
 
 /// Counts of instances of one application with the same resources.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Study {
+pub struct InstanceStudy {
     /// The fewest first.
-    pub counts: Vec<Count>,
+    pub counts: Vec<InstanceCount>,
     /// Whether every load waited for answers.
     pub is_closed: bool,
     /// `None` for an open load, which says what was carried but not what could be, and for fewer
     /// than six counts.
-    pub scaling: Option<Scaling>,
+    pub scaling: Option<ThroughputScaling>,
     /// RSS over the number.
-    pub rss: Option<Line>,
+    pub rss: Option<MemoryLine>,
     /// PSS over the number.
-    pub pss: Option<Line>,
+    pub pss: Option<MemoryLine>,
 }
 
-impl Study {
+impl InstanceStudy {
     /// Of trials that belong together; `None` for a single count.
-    pub fn of(observed: &[Observed], seed: u64) -> Option<Self> {
+    pub fn from_observed(observed: &[ObservedTrial], seed: u64) -> Option<Self> {
         let mut numbers: Vec<u32> = observed.iter().map(|o| o.instances).collect();
         numbers.sort_unstable();
         numbers.dedup();
         if numbers.len() < 2 {
             return None;
         }
-        let counts: Vec<Count> = numbers.iter().filter_map(|n| count(*n, observed)).collect();
+        let counts: Vec<InstanceCount> = numbers
+            .iter()
+            .filter_map(|n| summarise_count(*n, observed))
+            .collect();
         let is_closed = observed.iter().all(|o| o.is_closed);
-        let line = |of: fn(&Count) -> Option<f64>| {
-            let point = |c: &Count| Some((f64::from(c.instances), of(c)?));
-            Line::fit(&counts.iter().filter_map(point).collect::<Vec<_>>())
+        let line = |of: fn(&InstanceCount) -> Option<f64>| {
+            let point = |c: &InstanceCount| Some((f64::from(c.instances), of(c)?));
+            MemoryLine::fit_points(&counts.iter().filter_map(point).collect::<Vec<_>>())
         };
         Some(Self {
             scaling: is_closed
-                .then(|| scaling(&counts, observed, seed))
+                .then(|| fit_scaling(&counts, observed, seed))
                 .flatten(),
             rss: line(|c| c.rss),
             pss: line(|c| c.pss),
@@ -182,31 +185,34 @@ impl Study {
 
     /// The studies in a result: trials that are evidence, apart by all that is not a matter of
     /// their number.
-    pub fn all(records: &[TrialRecord], seed: u64) -> Vec<(Configuration, Self)> {
+    pub fn all_studies(records: &[TrialRecord], seed: u64) -> Vec<(Configuration, Self)> {
         let total = families(records, in_total);
         let studies = if total.iter().any(|f| has_counts(f)) {
             total
         } else {
-            families(records, for_each)
+            families(records, have_same_each)
         };
         let study = |family: Vec<&TrialRecord>| {
-            let observed: Vec<Observed> = family.iter().filter_map(|r| Observed::of(r)).collect();
+            let observed: Vec<ObservedTrial> = family
+                .iter()
+                .filter_map(|r| ObservedTrial::from_record(r))
+                .collect();
             let first = family.first()?.configuration.clone();
-            Some((first, Self::of(&observed, seed)?))
+            Some((first, Self::from_observed(&observed, seed)?))
         };
         studies.into_iter().filter_map(study).collect()
     }
 }
 
-fn count(instances: u32, observed: &[Observed]) -> Option<Count> {
-    let own: Vec<&Observed> = observed
+fn summarise_count(instances: u32, observed: &[ObservedTrial]) -> Option<InstanceCount> {
+    let own: Vec<&ObservedTrial> = observed
         .iter()
         .filter(|o| o.instances == instances)
         .collect();
-    let middle = |of: fn(&Observed) -> Option<f64>| {
+    let middle = |of: fn(&ObservedTrial) -> Option<f64>| {
         median(&own.iter().filter_map(|o| of(o)).collect::<Vec<_>>())
     };
-    Some(Count {
+    Some(InstanceCount {
         instances,
         trials: own.len(),
         kept: own.iter().filter(|o| o.is_kept).count(),
@@ -216,30 +222,34 @@ fn count(instances: u32, observed: &[Observed]) -> Option<Count> {
     })
 }
 
-fn scaling(counts: &[Count], observed: &[Observed], seed: u64) -> Option<Scaling> {
-    let points: Vec<Point> = counts
+fn fit_scaling(
+    counts: &[InstanceCount],
+    observed: &[ObservedTrial],
+    seed: u64,
+) -> Option<ThroughputScaling> {
+    let points: Vec<ScalingPoint> = counts
         .iter()
-        .map(|c| point(c.instances, c.throughput))
+        .map(|c| scaling_point(c.instances, c.throughput))
         .collect();
-    let model = Model::fit(&points, Residuals::Log)?;
+    let model = ScalingModel::fit_model(&points, Residuals::Log)?;
     let most = points.last()?.n;
-    Some(Scaling {
-        peak: peak(&model, most, observed, seed),
-        knee: knee(&model, most),
+    Some(ThroughputScaling {
+        peak: peak_interval(&model, most, observed, seed),
+        knee: throughput_knee(&model, most),
         left_out: usl::leave_one_out(&points, Residuals::Log),
         model,
     })
 }
 
-fn point(instances: u32, throughput: f64) -> Point {
-    Point {
+fn scaling_point(instances: u32, throughput: f64) -> ScalingPoint {
+    ScalingPoint {
         n: f64::from(instances),
         throughput,
     }
 }
 
 /// Fewest instances within a tenth of the most throughput up to `most`.
-fn knee(model: &Model, most: f64) -> u32 {
+fn throughput_knee(model: &ScalingModel, most: f64) -> u32 {
     let most = most.round().max(1.0) as u32;
     let at = |n: u32| model.throughput(f64::from(n));
     let best = (1..=most).map(at).fold(0.0, f64::max);
@@ -247,26 +257,31 @@ fn knee(model: &Model, most: f64) -> u32 {
 }
 
 /// Where the model peaks, and where it would have with other errors of the same size.
-fn peak(model: &Model, most: f64, observed: &[Observed], seed: u64) -> Option<Interval> {
+fn peak_interval(
+    model: &ScalingModel,
+    most: f64,
+    observed: &[ObservedTrial],
+    seed: u64,
+) -> Option<ConfidenceInterval> {
     let estimate = model.peak().filter(|n| (1.0..=most).contains(n))?;
     let bootstrap = Bootstrap {
         resamples: RESAMPLES,
         seed,
         ..Bootstrap::default()
     };
-    let modelled = |o: &Observed| model.throughput(f64::from(o.instances));
+    let modelled = |o: &ObservedTrial| model.throughput(f64::from(o.instances));
     let scale = (observed.len() as f64 / (observed.len() as f64 - PARAMETERS).max(1.0)).sqrt();
-    let residual = |o: &Observed| (o.throughput / modelled(o)).ln() * scale;
+    let residual = |o: &ObservedTrial| (o.throughput / modelled(o)).ln() * scale;
     let residuals: Vec<f64> = observed.iter().map(residual).collect();
-    let mut random = Random::from_seed(bootstrap.seed);
-    let mut drawn = |o: &Observed| {
-        let error = residuals[random.below(residuals.len())];
-        point(o.instances, modelled(o) * error.exp())
+    let mut random = RandomStream::from_seed(bootstrap.seed);
+    let mut drawn = |o: &ObservedTrial| {
+        let error = residuals[random.uniform_below(residuals.len())];
+        scaling_point(o.instances, modelled(o) * error.exp())
     };
     let peaks: Vec<f64> = (0..bootstrap.resamples)
         .filter_map(|_| {
-            let points: Vec<Point> = observed.iter().map(&mut drawn).collect();
-            let model = Model::fit(&points, Residuals::Log)?;
+            let points: Vec<ScalingPoint> = observed.iter().map(&mut drawn).collect();
+            let model = ScalingModel::fit_model(&points, Residuals::Log)?;
             // Without a peak it lies at an end of what was measured.
             let grows = model.throughput(most) > model.throughput(1.0);
             let end = if grows { most } else { 1.0 };
@@ -274,7 +289,7 @@ fn peak(model: &Model, most: f64, observed: &[Observed], seed: u64) -> Option<In
         })
         .collect();
     let tail = (1.0 - bootstrap.confidence) / 2.0;
-    Some(Interval {
+    Some(ConfidenceInterval {
         estimate,
         low: quantile(&peaks, tail)?,
         high: quantile(&peaks, 1.0 - tail)?,
@@ -322,7 +337,7 @@ fn without_resources(configuration: &Configuration) -> Configuration {
             .iter()
             .any(|name| o.text.starts_with(name))
     };
-    let mut plain = of_each(configuration);
+    let mut plain = resources_of_each(configuration);
     (plain.cpu, plain.memory) = (None, None);
     // A heap that is cut goes with the memory that is cut.
     plain.jvm_options.retain(|o| !is_heap(o));
@@ -337,11 +352,11 @@ fn is_about(one: Option<u64>, other: Option<u64>) -> bool {
 }
 
 /// Whether each instance of both has the same.
-fn for_each(one: &Configuration, other: &Configuration) -> bool {
-    of_each(one) == of_each(other)
+fn have_same_each(one: &Configuration, other: &Configuration) -> bool {
+    resources_of_each(one) == resources_of_each(other)
 }
 
-fn of_each(configuration: &Configuration) -> Configuration {
+fn resources_of_each(configuration: &Configuration) -> Configuration {
     Configuration {
         label: String::new(),
         instances: 1,
@@ -356,14 +371,14 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use crate::record::{Provenance, Purpose};
+    use crate::record::{TrialPurpose, ValueProvenance};
 
     /// The table of \[liberty\]: 24 cores and 1536 MB of heap cut into 1 to 12 JVMs.
-    fn liberty() -> Vec<Observed> {
+    fn liberty() -> Vec<ObservedTrial> {
         let text = include_str!("../tests/data/usl-liberty.csv");
         let observed = |line: &str| {
             let field = |i: usize| line.split(',').nth(i).unwrap();
-            Observed {
+            ObservedTrial {
                 instances: field(0).parse().unwrap(),
                 throughput: field(3).parse().unwrap(),
                 is_kept: true,
@@ -377,7 +392,7 @@ mod tests {
 
     #[test]
     fn the_liberty_study_comes_to_its_own_conclusions() {
-        let study = Study::of(&liberty(), 1).unwrap();
+        let study = InstanceStudy::from_observed(&liberty(), 1).unwrap();
         let scaling = study.scaling.as_ref().unwrap();
         let peak = scaling.peak.unwrap();
         assert!((5.0..=7.0).contains(&peak.estimate.round()), "{peak:?}");
@@ -399,15 +414,21 @@ mod tests {
     fn an_open_load_says_nothing_about_what_could_be_carried() {
         let mut open = liberty();
         open[0].is_closed = false;
-        assert_eq!(Study::of(&open, 1).unwrap().scaling, None);
-        assert_eq!(Study::of(&open[..5], 1).unwrap().scaling, None);
-        assert_eq!(Study::of(&open[..1], 1), None);
+        assert_eq!(
+            InstanceStudy::from_observed(&open, 1).unwrap().scaling,
+            None
+        );
+        assert_eq!(
+            InstanceStudy::from_observed(&open[..5], 1).unwrap().scaling,
+            None
+        );
+        assert_eq!(InstanceStudy::from_observed(&open[..1], 1), None);
     }
 
     #[test]
     fn growth_without_end_has_no_peak() {
-        let observed: Vec<Observed> = (1..=8)
-            .map(|n| Observed {
+        let observed: Vec<ObservedTrial> = (1..=8)
+            .map(|n| ObservedTrial {
                 instances: n,
                 throughput: 100.0 * f64::from(n),
                 is_kept: true,
@@ -416,19 +437,23 @@ mod tests {
                 pss: None,
             })
             .collect();
-        let scaling = Study::of(&observed, 1).unwrap().scaling.unwrap();
+        let scaling = InstanceStudy::from_observed(&observed, 1)
+            .unwrap()
+            .scaling
+            .unwrap();
         assert_eq!((scaling.peak, scaling.knee), (None, 8));
     }
 
     #[test]
     fn trials_belong_together_by_what_all_instances_have() {
         let cut = |n: u32, heap: &str, mebibytes: u64| {
-            let mut trial = fixture::trial("t", Purpose::Matrix, mebibytes, Verdict::Pass);
+            let mut trial =
+                fixture::trial_record("t", TrialPurpose::Matrix, mebibytes, TrialVerdict::Pass);
             trial.configuration.instances = n;
             trial.configuration.label = format!("{n}");
             trial.configuration.jvm_options = vec![JvmOption {
                 text: format!("-Xmx{heap}"),
-                provenance: Provenance::User,
+                provenance: ValueProvenance::User,
             }];
             let cpu = trial.configuration.cpu.map_or(1000, |c| c.as_millis());
             trial.configuration.cpu = Some(Cpus::from_millis(cpu / n));
@@ -442,7 +467,7 @@ mod tests {
             cut(3, "85m", 160),
             other,
         ];
-        let studies = Study::all(&records, 1);
+        let studies = InstanceStudy::all_studies(&records, 1);
         assert_eq!(studies.len(), 1, "one count of another JDK is no study");
         let counts: Vec<u32> = studies[0].1.counts.iter().map(|c| c.instances).collect();
         assert_eq!(counts, [1, 2, 3], "a third of a CPU is 333m");

@@ -3,11 +3,11 @@
 //! Owns the two-level bootstrap for comparing configurations and the exact binomial bounds for
 //! proofs. A comparison counts only when its interval says so; a lone mean is never printed.
 
-use crate::random::Random;
+use crate::random::RandomStream;
 
 /// A value with the interval that holds the truth with the stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// The estimate itself.
     pub estimate: f64,
     /// Lower end.
@@ -16,7 +16,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// Whether the value lies within.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
@@ -39,7 +39,7 @@ pub enum Statistic {
 
 impl Statistic {
     /// Its value; `None` for no values.
-    pub fn of(self, values: &[f64]) -> Option<f64> {
+    pub fn compute_value(self, values: &[f64]) -> Option<f64> {
         match self {
             Self::Mean => {
                 (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -78,18 +78,19 @@ impl Default for Bootstrap {
 ///
 /// Source: Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, §6 and §7;
 /// percentile interval as in Efron 1979.
-pub fn ratio(
+pub fn ratio_interval(
     numerator: &[Vec<f64>],
     denominator: &[Vec<f64>],
     statistic: Statistic,
     bootstrap: Bootstrap,
-) -> Option<Interval> {
-    let estimate = statistic.of(&numerator.concat())? / statistic.of(&denominator.concat())?;
-    let mut random = Random::from_seed(bootstrap.seed);
+) -> Option<ConfidenceInterval> {
+    let estimate = statistic.compute_value(&numerator.concat())?
+        / statistic.compute_value(&denominator.concat())?;
+    let mut random = RandomStream::from_seed(bootstrap.seed);
     let mut ratios: Vec<f64> = (0..bootstrap.resamples.max(1))
         .filter_map(|_| {
-            let top = statistic.of(&resample(numerator, &mut random))?;
-            let bottom = statistic.of(&resample(denominator, &mut random))?;
+            let top = statistic.compute_value(&resample(numerator, &mut random))?;
+            let bottom = statistic.compute_value(&resample(denominator, &mut random))?;
             Some(top / bottom).filter(|ratio| ratio.is_finite())
         })
         .collect();
@@ -98,18 +99,18 @@ pub fn ratio(
     }
     ratios.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - bootstrap.confidence) / 2.0;
-    Some(Interval {
+    Some(ConfidenceInterval {
         estimate,
         low: sorted_quantile(&ratios, tail),
         high: sorted_quantile(&ratios, 1.0 - tail),
     })
 }
 
-fn resample(starts: &[Vec<f64>], random: &mut Random) -> Vec<f64> {
+fn resample(starts: &[Vec<f64>], random: &mut RandomStream) -> Vec<f64> {
     let mut drawn = Vec::new();
     for _ in 0..starts.len() {
-        let start = &starts[random.below(starts.len())];
-        drawn.extend((0..start.len()).map(|_| start[random.below(start.len())]));
+        let start = &starts[random.uniform_below(starts.len())];
+        drawn.extend((0..start.len()).map(|_| start[random.uniform_below(start.len())]));
     }
     drawn
 }
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn an_interval_covers_the_true_ratio_about_as_often_as_it_says() {
         // 200 comparisons of 8 starts x 20 windows with start noise 3 % and window noise 5 %.
-        let mut random = Random::from_seed(42);
+        let mut random = RandomStream::from_seed(42);
         let mut side = |level: f64| -> Vec<Vec<f64>> {
             (0..8)
                 .map(|_| {
@@ -232,7 +233,7 @@ mod tests {
         let covered = (0..200)
             .filter(|_| {
                 let (a, b) = (side(1.2), side(1.0));
-                ratio(&a, &b, Statistic::Mean, bootstrap)
+                ratio_interval(&a, &b, Statistic::Mean, bootstrap)
                     .unwrap()
                     .contains(1.2)
             })
@@ -244,9 +245,11 @@ mod tests {
     #[test]
     fn nothing_to_compare_gives_no_interval() {
         let one = vec![vec![1.0]];
-        assert!(ratio(&[], &one, Statistic::Mean, Bootstrap::default()).is_none());
-        assert!(ratio(&one, &[vec![0.0]], Statistic::Mean, Bootstrap::default()).is_none());
-        assert!(ratio(&[vec![]], &one, Statistic::Median, Bootstrap::default()).is_none());
+        assert!(ratio_interval(&[], &one, Statistic::Mean, Bootstrap::default()).is_none());
+        assert!(
+            ratio_interval(&one, &[vec![0.0]], Statistic::Mean, Bootstrap::default()).is_none()
+        );
+        assert!(ratio_interval(&[vec![]], &one, Statistic::Median, Bootstrap::default()).is_none());
     }
 
     proptest! {

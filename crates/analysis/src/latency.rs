@@ -38,7 +38,7 @@ pub enum LatencyError {
 }
 
 /// An empty histogram with the bounds that records use: 1 µs to 1 h in nanoseconds, 3 digits.
-pub fn recorder() -> Histogram<u64> {
+pub fn empty_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3)
         .expect("the bounds are constants that the library accepts")
 }
@@ -47,7 +47,7 @@ pub fn recorder() -> Histogram<u64> {
 ///
 /// # Errors
 /// [`LatencyError::Encode`] when the library refuses, which it does for counts beyond 2^63.
-pub fn encode(histogram: &Histogram<u64>) -> Result<String, LatencyError> {
+pub fn encode_histogram(histogram: &Histogram<u64>) -> Result<String, LatencyError> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(histogram, &mut bytes)
@@ -55,11 +55,11 @@ pub fn encode(histogram: &Histogram<u64>) -> Result<String, LatencyError> {
     Ok(STANDARD.encode(bytes))
 }
 
-/// Reads a histogram that [`encode`] or another HdrHistogram library wrote.
+/// Reads a histogram that [`encode_histogram`] or another HdrHistogram library wrote.
 ///
 /// # Errors
 /// [`LatencyError::Decode`] when the text is no such histogram.
-pub fn decode(text: &str) -> Result<Histogram<u64>, LatencyError> {
+pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, LatencyError> {
     let bytes = STANDARD
         .decode(text)
         .map_err(|error| LatencyError::Decode(error.to_string()))?;
@@ -97,8 +97,8 @@ impl Latency {
     ///
     /// # Errors
     /// When the record's histogram cannot be read or does not fit its counts.
-    pub fn of(load: &LoadEvidence) -> Result<Self, LatencyError> {
-        Self::new(decode(&load.latency)?, load.scheduled)
+    pub fn from_load(load: &LoadEvidence) -> Result<Self, LatencyError> {
+        Self::new(decode_histogram(&load.latency)?, load.scheduled)
     }
 
     /// Of those that succeeded, ns.
@@ -161,11 +161,11 @@ impl Latency {
             seen += count;
             (seen as f64 / total, value)
         };
-        self.recorded().map(step).collect()
+        self.recorded_values().map(step).collect()
     }
 
     /// Every value of the successes with its requests, fastest first.
-    pub fn recorded(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+    pub fn recorded_values(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         self.histogram.iter_recorded().map(|bucket| {
             let value = Duration::from_nanos(bucket.value_iterated_to());
             (value, bucket.count_since_last_iteration())
@@ -174,7 +174,7 @@ impl Latency {
 
     fn at_rank(&self, rank: u64) -> Option<Duration> {
         let mut seen = 0;
-        self.recorded().find_map(|(value, count)| {
+        self.recorded_values().find_map(|(value, count)| {
             seen += count;
             (seen >= rank).then_some(value)
         })
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn of_millis(values: impl IntoIterator<Item = u64>, scheduled: u64) -> Latency {
-        let mut histogram = recorder();
+        let mut histogram = empty_histogram();
         for value in values {
             histogram.record(value * 1_000_000).unwrap();
         }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn more_answers_than_requests_are_refused() {
-        let mut histogram = recorder();
+        let mut histogram = empty_histogram();
         histogram.record(5_000_000).unwrap();
         assert!(matches!(
             Latency::new(histogram, 0),
@@ -237,7 +237,7 @@ mod tests {
     fn a_text_that_is_no_histogram_is_an_error() {
         for text in ["", "!", "aGVsbG8gd29ybGQ="] {
             assert!(
-                matches!(decode(text), Err(LatencyError::Decode(_))),
+                matches!(decode_histogram(text), Err(LatencyError::Decode(_))),
                 "{text}"
             );
         }
@@ -253,7 +253,7 @@ mod tests {
         let mut read = 0;
         for fields in intervals.map(|line| line.split(',').collect::<Vec<_>>()) {
             let stated: f64 = fields[2].parse().unwrap();
-            let got = decode(fields[3]).unwrap().max() as f64 / 1e6;
+            let got = decode_histogram(fields[3]).unwrap().max() as f64 / 1e6;
             assert!((got / stated - 1.0).abs() < 1e-2, "{got} {stated}");
             read += 1;
         }
@@ -263,9 +263,9 @@ mod tests {
     proptest! {
         #[test]
         fn encoding_loses_nothing(values in prop::collection::vec(1_000_u64..3_600_000_000_000, 0..200)) {
-            let mut histogram = recorder();
+            let mut histogram = empty_histogram();
             for value in &values { histogram.record(*value).unwrap(); }
-            prop_assert_eq!(decode(&encode(&histogram).unwrap()).unwrap(), histogram);
+            prop_assert_eq!(decode_histogram(&encode_histogram(&histogram).unwrap()).unwrap(), histogram);
         }
 
         #[test]

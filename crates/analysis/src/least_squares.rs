@@ -7,7 +7,7 @@
 
 /// Minimises the sum of squared residuals from this start; the parameters and the sum.
 /// `residuals` gives one value for each point and may give infinities, which are never chosen.
-pub(crate) fn fit(
+pub(crate) fn minimise_squares(
     start: [f64; 3],
     residuals: impl Fn(&[f64; 3]) -> Vec<f64>,
 ) -> Option<([f64; 3], f64)> {

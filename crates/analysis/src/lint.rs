@@ -27,24 +27,24 @@ const SHARES: [&str; 3] = [
 
 /// A container as its manifest describes it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Container {
+pub struct LintedContainer {
     /// Its name.
     pub name: String,
     /// What it asks for.
-    pub requests: Resources,
+    pub requests: ContainerResources,
     /// What it may use.
-    pub limits: Resources,
+    pub limits: ContainerResources,
     /// Quantities that are none, with their place: `limits.memory `512MB``.
     pub unreadable: Vec<String>,
     /// JVM options from its environment, command and arguments.
     pub jvm: Vec<String>,
     /// Its probes.
-    pub probes: Vec<Probe>,
+    pub probes: Vec<ContainerProbe>,
 }
 
 /// CPU and memory; `None` is not given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Resources {
+pub struct ContainerResources {
     /// CPUs.
     pub cpu: Option<Cpus>,
     /// Memory.
@@ -53,7 +53,7 @@ pub struct Resources {
 
 /// A probe and how long it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
+pub struct ContainerProbe {
     /// `livenessProbe`, `readinessProbe` or `startupProbe`.
     pub kind: String,
     /// Time before its first try.
@@ -64,7 +64,7 @@ pub struct Probe {
     pub failures: u32,
 }
 
-impl Probe {
+impl ContainerProbe {
     /// How long the application may take before this probe gives up on it.
     pub fn patience(&self) -> Duration {
         self.initial_delay + self.period * self.failures
@@ -73,7 +73,7 @@ impl Probe {
 
 /// What a result says about the application, for rules that need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Measured {
+pub struct MeasuredNeeds {
     /// The longest start that was seen.
     pub start: Option<Duration>,
     /// The highest memory usage that was seen.
@@ -93,7 +93,7 @@ pub enum Severity {
 
 /// Something that a rule found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct LintFinding {
     /// How bad it is.
     pub severity: Severity,
     /// What is wrong, with the numbers.
@@ -103,29 +103,29 @@ pub struct Finding {
 }
 
 /// All findings about a container, worst first.
-pub fn lint(container: &Container, measured: Measured) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = [
-        memory_limit(container),
-        heap(container),
-        share(container),
-        both_heaps(container),
-        small(container),
-        request_below_start(container, measured),
-        gc_threads(container),
-        qos(container),
+pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFinding> {
+    let mut findings: Vec<LintFinding> = [
+        check_memory_limit(container),
+        check_heap_size(container),
+        check_heap_share(container),
+        check_both_heaps(container),
+        check_tiny_memory(container),
+        check_request(container, measured),
+        check_gc_threads(container),
+        check_qos(container),
     ]
     .into_iter()
     .flatten()
-    .chain(quantities(container))
-    .chain(probes(container, measured))
+    .chain(check_quantities(container))
+    .chain(check_probes(container, measured))
     .collect();
     findings.sort_by_key(|finding| finding.severity);
     findings
 }
 
 /// The Kubernetes QoS class of a container.
-pub fn qos_class(container: &Container) -> &'static str {
-    let Container {
+pub fn qos_class(container: &LintedContainer) -> &'static str {
+    let LintedContainer {
         requests, limits, ..
     } = container;
     // A missing request is the limit.
@@ -144,8 +144,8 @@ pub fn qos_class(container: &Container) -> &'static str {
     }
 }
 
-fn finding(severity: Severity, problem: String, hint: &str) -> Finding {
-    Finding {
+fn finding(severity: Severity, problem: String, hint: &str) -> LintFinding {
+    LintFinding {
         severity,
         problem,
         hint: hint.to_owned(),
@@ -153,7 +153,7 @@ fn finding(severity: Severity, problem: String, hint: &str) -> Finding {
 }
 
 /// A quantity that the API server refuses.
-fn quantities(container: &Container) -> impl Iterator<Item = Finding> {
+fn check_quantities(container: &LintedContainer) -> impl Iterator<Item = LintFinding> {
     container.unreadable.iter().map(|text| {
         finding(
             Severity::Error,
@@ -164,7 +164,7 @@ fn quantities(container: &Container) -> impl Iterator<Item = Finding> {
 }
 
 /// A quantity with the wrong suffix: `100m` of memory is a tenth of a byte.
-fn small(container: &Container) -> Option<Finding> {
+fn check_tiny_memory(container: &LintedContainer) -> Option<LintFinding> {
     let limit = container
         .limits
         .memory
@@ -180,7 +180,7 @@ fn small(container: &Container) -> Option<Finding> {
 }
 
 /// `-Xmx` and a percentage: only one of them counts, wherever they stand (measured on 17 and 25).
-fn both_heaps(container: &Container) -> Option<Finding> {
+fn check_both_heaps(container: &LintedContainer) -> Option<LintFinding> {
     let heap = container
         .jvm
         .iter()
@@ -196,7 +196,7 @@ fn both_heaps(container: &Container) -> Option<Finding> {
 }
 
 /// A percentage of the limit that leaves too little for the rest.
-fn share(container: &Container) -> Option<Finding> {
+fn check_heap_share(container: &LintedContainer) -> Option<LintFinding> {
     let prefix = "-XX:MaxRAMPercentage=";
     let has_heap = container.jvm.iter().any(|o| o.starts_with("-Xmx"));
     let mut values = container.jvm.iter().filter_map(|o| o.strip_prefix(prefix));
@@ -210,7 +210,7 @@ fn share(container: &Container) -> Option<Finding> {
     })
 }
 
-fn memory_limit(container: &Container) -> Option<Finding> {
+fn check_memory_limit(container: &LintedContainer) -> Option<LintFinding> {
     let is_given = container
         .unreadable
         .iter()
@@ -224,7 +224,7 @@ fn memory_limit(container: &Container) -> Option<Finding> {
     })
 }
 
-fn heap(container: &Container) -> Option<Finding> {
+fn check_heap_size(container: &LintedContainer) -> Option<LintFinding> {
     let limit = container.limits.memory?;
     let heap = option_size(container, "-Xmx")?;
     let message = |what: &str| format!("-Xmx is {heap}, {what} the limit of {limit}");
@@ -242,7 +242,7 @@ fn heap(container: &Container) -> Option<Finding> {
     }
 }
 
-fn request_below_start(container: &Container, measured: Measured) -> Option<Finding> {
+fn check_request(container: &LintedContainer, measured: MeasuredNeeds) -> Option<LintFinding> {
     let request = container.requests.memory?;
     let initial = option_size(container, "-Xms");
     let hint = "the scheduler counts on the request; on a full node it is the first to be evicted";
@@ -263,7 +263,7 @@ fn request_below_start(container: &Container, measured: Measured) -> Option<Find
     }
 }
 
-fn gc_threads(container: &Container) -> Option<Finding> {
+fn check_gc_threads(container: &LintedContainer) -> Option<LintFinding> {
     let cpu = container.limits.cpu?;
     let is_fractional = cpu.as_millis() % 1000 != 0;
     let decides = |option: &String| {
@@ -285,7 +285,7 @@ fn gc_threads(container: &Container) -> Option<Finding> {
     })
 }
 
-fn qos(container: &Container) -> Option<Finding> {
+fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
     match qos_class(container) {
         "BestEffort" => Some(finding(
             Severity::Error,
@@ -301,12 +301,12 @@ fn qos(container: &Container) -> Option<Finding> {
     }
 }
 
-fn probes(container: &Container, measured: Measured) -> Vec<Finding> {
+fn check_probes(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFinding> {
     let Some(start) = measured.start else {
         return Vec::new();
     };
     let has_startup = container.probes.iter().any(|p| p.kind == "startupProbe");
-    let kills = |probe: &&Probe| match probe.kind.as_str() {
+    let kills = |probe: &&ContainerProbe| match probe.kind.as_str() {
         "startupProbe" => true,
         // It waits for the startup probe, where there is one.
         "livenessProbe" => !has_startup,
@@ -330,7 +330,7 @@ fn probes(container: &Container, measured: Measured) -> Vec<Finding> {
         .collect()
 }
 
-fn option_size(container: &Container, prefix: &str) -> Option<Bytes> {
+fn option_size(container: &LintedContainer, prefix: &str) -> Option<Bytes> {
     let mut values = container.jvm.iter().filter_map(|o| o.strip_prefix(prefix));
     // The last one counts. A bare number is bytes.
     let value = values.next_back()?;
@@ -344,35 +344,35 @@ fn option_size(container: &Container, prefix: &str) -> Option<Bytes> {
 mod tests {
     use super::*;
 
-    fn container() -> Container {
-        let both = Resources {
+    fn container() -> LintedContainer {
+        let both = ContainerResources {
             cpu: Some(Cpus::from_whole(1)),
             memory: Some(Bytes::from_mib(512)),
         };
-        Container {
+        LintedContainer {
             name: "app".to_owned(),
             requests: both,
             limits: both,
-            ..Container::default()
+            ..LintedContainer::default()
         }
     }
 
-    fn text(container: &Container, measured: Measured) -> String {
+    fn text(container: &LintedContainer, measured: MeasuredNeeds) -> String {
         let findings = lint(container, measured);
-        let line = |f: &Finding| format!("{:?}: {}", f.severity, f.problem);
+        let line = |f: &LintFinding| format!("{:?}: {}", f.severity, f.problem);
         findings.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn a_sound_container_has_no_findings() {
-        assert_eq!(text(&container(), Measured::default()), "");
+        assert_eq!(text(&container(), MeasuredNeeds::default()), "");
         assert_eq!(qos_class(&container()), "Guaranteed");
     }
 
     #[test]
     fn a_container_without_numbers() {
-        let bare = Container::default();
-        insta::assert_snapshot!(text(&bare, Measured::default()), @"
+        let bare = LintedContainer::default();
+        insta::assert_snapshot!(text(&bare, MeasuredNeeds::default()), @"
         Error: no memory limit: the JVM takes a quarter of the node's memory as its heap
         Error: QoS class BestEffort: no requests and no limits
         ");
@@ -384,20 +384,20 @@ mod tests {
         bad.limits.memory = Some(Bytes::from_bytes(1));
         bad.requests.memory = bad.limits.memory;
         bad.unreadable = vec!["requests.cpu `1 core`".to_owned()];
-        insta::assert_snapshot!(text(&bad, Measured::default()), @"
+        insta::assert_snapshot!(text(&bad, MeasuredNeeds::default()), @"
         Error: the memory limit is 1 bytes: no JVM starts in it
         Error: requests.cpu `1 core` is no quantity, and the API server refuses it
         ");
         let mut heaps = container();
         heaps.jvm = vec!["-XX:MaxRAMPercentage=90".to_owned()];
-        insta::assert_snapshot!(text(&heaps, Measured::default()), @"Warning: the heap may take 90 % of the limit");
+        insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Warning: the heap may take 90 % of the limit");
         heaps.jvm.push("-Xmx256m".to_owned());
-        insta::assert_snapshot!(text(&heaps, Measured::default()), @"Warning: -Xmx256m stands beside -XX:MaxRAMPercentage=90: the percentage does nothing");
-        let unknown = Container {
+        insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Warning: -Xmx256m stands beside -XX:MaxRAMPercentage=90: the percentage does nothing");
+        let unknown = LintedContainer {
             unreadable: vec!["limits.memory `512MB`".to_owned()],
             ..container()
         };
-        assert!(!text(&unknown, Measured::default()).contains("no memory limit"));
+        assert!(!text(&unknown, MeasuredNeeds::default()).contains("no memory limit"));
     }
 
     #[test]
@@ -406,20 +406,20 @@ mod tests {
         bad.limits.cpu = Some(Cpus::from_millis(1500));
         bad.requests.memory = Some(Bytes::from_mib(128));
         bad.jvm = vec!["-Xmx512m".to_owned(), "-Xms256m".to_owned()];
-        let probe = |kind: &str| Probe {
+        let probe = |kind: &str| ContainerProbe {
             kind: kind.to_owned(),
             initial_delay: Duration::from_secs(5),
             period: Duration::from_secs(10),
             failures: 3,
         };
         bad.probes = vec![probe("livenessProbe"), probe("readinessProbe")];
-        insta::assert_snapshot!(text(&bad, Measured::default()), @"
+        insta::assert_snapshot!(text(&bad, MeasuredNeeds::default()), @"
         Error: -Xmx is 512Mi, not below the limit of 512Mi
         Warning: the memory request is 128Mi, less than the heap it starts with (-Xms 256Mi)
         Warning: the CPU limit is 1500m: the JVM sees 2 processors and runs as many GC threads, which use up the quota and stop the application until the next period
         Note: QoS class Burstable
         ");
-        let measured = Measured {
+        let measured = MeasuredNeeds {
             start: Some(Duration::from_secs(40)),
             memory: Some(Bytes::from_mib(300)),
         };
@@ -430,7 +430,7 @@ mod tests {
         Warning: the memory request is 128Mi, but 300Mi were used when it was measured
         Note: QoS class Burstable
         ");
-        bad.probes.push(Probe {
+        bad.probes.push(ContainerProbe {
             failures: 10,
             ..probe("startupProbe")
         });

@@ -3,14 +3,14 @@
 //! Owns the default margin and the two things that it is for: a search ends above the size that most
 //! starts need by chance only, and a service needs more after hours than in the seconds of a trial.
 //! The first is known by simulation, the second from services that were soaked. It covers what most of
-//! them grew by; one that keeps what it is sent needs a soak of its own, which [`later`] weighs.
+//! them grew by; one that keeps what it is sent needs a soak of its own, which [`memory_needed_later`] weighs.
 //! METHODOLOGY, "The margin".
 
 use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use crate::record::{Phase, SoakEvidence};
+use crate::record::{SoakEvidence, TrialPhase};
 
 /// So much of the measuring is what a trial sees.
 pub const TRIAL: Duration = Duration::from_secs(20);
@@ -25,7 +25,7 @@ const GRAIN: f64 = 0.005;
 
 /// A service that was soaked.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Soaked {
+pub struct SoakedService {
     /// What ran, under what.
     pub service: &'static str,
     /// How long.
@@ -35,23 +35,23 @@ pub struct Soaked {
 }
 
 /// Every service that was soaked for a margin; METHODOLOGY has where each comes from.
-pub const SOAKED: [Soaked; 4] = [
-    Soaked {
+pub const SOAKED: [SoakedService; 4] = [
+    SoakedService {
         service: "WireMock 3.9.1",
         length: Duration::from_secs(530),
         grew: 0.0,
     },
-    Soaked {
+    SoakedService {
         service: "spring-web",
         length: Duration::from_secs(5100),
         grew: 220.4 / 204.0 - 1.0,
     },
-    Soaked {
+    SoakedService {
         service: "spring-petclinic 4.0",
         length: Duration::from_secs(560),
         grew: 295.0 / 272.0 - 1.0,
     },
-    Soaked {
+    SoakedService {
         service: "Zipkin 3.4.1",
         length: Duration::from_secs(5100),
         grew: 247.8 / 199.5 - 1.0,
@@ -65,11 +65,11 @@ const COVERED: f64 = 0.75;
 /// The margin where none is given, as a share: for the growth that it covers, behind a search that may
 /// have ended low.
 pub fn default_margin() -> f64 {
-    margin_for(covered().0)
+    margin_for(covered_growth().0)
 }
 
 /// The growth that the margin is for, as a share, and how many of [`SOAKED`] grew by no more.
-pub fn covered() -> (f64, usize) {
+pub fn covered_growth() -> (f64, usize) {
     let mut grew = SOAKED.map(|soaked| soaked.grew);
     grew.sort_by(f64::total_cmp);
     let number = (COVERED * grew.len() as f64).ceil() as usize;
@@ -83,7 +83,7 @@ fn margin_for(growth: f64) -> f64 {
 
 /// What a soak needed after the seconds that a trial sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Later {
+pub struct LaterMemory {
     /// The most anonymous memory in the first [`TRIAL`] of the measuring.
     pub first: Bytes,
     /// The most in all of it.
@@ -92,17 +92,17 @@ pub struct Later {
     pub after: Duration,
 }
 
-impl Later {
+impl LaterMemory {
     /// What it needed more, as a share; 0 where it needed no more.
-    pub fn share(&self) -> f64 {
+    pub fn growth_share(&self) -> f64 {
         self.most.as_bytes() as f64 / self.first.as_bytes().max(1) as f64 - 1.0
     }
 }
 
 /// What a soak needed later; `None` where it had no points under load, or saw no longer than a trial.
 /// Anonymous memory, because no limit can take that away; pages of files give way.
-pub fn later(soak: &SoakEvidence) -> Option<Later> {
-    let is_under_load = |phase| matches!(phase, Phase::Measure | Phase::Again);
+pub fn memory_needed_later(soak: &SoakEvidence) -> Option<LaterMemory> {
+    let is_under_load = |phase| matches!(phase, TrialPhase::Measure | TrialPhase::Again);
     let points = soak.points.iter().filter(|p| is_under_load(p.phase));
     let points = points.filter_map(|p| Some((p.at_ns, p.anon?)));
     let points: Vec<(u64, Bytes)> = points.collect();
@@ -120,7 +120,7 @@ pub fn later(soak: &SoakEvidence) -> Option<Later> {
             most
         }
     });
-    Some(Later { first, most, after })
+    Some(LaterMemory { first, most, after })
 }
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::record::SoakPoint;
 
-    fn point(second: u64, phase: Phase, anon: u64) -> SoakPoint {
+    fn point(second: u64, phase: TrialPhase, anon: u64) -> SoakPoint {
         SoakPoint {
             at_ns: (100 + second) * 1_000_000_000,
             phase,
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    fn soak(points: &[(u64, Phase, u64)]) -> SoakEvidence {
+    fn soak(points: &[(u64, TrialPhase, u64)]) -> SoakEvidence {
         SoakEvidence {
             points: points.iter().map(|(s, p, a)| point(*s, *p, *a)).collect(),
             ..SoakEvidence::default()
@@ -156,14 +156,14 @@ mod tests {
 
     #[test]
     fn what_comes_after_the_seconds_of_a_trial_is_later() {
-        let seen = later(&soak(&[
-            (0, Phase::WarmUp, 400),
-            (5, Phase::Measure, 180),
-            (25, Phase::Measure, 200),
-            (26, Phase::Measure, 205),
-            (900, Phase::Again, 212),
-            (950, Phase::Again, 212),
-            (999, Phase::Again, 190),
+        let seen = memory_needed_later(&soak(&[
+            (0, TrialPhase::WarmUp, 400),
+            (5, TrialPhase::Measure, 180),
+            (25, TrialPhase::Measure, 200),
+            (26, TrialPhase::Measure, 205),
+            (900, TrialPhase::Again, 212),
+            (950, TrialPhase::Again, 212),
+            (999, TrialPhase::Again, 190),
         ]));
         let seen = seen.expect("there are points");
         assert_eq!(
@@ -171,35 +171,41 @@ mod tests {
             (Bytes::from_mib(200), Bytes::from_mib(212))
         );
         assert_eq!(seen.after, Duration::from_secs(895));
-        assert!((seen.share() - 0.06).abs() < 1e-12);
+        assert!((seen.growth_share() - 0.06).abs() < 1e-12);
     }
 
     #[test]
     fn a_soak_that_shrinks_needs_no_more() {
-        let seen = later(&soak(&[
-            (0, Phase::Measure, 200),
-            (60, Phase::Measure, 150),
+        let seen = memory_needed_later(&soak(&[
+            (0, TrialPhase::Measure, 200),
+            (60, TrialPhase::Measure, 150),
         ]));
         let seen = seen.expect("there are points");
-        assert_eq!((seen.share(), seen.after), (0.0, Duration::ZERO));
+        assert_eq!((seen.growth_share(), seen.after), (0.0, Duration::ZERO));
     }
 
     #[test]
     fn a_soak_no_longer_than_a_trial_says_nothing() {
-        assert_eq!(later(&soak(&[])), None);
+        assert_eq!(memory_needed_later(&soak(&[])), None);
         assert_eq!(
-            later(&soak(&[(0, Phase::WarmUp, 1), (90, Phase::WarmUp, 2)])),
+            memory_needed_later(&soak(&[
+                (0, TrialPhase::WarmUp, 1),
+                (90, TrialPhase::WarmUp, 2)
+            ])),
             None
         );
         assert_eq!(
-            later(&soak(&[(0, Phase::Measure, 1), (20, Phase::Measure, 2)])),
+            memory_needed_later(&soak(&[
+                (0, TrialPhase::Measure, 1),
+                (20, TrialPhase::Measure, 2)
+            ])),
             None
         );
     }
 
     #[test]
     fn the_margin_covers_what_most_grew_by_and_a_low_end_of_the_search() {
-        let (growth, number) = covered();
+        let (growth, number) = covered_growth();
         let within = SOAKED.iter().filter(|soaked| soaked.grew <= growth).count();
         assert_eq!(within, number);
         assert!(number as f64 >= COVERED * SOAKED.len() as f64);

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use crate::interval::Interval;
-use crate::record::{Invalid, NoiseEvidence};
+use crate::interval::ConfidenceInterval;
+use crate::record::{InvalidReason, NoiseEvidence};
 use crate::text;
 
 /// Above any of these a trial says more about the machine than about the application.
@@ -57,26 +57,29 @@ impl NoiseThresholds {
 }
 
 /// Why the machine's noise forbids a verdict, with the number; `None` when it does not.
-pub fn gate(noise: &NoiseEvidence, limits: &NoiseThresholds) -> Option<(Invalid, String)> {
+pub fn why_too_noisy(
+    noise: &NoiseEvidence,
+    limits: &NoiseThresholds,
+) -> Option<(InvalidReason, String)> {
     let over = |value: Option<f64>, limit: f64| value.filter(|value| *value > limit);
     if let Some(jump) = noise.clock_jump.filter(|jump| *jump > limits.clock_jump) {
-        let jump = text::duration(jump);
+        let jump = text::short_duration(jump);
         let reason = format!("the clocks disagreed by {jump}: suspended, or a clock was set");
-        return Some((Invalid::ClockJump, reason));
+        return Some((InvalidReason::ClockJump, reason));
     }
     if let Some(time) = noise
         .outer_throttled
         .filter(|time| *time > limits.outer_throttled)
     {
-        let time = text::duration(time);
+        let time = text::short_duration(time);
         let reason = format!("a cgroup around loadline was throttled for {time}");
-        return Some((Invalid::OuterThrottle, reason));
+        return Some((InvalidReason::OuterThrottle, reason));
     }
     let share = |before: &str, value: f64, after: &str, limit: f64| {
         let value = text::percent_beside(value, limit);
         let limit = text::percent_bound(limit);
         let reason = format!("{before} {value} {after} (at most {limit})");
-        Some((Invalid::Noise, reason))
+        Some((InvalidReason::Noise, reason))
     };
     if let Some(value) = over(noise.steal, limits.steal) {
         return share("the hypervisor took", value, "of the CPUs", limits.steal);
@@ -98,8 +101,11 @@ pub fn gate(noise: &NoiseEvidence, limits: &NoiseThresholds) -> Option<(Invalid,
         );
     }
     let swapped = noise.swap_in_pages.filter(|p| *p > limits.swap_in_pages)?;
-    let reason = format!("the machine swapped in {} pages", text::count(swapped));
-    Some((Invalid::Noise, reason))
+    let reason = format!(
+        "the machine swapped in {} pages",
+        text::short_count(swapped)
+    );
+    Some((InvalidReason::Noise, reason))
 }
 
 /// Wait for a CPU that was not the application's own throttling, in [0, 1]: PSI cpu "full" of its
@@ -110,7 +116,7 @@ pub fn contention(psi_cpu_full: f64, throttled_share: f64) -> f64 {
 
 /// Whether an A/A canary (two groups of trials of one configuration) shows a difference that
 /// cannot be: then the batch around it is suspect.
-pub fn canary_is_suspect(ratio: &Interval) -> bool {
+pub fn canary_is_suspect(ratio: &ConfidenceInterval) -> bool {
     !ratio.contains(1.0)
 }
 
@@ -119,8 +125,8 @@ mod tests {
     use super::*;
 
     fn reason(noise: NoiseEvidence) -> String {
-        match gate(&noise, &NoiseThresholds::default()) {
-            Some((cause, reason)) => format!("{}: {reason}", cause.name()),
+        match why_too_noisy(&noise, &NoiseThresholds::default()) {
+            Some((cause, reason)) => format!("{}: {reason}", cause.reason_name()),
             None => "quiet".to_owned(),
         }
     }
@@ -175,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_canary_must_contain_one() {
-        let ratio = |low, high| Interval {
+        let ratio = |low, high| ConfidenceInterval {
             estimate: 1.0,
             low,
             high,
@@ -194,12 +200,12 @@ mod tests {
             swap_in_pages: Some(1 << 40),
             ..NoiseEvidence::default()
         };
-        assert_eq!(gate(&neighbours, &limits), None);
+        assert_eq!(why_too_noisy(&neighbours, &limits), None);
         let suspended = NoiseEvidence {
             clock_jump: Some(Duration::from_secs(90)),
             ..NoiseEvidence::default()
         };
-        assert!(gate(&suspended, &limits).is_some());
+        assert!(why_too_noisy(&suspended, &limits).is_some());
     }
 
     #[test]
@@ -213,6 +219,6 @@ mod tests {
             outer_throttled: Some(Duration::from_millis(10)),
             host_cpu_pressure: Some(0.9),
         };
-        assert_eq!(gate(&noise, &NoiseThresholds::default()), None);
+        assert_eq!(why_too_noisy(&noise, &NoiseThresholds::default()), None);
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! Owns how that is seen in the trials of a search, and what the missed starts have in common: the
 //! pause in the second whose requests were slowest ([`crate::explain`]), or what its counters say.
-//! Guesses no cause that the record does not show: the rest is [`Cause::Unknown`].
+//! Guesses no cause that the record does not show: the rest is [`MissCause::Unknown`].
 
 use std::fmt;
 use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use crate::attribution::{Attribution, Class};
+use crate::attribution::{Attribution, PauseClass};
 use crate::explain::Explanation;
-use crate::record::{Configuration, Purpose, SecondEvidence, TrialRecord, Verdict};
-use crate::warming::{is_warming, measured};
+use crate::record::{Configuration, SecondEvidence, TrialPurpose, TrialRecord, TrialVerdict};
+use crate::warming::{is_warming, measured_seconds};
 
 /// The largest size that misses too is at least so many times the smallest: less could be the edge.
 const SPREAD: f64 = 1.25;
@@ -23,7 +23,7 @@ const FULL: f64 = 0.9;
 
 /// Why the requests of a start were slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+pub enum MissCause {
     /// The collector stopped the application.
     GcPause,
     /// The CPU quota was used up, and the application stood.
@@ -38,7 +38,7 @@ pub enum Cause {
     Unknown,
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for MissCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::GcPause => "a GC pause",
@@ -53,7 +53,7 @@ impl fmt::Display for Cause {
 
 /// Misses that memory does not cure.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Flat {
+pub struct FlatMisses {
     /// The smallest size that passed where it was confirmed or proven.
     pub from: Bytes,
     /// The largest that was tested.
@@ -63,7 +63,7 @@ pub struct Flat {
     /// All starts at these sizes.
     pub starts: u64,
     /// What was behind the misses, most frequent first.
-    pub causes: Vec<(Cause, u64)>,
+    pub causes: Vec<(MissCause, u64)>,
     /// A trial that missed for the first of these.
     pub example: String,
 }
@@ -80,7 +80,7 @@ pub enum Lever {
 }
 
 /// The trials whose configuration is this one but for its memory.
-pub fn alike<'a>(
+pub fn same_but_memory<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord>,
     answer: &'a Configuration,
 ) -> impl Iterator<Item = &'a TrialRecord> {
@@ -97,18 +97,21 @@ pub fn alike<'a>(
 
 /// Whether these trials of one search, which proved no size, miss at every size alike: the largest
 /// was refuted although starts pass there, and it is well above the smallest that was confirmed.
-pub fn flat<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<Flat> {
+pub fn find_flat_misses<'a>(
+    trials: impl IntoIterator<Item = &'a TrialRecord>,
+) -> Option<FlatMisses> {
     let at = |t: &'a TrialRecord| Some((t.configuration.memory?, t));
     let trials = trials.into_iter().filter(|t| t.verdict.is_evidence());
     let trials: Vec<_> = trials.filter_map(at).collect();
-    let is_tested = |t: &TrialRecord| matches!(t.purpose, Purpose::Confirm | Purpose::Prove);
+    let is_tested =
+        |t: &TrialRecord| matches!(t.purpose, TrialPurpose::Confirm | TrialPurpose::Prove);
     let passed = trials
         .iter()
-        .filter(|(_, t)| is_tested(t) && t.verdict == Verdict::Pass);
+        .filter(|(_, t)| is_tested(t) && t.verdict == TrialVerdict::Pass);
     let from = passed.map(|(size, _)| *size).min()?;
     let to = trials.iter().map(|(size, _)| *size).max()?;
     let tested = |least: Bytes| trials.iter().filter(move |(size, _)| *size >= least);
-    let missed = |t: &TrialRecord| t.verdict != Verdict::Pass;
+    let missed = |t: &TrialRecord| t.verdict != TrialVerdict::Pass;
     let misses_at_top = tested(to).filter(|(_, t)| missed(t)).count();
     let is_mixed = misses_at_top > 0 && misses_at_top < tested(to).count();
     if !is_mixed || (to.as_bytes() as f64) < SPREAD * from.as_bytes() as f64 {
@@ -118,8 +121,8 @@ pub fn flat<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<Fla
         .map(|(_, t)| *t)
         .filter(|t| missed(t))
         .collect();
-    let (causes, example) = causes(&those)?;
-    Some(Flat {
+    let (causes, example) = count_causes(&those)?;
+    Some(FlatMisses {
         from,
         to,
         misses: those.len() as u64,
@@ -130,8 +133,8 @@ pub fn flat<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<Fla
 }
 
 /// The causes of these starts, most frequent first, and a start of the first.
-fn causes(missed: &[&TrialRecord]) -> Option<(Vec<(Cause, u64)>, String)> {
-    let mut causes: Vec<(Cause, u64)> = Vec::new();
+fn count_causes(missed: &[&TrialRecord]) -> Option<(Vec<(MissCause, u64)>, String)> {
+    let mut causes: Vec<(MissCause, u64)> = Vec::new();
     for record in missed {
         let cause = cause(record);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
@@ -146,55 +149,57 @@ fn causes(missed: &[&TrialRecord]) -> Option<(Vec<(Cause, u64)>, String)> {
 }
 
 /// Why the requests of a start were slow.
-pub fn cause(record: &TrialRecord) -> Cause {
-    if record.verdict != Verdict::SloMiss {
-        return Cause::Failure;
+pub fn cause(record: &TrialRecord) -> MissCause {
+    if record.verdict != TrialVerdict::SloMiss {
+        return MissCause::Failure;
     }
-    let seconds = measured(record);
-    let slowest = seconds.iter().max_by_key(|s| waited(s));
-    let paused = slowest.and_then(|second| pause(record, second));
+    let seconds = measured_seconds(record);
+    let slowest = seconds.iter().max_by_key(|s| slowest_wait(s));
+    let paused = slowest.and_then(|second| pause_cause(record, second));
     paused.unwrap_or_else(|| match (is_warming(record), slowest) {
-        (true, _) => Cause::WarmingUp,
-        (false, Some(second)) if is_full(record, second) => Cause::Cpu,
-        _ => Cause::Unknown,
+        (true, _) => MissCause::WarmingUp,
+        (false, Some(second)) if is_cpu_full(record, second) => MissCause::Cpu,
+        _ => MissCause::Unknown,
     })
 }
 
 /// How long the slowest requests of a second took.
-fn waited(second: &SecondEvidence) -> Duration {
+fn slowest_wait(second: &SecondEvidence) -> Duration {
     second.max.or(second.p99).unwrap_or_default()
 }
 
 /// The class of the longest pause in this second, where it is long enough to be the cause. The
 /// second is that in which the requests ended: the pause may have begun before.
-fn pause(record: &TrialRecord, second: &SecondEvidence) -> Option<Cause> {
-    let waited = waited(second);
+fn pause_cause(record: &TrialRecord, second: &SecondEvidence) -> Option<MissCause> {
+    let waited = slowest_wait(second);
     let begin = second
         .at_ns
         .saturating_sub(1_000_000_000 + waited.as_nanos() as u64);
-    let explanation = Explanation::of(record)?;
+    let explanation = Explanation::for_trial(record)?;
     let near = |a: &&Attribution| a.pause.start < second.at_ns && a.pause.end > begin;
     let longest = explanation.pauses.iter().filter(near);
-    let longest = longest.max_by_key(|a| a.pause.len())?;
-    if Duration::from_nanos(longest.pause.len()) * EXPLAINS < waited {
+    let longest = longest.max_by_key(|a| a.pause.length_ns())?;
+    if Duration::from_nanos(longest.pause.length_ns()) * EXPLAINS < waited {
         return None;
     }
     match longest.dominant() {
-        Class::Gc | Class::AllocationStall | Class::SafepointSync => Some(Cause::GcPause),
-        Class::GcThrottled | Class::MutatorThrottled => Some(Cause::Throttling),
-        Class::CpuContention | Class::Other => None,
+        PauseClass::Gc | PauseClass::AllocationStall | PauseClass::SafepointSync => {
+            Some(MissCause::GcPause)
+        }
+        PauseClass::GcThrottled | PauseClass::MutatorThrottled => Some(MissCause::Throttling),
+        PauseClass::CpuContention | PauseClass::Other => None,
     }
 }
 
 /// Whether the application used all CPU that its limit allows.
-fn is_full(record: &TrialRecord, second: &SecondEvidence) -> bool {
+fn is_cpu_full(record: &TrialRecord, second: &SecondEvidence) -> bool {
     let limit = record.configuration.cpu.map(|cpu| cpu.as_f64());
     matches!((limit, second.cpu), (Some(limit), Some(used)) if used.as_secs_f64() > FULL * limit)
 }
 
-impl Flat {
+impl FlatMisses {
     /// `from 324Mi to 1Gi, 7 of 36 starts missed it, and more memory did not lower that`.
-    pub fn sentence(&self) -> String {
+    pub fn miss_sentence(&self) -> String {
         format!(
             "from {} to {}, {} of {} starts missed it, and more memory did not lower that",
             self.from, self.to, self.misses, self.starts
@@ -202,8 +207,9 @@ impl Flat {
     }
 
     /// `Behind the misses: a GC pause (5 of 7), CPU throttling (2 of 7)`.
-    pub fn behind(&self) -> String {
-        let one = |(cause, count): &(Cause, u64)| format!("{cause} ({count} of {})", self.misses);
+    pub fn causes_sentence(&self) -> String {
+        let one =
+            |(cause, count): &(MissCause, u64)| format!("{cause} ({count} of {})", self.misses);
         let causes: Vec<String> = self.causes.iter().map(one).collect();
         format!("Behind the misses: {}", causes.join(", "))
     }
@@ -211,15 +217,15 @@ impl Flat {
     /// What can be tried; `None` where a person must look first.
     pub fn lever(&self) -> Option<Lever> {
         match self.causes.first()?.0 {
-            Cause::GcPause | Cause::Throttling => Some(Lever::Advice),
-            Cause::WarmingUp => Some(Lever::WarmUp),
-            Cause::Cpu => Some(Lever::Cpu),
-            Cause::Failure | Cause::Unknown => None,
+            MissCause::GcPause | MissCause::Throttling => Some(Lever::Advice),
+            MissCause::WarmingUp => Some(Lever::WarmUp),
+            MissCause::Cpu => Some(Lever::Cpu),
+            MissCause::Failure | MissCause::Unknown => None,
         }
     }
 
     /// What to try, with a command.
-    pub fn hint(&self) -> String {
+    pub fn lever_hint(&self) -> String {
         let explain = |options: &str| format!("loadline explain {}{options}", self.example);
         match self.lever() {
             Some(Lever::Advice) => format!(
@@ -241,17 +247,17 @@ impl Flat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::trial;
+    use crate::fixture::trial_record;
     use crate::pauses::PauseEvidence;
-    use crate::record::{Phase, PhaseSpan};
+    use crate::record::{PhaseSpan, TrialPhase};
 
     const MS: u64 = 1_000_000;
 
     /// A start that missed; its slowest requests took 90 ms in the fifth second.
     fn missed(id: &str, mib: u64) -> TrialRecord {
-        let mut record = trial(id, Purpose::Prove, mib, Verdict::SloMiss);
+        let mut record = trial_record(id, TrialPurpose::Prove, mib, TrialVerdict::SloMiss);
         record.evidence.phases = vec![PhaseSpan {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             start: 0,
             end: 10_000 * MS,
         }];
@@ -280,45 +286,53 @@ mod tests {
 
     #[test]
     fn the_cause_is_what_stood_in_the_way_of_the_slowest_requests() {
-        assert_eq!(cause(&with_pause(missed("t", 324), false)), Cause::GcPause);
+        assert_eq!(
+            cause(&with_pause(missed("t", 324), false)),
+            MissCause::GcPause
+        );
         assert_eq!(
             cause(&with_pause(missed("t", 324), true)),
-            Cause::Throttling
+            MissCause::Throttling
         );
-        assert_eq!(cause(&missed("t", 324)), Cause::Unknown);
+        assert_eq!(cause(&missed("t", 324)), MissCause::Unknown);
         let mut elsewhere = with_pause(missed("t", 324), false);
         elsewhere.evidence.seconds[4].max = Some(Duration::from_millis(5));
         elsewhere.evidence.seconds[8].max = Some(Duration::from_millis(90));
         assert_eq!(
             cause(&elsewhere),
-            Cause::Unknown,
+            MissCause::Unknown,
             "the pause was at another time"
         );
         let mut cold = missed("t", 324);
         for second in &mut cold.evidence.seconds[..5] {
             second.cpu = Some(Duration::from_millis(600));
         }
-        assert_eq!(cause(&cold), Cause::WarmingUp);
+        assert_eq!(cause(&cold), MissCause::WarmingUp);
         let mut full = missed("t", 324);
         for second in &mut full.evidence.seconds {
             second.cpu = Some(Duration::from_millis(980));
         }
-        assert_eq!(cause(&full), Cause::Cpu);
+        assert_eq!(cause(&full), MissCause::Cpu);
     }
 
     #[test]
     fn misses_at_every_size_alike_are_told_with_their_cause_and_a_lever() {
-        let passed = |mib| trial("p", Purpose::Prove, mib, Verdict::Pass);
-        let mut trials = vec![trial("s", Purpose::Search, 256, Verdict::SloMiss)];
+        let passed = |mib| trial_record("p", TrialPurpose::Prove, mib, TrialVerdict::Pass);
+        let mut trials = vec![trial_record(
+            "s",
+            TrialPurpose::Search,
+            256,
+            TrialVerdict::SloMiss,
+        )];
         for mib in [324, 1024] {
             trials.extend((0..8).map(|_| passed(mib)));
             trials.push(with_pause(missed("t1", mib), false));
             trials.push(missed("t2", mib));
         }
         trials.push(with_pause(missed("t3", 364), false));
-        let found = flat(&trials).unwrap();
+        let found = find_flat_misses(&trials).unwrap();
         insta::assert_snapshot!(
-            format!("{}\n{}\n{}", found.sentence(), found.behind(), found.hint()),
+            format!("{}\n{}\n{}", found.miss_sentence(), found.causes_sentence(), found.lever_hint()),
             @"
         from 324Mi to 1Gi, 5 of 21 starts missed it, and more memory did not lower that
         Behind the misses: a GC pause (3 of 5), no cause that was measured (2 of 5)
@@ -330,10 +344,10 @@ mod tests {
             .filter(|t| t.configuration.memory < Some(Bytes::from_mib(512)))
             .cloned()
             .collect();
-        assert_eq!(flat(&at_the_edge), None, "it may be too small");
+        assert_eq!(find_flat_misses(&at_the_edge), None, "it may be too small");
         let hopeless = [passed(324), missed("t", 1024), missed("t", 1024)];
         assert_eq!(
-            flat(&hopeless),
+            find_flat_misses(&hopeless),
             None,
             "every start at the largest size missed"
         );

@@ -7,8 +7,8 @@
 use loadline_sizing::{Bytes, Cpus};
 
 use crate::price::{
-    self, BUILT_IN, DataError, FARGATE, GKE_AUTOPILOT, OWN_NODES, Price, Size, parse_lattice,
-    parse_prices,
+    self, BUILT_IN, DataError, FARGATE, GKE_AUTOPILOT, InstanceSize, OWN_NODES, Price,
+    parse_lattice, parse_prices,
 };
 
 /// What Fargate on EKS adds to a pod's memory for its own agents.
@@ -28,22 +28,22 @@ pub struct Offer {
     /// The price.
     pub price: Price,
     /// What is chosen from: the sizes that the provider sells, or those that the user names.
-    pub billables: Vec<Billable>,
+    pub billables: Vec<BillableSize>,
     /// Whether any size is billed as it is, not only those that the provider lists.
     pub bills_any_memory: bool,
     /// How the provider bills what it does not list.
-    sizes: Sizes,
+    sizes: BilledSizes,
     /// What the provider lists.
-    listed: Vec<Billable>,
+    listed: Vec<BillableSize>,
 }
 
 /// A size that the container gets and the size that is billed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Billable {
+pub struct BillableSize {
     /// The container's limits.
-    pub limits: Size,
+    pub limits: InstanceSize,
     /// What is billed: the limits and what the provider takes.
-    pub billed: Size,
+    pub billed: InstanceSize,
 }
 
 /// An offer that is not there.
@@ -73,9 +73,9 @@ pub enum OfferError {
         /// The offer.
         name: String,
         /// What was asked for.
-        size: Size,
+        size: InstanceSize,
         /// What can be had at most.
-        largest: Size,
+        largest: InstanceSize,
     },
     /// A data file cannot be read.
     #[error(transparent)]
@@ -84,7 +84,7 @@ pub enum OfferError {
 
 impl OfferError {
     /// What to do about it.
-    pub fn hint(&self) -> String {
+    pub fn offer_hint(&self) -> String {
         match self {
             Self::Unknown { known, .. } => format!("{known}; or the path of a price list (CSV)"),
             Self::NoRegion { known, .. } => format!("it has {known}"),
@@ -96,7 +96,7 @@ impl OfferError {
 
 /// Which sizes an offer bills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sizes {
+enum BilledSizes {
     Fargate,
     FargateOnEks,
     GkeAutopilot,
@@ -105,34 +105,44 @@ enum Sizes {
 }
 
 /// A name, the provider and architecture in the price list, and the sizes.
-const NAMES: [(&str, &str, &str, Sizes); 8] = [
-    ("fargate", "aws-fargate", "x86_64", Sizes::Fargate),
-    ("fargate-arm", "aws-fargate", "arm64", Sizes::Fargate),
-    ("fargate-eks", "aws-fargate", "x86_64", Sizes::FargateOnEks),
+const NAMES: [(&str, &str, &str, BilledSizes); 8] = [
+    ("fargate", "aws-fargate", "x86_64", BilledSizes::Fargate),
+    ("fargate-arm", "aws-fargate", "arm64", BilledSizes::Fargate),
+    (
+        "fargate-eks",
+        "aws-fargate",
+        "x86_64",
+        BilledSizes::FargateOnEks,
+    ),
     (
         "gke-autopilot",
         "gke-autopilot",
         "x86_64",
-        Sizes::GkeAutopilot,
+        BilledSizes::GkeAutopilot,
     ),
     (
         "gke-autopilot-spot",
         "gke-autopilot-spot",
         "x86_64",
-        Sizes::GkeAutopilot,
+        BilledSizes::GkeAutopilot,
     ),
     (
         "azure-container-apps",
         "azure-container-apps-active",
         "x86_64",
-        Sizes::AzureContainerApps,
+        BilledSizes::AzureContainerApps,
     ),
-    ("own-nodes", "opencost-default", "x86_64", Sizes::OwnNodes),
+    (
+        "own-nodes",
+        "opencost-default",
+        "x86_64",
+        BilledSizes::OwnNodes,
+    ),
     (
         "own-nodes-spot",
         "opencost-default-spot",
         "x86_64",
-        Sizes::OwnNodes,
+        BilledSizes::OwnNodes,
     ),
 ];
 
@@ -145,7 +155,7 @@ impl Offer {
         let known = NAMES.iter().find(|(own, ..)| *own == name);
         let (name, provider, arch, sizes) = known.ok_or_else(|| OfferError::Unknown {
             name: name.to_owned(),
-            known: names(),
+            known: offer_names(),
         })?;
         let prices = parse_prices(BUILT_IN)?;
         let offered: Vec<Price> = prices
@@ -167,17 +177,17 @@ impl Offer {
         let known = NAMES
             .iter()
             .find(|(_, provider, ..)| *provider == price.provider);
-        let sizes = known.map_or(Sizes::OwnNodes, |(.., sizes)| *sizes);
+        let sizes = known.map_or(BilledSizes::OwnNodes, |(.., sizes)| *sizes);
         Self::new(name, price, sizes)
     }
 
-    fn new(name: &str, price: Price, sizes: Sizes) -> Result<Self, OfferError> {
+    fn new(name: &str, price: Price, sizes: BilledSizes) -> Result<Self, OfferError> {
         let listed = sizes.billables()?;
         Ok(Self {
             name: name.to_owned(),
             price,
             billables: listed.clone(),
-            bills_any_memory: sizes == Sizes::OwnNodes,
+            bills_any_memory: sizes == BilledSizes::OwnNodes,
             sizes,
             listed,
         })
@@ -187,9 +197,9 @@ impl Offer {
     ///
     /// # Errors
     /// [`OfferError::NotSold`] for a size that no listed one holds.
-    pub fn with_sizes(self, sizes: &[Size]) -> Result<Self, OfferError> {
-        let billable = |limits: &Size| match self.sold_for(*limits) {
-            Some(billed) => Ok(Billable {
+    pub fn with_sizes(self, sizes: &[InstanceSize]) -> Result<Self, OfferError> {
+        let billable = |limits: &InstanceSize| match self.sold_for(*limits) {
+            Some(billed) => Ok(BillableSize {
                 limits: *limits,
                 billed,
             }),
@@ -209,25 +219,26 @@ impl Offer {
     }
 
     /// USD of one replica for an hour, by the container's limits.
-    pub fn per_hour(&self, limits: Size) -> f64 {
-        self.price.per_hour(self.billed(limits))
+    pub fn per_hour(&self, limits: InstanceSize) -> f64 {
+        self.price.per_hour(self.billed_size(limits))
     }
 
     /// What is billed for these limits: the cheapest size sold that holds them, the limits themselves
     /// where any size is billed as it is, or where nothing that is sold holds them.
-    pub fn billed(&self, limits: Size) -> Size {
+    pub fn billed_size(&self, limits: InstanceSize) -> InstanceSize {
         self.sold_for(limits).unwrap_or(limits)
     }
 
-    fn sold_for(&self, limits: Size) -> Option<Size> {
+    fn sold_for(&self, limits: InstanceSize) -> Option<InstanceSize> {
         match self.sizes {
-            Sizes::OwnNodes => return Some(limits),
-            Sizes::GkeAutopilot => return Some(autopilot(limits)),
-            Sizes::Fargate | Sizes::FargateOnEks | Sizes::AzureContainerApps => {}
+            BilledSizes::OwnNodes => return Some(limits),
+            BilledSizes::GkeAutopilot => return Some(autopilot(limits)),
+            BilledSizes::Fargate | BilledSizes::FargateOnEks | BilledSizes::AzureContainerApps => {}
         }
-        let holds = |b: &&Billable| b.limits.cpu >= limits.cpu && b.limits.memory >= limits.memory;
+        let holds =
+            |b: &&BillableSize| b.limits.cpu >= limits.cpu && b.limits.memory >= limits.memory;
         let holding = self.listed.iter().filter(holds).map(|b| b.billed);
-        let price = |size: &Size| self.price.per_hour(*size);
+        let price = |size: &InstanceSize| self.price.per_hour(*size);
         // Where nothing costs anything, the smallest.
         holding.min_by(|a, b| price(a).total_cmp(&price(b)).then(a.cmp(b)))
     }
@@ -235,19 +246,19 @@ impl Offer {
 
 /// What GKE Autopilot makes of a request (general purpose): CPUs in steps of a quarter, and 1 to
 /// 6.5 GiB for each; what lies outside is raised. Source: data/README.md.
-fn autopilot(limits: Size) -> Size {
+fn autopilot(limits: InstanceSize) -> InstanceSize {
     let for_memory = (limits.memory.as_gib() / AUTOPILOT_GIB_PER_CPU * 1000.0).ceil() as u32;
     let millis = limits.cpu.as_millis().max(for_memory).max(1);
     let cpu = Cpus::from_millis(millis.div_ceil(AUTOPILOT_STEP) * AUTOPILOT_STEP);
     let least = Bytes::from_gib(1).mul_ratio(u64::from(cpu.as_millis()), 1000);
-    Size {
+    InstanceSize {
         cpu,
         memory: limits.memory.max(least),
     }
 }
 
 /// The names of all built-in offers, for messages.
-pub fn names() -> String {
+pub fn offer_names() -> String {
     let names: Vec<&str> = NAMES.iter().map(|(name, ..)| *name).collect();
     names.join(", ")
 }
@@ -263,8 +274,8 @@ fn in_region(name: &str, offered: Vec<Price>, region: Option<&str>) -> Result<Pr
     offered.into_iter().find(is_wanted).ok_or(error)
 }
 
-impl Billable {
-    fn as_it_is(size: Size) -> Self {
+impl BillableSize {
+    fn as_it_is(size: InstanceSize) -> Self {
         Self {
             limits: size,
             billed: size,
@@ -272,11 +283,11 @@ impl Billable {
     }
 }
 
-impl Sizes {
-    fn billables(self) -> Result<Vec<Billable>, DataError> {
-        let plain = |text| -> Result<Vec<Billable>, DataError> {
+impl BilledSizes {
+    fn billables(self) -> Result<Vec<BillableSize>, DataError> {
+        let plain = |text| -> Result<Vec<BillableSize>, DataError> {
             let sizes = parse_lattice(text)?;
-            Ok(sizes.into_iter().map(Billable::as_it_is).collect())
+            Ok(sizes.into_iter().map(BillableSize::as_it_is).collect())
         };
         match self {
             Self::Fargate => plain(FARGATE),
@@ -284,12 +295,12 @@ impl Sizes {
             Self::OwnNodes => plain(OWN_NODES),
             Self::AzureContainerApps => Ok(price::azure_container_apps()
                 .into_iter()
-                .map(Billable::as_it_is)
+                .map(BillableSize::as_it_is)
                 .collect()),
             Self::FargateOnEks => Ok(parse_lattice(FARGATE)?
                 .into_iter()
-                .map(|billed| Billable {
-                    limits: Size {
+                .map(|billed| BillableSize {
+                    limits: InstanceSize {
                         memory: billed.memory.saturating_sub(EKS_OVERHEAD),
                         ..billed
                     },
@@ -304,15 +315,15 @@ impl Sizes {
 mod tests {
     use super::*;
 
-    fn size(cpu: &str, mib: u64) -> Size {
-        Size {
+    fn size(cpu: &str, mib: u64) -> InstanceSize {
+        InstanceSize {
             cpu: cpu.parse().expect("a number of CPUs"),
             memory: Bytes::from_mib(mib),
         }
     }
 
     fn told(error: &OfferError) -> String {
-        format!("{error}\nhint: {}", error.hint())
+        format!("{error}\nhint: {}", error.offer_hint())
     }
 
     #[test]
@@ -341,13 +352,13 @@ mod tests {
         let whole = size("1", 8 * 1024);
         assert!(!offer.billables.iter().any(|b| b.limits == whole));
         let billed = size("2", 9 * 1024);
-        assert_eq!(offer.billed(whole), billed);
+        assert_eq!(offer.billed_size(whole), billed);
         let named = offer.clone().with_sizes(&[whole]).expect("it is sold");
         assert_eq!(named.per_hour(whole), offer.price.per_hour(billed));
         // A listed limit costs no less for being named.
         let listed = size("1", 7936);
         let named = offer.clone().with_sizes(&[listed]).expect("it is sold");
-        assert_eq!(named.billed(listed), size("1", 8 * 1024));
+        assert_eq!(named.billed_size(listed), size("1", 8 * 1024));
         let error = offer.with_sizes(&[size("16", 120 * 1024)]);
         insta::assert_snapshot!(
             told(&error.expect_err("too large")),
@@ -363,19 +374,25 @@ mod tests {
         let odd = size("300m", 700);
         let fargate = Offer::built_in("fargate", None).expect("built in");
         let named = fargate.with_sizes(&[odd]).expect("it is sold");
-        assert_eq!(named.billed(odd), size("500m", 1024));
+        assert_eq!(named.billed_size(odd), size("500m", 1024));
         assert!(!named.bills_any_memory, "less memory costs the same");
         let gke = Offer::built_in("gke-autopilot", None).expect("built in");
-        assert_eq!(gke.billed(odd), size("500m", 700), "in steps of 250m");
-        assert_eq!(gke.billed(size("1", 512)), size("1", 1024));
-        assert_eq!(gke.billed(size("1", 8 * 1024)), size("1250m", 8 * 1024));
+        assert_eq!(gke.billed_size(odd), size("500m", 700), "in steps of 250m");
+        assert_eq!(gke.billed_size(size("1", 512)), size("1", 1024));
+        assert_eq!(
+            gke.billed_size(size("1", 8 * 1024)),
+            size("1250m", 8 * 1024)
+        );
         for listed in &gke.billables {
-            assert_eq!(gke.billed(listed.limits), listed.billed);
+            assert_eq!(gke.billed_size(listed.limits), listed.billed);
         }
         let own = Offer::built_in("own-nodes", None).expect("built in");
-        assert_eq!(own.billed(odd), odd);
+        assert_eq!(own.billed_size(odd), odd);
         let named = own.with_sizes(&[odd]).expect("any size is sold");
-        assert_eq!((named.billed(odd), named.bills_any_memory), (odd, true));
+        assert_eq!(
+            (named.billed_size(odd), named.bills_any_memory),
+            (odd, true)
+        );
     }
 
     #[test]

@@ -9,10 +9,10 @@ mod returned;
 
 use std::time::Duration;
 
-pub use returned::{Returned, State, returned};
+pub use returned::{ApplicationState, StateReturn, find_returns};
 
 use crate::latency::{self, Latency, LatencyError};
-use crate::record::{DueEvidence, Evidence, LinkSecond, LoadEvidence, OutageEvidence, Phase};
+use crate::record::{DueEvidence, Evidence, LinkSecond, LoadEvidence, OutageEvidence, TrialPhase};
 use crate::slo::{Objective, OutageObjective, Slo};
 use crate::text;
 
@@ -25,7 +25,7 @@ const UNDER_WAY: usize = 1;
 
 /// A part of the measured load.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct CourseSection {
     /// Begin and end, whole seconds from the begin of the load.
     pub seconds: (usize, usize),
     /// Outcomes of the requests that were due in it.
@@ -36,7 +36,7 @@ pub struct Part {
     pub asked: u64,
 }
 
-impl Part {
+impl CourseSection {
     /// Requests that were due in it.
     pub fn scheduled(&self) -> u64 {
         self.latency.scheduled()
@@ -58,13 +58,13 @@ impl Part {
 /// How the load went around an outage. Several on a schedule count as one, from the first begin to the
 /// last end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Course {
+pub struct OutageCourse {
     /// From the begin of the load.
-    pub before: Part,
+    pub before: CourseSection,
     /// While something was wrong.
-    pub during: Part,
+    pub during: CourseSection,
     /// Until the end of the load.
-    pub after: Part,
+    pub after: CourseSection,
     /// From the end of the outage until every stretch of time keeps the SLO again; `None` is that it
     /// did not come to that.
     pub recovered: Option<Duration>,
@@ -72,28 +72,31 @@ pub struct Course {
     pub stretch: Duration,
 }
 
-impl Course {
+impl OutageCourse {
     /// Of a trial; `None` where nothing was wrong on a schedule, or there was no load.
     ///
     /// # Errors
     /// When a histogram of the record cannot be read.
-    pub fn of(evidence: &Evidence, slo: &Slo) -> Result<Option<Self>, LatencyError> {
-        let Some((from, to)) = span(&evidence.outages) else {
+    pub fn from_evidence(evidence: &Evidence, slo: &Slo) -> Result<Option<Self>, LatencyError> {
+        let Some((from, to)) = outage_span(&evidence.outages) else {
             return Ok(None);
         };
-        let measured = evidence.load.iter().find(|l| l.phase == Phase::Measure);
+        let measured = evidence
+            .load
+            .iter()
+            .find(|l| l.phase == TrialPhase::Measure);
         let Some(load) = measured.filter(|load| !load.by_second.is_empty()) else {
             return Ok(None);
         };
         let seconds: Vec<Latency> = load
             .by_second
             .iter()
-            .map(outcomes)
+            .map(outcome_latency)
             .collect::<Result<_, _>>()?;
-        let links = links(evidence);
-        let part = |from: usize, to: usize| part(&seconds, &links, from, to);
+        let links = link_counts(evidence);
+        let part = |from: usize, to: usize| course_section(&seconds, &links, from, to);
         let (from, to) = (
-            whole(from).min(seconds.len()),
+            whole_seconds(from).min(seconds.len()),
             whole_up(to).min(seconds.len()),
         );
         let stretch = stretch(slo, load);
@@ -113,26 +116,29 @@ impl Course {
 }
 
 /// From the first begin to the last end.
-fn span(outages: &[OutageEvidence]) -> Option<(Duration, Duration)> {
+fn outage_span(outages: &[OutageEvidence]) -> Option<(Duration, Duration)> {
     let from = outages.iter().map(|outage| outage.from).min()?;
     let to = outages.iter().map(|outage| outage.to).max()?;
     Some((from, to))
 }
 
-fn whole(time: Duration) -> usize {
+fn whole_seconds(time: Duration) -> usize {
     usize::try_from(time.as_secs()).unwrap_or(usize::MAX)
 }
 
 fn whole_up(time: Duration) -> usize {
-    whole(time) + usize::from(time.subsec_nanos() > 0)
+    whole_seconds(time) + usize::from(time.subsec_nanos() > 0)
 }
 
-fn outcomes(second: &DueEvidence) -> Result<Latency, LatencyError> {
-    Latency::new(latency::decode(&second.latency)?, second.ok + second.failed)
+fn outcome_latency(second: &DueEvidence) -> Result<Latency, LatencyError> {
+    Latency::new(
+        latency::decode_histogram(&second.latency)?,
+        second.ok + second.failed,
+    )
 }
 
 /// What all links counted in each second.
-fn links(evidence: &Evidence) -> Vec<u64> {
+fn link_counts(evidence: &Evidence) -> Vec<u64> {
     let mut asked: Vec<u64> = Vec::new();
     let links = evidence.dependencies.iter().filter_map(|d| d.link.as_ref());
     for link in links {
@@ -145,9 +151,14 @@ fn links(evidence: &Evidence) -> Vec<u64> {
     asked
 }
 
-fn part(seconds: &[Latency], links: &[u64], from: usize, to: usize) -> Result<Part, LatencyError> {
-    let latency = pooled(&seconds[from..to])?;
-    Ok(Part {
+fn course_section(
+    seconds: &[Latency],
+    links: &[u64],
+    from: usize,
+    to: usize,
+) -> Result<CourseSection, LatencyError> {
+    let latency = pool_seconds(&seconds[from..to])?;
+    Ok(CourseSection {
         seconds: (from, to),
         failed: latency.scheduled() - latency.succeeded(),
         latency,
@@ -155,8 +166,8 @@ fn part(seconds: &[Latency], links: &[u64], from: usize, to: usize) -> Result<Pa
     })
 }
 
-fn pooled(seconds: &[Latency]) -> Result<Latency, LatencyError> {
-    let mut sum = Latency::new(latency::recorder(), 0)?;
+fn pool_seconds(seconds: &[Latency]) -> Result<Latency, LatencyError> {
+    let mut sum = Latency::new(latency::empty_histogram(), 0)?;
     for second in seconds {
         sum.merge(second)?;
     }
@@ -182,11 +193,11 @@ fn holds_from(begin: usize, stretch: usize, seconds: &[Latency], slo: &Slo) -> b
     let last = seconds.len().saturating_sub(stretch).max(begin);
     (begin..=last).all(|from| {
         let to = (from + stretch).min(seconds.len());
-        pooled(&seconds[from..to]).is_ok_and(|latency| keeps(&latency, slo))
+        pool_seconds(&seconds[from..to]).is_ok_and(|latency| keeps_slo(&latency, slo))
     })
 }
 
-fn keeps(latency: &Latency, slo: &Slo) -> bool {
+fn keeps_slo(latency: &Latency, slo: &Slo) -> bool {
     let measured = |objective: &Objective| match objective {
         Objective::Latency { quantile, .. } => latency.quantile(*quantile).map(|d| d.as_secs_f64()),
         Objective::MaxLatency { .. } => latency.max().map(|d| d.as_secs_f64()),
@@ -204,27 +215,41 @@ fn keeps(latency: &Latency, slo: &Slo) -> bool {
 ///
 /// # Errors
 /// When a histogram of the record cannot be read.
-pub fn without(evidence: &Evidence, course: &Course) -> Result<Evidence, LatencyError> {
+pub fn without_outage(
+    evidence: &Evidence,
+    course: &OutageCourse,
+) -> Result<Evidence, LatencyError> {
     let mut calm = evidence.clone();
     let before = &course.before;
     let length = Duration::from_secs(before.seconds.1 as u64);
     let ok = before.latency.succeeded();
-    for load in calm.load.iter_mut().filter(|l| l.phase == Phase::Measure) {
+    for load in calm
+        .load
+        .iter_mut()
+        .filter(|l| l.phase == TrialPhase::Measure)
+    {
         load.duration = length;
         load.scheduled = before.scheduled();
         load.ok = ok;
         load.errors.clear();
         load.unfinished = before.failed;
         load.achieved_rate = ok as f64 / length.as_secs_f64().max(1.0);
-        load.latency = latency::encode(before.latency.histogram())?;
+        load.latency = latency::encode_histogram(before.latency.histogram())?;
         load.by_request.clear();
     }
-    let measured = evidence.phases.iter().find(|p| p.phase == Phase::Measure);
+    let measured = evidence
+        .phases
+        .iter()
+        .find(|p| p.phase == TrialPhase::Measure);
     let end = measured.map_or(u64::MAX, |p| {
         p.start.saturating_add(length.as_nanos() as u64)
     });
     calm.seconds.retain(|second| second.at_ns <= end);
-    for phase in calm.phases.iter_mut().filter(|p| p.phase == Phase::Measure) {
+    for phase in calm
+        .phases
+        .iter_mut()
+        .filter(|p| p.phase == TrialPhase::Measure)
+    {
         phase.end = phase.end.min(end);
     }
     Ok(calm)
@@ -232,7 +257,7 @@ pub fn without(evidence: &Evidence, course: &Course) -> Result<Evidence, Latency
 
 /// What the objectives about outages come to: sentences about those that were kept, and about those
 /// that were not.
-pub fn judged(course: &Course, slo: &Slo) -> (Vec<String>, Vec<String>) {
+pub fn judge_objectives(course: &OutageCourse, slo: &Slo) -> (Vec<String>, Vec<String>) {
     let (mut kept, mut broken) = (Vec::new(), Vec::new());
     for objective in &slo.outage {
         let (is_kept, said) = match objective {
@@ -294,21 +319,21 @@ pub(crate) mod tests {
         let second = |index: usize| {
             let is_bad = (10..15 + slow_to_recover).contains(&index);
             let ok = if is_bad { 50 } else { 100 };
-            let mut histogram = latency::recorder();
+            let mut histogram = latency::empty_histogram();
             histogram
                 .record_n(20_000_000, ok)
                 .expect("it is in its bounds");
             DueEvidence {
                 ok,
                 failed: 100 - ok,
-                latency: latency::encode(&histogram).expect("it is small"),
+                latency: latency::encode_histogram(&histogram).expect("it is small"),
             }
         };
-        let mut evidence = fixture::evidence();
+        let mut evidence = fixture::passing_evidence();
         for load in evidence
             .load
             .iter_mut()
-            .filter(|l| l.phase == Phase::Measure)
+            .filter(|l| l.phase == TrialPhase::Measure)
         {
             load.by_second = (0..30).map(second).collect();
             load.duration = Duration::from_secs(30);
@@ -323,16 +348,16 @@ pub(crate) mod tests {
         evidence
     }
 
-    fn course(slow_to_recover: usize) -> Course {
+    fn course(slow_to_recover: usize) -> OutageCourse {
         let slo: Slo = "p90<50ms,errors<5%".parse().expect("an SLO");
-        let course = Course::of(&trial(slow_to_recover), &slo);
+        let course = OutageCourse::from_evidence(&trial(slow_to_recover), &slo);
         course.expect("it is read").expect("there was an outage")
     }
 
     #[test]
     fn each_part_has_the_requests_that_were_due_in_it() {
         let course = course(3);
-        let of = |part: &Part| (part.seconds, part.scheduled(), part.failed);
+        let of = |part: &CourseSection| (part.seconds, part.scheduled(), part.failed);
         assert_eq!(of(&course.before), ((0, 9), 900, 0));
         assert_eq!(of(&course.during), ((10, 15), 500, 250));
         assert_eq!(of(&course.after), ((15, 30), 1500, 150));
@@ -350,10 +375,10 @@ pub(crate) mod tests {
         let slo: Slo = "p90<50ms,errors<5%,recovers<2s,errors<60% during"
             .parse()
             .expect("one");
-        let (kept, broken) = judged(&course(3), &slo);
+        let (kept, broken) = judge_objectives(&course(3), &slo);
         insta::assert_snapshot!(kept.join("\n"), @"errors during the outage 50 % (errors<60% during)");
         insta::assert_snapshot!(broken.join("\n"), @"it recovered within 3s (recovers<2s)");
-        let (_, broken) = judged(&course(15), &slo);
+        let (_, broken) = judge_objectives(&course(15), &slo);
         insta::assert_snapshot!(broken.join("\n"), @"it did not recover in the 15 s after the outage (recovers<2s)");
     }
 
@@ -365,13 +390,14 @@ pub(crate) mod tests {
         let mut evidence = trial(0);
         for load in &mut evidence.load {
             for second in load.by_second.iter_mut().skip(10) {
-                let latency = latency::encode(&latency::recorder()).expect("it is small");
+                let latency =
+                    latency::encode_histogram(&latency::empty_histogram()).expect("it is small");
                 (second.ok, second.failed, second.latency) = (0, 0, latency);
             }
         }
-        let course = Course::of(&evidence, &slo);
+        let course = OutageCourse::from_evidence(&evidence, &slo);
         let course = course.expect("it is read").expect("there was an outage");
-        let (kept, broken) = judged(&course, &slo);
+        let (kept, broken) = judge_objectives(&course, &slo);
         assert_eq!(kept, Vec::<String>::new());
         insta::assert_snapshot!(broken.join("\n"), @"
         no request was due after the outage: it cannot be told (recovers<2s)
@@ -382,11 +408,11 @@ pub(crate) mod tests {
     #[test]
     fn other_objectives_are_about_the_time_before() {
         let evidence = trial(3);
-        let calm = without(&evidence, &course(3)).expect("it is written");
+        let calm = without_outage(&evidence, &course(3)).expect("it is written");
         let load = calm
             .load
             .iter()
-            .find(|l| l.phase == Phase::Measure)
+            .find(|l| l.phase == TrialPhase::Measure)
             .expect("one");
         assert_eq!((load.scheduled, load.ok, load.unfinished), (900, 900, 0));
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::attribution::Sources;
-use crate::span::{Span, Spans};
+use crate::attribution::PauseSources;
+use crate::span::{TimeSpan, TimeSpans};
 use crate::wire;
 
 /// Entries of each list that are kept; a trial of minutes has far fewer.
@@ -120,7 +120,7 @@ pub struct ApplicationPauses {
 impl ApplicationPauses {
     /// Operations a second between the first and the last moment within a window; `None` when
     /// fewer than two lie in it.
-    pub fn rate(&self, window: Span) -> Option<f64> {
+    pub fn operations_per_second(&self, window: TimeSpan) -> Option<f64> {
         let inside = |(at, _): &&(u64, u64)| window.start <= *at && *at <= window.end;
         let first = self.done.iter().find(inside)?;
         let last = self.done.iter().rev().find(inside)?;
@@ -131,19 +131,20 @@ impl ApplicationPauses {
 
 impl PauseEvidence {
     /// The evidence as sets of time.
-    pub fn sources(&self) -> Sources {
-        let spans = |pairs: &[(u64, u64)]| pairs.iter().map(|(a, b)| Span::new(*a, *b)).collect();
+    pub fn sources(&self) -> PauseSources {
+        let spans =
+            |pairs: &[(u64, u64)]| pairs.iter().map(|(a, b)| TimeSpan::new(*a, *b)).collect();
         let safepoints = self.safepoints_ns.iter();
         let reaching = safepoints.clone();
-        Sources {
-            safepoints: safepoints.map(|(a, b, _)| Span::new(*a, *b)).collect(),
+        PauseSources {
+            safepoints: safepoints.map(|(a, b, _)| TimeSpan::new(*a, *b)).collect(),
             reaching: reaching
-                .map(|(a, b, sync)| Span::new(*a, a.saturating_add(*sync).min(*b)))
+                .map(|(a, b, sync)| TimeSpan::new(*a, a.saturating_add(*sync).min(*b)))
                 .collect(),
             throttled: spans(&self.throttled_ns),
             partly: spans(&self.partly_throttled_ns),
             allocation_stalls: spans(&self.stalls_ns),
-            contention: Spans::default(),
+            contention: TimeSpans::default(),
             gaps: spans(&self.sampler.gaps_ns),
         }
     }
@@ -160,7 +161,7 @@ mod tests {
             done: (0..10).map(|n| (n * second, n * n * 100)).collect(),
             ..ApplicationPauses::default()
         };
-        let rate = |from, to| seen.rate(Span::new(from * second, to * second));
+        let rate = |from, to| seen.operations_per_second(TimeSpan::new(from * second, to * second));
         assert_eq!(rate(2, 4), Some(600.0));
         assert_eq!(rate(0, 100), Some(900.0));
         assert_eq!(rate(4, 4), None);

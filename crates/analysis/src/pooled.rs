@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::quantile;
 use crate::latency::Latency;
-use crate::random::Random;
+use crate::random::RandomStream;
 use crate::record::TrialRecord;
-use crate::sli::Measured;
+use crate::sli::MeasuredLoad;
 use crate::slo::{Objective, Quantile, RequestObjective, Slo};
 use crate::text;
 
@@ -37,14 +37,14 @@ const ENDS: (f64, f64) = (0.025, 0.975);
 
 /// A percentile that an SLO bounds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Percentile {
+pub struct SloPercentile {
     /// The request of a mix that it is about; `None` is all of them.
     pub request: Option<String>,
     /// Which one.
     pub quantile: Quantile,
 }
 
-impl fmt::Display for Percentile {
+impl fmt::Display for SloPercentile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.request {
             Some(request) => write!(f, "{} of {request}", self.quantile),
@@ -53,10 +53,10 @@ impl fmt::Display for Percentile {
     }
 }
 
-impl Percentile {
+impl SloPercentile {
     /// Those of an SLO.
-    pub fn all(slo: &Slo) -> Vec<Self> {
-        let bounded = bounded(slo).into_iter();
+    pub fn all_of_slo(slo: &Slo) -> Vec<Self> {
+        let bounded = bounded_percentiles(slo).into_iter();
         bounded.map(|(percentile, _)| percentile).collect()
     }
 
@@ -67,19 +67,19 @@ impl Percentile {
     }
 
     /// Of how many requests enough lie beyond it.
-    pub fn needs(&self) -> f64 {
+    pub fn requests_needed(&self) -> f64 {
         ENOUGH / (1.0 - self.quantile.as_fraction())
     }
 }
 
-fn bounded(slo: &Slo) -> Vec<(Percentile, Objective)> {
+fn bounded_percentiles(slo: &Slo) -> Vec<(SloPercentile, Objective)> {
     let of_all = slo.objectives.iter().map(|o| (None, *o));
     let of_one = slo.by_request.iter();
     let of_one = of_one.map(|RequestObjective { request, objective }| (Some(request), *objective));
     let percentile = |(request, objective): (Option<&String>, Objective)| match objective {
         Objective::Latency { quantile, .. } => {
             let request = request.cloned();
-            Some((Percentile { request, quantile }, objective))
+            Some((SloPercentile { request, quantile }, objective))
         }
         Objective::MaxLatency { .. } | Objective::Errors { .. } | Objective::Start { .. } => None,
     };
@@ -88,7 +88,7 @@ fn bounded(slo: &Slo) -> Vec<(Percentile, Objective)> {
 
 /// A percentile over the requests of all starts together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Pooled {
+pub struct PooledPercentile {
     /// The request of a mix that it is about; null is all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
@@ -109,39 +109,45 @@ pub struct Pooled {
 }
 
 /// The percentiles that rest on too few requests in each of these starts, judged over all of them.
-pub fn pooled(starts: &[&TrialRecord]) -> Vec<Pooled> {
+pub fn pool_percentiles(starts: &[&TrialRecord]) -> Vec<PooledPercentile> {
     let Some(first) = starts.first() else {
         return Vec::new();
     };
     // A start whose histogram cannot be read has no requests here; the report names it.
-    let measured = starts.iter().map(|t| Measured::of(&t.evidence));
-    let measured: Vec<Measured> = measured.filter_map(|m| m.ok().flatten()).collect();
-    let judged = bounded(&first.slo).into_iter();
+    let measured = starts
+        .iter()
+        .map(|t| MeasuredLoad::from_evidence(&t.evidence));
+    let measured: Vec<MeasuredLoad> = measured.filter_map(|m| m.ok().flatten()).collect();
+    let judged = bounded_percentiles(&first.slo).into_iter();
     judged
         .filter_map(|(percentile, objective)| {
             let latencies = measured.iter().filter_map(|m| match &percentile.request {
-                Some(name) => m.request(name).map(|request| &request.latency),
+                Some(name) => m.request_named(name).map(|request| &request.latency),
                 None => Some(&m.latency),
             });
-            judge(&percentile, objective, &latencies.collect::<Vec<_>>())
+            judge_percentile(&percentile, objective, &latencies.collect::<Vec<_>>())
         })
         .collect()
 }
 
-fn judge(percentile: &Percentile, objective: Objective, starts: &[&Latency]) -> Option<Pooled> {
+fn judge_percentile(
+    percentile: &SloPercentile,
+    objective: Objective,
+    starts: &[&Latency],
+) -> Option<PooledPercentile> {
     let most = starts.iter().map(|latency| latency.scheduled()).max()?;
     if percentile.beyond(most as f64) >= ENOUGH * DRAWN {
         return None;
     }
-    let sample = Sample::of(starts);
+    let sample = PooledSample::from_starts(starts);
     let q = percentile.quantile;
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
-    let measured = seconds(sample.at(q, &vec![1; starts.len()]));
+    let measured = seconds(sample.percentile_at(q, &vec![1; starts.len()]));
     let (low, high) = match starts.len() < FEWEST {
         true => (measured, measured),
         false => sample.interval(q),
     };
-    Some(Pooled {
+    Some(PooledPercentile {
         request: percentile.request.clone(),
         objective,
         starts: starts.len() as u64,
@@ -154,19 +160,19 @@ fn judge(percentile: &Percentile, objective: Objective, starts: &[&Latency]) -> 
 }
 
 /// The requests of several starts, slowest first; those that failed are slower than every other.
-struct Sample {
+struct PooledSample {
     /// Latency, start, requests.
     slowest: Vec<(Option<Duration>, usize, u64)>,
     requests: Vec<u64>,
 }
 
-impl Sample {
-    fn of(starts: &[&Latency]) -> Self {
+impl PooledSample {
+    fn from_starts(starts: &[&Latency]) -> Self {
         let mut slowest = Vec::new();
         for (start, latency) in starts.iter().enumerate() {
             let failed = latency.scheduled().saturating_sub(latency.succeeded());
             slowest.push((None, start, failed));
-            let recorded = latency.recorded();
+            let recorded = latency.recorded_values();
             slowest.extend(recorded.map(|(value, count)| (Some(value), start, count)));
         }
         slowest.sort_by_key(|(value, ..)| Reverse(value.unwrap_or(Duration::MAX)));
@@ -177,7 +183,7 @@ impl Sample {
     }
 
     /// The percentile where each start counts so many times; `None` lies in requests that failed.
-    fn at(&self, q: Quantile, times: &[u64]) -> Option<Duration> {
+    fn percentile_at(&self, q: Quantile, times: &[u64]) -> Option<Duration> {
         let all: u64 = self.requests.iter().zip(times).map(|(n, t)| n * t).sum();
         let rank = (q.as_fraction() * all as f64 * (1.0 - 1e-12)).ceil() as u64;
         let beyond = all.saturating_sub(rank.max(1));
@@ -191,12 +197,12 @@ impl Sample {
 
     /// The ends in seconds; what lies in requests that failed is longer than any.
     fn interval(&self, q: Quantile) -> (Option<f64>, Option<f64>) {
-        let mut random = Random::from_seed(1);
+        let mut random = RandomStream::from_seed(1);
         let starts = self.requests.len();
         let resamples = (0..RESAMPLES).map(|_| {
             let mut times = vec![0; starts];
-            (0..starts).for_each(|_| times[random.below(starts)] += 1);
-            let value = self.at(q, &times);
+            (0..starts).for_each(|_| times[random.uniform_below(starts)] += 1);
+            let value = self.percentile_at(q, &times);
             value.map_or(f64::MAX, |v| v.as_secs_f64())
         });
         let resamples: Vec<f64> = resamples.collect();
@@ -205,7 +211,7 @@ impl Sample {
     }
 }
 
-impl Pooled {
+impl PooledPercentile {
     /// Whether the whole interval keeps the SLO.
     pub fn is_kept(&self) -> bool {
         self.objective.is_met(self.high)
@@ -213,17 +219,17 @@ impl Pooled {
 
     /// `p99 rests on 4 of 400 requests in one start, so those of all 20 count together: p99 of
     /// 8 000 was 178ms (95 % confidence: 171ms to 190ms), the SLO allows 250ms`.
-    pub fn sentence(&self) -> String {
+    pub fn percentile_sentence(&self) -> String {
         let Objective::Latency { quantile, bound } = self.objective else {
             return String::new();
         };
-        let percentile = Percentile {
+        let percentile = SloPercentile {
             request: self.request.clone(),
             quantile,
         };
         let of_one = percentile.beyond(self.requests_of_a_start as f64);
         let time = |seconds: Option<f64>| match seconds {
-            Some(seconds) => self.objective.show(seconds),
+            Some(seconds) => self.objective.show_measured(seconds),
             None => "in requests that failed".to_owned(),
         };
         let interval = match self.starts >= FEWEST as u64 {
@@ -236,12 +242,12 @@ impl Pooled {
         };
         format!(
             "{percentile} rests on {} of {} requests in one start, so those of all {} count together: {quantile} of {} was {}{interval}, the SLO allows {}",
-            text::digits(of_one),
+            text::three_digits(of_one),
             self.requests_of_a_start,
             self.starts,
             self.requests,
             time(self.measured),
-            text::bound(bound),
+            text::exact_duration(bound),
         )
     }
 }
@@ -249,31 +255,31 @@ impl Pooled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::trial;
-    use crate::latency::{encode, recorder};
-    use crate::record::{Purpose, Verdict};
+    use crate::fixture::trial_record;
+    use crate::latency::{empty_histogram, encode_histogram};
+    use crate::record::{TrialPurpose, TrialVerdict};
 
     /// A start with so many requests of 20 ms, the last `slow` of them of `late` ms.
     fn start(requests: u64, slow: u64, late: u64) -> TrialRecord {
-        let mut record = trial("t", Purpose::Prove, 324, Verdict::Pass);
-        let mut histogram = recorder();
+        let mut record = trial_record("t", TrialPurpose::Prove, 324, TrialVerdict::Pass);
+        let mut histogram = empty_histogram();
         histogram.record_n(20_000_000, requests - slow).unwrap();
         histogram.record_n(late * 1_000_000, slow).unwrap();
         let load = &mut record.evidence.load[0];
-        load.latency = encode(&histogram).unwrap();
+        load.latency = encode_histogram(&histogram).unwrap();
         (load.scheduled, load.ok) = (requests, requests);
         record
     }
 
-    fn together(starts: &[TrialRecord]) -> Vec<Pooled> {
-        pooled(&starts.iter().collect::<Vec<_>>())
+    fn together(starts: &[TrialRecord]) -> Vec<PooledPercentile> {
+        pool_percentiles(&starts.iter().collect::<Vec<_>>())
     }
 
     #[test]
     fn a_percentile_needs_ten_requests_beyond_it() {
         let slo: Slo = "p50<1s,p99<1s,p99.9<1s,max<1s,A: p95<1s".parse().unwrap();
-        let texts = Percentile::all(&slo).into_iter();
-        let texts = texts.map(|p| format!("{p}: {}", p.needs().round()));
+        let texts = SloPercentile::all_of_slo(&slo).into_iter();
+        let texts = texts.map(|p| format!("{p}: {}", p.requests_needed().round()));
         insta::assert_snapshot!(
             texts.collect::<Vec<_>>().join(", "),
             @"p50: 20, p99: 1000, p99.9: 10000, p95 of A: 200"
@@ -290,17 +296,21 @@ mod tests {
         starts.push(start(200, 30, 48));
         let judged = together(&starts);
         insta::assert_snapshot!(
-            judged[0].sentence(),
+            judged[0].percentile_sentence(),
             @"p99 rests on 2 of 200 requests in one start, so those of all 20 count together: p99 of 4000 was 45.0ms (95 % confidence: 20.0ms to 48.0ms), the SLO allows 50ms"
         );
         assert!(judged[0].is_kept());
         // One start in twenty so slow that all of them together break it: nothing is hidden.
         starts.push(start(200, 60, 90));
         let broken = &together(&starts)[0];
-        assert!(!broken.is_kept(), "{}", broken.sentence());
+        assert!(!broken.is_kept(), "{}", broken.percentile_sentence());
         let two = &together(&starts[..2])[0];
         assert_eq!((two.low, two.high), (two.measured, two.measured));
-        assert!(!two.sentence().contains("confidence"), "{}", two.sentence());
+        assert!(
+            !two.percentile_sentence().contains("confidence"),
+            "{}",
+            two.percentile_sentence()
+        );
     }
 
     #[test]
@@ -311,7 +321,11 @@ mod tests {
         let judged = &together(&starts)[0];
         assert_eq!((judged.measured, judged.high), (None, None));
         assert!(!judged.is_kept());
-        assert!(judged.sentence().contains("was in requests that failed"));
+        assert!(
+            judged
+                .percentile_sentence()
+                .contains("was in requests that failed")
+        );
     }
 
     proptest::proptest! {

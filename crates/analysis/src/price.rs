@@ -18,7 +18,7 @@ pub const HOURS_PER_MONTH: f64 = 730.0;
 pub const GIB_PER_CPU: f64 = 9.0;
 
 /// What so many CPUs and so much memory weigh against another size where there is no price, in GiB.
-pub fn weight(cpus: f64, memory: Bytes) -> f64 {
+pub fn size_weight(cpus: f64, memory: Bytes) -> f64 {
     cpus * GIB_PER_CPU + memory.as_gib()
 }
 
@@ -81,13 +81,13 @@ const LATTICE_COLUMNS: &str = "columns are vcpu,memory_gib";
 
 impl Price {
     /// USD of one instance of this size for an hour.
-    pub fn per_hour(&self, size: Size) -> f64 {
+    pub fn per_hour(&self, size: InstanceSize) -> f64 {
         size.cpu.as_f64() * self.vcpu_hour + size.memory.as_gib() * self.gib_hour
     }
 
     /// Days from its date to `today` (both `YYYY-MM-DD`); `None` when one is no date.
     pub fn age_days(&self, today: &str) -> Option<i64> {
-        Some(days(today)? - days(&self.date)?)
+        Some(days_since_epoch(today)? - days_since_epoch(&self.date)?)
     }
 
     /// A warning when the price is old or its date cannot be read.
@@ -108,7 +108,7 @@ impl Price {
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
-pub struct Size {
+pub struct InstanceSize {
     /// vCPUs.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus")]
     pub cpu: Cpus,
@@ -117,7 +117,7 @@ pub struct Size {
     pub memory: Bytes,
 }
 
-impl std::fmt::Display for Size {
+impl std::fmt::Display for InstanceSize {
     /// `500m vCPU, 1Gi`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(&format!("{} vCPU, {}", self.cpu, self.memory))
@@ -126,7 +126,7 @@ impl std::fmt::Display for Size {
 
 /// The money of a deployment, with the cluster's fee and what requests cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Cost {
+pub struct DeploymentCost {
     /// USD per hour.
     pub per_hour: f64,
     /// USD per month of 730 hours.
@@ -136,11 +136,16 @@ pub struct Cost {
 }
 
 /// Cost of `replicas` instances of a size that together carry `rate` requests a second.
-pub fn cost(price: &Price, size: Size, replicas: u32, rate: f64) -> Cost {
+pub fn deployment_cost(
+    price: &Price,
+    size: InstanceSize,
+    replicas: u32,
+    rate: f64,
+) -> DeploymentCost {
     let instances = f64::from(replicas) * price.per_hour(size);
     let requests = price.million_requests * 3600.0 * rate / 1e6;
     let per_hour = instances + price.cluster_hour + requests;
-    Cost {
+    DeploymentCost {
         per_hour,
         per_month: HOURS_PER_MONTH * per_hour,
         per_million_requests: (rate > 0.0).then(|| per_hour / (3600.0 * rate) * 1e6),
@@ -149,7 +154,13 @@ pub fn cost(price: &Price, size: Size, replicas: u32, rate: f64) -> Cost {
 
 /// Replicas for a rate: at least `at_least`, enough for the rate with headroom, and with
 /// `spare` instances lost still enough. `None` when one carries nothing.
-pub fn replicas(rate: f64, headroom: f64, capacity: f64, at_least: u32, spare: u32) -> Option<u32> {
+pub fn replicas_for_rate(
+    rate: f64,
+    headroom: f64,
+    capacity: f64,
+    at_least: u32,
+    spare: u32,
+) -> Option<u32> {
     if capacity <= 0.0 {
         return None;
     }
@@ -204,19 +215,19 @@ pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
             date: date.to_owned(),
         })
     };
-    rows(text).map(parse).collect()
+    csv_rows(text).map(parse).collect()
 }
 
 /// Reads a lattice of billable sizes (CSV with a header).
 ///
 /// # Errors
 /// [`DataError`] with the line that cannot be read.
-pub fn parse_lattice(text: &str) -> Result<Vec<Size>, DataError> {
+pub fn parse_lattice(text: &str) -> Result<Vec<InstanceSize>, DataError> {
     let parse = |(index, line): (usize, &str)| {
         let size = line.split_once(',').and_then(|(cpu, gib)| {
             let gib: f64 = gib.trim().parse().ok()?;
             let bytes = gib * Bytes::from_gib(1).as_bytes() as f64;
-            Some(Size {
+            Some(InstanceSize {
                 cpu: cpu.trim().parse().ok()?,
                 memory: Bytes::from_bytes(bytes as u64),
             })
@@ -228,25 +239,25 @@ pub fn parse_lattice(text: &str) -> Result<Vec<Size>, DataError> {
             hint: LATTICE_COLUMNS,
         })
     };
-    rows(text).map(parse).collect()
+    csv_rows(text).map(parse).collect()
 }
 
 /// Azure Container Apps, consumption plan: quarter vCPUs up to 4, exactly 2 GiB for each vCPU.
-pub fn azure_container_apps() -> Vec<Size> {
-    let size = |quarters: u32| Size {
+pub fn azure_container_apps() -> Vec<InstanceSize> {
+    let size = |quarters: u32| InstanceSize {
         cpu: Cpus::from_millis(250 * quarters),
         memory: Bytes::from_mib(512 * u64::from(quarters)),
     };
     (1..=16).map(size).collect()
 }
 
-fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn csv_rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().skip(1);
     lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
 /// Days since 1970-01-01 of a `YYYY-MM-DD` date (proleptic Gregorian calendar).
-fn days(date: &str) -> Option<i64> {
+fn days_since_epoch(date: &str) -> Option<i64> {
     let mut parts = date.split('-').map(|part| part.parse::<i64>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || parts.next().is_some() {
@@ -269,8 +280,8 @@ mod tests {
         prices.iter().find(is_wanted).unwrap().clone()
     }
 
-    fn size(cpu: &str, gib: f64) -> Size {
-        Size {
+    fn size(cpu: &str, gib: f64) -> InstanceSize {
+        InstanceSize {
             cpu: cpu.parse().unwrap(),
             memory: Bytes::from_bytes((gib * 1024.0 * 1024.0 * 1024.0) as u64),
         }
@@ -288,7 +299,7 @@ mod tests {
             ("0.25", 0.5, 128, 3200.0, 1.57984, 1153.28, 0.13714),
         ];
         for (cpu, gib, pods, rate, hour, month, million) in layouts {
-            let cost = cost(&fargate(), size(cpu, gib), pods, rate);
+            let cost = deployment_cost(&fargate(), size(cpu, gib), pods, rate);
             assert!((cost.per_hour - hour).abs() < 5e-6, "{cost:?}");
             assert!((cost.per_month - month).abs() < 5e-3, "{cost:?}");
             assert!(
@@ -313,18 +324,18 @@ mod tests {
         assert_eq!(price.age_days("2026-03-11"), Some(1));
         assert_eq!(price.staleness("2026-09-06"), None);
         insta::assert_snapshot!(price.staleness("2026-09-07").unwrap(), @"the price of aws-fargate us-east-1 is of 2026-03-10, 181 days old; check it or give your own with --prices");
-        assert_eq!(days("1970-01-01"), Some(0));
-        assert_eq!(days("2000-03-01"), Some(11_017));
-        assert_eq!(days("2026-13-01"), None);
+        assert_eq!(days_since_epoch("1970-01-01"), Some(0));
+        assert_eq!(days_since_epoch("2000-03-01"), Some(11_017));
+        assert_eq!(days_since_epoch("2026-13-01"), None);
     }
 
     #[test]
     fn replicas_cover_rate_headroom_and_loss() {
-        assert_eq!(replicas(3000.0, 0.0, 376.9, 2, 0), Some(8));
-        assert_eq!(replicas(3000.0, 0.0, 1000.0, 2, 0), Some(3));
-        assert_eq!(replicas(3000.0, 0.0, 1000.0, 2, 1), Some(4));
-        assert_eq!(replicas(10.0, 0.5, 1000.0, 2, 0), Some(2));
-        assert_eq!(replicas(10.0, 0.0, 0.0, 2, 0), None);
+        assert_eq!(replicas_for_rate(3000.0, 0.0, 376.9, 2, 0), Some(8));
+        assert_eq!(replicas_for_rate(3000.0, 0.0, 1000.0, 2, 0), Some(3));
+        assert_eq!(replicas_for_rate(3000.0, 0.0, 1000.0, 2, 1), Some(4));
+        assert_eq!(replicas_for_rate(10.0, 0.5, 1000.0, 2, 0), Some(2));
+        assert_eq!(replicas_for_rate(10.0, 0.0, 0.0, 2, 0), None);
     }
 
     #[test]

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::failure_upper_bound;
-use crate::pooled::{Pooled, pooled};
-use crate::record::{Purpose, TrialRecord, Verdict};
-use crate::search::Outcome;
+use crate::pooled::{PooledPercentile, pool_percentiles};
+use crate::record::{TrialPurpose, TrialRecord, TrialVerdict};
+use crate::search::TrialOutcome;
 use crate::text;
 
 /// Confidence of every bound in a recommendation.
@@ -25,7 +25,7 @@ pub fn is_proof(passes: u64, starts: u64) -> bool {
 
 /// Fresh starts at one size so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct ProofCount {
     /// Starts that kept the SLO.
     pub passes: u32,
     /// Starts that missed it, or failed.
@@ -34,29 +34,29 @@ pub struct Count {
     pub not_measured: u32,
 }
 
-impl Count {
+impl ProofCount {
     /// The starts that ended so.
-    pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Self {
+    pub fn from_verdicts(verdicts: impl IntoIterator<Item = TrialVerdict>) -> Self {
         let mut count = Self::default();
         for verdict in verdicts {
-            count.add(Outcome::from(verdict));
+            count.add_outcome(TrialOutcome::from(verdict));
         }
         count
     }
 
     /// Takes one more start.
-    pub fn add(&mut self, outcome: Outcome) {
+    pub fn add_outcome(&mut self, outcome: TrialOutcome) {
         match outcome {
-            Outcome::Pass => self.passes += 1,
-            Outcome::Fail | Outcome::Crash => self.misses += 1,
-            Outcome::Invalid => self.not_measured += 1,
+            TrialOutcome::Pass => self.passes += 1,
+            TrialOutcome::Fail | TrialOutcome::Crash => self.misses += 1,
+            TrialOutcome::Invalid => self.not_measured += 1,
         }
     }
 }
 
 /// What fresh starts say about a size so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ProofStanding {
     /// So many more starts decide, if none of them misses.
     More(u32),
     /// It keeps the SLO.
@@ -73,25 +73,25 @@ pub enum Standing {
 /// too: going on until one passes by luck proves nothing. Two misses refute a size unless they are
 /// at most one start in [`STARTS_PER_FAILURE`]. Its error rates: crate simulated,
 /// `tests/size_error_rates.rs`.
-pub fn standing(wanted: u32, count: Count, is_doubted: bool) -> Standing {
+pub fn judge_starts(wanted: u32, count: ProofCount, is_doubted: bool) -> ProofStanding {
     let each = STARTS_PER_FAILURE as u32;
-    let Count {
+    let ProofCount {
         passes,
         misses,
         not_measured,
     } = count;
     let starts = passes + misses + not_measured;
     if misses > 1 && misses * each > starts {
-        return Standing::Refuted;
+        return ProofStanding::Refuted;
     }
     if not_measured > 1 && (misses + not_measured) * each > starts {
-        return Standing::NotMeasured;
+        return ProofStanding::NotMeasured;
     }
     let again = wanted * (1 + misses + u32::from(is_doubted));
     let enough = again.max((misses + not_measured) * each);
     match enough.saturating_sub(starts) {
-        0 => Standing::Proven,
-        more => Standing::More(more),
+        0 => ProofStanding::Proven,
+        more => ProofStanding::More(more),
     }
 }
 
@@ -111,18 +111,18 @@ pub struct Proof {
     pub failures: Vec<(String, String)>,
     /// Percentiles that rest on too few requests in one start, over all starts together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pooled: Vec<Pooled>,
+    pub pooled: Vec<PooledPercentile>,
 }
 
 /// Counts the fresh starts at this size that ran as proof.
-pub fn prove(size: Bytes, trials: &[TrialRecord]) -> Proof {
+pub fn count_proof(size: Bytes, trials: &[TrialRecord]) -> Proof {
     let proofs = trials
         .iter()
-        .filter(|t| t.purpose == Purpose::Prove && t.configuration.memory == Some(size));
+        .filter(|t| t.purpose == TrialPurpose::Prove && t.configuration.memory == Some(size));
     let (counted, not): (Vec<_>, Vec<_>) = proofs.partition(|t| t.verdict.is_evidence());
     let failures: Vec<_> = counted
         .iter()
-        .filter(|t| t.verdict != Verdict::Pass)
+        .filter(|t| t.verdict != TrialVerdict::Pass)
         .map(|t| (t.id.clone(), t.reason.to_string()))
         .collect();
     let starts = counted.len() as u64;
@@ -132,7 +132,7 @@ pub fn prove(size: Bytes, trials: &[TrialRecord]) -> Proof {
         not_measured: not.len() as u64,
         failure_upper_bound: failure_upper_bound(failures.len() as u64, starts, CONFIDENCE),
         failures,
-        pooled: pooled(&counted),
+        pooled: pool_percentiles(&counted),
     }
 }
 
@@ -140,7 +140,7 @@ impl Proof {
     /// Whether the starts prove the size: there are some, all but one in [`STARTS_PER_FAILURE`] of
     /// those that ran kept the SLO, and so do their requests together where those of one are few.
     pub fn is_proven(&self) -> bool {
-        self.is_counted() && self.pooled.iter().all(Pooled::is_kept)
+        self.is_counted() && self.pooled.iter().all(PooledPercentile::is_kept)
     }
 
     /// Whether enough of the starts kept the SLO, each by itself.
@@ -155,13 +155,13 @@ impl Proof {
     }
 
     /// What all requests together break although enough of the starts kept the SLO.
-    pub fn broken_together(&self) -> Option<&Pooled> {
+    pub fn broken_together(&self) -> Option<&PooledPercentile> {
         let mut broken = self.pooled.iter().filter(|pooled| !pooled.is_kept());
         broken.find(|_| self.is_counted())
     }
 
     /// `0 of 20 fresh starts failed; up to 1 in 7 could still (95 % confidence)`.
-    pub fn sentence(&self) -> String {
+    pub fn proof_sentence(&self) -> String {
         let not_measured = match self.not_measured {
             0 => String::new(),
             n => format!("; {n} could not be measured"),
@@ -181,7 +181,7 @@ impl Proof {
 /// A share of starts, rounded to the safe side: `1 in 7` of 13.9 %; of a half or more the percentage.
 pub fn one_in(share: f64) -> String {
     match (1.0 / share.max(f64::EPSILON)).floor() as u64 {
-        0 | 1 => text::percent(share),
+        0 | 1 => text::short_percent(share),
         n => format!("1 in {n}"),
     }
 }
@@ -191,25 +191,25 @@ pub fn could_still(failure_upper_bound: f64) -> String {
     format!(
         "up to {} could still ({} confidence)",
         one_in(failure_upper_bound),
-        text::percent(CONFIDENCE),
+        text::short_percent(CONFIDENCE),
     )
 }
 
 /// Why these starts prove nothing; `None` where they are a proof.
-pub fn unproven(wanted: u32, count: Count) -> Option<&'static str> {
-    match standing(wanted, count, false) {
+pub fn why_unproven(wanted: u32, count: ProofCount) -> Option<&'static str> {
+    match judge_starts(wanted, count, false) {
         _ if wanted == 0 => Some("no proof was asked for"),
-        Standing::Proven => None,
-        Standing::NotMeasured => Some("its proof could not be measured"),
-        Standing::Refuted | Standing::More(_) => Some("its proof failed"),
+        ProofStanding::Proven => None,
+        ProofStanding::NotMeasured => Some("its proof could not be measured"),
+        ProofStanding::Refuted | ProofStanding::More(_) => Some("its proof failed"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::trial;
-    use crate::record::Invalid;
+    use crate::fixture::trial_record;
+    use crate::record::InvalidReason;
 
     #[test]
     fn one_start_in_twenty_may_fail() {
@@ -229,47 +229,50 @@ mod tests {
     #[test]
     fn a_miss_asks_for_as_many_again_and_two_refute() {
         let of = |passes, misses, not_measured| {
-            let count = Count {
+            let count = ProofCount {
                 passes,
                 misses,
                 not_measured,
             };
-            standing(20, count, false)
+            judge_starts(20, count, false)
         };
-        assert_eq!(of(0, 0, 0), Standing::More(20));
-        assert_eq!(of(20, 0, 0), Standing::Proven);
-        assert_eq!(of(19, 1, 0), Standing::More(20));
-        assert_eq!(of(39, 1, 0), Standing::Proven);
-        assert_eq!(of(30, 2, 0), Standing::Refuted);
-        assert_eq!(of(37, 2, 0), Standing::Refuted);
-        assert_eq!(of(38, 2, 0), Standing::More(20), "one in twenty");
-        assert_eq!(of(19, 0, 1), Standing::Proven);
-        assert_eq!(of(3, 0, 2), Standing::NotMeasured);
-        assert_eq!(of(37, 0, 2), Standing::NotMeasured);
-        assert_eq!(of(38, 0, 2), Standing::Proven, "one in twenty");
+        assert_eq!(of(0, 0, 0), ProofStanding::More(20));
+        assert_eq!(of(20, 0, 0), ProofStanding::Proven);
+        assert_eq!(of(19, 1, 0), ProofStanding::More(20));
+        assert_eq!(of(39, 1, 0), ProofStanding::Proven);
+        assert_eq!(of(30, 2, 0), ProofStanding::Refuted);
+        assert_eq!(of(37, 2, 0), ProofStanding::Refuted);
+        assert_eq!(of(38, 2, 0), ProofStanding::More(20), "one in twenty");
+        assert_eq!(of(19, 0, 1), ProofStanding::Proven);
+        assert_eq!(of(3, 0, 2), ProofStanding::NotMeasured);
+        assert_eq!(of(37, 0, 2), ProofStanding::NotMeasured);
+        assert_eq!(of(38, 0, 2), ProofStanding::Proven, "one in twenty");
         let five = |misses| {
-            let count = Count {
+            let count = ProofCount {
                 passes: 5 - misses,
                 misses,
                 not_measured: 0,
             };
-            standing(5, count, false)
+            judge_starts(5, count, false)
         };
-        assert_eq!((five(0), five(1)), (Standing::Proven, Standing::More(15)));
-        let doubted = standing(20, Count::default(), true);
-        assert_eq!(doubted, Standing::More(40));
+        assert_eq!(
+            (five(0), five(1)),
+            (ProofStanding::Proven, ProofStanding::More(15))
+        );
+        let doubted = judge_starts(20, ProofCount::default(), true);
+        assert_eq!(doubted, ProofStanding::More(40));
     }
 
     /// The proof of so many starts.
     fn proof_of(passes: usize, misses: usize, not_measured: usize) -> Proof {
         let verdicts = [
-            vec![Verdict::Pass; passes],
-            vec![Verdict::SloMiss; misses],
-            vec![Verdict::Invalid(Invalid::Noise); not_measured],
+            vec![TrialVerdict::Pass; passes],
+            vec![TrialVerdict::SloMiss; misses],
+            vec![TrialVerdict::Invalid(InvalidReason::Noise); not_measured],
         ];
-        let of = |verdict| trial("p", Purpose::Prove, 324, verdict);
+        let of = |verdict| trial_record("p", TrialPurpose::Prove, 324, verdict);
         let trials: Vec<_> = verdicts.concat().into_iter().map(of).collect();
-        prove(Bytes::from_mib(324), &trials)
+        count_proof(Bytes::from_mib(324), &trials)
     }
 
     #[test]
@@ -291,11 +294,11 @@ mod tests {
     #[test]
     fn only_proofs_of_the_size_count() {
         let trials = [
-            trial("p1", Purpose::Prove, 324, Verdict::Pass),
-            trial("p2", Purpose::Prove, 320, Verdict::SloMiss),
-            trial("c1", Purpose::Confirm, 324, Verdict::SloMiss),
+            trial_record("p1", TrialPurpose::Prove, 324, TrialVerdict::Pass),
+            trial_record("p2", TrialPurpose::Prove, 320, TrialVerdict::SloMiss),
+            trial_record("c1", TrialPurpose::Confirm, 324, TrialVerdict::SloMiss),
         ];
-        let proof = prove(Bytes::from_mib(324), &trials);
+        let proof = count_proof(Bytes::from_mib(324), &trials);
         assert_eq!((proof.passes, proof.starts), (1, 1));
     }
 
@@ -315,9 +318,11 @@ mod tests {
 
     #[test]
     fn a_start_that_could_not_be_measured_refutes_nothing() {
-        let (pass, miss) = (Verdict::Pass, Verdict::SloMiss);
-        let invalid = Verdict::Invalid(Invalid::Noise);
-        let of = |wanted, all: &[Verdict]| unproven(wanted, Count::of(all.iter().copied()));
+        let (pass, miss) = (TrialVerdict::Pass, TrialVerdict::SloMiss);
+        let invalid = TrialVerdict::Invalid(InvalidReason::Noise);
+        let of = |wanted, all: &[TrialVerdict]| {
+            why_unproven(wanted, ProofCount::from_verdicts(all.iter().copied()))
+        };
         let not_measured = Some("its proof could not be measured");
         assert_eq!(of(3, &[pass, invalid, invalid]), not_measured);
         let most = [vec![pass; 19], vec![invalid]].concat();
@@ -341,7 +346,8 @@ mod tests {
     #[test]
     fn a_proof_says_what_failed_and_what_was_broken_together() {
         let lines = [(0, 0, 0), (0, 0, 2), (20, 0, 0), (18, 2, 1)];
-        let lines = lines.map(|(passes, misses, not)| proof_of(passes, misses, not).sentence());
+        let lines =
+            lines.map(|(passes, misses, not)| proof_of(passes, misses, not).proof_sentence());
         insta::assert_snapshot!(lines.join("\n"), @"
         not proven: no fresh start ran at this size
         not proven: no fresh start ran at this size; 2 could not be measured
@@ -350,7 +356,7 @@ mod tests {
         ");
 
         let with = |mut proof: Proof, high: f64| {
-            proof.pooled = vec![Pooled {
+            proof.pooled = vec![PooledPercentile {
                 request: None,
                 objective: "p99<50ms".parse::<crate::slo::Slo>().unwrap().objectives[0],
                 starts: proof.starts,

@@ -12,17 +12,17 @@ use crate::text;
 const SATURATED: f64 = 0.9;
 
 /// Why a trial behind this proxy does not count, where it was later than allowed or had no more CPU.
-pub fn bottleneck(proxy: &ProxyEvidence, allowed: Duration) -> Option<String> {
+pub fn proxy_bottleneck(proxy: &ProxyEvidence, allowed: Duration) -> Option<String> {
     let share = busy_share(proxy);
     if let Some(share) = share.filter(|share| *share >= SATURATED) {
-        let share = text::percent(share.min(1.0));
+        let share = text::short_percent(share.min(1.0));
         return Some(format!(
             "the proxy was the bottleneck: its one thread used {share} of a CPU"
         ));
     }
     (proxy.lag_p99 > allowed).then(|| {
         let lag = text::duration_beside(proxy.lag_p99, allowed);
-        let allowed = text::bound(allowed);
+        let allowed = text::exact_duration(allowed);
         format!("the proxy was late: it did 1 % of what was due {lag} late or more, at most {allowed} for this SLO")
     })
 }
@@ -47,7 +47,7 @@ mod tests {
                 lag_p99: Duration::from_micros(lag_p99),
                 ..ProxyEvidence::default()
             };
-            bottleneck(&proxy, ms(5)).unwrap_or_else(|| "it counts".to_owned())
+            proxy_bottleneck(&proxy, ms(5)).unwrap_or_else(|| "it counts".to_owned())
         };
         let all = [
             said(900, 200),

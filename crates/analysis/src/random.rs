@@ -5,11 +5,11 @@
 
 /// A stream of random numbers that a seed determines.
 #[derive(Debug, Clone)]
-pub struct Random {
+pub struct RandomStream {
     state: u64,
 }
 
-impl Random {
+impl RandomStream {
     /// The stream of this seed.
     pub fn from_seed(seed: u64) -> Self {
         Self { state: seed }
@@ -38,12 +38,12 @@ impl Random {
     }
 
     /// Uniform in [low, high).
-    pub fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub fn uniform_between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
 
     /// Uniform in 0..n; 0 when `n` is 0.
-    pub fn below(&mut self, n: usize) -> usize {
+    pub fn uniform_below(&mut self, n: usize) -> usize {
         // Multiply-shift; the bias is below n / 2^64.
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
@@ -68,7 +68,7 @@ mod tests {
     fn the_generator_is_splitmix64() {
         // First outputs for seed 1234567, as published with the reference implementation
         // (Rosetta Code, "Pseudo-random numbers/Splitmix64").
-        let mut random = Random::from_seed(1_234_567);
+        let mut random = RandomStream::from_seed(1_234_567);
         assert_eq!(random.next_u64(), 6_457_827_717_110_365_317);
         assert_eq!(random.next_u64(), 3_203_168_211_198_807_973);
         assert_eq!(random.next_u64(), 9_817_491_932_198_370_423);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn draws_have_the_moments_they_should() {
-        let mut random = Random::from_seed(7);
+        let mut random = RandomStream::from_seed(7);
         let n = 100_000;
         let uniform: f64 = (0..n).map(|_| random.uniform()).sum::<f64>() / f64::from(n);
         let normal: Vec<f64> = (0..n).map(|_| random.normal()).collect();
@@ -84,13 +84,13 @@ mod tests {
         let variance = normal.iter().map(|x| x * x).sum::<f64>() / f64::from(n);
         assert!((uniform - 0.5).abs() < 0.005, "{uniform}");
         assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.02);
-        assert!((0..1000).all(|_| random.below(3) < 3));
-        assert_eq!(random.below(0), 0);
+        assert!((0..1000).all(|_| random.uniform_below(3) < 3));
+        assert_eq!(random.uniform_below(0), 0);
     }
 
     #[test]
     fn derived_streams_differ() {
-        let random = Random::from_seed(1);
+        let random = RandomStream::from_seed(1);
         assert_ne!(random.derive(1).next_u64(), random.derive(2).next_u64());
     }
 }

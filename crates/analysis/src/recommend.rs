@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::Deployment;
-use crate::proof::{Proof, prove};
-use crate::record::{Configuration, Reason, TrialRecord, Verdict};
+use crate::proof::{Proof, count_proof};
+use crate::record::{Configuration, TrialRecord, TrialVerdict, VerdictReason};
 use crate::search::min_memory::MemoryFound;
-use crate::search::size::{End, OfLevel};
-use crate::warming::Question;
+use crate::search::size::{OfLevel, SizeEnd};
+use crate::warming::JvmQuestion;
 use crate::wire;
 
 /// The configuration to use and why.
@@ -30,13 +30,13 @@ pub struct Recommendation {
     pub evidence: Vec<String>,
     /// Which JVM it is for.
     #[serde(default)]
-    pub question: Question,
+    pub question: JvmQuestion,
     /// Fresh starts at the recommended size.
     pub proof: Proof,
     /// The largest smaller size that failed; `None` when none was seen to fail.
-    pub next_smaller: Option<Smaller>,
+    pub next_smaller: Option<SmallerSize>,
     /// Other configurations that ran, such as the defaults or another tool's advice.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<OtherConfiguration>,
     /// The size of each JDK, application and CPU limit, where several were asked about; the
     /// recommended one is among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -90,7 +90,7 @@ fn is_false(value: &bool) -> bool {
 
 impl LevelSize {
     /// What the search of one level came to.
-    pub fn of(of: &OfLevel) -> Self {
+    pub fn for_level(of: &OfLevel) -> Self {
         let none = Self {
             jdk: of.level.jdk.clone(),
             application: of.level.application.clone(),
@@ -104,7 +104,7 @@ impl LevelSize {
         match &of.best {
             Err(end) => Self {
                 why_none: Some(end.why_none()),
-                is_infeasible: matches!(end, End::Infeasible { .. }),
+                is_infeasible: matches!(end, SizeEnd::Infeasible { .. }),
                 ..none
             },
             Ok(best) => {
@@ -112,7 +112,7 @@ impl LevelSize {
                 Self {
                     configuration: Some(best.configuration.clone()),
                     confirmed: Some(best.answer.confirmed),
-                    proof: Some(prove(best.answer.size, &trials)),
+                    proof: Some(count_proof(best.answer.size, &trials)),
                     ..none
                 }
             }
@@ -129,7 +129,7 @@ impl LevelSize {
         self.is_proven() || self.cpu.is_some() && self.is_infeasible
     }
 
-    fn memory(&self) -> Option<Bytes> {
+    fn configured_memory(&self) -> Option<Bytes> {
         self.configuration.as_ref()?.memory
     }
 }
@@ -137,19 +137,19 @@ impl LevelSize {
 /// The least CPU limit of several from which on more CPU saves no memory: the first whose smallest
 /// memory is, within [`SAME_SIZE`], no more than that of every larger limit. `None` where fewer than
 /// two have a proven size, or they differ in more than the limit.
-pub fn knee(levels: &[LevelSize]) -> Option<&LevelSize> {
+pub fn cpu_knee(levels: &[LevelSize]) -> Option<&LevelSize> {
     let is_alike =
         |of: &&LevelSize| of.jdk == levels[0].jdk && of.application == levels[0].application;
     if !levels.iter().all(|of| is_alike(&of)) {
         return None;
     }
     let mut proven: Vec<&LevelSize> = levels.iter().filter(|of| of.is_proven()).collect();
-    proven.retain(|of| of.cpu.is_some() && of.memory().is_some());
+    proven.retain(|of| of.cpu.is_some() && of.configured_memory().is_some());
     proven.sort_by_key(|of| of.cpu);
     if proven.len() < 2 {
         return None;
     }
-    let memory = |of: &LevelSize| of.memory().unwrap_or_default().as_bytes() as f64;
+    let memory = |of: &LevelSize| of.configured_memory().unwrap_or_default().as_bytes() as f64;
     let least = |from: usize| {
         proven[from..]
             .iter()
@@ -182,21 +182,21 @@ pub struct NoAnswer {
 
 /// A smaller size and what it breaks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Smaller {
+pub struct SmallerSize {
     /// Its memory limit.
     #[serde(rename = "memory_bytes", with = "wire::bytes")]
     pub memory: Bytes,
     /// The trial that shows it.
     pub trial: String,
     /// Its verdict.
-    pub verdict: Verdict,
+    pub verdict: TrialVerdict,
     /// Its reason, with the numbers.
-    pub breaks: Reason,
+    pub breaks: VerdictReason,
 }
 
 /// Another configuration beside the recommended one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Comparison {
+pub struct OtherConfiguration {
     /// Label of the configuration.
     pub label: String,
     /// The trial.
@@ -207,7 +207,7 @@ pub struct Comparison {
     /// Its memory as a multiple of the recommended.
     pub memory_ratio: Option<f64>,
     /// Its verdict.
-    pub verdict: Verdict,
+    pub verdict: TrialVerdict,
     /// Its reason.
     pub reason: String,
 }
@@ -231,10 +231,13 @@ pub fn recommend(
         confirmed: answer.confirmed,
         margin: answer.margin,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
-        question: Question::Start,
-        proof: prove(answer.size, trials),
+        question: JvmQuestion::Start,
+        proof: count_proof(answer.size, trials),
         next_smaller: next_smaller(answer.size, trials),
-        comparisons: others.iter().map(|t| compare(answer.size, t)).collect(),
+        comparisons: others
+            .iter()
+            .map(|t| compare_trial(answer.size, t))
+            .collect(),
         by_level: Vec::new(),
         deployment: None,
     }
@@ -255,8 +258,8 @@ pub fn recommend_deployment(
         confirmed: size,
         margin: 0.0,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
-        question: Question::Start,
-        proof: prove(size, own),
+        question: JvmQuestion::Start,
+        proof: count_proof(size, own),
         next_smaller: None,
         comparisons: Vec::new(),
         by_level: Vec::new(),
@@ -285,15 +288,15 @@ pub fn recommend_refined(
 }
 
 /// The largest size below this one that was seen to fail, by its latest failing trial.
-pub fn next_smaller(size: Bytes, trials: &[TrialRecord]) -> Option<Smaller> {
+pub fn next_smaller(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> {
     let failed = trials.iter().filter_map(|trial| {
         let memory = trial.configuration.memory.filter(|memory| *memory < size)?;
-        let is_failure = trial.verdict.is_evidence() && trial.verdict != Verdict::Pass;
+        let is_failure = trial.verdict.is_evidence() && trial.verdict != TrialVerdict::Pass;
         is_failure.then_some((memory, trial))
     });
     // `max_by_key` takes the last of equals: the latest trial.
     let (memory, trial) = failed.max_by_key(|(memory, _)| *memory)?;
-    Some(Smaller {
+    Some(SmallerSize {
         memory,
         trial: trial.id.clone(),
         verdict: trial.verdict,
@@ -301,9 +304,9 @@ pub fn next_smaller(size: Bytes, trials: &[TrialRecord]) -> Option<Smaller> {
     })
 }
 
-fn compare(size: Bytes, trial: &TrialRecord) -> Comparison {
+fn compare_trial(size: Bytes, trial: &TrialRecord) -> OtherConfiguration {
     let memory = trial.configuration.memory;
-    Comparison {
+    OtherConfiguration {
         label: trial.configuration.label.clone(),
         trial: trial.id.clone(),
         memory,
@@ -315,7 +318,7 @@ fn compare(size: Bytes, trial: &TrialRecord) -> Comparison {
 
 impl Recommendation {
     /// The recommended memory limit of one instance.
-    pub fn memory(&self) -> Bytes {
+    pub fn recommended_memory(&self) -> Bytes {
         self.configuration.memory.unwrap_or(self.confirmed)
     }
 
@@ -328,9 +331,9 @@ impl Recommendation {
     }
 }
 
-impl Smaller {
+impl SmallerSize {
     /// `296Mi fails: p99 was 83.1ms, the SLO allows 50ms`.
-    pub fn sentence(&self) -> String {
+    pub fn smaller_sentence(&self) -> String {
         format!("{} fails: {}", self.memory, self.breaks)
     }
 }
@@ -338,8 +341,8 @@ impl Smaller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{configuration, trial};
-    use crate::record::{AppKo, Invalid, Purpose};
+    use crate::fixture::{configuration, trial_record};
+    use crate::record::{AppKo, InvalidReason, TrialPurpose};
 
     fn answer() -> MemoryFound {
         MemoryFound {
@@ -354,20 +357,37 @@ mod tests {
 
     #[test]
     fn it_rests_on_trials_that_count_and_names_them() {
-        let ko = Verdict::AppKo(AppKo::CgroupOom);
-        let noise = Verdict::Invalid(Invalid::Noise);
+        let ko = TrialVerdict::AppKo(AppKo::CgroupOom);
+        let noise = TrialVerdict::Invalid(InvalidReason::Noise);
         let mut trials = vec![
-            trial("t1", Purpose::Search, 256, ko),
-            trial("t2", Purpose::Search, 296, Verdict::SloMiss),
-            trial("t3", Purpose::Search, 300, Verdict::Pass),
-            trial("t4", Purpose::Confirm, 300, noise),
-            trial("t5", Purpose::Neighbour, 296, ko),
+            trial_record("t1", TrialPurpose::Search, 256, ko),
+            trial_record("t2", TrialPurpose::Search, 296, TrialVerdict::SloMiss),
+            trial_record("t3", TrialPurpose::Search, 300, TrialVerdict::Pass),
+            trial_record("t4", TrialPurpose::Confirm, 300, noise),
+            trial_record("t5", TrialPurpose::Neighbour, 296, ko),
         ];
-        let proofs = (0..19).map(|i| trial(&format!("p{i}"), Purpose::Prove, 324, Verdict::Pass));
+        let proofs = (0..19).map(|i| {
+            trial_record(
+                &format!("p{i}"),
+                TrialPurpose::Prove,
+                324,
+                TrialVerdict::Pass,
+            )
+        });
         trials.extend(proofs);
-        trials.push(trial("p19", Purpose::Prove, 324, Verdict::SloMiss));
-        trials.push(trial("p20", Purpose::Prove, 324, noise));
-        let others = [trial("d1", Purpose::Matrix, 648, Verdict::Pass)];
+        trials.push(trial_record(
+            "p19",
+            TrialPurpose::Prove,
+            324,
+            TrialVerdict::SloMiss,
+        ));
+        trials.push(trial_record("p20", TrialPurpose::Prove, 324, noise));
+        let others = [trial_record(
+            "d1",
+            TrialPurpose::Matrix,
+            648,
+            TrialVerdict::Pass,
+        )];
         let got = recommend(configuration(300), &answer(), &trials, &others);
         assert_eq!(got.configuration.memory, Some(Bytes::from_mib(324)));
         assert_eq!(got.evidence.len(), 24);
@@ -381,7 +401,7 @@ mod tests {
         let smaller = got.next_smaller.as_ref().unwrap();
         assert_eq!(smaller.trial, "t5");
         insta::assert_snapshot!(
-            format!("{}\n{}", got.proof.sentence(), smaller.sentence()),
+            format!("{}\n{}", got.proof.proof_sentence(), smaller.smaller_sentence()),
             @"
         1 of 20 fresh starts failed; up to 1 in 4 could still (95 % confidence); 1 could not be measured
         296Mi fails: reason of t5
@@ -402,7 +422,7 @@ mod tests {
             (1.0, None)
         );
         assert_eq!(
-            got.proof.sentence(),
+            got.proof.proof_sentence(),
             "not proven: no fresh start ran at this size"
         );
     }
@@ -410,11 +430,11 @@ mod tests {
     fn limit(cpu: u32, memory: Option<u64>) -> LevelSize {
         let proofs: Vec<_> = (0..20)
             .map(|i| {
-                trial(
+                trial_record(
                     &format!("p{i}"),
-                    Purpose::Prove,
+                    TrialPurpose::Prove,
                     memory.unwrap_or(1),
-                    Verdict::Pass,
+                    TrialVerdict::Pass,
                 )
             })
             .collect();
@@ -424,7 +444,7 @@ mod tests {
             cpu: Some(Cpus::from_millis(cpu)),
             configuration: memory.map(configuration),
             confirmed: memory.map(Bytes::from_mib),
-            proof: memory.map(|m| prove(Bytes::from_mib(m), &proofs)),
+            proof: memory.map(|m| count_proof(Bytes::from_mib(m), &proofs)),
             why_none: None,
             is_infeasible: memory.is_none(),
         }
@@ -434,7 +454,7 @@ mod tests {
     fn the_knee_is_where_more_cpu_saves_less_than_two_searches_differ_by() {
         let of = |levels: &[(u32, Option<u64>)]| {
             let levels: Vec<_> = levels.iter().map(|(cpu, m)| limit(*cpu, *m)).collect();
-            knee(&levels)
+            cpu_knee(&levels)
                 .and_then(|of| of.cpu)
                 .map(|cpu| cpu.as_millis())
         };
@@ -462,7 +482,7 @@ mod tests {
         assert_eq!(of(&[]), None);
         let mut jdks = [limit(500, Some(300)), limit(1000, Some(212))];
         jdks[1].jdk = Some("25".to_owned());
-        assert_eq!(knee(&jdks), None, "they differ in more than the limit");
+        assert_eq!(cpu_knee(&jdks), None, "they differ in more than the limit");
         assert!(limit(500, None).is_answered() && limit(500, Some(300)).is_answered());
         let without = LevelSize {
             cpu: None,

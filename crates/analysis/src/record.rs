@@ -33,17 +33,19 @@ use crate::wire;
 
 pub use cgroup::{CgroupEvidence, MOST_USE, USE_EVERY};
 pub use cpus::CpuSets;
-pub use dependency::{Beside, DependencyEvidence, SharedEvidence, StubEvidence};
+pub use dependency::{CpuNeighbours, DependencyEvidence, SharedEvidence, StubEvidence};
 pub use gc::GcEvidence;
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{DueEvidence, GeneratorEvidence, LoadEvidence, LoadFrom, RequestEvidence};
-pub use machine::{Cluster, Enforced, Image, Machine, Node};
-pub use phase::{EarlyEnd, Phase, PhaseSpan};
+pub use machine::{
+    ClusterDescription, EnforcedLimits, ImageIdentity, MachineDescription, TrialNode,
+};
+pub use phase::{EarlyEnd, PhaseSpan, TrialPhase};
 pub use proxy::{LinkEvidence, LinkSecond, OutageEvidence, ProxyEvidence};
-pub use reason::Reason;
+pub use reason::VerdictReason;
 pub use soak::{MOST_POINTS, SoakEvidence, SoakLook, SoakPoint};
 pub use start::{CacheEvidence, StartCache, StartEvidence};
-pub use version::{Commit, LONGEST_VERSION, Version, version_name};
+pub use version::{ApplicationVersion, Commit, LONGEST_VERSION, version_name};
 
 /// Version of the stored form. It grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -54,7 +56,7 @@ pub struct Configuration {
     /// Short text that names it in tables; unique within an experiment.
     pub label: String,
     /// How many of it run at once, each with these limits; they share the load.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "one_instance", skip_serializing_if = "is_one")]
     pub instances: u32,
     /// The CPU limit; `None` is no limit.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
@@ -114,12 +116,12 @@ pub struct Configuration {
     pub cache: Option<StartCache>,
     /// What runs in place of the experiment's application; `None` is that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub application: Option<Application>,
+    pub application: Option<LevelApplication>,
 }
 
 /// An application that a level puts in place of the experiment's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct Application {
+pub struct LevelApplication {
     /// Program and arguments; of an image its arguments, none for its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
@@ -162,7 +164,7 @@ impl Default for Configuration {
     }
 }
 
-fn one() -> u32 {
+fn one_instance() -> u32 {
     1
 }
 
@@ -180,13 +182,13 @@ pub struct JvmOption {
     /// The option as the JVM reads it, such as `-Xmx64m`.
     pub text: String,
     /// Who chose it.
-    pub provenance: Provenance,
+    pub provenance: ValueProvenance,
 }
 
 /// Who chose a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Provenance {
+pub enum ValueProvenance {
     /// What the JVM does by itself.
     Default,
     /// From a formula.
@@ -200,7 +202,7 @@ pub enum Provenance {
 /// Why a trial ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Purpose {
+pub enum TrialPurpose {
     /// A cell of a matrix or sweep.
     Matrix,
     /// A step of a search.
@@ -222,7 +224,7 @@ pub enum Purpose {
 /// What a trial says about its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "class", content = "cause")]
-pub enum Verdict {
+pub enum TrialVerdict {
     /// It started, carried the load and kept the SLO.
     Pass,
     /// It carried the load but broke the SLO.
@@ -230,23 +232,23 @@ pub enum Verdict {
     /// The application did not survive; evidence against the configuration.
     AppKo(AppKo),
     /// The measurement is not valid; no evidence at all.
-    Invalid(Invalid),
+    Invalid(InvalidReason),
 }
 
-impl Verdict {
+impl TrialVerdict {
     /// Whether a search may learn from it: PASS, SLO_MISS and APP_KO only.
     pub fn is_evidence(self) -> bool {
         matches!(self, Self::Pass | Self::SloMiss | Self::AppKo(_))
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for TrialVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pass => f.pad("PASS"),
             Self::SloMiss => f.pad("SLO_MISS"),
-            Self::AppKo(cause) => f.pad(&format!("APP_KO {}", cause.name())),
-            Self::Invalid(cause) => f.pad(&format!("INVALID {}", cause.name())),
+            Self::AppKo(cause) => f.pad(&format!("APP_KO {}", cause.ko_name())),
+            Self::Invalid(cause) => f.pad(&format!("INVALID {}", cause.reason_name())),
         }
     }
 }
@@ -273,7 +275,7 @@ pub enum AppKo {
 
 impl AppKo {
     /// The name in records and tables.
-    pub fn name(self) -> &'static str {
+    pub fn ko_name(self) -> &'static str {
         match self {
             Self::NeverReady => "never_ready",
             Self::CgroupOom => "cgroup_oom",
@@ -289,7 +291,7 @@ impl AppKo {
 /// Why a measurement is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Invalid {
+pub enum InvalidReason {
     /// Something else used the machine.
     Noise,
     /// The load generator could not keep its own schedule.
@@ -318,9 +320,9 @@ pub enum Invalid {
     ToolError,
 }
 
-impl Invalid {
+impl InvalidReason {
     /// The name in records and tables.
-    pub fn name(self) -> &'static str {
+    pub fn reason_name(self) -> &'static str {
         match self {
             Self::Noise => "noise",
             Self::GeneratorSaturated => "generator_saturated",
@@ -349,7 +351,7 @@ pub struct TrialRecord {
     /// UUIDv7 of the result (one run of an experiment) it belongs to.
     pub result: String,
     /// Why it ran.
-    pub purpose: Purpose,
+    pub purpose: TrialPurpose,
     /// What it ran.
     pub configuration: Configuration,
     /// Ordinal among the trials of the same configuration and purpose, from 1.
@@ -359,9 +361,9 @@ pub struct TrialRecord {
     /// The SLO it was judged by.
     pub slo: Slo,
     /// The judgement.
-    pub verdict: Verdict,
+    pub verdict: TrialVerdict,
     /// Why, in words.
-    pub reason: Reason,
+    pub reason: VerdictReason,
     /// Each objective against what was measured; empty when nothing was measured.
     pub objectives: Vec<ObjectiveResult>,
     /// What was measured.
@@ -370,7 +372,7 @@ pub struct TrialRecord {
 
 impl TrialRecord {
     /// From the begin of its first phase to the end of its last.
-    pub fn length(&self) -> Duration {
+    pub fn total_length(&self) -> Duration {
         let phases = &self.evidence.phases;
         let start = phases.iter().map(|p| p.start).min().unwrap_or(0);
         let end = phases.iter().map(|p| p.end).max().unwrap_or(0);
@@ -395,7 +397,7 @@ pub struct ObjectiveResult {
 
 impl ObjectiveResult {
     /// The objective as it was written: `POST /orders: p99<200ms`.
-    pub fn text(&self) -> String {
+    pub fn objective_text(&self) -> String {
         match &self.request {
             Some(request) => format!("{request}: {}", self.objective),
             None => self.objective.to_string(),
@@ -443,7 +445,7 @@ pub struct Evidence {
     pub outages: Vec<OutageEvidence>,
     /// The node that it ran on; `None` is the machine of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<Node>,
+    pub node: Option<TrialNode>,
     /// Whether its pod was made as the application ships, without the PID namespace that the
     /// containers of other trials share: what needs that namespace is absent then.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -469,7 +471,7 @@ pub struct Evidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<EarlyEnd>,
     /// A failure of the measurement itself; it makes the trial INVALID.
-    pub failure: Option<Failure>,
+    pub failure: Option<MeasurementFailure>,
 }
 
 /// A disk that an application filled.
@@ -485,9 +487,9 @@ pub struct DiskEvidence {
 
 /// A failure of the measurement, found by the backend.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Failure {
+pub struct MeasurementFailure {
     /// Which.
-    pub cause: Invalid,
+    pub cause: InvalidReason,
     /// What happened, with the path, errno or number.
     pub detail: String,
 }

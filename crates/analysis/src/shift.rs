@@ -5,7 +5,7 @@
 //! are is [`crate::baseline`]'s. Values are compared as logarithms, because starts differ by shares;
 //! the spread is that of both sides together (Student's t with a pooled variance).
 
-use crate::interval::Interval;
+use crate::interval::ConfidenceInterval;
 
 /// Standard errors by which a rise must be beyond what is tolerated. It is looked at after every
 /// start, so more than the 2.3 of one look. Its error rates: crate simulated,
@@ -24,7 +24,7 @@ pub const FEWEST: usize = 3;
 
 /// What a rise means for one figure, both as shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bounds {
+pub struct ShiftBounds {
     /// Rises up to this are none: two days of one service differ by as much.
     pub tolerated: f64,
     /// A rise that is to be found.
@@ -32,20 +32,20 @@ pub struct Bounds {
 }
 
 /// CPU time a request.
-pub const CPU: Bounds = Bounds {
+pub const CPU: ShiftBounds = ShiftBounds {
     tolerated: 0.04,
     found: 0.15,
 };
 
 /// Memory that is needed.
-pub const MEMORY: Bounds = Bounds {
+pub const MEMORY: ShiftBounds = ShiftBounds {
     tolerated: 0.02,
     found: 0.10,
 };
 
 /// What starts say of a figure so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ShiftStanding {
     /// It rose by more than is tolerated.
     Rose,
     /// It did not rise by what has to be found.
@@ -56,51 +56,51 @@ pub enum Standing {
 
 /// A figure against its baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shift {
+pub struct FigureShift {
     /// Now over before; the interval is that of [`RULED_OUT`] standard errors below and above.
-    pub ratio: Interval,
+    pub ratio: ConfidenceInterval,
     /// What it says.
-    pub standing: Standing,
+    pub standing: ShiftStanding,
 }
 
 /// Compares the values of starts, all above 0; `None` with fewer than [`FEWEST`] on a side.
-pub fn shift(before: &[f64], now: &[f64], bounds: Bounds) -> Option<Shift> {
-    let seen = Difference::of(before, now)?;
-    let shown = seen.rise - seen.errors(SHOWN);
+pub fn measure_shift(before: &[f64], now: &[f64], bounds: ShiftBounds) -> Option<FigureShift> {
+    let seen = LogDifference::between_sides(before, now)?;
+    let shown = seen.rise - seen.standard_errors(SHOWN);
     let standing = if shown > bounds.tolerated.ln_1p() {
-        Standing::Rose
-    } else if seen.rise + seen.errors(RULED_OUT) < bounds.found.ln_1p() {
-        Standing::Held
+        ShiftStanding::Rose
+    } else if seen.rise + seen.standard_errors(RULED_OUT) < bounds.found.ln_1p() {
+        ShiftStanding::Held
     } else {
-        Standing::Open
+        ShiftStanding::Open
     };
-    Some(Shift {
-        ratio: seen.ratio(RULED_OUT),
+    Some(FigureShift {
+        ratio: seen.to_ratio(RULED_OUT),
         standing,
     })
 }
 
 /// The values now over those before, all above 0, with the interval of so many standard errors below
 /// and above; `None` with fewer than [`FEWEST`] on a side.
-pub fn ratio(before: &[f64], now: &[f64], errors: f64) -> Option<Interval> {
-    Difference::of(before, now).map(|seen| seen.ratio(errors))
+pub fn ratio_of_values(before: &[f64], now: &[f64], errors: f64) -> Option<ConfidenceInterval> {
+    LogDifference::between_sides(before, now).map(|seen| seen.to_ratio(errors))
 }
 
 /// How far the logarithms of two sides lie apart.
-struct Difference {
+struct LogDifference {
     rise: f64,
     error: f64,
     freedom: f64,
 }
 
-impl Difference {
-    fn of(before: &[f64], now: &[f64]) -> Option<Self> {
+impl LogDifference {
+    fn between_sides(before: &[f64], now: &[f64]) -> Option<Self> {
         let sides = [before, now].map(logarithms);
         if sides.iter().any(|side| side.len() < FEWEST) {
             return None;
         }
         let [(mean_before, squares_before), (mean_now, squares_now)] =
-            sides.each_ref().map(|side| spread(side));
+            sides.each_ref().map(|side| mean_and_squares(side));
         let [n, m] = sides.each_ref().map(|side| side.len() as f64);
         let freedom = n + m - 2.0;
         let deviation = ((squares_before + squares_now) / freedom).sqrt();
@@ -112,13 +112,13 @@ impl Difference {
     }
 
     /// So many standard errors, as far as so few values know them.
-    fn errors(&self, number: f64) -> f64 {
+    fn standard_errors(&self, number: f64) -> f64 {
         student(number, self.freedom) * self.error
     }
 
-    fn ratio(&self, errors: f64) -> Interval {
-        let around = self.errors(errors);
-        Interval {
+    fn to_ratio(&self, errors: f64) -> ConfidenceInterval {
+        let around = self.standard_errors(errors);
+        ConfidenceInterval {
             estimate: self.rise.exp(),
             low: (self.rise - around).exp(),
             high: (self.rise + around).exp(),
@@ -132,7 +132,7 @@ fn logarithms(values: &[f64]) -> Vec<f64> {
 }
 
 /// Mean and the sum of squares around it.
-fn spread(values: &[f64]) -> (f64, f64) {
+fn mean_and_squares(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     (mean, values.iter().map(|v| (v - mean).powi(2)).sum())
 }
@@ -174,20 +174,20 @@ mod tests {
     #[test]
     fn a_rise_is_shown_ruled_out_or_open() {
         let standing =
-            |now: &[f64]| shift(&[100.0, 101.0, 99.0, 100.0], now, CPU).map(|s| s.standing);
-        assert_eq!(standing(&[115.0, 116.0, 114.0]), Some(Standing::Rose));
-        assert_eq!(standing(&[100.0, 102.0, 101.0]), Some(Standing::Held));
-        assert_eq!(standing(&[90.0, 130.0, 115.0]), Some(Standing::Open));
+            |now: &[f64]| measure_shift(&[100.0, 101.0, 99.0, 100.0], now, CPU).map(|s| s.standing);
+        assert_eq!(standing(&[115.0, 116.0, 114.0]), Some(ShiftStanding::Rose));
+        assert_eq!(standing(&[100.0, 102.0, 101.0]), Some(ShiftStanding::Held));
+        assert_eq!(standing(&[90.0, 130.0, 115.0]), Some(ShiftStanding::Open));
         assert_eq!(standing(&[115.0, 116.0]), None, "two starts say nothing");
         assert_eq!(standing(&[f64::NAN, 0.0, 115.0, 116.0]), None);
         // Less is no rise.
-        assert_eq!(standing(&[50.0, 51.0, 49.0]), Some(Standing::Held));
+        assert_eq!(standing(&[50.0, 51.0, 49.0]), Some(ShiftStanding::Held));
     }
 
     #[test]
     fn starts_that_agree_by_chance_do_not_decide() {
-        let same = shift(&[100.0; 3], &[105.0; 3], CPU).expect("enough");
-        assert_ne!(same.standing, Standing::Rose, "{same:?}");
+        let same = measure_shift(&[100.0; 3], &[105.0; 3], CPU).expect("enough");
+        assert_ne!(same.standing, ShiftStanding::Rose, "{same:?}");
         assert!((same.ratio.estimate - 1.05).abs() < 1e-9);
         assert!(same.ratio.low < 1.05 && same.ratio.high > 1.05);
     }

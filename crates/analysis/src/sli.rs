@@ -9,13 +9,13 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use crate::latency::{self, Latency, LatencyError};
-use crate::record::{Evidence, Phase, RequestEvidence, TrialRecord};
+use crate::record::{Evidence, RequestEvidence, TrialPhase, TrialRecord};
 use crate::slo::Quantile;
 use crate::startup;
 
 /// The measure phase, all instances of the application together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct MeasuredLoad {
     /// Latency over all scheduled requests.
     pub latency: Latency,
     /// Requests a second that were scheduled; `None` for a closed model.
@@ -52,9 +52,9 @@ pub struct MeasuredRequest {
 }
 
 impl MeasuredRequest {
-    fn of(request: &RequestEvidence) -> Result<Self, LatencyError> {
+    fn from_request(request: &RequestEvidence) -> Result<Self, LatencyError> {
         let failed = request.failed + request.unfinished;
-        let histogram = latency::decode(&request.latency)?;
+        let histogram = latency::decode_histogram(&request.latency)?;
         Ok(Self {
             name: request.name.clone(),
             latency: Latency::new(histogram, request.ok + failed)?,
@@ -73,17 +73,20 @@ impl MeasuredRequest {
     }
 }
 
-impl Measured {
+impl MeasuredLoad {
     /// Adds up the measure phase; `None` when there was none.
     ///
     /// # Errors
     /// When a histogram of the record cannot be read.
-    pub fn of(evidence: &Evidence) -> Result<Option<Self>, LatencyError> {
-        let parts = evidence.load.iter().filter(|l| l.phase == Phase::Measure);
+    pub fn from_evidence(evidence: &Evidence) -> Result<Option<Self>, LatencyError> {
+        let parts = evidence
+            .load
+            .iter()
+            .filter(|l| l.phase == TrialPhase::Measure);
         let mut sum: Option<Self> = None;
         for part in parts {
             let part = Self {
-                latency: Latency::of(part)?,
+                latency: Latency::from_load(part)?,
                 offered_rate: part.offered_rate,
                 achieved_rate: part.achieved_rate,
                 duration: part.duration,
@@ -96,18 +99,18 @@ impl Measured {
                 by_request: part
                     .by_request
                     .iter()
-                    .map(MeasuredRequest::of)
+                    .map(MeasuredRequest::from_request)
                     .collect::<Result<_, _>>()?,
             };
             match &mut sum {
                 None => sum = Some(part),
-                Some(sum) => sum.add(part)?,
+                Some(sum) => sum.add_part(part)?,
             }
         }
         Ok(sum)
     }
 
-    fn add(&mut self, part: Self) -> Result<(), LatencyError> {
+    fn add_part(&mut self, part: Self) -> Result<(), LatencyError> {
         self.latency.merge(&part.latency)?;
         self.offered_rate = self.offered_rate.zip(part.offered_rate).map(|(a, b)| a + b);
         self.achieved_rate += part.achieved_rate;
@@ -133,7 +136,7 @@ impl Measured {
     }
 
     /// One request of the mix by its name; `None` where it has none of it.
-    pub fn request(&self, name: &str) -> Option<&MeasuredRequest> {
+    pub fn request_named(&self, name: &str) -> Option<&MeasuredRequest> {
         self.by_request.iter().find(|request| request.name == name)
     }
 
@@ -221,9 +224,9 @@ impl Sli {
     ///
     /// # Errors
     /// When a histogram of the record cannot be read.
-    pub fn of(record: &TrialRecord) -> Result<Self, LatencyError> {
+    pub fn from_record(record: &TrialRecord) -> Result<Self, LatencyError> {
         let evidence = &record.evidence;
-        let measured = Measured::of(evidence)?;
+        let measured = MeasuredLoad::from_evidence(evidence)?;
         let duration = measured.as_ref().map(|m| m.duration);
         // A part of a phase is no sample of it.
         let load = measured.as_ref().filter(|_| evidence.ended_early.is_none());
@@ -242,12 +245,12 @@ impl Sli {
             cpu_per_request: measured
                 .as_ref()
                 .and_then(|m| per_request(cgroup.measure_cpu?, m.ok)),
-            cpus_used: share(cgroup.measure_cpu, duration),
+            cpus_used: time_share(cgroup.measure_cpu, duration),
             peak_memory: cgroup.peak_memory,
             peak_working_set: cgroup.peak_working_set,
             peak_rss: cgroup.peak_rss,
             gc_cpu_share: gc_cpu_share(evidence),
-            gc_pause_share: share(gc.and_then(|gc| gc.measure_pause_sum), duration),
+            gc_pause_share: time_share(gc.and_then(|gc| gc.measure_pause_sum), duration),
             gc_pause_max: gc.and_then(|gc| gc.measure_pause_max),
             throttled_periods_share: cgroup
                 .measure_nr_throttled
@@ -258,7 +261,7 @@ impl Sli {
     }
 }
 
-fn of_load(measured: &Measured) -> Sli {
+fn of_load(measured: &MeasuredLoad) -> Sli {
     let at =
         |fraction| Quantile::from_fraction(fraction).and_then(|q| measured.latency.quantile(q));
     Sli {
@@ -279,11 +282,11 @@ fn of_load(measured: &Measured) -> Sli {
 /// does not place its pauses on the trial's clock (JDK 8).
 pub fn gc_cpu_share(evidence: &Evidence) -> Option<f64> {
     let gc = evidence.gc.as_ref()?;
-    share(gc.measure_gc_cpu, evidence.cgroup.measure_cpu)
-        .or_else(|| share(gc.gc_cpu, evidence.cgroup.cpu))
+    time_share(gc.measure_gc_cpu, evidence.cgroup.measure_cpu)
+        .or_else(|| time_share(gc.gc_cpu, evidence.cgroup.cpu))
 }
 
-fn share(part: Option<Duration>, whole: Option<Duration>) -> Option<f64> {
+fn time_share(part: Option<Duration>, whole: Option<Duration>) -> Option<f64> {
     quotient(part?.as_secs_f64(), whole?.as_secs_f64())
 }
 
@@ -299,13 +302,13 @@ fn per_request(cpu: Duration, ok: u64) -> Option<Duration> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{EarlyEnd, GcEvidence, Purpose, Verdict};
+    use crate::record::{EarlyEnd, GcEvidence, TrialPurpose, TrialVerdict};
 
     #[test]
     fn figures_come_from_the_measure_phase_alone() {
-        let mut record = fixture::trial("a", Purpose::Matrix, 240, Verdict::Pass);
-        let mut warm_up = fixture::load();
-        warm_up.phase = Phase::WarmUp;
+        let mut record = fixture::trial_record("a", TrialPurpose::Matrix, 240, TrialVerdict::Pass);
+        let mut warm_up = fixture::steady_load();
+        warm_up.phase = TrialPhase::WarmUp;
         warm_up.achieved_rate = 7.0;
         record.evidence.load.insert(0, warm_up);
         record.evidence.gc = Some(GcEvidence {
@@ -327,7 +330,7 @@ mod tests {
             promoted: None,
             pause_spans_ns: Vec::new(),
         });
-        let sli = Sli::of(&record).unwrap();
+        let sli = Sli::from_record(&record).unwrap();
         assert_eq!(sli.achieved_rate, Some(300.0));
         assert_eq!(sli.cpu_per_request, Some(Duration::from_millis(2)));
         assert_eq!(sli.cpus_used, Some(0.6));
@@ -340,12 +343,13 @@ mod tests {
 
     #[test]
     fn a_part_of_a_phase_is_no_sample_of_it() {
-        let mut record = fixture::trial("a", Purpose::Search, 240, Verdict::SloMiss);
+        let mut record =
+            fixture::trial_record("a", TrialPurpose::Search, 240, TrialVerdict::SloMiss);
         record.evidence.ended_early = Some(EarlyEnd {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             reason: "it could not pass".to_owned(),
         });
-        let sli = Sli::of(&record).unwrap();
+        let sli = Sli::from_record(&record).unwrap();
         assert_eq!(
             (sli.p99, sli.achieved_rate, sli.error_share),
             (None, None, None)
@@ -355,24 +359,24 @@ mod tests {
 
     #[test]
     fn collections_of_unknown_time_are_unknown_in_the_measure_phase() {
-        let mut record = fixture::trial("a", Purpose::Matrix, 240, Verdict::Pass);
+        let mut record = fixture::trial_record("a", TrialPurpose::Matrix, 240, TrialVerdict::Pass);
         record.evidence.cgroup.cpu = Some(Duration::from_secs(12));
         record.evidence.gc = Some(GcEvidence {
             pauses: 9,
             pause_sum: Duration::from_secs(4),
             gc_cpu: Some(Duration::from_secs(9)),
-            ..fixture::gc()
+            ..fixture::empty_gc_log()
         });
-        let sli = Sli::of(&record).unwrap();
+        let sli = Sli::from_record(&record).unwrap();
         assert_eq!((sli.gc_pause_share, sli.gc_pause_max), (None, None));
         assert_eq!(sli.gc_cpu_share, Some(0.75), "of the whole trial");
     }
 
     #[test]
     fn instances_add_up() {
-        let mut evidence = fixture::evidence();
-        evidence.load.push(fixture::load());
-        let measured = Measured::of(&evidence).unwrap().unwrap();
+        let mut evidence = fixture::passing_evidence();
+        evidence.load.push(fixture::steady_load());
+        let measured = MeasuredLoad::from_evidence(&evidence).unwrap().unwrap();
         assert_eq!(measured.offered_rate, Some(600.0));
         assert_eq!(
             (measured.scheduled, measured.latency.succeeded()),
@@ -383,8 +387,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_zero() {
-        let mut record = fixture::trial("a", Purpose::Matrix, 240, Verdict::Pass);
+        let mut record = fixture::trial_record("a", TrialPurpose::Matrix, 240, TrialVerdict::Pass);
         record.evidence = Evidence::default();
-        assert_eq!(Sli::of(&record), Ok(Sli::default()));
+        assert_eq!(Sli::from_record(&record), Ok(Sli::default()));
     }
 }

@@ -69,7 +69,7 @@ pub enum Objective {
 
 impl Objective {
     /// The bound in the unit of what is measured: seconds, or for errors a fraction in [0, 1].
-    pub fn limit(self) -> f64 {
+    pub fn bound_value(self) -> f64 {
         match self {
             Self::Latency { bound, .. } | Self::MaxLatency { bound } | Self::Start { bound } => {
                 bound.as_secs_f64()
@@ -81,14 +81,14 @@ impl Objective {
     /// Whether what was measured, in the same unit, keeps it; `None` is a quantile that lies in
     /// requests that failed, or nothing measured. The one rule for trials and for `--max-rate`.
     pub fn is_met(self, measured: Option<f64>) -> bool {
-        measured.is_some_and(|value| value < self.limit())
+        measured.is_some_and(|value| value < self.bound_value())
     }
 }
 
 impl Objective {
-    /// What was measured, in the unit of [`Objective::limit`], with digits enough to differ from
+    /// What was measured, in the unit of [`Objective::bound_value`], with digits enough to differ from
     /// the bound that stands beside it: `100.3ms`, `1.004 %`.
-    pub fn show(self, measured: f64) -> String {
+    pub fn show_measured(self, measured: f64) -> String {
         let length = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         match self {
             Self::Errors { bound } => text::percent_beside(measured, bound),
@@ -102,10 +102,10 @@ impl Objective {
 impl fmt::Display for Objective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Latency { quantile, bound } => write!(f, "{quantile}<{}", duration(*bound)),
-            Self::MaxLatency { bound } => write!(f, "max<{}", duration(*bound)),
-            Self::Errors { bound } => write!(f, "errors<{}%", round(bound * 100.0)),
-            Self::Start { bound } => write!(f, "start<{}", duration(*bound)),
+            Self::Latency { quantile, bound } => write!(f, "{quantile}<{}", print_duration(*bound)),
+            Self::MaxLatency { bound } => write!(f, "max<{}", print_duration(*bound)),
+            Self::Errors { bound } => write!(f, "errors<{}%", round_printed(bound * 100.0)),
+            Self::Start { bound } => write!(f, "start<{}", print_duration(*bound)),
         }
     }
 }
@@ -145,8 +145,8 @@ pub enum OutageObjective {
 impl fmt::Display for OutageObjective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Recovers { bound } => write!(f, "recovers<{}", duration(*bound)),
-            Self::Errors { bound } => write!(f, "errors<{}% during", round(bound * 100.0)),
+            Self::Recovers { bound } => write!(f, "recovers<{}", print_duration(*bound)),
+            Self::Errors { bound } => write!(f, "errors<{}% during", round_printed(bound * 100.0)),
         }
     }
 }
@@ -188,14 +188,14 @@ impl FromStr for Slo {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (mut objectives, mut by_request) = (Vec::new(), Vec::new());
         let mut outage = Vec::new();
-        for part in parts(text) {
-            if let Some(objective) = of_outage(part)? {
+        for part in split_objectives(text) {
+            if let Some(objective) = parse_outage_objective(part)? {
                 outage.push(objective);
                 continue;
             }
-            match of_request(part)? {
+            match parse_request_objective(part)? {
                 Some(named) => by_request.push(named),
-                None => objectives.push(objective(part)?),
+                None => objectives.push(parse_objective(part)?),
             }
         }
         if !objectives
@@ -238,7 +238,7 @@ impl fmt::Display for Slo {
 
 /// The objectives of a text. A name of a request may hold a comma; every objective has a `<` after
 /// it.
-fn parts(text: &str) -> Vec<&str> {
+fn split_objectives(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut begin = 0;
     for (comma, _) in text.match_indices(',') {
@@ -252,14 +252,14 @@ fn parts(text: &str) -> Vec<&str> {
 }
 
 /// An objective about an outage; `None` when it is about something else.
-fn of_outage(text: &str) -> Result<Option<OutageObjective>, ParseSloError> {
+fn parse_outage_objective(text: &str) -> Result<Option<OutageObjective>, ParseSloError> {
     let text = text.trim();
     let error = |why: &str| ParseSloError {
         text: text.to_owned(),
         why: why.to_owned(),
     };
     if let Some(during) = text.strip_suffix("during") {
-        return match objective(during)? {
+        return match parse_objective(during)? {
             Objective::Errors { bound } => Ok(Some(OutageObjective::Errors { bound })),
             _ => Err(error("only errors have a bound during an outage")),
         };
@@ -275,7 +275,7 @@ fn of_outage(text: &str) -> Result<Option<OutageObjective>, ParseSloError> {
 }
 
 /// An objective with the name of a request before it; `None` when there is no name.
-fn of_request(text: &str) -> Result<Option<RequestObjective>, ParseSloError> {
+fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, ParseSloError> {
     let Some((request, rest)) = text.rsplit_once(':') else {
         return Ok(None);
     };
@@ -283,7 +283,7 @@ fn of_request(text: &str) -> Result<Option<RequestObjective>, ParseSloError> {
         text: text.trim().to_owned(),
         why: why.to_owned(),
     };
-    let (request, objective) = (request.trim().to_owned(), objective(rest)?);
+    let (request, objective) = (request.trim().to_owned(), parse_objective(rest)?);
     if request.is_empty() {
         return Err(error("no request is named before the `:`"));
     }
@@ -312,7 +312,7 @@ fn no_duration(name: &str, bound: &str) -> String {
     }
 }
 
-fn objective(text: &str) -> Result<Objective, ParseSloError> {
+fn parse_objective(text: &str) -> Result<Objective, ParseSloError> {
     let text = text.trim();
     let error = |why: &str| ParseSloError {
         text: text.to_owned(),
@@ -333,7 +333,7 @@ fn objective(text: &str) -> Result<Objective, ParseSloError> {
             let percent = bound
                 .strip_suffix('%')
                 .and_then(|p| p.trim().parse::<f64>().ok())
-                .map(round);
+                .map(round_printed);
             let percent = percent.ok_or_else(|| error("the bound is no percentage (0.1%)"))?;
             if !(percent > 0.0 && percent <= 100.0) {
                 return Err(error("the percentage is not above 0 and at most 100"));
@@ -344,7 +344,9 @@ fn objective(text: &str) -> Result<Objective, ParseSloError> {
         }
         _ => {
             let percentile = name.strip_prefix('p').and_then(|p| p.parse::<f64>().ok());
-            let quantile = percentile.map(round).filter(|p| *p > 0.0 && *p < 100.0);
+            let quantile = percentile
+                .map(round_printed)
+                .filter(|p| *p > 0.0 && *p < 100.0);
             let quantile = quantile.and_then(|p| Quantile::from_fraction(p / 100.0));
             let quantile = quantile
                 .ok_or_else(|| error("the name is none of p50..p99.999, max, errors, start"))?;
@@ -359,7 +361,7 @@ fn objective(text: &str) -> Result<Objective, ParseSloError> {
 /// The longest duration that is read, s: 31 years, to a µs in a floating-point number.
 const LONGEST: f64 = 1e9;
 
-/// Reads `250us`, `50ms`, `1.5s`, `2m`, `1h`, to the ns, from a second on to the µs, as [`duration`]
+/// Reads `250us`, `50ms`, `1.5s`, `2m`, `1h`, to the ns, from a second on to the µs, as [`print_duration`]
 /// prints them; nothing else, and nothing above 31 years.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
@@ -387,7 +389,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Prints a duration the way people write it: `250us`, `50ms`, `1.5s`, `2m`; parses back.
-pub fn duration(value: Duration) -> String {
+pub fn print_duration(value: Duration) -> String {
     let nanos = value.as_nanos() as f64;
     let (scale, unit) = match nanos {
         n if n >= 60e9 && n % 60e9 == 0.0 => (60e9, "m"),
@@ -396,11 +398,11 @@ pub fn duration(value: Duration) -> String {
         n if n >= 1e3 => (1e3, "us"),
         _ => (1.0, "ns"),
     };
-    format!("{}{unit}", round(nanos / scale))
+    format!("{}{unit}", round_printed(nanos / scale))
 }
 
 /// To as many digits as are printed.
-fn round(value: f64) -> f64 {
+fn round_printed(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
@@ -460,7 +462,7 @@ mod tests {
             ("1000000000s", "1000000000s"),
         ] {
             let read = parse_duration(text).expect(text);
-            assert_eq!(duration(read), printed, "{text}");
+            assert_eq!(print_duration(read), printed, "{text}");
             assert_eq!(parse_duration(printed), Some(read), "{text}");
         }
         for text in ["1000000001s", "3775418158742670608s", "300000h", "1e999s"] {
@@ -504,7 +506,7 @@ mod tests {
             let slo: Slo = slo.parse().unwrap();
             format!(
                 "{} of {}",
-                slo.objectives[0].show(measured),
+                slo.objectives[0].show_measured(measured),
                 slo.objectives[0]
             )
         };

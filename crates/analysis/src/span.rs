@@ -5,14 +5,14 @@
 
 /// A half-open stretch of time [start, end), CLOCK_MONOTONIC ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span {
+pub struct TimeSpan {
     /// Its first nanosecond.
     pub start: u64,
     /// The first nanosecond after it.
     pub end: u64,
 }
 
-impl Span {
+impl TimeSpan {
     /// From `start` up to, not including, `end`; empty when that is not after it.
     pub fn new(start: u64, end: u64) -> Self {
         Self {
@@ -22,25 +22,25 @@ impl Span {
     }
 
     /// Its length in ns.
-    pub fn len(&self) -> u64 {
+    pub fn length_ns(&self) -> u64 {
         self.end - self.start
     }
 
     /// Whether it holds no time.
-    pub fn is_empty(&self) -> bool {
+    pub fn has_no_time(&self) -> bool {
         self.start == self.end
     }
 }
 
 /// A set of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Spans(Vec<Span>);
+pub struct TimeSpans(Vec<TimeSpan>);
 
-impl FromIterator<Span> for Spans {
-    fn from_iter<I: IntoIterator<Item = Span>>(spans: I) -> Self {
-        let mut spans: Vec<Span> = spans.into_iter().filter(|s| !s.is_empty()).collect();
+impl FromIterator<TimeSpan> for TimeSpans {
+    fn from_iter<I: IntoIterator<Item = TimeSpan>>(spans: I) -> Self {
+        let mut spans: Vec<TimeSpan> = spans.into_iter().filter(|s| !s.has_no_time()).collect();
         spans.sort_unstable();
-        let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+        let mut merged: Vec<TimeSpan> = Vec::with_capacity(spans.len());
         for span in spans {
             match merged.last_mut() {
                 Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
@@ -51,15 +51,15 @@ impl FromIterator<Span> for Spans {
     }
 }
 
-impl Spans {
+impl TimeSpans {
     /// The spans, sorted, not touching.
-    pub fn as_slice(&self) -> &[Span] {
+    pub fn as_slice(&self) -> &[TimeSpan] {
         &self.0
     }
 
     /// Nanoseconds in the set.
     pub fn len_ns(&self) -> u64 {
-        self.0.iter().map(Span::len).sum()
+        self.0.iter().map(TimeSpan::length_ns).sum()
     }
 
     /// Time in either.
@@ -72,8 +72,8 @@ impl Spans {
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut both = Vec::new();
         while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
-            let span = Span::new(x.start.max(y.start), x.end.min(y.end));
-            if !span.is_empty() {
+            let span = TimeSpan::new(x.start.max(y.start), x.end.min(y.end));
+            if !span.has_no_time() {
                 both.push(span);
             }
             if x.end <= y.end {
@@ -99,23 +99,24 @@ impl Spans {
                 if hole.start >= span.end {
                     break;
                 }
-                left.push(Span::new(at, hole.start));
+                left.push(TimeSpan::new(at, hole.start));
                 at = hole.end.min(span.end);
                 if hole.end >= span.end {
                     break;
                 }
             }
-            left.push(Span::new(at, span.end));
+            left.push(TimeSpan::new(at, span.end));
         }
-        left.retain(|span| !span.is_empty());
+        left.retain(|span| !span.has_no_time());
         Self(left)
     }
 
     /// Time of this set within one span; only the spans near it are looked at.
-    pub fn within(&self, window: Span) -> Self {
+    pub fn within(&self, window: TimeSpan) -> Self {
         let from = self.0.partition_point(|span| span.end <= window.start);
         let near = self.0[from..].iter().take_while(|s| s.start < window.end);
-        let cut = |span: &Span| Span::new(span.start.max(window.start), span.end.min(window.end));
+        let cut =
+            |span: &TimeSpan| TimeSpan::new(span.start.max(window.start), span.end.min(window.end));
         Self(near.map(cut).collect())
     }
 }
@@ -126,8 +127,8 @@ mod tests {
 
     use super::*;
 
-    fn spans(pairs: &[(u64, u64)]) -> Spans {
-        pairs.iter().map(|(a, b)| Span::new(*a, *b)).collect()
+    fn spans(pairs: &[(u64, u64)]) -> TimeSpans {
+        pairs.iter().map(|(a, b)| TimeSpan::new(*a, *b)).collect()
     }
 
     #[test]
@@ -138,24 +139,24 @@ mod tests {
         assert_eq!(a.union(&b), spans(&[(0, 40)]));
         assert_eq!(a.intersection(&b), spans(&[(5, 10), (20, 22), (34, 35)]));
         assert_eq!(a.difference(&b), spans(&[(0, 5), (22, 34)]));
-        assert_eq!(a.within(Span::new(8, 21)), spans(&[(8, 10), (20, 21)]));
+        assert_eq!(a.within(TimeSpan::new(8, 21)), spans(&[(8, 10), (20, 21)]));
         assert_eq!(a.len_ns(), 25);
     }
 
-    fn any_spans() -> impl Strategy<Value = Spans> {
+    fn any_spans() -> impl Strategy<Value = TimeSpans> {
         let pair =
-            (0_u64..60, 0_u64..12).prop_map(|(start, length)| Span::new(start, start + length));
+            (0_u64..60, 0_u64..12).prop_map(|(start, length)| TimeSpan::new(start, start + length));
         prop::collection::vec(pair, 0..8).prop_map(|spans| spans.into_iter().collect())
     }
 
-    fn holds(set: &Spans, t: u64) -> bool {
+    fn holds(set: &TimeSpans, t: u64) -> bool {
         set.as_slice().iter().any(|s| s.start <= t && t < s.end)
     }
 
     proptest! {
         #[test]
         fn every_nanosecond_is_where_it_belongs(a in any_spans(), b in any_spans(), from in 0_u64..70, length in 0_u64..20) {
-            let window = Span::new(from, from + length);
+            let window = TimeSpan::new(from, from + length);
             let (union, both, only, cut) = (a.union(&b), a.intersection(&b), a.difference(&b), a.within(window));
             for t in 0..80 {
                 prop_assert_eq!(holds(&union, t), holds(&a, t) || holds(&b, t));

@@ -9,8 +9,8 @@ use std::time::Duration;
 use loadline_sizing::Cpus;
 use loadline_sizing::cache::CacheKind;
 
-use crate::interval::{Bootstrap, Interval, Statistic, median, ratio};
-use crate::record::{Configuration, Phase, TrialRecord};
+use crate::interval::{Bootstrap, ConfidenceInterval, Statistic, median, ratio_interval};
+use crate::record::{Configuration, TrialPhase, TrialRecord};
 use crate::steady;
 
 /// The options of HotSpot and of OpenJ9 that leave every archive out.
@@ -18,7 +18,7 @@ const OFF: [&str; 2] = ["-Xshare:off", "-Xshareclasses:none"];
 
 /// How the classes of a start come into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sharing {
+pub enum ClassSharing {
     /// `-Xshare:off`, of OpenJ9 `-Xshareclasses:none`: no archive at all.
     Off,
     /// The JDK's own archive, which a JVM uses by itself; an OpenJ9 fills one of its own classes.
@@ -27,9 +27,9 @@ pub enum Sharing {
     Cache(CacheKind, u64),
 }
 
-impl Sharing {
+impl ClassSharing {
     /// What a configuration runs with.
-    pub fn of(configuration: &Configuration) -> Self {
+    pub fn for_configuration(configuration: &Configuration) -> Self {
         let options = &configuration.jvm_options;
         match configuration.cache {
             Some(cache) => Self::Cache(cache.kind, cache.requests),
@@ -41,7 +41,7 @@ impl Sharing {
 
 /// The starts of one configuration that count, in order.
 #[derive(Debug, Clone)]
-pub struct Starts<'a> {
+pub struct ConfigurationStarts<'a> {
     /// The configuration.
     pub configuration: &'a Configuration,
     /// Its trials that got ready and are evidence.
@@ -49,8 +49,8 @@ pub struct Starts<'a> {
 }
 
 /// Groups the trials that got ready by configuration, in the order of their first trial.
-pub fn starts(records: &[TrialRecord]) -> Vec<Starts<'_>> {
-    let mut groups: Vec<Starts<'_>> = Vec::new();
+pub fn group_starts(records: &[TrialRecord]) -> Vec<ConfigurationStarts<'_>> {
+    let mut groups: Vec<ConfigurationStarts<'_>> = Vec::new();
     let counts = |r: &&TrialRecord| r.verdict.is_evidence() && r.evidence.start.ready.is_some();
     for record in records.iter().filter(counts) {
         let group = groups
@@ -58,7 +58,7 @@ pub fn starts(records: &[TrialRecord]) -> Vec<Starts<'_>> {
             .find(|group| *group.configuration == record.configuration);
         match group {
             Some(group) => group.trials.push(record),
-            None => groups.push(Starts {
+            None => groups.push(ConfigurationStarts {
                 configuration: &record.configuration,
                 trials: vec![record],
             }),
@@ -67,7 +67,7 @@ pub fn starts(records: &[TrialRecord]) -> Vec<Starts<'_>> {
     groups
 }
 
-impl Starts<'_> {
+impl ConfigurationStarts<'_> {
     /// Median of a figure over the trials that have it.
     pub fn median(&self, figure: impl Fn(&TrialRecord) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = self.trials.iter().filter_map(|t| figure(t)).collect();
@@ -82,12 +82,12 @@ impl Starts<'_> {
 }
 
 /// Start time, seconds.
-pub fn ready(record: &TrialRecord) -> Option<f64> {
+pub fn ready_seconds(record: &TrialRecord) -> Option<f64> {
     record.evidence.start.ready.map(|d| d.as_secs_f64())
 }
 
 /// CPU time until ready, seconds.
-pub fn cpu(record: &TrialRecord) -> Option<f64> {
+pub fn start_cpu_seconds(record: &TrialRecord) -> Option<f64> {
     record.evidence.start.cpu.map(|d| d.as_secs_f64())
 }
 
@@ -107,23 +107,23 @@ pub fn archived_share(record: &TrialRecord) -> Option<f64> {
 
 /// A configuration against its reference, repeat by repeat.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Paired {
+pub struct PairedComparison {
     /// Pairs that both sides have.
     pub pairs: usize,
     /// Median of the ratios figure / reference figure, with its interval.
-    pub ratio: Interval,
+    pub ratio: ConfidenceInterval,
 }
 
 /// Compares a figure of two configurations; `None` without a pair.
 ///
 /// Source of pairing: trials of one repeat run within the same minutes, see `Plan`; the interval is
 /// a percentile bootstrap over pairs.
-pub fn paired(
-    of: &Starts<'_>,
-    reference: &Starts<'_>,
+pub fn compare_paired(
+    of: &ConfigurationStarts<'_>,
+    reference: &ConfigurationStarts<'_>,
     figure: impl Fn(&TrialRecord) -> Option<f64>,
     bootstrap: Bootstrap,
-) -> Option<Paired> {
+) -> Option<PairedComparison> {
     let partner = |repeat: u32| reference.trials.iter().find(|t| t.repeat == repeat);
     let ratios: Vec<Vec<f64>> = of
         .trials
@@ -133,8 +133,8 @@ pub fn paired(
             Some(vec![figure(trial)? / other])
         })
         .collect();
-    let ratio = ratio(&ratios, &[vec![1.0]], Statistic::Median, bootstrap)?;
-    Some(Paired {
+    let ratio = ratio_interval(&ratios, &[vec![1.0]], Statistic::Median, bootstrap)?;
+    Some(PairedComparison {
         pairs: ratios.len(),
         ratio,
     })
@@ -172,7 +172,7 @@ pub struct StartModel {
 impl StartModel {
     /// Fits it to (CPUs, seconds), each weighted by 1/t² so that every point counts by its relative
     /// error; neither parameter is negative. `None` for fewer than two different limits.
-    pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
+    pub fn fit_starts(points: &[(f64, f64)]) -> Option<Self> {
         let usable = |(cpu, t): &&(f64, f64)| *cpu > 0.0 && *t > 0.0 && (cpu * t).is_finite();
         let points: Vec<(f64, f64)> = points
             .iter()
@@ -208,7 +208,7 @@ impl StartModel {
     }
 
     /// Start time at a limit, seconds.
-    pub fn at(&self, cpus: f64) -> f64 {
+    pub fn seconds_at(&self, cpus: f64) -> f64 {
         self.fixed + self.cpu / cpus
     }
 }
@@ -247,10 +247,10 @@ pub struct CpuStudy {
 }
 
 /// Studies groups that differ in their CPU limit only; `None` for fewer than two limits.
-pub fn cpu_study(groups: &[&Starts<'_>]) -> Option<CpuStudy> {
+pub fn cpu_study(groups: &[&ConfigurationStarts<'_>]) -> Option<CpuStudy> {
     let mut points: Vec<(Cpus, f64)> = groups
         .iter()
-        .filter_map(|group| Some((group.configuration.cpu?, group.median(ready)?)))
+        .filter_map(|group| Some((group.configuration.cpu?, group.median(ready_seconds)?)))
         .collect();
     points.sort_by_key(|(limit, _)| *limit);
     let plain = |skip: Option<Cpus>| -> Vec<(f64, f64)> {
@@ -260,17 +260,18 @@ pub fn cpu_study(groups: &[&Starts<'_>]) -> Option<CpuStudy> {
     let limits = points.iter().map(|(limit, measured)| HeldOut {
         limit: *limit,
         measured: *measured,
-        predicted: StartModel::fit(&plain(Some(*limit))).map(|m| m.at(limit.as_f64())),
+        predicted: StartModel::fit_starts(&plain(Some(*limit)))
+            .map(|m| m.seconds_at(limit.as_f64())),
     });
     Some(CpuStudy {
         limits: limits.collect(),
-        model: StartModel::fit(&plain(None))?,
+        model: StartModel::fit_starts(&plain(None))?,
     })
 }
 
 /// Settings of a Kubernetes startupProbe and readinessProbe, whole seconds as Kubernetes has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Probes {
+pub struct ProbeSettings {
     /// startupProbe: seconds between two attempts; half of it is added to a start on average.
     pub startup_period: u64,
     /// startupProbe: failures before the container is killed.
@@ -288,10 +289,10 @@ pub struct Probes {
 pub const START_MARGIN: f64 = 3.0;
 
 /// Probes for a start that took this long at worst, seconds.
-pub fn probes(slowest: f64) -> Probes {
+pub fn suggest_probes(slowest: f64) -> ProbeSettings {
     // A tenth of the start: the wait for the next attempt stays below 5 % of it.
     let period = (slowest / 10.0).round().clamp(1.0, 10.0);
-    Probes {
+    ProbeSettings {
         startup_period: period as u64,
         startup_failures: (slowest * START_MARGIN / period).ceil().max(3.0) as u64,
         // A pod that is only slow under its load must not leave the others with it at once.
@@ -303,7 +304,7 @@ pub fn probes(slowest: f64) -> Probes {
 
 /// Seconds saved by a start with `boosted` CPUs instead of `limit`.
 pub fn boost(model: &StartModel, limit: f64, boosted: f64) -> f64 {
-    model.at(limit) - model.at(boosted)
+    model.seconds_at(limit) - model.seconds_at(boosted)
 }
 
 /// Exec until the p50 of the responses stays within 5 % of its last level; `None` when the load was
@@ -313,14 +314,15 @@ pub fn time_to_performance(record: &TrialRecord) -> Option<Duration> {
     let start = evidence
         .phases
         .iter()
-        .find(|span| span.phase == Phase::Start)?;
+        .find(|span| span.phase == TrialPhase::Start)?;
     let seconds: Vec<(u64, f64)> = evidence
         .seconds
         .iter()
         .filter_map(|second| Some((second.at_ns, second.p50?.as_secs_f64())))
         .collect();
     let values: Vec<f64> = seconds.iter().map(|(_, p50)| *p50).collect();
-    let steady = steady::judge(&values, &steady::Rule::default()).filter(|s| s.is_steady)?;
+    let steady = steady::judge_steadiness(&values, &steady::SteadinessRule::default())
+        .filter(|s| s.is_steady)?;
     // The entry is the second's end.
     let begin = seconds.get(steady.from)?.0.saturating_sub(1_000_000_000);
     Some(Duration::from_nanos(begin.saturating_sub(start.start)))
@@ -332,13 +334,14 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use crate::random::Random;
+    use crate::random::RandomStream;
     use crate::record::{
-        JvmOption, PhaseSpan, Provenance, Purpose, SecondEvidence, StartCache, Verdict,
+        JvmOption, PhaseSpan, SecondEvidence, StartCache, TrialPurpose, TrialVerdict,
+        ValueProvenance,
     };
 
     fn trial(repeat: u32, seconds: f64, change: impl Fn(&mut Configuration)) -> TrialRecord {
-        let mut record = fixture::trial("x", Purpose::Matrix, 512, Verdict::Pass);
+        let mut record = fixture::trial_record("x", TrialPurpose::Matrix, 512, TrialVerdict::Pass);
         record.repeat = repeat;
         record.evidence.start.ready = Some(Duration::from_secs_f64(seconds));
         change(&mut record.configuration);
@@ -361,9 +364,10 @@ mod tests {
                 [trial(n, t, |_| {}), trial(n, 0.6 * t, cached)]
             })
             .collect();
-        let groups = starts(&records);
+        let groups = group_starts(&records);
         assert_eq!(groups.len(), 2);
-        let compared = paired(&groups[1], &groups[0], ready, Bootstrap::default()).unwrap();
+        let compared =
+            compare_paired(&groups[1], &groups[0], ready_seconds, Bootstrap::default()).unwrap();
         assert_eq!(compared.pairs, 10);
         assert!((compared.ratio.high - 0.6).abs() < 1e-9, "{compared:?}");
         assert!((compared.ratio.low - 0.6).abs() < 1e-9, "{compared:?}");
@@ -371,13 +375,13 @@ mod tests {
 
     #[test]
     fn noise_widens_the_interval_and_the_truth_stays_in_it() {
-        let mut random = Random::from_seed(7);
+        let mut random = RandomStream::from_seed(7);
         let mut noisy = |t: f64| t * (1.0 + 0.05 * random.normal());
         let records: Vec<TrialRecord> = (1..=12)
             .flat_map(|n| [trial(n, noisy(2.0), |_| {}), trial(n, noisy(1.2), cached)])
             .collect();
-        let groups = starts(&records);
-        let ratio = paired(&groups[1], &groups[0], ready, Bootstrap::default())
+        let groups = group_starts(&records);
+        let ratio = compare_paired(&groups[1], &groups[0], ready_seconds, Bootstrap::default())
             .unwrap()
             .ratio;
         assert!(
@@ -392,7 +396,7 @@ mod tests {
         let mut off = base.clone();
         off.jvm_options.push(JvmOption {
             text: "-Xshare:off".to_owned(),
-            provenance: Provenance::User,
+            provenance: ValueProvenance::User,
         });
         off.label = "none".to_owned();
         let mut with = base.clone();
@@ -402,14 +406,14 @@ mod tests {
         let mut openj9 = off.clone();
         openj9.jvm_options[0].text = "-Xshareclasses:none".to_owned();
         assert!(is_same_but_sharing(&base, &openj9));
-        assert_eq!(Sharing::of(&openj9), Sharing::Off);
-        let all = [&off, &base, &with].map(Sharing::of);
+        assert_eq!(ClassSharing::for_configuration(&openj9), ClassSharing::Off);
+        let all = [&off, &base, &with].map(ClassSharing::for_configuration);
         assert_eq!(
             all,
             [
-                Sharing::Off,
-                Sharing::Default,
-                Sharing::Cache(CacheKind::Aot, 20)
+                ClassSharing::Off,
+                ClassSharing::Default,
+                ClassSharing::Cache(CacheKind::Aot, 20)
             ]
         );
     }
@@ -424,10 +428,10 @@ mod tests {
             .into_iter()
             .map(|millis| {
                 let limit = Cpus::from_millis(millis);
-                trial(1, truth.at(limit.as_f64()), |c| c.cpu = Some(limit))
+                trial(1, truth.seconds_at(limit.as_f64()), |c| c.cpu = Some(limit))
             })
             .collect();
-        let groups = starts(&records);
+        let groups = group_starts(&records);
         let study = cpu_study(&groups.iter().collect::<Vec<_>>()).unwrap();
         assert!((study.model.fixed - 0.4).abs() < 1e-9 && (study.model.cpu - 5.2).abs() < 1e-9);
         for limit in &study.limits {
@@ -445,33 +449,33 @@ mod tests {
 
     #[test]
     fn nothing_negative_and_nothing_from_one_limit() {
-        assert_eq!(StartModel::fit(&[(1.0, 2.0), (1.0, 3.0)]), None);
-        assert_eq!(StartModel::fit(&[]), None);
+        assert_eq!(StartModel::fit_starts(&[(1.0, 2.0), (1.0, 3.0)]), None);
+        assert_eq!(StartModel::fit_starts(&[]), None);
         // Faster than 1/cpu: all of it is CPU time.
-        let model = StartModel::fit(&[(0.25, 20.0), (0.5, 8.0), (1.0, 3.0)]).unwrap();
+        let model = StartModel::fit_starts(&[(0.25, 20.0), (0.5, 8.0), (1.0, 3.0)]).unwrap();
         assert_eq!(model.fixed, 0.0);
         // Slower with more CPUs: none of it.
-        let model = StartModel::fit(&[(1.0, 2.0), (2.0, 3.0)]).unwrap();
+        let model = StartModel::fit_starts(&[(1.0, 2.0), (2.0, 3.0)]).unwrap();
         assert_eq!(model.cpu, 0.0);
     }
 
     #[test]
     fn probes_leave_a_slow_start_room() {
-        let quick = probes(0.4);
+        let quick = suggest_probes(0.4);
         assert_eq!((quick.startup_period, quick.startup_failures), (1, 3));
-        let slow = probes(31.0);
+        let slow = suggest_probes(31.0);
         assert_eq!((slow.startup_period, slow.startup_failures), (3, 31));
     }
 
     #[test]
     fn time_to_performance_ends_where_the_last_level_begins() {
-        let mut record = fixture::trial("x", Purpose::Matrix, 512, Verdict::Pass);
+        let mut record = fixture::trial_record("x", TrialPurpose::Matrix, 512, TrialVerdict::Pass);
         record.evidence.phases = vec![PhaseSpan {
-            phase: Phase::Start,
+            phase: TrialPhase::Start,
             start: 1_000_000_000,
             end: 4_000_000_000,
         }];
-        let mut random = Random::from_seed(3);
+        let mut random = RandomStream::from_seed(3);
         let second = |n: u64, p50: f64| SecondEvidence {
             at_ns: (5 + n) * 1_000_000_000,
             p50: Some(Duration::from_secs_f64(p50)),
@@ -493,7 +497,7 @@ mod tests {
         fn a_fit_never_panics_and_is_never_negative(
             points in prop::collection::vec((0.01_f64..64.0, 0.001_f64..1000.0), 0..8)
         ) {
-            if let Some(model) = StartModel::fit(&points) {
+            if let Some(model) = StartModel::fit_starts(&points) {
                 prop_assert!(model.fixed >= 0.0 && model.cpu >= 0.0);
             }
         }

@@ -8,14 +8,14 @@
 //! Sources: Killick, Fearnhead, Eckley 2012 (PELT); Barrett et al., OOPSLA 2017 (penalty, outlier
 //! window); Traini et al., EMSE 2023 (p99 − p1 outliers, ratio of means).
 
-use crate::interval::{Bootstrap, Statistic, quantile, ratio};
+use crate::interval::{Bootstrap, Statistic, quantile, ratio_interval};
 
 /// Variances below this count as this: equal values would give ln 0.
 const LEAST_VARIANCE: f64 = 1e-11;
 
 /// How steadiness is judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rule {
+pub struct SteadinessRule {
     /// Two segments are the same when the interval of the ratio of their means touches
     /// 1 ± this.
     pub tolerance: f64,
@@ -29,7 +29,7 @@ pub struct Rule {
     pub bootstrap: Bootstrap,
 }
 
-impl Default for Rule {
+impl Default for SteadinessRule {
     fn default() -> Self {
         Self {
             tolerance: 0.05,
@@ -59,7 +59,7 @@ pub struct Steadiness {
 
 /// Judges a series of positive values. `None` when it is shorter than two segments or has a value
 /// that is not positive and finite.
-pub fn judge(values: &[f64], rule: &Rule) -> Option<Steadiness> {
+pub fn judge_steadiness(values: &[f64], rule: &SteadinessRule) -> Option<Steadiness> {
     let is_valid = |value: &f64| value.is_finite() && *value > 0.0;
     if values.len() < 2 * rule.shortest_segment.max(2) || !values.iter().all(is_valid) {
         return None;
@@ -91,7 +91,7 @@ pub fn penalty(n: usize) -> f64 {
 }
 
 /// First index of the steady part: walks back while segments look like the last one.
-fn steady_from(series: &[f64], cuts: &[usize], rule: &Rule) -> usize {
+fn steady_from(series: &[f64], cuts: &[usize], rule: &SteadinessRule) -> usize {
     let begins: Vec<usize> = std::iter::once(0).chain(cuts.iter().copied()).collect();
     let Some((last, earlier)) = begins.split_last() else {
         return 0;
@@ -100,7 +100,7 @@ fn steady_from(series: &[f64], cuts: &[usize], rule: &Rule) -> usize {
     let mut from = *last;
     for begin in earlier.iter().rev() {
         let segment = vec![series[*begin..from].to_vec()];
-        let ratio = ratio(&segment, &last_segment, Statistic::Mean, rule.bootstrap);
+        let ratio = ratio_interval(&segment, &last_segment, Statistic::Mean, rule.bootstrap);
         if ratio.is_none_or(|ratio| ratio.is_difference(rule.tolerance)) {
             break;
         }
@@ -137,7 +137,7 @@ pub struct Segmentation {
 /// `penalty` is added for each segment but one.
 pub fn pelt(values: &[f64], penalty: f64, shortest: usize) -> Segmentation {
     let shortest = shortest.max(1);
-    let costs = Costs::new(values);
+    let costs = SegmentCosts::new(values);
     let n = values.len();
     let mut best = vec![f64::INFINITY; n + 1];
     let mut previous = vec![0; n + 1];
@@ -147,7 +147,7 @@ pub fn pelt(values: &[f64], penalty: f64, shortest: usize) -> Segmentation {
     let mut candidates: Vec<(usize, usize)> = vec![(0, usize::MAX)];
     for t in shortest..=n {
         candidates.retain(|(_, until)| t < *until);
-        let cost = |s: usize| best[s] + costs.of(s, t);
+        let cost = |s: usize| best[s] + costs.segment_cost(s, t);
         let begins = candidates.iter().map(|(s, _)| *s);
         let (begin, least) = begins
             .filter(|s| t - s >= shortest)
@@ -176,12 +176,12 @@ pub fn pelt(values: &[f64], penalty: f64, shortest: usize) -> Segmentation {
 }
 
 /// Costs of segments from prefix sums; values are centred first so that squares keep precision.
-struct Costs {
+struct SegmentCosts {
     sums: Vec<f64>,
     squares: Vec<f64>,
 }
 
-impl Costs {
+impl SegmentCosts {
     fn new(values: &[f64]) -> Self {
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let prefix = |f: &dyn Fn(f64) -> f64| {
@@ -198,7 +198,7 @@ impl Costs {
         }
     }
 
-    fn of(&self, from: usize, to: usize) -> f64 {
+    fn segment_cost(&self, from: usize, to: usize) -> f64 {
         let m = (to - from) as f64;
         let mean = (self.sums[to] - self.sums[from]) / m;
         let variance = (self.squares[to] - self.squares[from]) / m - mean * mean;
@@ -211,7 +211,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::random::Random;
+    use crate::random::RandomStream;
 
     /// x_t = level(t) + ((37t mod 11) − 5)/10, level by (from, value).
     fn series(n: usize, levels: &[(usize, f64)]) -> Vec<f64> {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn noisy(seed: u64, n: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
-        let mut random = Random::from_seed(seed);
+        let mut random = RandomStream::from_seed(seed);
         (0..n)
             .map(|t| level(t) * (1.0 + 0.04 * random.normal()))
             .collect()
@@ -273,7 +273,7 @@ mod tests {
                 1.0
             }
         };
-        let got = judge(&noisy(1, 120, warm_up), &Rule::default()).unwrap();
+        let got = judge_steadiness(&noisy(1, 120, warm_up), &SteadinessRule::default()).unwrap();
         assert!(got.is_steady);
         assert!((39..=41).contains(&got.from), "{got:?}");
         assert!((got.level - 1.0).abs() < 0.02, "{got:?}");
@@ -283,16 +283,16 @@ mod tests {
     fn a_flat_run_is_steady_from_its_begin() {
         let mut values = noisy(2, 120, |_| 1.0);
         values[100] = 9.0;
-        let got = judge(&values, &Rule::default()).unwrap();
+        let got = judge_steadiness(&values, &SteadinessRule::default()).unwrap();
         assert_eq!((got.from, got.is_steady), (0, true), "{got:?}");
         assert_eq!(outliers(&values), [100]);
     }
 
     #[test]
     fn a_late_step_is_not_steady() {
-        let got = judge(
+        let got = judge_steadiness(
             &noisy(3, 120, |t| if t < 90 { 1.0 } else { 1.4 }),
-            &Rule::default(),
+            &SteadinessRule::default(),
         );
         let got = got.unwrap();
         assert!(!got.is_steady && (89..=91).contains(&got.from), "{got:?}");
@@ -300,28 +300,37 @@ mod tests {
 
     #[test]
     fn a_step_within_five_percent_is_no_change() {
-        let got = judge(
+        let got = judge_steadiness(
             &noisy(4, 120, |t| if t < 60 { 1.0 } else { 1.03 }),
-            &Rule::default(),
+            &SteadinessRule::default(),
         );
         assert_eq!(got.unwrap().from, 0);
     }
 
     #[test]
     fn a_series_that_cannot_be_judged_is_none() {
-        assert_eq!(judge(&[1.0; 5], &Rule::default()), None);
-        assert_eq!(judge(&[0.0; 50], &Rule::default()), None);
-        assert_eq!(judge(&[f64::NAN; 50], &Rule::default()), None);
+        assert_eq!(
+            judge_steadiness(&[1.0; 5], &SteadinessRule::default()),
+            None
+        );
+        assert_eq!(
+            judge_steadiness(&[0.0; 50], &SteadinessRule::default()),
+            None
+        );
+        assert_eq!(
+            judge_steadiness(&[f64::NAN; 50], &SteadinessRule::default()),
+            None
+        );
     }
 
     /// Unpruned optimal partitioning: what PELT must equal.
     fn unpruned(values: &[f64], penalty: f64, shortest: usize) -> f64 {
-        let costs = Costs::new(values);
+        let costs = SegmentCosts::new(values);
         let mut best = vec![f64::INFINITY; values.len() + 1];
         best[0] = -penalty;
         for t in shortest..=values.len() {
             for s in 0..=t - shortest {
-                best[t] = best[t].min(best[s] + costs.of(s, t) + penalty);
+                best[t] = best[t].min(best[s] + costs.segment_cost(s, t) + penalty);
             }
         }
         best[values.len()]

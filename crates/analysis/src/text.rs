@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 /// A duration with three digits: `840us`, `12.3ms`, `1.85s`, `92.4s`.
-pub fn duration(value: Duration) -> String {
+pub fn short_duration(value: Duration) -> String {
     let seconds = value.as_secs_f64();
     let (scale, unit) = match seconds {
         s if s >= 0.9995 => (1.0, "s"),
@@ -14,12 +14,12 @@ pub fn duration(value: Duration) -> String {
         s if s >= 0.000_000_999_5 => (1e6, "us"),
         _ => (1e9, "ns"),
     };
-    format!("{}{unit}", digits(seconds * scale))
+    format!("{}{unit}", three_digits(seconds * scale))
 }
 
 /// A bound that somebody chose: never rounded, `1.50s` and `1.234s`.
-pub fn bound(bound: Duration) -> String {
-    let (short, exact) = (duration(bound), crate::slo::duration(bound));
+pub fn exact_duration(bound: Duration) -> String {
+    let (short, exact) = (short_duration(bound), crate::slo::print_duration(bound));
     match reads_like(&short, &exact) {
         true => short,
         false => exact,
@@ -28,7 +28,7 @@ pub fn bound(bound: Duration) -> String {
 
 /// A share that somebody chose, to the millionth of a percent: `0.10 %` and `0.1234 %`.
 pub fn percent_bound(share: f64) -> String {
-    let (short, exact) = (percent(share), (share * 100.0 * 1e6).round() / 1e6);
+    let (short, exact) = (short_percent(share), (share * 100.0 * 1e6).round() / 1e6);
     let exact = format!("{exact} %");
     match reads_like(&short, &exact) {
         true => short,
@@ -36,10 +36,10 @@ pub fn percent_bound(share: f64) -> String {
     }
 }
 
-/// A duration with as many digits as tell it from a [`bound`]: `100.3ms` beside `100ms`. Of the same
+/// A duration with as many digits as tell it from a [`exact_duration`]: `100.3ms` beside `100ms`. Of the same
 /// length as the bound it is `exactly 100ms`.
 pub fn duration_beside(value: Duration, limit: Duration) -> String {
-    let (short, other) = (duration(value), bound(limit));
+    let (short, other) = (short_duration(value), exact_duration(limit));
     if !reads_like(&short, &other) {
         return short;
     }
@@ -72,7 +72,7 @@ fn reads_like(one: &str, other: &str) -> bool {
 
 /// A share beside a [`percent_bound`], as [`duration_beside`].
 pub fn percent_beside(share: f64, limit: f64) -> String {
-    let (short, other) = (percent(share), percent_bound(limit));
+    let (short, other) = (short_percent(share), percent_bound(limit));
     if !reads_like(&short, &other) {
         return short;
     }
@@ -86,27 +86,27 @@ pub fn percent_beside(share: f64, limit: f64) -> String {
 }
 
 /// A count: `312`, `4.10 k`, `14.8 M`, `2.00 G`.
-pub fn count(value: u64) -> String {
+pub fn short_count(value: u64) -> String {
     match value as f64 {
-        n if n >= 999.5e6 => format!("{} G", digits(n / 1e9)),
-        n if n >= 999.5e3 => format!("{} M", digits(n / 1e6)),
-        n if n >= 1e3 => format!("{} k", digits(n / 1e3)),
+        n if n >= 999.5e6 => format!("{} G", three_digits(n / 1e9)),
+        n if n >= 999.5e3 => format!("{} M", three_digits(n / 1e6)),
+        n if n >= 1e3 => format!("{} k", three_digits(n / 1e3)),
         n => format!("{n}"),
     }
 }
 
 /// A share in [0, 1] as a percentage: `0.25 %`, `12.3 %`, `100 %`.
-pub fn percent(share: f64) -> String {
-    format!("{} %", digits(share * 100.0))
+pub fn short_percent(share: f64) -> String {
+    format!("{} %", three_digits(share * 100.0))
 }
 
 /// A rate a second: `299/s`, `12.5/s`.
-pub fn rate(per_second: f64) -> String {
-    format!("{}/s", digits(per_second))
+pub fn short_rate(per_second: f64) -> String {
+    format!("{}/s", three_digits(per_second))
 }
 
 /// Three significant digits without an exponent; whole numbers stay whole.
-pub fn digits(value: f64) -> String {
+pub fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn durations_read_like_people_write_them() {
         let texts: Vec<String> = [840, 12_345, 1_850_000, 92_400_000, 999_900, 1_000]
-            .map(|us| duration(Duration::from_micros(us)))
+            .map(|us| short_duration(Duration::from_micros(us)))
             .into();
         insta::assert_snapshot!(texts.join(" "), @"840us 12.3ms 1.85s 92.4s 1.00s 1ms");
     }
@@ -144,7 +144,7 @@ mod tests {
             // Bounds are written by people: to the microsecond, to the thousandth of a percent.
             let limit = Duration::from_micros(micros);
             let text = duration_beside(limit + Duration::from_nanos(above), limit);
-            proptest::prop_assert!(!reads_like(&text, &bound(limit)), "{}", text);
+            proptest::prop_assert!(!reads_like(&text, &exact_duration(limit)), "{}", text);
             let limit = (micros % 100_000) as f64 / 1e5;
             let text = percent_beside(limit + above as f64 / 1e11, limit);
             proptest::prop_assert!(!reads_like(&text, &percent_bound(limit)), "{}", text);
@@ -168,13 +168,13 @@ mod tests {
     #[test]
     fn counts_shares_and_rates() {
         let texts = [
-            count(312),
-            count(4_100),
-            count(14_800_000),
-            percent(0.0025),
-            percent(1.0),
-            rate(299.4),
-            rate(12.5),
+            short_count(312),
+            short_count(4_100),
+            short_count(14_800_000),
+            short_percent(0.0025),
+            short_percent(1.0),
+            short_rate(299.4),
+            short_rate(12.5),
         ];
         insta::assert_snapshot!(texts.join(", "), @"312, 4.10 k, 14.8 M, 0.25 %, 100 %, 299/s, 12.5/s");
     }

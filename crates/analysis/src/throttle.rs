@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A CPU limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
+pub struct QuotaLimit {
     /// The period.
     pub period: Duration,
     /// CPU time per period.
@@ -22,7 +22,7 @@ pub struct Limit {
 
 /// Work that runs on several threads at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Work {
+pub struct ThreadWork {
     /// Runnable threads, at most the CPUs there are; at least 1.
     pub threads: u32,
     /// CPU time of all of them together.
@@ -31,7 +31,7 @@ pub struct Work {
 
 /// Where in a period the work begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Start {
+pub struct PeriodStart {
     /// Time since the period began.
     pub phase: Duration,
     /// CPU time of this period that is used already.
@@ -40,7 +40,7 @@ pub struct Start {
 
 /// What happened to the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Throttled {
+pub struct ThrottledWork {
     /// From begin to end of the work, stops included.
     pub wall: Duration,
     /// Of that, stopped: `wall` less what the work takes without a limit.
@@ -54,17 +54,21 @@ pub struct Throttled {
 }
 
 /// Lets the works run one after the other. `None` for a limit without a period or quota.
-pub fn simulate(limit: Limit, works: &[Work], start: Start) -> Option<Throttled> {
+pub fn simulate(
+    limit: QuotaLimit,
+    works: &[ThreadWork],
+    start: PeriodStart,
+) -> Option<ThrottledWork> {
     if limit.period.is_zero() || limit.quota.is_zero() {
         return None;
     }
-    let mut state = State {
+    let mut state = PeriodState {
         limit,
         now: start.phase,
         period_end: limit.period,
         left: limit.quota.saturating_sub(start.used),
     };
-    let mut throttled = Throttled {
+    let mut throttled = ThrottledWork {
         wall: Duration::ZERO,
         stall: Duration::ZERO,
         stops: Vec::new(),
@@ -84,16 +88,16 @@ pub fn simulate(limit: Limit, works: &[Work], start: Start) -> Option<Throttled>
     Some(throttled)
 }
 
-struct State {
-    limit: Limit,
+struct PeriodState {
+    limit: QuotaLimit,
     now: Duration,
     period_end: Duration,
     /// CPU time left in this period.
     left: Duration,
 }
 
-impl State {
-    fn run(&mut self, work: &Work, origin: Duration, throttled: &mut Throttled) {
+impl PeriodState {
+    fn run(&mut self, work: &ThreadWork, origin: Duration, throttled: &mut ThrottledWork) {
         let threads = work.threads.max(1);
         let mut todo = work.cpu;
         while !todo.is_zero() {
@@ -110,7 +114,7 @@ impl State {
             let possible = (self.period_end - self.now) * threads;
             let done = todo.min(self.left).min(possible);
             // Rounded up: a nanosecond divided by threads must still let time pass.
-            let took = Duration::from_nanos(nanos(done).div_ceil(u64::from(threads)));
+            let took = Duration::from_nanos(work_nanos(done).div_ceil(u64::from(threads)));
             self.now = (self.now + took).min(self.period_end);
             self.left -= done;
             todo -= done;
@@ -124,14 +128,14 @@ impl State {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+fn work_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The same wall time without a loop, where the quota runs out before the first period does:
 /// T = (P−t0) + (k−1)·P + (W−r−(k−1)·Q)/n with r = Q − u and k = ⌈(W−r)/Q⌉. `None` elsewhere.
 /// In seconds; no burst.
-pub fn closed_form(limit: Limit, work: Work, start: Start) -> Option<f64> {
+pub fn closed_form(limit: QuotaLimit, work: ThreadWork, start: PeriodStart) -> Option<f64> {
     let (p, q) = (limit.period.as_secs_f64(), limit.quota.as_secs_f64());
     let (w, n) = (work.cpu.as_secs_f64(), f64::from(work.threads.max(1)));
     let to_end = p - start.phase.as_secs_f64();
@@ -150,8 +154,8 @@ pub fn closed_form(limit: Limit, work: Work, start: Start) -> Option<f64> {
 
 /// Most GC threads that a quota lets work at once without emptying it: max(1, ⌊Q/P⌋). Trials
 /// decide: one more or less may be better.
-pub fn gc_threads(limit: Limit) -> u32 {
-    let whole = nanos(limit.quota) / nanos(limit.period).max(1);
+pub fn gc_threads(limit: QuotaLimit) -> u32 {
+    let whole = work_nanos(limit.quota) / work_nanos(limit.period).max(1);
     u32::try_from(whole).unwrap_or(u32::MAX).max(1)
 }
 
@@ -165,20 +169,27 @@ mod tests {
         Duration::from_nanos((value * 1e6) as u64)
     }
 
-    fn limit(period: f64, quota: f64) -> Limit {
-        Limit {
+    fn limit(period: f64, quota: f64) -> QuotaLimit {
+        QuotaLimit {
             period: ms(period),
             quota: ms(quota),
             burst: Duration::ZERO,
         }
     }
 
-    fn run(period: f64, quota: f64, threads: u32, cpu: f64, phase: f64, used: f64) -> Throttled {
-        let work = Work {
+    fn run(
+        period: f64,
+        quota: f64,
+        threads: u32,
+        cpu: f64,
+        phase: f64,
+        used: f64,
+    ) -> ThrottledWork {
+        let work = ThreadWork {
             threads,
             cpu: ms(cpu),
         };
-        let start = Start {
+        let start = PeriodStart {
             phase: ms(phase),
             used: ms(used),
         };
@@ -219,16 +230,16 @@ mod tests {
         assert_eq!((burst.wall, burst.wait_after), (ms(90.0), ms(210.0)));
         // 30 ms of work, then 60 ms of GC on 4 threads: over after 45 ms, then 255 ms of nothing.
         let works = [
-            Work {
+            ThreadWork {
                 threads: 1,
                 cpu: ms(30.0),
             },
-            Work {
+            ThreadWork {
                 threads: 4,
                 cpu: ms(60.0),
             },
         ];
-        let gc = simulate(limit(300.0, 90.0), &works, Start::default()).unwrap();
+        let gc = simulate(limit(300.0, 90.0), &works, PeriodStart::default()).unwrap();
         assert_eq!(
             (gc.wall, gc.stall, gc.wait_after),
             (ms(45.0), ms(0.0), ms(255.0))
@@ -248,16 +259,16 @@ mod tests {
 
     #[test]
     fn a_burst_spends_what_idle_periods_saved() {
-        let saved = Limit {
+        let saved = QuotaLimit {
             burst: ms(20.0),
             ..limit(100.0, 20.0)
         };
         // Begins at the very end of a period in which nothing was used.
-        let start = Start {
+        let start = PeriodStart {
             phase: ms(100.0),
             used: Duration::ZERO,
         };
-        let work = [Work {
+        let work = [ThreadWork {
             threads: 1,
             cpu: ms(40.0),
         }];
@@ -270,7 +281,7 @@ mod tests {
     fn gc_threads_fit_the_quota() {
         assert_eq!(gc_threads(limit(100.0, 50.0)), 1);
         assert_eq!(gc_threads(limit(100.0, 250.0)), 2);
-        assert!(simulate(limit(0.0, 10.0), &[], Start::default()).is_none());
+        assert!(simulate(limit(0.0, 10.0), &[], PeriodStart::default()).is_none());
     }
 
     proptest! {
@@ -283,7 +294,7 @@ mod tests {
             phase_share in 0_u64..100,
             used_share in 0_u64..100,
         ) {
-            let limit = Limit {
+            let limit = QuotaLimit {
                 period: Duration::from_millis(period),
                 quota: Duration::from_micros(period * quota_share * 10),
                 burst: Duration::ZERO,
@@ -291,8 +302,8 @@ mod tests {
             let phase = limit.period * u32::try_from(phase_share).unwrap() / 100;
             // No more can have been used than the threads of the machine could in that time.
             let used = (limit.quota * u32::try_from(used_share).unwrap() / 100).min(phase * 8);
-            let work = Work { threads, cpu: Duration::from_millis(cpu) };
-            let start = Start { phase, used };
+            let work = ThreadWork { threads, cpu: Duration::from_millis(cpu) };
+            let start = PeriodStart { phase, used };
             let throttled = simulate(limit, &[work], start).unwrap();
             if let Some(wall) = closed_form(limit, work, start) {
                 let got = throttled.wall.as_secs_f64();
@@ -305,8 +316,8 @@ mod tests {
         #[test]
         fn enough_quota_never_stops(threads in 1_u32..9, cpu in 1_u64..1000) {
             let quota = limit(100.0, 100.0 * f64::from(threads));
-            let work = Work { threads, cpu: Duration::from_millis(cpu) };
-            let throttled = simulate(quota, &[work], Start::default()).unwrap();
+            let work = ThreadWork { threads, cpu: Duration::from_millis(cpu) };
+            let throttled = simulate(quota, &[work], PeriodStart::default()).unwrap();
             prop_assert!(throttled.stops.is_empty());
         }
     }

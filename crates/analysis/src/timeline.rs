@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use crate::estimate::Sample;
-use crate::span::Span;
+use crate::estimate::CounterSample;
+use crate::span::TimeSpan;
 
 /// Most steps: a line of a terminal, with room for words.
 const STEPS: usize = 40;
 
 /// The time between two samples, or several.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct TimelineStep {
     /// The first sample, CLOCK_MONOTONIC.
     pub from_ns: u64,
     /// The last one.
@@ -25,22 +25,22 @@ pub struct Step {
 }
 
 /// The time around a pause whose samples are worth a look: a quarter of it before and after.
-pub fn around(pause: Span) -> Span {
-    let more = pause.len() / 4;
-    Span::new(
+pub fn span_around(pause: TimeSpan) -> TimeSpan {
+    let more = pause.length_ns() / 4;
+    TimeSpan::new(
         pause.start.saturating_sub(more),
         pause.end.saturating_add(more),
     )
 }
 
 /// Samples in order of time as at most 40 steps; empty for less than two.
-pub fn steps(samples: &[Sample]) -> Vec<Step> {
+pub fn to_steps(samples: &[CounterSample]) -> Vec<TimelineStep> {
     let between = samples.len().saturating_sub(1);
     let each = between.div_ceil(STEPS).max(1);
     let step = |index: usize| {
         let (first, last) = (&samples[index], &samples[(index + each).min(between)]);
         let wall = last.at.saturating_sub(first.at).max(1);
-        Step {
+        TimelineStep {
             from_ns: first.at,
             to_ns: last.at,
             cpus: last.usage.saturating_sub(first.usage) as f64 / wall as f64,
@@ -51,10 +51,10 @@ pub fn steps(samples: &[Sample]) -> Vec<Step> {
 }
 
 /// The steps as a line of bars, each a share of the highest; empty for none.
-pub fn bars(steps: &[Step]) -> String {
+pub fn bars(steps: &[TimelineStep]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = steps.iter().map(|step| step.cpus).fold(0.0, f64::max);
-    let bar = |step: &Step| {
+    let bar = |step: &TimelineStep| {
         let share = if most > 0.0 { step.cpus / most } else { 0.0 };
         BARS[((share * 7.0).round() as usize).min(7)]
     };
@@ -66,22 +66,22 @@ mod tests {
     use super::*;
 
     /// One CPU runs for 50 ms of 100, then stands throttled.
-    fn samples(milliseconds: u64) -> Vec<Sample> {
-        let sample = |ms: u64| Sample {
+    fn samples(milliseconds: u64) -> Vec<CounterSample> {
+        let sample = |ms: u64| CounterSample {
             at: ms * 1_000_000,
             usage: (ms / 100 * 50 + (ms % 100).min(50)) * 1_000_000,
             throttled: ms / 100 * 50_000_000,
-            ..Sample::default()
+            ..CounterSample::default()
         };
         (0..=milliseconds).map(sample).collect()
     }
 
     #[test]
     fn few_samples_are_shown_as_they_are_and_many_in_groups() {
-        assert_eq!(steps(&samples(0)), []);
-        let few = steps(&samples(10));
+        assert_eq!(to_steps(&samples(0)), []);
+        let few = to_steps(&samples(10));
         assert_eq!((few.len(), few[0].to_ns, few[0].cpus), (10, 1_000_000, 1.0));
-        let many = steps(&samples(400));
+        let many = to_steps(&samples(400));
         assert_eq!((many.len(), many[0].to_ns), (40, 10_000_000));
         let throttled: Duration = many.iter().map(|step| step.throttled).sum();
         assert_eq!(throttled, Duration::from_millis(200));
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn around_a_pause_is_a_quarter_more_on_each_side() {
-        let span = around(Span::new(100, 200));
-        assert_eq!(span, Span::new(75, 225));
-        assert_eq!(around(Span::new(1, 101)).start, 0);
+        let span = span_around(TimeSpan::new(100, 200));
+        assert_eq!(span, TimeSpan::new(75, 225));
+        assert_eq!(span_around(TimeSpan::new(1, 101)).start, 0);
     }
 }

@@ -20,10 +20,10 @@ const HALF_SECOND: u64 = 500_000_000;
 /// The evidence of all instances as one; `parts` in the order of the instances. Load and phases
 /// stay empty: the trial knows them. Spans of pauses are not merged: no thread of one instance
 /// waits for the collector of another.
-pub fn together(mut parts: Vec<Evidence>) -> Evidence {
-    let instances: Vec<InstanceEvidence> = (1..).zip(&parts).map(instance).collect();
+pub fn merge_instances(mut parts: Vec<Evidence>) -> Evidence {
+    let instances: Vec<InstanceEvidence> = (1..).zip(&parts).map(instance_evidence).collect();
     let speaker = instances.iter().position(InstanceEvidence::has_failed);
-    let gc = all(instances.iter().map(|i| i.gc.clone())).map(|logs| gc(&logs));
+    let gc = all_present(instances.iter().map(|i| i.gc.clone())).map(|logs| merge_gc_logs(&logs));
     let starts: Vec<StartEvidence> = instances.iter().map(|i| i.start.clone()).collect();
     let groups: Vec<CgroupEvidence> = instances.iter().map(|i| i.cgroup.clone()).collect();
     let exits: Vec<&ExitEvidence> = instances.iter().map(|i| &i.exit).collect();
@@ -31,20 +31,20 @@ pub fn together(mut parts: Vec<Evidence>) -> Evidence {
     let seconds = parts.iter_mut().map(|p| std::mem::take(&mut p.seconds));
     Evidence {
         seconds: seconds.reduce(seconds_of_two).unwrap_or_default(),
-        start: start(&starts),
-        cgroup: cgroup(&groups),
+        start: merge_starts(&starts),
+        cgroup: sum_cgroups(&groups),
         gc,
-        exit: exit(&exits, speaker),
-        warnings: warnings(&parts),
+        exit: merge_exits(&exits, speaker),
+        warnings: merge_warnings(&parts),
         failure: parts.iter_mut().find_map(|p| p.failure.take()),
-        last_output: take(&mut parts, speaker, |p| &mut p.last_output),
-        thread_dump: take(&mut parts, speaker, |p| &mut p.thread_dump),
+        last_output: take_lines(&mut parts, speaker, |p| &mut p.last_output),
+        thread_dump: take_lines(&mut parts, speaker, |p| &mut p.thread_dump),
         instances,
         ..Evidence::default()
     }
 }
 
-fn take(
+fn take_lines(
     parts: &mut [Evidence],
     speaker: usize,
     field: impl Fn(&mut Evidence) -> &mut Vec<String>,
@@ -53,7 +53,7 @@ fn take(
     part.map(|p| std::mem::take(field(p))).unwrap_or_default()
 }
 
-fn instance((number, part): (u32, &Evidence)) -> InstanceEvidence {
+fn instance_evidence((number, part): (u32, &Evidence)) -> InstanceEvidence {
     InstanceEvidence {
         instance: number,
         start: part.start.clone(),
@@ -68,51 +68,51 @@ fn instance((number, part): (u32, &Evidence)) -> InstanceEvidence {
 
 /// The start of all: ready when the last one is, with the sums of what they used. Shared pages
 /// count fully in each instance's PSS that was taken before the next one was there.
-pub fn start(starts: &[StartEvidence]) -> StartEvidence {
+pub fn merge_starts(starts: &[StartEvidence]) -> StartEvidence {
     let slowest = starts
         .iter()
         .max_by_key(|s| s.ready.unwrap_or(Duration::MAX));
     StartEvidence {
-        ready: longest(starts, |s| s.ready),
+        ready: longest_of(starts, |s| s.ready),
         deadline: starts.iter().map(|s| s.deadline).max().unwrap_or_default(),
-        cpu: sum(starts, |s| s.cpu),
-        throttled: sum(starts, |s| s.throttled),
+        cpu: sum_of(starts, |s| s.cpu),
+        throttled: sum_of(starts, |s| s.throttled),
         last_probe: slowest.map_or_else(String::new, |s| s.last_probe.clone()),
-        log_line: longest(starts, |s| s.log_line),
-        classes: sum(starts, |s| s.classes),
-        classes_archived: sum(starts, |s| s.classes_archived),
-        rss: sum(starts, |s| s.rss),
-        pss: sum(starts, |s| s.pss),
-        hugetlb: sum(starts, |s| s.hugetlb),
+        log_line: longest_of(starts, |s| s.log_line),
+        classes: sum_of(starts, |s| s.classes),
+        classes_archived: sum_of(starts, |s| s.classes_archived),
+        rss: sum_of(starts, |s| s.rss),
+        pss: sum_of(starts, |s| s.pss),
+        hugetlb: sum_of(starts, |s| s.hugetlb),
     }
 }
 
 /// Sums; a sum of peaks is at least the peak of the sum.
-fn cgroup(groups: &[CgroupEvidence]) -> CgroupEvidence {
+fn sum_cgroups(groups: &[CgroupEvidence]) -> CgroupEvidence {
     CgroupEvidence {
         // They share the CPUs of the plan, unless each has its own.
         cpus: groups.iter().filter_map(|g| g.cpus).max(),
-        peak_memory: sum(groups, |g| g.peak_memory),
-        peak_working_set: sum(groups, |g| g.peak_working_set),
-        peak_anon: sum(groups, |g| g.peak_anon),
-        peak_anon_huge: sum(groups, |g| g.peak_anon_huge),
-        peak_rss: sum(groups, |g| g.peak_rss),
-        loaded_rss: sum(groups, |g| g.loaded_rss),
-        loaded_pss: sum(groups, |g| g.loaded_pss),
-        oom_kills: sum(groups, |g| g.oom_kills),
-        file_refaults: sum(groups, |g| g.file_refaults),
-        major_faults: sum(groups, |g| g.major_faults),
-        cpu: sum(groups, |g| g.cpu),
-        measure_cpu: sum(groups, |g| g.measure_cpu),
+        peak_memory: sum_of(groups, |g| g.peak_memory),
+        peak_working_set: sum_of(groups, |g| g.peak_working_set),
+        peak_anon: sum_of(groups, |g| g.peak_anon),
+        peak_anon_huge: sum_of(groups, |g| g.peak_anon_huge),
+        peak_rss: sum_of(groups, |g| g.peak_rss),
+        loaded_rss: sum_of(groups, |g| g.loaded_rss),
+        loaded_pss: sum_of(groups, |g| g.loaded_pss),
+        oom_kills: sum_of(groups, |g| g.oom_kills),
+        file_refaults: sum_of(groups, |g| g.file_refaults),
+        major_faults: sum_of(groups, |g| g.major_faults),
+        cpu: sum_of(groups, |g| g.cpu),
+        measure_cpu: sum_of(groups, |g| g.measure_cpu),
         // Each has a quota of its own: their sum meets none.
         measure_used: Vec::new(),
-        measure_nr_periods: sum(groups, |g| g.measure_nr_periods),
-        measure_nr_throttled: sum(groups, |g| g.measure_nr_throttled),
-        measure_throttled: sum(groups, |g| g.measure_throttled),
+        measure_nr_periods: sum_of(groups, |g| g.measure_nr_periods),
+        measure_nr_throttled: sum_of(groups, |g| g.measure_nr_throttled),
+        measure_throttled: sum_of(groups, |g| g.measure_throttled),
     }
 }
 
-fn gc(logs: &[GcEvidence]) -> GcEvidence {
+fn merge_gc_logs(logs: &[GcEvidence]) -> GcEvidence {
     let total = |of: fn(&GcEvidence) -> u64| logs.iter().map(of).sum();
     let time = |of: fn(&GcEvidence) -> Duration| logs.iter().map(of).sum();
     let first = logs.first();
@@ -121,23 +121,23 @@ fn gc(logs: &[GcEvidence]) -> GcEvidence {
         jdk: first.and_then(|gc| gc.jdk.clone()),
         pauses: total(|gc| gc.pauses),
         pause_sum: time(|gc| gc.pause_sum),
-        pause_max: longest(logs, |gc| Some(gc.pause_max)).unwrap_or_default(),
+        pause_max: longest_of(logs, |gc| Some(gc.pause_max)).unwrap_or_default(),
         full_gcs: total(|gc| gc.full_gcs),
-        gc_cpu: sum(logs, |gc| gc.gc_cpu),
-        measure_gc_cpu: sum(logs, |gc| gc.measure_gc_cpu),
-        measure_pauses: sum(logs, |gc| gc.measure_pauses),
-        measure_pause_sum: sum(logs, |gc| gc.measure_pause_sum),
-        measure_pause_max: longest(logs, |gc| gc.measure_pause_max),
+        gc_cpu: sum_of(logs, |gc| gc.gc_cpu),
+        measure_gc_cpu: sum_of(logs, |gc| gc.measure_gc_cpu),
+        measure_pauses: sum_of(logs, |gc| gc.measure_pauses),
+        measure_pause_sum: sum_of(logs, |gc| gc.measure_pause_sum),
+        measure_pause_max: longest_of(logs, |gc| gc.measure_pause_max),
         parallel_workers: first.and_then(|gc| gc.parallel_workers),
-        heap_after_max: sum(logs, |gc| gc.heap_after_max),
-        heap_max: sum(logs, |gc| gc.heap_max),
-        allocated: sum(logs, |gc| gc.allocated),
-        promoted: sum(logs, |gc| gc.promoted),
+        heap_after_max: sum_of(logs, |gc| gc.heap_after_max),
+        heap_max: sum_of(logs, |gc| gc.heap_max),
+        allocated: sum_of(logs, |gc| gc.allocated),
+        promoted: sum_of(logs, |gc| gc.promoted),
         pause_spans_ns: Vec::new(),
     }
 }
 
-fn exit(exits: &[&ExitEvidence], speaker: usize) -> ExitEvidence {
+fn merge_exits(exits: &[&ExitEvidence], speaker: usize) -> ExitEvidence {
     let own = exits.get(speaker).copied().cloned().unwrap_or_default();
     ExitEvidence {
         unclean_stop: exits.iter().any(|e| e.unclean_stop),
@@ -147,7 +147,7 @@ fn exit(exits: &[&ExitEvidence], speaker: usize) -> ExitEvidence {
 }
 
 /// What every instance says is said once; what some say, with their numbers.
-fn warnings(parts: &[Evidence]) -> Vec<String> {
+fn merge_warnings(parts: &[Evidence]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (number, part) in (1..).zip(parts) {
         for warning in &part.warnings {
@@ -173,14 +173,16 @@ pub fn seconds_of_two(
     for second in other {
         let at = sum.partition_point(|s| s.at_ns + HALF_SECOND < second.at_ns);
         match sum.get_mut(at) {
-            Some(slot) if slot.at_ns.abs_diff(second.at_ns) <= HALF_SECOND => add(slot, second),
+            Some(slot) if slot.at_ns.abs_diff(second.at_ns) <= HALF_SECOND => {
+                add_second(slot, second)
+            }
             _ => sum.insert(at, second),
         }
     }
     sum
 }
 
-fn add(slot: &mut SecondEvidence, other: SecondEvidence) {
+fn add_second(slot: &mut SecondEvidence, other: SecondEvidence) {
     let count = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b).or(a).or(b);
     let time = |a: Option<Duration>, b: Option<Duration>| a.zip(b).map(|(a, b)| a + b).or(a).or(b);
     let bytes = |a: Option<Bytes>, b: Option<Bytes>| {
@@ -210,37 +212,37 @@ fn add(slot: &mut SecondEvidence, other: SecondEvidence) {
 }
 
 /// What all have; `None` where one lacks it, or there is none.
-fn all<T>(values: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+fn all_present<T>(values: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
     let values: Option<Vec<T>> = values.collect();
     values.filter(|all| !all.is_empty())
 }
 
-fn longest<T>(parts: &[T], of: impl Fn(&T) -> Option<Duration>) -> Option<Duration> {
-    all(parts.iter().map(of)).and_then(|times| times.into_iter().max())
+fn longest_of<T>(parts: &[T], of: impl Fn(&T) -> Option<Duration>) -> Option<Duration> {
+    all_present(parts.iter().map(of)).and_then(|times| times.into_iter().max())
 }
 
-fn sum<T, V: Add>(parts: &[T], of: impl Fn(&T) -> Option<V>) -> Option<V> {
-    all(parts.iter().map(of)).and_then(|values| values.into_iter().reduce(V::plus))
+fn sum_of<T, V: SummableValue>(parts: &[T], of: impl Fn(&T) -> Option<V>) -> Option<V> {
+    all_present(parts.iter().map(of)).and_then(|values| values.into_iter().reduce(V::plus))
 }
 
 /// What can be added up.
-trait Add: Sized {
+trait SummableValue: Sized {
     fn plus(self, other: Self) -> Self;
 }
 
-impl Add for u64 {
+impl SummableValue for u64 {
     fn plus(self, other: Self) -> Self {
         self.saturating_add(other)
     }
 }
 
-impl Add for Duration {
+impl SummableValue for Duration {
     fn plus(self, other: Self) -> Self {
         self.saturating_add(other)
     }
 }
 
-impl Add for Bytes {
+impl SummableValue for Bytes {
     fn plus(self, other: Self) -> Self {
         self.saturating_add(other)
     }
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn memory_adds_up_and_the_last_one_ready_is_the_start() {
-        let sum = together(vec![part(Some(3), 100, 0), part(Some(5), 60, 0)]);
+        let sum = merge_instances(vec![part(Some(3), 100, 0), part(Some(5), 60, 0)]);
         assert_eq!(sum.start.ready, Some(Duration::from_secs(5)));
         assert_eq!(sum.cgroup.peak_memory, Some(Bytes::from_mib(160)));
         assert_eq!(sum.cgroup.loaded_pss, Some(Bytes::from_mib(80)));
@@ -289,7 +291,7 @@ mod tests {
 
     #[test]
     fn one_that_was_killed_speaks_for_all() {
-        let sum = together(vec![part(Some(3), 100, 0), part(None, 60, 1)]);
+        let sum = merge_instances(vec![part(Some(3), 100, 0), part(None, 60, 1)]);
         assert_eq!(sum.start.ready, None);
         assert_eq!(sum.cgroup.loaded_pss, None, "one of them has none");
         assert_eq!((sum.cgroup.oom_kills, sum.exit.signal), (Some(1), Some(9)));

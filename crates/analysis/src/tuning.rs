@@ -11,17 +11,17 @@
 
 use std::sync::Arc;
 
-use loadline_sizing::jdk::Jdk;
-use loadline_sizing::options::dimension::{Dimension, of_flag};
-use loadline_sizing::options::{Options, gate};
+use loadline_sizing::jdk::JdkRelease;
+use loadline_sizing::options::dimension::{OptionDimension, of_flag};
+use loadline_sizing::options::{JvmOptionSet, gate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::heap::{self, Law, Probe};
+use crate::heap::{self, HeapLaw, HeapProbe};
 use crate::interval::{Bootstrap, median};
-use crate::record::{TrialRecord, Verdict};
+use crate::record::{TrialRecord, TrialVerdict};
 use crate::sli::Sli;
-use crate::startup::{Starts, paired};
+use crate::startup::{ConfigurationStarts, compare_paired};
 
 /// A smaller difference is not worth an option.
 pub const EFFECT: f64 = 0.02;
@@ -29,7 +29,7 @@ pub const EFFECT: f64 = 0.02;
 /// What is compared together; the winner of one is the reference of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum TuningStage {
     /// The collectors that the JDK has.
     Collector,
     /// Threads, compilers, code cache, headers, the shape of the heap.
@@ -40,12 +40,12 @@ pub enum Stage {
     PriceRule,
 }
 
-impl Stage {
+impl TuningStage {
     /// The stages whose candidates are known beforehand, in order.
     pub const PLANNED: [Self; 3] = [Self::Collector, Self::Flags, Self::Heap];
 
     /// Its name in tables.
-    pub fn name(self) -> &'static str {
+    pub fn stage_name(self) -> &'static str {
         match self {
             Self::Collector => "collector",
             Self::Flags => "flags",
@@ -57,69 +57,89 @@ impl Stage {
 
 /// Options that might be better than those that are there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct OptionCandidate {
     /// A word for tables.
     pub label: String,
     /// The options, in order.
     pub options: Vec<String>,
 }
 
-type Row = (Stage, &'static str, &'static [&'static str]);
+type Row = (TuningStage, &'static str, &'static [&'static str]);
 
 /// Every candidate; the first flag of each decides whether a JDK knows it.
 const CANDIDATES: [Row; 19] = [
-    (Stage::Collector, "serial", &["-XX:+UseSerialGC"]),
-    (Stage::Collector, "parallel", &["-XX:+UseParallelGC"]),
-    (Stage::Collector, "g1", &["-XX:+UseG1GC"]),
-    (Stage::Collector, "zgc", &["-XX:+UseZGC"]),
-    (Stage::Collector, "shenandoah", &["-XX:+UseShenandoahGC"]),
+    (TuningStage::Collector, "serial", &["-XX:+UseSerialGC"]),
+    (TuningStage::Collector, "parallel", &["-XX:+UseParallelGC"]),
+    (TuningStage::Collector, "g1", &["-XX:+UseG1GC"]),
+    (TuningStage::Collector, "zgc", &["-XX:+UseZGC"]),
     (
-        Stage::Flags,
+        TuningStage::Collector,
+        "shenandoah",
+        &["-XX:+UseShenandoahGC"],
+    ),
+    (
+        TuningStage::Flags,
         "one GC thread",
         &["-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1"],
     ),
-    (Stage::Flags, "two GC threads", &["-XX:ParallelGCThreads=2"]),
-    (Stage::Flags, "one CPU", &["-XX:ActiveProcessorCount=1"]),
-    (Stage::Flags, "two CPUs", &["-XX:ActiveProcessorCount=2"]),
-    (Stage::Flags, "C1 only", &["-XX:TieredStopAtLevel=1"]),
-    (Stage::Flags, "two compilers", &["-XX:CICompilerCount=2"]),
     (
-        Stage::Flags,
+        TuningStage::Flags,
+        "two GC threads",
+        &["-XX:ParallelGCThreads=2"],
+    ),
+    (
+        TuningStage::Flags,
+        "one CPU",
+        &["-XX:ActiveProcessorCount=1"],
+    ),
+    (
+        TuningStage::Flags,
+        "two CPUs",
+        &["-XX:ActiveProcessorCount=2"],
+    ),
+    (TuningStage::Flags, "C1 only", &["-XX:TieredStopAtLevel=1"]),
+    (
+        TuningStage::Flags,
+        "two compilers",
+        &["-XX:CICompilerCount=2"],
+    ),
+    (
+        TuningStage::Flags,
         "small code cache",
         &["-XX:ReservedCodeCacheSize=48m"],
     ),
     (
-        Stage::Flags,
+        TuningStage::Flags,
         "compact headers",
         &["-XX:+UseCompactObjectHeaders"],
     ),
     (
-        Stage::Flags,
+        TuningStage::Flags,
         "heap as large as it gets",
         &["-XX:InitialRAMPercentage=75", "-XX:MaxRAMPercentage=75"],
     ),
     (
-        Stage::Flags,
+        TuningStage::Flags,
         "heap that shrinks",
         &["-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"],
     ),
     (
-        Stage::Heap,
+        TuningStage::Heap,
         "heap 30 %",
         &["-XX:MaxRAMPercentage=30", "-XX:MinRAMPercentage=30"],
     ),
     (
-        Stage::Heap,
+        TuningStage::Heap,
         "heap 45 %",
         &["-XX:MaxRAMPercentage=45", "-XX:MinRAMPercentage=45"],
     ),
     (
-        Stage::Heap,
+        TuningStage::Heap,
         "heap 60 %",
         &["-XX:MaxRAMPercentage=60", "-XX:MinRAMPercentage=60"],
     ),
     (
-        Stage::Heap,
+        TuningStage::Heap,
         "heap 75 %",
         &["-XX:MaxRAMPercentage=75", "-XX:MinRAMPercentage=75"],
     ),
@@ -127,19 +147,23 @@ const CANDIDATES: [Row; 19] = [
 
 /// The candidates of a stage for a JDK, without those whose dimension the user has decided, or
 /// that are there already.
-pub fn candidates(stage: Stage, jdk: Jdk, given: &Options) -> Vec<Candidate> {
-    let is_free = |option: &&'static str| match of_flag(flag(option)) {
-        Some(dimension) => given.freezing(dimension).is_none(),
-        None => !given.is_set(flag(option)),
+pub fn candidates(
+    stage: TuningStage,
+    jdk: JdkRelease,
+    given: &JvmOptionSet,
+) -> Vec<OptionCandidate> {
+    let is_free = |option: &&'static str| match of_flag(flag_name(option)) {
+        Some(dimension) => given.freezing_option(dimension).is_none(),
+        None => !given.is_set(flag_name(option)),
     };
     // A heap of the user's own leaves no share of the limit to choose.
-    let has_heap = given.freezing(Dimension::Heap).is_some();
+    let has_heap = given.freezing_option(OptionDimension::Heap).is_some();
     CANDIDATES
         .iter()
-        .filter(|(of, ..)| *of == stage && !(stage == Stage::Heap && has_heap))
+        .filter(|(of, ..)| *of == stage && !(stage == TuningStage::Heap && has_heap))
         .filter(|(_, _, options)| options.iter().all(is_free))
-        .filter(|(_, _, options)| options.iter().all(|o| gate::is_known(jdk, flag(o))))
-        .map(|(_, label, options)| Candidate {
+        .filter(|(_, _, options)| options.iter().all(|o| gate::is_known(jdk, flag_name(o))))
+        .map(|(_, label, options)| OptionCandidate {
             label: (*label).to_owned(),
             options: options.iter().map(|o| (*o).to_owned()).collect(),
         })
@@ -147,7 +171,7 @@ pub fn candidates(stage: Stage, jdk: Jdk, given: &Options) -> Vec<Candidate> {
 }
 
 /// `UseSerialGC` of `-XX:+UseSerialGC`.
-fn flag(option: &str) -> &str {
+fn flag_name(option: &str) -> &str {
     let name = option.strip_prefix("-XX:").unwrap_or(option);
     let name = name.trim_start_matches(['+', '-']);
     name.split('=').next().unwrap_or(name)
@@ -155,9 +179,9 @@ fn flag(option: &str) -> &str {
 
 /// A candidate after its pairs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Compared {
+pub struct ComparedCandidate {
     /// What it was compared among.
-    pub stage: Stage,
+    pub stage: TuningStage,
     /// Its label.
     pub label: String,
     /// Its options.
@@ -178,20 +202,20 @@ pub struct Compared {
 
 /// CPU time per good response, seconds.
 pub fn cpu_per_request(record: &TrialRecord) -> Option<f64> {
-    let sli = Sli::of(record).ok()?;
+    let sli = Sli::from_record(record).ok()?;
     sli.cpu_per_request.map(|d| d.as_secs_f64())
 }
 
 /// Compares a candidate's trials with the reference's by their repeats. Says whether it might be
 /// adopted, not that it is: of several the best is. `among` is the number of candidates of its stage.
-pub fn compare(
-    (stage, among): (Stage, usize),
-    candidate: &Candidate,
+pub fn compare_candidate(
+    (stage, among): (TuningStage, usize),
+    candidate: &OptionCandidate,
     own: &[Arc<TrialRecord>],
     reference: &[Arc<TrialRecord>],
     seed: u64,
-) -> Compared {
-    let (mine, theirs) = (starts(own), starts(reference));
+) -> ComparedCandidate {
+    let (mine, theirs) = (counted_starts(own), counted_starts(reference));
     let bootstrap = Bootstrap {
         resamples: 2000,
         confidence: 1.0 - ERROR / among.max(1) as f64,
@@ -199,12 +223,12 @@ pub fn compare(
     };
     let pairs = mine
         .zip(theirs)
-        .and_then(|(mine, theirs)| paired(&mine, &theirs, cpu_per_request, bootstrap));
-    let (passes, trials) = kept(own);
-    let (their_passes, their_trials) = kept(reference);
+        .and_then(|(mine, theirs)| compare_paired(&mine, &theirs, cpu_per_request, bootstrap));
+    let (passes, trials) = passed_and_counted(own);
+    let (their_passes, their_trials) = passed_and_counted(reference);
     let keeps = trials > 0 && passes * their_trials >= their_passes * trials;
     let is_better = pairs.is_some_and(|p| p.ratio.high < 1.0 - EFFECT);
-    Compared {
+    ComparedCandidate {
         stage,
         label: candidate.label.clone(),
         options: candidate.options.clone(),
@@ -225,24 +249,24 @@ const ERROR: f64 = 0.05;
 /// four pairs in 87.5 % of cases only, in that of six in 96.9 %.
 pub const FEWEST_PAIRS: usize = 6;
 
-fn starts(records: &[Arc<TrialRecord>]) -> Option<Starts<'_>> {
+fn counted_starts(records: &[Arc<TrialRecord>]) -> Option<ConfigurationStarts<'_>> {
     let counted = records.iter().filter(|t| t.verdict.is_evidence());
     let counted: Vec<&TrialRecord> = counted.map(|t| &**t).collect();
-    Some(Starts {
+    Some(ConfigurationStarts {
         configuration: &counted.first()?.configuration,
         trials: counted,
     })
 }
 
-fn kept(records: &[Arc<TrialRecord>]) -> (usize, usize) {
+fn passed_and_counted(records: &[Arc<TrialRecord>]) -> (usize, usize) {
     let counted = || records.iter().filter(|t| t.verdict.is_evidence());
-    let passed = counted().filter(|t| t.verdict == Verdict::Pass);
+    let passed = counted().filter(|t| t.verdict == TrialVerdict::Pass);
     (passed.count(), counted().count())
 }
 
 /// Of those that might be adopted only the best is; the index of it.
-pub fn adopt(compared: &mut [Compared]) -> Option<usize> {
-    let ratio = |c: &Compared| c.ratio.unwrap_or(f64::MAX);
+pub fn adopt(compared: &mut [ComparedCandidate]) -> Option<usize> {
+    let ratio = |c: &ComparedCandidate| c.ratio.unwrap_or(f64::MAX);
     let candidates = compared.iter().enumerate().filter(|(_, c)| c.is_adopted);
     let best = candidates.min_by(|a, b| ratio(a.1).total_cmp(&ratio(b.1)));
     let best = best.map(|(index, _)| index);
@@ -261,32 +285,35 @@ pub fn heap_by_price(
     cpu_price: f64,
     memory_price: f64,
 ) -> Option<u64> {
-    let probes: Vec<Probe> = heaps.iter().filter_map(|trials| probe(trials)).collect();
-    let law = Law::fit(&probes)?;
+    let probes: Vec<HeapProbe> = heaps
+        .iter()
+        .filter_map(|trials| heap_probe(trials))
+        .collect();
+    let law = HeapLaw::fit_probes(&probes)?;
     let rates = heaps
         .iter()
         .flatten()
-        .filter_map(|t| Sli::of(t).ok()?.achieved_rate);
+        .filter_map(|t| Sli::from_record(t).ok()?.achieved_rate);
     let rate = median(&rates.collect::<Vec<_>>())?;
     // Cost is GC CPU seconds per 1000 responses here, so responses take the place of allocation.
-    let cheapest = law.cheapest(rate / 1000.0, cpu_price, memory_price / 1024.0);
+    let cheapest = law.cheapest_heap(rate / 1000.0, cpu_price, memory_price / 1024.0);
     let chosen = heap::choose(&law, &probes, cheapest);
     chosen.is_finite().then_some(chosen.round() as u64)
 }
 
 /// One heap: medians over the trials that kept the SLO.
-fn probe(trials: &[Arc<TrialRecord>]) -> Option<Probe> {
-    let passed = trials.iter().filter(|t| t.verdict == Verdict::Pass);
+fn heap_probe(trials: &[Arc<TrialRecord>]) -> Option<HeapProbe> {
+    let passed = trials.iter().filter(|t| t.verdict == TrialVerdict::Pass);
     let of = |t: &Arc<TrialRecord>| {
         let gc = t.evidence.gc.as_ref()?;
         let heap = gc.heap_max?.as_mib();
-        let sli = Sli::of(t).ok()?;
+        let sli = Sli::from_record(t).ok()?;
         let cost = sli.cpu_per_request?.as_secs_f64() * sli.gc_cpu_share? * 1000.0;
         Some((heap, cost))
     };
     let seen: Vec<(f64, f64)> = passed.filter_map(of).collect();
     let middle = |of: fn(&(f64, f64)) -> f64| median(&seen.iter().map(of).collect::<Vec<_>>());
-    Some(Probe {
+    Some(HeapProbe {
         heap: middle(|s| s.0)?,
         cost: middle(|s| s.1)?,
     })
@@ -298,45 +325,51 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use crate::random::Random;
-    use crate::record::Purpose;
+    use crate::random::RandomStream;
+    use crate::record::TrialPurpose;
 
-    fn jdk(feature: u32) -> Jdk {
-        Jdk::hotspot(loadline_sizing::Version::feature(feature))
+    fn jdk(feature: u32) -> JdkRelease {
+        JdkRelease::for_hotspot(loadline_sizing::JavaVersion::from_feature(feature))
     }
 
-    fn labels(stage: Stage, feature: u32, given: &[&str]) -> Vec<String> {
-        let given = Options::from_words(given.iter().copied());
+    fn labels(stage: TuningStage, feature: u32, given: &[&str]) -> Vec<String> {
+        let given = JvmOptionSet::from_words(given.iter().copied());
         let all = candidates(stage, jdk(feature), &given);
         all.into_iter().map(|c| c.label).collect()
     }
 
     #[test]
     fn candidates_are_those_that_the_jdk_knows_and_the_user_left_open() {
-        let collectors = |feature, given| labels(Stage::Collector, feature, given);
+        let collectors = |feature, given| labels(TuningStage::Collector, feature, given);
         assert_eq!(
             collectors(17, &[]),
             ["serial", "parallel", "g1", "zgc", "shenandoah"]
         );
         assert_eq!(collectors(8, &[]), ["serial", "parallel", "g1"]);
         assert!(collectors(25, &["-XX:+UseParallelGC"]).is_empty());
-        assert_eq!(labels(Stage::Flags, 25, &[]).len(), 10);
-        let older = labels(Stage::Flags, 17, &["-XX:TieredStopAtLevel=1"]);
+        assert_eq!(labels(TuningStage::Flags, 25, &[]).len(), 10);
+        let older = labels(TuningStage::Flags, 17, &["-XX:TieredStopAtLevel=1"]);
         assert!(
             !older
                 .iter()
                 .any(|l| l.contains("C1") || l.contains("compilers"))
         );
         assert!(!older.iter().any(|l| l == "compact headers"));
-        assert_eq!(labels(Stage::Heap, 17, &[]).len(), 4);
-        assert!(labels(Stage::Heap, 17, &["-Xmx64m"]).is_empty());
+        assert_eq!(labels(TuningStage::Heap, 17, &[]).len(), 4);
+        assert!(labels(TuningStage::Heap, 17, &["-Xmx64m"]).is_empty());
     }
 
     /// Trials whose CPU time per response is that of the fixture times a factor, with noise.
-    fn trials(factor: f64, noise: f64, pairs: u32, random: &mut Random) -> Vec<Arc<TrialRecord>> {
+    fn trials(
+        factor: f64,
+        noise: f64,
+        pairs: u32,
+        random: &mut RandomStream,
+    ) -> Vec<Arc<TrialRecord>> {
         (1..=pairs)
             .map(|repeat| {
-                let mut trial = fixture::trial("t", Purpose::Compare, 240, Verdict::Pass);
+                let mut trial =
+                    fixture::trial_record("t", TrialPurpose::Compare, 240, TrialVerdict::Pass);
                 trial.repeat = repeat;
                 let error = (noise * random.normal()).exp();
                 let cpu = trial.evidence.cgroup.measure_cpu.unwrap_or_default();
@@ -346,15 +379,15 @@ mod tests {
             .collect()
     }
 
-    fn compared(factor: f64, pairs: u32, seed: u64) -> Compared {
-        let mut random = Random::from_seed(seed);
+    fn compared(factor: f64, pairs: u32, seed: u64) -> ComparedCandidate {
+        let mut random = RandomStream::from_seed(seed);
         let reference = trials(1.0, 0.03, pairs, &mut random);
         let own = trials(factor, 0.03, pairs, &mut random);
-        let candidate = Candidate {
+        let candidate = OptionCandidate {
             label: "x".to_owned(),
             options: Vec::new(),
         };
-        compare((Stage::Flags, 1), &candidate, &own, &reference, 1)
+        compare_candidate((TuningStage::Flags, 1), &candidate, &own, &reference, 1)
     }
 
     #[test]
@@ -373,16 +406,17 @@ mod tests {
     /// Ten candidates that do nothing against one reference, as a stage runs them.
     #[test]
     fn of_many_that_do_nothing_none_is_adopted() {
-        let candidate = Candidate {
+        let candidate = OptionCandidate {
             label: "x".to_owned(),
             options: Vec::new(),
         };
         let adopts = |noise: f64, seed: u64| {
-            let mut random = Random::from_seed(seed);
+            let mut random = RandomStream::from_seed(seed);
             let reference = trials(1.0, noise, 6, &mut random);
             (0..10).any(|_| {
                 let own = trials(1.0, noise, 6, &mut random);
-                compare((Stage::Flags, 10), &candidate, &own, &reference, seed).is_adopted
+                compare_candidate((TuningStage::Flags, 10), &candidate, &own, &reference, seed)
+                    .is_adopted
             })
         };
         let adopted = (0..30).filter(|seed| adopts(0.06, *seed)).count();
@@ -391,15 +425,15 @@ mod tests {
 
     #[test]
     fn cheaper_but_worse_is_not_adopted_and_of_several_only_the_best() {
-        let mut random = Random::from_seed(1);
+        let mut random = RandomStream::from_seed(1);
         let reference = trials(1.0, 0.0, 6, &mut random);
         let mut own = trials(0.5, 0.0, 6, &mut random);
-        Arc::make_mut(&mut own[2]).verdict = Verdict::SloMiss;
-        let candidate = Candidate {
+        Arc::make_mut(&mut own[2]).verdict = TrialVerdict::SloMiss;
+        let candidate = OptionCandidate {
             label: "x".to_owned(),
             options: Vec::new(),
         };
-        let worse = compare((Stage::Flags, 1), &candidate, &own, &reference, 1);
+        let worse = compare_candidate((TuningStage::Flags, 1), &candidate, &own, &reference, 1);
         assert_eq!(
             (worse.passes, worse.trials, worse.is_adopted),
             (5, 6, false)
@@ -419,11 +453,12 @@ mod tests {
         let law = |heap: f64| 0.0 + 65.5 / (heap - 60.0);
         let heaps: Vec<Vec<Arc<TrialRecord>>> = [80.0, 120.0, 200.0, 400.0]
             .map(|heap| {
-                let mut trial = fixture::trial("t", Purpose::Compare, 512, Verdict::Pass);
+                let mut trial =
+                    fixture::trial_record("t", TrialPurpose::Compare, 512, TrialVerdict::Pass);
                 let requests = trial.evidence.load[0].ok as f64;
                 let seconds = law(heap) * requests / 1000.0;
                 trial.evidence.cgroup.measure_cpu = Some(Duration::from_secs_f64(seconds * 2.0));
-                let mut gc = fixture::gc();
+                let mut gc = fixture::empty_gc_log();
                 gc.heap_max = Some(loadline_sizing::Bytes::from_mib(heap as u64));
                 gc.measure_gc_cpu = Some(Duration::from_secs_f64(seconds));
                 trial.evidence.gc = Some(gc);

@@ -12,7 +12,7 @@ pub const FEWEST_POINTS: usize = 6;
 
 /// Instances (or clients) and the throughput they had together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct ScalingPoint {
     /// Instances, at least 1.
     pub n: f64,
     /// Requests a second, above 0.
@@ -30,7 +30,7 @@ pub enum Residuals {
 
 /// The three parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Model {
+pub struct ScalingModel {
     /// Contention σ ≥ 0.
     pub sigma: f64,
     /// Coherency κ ≥ 0.
@@ -39,17 +39,17 @@ pub struct Model {
     pub lambda: f64,
 }
 
-impl Model {
+impl ScalingModel {
     /// Fits the points. `None` for fewer than [`FEWEST_POINTS`] or points that are not positive.
-    pub fn fit(points: &[Point], residuals: Residuals) -> Option<Self> {
+    pub fn fit_model(points: &[ScalingPoint], residuals: Residuals) -> Option<Self> {
         if points.len() < FEWEST_POINTS {
             return None;
         }
         Self::fit_any(points, residuals)
     }
 
-    fn fit_any(points: &[Point], residuals: Residuals) -> Option<Self> {
-        let is_valid = |p: &Point| p.n >= 1.0 && p.throughput > 0.0;
+    fn fit_any(points: &[ScalingPoint], residuals: Residuals) -> Option<Self> {
+        let is_valid = |p: &ScalingPoint| p.n >= 1.0 && p.throughput > 0.0;
         if points.is_empty() || !points.iter().all(is_valid) {
             return None;
         }
@@ -63,9 +63,9 @@ impl Model {
             kappa: p[1],
             lambda: p[2] * lambda,
         };
-        let (best, _) = least_squares::fit([0.1, 0.01, 1.0], |p| {
+        let (best, _) = least_squares::minimise_squares([0.1, 0.01, 1.0], |p| {
             let model = model(p);
-            let residual = |point: &Point| match residuals {
+            let residual = |point: &ScalingPoint| match residuals {
                 Residuals::Log => (point.throughput / model.throughput(point.n)).ln(),
                 Residuals::Plain => (point.throughput - model.throughput(point.n)) / lambda,
             };
@@ -80,7 +80,7 @@ impl Model {
     }
 
     /// Mean latency with `n` requests in flight, seconds.
-    pub fn latency(&self, n: f64) -> f64 {
+    pub fn mean_latency(&self, n: f64) -> f64 {
         self.overhead(n) / self.lambda
     }
 
@@ -103,8 +103,8 @@ impl Model {
     }
 
     /// Largest relative residual of these points.
-    pub fn largest_residual(&self, points: &[Point]) -> f64 {
-        let of = |p: &Point| (self.throughput(p.n) / p.throughput - 1.0).abs();
+    pub fn largest_residual(&self, points: &[ScalingPoint]) -> f64 {
+        let of = |p: &ScalingPoint| (self.throughput(p.n) / p.throughput - 1.0).abs();
         points.iter().map(of).fold(0.0, f64::max)
     }
 
@@ -114,13 +114,13 @@ impl Model {
 }
 
 /// Relative error of predicting each point from all others; `None` where that fit fails.
-pub fn leave_one_out(points: &[Point], residuals: Residuals) -> Vec<Option<f64>> {
-    let without = |index: usize| -> Vec<Point> {
+pub fn leave_one_out(points: &[ScalingPoint], residuals: Residuals) -> Vec<Option<f64>> {
+    let without = |index: usize| -> Vec<ScalingPoint> {
         let others = points.iter().enumerate().filter(|(i, _)| *i != index);
         others.map(|(_, point)| *point).collect()
     };
-    let error = |(index, point): (usize, &Point)| {
-        let model = Model::fit_any(&without(index), residuals)?;
+    let error = |(index, point): (usize, &ScalingPoint)| {
+        let model = ScalingModel::fit_any(&without(index), residuals)?;
         Some(model.throughput(point.n) / point.throughput - 1.0)
     };
     points.iter().enumerate().map(error).collect()
@@ -130,11 +130,11 @@ pub fn leave_one_out(points: &[Point], residuals: Residuals) -> Vec<Option<f64>>
 mod tests {
     use super::*;
 
-    fn liberty() -> Vec<Point> {
+    fn liberty() -> Vec<ScalingPoint> {
         let text = include_str!("../tests/data/usl-liberty.csv");
         let point = |line: &str| {
             let fields: Vec<f64> = line.split(',').map(|f| f.parse().unwrap()).collect();
-            Point {
+            ScalingPoint {
                 n: fields[0],
                 throughput: fields[3],
             }
@@ -152,14 +152,14 @@ mod tests {
     #[test]
     fn the_liberty_study_has_its_peak_at_six() {
         let points = liberty();
-        let model = Model::fit(&points, Residuals::Log).unwrap();
+        let model = ScalingModel::fit_model(&points, Residuals::Log).unwrap();
         near(model.sigma, 0.05692, 2e-4);
         near(model.kappa, 0.023199, 1e-4);
         near(model.lambda, 167_940.0, 1e-4);
         near(model.peak().unwrap(), 6.376, 2e-4);
         near(model.throughput(model.peak().unwrap()), 509_610.0, 1e-4);
         near(model.largest_residual(&points), 0.037, 0.02);
-        let plain = Model::fit(&points, Residuals::Plain).unwrap();
+        let plain = ScalingModel::fit_model(&points, Residuals::Plain).unwrap();
         near(plain.sigma, 0.08084, 2e-4);
         near(plain.kappa, 0.022362, 1e-4);
         near(plain.lambda, 173_965.0, 1e-4);
@@ -186,21 +186,21 @@ mod tests {
 
     #[test]
     fn the_cisco_data_give_the_published_parameters() {
-        let points: Vec<Point> = CISCO
+        let points: Vec<ScalingPoint> = CISCO
             .iter()
             .zip(1..)
-            .map(|(throughput, n)| Point {
+            .map(|(throughput, n)| ScalingPoint {
                 n: f64::from(n),
                 throughput: *throughput,
             })
             .collect();
-        let model = Model::fit(&points, Residuals::Plain).unwrap();
+        let model = ScalingModel::fit_model(&points, Residuals::Plain).unwrap();
         near(model.sigma, 0.02671591, 2e-4);
         near(model.kappa, 7.690945e-4, 2e-4);
         near(model.lambda, 995.6486, 2e-4);
         assert_eq!(model.peak().unwrap().floor(), 35.0);
         near(model.throughput(35.0), 12_341.0, 2e-4);
-        near(model.latency(20.0), 0.00180772, 2e-4);
+        near(model.mean_latency(20.0), 0.00180772, 2e-4);
         near(model.throughput(20.0), 11_063.633, 2e-4);
         near(
             11_048.0 * model.latency_at_throughput(11_048.0),
@@ -208,13 +208,15 @@ mod tests {
             2e-4,
         );
         // The inverse of the latency, where a widely used library errs by 2.7 times.
-        let back = model.throughput_at_latency(model.latency(20.0)).unwrap();
+        let back = model
+            .throughput_at_latency(model.mean_latency(20.0))
+            .unwrap();
         near(back, model.throughput(20.0), 1e-9);
     }
 
     #[test]
     fn a_given_model_converts_as_published() {
-        let model = Model {
+        let model = ScalingModel {
             sigma: 0.06,
             kappa: 0.06,
             lambda: 40.0,
@@ -225,19 +227,19 @@ mod tests {
 
     #[test]
     fn linear_growth_has_no_peak_and_few_points_no_fit() {
-        let points: Vec<Point> = (1..=6)
-            .map(|n| Point {
+        let points: Vec<ScalingPoint> = (1..=6)
+            .map(|n| ScalingPoint {
                 n: f64::from(n),
                 throughput: 100.0 * f64::from(n),
             })
             .collect();
-        let model = Model::fit(&points, Residuals::Log).unwrap();
+        let model = ScalingModel::fit_model(&points, Residuals::Log).unwrap();
         near(model.throughput(10.0), 1000.0, 0.01);
-        assert_eq!(Model::fit(&points[..5], Residuals::Log), None);
-        let zero = Point {
+        assert_eq!(ScalingModel::fit_model(&points[..5], Residuals::Log), None);
+        let zero = ScalingPoint {
             n: 1.0,
             throughput: 0.0,
         };
-        assert_eq!(Model::fit(&[zero; 6], Residuals::Log), None);
+        assert_eq!(ScalingModel::fit_model(&[zero; 6], Residuals::Log), None);
     }
 }

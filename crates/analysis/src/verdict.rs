@@ -11,9 +11,10 @@ use std::time::Duration;
 use crate::latency::{Latency, LatencyError};
 use crate::noise::{self, NoiseThresholds};
 use crate::record::{
-    AppKo, Configuration, Evidence, Invalid, ObjectiveResult, PhaseSpan, Reason, Verdict,
+    AppKo, Configuration, Evidence, InvalidReason, ObjectiveResult, PhaseSpan, TrialVerdict,
+    VerdictReason,
 };
-use crate::sli::{self, Measured};
+use crate::sli::{self, MeasuredLoad};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
 use crate::text;
 use crate::{app_ko, dependency, outage, proxy};
@@ -29,7 +30,7 @@ const PORT_EXHAUSTED: &str = "port_exhausted";
 
 /// The numbers of the rules that are not in the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Thresholds {
+pub struct VerdictThresholds {
     /// When the machine was too noisy.
     pub noise: NoiseThresholds,
     /// Least share of the offered rate that must be answered well, in [0, 1]. An SLO that allows
@@ -54,7 +55,7 @@ pub struct Thresholds {
     pub throttled_share_worth_a_word: f64,
 }
 
-impl Default for Thresholds {
+impl Default for VerdictThresholds {
     fn default() -> Self {
         Self {
             noise: NoiseThresholds::default(),
@@ -71,7 +72,7 @@ impl Default for Thresholds {
     }
 }
 
-impl Thresholds {
+impl VerdictThresholds {
     /// The same, but other programs on the machine may disturb the trial as they like: for
     /// trying things out. What they cost is then counted against the application.
     pub fn accepting_neighbours(self) -> Self {
@@ -87,47 +88,47 @@ impl Thresholds {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: TrialVerdict,
     /// Why, with the numbers.
-    pub reason: Reason,
+    pub reason: VerdictReason,
     /// Each objective against what was measured; empty when nothing was measured.
     pub objectives: Vec<ObjectiveResult>,
 }
 
 /// Judges one trial.
-pub fn judge(
+pub fn judge_trial(
     configuration: &Configuration,
     slo: &Slo,
     evidence: &Evidence,
-    thresholds: &Thresholds,
+    thresholds: &VerdictThresholds,
 ) -> Judgement {
-    let course = match outage::Course::of(evidence, slo) {
+    let course = match outage::OutageCourse::from_evidence(evidence, slo) {
         Ok(Some(course)) => course,
         // A histogram that cannot be read is found again, and told, below.
         Ok(None) | Err(_) => return judge_calm(configuration, slo, evidence, thresholds),
     };
-    let calm = outage::without(evidence, &course);
+    let calm = outage::without_outage(evidence, &course);
     let calm = calm.as_ref().unwrap_or(evidence);
     let judgement = judge_calm(configuration, slo, calm, thresholds);
-    let returned = outage::returned(evidence, &course);
+    let returned = outage::find_returns(evidence, &course);
     around_outage(judgement, (&course, &returned), slo)
 }
 
 /// The same, and what the objectives about outages come to.
 fn around_outage(
     mut judgement: Judgement,
-    (course, returned): (&outage::Course, &[outage::Returned]),
+    (course, returned): (&outage::OutageCourse, &[outage::StateReturn]),
     slo: &Slo,
 ) -> Judgement {
-    let (kept, broken) = outage::judged(course, slo);
+    let (kept, broken) = outage::judge_objectives(course, slo);
     match judgement.verdict {
-        Verdict::Pass if !broken.is_empty() => {
-            judgement.verdict = Verdict::SloMiss;
+        TrialVerdict::Pass if !broken.is_empty() => {
+            judgement.verdict = TrialVerdict::SloMiss;
             judgement.reason = broken.into_iter().collect();
         }
-        Verdict::Pass => judgement.reason.extend(kept),
-        Verdict::SloMiss => judgement.reason.extend(broken),
-        Verdict::AppKo(_) | Verdict::Invalid(_) => return judgement,
+        TrialVerdict::Pass => judgement.reason.extend(kept),
+        TrialVerdict::SloMiss => judgement.reason.extend(broken),
+        TrialVerdict::AppKo(_) | TrialVerdict::Invalid(_) => return judgement,
     }
     // No objective is about these; who drills wants to know them beside the verdict.
     let changed = returned.iter().filter(|returned| returned.changed);
@@ -140,14 +141,14 @@ fn judge_calm(
     configuration: &Configuration,
     slo: &Slo,
     evidence: &Evidence,
-    thresholds: &Thresholds,
+    thresholds: &VerdictThresholds,
 ) -> Judgement {
-    let measured = Measured::of(evidence);
+    let measured = MeasuredLoad::from_evidence(evidence);
     let objectives = match &measured {
-        Ok(Some(measured)) => results(slo, measured, evidence),
+        Ok(Some(measured)) => objective_results(slo, measured, evidence),
         _ => Vec::new(),
     };
-    let (verdict, reason) = decide(
+    let (verdict, reason) = decide_verdict(
         configuration,
         &objectives,
         slo,
@@ -166,93 +167,100 @@ fn judge_calm(
 /// The same verdict, unless a dependency that was at its limit explains what speaks against the
 /// application. A PASS stands: a slow dependency never makes an application look better.
 fn beside_dependencies(
-    verdict: Verdict,
-    mut reason: Reason,
+    verdict: TrialVerdict,
+    mut reason: VerdictReason,
     evidence: &Evidence,
-) -> (Verdict, Reason) {
-    let limits = dependency::bottlenecks(evidence);
+) -> (TrialVerdict, VerdictReason) {
+    let limits = dependency::find_bottlenecks(evidence);
     match verdict {
-        Verdict::Invalid(_) | Verdict::AppKo(AppKo::BadFlags) => (verdict, reason),
+        TrialVerdict::Invalid(_) | TrialVerdict::AppKo(AppKo::BadFlags) => (verdict, reason),
         _ if limits.is_empty() => (verdict, reason),
-        Verdict::Pass => {
+        TrialVerdict::Pass => {
             reason.extend(limits);
             (verdict, reason)
         }
-        Verdict::SloMiss | Verdict::AppKo(_) => {
-            let mut all: Reason = limits.into_iter().collect();
+        TrialVerdict::SloMiss | TrialVerdict::AppKo(_) => {
+            let mut all: VerdictReason = limits.into_iter().collect();
             all.push(&format!(
                 "so it is not known whose fault it was that {reason}"
             ));
-            (Verdict::Invalid(Invalid::Dependency), all)
+            (TrialVerdict::Invalid(InvalidReason::Dependency), all)
         }
     }
 }
 
-fn decide(
+fn decide_verdict(
     configuration: &Configuration,
     objectives: &[ObjectiveResult],
     slo: &Slo,
     evidence: &Evidence,
-    measured: Result<Option<Measured>, LatencyError>,
-    thresholds: &Thresholds,
-) -> (Verdict, Reason) {
+    measured: Result<Option<MeasuredLoad>, LatencyError>,
+    thresholds: &VerdictThresholds,
+) -> (TrialVerdict, VerdictReason) {
     if let Some(failure) = &evidence.failure {
         return (
-            Verdict::Invalid(failure.cause),
+            TrialVerdict::Invalid(failure.cause),
             failure.detail.clone().into(),
         );
     }
-    let ko = app_ko::classify(configuration, evidence, thresholds.hang_after);
+    let ko = app_ko::classify_failure(configuration, evidence, thresholds.hang_after);
     if let Some(ko) = ko.as_ref().filter(|ko| !ko.timed) {
-        return (Verdict::AppKo(ko.cause), ko.reason.clone());
+        return (TrialVerdict::AppKo(ko.cause), ko.reason.clone());
     }
     let measured = match measured {
         Ok(measured) => measured,
         Err(error) => {
             return (
-                Verdict::Invalid(Invalid::ToolError),
+                TrialVerdict::Invalid(InvalidReason::ToolError),
                 error.to_string().into(),
             );
         }
     };
     if let Some((cause, reason)) = cannot_count(measured.as_ref(), slo, evidence, thresholds) {
-        return (Verdict::Invalid(cause), reason.into());
+        return (TrialVerdict::Invalid(cause), reason.into());
     }
-    let behind = behind(evidence, thresholds);
+    let behind = causes_behind(evidence, thresholds);
     if let Some(mut ko) = ko {
         ko.reason.extend(behind);
-        return (Verdict::AppKo(ko.cause), ko.reason);
+        return (TrialVerdict::AppKo(ko.cause), ko.reason);
     }
     let Some(measured) = measured else {
         let reason = "the application was ready, but no load was measured".to_owned();
-        return (Verdict::Invalid(Invalid::ToolError), reason.into());
+        return (
+            TrialVerdict::Invalid(InvalidReason::ToolError),
+            reason.into(),
+        );
     };
     let early = evidence.ended_early.as_ref();
     let early = early.map(|early| format!("it was ended early: {}", early.reason));
     match misses(objectives, slo, &measured, evidence, thresholds) {
-        misses if misses.is_empty() && early.is_none() => {
-            (Verdict::Pass, pass(objectives, &measured).into())
-        }
+        misses if misses.is_empty() && early.is_none() => (
+            TrialVerdict::Pass,
+            pass_reason(objectives, &measured).into(),
+        ),
         misses => {
             // Of a trial that was cut the sums are those of the cut: what it had broken by then
             // says all.
             let said = early.map_or(misses, |early| vec![early]);
-            (Verdict::SloMiss, said.into_iter().chain(behind).collect())
+            (
+                TrialVerdict::SloMiss,
+                said.into_iter().chain(behind).collect(),
+            )
         }
     }
 }
 
 /// Why the trial is neither for nor against the configuration.
 fn cannot_count(
-    measured: Option<&Measured>,
+    measured: Option<&MeasuredLoad>,
     slo: &Slo,
     evidence: &Evidence,
-    thresholds: &Thresholds,
-) -> Option<(Invalid, String)> {
+    thresholds: &VerdictThresholds,
+) -> Option<(InvalidReason, String)> {
     measured
-        .and_then(|measured| generator(measured, slo, thresholds))
-        .or_else(|| proxy(evidence, slo, thresholds))
-        .or_else(|| noise::gate(&evidence.noise, &thresholds.noise))
+        .and_then(|measured| generator_limit(measured, slo, thresholds))
+        .or_else(|| proxy_limit(evidence, slo, thresholds))
+        .or_else(|| noise::why_too_noisy(&evidence.noise, &thresholds.noise))
         .or_else(|| noisy_start(slo, evidence, thresholds))
 }
 
@@ -261,78 +269,90 @@ fn cannot_count(
 fn noisy_start(
     slo: &Slo,
     evidence: &Evidence,
-    thresholds: &Thresholds,
-) -> Option<(Invalid, String)> {
+    thresholds: &VerdictThresholds,
+) -> Option<(InvalidReason, String)> {
     let ready = evidence.start.ready?;
     let is_late =
         |objective: &Objective| matches!(objective, Objective::Start { bound } if ready > *bound);
     slo.objectives.iter().any(is_late).then_some(())?;
     let noise = evidence.start_noise.as_ref()?;
-    let (cause, reason) = noise::gate(noise, &thresholds.noise)?;
+    let (cause, reason) = noise::why_too_noisy(noise, &thresholds.noise)?;
     Some((cause, format!("while it started, {reason}")))
 }
 
 /// The load generator's own limits.
-fn generator(measured: &Measured, slo: &Slo, thresholds: &Thresholds) -> Option<(Invalid, String)> {
+fn generator_limit(
+    measured: &MeasuredLoad,
+    slo: &Slo,
+    thresholds: &VerdictThresholds,
+) -> Option<(InvalidReason, String)> {
     let exhausted = measured.errors.get(PORT_EXHAUSTED);
     if let Some(count) = exhausted.filter(|count| **count > 0) {
-        let count = text::count(*count);
+        let count = text::short_count(*count);
         let reason = format!(
             "the generator ran out of ports or descriptors: {PORT_EXHAUSTED} {count} times"
         );
-        return Some((Invalid::PortExhausted, reason));
+        return Some((InvalidReason::PortExhausted, reason));
     }
     let saturated = measured.saturated.as_ref();
     if let Some(why) = saturated.filter(|_| !thresholds.accept_saturated) {
         let reason = format!("the load generator was the bottleneck: {why}");
-        return Some((Invalid::GeneratorSaturated, reason));
+        return Some((InvalidReason::GeneratorSaturated, reason));
     }
     let allowed = allowed_lag(slo, thresholds)?;
     let is_late = measured.offered_rate.is_some() && measured.send_lag_p99 > allowed;
     is_late.then(|| {
         let lag = text::duration_beside(measured.send_lag_p99, allowed);
-        let allowed = text::bound(allowed);
+        let allowed = text::exact_duration(allowed);
         let reason = format!(
             "the load generator was late: send lag p99 {lag}, at most {allowed} for this SLO"
         );
-        (Invalid::GeneratorSaturated, reason)
+        (InvalidReason::GeneratorSaturated, reason)
     })
 }
 
 /// How late the generator, or the proxy, may be; `None` where no objective is about latency.
-fn allowed_lag(slo: &Slo, thresholds: &Thresholds) -> Option<Duration> {
+fn allowed_lag(slo: &Slo, thresholds: &VerdictThresholds) -> Option<Duration> {
     let share = slo.tightest_latency()?.mul_f64(thresholds.send_lag_share);
     Some(thresholds.send_lag.max(share))
 }
 
 /// The limits of the proxy before the dependencies.
-fn proxy(evidence: &Evidence, slo: &Slo, thresholds: &Thresholds) -> Option<(Invalid, String)> {
+fn proxy_limit(
+    evidence: &Evidence,
+    slo: &Slo,
+    thresholds: &VerdictThresholds,
+) -> Option<(InvalidReason, String)> {
     let proxy = evidence
         .proxy
         .as_ref()
         .filter(|_| !thresholds.accept_saturated)?;
     let allowed = allowed_lag(slo, thresholds).unwrap_or(Duration::MAX);
-    let reason = proxy::bottleneck(proxy, allowed)?;
-    Some((Invalid::ProxySaturated, reason))
+    let reason = proxy::proxy_bottleneck(proxy, allowed)?;
+    Some((InvalidReason::ProxySaturated, reason))
 }
 
-fn results(slo: &Slo, measured: &Measured, evidence: &Evidence) -> Vec<ObjectiveResult> {
+fn objective_results(
+    slo: &Slo,
+    measured: &MeasuredLoad,
+    evidence: &Evidence,
+) -> Vec<ObjectiveResult> {
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
     let of_all = |objective: &Objective| {
         let value = match objective {
             Objective::Errors { .. } => measured.error_share(),
             Objective::Start { .. } => seconds(evidence.start.ready),
-            _ => seconds(latency(*objective, &measured.latency)),
+            _ => seconds(judged_latency(*objective, &measured.latency)),
         };
-        result(None, *objective, value)
+        objective_result(None, *objective, value)
     };
     let of_one = |named: &RequestObjective| {
-        let request = measured.request(&named.request);
+        let request = measured.request_named(&named.request);
         let value = request.and_then(|request| match named.objective {
             Objective::Errors { .. } => request.error_share(),
-            _ => seconds(latency(named.objective, &request.latency)),
+            _ => seconds(judged_latency(named.objective, &request.latency)),
         });
-        result(Some(named.request.clone()), named.objective, value)
+        objective_result(Some(named.request.clone()), named.objective, value)
     };
     let all = slo.objectives.iter().map(of_all);
     all.chain(slo.by_request.iter().map(of_one)).collect()
@@ -340,7 +360,7 @@ fn results(slo: &Slo, measured: &Measured, evidence: &Evidence) -> Vec<Objective
 
 /// What a latency objective is held against; `None` for the others, and for a latency that lies in
 /// requests that failed.
-fn latency(objective: Objective, latency: &Latency) -> Option<Duration> {
+fn judged_latency(objective: Objective, latency: &Latency) -> Option<Duration> {
     match objective {
         Objective::Latency { quantile, .. } => latency.quantile(quantile),
         Objective::MaxLatency { .. } => latency.max(),
@@ -348,7 +368,11 @@ fn latency(objective: Objective, latency: &Latency) -> Option<Duration> {
     }
 }
 
-fn result(request: Option<String>, objective: Objective, measured: Option<f64>) -> ObjectiveResult {
+fn objective_result(
+    request: Option<String>,
+    objective: Objective,
+    measured: Option<f64>,
+) -> ObjectiveResult {
     ObjectiveResult {
         request,
         objective,
@@ -361,25 +385,25 @@ fn result(request: Option<String>, objective: Objective, measured: Option<f64>) 
 fn misses(
     objectives: &[ObjectiveResult],
     slo: &Slo,
-    measured: &Measured,
+    measured: &MeasuredLoad,
     evidence: &Evidence,
-    thresholds: &Thresholds,
+    thresholds: &VerdictThresholds,
 ) -> Vec<String> {
     let broken = objectives.iter().filter(|objective| !objective.met);
-    let mut sentences: Vec<String> = broken.map(|miss| broke(miss, measured)).collect();
+    let mut sentences: Vec<String> = broken.map(|miss| broken_sentence(miss, measured)).collect();
     let allowed = error_bound(slo).max(1.0 - thresholds.achieved_share);
     if let Some(asked) = measured.asked_rate().filter(|asked| {
         measured.achieved_rate + under_way(measured, *asked) < asked * (1.0 - allowed)
     }) {
         sentences.push(format!(
             "it answered {} of the {} offered ({})",
-            text::rate(measured.achieved_rate),
-            text::rate(asked),
-            text::percent(measured.achieved_rate / asked),
+            text::short_rate(measured.achieved_rate),
+            text::short_rate(asked),
+            text::short_percent(measured.achieved_rate / asked),
         ));
     }
     if sli::gc_cpu_share(evidence).is_some_and(|share| share > thresholds.gc_cpu_share) {
-        let sound = text::percent(thresholds.gc_cpu_share);
+        let sound = text::short_percent(thresholds.gc_cpu_share);
         sentences.push(format!("thrash: GC needed more than {sound} of the CPU"));
     }
     sentences
@@ -387,7 +411,7 @@ fn misses(
 
 /// Requests a second that an application which keeps up answers only after the load has ended:
 /// rate times latency are under way at any time (Little 1961).
-fn under_way(measured: &Measured, asked: f64) -> f64 {
+fn under_way(measured: &MeasuredLoad, asked: f64) -> f64 {
     let seconds = measured.duration.as_secs_f64().max(f64::MIN_POSITIVE);
     let median = Quantile::from_fraction(0.5)
         .and_then(|half| measured.latency.quantile_of_successes(half))
@@ -407,44 +431,44 @@ fn error_bound(slo: &Slo) -> f64 {
     bounds.reduce(f64::min).unwrap_or(DEFAULT_ERROR_BOUND)
 }
 
-fn broke(miss: &ObjectiveResult, measured: &Measured) -> String {
-    let name = name(miss);
-    let bound = bound(miss.objective);
+fn broken_sentence(miss: &ObjectiveResult, measured: &MeasuredLoad) -> String {
+    let name = objective_name(miss);
+    let bound = bound_text(miss.objective);
     // What failed is known by kind for all requests together only.
     let (sent, failed, kinds) = match &miss.request {
         Some(request) => {
-            let request = measured.request(request);
+            let request = measured.request_named(request);
             let failed = request.map_or(0, |request| request.failed);
-            let kinds = format!(" ({})", text::count(failed));
+            let kinds = format!(" ({})", text::short_count(failed));
             (request.map_or(0, |request| request.sent()), failed, kinds)
         }
         None => {
             let failed = measured.errors.values().sum::<u64>() + measured.unfinished;
-            (measured.scheduled, failed, kinds(measured))
+            (measured.scheduled, failed, failure_kinds(measured))
         }
     };
     match (miss.measured, miss.objective) {
         (Some(share), Objective::Errors { .. }) => {
-            let were = miss.objective.show(share);
+            let were = miss.objective.show_measured(share);
             format!("{name} were {were}{kinds}, the SLO allows {bound}")
         }
         (Some(seconds), objective) => {
-            let was = objective.show(seconds);
+            let was = objective.show_measured(seconds);
             format!("{name} was {was}, the SLO allows {bound}")
         }
         (None, _) if sent == 0 => {
             format!("{name} has no value: no request was sent, the SLO allows {bound}")
         }
         (None, _) => {
-            let failed = text::count(failed);
-            let sent = text::count(sent);
+            let failed = text::short_count(failed);
+            let sent = text::short_count(sent);
             format!("{failed} of {sent} requests failed{kinds}: too many for {name}<{bound}")
         }
     }
 }
 
 /// ` (timeout 120, unfinished 3)`: the failed requests by kind, most frequent first.
-fn kinds(measured: &Measured) -> String {
+fn failure_kinds(measured: &MeasuredLoad) -> String {
     let mut kinds: Vec<(&str, u64)> = measured
         .errors
         .iter()
@@ -456,7 +480,7 @@ fn kinds(measured: &Measured) -> String {
     let kinds: Vec<String> = kinds
         .iter()
         .take(3)
-        .map(|(kind, count)| format!("{kind} {}", text::count(*count)))
+        .map(|(kind, count)| format!("{kind} {}", text::short_count(*count)))
         .collect();
     match kinds.is_empty() {
         true => String::new(),
@@ -464,27 +488,27 @@ fn kinds(measured: &Measured) -> String {
     }
 }
 
-fn pass(objectives: &[ObjectiveResult], measured: &Measured) -> String {
-    let mut parts: Vec<String> = objectives.iter().map(met).collect();
-    let rate = text::rate(measured.achieved_rate);
+fn pass_reason(objectives: &[ObjectiveResult], measured: &MeasuredLoad) -> String {
+    let mut parts: Vec<String> = objectives.iter().map(met_sentence).collect();
+    let rate = text::short_rate(measured.achieved_rate);
     parts.push(match measured.offered_rate {
-        Some(offered) => format!("{rate} of {} offered", text::rate(offered)),
+        Some(offered) => format!("{rate} of {} offered", text::short_rate(offered)),
         None => format!("{rate} closed loop"),
     });
     parts.join(", ")
 }
 
-fn met(result: &ObjectiveResult) -> String {
-    let (name, bound) = (name(result), bound(result.objective));
+fn met_sentence(result: &ObjectiveResult) -> String {
+    let (name, bound) = (objective_name(result), bound_text(result.objective));
     let value = result.measured.map_or_else(
         || "unknown".to_owned(),
-        |measured| result.objective.show(measured),
+        |measured| result.objective.show_measured(measured),
     );
     format!("{name} {value} < {bound}")
 }
 
 /// `p99`, `max latency`; `p99 of POST /orders`.
-fn name(result: &ObjectiveResult) -> String {
+fn objective_name(result: &ObjectiveResult) -> String {
     let name = match result.objective {
         Objective::Latency { quantile, .. } => quantile.to_string(),
         Objective::MaxLatency { .. } => "max latency".to_owned(),
@@ -497,33 +521,33 @@ fn name(result: &ObjectiveResult) -> String {
     }
 }
 
-fn bound(objective: Objective) -> String {
+fn bound_text(objective: Objective) -> String {
     match objective {
         Objective::Latency { bound, .. }
         | Objective::MaxLatency { bound }
-        | Objective::Start { bound } => text::bound(bound),
+        | Objective::Start { bound } => text::exact_duration(bound),
         Objective::Errors { bound } => text::percent_bound(bound),
     }
 }
 
 /// Whether file pages were dropped and read again so often that it explains a miss.
-pub fn is_thrash(evidence: &Evidence, thresholds: &Thresholds) -> bool {
+pub fn is_thrash(evidence: &Evidence, thresholds: &VerdictThresholds) -> bool {
     let refaults = evidence.cgroup.file_refaults.unwrap_or(0);
-    refaults as f64 > thresholds.refaults_per_second * seconds(evidence)
+    refaults as f64 > thresholds.refaults_per_second * trial_seconds(evidence)
 }
 
 /// What lies behind a miss, from counters: thrash, collections, throttling.
-fn behind(evidence: &Evidence, thresholds: &Thresholds) -> Vec<String> {
+fn causes_behind(evidence: &Evidence, thresholds: &VerdictThresholds) -> Vec<String> {
     let mut causes = Vec::new();
     if is_thrash(evidence, thresholds) {
-        let refaults = text::count(evidence.cgroup.file_refaults.unwrap_or(0));
+        let refaults = text::short_count(evidence.cgroup.file_refaults.unwrap_or(0));
         causes.push(format!(
             "thrash: the kernel kept dropping its code, {refaults} pages were read again"
         ));
     }
     let gc = sli::gc_cpu_share(evidence);
     if let Some(share) = gc.filter(|share| *share > thresholds.gc_share_worth_a_word) {
-        causes.push(format!("GC took {} of the CPU", text::percent(share)));
+        causes.push(format!("GC took {} of the CPU", text::short_percent(share)));
     }
     let cgroup = &evidence.cgroup;
     if let (Some(throttled), Some(periods)) =
@@ -536,7 +560,7 @@ fn behind(evidence: &Evidence, thresholds: &Thresholds) -> Vec<String> {
 }
 
 /// Length of the trial, at least one second.
-fn seconds(evidence: &Evidence) -> f64 {
+fn trial_seconds(evidence: &Evidence) -> f64 {
     let start = evidence
         .phases
         .iter()

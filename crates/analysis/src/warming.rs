@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::median;
-use crate::record::{Phase, SecondEvidence, TrialRecord};
+use crate::record::{SecondEvidence, TrialPhase, TrialRecord};
 use crate::text;
 
 /// What a request takes in the first half of the load, as a multiple of that in the second, from
@@ -32,7 +32,7 @@ pub const LONGEST: Duration = Duration::from_secs(120);
 /// Which JVM an answer is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Question {
+pub enum JvmQuestion {
     /// One that has just started, judged after the warm-up that was asked for: a deployment.
     #[default]
     Start,
@@ -40,7 +40,7 @@ pub enum Question {
     Steady,
 }
 
-impl Question {
+impl JvmQuestion {
     /// Its name in flags and files, if it is one.
     pub fn of_name(name: &str) -> Option<Self> {
         match name {
@@ -53,15 +53,15 @@ impl Question {
 
 /// The warm-up to try after one that was too short: twice as long, [`LONGEST`] at most; `None` where
 /// no longer one is tried.
-pub fn longer(warm_up: Duration) -> Option<Duration> {
+pub fn longer_warm_up(warm_up: Duration) -> Option<Duration> {
     let next = (warm_up * 2).clamp(FIRST, LONGEST);
     (next > warm_up).then_some(next)
 }
 
 /// The seconds of the measure phase.
-pub(crate) fn measured(record: &TrialRecord) -> Vec<&SecondEvidence> {
+pub(crate) fn measured_seconds(record: &TrialRecord) -> Vec<&SecondEvidence> {
     let phases = &record.evidence.phases;
-    let span = phases.iter().find(|p| p.phase == Phase::Measure);
+    let span = phases.iter().find(|p| p.phase == TrialPhase::Measure);
     let within = |s: &&SecondEvidence| {
         span.is_none_or(|p| p.start < s.at_ns && s.at_ns <= p.end) && s.offered.is_some()
     };
@@ -71,7 +71,7 @@ pub(crate) fn measured(record: &TrialRecord) -> Vec<&SecondEvidence> {
 /// What of a request falls while it is judged: how many times as much it takes in the first half of
 /// the measure phase as in the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Falls {
+enum FallingCost {
     /// Its CPU time.
     Cpu(f64),
     /// Its latency, the median of the medians of the seconds.
@@ -79,7 +79,7 @@ enum Falls {
 }
 
 /// The halves of a phase compared; `None` where a half has no answers or the kernel does not tell.
-fn ratio(
+fn ratio_of_halves(
     seconds: &[&SecondEvidence],
     each: impl Fn(&[&SecondEvidence]) -> Option<f64>,
 ) -> Option<f64> {
@@ -102,63 +102,67 @@ fn latency_of_one(half: &[&SecondEvidence]) -> Option<f64> {
 }
 
 /// What clearly falls. CPU time first: other programs hardly move it.
-fn falls(record: &TrialRecord) -> Option<Falls> {
-    let seconds = measured(record);
-    let cpu = ratio(&seconds, cpu_of_one).filter(|ratio| *ratio > WARMING);
+fn find_falling_cost(record: &TrialRecord) -> Option<FallingCost> {
+    let seconds = measured_seconds(record);
+    let cpu = ratio_of_halves(&seconds, cpu_of_one).filter(|ratio| *ratio > WARMING);
     let is_seen = |half: &[&SecondEvidence]| latency_of_one(half).unwrap_or_default();
     let (first, second) = seconds.split_at(seconds.len() / 2);
     let is_long = is_seen(first) - is_seen(second) > GRAIN.as_secs_f64();
-    let latency = ratio(&seconds, latency_of_one).filter(|ratio| is_long && *ratio > WARMING);
-    cpu.map(Falls::Cpu).or(latency.map(Falls::Latency))
+    let latency =
+        ratio_of_halves(&seconds, latency_of_one).filter(|ratio| is_long && *ratio > WARMING);
+    cpu.map(FallingCost::Cpu)
+        .or(latency.map(FallingCost::Latency))
 }
 
 /// Whether requests took clearly more in the first half of the measure phase.
 pub fn is_warming(record: &TrialRecord) -> bool {
-    falls(record).is_some()
+    find_falling_cost(record).is_some()
 }
 
 /// Starts that were judged while they were still warming up.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cold {
+pub struct ColdStarts {
     /// Of these starts.
     pub starts: usize,
     /// So many were.
     pub warming: usize,
     /// What fell, by the median of its ratios.
-    falls: Falls,
+    falls: FallingCost,
 }
 
 /// Whether most of these starts were judged while they were warming up.
-pub fn cold<'a>(starts: impl IntoIterator<Item = &'a TrialRecord>) -> Option<Cold> {
-    let starts: Vec<Option<Falls>> = starts.into_iter().map(falls).collect();
+pub fn find_cold_starts<'a>(
+    starts: impl IntoIterator<Item = &'a TrialRecord>,
+) -> Option<ColdStarts> {
+    let starts: Vec<Option<FallingCost>> = starts.into_iter().map(find_falling_cost).collect();
     let seen = || starts.iter().flatten();
     let warming = seen().count();
     let by_cpu = seen().filter_map(|f| match f {
-        Falls::Cpu(ratio) => Some(*ratio),
-        Falls::Latency(_) => None,
+        FallingCost::Cpu(ratio) => Some(*ratio),
+        FallingCost::Latency(_) => None,
     });
     let by_latency = seen().filter_map(|f| match f {
-        Falls::Latency(ratio) => Some(*ratio),
-        Falls::Cpu(_) => None,
+        FallingCost::Latency(ratio) => Some(*ratio),
+        FallingCost::Cpu(_) => None,
     });
     let (by_cpu, by_latency): (Vec<f64>, Vec<f64>) = (by_cpu.collect(), by_latency.collect());
     let falls = match by_cpu.len() >= by_latency.len() {
-        true => Falls::Cpu(median(&by_cpu)?),
-        false => Falls::Latency(median(&by_latency)?),
+        true => FallingCost::Cpu(median(&by_cpu)?),
+        false => FallingCost::Latency(median(&by_latency)?),
     };
-    (2 * warming > starts.len()).then_some(Cold {
+    (2 * warming > starts.len()).then_some(ColdStarts {
         starts: starts.len(),
         warming,
         falls,
     })
 }
 
-impl Cold {
+impl ColdStarts {
     /// `In 18 of 20 starts a request took 1.6 times as much CPU ...`.
-    fn sentence(&self) -> String {
+    fn cold_sentence(&self) -> String {
         let took = match self.falls {
-            Falls::Cpu(ratio) => format!("{ratio:.1} times as much CPU"),
-            Falls::Latency(ratio) => format!("{ratio:.1} times as long"),
+            FallingCost::Cpu(ratio) => format!("{ratio:.1} times as much CPU"),
+            FallingCost::Latency(ratio) => format!("{ratio:.1} times as long"),
         };
         let (warming, starts) = (self.warming, self.starts);
         format!(
@@ -170,25 +174,25 @@ impl Cold {
 /// Which JVM an answer is for, by the starts of its proof; `longer` is the warm-up that the search
 /// came to, where the one asked for was too short.
 pub fn answers_for<'a>(
-    question: Question,
+    question: JvmQuestion,
     starts: impl IntoIterator<Item = &'a TrialRecord>,
     longer: Option<Duration>,
 ) -> String {
-    let cold = cold(starts).map(|cold| cold.sentence());
+    let cold = find_cold_starts(starts).map(|cold| cold.cold_sentence());
     let warmed = longer.map_or("the warm-up asked for".to_owned(), |longer| {
-        format!("a warm-up lengthened to {}", text::duration(longer))
+        format!("a warm-up lengthened to {}", text::short_duration(longer))
     });
     match (question, cold) {
-        (Question::Start, None) => "This answers for fresh starts, judged right after the warm-up asked for, as after a deployment (--question start)".to_owned(),
-        (Question::Start, Some(cold)) => format!(
+        (JvmQuestion::Start, None) => "This answers for fresh starts, judged right after the warm-up asked for, as after a deployment (--question start)".to_owned(),
+        (JvmQuestion::Start, Some(cold)) => format!(
             "{cold}: this answers for a JVM that is still warming up, as after a deployment; for one that is warm: --question steady"
         ),
-        (Question::Steady, None) => format!(
+        (JvmQuestion::Steady, None) => format!(
             "This answers for a JVM that is warm (--question steady): after {warmed} most starts no longer got clearly faster while they were judged"
         ),
-        (Question::Steady, Some(cold)) => format!(
+        (JvmQuestion::Steady, Some(cold)) => format!(
             "{cold}, after {warmed}: this answers for a JVM that is still warming up, the longest warm-up that is tried is {}",
-            text::duration(LONGEST)
+            text::short_duration(LONGEST)
         ),
     }
 }
@@ -196,12 +200,12 @@ pub fn answers_for<'a>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::fixture::trial;
-    use crate::record::{PhaseSpan, Purpose, Verdict};
+    use crate::fixture::trial_record;
+    use crate::record::{PhaseSpan, TrialPurpose, TrialVerdict};
 
     /// Ten seconds of load, CPU of each so many milliseconds.
     pub(crate) fn start(cpu: impl Fn(usize) -> u64) -> TrialRecord {
-        let mut record = trial("t", Purpose::Prove, 324, Verdict::Pass);
+        let mut record = trial_record("t", TrialPurpose::Prove, 324, TrialVerdict::Pass);
         for (second, evidence) in record.evidence.seconds.iter_mut().enumerate() {
             evidence.cpu = Some(Duration::from_millis(cpu(second)));
         }
@@ -222,8 +226,8 @@ pub(crate) mod tests {
         let warm = start(|_| 300);
         let warming = start(|second| 800 - 60 * second as u64);
         assert!(!is_warming(&warm) && is_warming(&warming));
-        assert_eq!(cold([&warm, &warming]), None);
-        assert_eq!(cold([]), None);
+        assert_eq!(find_cold_starts([&warm, &warming]), None);
+        assert_eq!(find_cold_starts([]), None);
     }
 
     #[test]
@@ -232,11 +236,11 @@ pub(crate) mod tests {
         let slow = answering(|second| 9_000 - 700 * second as u64);
         let longer = Some(Duration::from_secs(20));
         let lines = [
-            answers_for(Question::Start, [&warm, &warm], None),
-            answers_for(Question::Start, [&warm, &warming, &warming], None),
-            answers_for(Question::Steady, [&warm, &warm], None),
-            answers_for(Question::Steady, [&warm, &warm], longer),
-            answers_for(Question::Steady, [&slow, &slow], Some(LONGEST)),
+            answers_for(JvmQuestion::Start, [&warm, &warm], None),
+            answers_for(JvmQuestion::Start, [&warm, &warming, &warming], None),
+            answers_for(JvmQuestion::Steady, [&warm, &warm], None),
+            answers_for(JvmQuestion::Steady, [&warm, &warm], longer),
+            answers_for(JvmQuestion::Steady, [&slow, &slow], Some(LONGEST)),
         ];
         insta::assert_snapshot!(lines.join("\n"), @"
         This answers for fresh starts, judged right after the warm-up asked for, as after a deployment (--question start)
@@ -257,12 +261,12 @@ pub(crate) mod tests {
     #[test]
     fn a_warm_up_doubles_up_to_the_longest() {
         let mut all = vec![Duration::ZERO];
-        while let Some(next) = all.last().copied().and_then(longer) {
+        while let Some(next) = all.last().copied().and_then(longer_warm_up) {
             all.push(next);
         }
         let all: Vec<u64> = all.iter().map(Duration::as_secs).collect();
         assert_eq!(all, [0, 5, 10, 20, 40, 80, 120]);
-        assert_eq!(longer(Duration::from_secs(300)), None);
+        assert_eq!(longer_warm_up(Duration::from_secs(300)), None);
     }
 
     #[test]
@@ -270,7 +274,7 @@ pub(crate) mod tests {
         let mut record = start(|second| if second < 4 { 900 } else { 300 });
         assert!(is_warming(&record));
         record.evidence.phases = vec![PhaseSpan {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             start: 4_000_000_000,
             end: 10_000_000_000,
         }];

@@ -118,7 +118,7 @@ pub enum cache_kind {}
 impl cache_kind {
     /// Writes the name.
     pub fn serialize<S: Serializer>(value: &CacheKind, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(value.name())
+        s.serialize_str(value.kind_name())
     }
 
     /// Reads the name.

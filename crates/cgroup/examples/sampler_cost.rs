@@ -13,7 +13,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use loadline_cgroup::{Group, GroupName, Layout, Limits, Sampler, SamplerOptions};
+use loadline_cgroup::{
+    CgroupLayout, CgroupLimits, CgroupSampler, ControlGroup, GroupName, SamplerOptions,
+};
 use loadline_sizing::Cpus;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -21,21 +23,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cpus = std::env::args()
         .nth(2)
         .map_or("500m".parse(), |s| s.parse())?;
-    let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))?;
+    let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))?;
     let name = GroupName::new(Path::new("/proc"), "sampler-cost")?;
-    let group = Group::create(&layout, &name.to_string())?;
+    let group = ControlGroup::create_group(&layout, &name.to_string())?;
     let measured = measure(&group, cpus, Duration::from_secs(seconds));
-    group.kill(Duration::from_secs(5))?;
-    group.remove(Duration::from_secs(5))?;
+    group.kill_processes(Duration::from_secs(5))?;
+    group.remove_dirs(Duration::from_secs(5))?;
     measured
 }
 
-fn measure(group: &Group, cpus: Cpus, length: Duration) -> Result<(), Box<dyn Error>> {
-    let limits = Limits {
+fn measure(group: &ControlGroup, cpus: Cpus, length: Duration) -> Result<(), Box<dyn Error>> {
+    let limits = CgroupLimits {
         cpu_quota: Some(cpus),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
-    group.apply(&limits)?;
+    group.apply_limits(&limits)?;
     let mut script = String::new();
     for file in group.join_files() {
         script += &format!("echo 0 > {} && ", file.display());
@@ -61,9 +63,9 @@ fn measure(group: &Group, cpus: Cpus, length: Duration) -> Result<(), Box<dyn Er
             SamplerOptions::phase_locked(limits.cpu_period),
         ),
     ] {
-        let sampler = Sampler::start(group, options, |_| {})?;
+        let sampler = CgroupSampler::start_sampling(group, options, |_| {})?;
         std::thread::sleep(length);
-        let report = sampler.stop();
+        let report = sampler.stop_sampling();
         let per_sample = report.cpu / u32::try_from(report.samples.max(1))?;
         let lock = report
             .phase_lock
@@ -77,7 +79,7 @@ fn measure(group: &Group, cpus: Cpus, length: Duration) -> Result<(), Box<dyn Er
             report.longest_gap,
         );
     }
-    group.kill(length)?;
+    group.kill_processes(length)?;
     spin.wait()?;
     Ok(())
 }

@@ -29,9 +29,9 @@ const OF_GROUPS: &[Parser] = &[
         let _ = memory.working_set();
     },
     |text| _ = sample::oom_kill(text),
-    |text| _ = sample::pressure(text),
+    |text| _ = sample::parse_pressure(text),
     |text| _ = proc_text::cgroup_mounts(text),
-    |text| _ = proc_text::memberships(text),
+    |text| _ = proc_text::cgroup_memberships(text),
     |text| _ = proc_text::stat_start_time(text),
     |text| _ = text.parse::<GroupName>(),
     |text| _ = text.parse::<CpuSet>(),

@@ -8,7 +8,7 @@ use crate::name::GroupName;
 use loadline_sizing::CpuSet;
 
 /// Bytes as a kernel file is read: anything, but mostly like the real ones.
-fn text() -> impl Strategy<Value = String> {
+fn kernel_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("cpu ".to_owned()),
         Just("some total=".to_owned()),
@@ -31,7 +31,7 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_parser_panics(text in text()) {
+    fn no_parser_panics(text in kernel_text()) {
         parsers().for_each(|parse| parse(&text));
     }
 
@@ -51,12 +51,12 @@ proptest! {
     }
 
     #[test]
-    fn own_directories_never_leave_the_mount(root in text(), path in text()) {
+    fn own_directories_never_leave_the_mount(root in kernel_text(), path in kernel_text()) {
         let root = root.replace(['\n', ' '], "_");
         let mountinfo = format!("1 2 0:1 {root} /sys/fs/cgroup rw - cgroup2 c rw\n");
-        let fake = fake::Fake::new(&mountinfo, &format!("0::/{}\n", path.replace('\n', "_")));
-        if let Some(v2) = fake.layout(fake::ROOT).v2() {
-            prop_assert!(v2.own.starts_with(fake.root()));
+        let fake = fake::FakeCgroupTree::new(&mountinfo, &format!("0::/{}\n", path.replace('\n', "_")));
+        if let Some(v2) = fake.detected_layout(fake::ROOT).v2() {
+            prop_assert!(v2.own.starts_with(fake.cgroup_root()));
             prop_assert!(!v2.own.components().any(|c| c.as_os_str() == ".."));
         }
     }

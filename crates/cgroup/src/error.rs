@@ -119,7 +119,11 @@ pub enum CgroupError {
 }
 
 impl CgroupError {
-    pub(crate) fn file(action: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
+    pub(crate) fn for_file(
+        action: &'static str,
+        path: &Path,
+        source: impl Into<io::Error>,
+    ) -> Self {
         Self::File {
             action,
             path: path.to_owned(),
@@ -128,7 +132,7 @@ impl CgroupError {
     }
 
     /// What to do about it, where there is something of its own to do.
-    pub fn hint(&self) -> Option<String> {
+    pub fn suggested_fix(&self) -> Option<String> {
         match self {
             Self::NotMounted { root } => Some(format!("mount -t cgroup2 none {}", root.display())),
             Self::NotPermitted { hint, .. } | Self::NoController { hint, .. } => Some(hint.clone()),

@@ -16,7 +16,7 @@ const MAX_FILE: u64 = 4 << 20;
 
 /// The text of a file, bytes that are not UTF-8 replaced.
 pub(crate) fn read(path: &Path) -> Result<String, CgroupError> {
-    read_io(path).map_err(|e| CgroupError::file("read", path, e))
+    read_io(path).map_err(|e| CgroupError::for_file("read", path, e))
 }
 
 /// The text of a file, or `None` when there is no such file.
@@ -24,7 +24,7 @@ pub(crate) fn read_optional(path: &Path) -> Result<Option<String>, CgroupError> 
     match read_io(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if crate::error::is_gone(&e) => Ok(None),
-        Err(e) => Err(CgroupError::file("read", path, e)),
+        Err(e) => Err(CgroupError::for_file("read", path, e)),
     }
 }
 
@@ -47,12 +47,12 @@ pub(crate) fn read_open(path: &Path, mut file: &File) -> Result<String, CgroupEr
         file.take(MAX_FILE).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    read().map_err(|e: io::Error| CgroupError::file("read", path, e))
+    read().map_err(|e: io::Error| CgroupError::for_file("read", path, e))
 }
 
 /// Writes a value to an existing file.
 pub(crate) fn write(path: &Path, value: &str) -> Result<(), CgroupError> {
-    write_io(path, value).map_err(|e| CgroupError::file("write", path, e))
+    write_io(path, value).map_err(|e| CgroupError::for_file("write", path, e))
 }
 
 pub(crate) fn write_io(path: &Path, value: &str) -> io::Result<()> {

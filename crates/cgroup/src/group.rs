@@ -15,20 +15,22 @@ use rustix::fs::{Mode, OFlags};
 use crate::error::CgroupError;
 use crate::file;
 use crate::host;
-use crate::layout::{Controller, Layout, Place, SUPERVISOR, Version, is_delegated};
+use crate::layout::{
+    CgroupHierarchy, CgroupLayout, CgroupVersion, Controller, SUPERVISOR, is_delegated,
+};
 use crate::name;
-use crate::reader::Reader;
-use crate::sample::Sample;
+use crate::reader::CgroupReader;
+use crate::sample::CgroupSample;
 
 /// How often processes are moved out of loadline's own group before it is given up.
 const EVACUATION_ATTEMPTS: u32 = 10;
 
-/// A group of processes. Dropping it does not remove it: see [`Group::remove`].
+/// A group of processes. Dropping it does not remove it: see [`ControlGroup::remove`].
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct ControlGroup {
     name: String,
     /// One for each hierarchy: its place and this group's directory.
-    dirs: Vec<(Place, PathBuf)>,
+    dirs: Vec<(CgroupHierarchy, PathBuf)>,
     /// Index into `dirs` for each controller.
     controllers: Vec<(Controller, usize)>,
     /// Index into `dirs` of the v2 hierarchy.
@@ -39,16 +41,16 @@ pub struct Group {
     _held: Arc<[OwnedFd]>,
 }
 
-impl Group {
+impl ControlGroup {
     /// Makes the group in every hierarchy, without limits. `name` is `loadline-<something>`,
     /// normally a [`crate::GroupName`].
     ///
     /// # Errors
     /// A name that is not allowed, no permission, or a file operation that failed; what had been
     /// made is gone again. A group of that name that exists already is an error.
-    pub fn create(layout: &Layout, name: &str) -> Result<Self, CgroupError> {
-        let group = Self::describe(layout, name)?;
-        group.make()?;
+    pub fn create_group(layout: &CgroupLayout, name: &str) -> Result<Self, CgroupError> {
+        let group = Self::describe_group(layout, name)?;
+        group.create_dirs()?;
         Ok(group)
     }
 
@@ -56,16 +58,16 @@ impl Group {
     /// take a group that is there and empty. It has no limits, and goes with this one.
     ///
     /// # Errors
-    /// As [`Group::create`].
-    pub fn below(&self, name: &str) -> Result<Self, CgroupError> {
-        let group = self.within(name)?;
-        group.make()?;
+    /// As [`ControlGroup::create_group`].
+    pub fn create_child(&self, name: &str) -> Result<Self, CgroupError> {
+        let group = self.child_handle(name)?;
+        group.create_dirs()?;
         Ok(group)
     }
 
-    fn within(&self, name: &str) -> Result<Self, CgroupError> {
-        name::check_part(name)?;
-        let below = |(place, dir): &(Place, PathBuf)| (place.clone(), dir.join(name));
+    fn child_handle(&self, name: &str) -> Result<Self, CgroupError> {
+        name::check_engine_name(name)?;
+        let below = |(place, dir): &(CgroupHierarchy, PathBuf)| (place.clone(), dir.join(name));
         Ok(Self {
             name: format!("{}/{name}", self.name),
             dirs: self.dirs.iter().map(below).collect(),
@@ -74,7 +76,7 @@ impl Group {
         })
     }
 
-    fn make(&self) -> Result<(), CgroupError> {
+    fn create_dirs(&self) -> Result<(), CgroupError> {
         for (made, (place, dir)) in self.dirs.iter().enumerate() {
             if let Err(error) = create_dir(place, dir, &self.controllers_at(made)) {
                 // The directory of the failed step may exist already: rmdir tells.
@@ -88,33 +90,37 @@ impl Group {
     }
 
     /// A group that exists already in at least one hierarchy, such as a leftover; by its name, or
-    /// by that of one [below](Group::below) it, as [`Group::name`] gives them.
+    /// by that of one [below](ControlGroup::create_child) it, as [`ControlGroup::name`] gives them.
     ///
     /// # Errors
     /// A name that is not allowed, no permission.
-    pub fn open(layout: &Layout, name: &str) -> Result<Self, CgroupError> {
+    pub fn open_existing(layout: &CgroupLayout, name: &str) -> Result<Self, CgroupError> {
         match name.split_once('/') {
-            None => Self::describe(layout, name),
-            Some((above, name)) => Self::describe(layout, above)?.within(name),
+            None => Self::describe_group(layout, name),
+            Some((above, name)) => Self::describe_group(layout, above)?.child_handle(name),
         }
     }
 
-    fn describe(layout: &Layout, name: &str) -> Result<Self, CgroupError> {
-        name::check(name)?;
+    fn describe_group(layout: &CgroupLayout, name: &str) -> Result<Self, CgroupError> {
+        name::check_name(name)?;
         layout.check_permission()?;
         let mut dirs = Vec::new();
         for place in layout.hierarchies() {
             dirs.push((place.clone(), place.parent()?.join(name)));
         }
-        let index = |place: &Place| dirs.iter().position(|(p, _)| p.mount == place.mount);
+        let index = |place: &CgroupHierarchy| dirs.iter().position(|(p, _)| p.mount == place.mount);
         Ok(Self {
             name: name.to_owned(),
             controllers: layout
-                .places()
+                .controller_hierarchies()
                 .filter_map(|(c, place)| Some((c, index(place)?)))
                 .collect(),
             v2: layout.v2().and_then(index),
-            others: layout.others().iter().map(|m| m.join(name)).collect(),
+            others: layout
+                .engine_only_mounts()
+                .iter()
+                .map(|m| m.join(name))
+                .collect(),
             dirs,
             _held: Arc::default(),
         })
@@ -126,21 +132,21 @@ impl Group {
     /// # Errors
     /// A process that may not be looked at (another user's, or one with more rights) or has ended.
     pub fn of_process(proc_root: &Path, pid: u32) -> Result<Self, CgroupError> {
-        let layout = Layout::of_process(proc_root, pid)?;
+        let layout = CgroupLayout::of_process(proc_root, pid)?;
         let (mut dirs, mut held) = (Vec::new(), Vec::new());
         for place in layout.hierarchies() {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let directory = rustix::fs::open(&place.own, flags, Mode::empty())
-                .map_err(|errno| CgroupError::file("open", &place.own, errno))?;
+                .map_err(|errno| CgroupError::for_file("open", &place.own, errno))?;
             let dir = format!("/proc/self/fd/{}", directory.as_raw_fd());
             dirs.push((place.clone(), PathBuf::from(dir)));
             held.push(directory);
         }
-        let index = |place: &Place| dirs.iter().position(|(p, _)| p.mount == place.mount);
+        let index = |place: &CgroupHierarchy| dirs.iter().position(|(p, _)| p.mount == place.mount);
         Ok(Self {
             name: format!("of process {pid}"),
             controllers: layout
-                .places()
+                .controller_hierarchies()
                 .filter_map(|(c, place)| Some((c, index(place)?)))
                 .collect(),
             v2: layout.v2().and_then(index),
@@ -151,7 +157,7 @@ impl Group {
     }
 
     /// A group that nobody here may look at: it has no directory, no process and no counter.
-    pub fn unseen(name: &str) -> Self {
+    pub fn out_of_reach(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             dirs: Vec::new(),
@@ -167,26 +173,26 @@ impl Group {
     /// # Errors
     /// A group that is gone.
     pub fn in_force(&self) -> Result<(Option<Cpus>, Option<Bytes>), CgroupError> {
-        let of = |controller| match self.dir(controller) {
+        let of = |controller| match self.controller_dir(controller) {
             Some((version, dir)) => host::read_limit(controller, version, dir),
             None => Ok((None, None, None)),
         };
         let limits = (of(Controller::Cpu)?.0, of(Controller::Memory)?.1);
         // Of a group that is gone no file says that it has no limit.
-        for dir in self.dirs() {
+        for dir in self.hierarchy_dirs() {
             file::read(&dir.join("cgroup.procs"))?;
         }
         Ok(limits)
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub fn group_name(&self) -> &str {
         &self.name
     }
 
     /// Its directory for a controller, and which files are in it. On v2 every controller has the
     /// same directory.
-    pub fn dir(&self, controller: Controller) -> Option<(Version, &Path)> {
+    pub fn controller_dir(&self, controller: Controller) -> Option<(CgroupVersion, &Path)> {
         let (_, index) = self.controllers.iter().find(|(c, _)| *c == controller)?;
         let (place, dir) = &self.dirs[*index];
         Some((place.version, dir))
@@ -198,22 +204,24 @@ impl Group {
     }
 
     /// Its directories, one for each hierarchy.
-    pub fn dirs(&self) -> impl Iterator<Item = &Path> {
+    pub fn hierarchy_dirs(&self) -> impl Iterator<Item = &Path> {
         self.dirs.iter().map(|(_, dir)| dir.as_path())
     }
 
     /// Directories of it that only a container engine makes.
-    pub(crate) fn others(&self) -> &[PathBuf] {
+    pub(crate) fn engine_made_dirs(&self) -> &[PathBuf] {
         &self.others
     }
 
     /// The directory that names the group in errors. Every layout has a hierarchy.
     pub(crate) fn first_dir(&self) -> &Path {
-        self.dirs().next().unwrap_or(Path::new(&self.name))
+        self.hierarchy_dirs()
+            .next()
+            .unwrap_or(Path::new(&self.name))
     }
 
     /// Its directories with the place of each.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (&Place, &Path)> {
+    pub(crate) fn placed_dirs(&self) -> impl Iterator<Item = (&CgroupHierarchy, &Path)> {
         self.dirs.iter().map(|(place, dir)| (place, dir.as_path()))
     }
 
@@ -226,26 +234,28 @@ impl Group {
     }
 
     /// The files into which a process writes `0` to join, all of them, before it executes the
-    /// application. v1 cpuset refuses (ENOSPC) until [`Group::create`] has filled it.
+    /// application. v1 cpuset refuses (ENOSPC) until [`ControlGroup::create_group`] has filled it.
     pub fn join_files(&self) -> Vec<PathBuf> {
-        self.dirs().map(|dir| dir.join("cgroup.procs")).collect()
+        self.hierarchy_dirs()
+            .map(|dir| dir.join("cgroup.procs"))
+            .collect()
     }
 
     /// Opens the statistics files, to be read many times.
     ///
     /// # Errors
     /// A group that is gone.
-    pub fn reader(&self) -> Result<Reader, CgroupError> {
-        Reader::open(self)
+    pub fn open_reader(&self) -> Result<CgroupReader, CgroupError> {
+        CgroupReader::open_files(self)
     }
 
-    /// Reads everything once. It opens every file: use a [`Reader`] to read often. PSI is among
+    /// Reads everything once. It opens every file: use a [`CgroupReader`] to read often. PSI is among
     /// them, which must not be read faster than every 20 ms.
     ///
     /// # Errors
     /// A group that is gone.
-    pub fn read(&self) -> Result<Sample, CgroupError> {
-        self.reader()?.read()
+    pub fn read(&self) -> Result<CgroupSample, CgroupError> {
+        self.open_reader()?.read()
     }
 
     /// Sets the peak of memory usage back to the usage now. `false`: this kernel cannot (v2
@@ -254,8 +264,8 @@ impl Group {
     /// # Errors
     /// A group that is gone.
     pub fn reset_peak(&self) -> Result<bool, CgroupError> {
-        match self.dir(Controller::Memory) {
-            Some((Version::V1, dir)) => {
+        match self.controller_dir(Controller::Memory) {
+            Some((CgroupVersion::V1, dir)) => {
                 file::write(&dir.join("memory.max_usage_in_bytes"), "0")?;
                 Ok(true)
             }
@@ -265,12 +275,16 @@ impl Group {
     }
 }
 
-fn create_dir(place: &Place, dir: &Path, controllers: &[Controller]) -> Result<(), CgroupError> {
-    if place.version == Version::V2 && !controllers.is_empty() {
+fn create_dir(
+    place: &CgroupHierarchy,
+    dir: &Path,
+    controllers: &[Controller],
+) -> Result<(), CgroupError> {
+    if place.version == CgroupVersion::V2 && !controllers.is_empty() {
         enable_controllers(place, parent_of(dir), controllers)?;
     }
-    fs::create_dir(dir).map_err(|e| CgroupError::file("create", dir, e))?;
-    if place.version == Version::V1 && controllers.contains(&Controller::Cpuset) {
+    fs::create_dir(dir).map_err(|e| CgroupError::for_file("create", dir, e))?;
+    if place.version == CgroupVersion::V1 && controllers.contains(&Controller::Cpuset) {
         fill_cpuset(dir).inspect_err(|_| {
             let _ = fs::remove_dir(dir);
         })?;
@@ -290,7 +304,7 @@ fn fill_cpuset(dir: &Path) -> Result<(), CgroupError> {
 
 /// Makes controllers available to the children of the parent, and leaves them so.
 fn enable_controllers(
-    place: &Place,
+    place: &CgroupHierarchy,
     parent: &Path,
     controllers: &[Controller],
 ) -> Result<(), CgroupError> {
@@ -298,7 +312,11 @@ fn enable_controllers(
     let enabled = file::read(&control)?;
     let missing: Vec<String> = controllers
         .iter()
-        .filter(|c| !enabled.split_ascii_whitespace().any(|e| e == c.name()))
+        .filter(|c| {
+            !enabled
+                .split_ascii_whitespace()
+                .any(|e| e == c.kernel_name())
+        })
         .map(|c| format!("+{c}"))
         .collect();
     if missing.is_empty() {
@@ -311,7 +329,7 @@ fn enable_controllers(
             // "No internal processes": a group with processes cannot give controllers to
             // children. A process that forks while it is moved leaves a child behind.
             Err(e) if is_busy(&e) && attempts < EVACUATION_ATTEMPTS => evacuate(place, parent)?,
-            other => return other.map_err(|e| CgroupError::file("write", &control, e)),
+            other => return other.map_err(|e| CgroupError::for_file("write", &control, e)),
         }
         attempts += 1;
     }
@@ -329,7 +347,7 @@ fn is_busy(error: &std::io::Error) -> bool {
 /// Moves the processes of loadline's own group into a child, so that it can have other children.
 /// Done only where these processes are loadline's to move: itself alone, a delegated group, or
 /// the topmost group of a container.
-fn evacuate(place: &Place, parent: &Path) -> Result<(), CgroupError> {
+fn evacuate(place: &CgroupHierarchy, parent: &Path) -> Result<(), CgroupError> {
     let procs = parent.join("cgroup.procs");
     let pids = file::read(&procs)?;
     let own = std::process::id().to_string();
@@ -346,7 +364,7 @@ fn evacuate(place: &Place, parent: &Path) -> Result<(), CgroupError> {
     let supervisor = parent.join(SUPERVISOR);
     match fs::create_dir(&supervisor) {
         Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(CgroupError::file("create", &supervisor, e));
+            return Err(CgroupError::for_file("create", &supervisor, e));
         }
         _ => {}
     }
@@ -364,28 +382,30 @@ fn evacuate(place: &Place, parent: &Path) -> Result<(), CgroupError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, ROOT};
+    use crate::fake::{FakeCgroupTree, ROOT};
 
     #[test]
     fn a_step_that_fails_removes_what_was_made() {
-        let fake = Fake::captured("v1");
-        let layout = fake.layout(ROOT);
-        fs::remove_dir(fake.root().join("freezer")).unwrap();
-        let error = Group::create(&layout, "loadline-x").unwrap_err();
+        let fake = FakeCgroupTree::from_captured("v1");
+        let layout = fake.detected_layout(ROOT);
+        fs::remove_dir(fake.cgroup_root().join("freezer")).unwrap();
+        let error = ControlGroup::create_group(&layout, "loadline-x").unwrap_err();
         assert!(error.to_string().contains("freezer/loadline-x"), "{error}");
         for hierarchy in ["cpu,cpuacct", "memory", "pids"] {
-            let left = fs::read_dir(fake.root().join(hierarchy)).unwrap().count();
+            let left = fs::read_dir(fake.cgroup_root().join(hierarchy))
+                .unwrap()
+                .count();
             assert_eq!(left, 0, "{hierarchy}");
         }
     }
 
     #[test]
     fn the_files_to_join_by_are_one_for_each_hierarchy() {
-        let fake = Fake::captured("v1");
-        let group = Group::create(&fake.layout(ROOT), "loadline-x").unwrap();
+        let fake = FakeCgroupTree::from_captured("v1");
+        let group = ControlGroup::create_group(&fake.detected_layout(ROOT), "loadline-x").unwrap();
         let files = group.join_files();
         let wanted = ["cpu,cpuacct", "memory", "pids", "freezer"]
-            .map(|h| fake.root().join(h).join("loadline-x/cgroup.procs"));
+            .map(|h| fake.cgroup_root().join(h).join("loadline-x/cgroup.procs"));
         assert_eq!(files, wanted);
     }
 
@@ -396,9 +416,9 @@ mod tests {
             .arg("60")
             .spawn()
             .unwrap();
-        let group = Group::of_process(proc, child.id());
+        let group = ControlGroup::of_process(proc, child.id());
         let (limits, processes) = match &group {
-            Ok(group) => (group.in_force(), group.processes().unwrap()),
+            Ok(group) => (group.in_force(), group.process_ids().unwrap()),
             Err(error) => {
                 println!("SKIP a group of another process: {error}");
                 child.kill().unwrap();
@@ -416,26 +436,26 @@ mod tests {
 
     #[test]
     fn a_group_that_is_gone_is_not_one_without_limits() {
-        let fake = Fake::captured("v1");
-        let group = Group::create(&fake.layout(ROOT), "loadline-x").unwrap();
+        let fake = FakeCgroupTree::from_captured("v1");
+        let group = ControlGroup::create_group(&fake.detected_layout(ROOT), "loadline-x").unwrap();
         group.in_force().unwrap_err();
     }
 
     #[test]
     fn controllers_are_enabled_for_children_once() {
-        let fake = Fake::captured("v2");
+        let fake = FakeCgroupTree::from_captured("v2");
         let files = [
             ("cgroup.controllers", "cpu io memory pids\n"),
             ("cgroup.subtree_control", "cpu\n"),
         ];
-        fake.group("", &files);
-        Group::create(&fake.layout(ROOT), "loadline-x").unwrap();
-        assert_eq!(fake.text("cgroup.subtree_control"), "+memory +pids");
+        fake.add_group("", &files);
+        ControlGroup::create_group(&fake.detected_layout(ROOT), "loadline-x").unwrap();
+        assert_eq!(fake.read_text("cgroup.subtree_control"), "+memory +pids");
     }
 
     #[test]
     fn names_that_could_leave_the_parent_are_refused() {
-        let fake = Fake::captured("v1");
+        let fake = FakeCgroupTree::from_captured("v1");
         for name in [
             "x",
             "loadline-",
@@ -443,7 +463,7 @@ mod tests {
             "loadline-a/b",
             "loadline-\n",
         ] {
-            Group::create(&fake.layout(ROOT), name).unwrap_err();
+            ControlGroup::create_group(&fake.detected_layout(ROOT), name).unwrap_err();
         }
     }
 }

@@ -15,8 +15,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{CgroupError, is_gone};
 use crate::file;
-use crate::group::Group;
-use crate::layout::{Controller, Version};
+use crate::group::ControlGroup;
+use crate::layout::{CgroupVersion, Controller};
 
 /// Pause between two looks at a group that is ending. An empty group was seen after 6 to 40 ms.
 const POLL: Duration = Duration::from_millis(2);
@@ -24,16 +24,16 @@ const POLL: Duration = Duration::from_millis(2);
 /// How long the v1 freezer may take before the loop goes on without it.
 const FREEZE: Duration = Duration::from_millis(500);
 
-impl Group {
+impl ControlGroup {
     /// Ids of all processes in the group and its sub-groups, in every hierarchy; a group that is
     /// gone has none. 0 stands for a process of another PID namespace.
     ///
     /// # Errors
     /// A directory that cannot be read.
-    pub fn processes(&self) -> Result<Vec<u32>, CgroupError> {
+    pub fn process_ids(&self) -> Result<Vec<u32>, CgroupError> {
         let mut found = BTreeSet::new();
-        for dir in self.dirs() {
-            for dir in tree(dir)? {
+        for dir in self.hierarchy_dirs() {
+            for dir in dirs_bottom_up(dir)? {
                 // EOPNOTSUPP: a threaded sub-group; its processes are listed by its parent.
                 let text = file::read_optional(&dir.join("cgroup.procs")).unwrap_or_default();
                 let pids = text.unwrap_or_default();
@@ -48,9 +48,9 @@ impl Group {
     ///
     /// # Errors
     /// [`CgroupError::StillPopulated`] when processes were left at the deadline.
-    pub fn kill(&self, deadline: Duration) -> Result<usize, CgroupError> {
+    pub fn kill_processes(&self, deadline: Duration) -> Result<usize, CgroupError> {
         let start = Instant::now();
-        let first = self.processes()?;
+        let first = self.process_ids()?;
         if first.is_empty() {
             return Ok(0);
         }
@@ -76,7 +76,7 @@ impl Group {
                 });
             }
             thread::sleep(POLL);
-            left = self.processes()?;
+            left = self.process_ids()?;
         }
         Ok(first.len())
     }
@@ -89,7 +89,7 @@ impl Group {
 
     /// Freezes the group where v1 can, else forbids new tasks. Returns the file that thaws it.
     fn stop_forking(&self) -> Option<PathBuf> {
-        if let Some((Version::V1, dir)) = self.dir(Controller::Freezer) {
+        if let Some((CgroupVersion::V1, dir)) = self.controller_dir(Controller::Freezer) {
             let state = dir.join("freezer.state");
             let start = Instant::now();
             while file::write(&state, "FROZEN").is_ok() && start.elapsed() < FREEZE {
@@ -102,7 +102,7 @@ impl Group {
             }
             let _ = file::write(&state, "THAWED");
         }
-        if let Some((_, dir)) = self.dir(Controller::Pids) {
+        if let Some((_, dir)) = self.controller_dir(Controller::Pids) {
             let _ = file::write(&dir.join("pids.max"), "0");
         }
         None
@@ -115,18 +115,18 @@ impl Group {
     /// # Errors
     /// A directory that could not be removed before the deadline, as a rule because of a process
     /// that is left in it.
-    pub fn remove(&self, deadline: Duration) -> Result<(), CgroupError> {
+    pub fn remove_dirs(&self, deadline: Duration) -> Result<(), CgroupError> {
         let start = Instant::now();
-        for (place, dir) in self.places() {
-            for dir in tree(dir)? {
-                if self.dir(Controller::Memory) == Some((place.version, &*dir)) {
+        for (place, dir) in self.placed_dirs() {
+            for dir in dirs_bottom_up(dir)? {
+                if self.controller_dir(Controller::Memory) == Some((place.version, &*dir)) {
                     give_pages_back(place.version, &dir);
                 }
                 remove_dir(&dir, start, deadline)?;
             }
         }
-        for dir in self.others() {
-            for dir in tree(dir)? {
+        for dir in self.engine_made_dirs() {
+            for dir in dirs_bottom_up(dir)? {
                 remove_dir(&dir, start, deadline)?;
             }
         }
@@ -135,8 +135,8 @@ impl Group {
 
     /// Whether any of its directories exists.
     pub fn exists(&self) -> bool {
-        let others = self.others().iter().map(PathBuf::as_path);
-        self.dirs().chain(others).any(Path::exists)
+        let others = self.engine_made_dirs().iter().map(PathBuf::as_path);
+        self.hierarchy_dirs().chain(others).any(Path::exists)
     }
 }
 
@@ -149,10 +149,10 @@ fn kill_pid(pid: u32) {
 }
 
 /// Best effort: pages that stay keep an invisible group alive, no more.
-fn give_pages_back(version: Version, dir: &Path) {
+fn give_pages_back(version: CgroupVersion, dir: &Path) {
     let _ = match version {
-        Version::V1 => file::write_io(&dir.join("memory.force_empty"), "0"),
-        Version::V2 => match file::read(&dir.join("memory.current")) {
+        CgroupVersion::V1 => file::write_io(&dir.join("memory.force_empty"), "0"),
+        CgroupVersion::V2 => match file::read(&dir.join("memory.current")) {
             // EAGAIN when not all of it could be reclaimed. Linux 5.19 and later.
             Ok(current) => file::write_io(&dir.join("memory.reclaim"), current.trim()),
             Err(_) => Ok(()),
@@ -168,7 +168,7 @@ fn remove_dir(dir: &Path, start: Instant, deadline: Duration) -> Result<(), Cgro
             Ok(()) => return Ok(()),
             Err(e) if is_gone(&e) => return Ok(()),
             Err(e) if e.kind() != io::ErrorKind::ResourceBusy || start.elapsed() > deadline => {
-                return Err(CgroupError::file("remove", dir, e));
+                return Err(CgroupError::for_file("remove", dir, e));
             }
             Err(_) => thread::sleep(pause),
         }
@@ -177,14 +177,14 @@ fn remove_dir(dir: &Path, start: Instant, deadline: Duration) -> Result<(), Cgro
 }
 
 /// A directory and all below it, deepest first. Empty when it is gone.
-fn tree(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
+fn dirs_bottom_up(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
     let mut found = Vec::new();
     let mut todo = vec![dir.to_owned()];
     while let Some(dir) = todo.pop() {
         let entries = match fs::read_dir(&dir) {
             Ok(entries) => entries,
             Err(e) if is_gone(&e) => continue,
-            Err(e) => return Err(CgroupError::file("list", &dir, e)),
+            Err(e) => return Err(CgroupError::for_file("list", &dir, e)),
         };
         for entry in entries.flatten() {
             if entry.file_type().is_ok_and(|t| t.is_dir()) {

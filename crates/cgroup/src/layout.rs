@@ -18,7 +18,7 @@ use crate::error::{
     CgroupError, DELEGATION_HINT, HIDDEN_HINT, READ_ONLY_HINT, ROOT_DELEGATION_HINT,
 };
 use crate::file;
-use crate::proc_text::{CgroupMount, Membership, cgroup_mounts, memberships};
+use crate::proc_text::{CgroupMount, Membership, cgroup_memberships, cgroup_mounts};
 
 /// Where cgroups are mounted, and how mountinfo names it whatever the root parameter is.
 const STANDARD_ROOT: &str = "/sys/fs/cgroup";
@@ -56,7 +56,7 @@ impl Controller {
     ];
 
     /// The kernel's name.
-    pub fn name(self) -> &'static str {
+    pub fn kernel_name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
             Self::Cpuacct => "cpuacct",
@@ -68,19 +68,19 @@ impl Controller {
     }
 
     fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|c| c.name() == name)
+        Self::ALL.into_iter().find(|c| c.kernel_name() == name)
     }
 }
 
 impl fmt::Display for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.kernel_name())
     }
 }
 
 /// Which hierarchies a machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum HierarchyMode {
     /// v1 only.
     V1,
     /// v2 only.
@@ -89,7 +89,7 @@ pub enum Mode {
     Hybrid,
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for HierarchyMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::V1 => "v1",
@@ -101,7 +101,7 @@ impl fmt::Display for Mode {
 
 /// Which set of files a controller has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub enum CgroupVersion {
     /// The files of cgroup-v1.
     V1,
     /// The files of cgroup-v2.
@@ -110,25 +110,25 @@ pub enum Version {
 
 /// One hierarchy as loadline sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct CgroupHierarchy {
     /// Which files it has.
-    pub version: Version,
+    pub version: CgroupVersion,
     /// Where it is mounted.
     pub mount: PathBuf,
     /// Directory of loadline's own group.
     pub own: PathBuf,
     /// Directory below which loadline makes groups, or why there is none.
-    parent: Result<PathBuf, Refusal>,
+    parent: Result<PathBuf, NoParentReason>,
 }
 
 /// Why no group may be made in a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Refusal {
+struct NoParentReason {
     why: &'static str,
     hint: &'static str,
 }
 
-impl Place {
+impl CgroupHierarchy {
     /// Directory below which loadline makes groups.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ pub(crate) struct Privilege {
 }
 
 impl Privilege {
-    fn current() -> Self {
+    fn for_this_process() -> Self {
         Self {
             root: rustix::process::geteuid().is_root(),
             // sd_booted(3): the documented test for "systemd is the init of this machine".
@@ -171,16 +171,16 @@ impl Privilege {
 
 /// The cgroup hierarchies of this machine.
 #[derive(Debug, Clone)]
-pub struct Layout {
-    mode: Mode,
-    places: BTreeMap<Controller, Place>,
-    v2: Option<Place>,
+pub struct CgroupLayout {
+    mode: HierarchyMode,
+    places: BTreeMap<Controller, CgroupHierarchy>,
+    v2: Option<CgroupHierarchy>,
     /// Hierarchies of v1 that loadline does not use, but container engines do.
     others: Vec<PathBuf>,
     proc_root: PathBuf,
 }
 
-impl Layout {
+impl CgroupLayout {
     /// Finds the hierarchies.
     ///
     /// `root` is normally `/sys/fs/cgroup`, `proc_root` normally `/proc`.
@@ -188,19 +188,19 @@ impl Layout {
     /// # Errors
     /// A file under `proc_root` that cannot be read; [`CgroupError::NotMounted`] when there is no
     /// cgroup mount. A machine where groups may not be made is no error here, see
-    /// [`Layout::check_permission`].
+    /// [`CgroupLayout::check_permission`].
     pub fn detect(root: &Path, proc_root: &Path) -> Result<Self, CgroupError> {
-        Self::detect_as(root, proc_root, Privilege::current())
+        Self::detect_as(root, proc_root, Privilege::for_this_process())
     }
 
     /// The hierarchies as a process of another container sees them; groups are never made there.
     ///
     /// # Errors
-    /// As [`Layout::detect`], and when that process may not be looked at or has ended.
+    /// As [`CgroupLayout::detect`], and when that process may not be looked at or has ended.
     pub fn of_process(proc_root: &Path, pid: u32) -> Result<Self, CgroupError> {
         let process = proc_root.join(pid.to_string());
         let root = process.join("root").join(&STANDARD_ROOT[1..]);
-        Self::seen_by(&process, &root, proc_root, Privilege::current())
+        Self::detect_from(&process, &root, proc_root, Privilege::for_this_process())
     }
 
     pub(crate) fn detect_as(
@@ -208,22 +208,22 @@ impl Layout {
         proc_root: &Path,
         privilege: Privilege,
     ) -> Result<Self, CgroupError> {
-        Self::seen_by(&proc_root.join("self"), root, proc_root, privilege)
+        Self::detect_from(&proc_root.join("self"), root, proc_root, privilege)
     }
 
-    fn seen_by(
+    fn detect_from(
         process: &Path,
         root: &Path,
         proc_root: &Path,
         privilege: Privilege,
     ) -> Result<Self, CgroupError> {
         let mounts = cgroup_mounts(&file::read(&process.join("mountinfo"))?);
-        let own = memberships(&file::read(&process.join("cgroup"))?);
+        let own = cgroup_memberships(&file::read(&process.join("cgroup"))?);
         let mut places = BTreeMap::new();
         let mut v2 = None;
         let mut others = Vec::new();
         for mount in &mounts {
-            let Some(mount_point) = rerooted(&mount.mount_point, root) else {
+            let Some(mount_point) = reroot_mount(&mount.mount_point, root) else {
                 continue;
             };
             if mount.is_v2 {
@@ -247,7 +247,7 @@ impl Layout {
             for controller in controllers {
                 let own = own
                     .iter()
-                    .find(|m| m.controllers.iter().any(|c| c == controller.name()));
+                    .find(|m| m.controllers.iter().any(|c| c == controller.kernel_name()));
                 let own = own_dir(&mount_point, mount, own);
                 places
                     .entry(controller)
@@ -257,14 +257,14 @@ impl Layout {
         let is_hybrid = !places.is_empty();
         let v2 = v2.map(|(mount, own)| place_v2(mount, own, is_hybrid, privilege));
         if let Some(v2) = &v2 {
-            for controller in offered(v2)? {
+            for controller in offered_controllers(v2)? {
                 places.entry(controller).or_insert_with(|| v2.clone());
             }
         }
         let mode = match (&v2, is_hybrid) {
-            (Some(_), true) => Mode::Hybrid,
-            (Some(_), false) => Mode::V2,
-            (None, true) => Mode::V1,
+            (Some(_), true) => HierarchyMode::Hybrid,
+            (Some(_), false) => HierarchyMode::V2,
+            (None, true) => HierarchyMode::V1,
             (None, false) => {
                 return Err(CgroupError::NotMounted {
                     root: root.to_owned(),
@@ -281,27 +281,27 @@ impl Layout {
     }
 
     /// v1, v2 or hybrid.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> HierarchyMode {
         self.mode
     }
 
     /// Where a controller is, if this machine offers it.
-    pub fn place(&self, controller: Controller) -> Option<&Place> {
+    pub fn hierarchy_of(&self, controller: Controller) -> Option<&CgroupHierarchy> {
         self.places.get(&controller)
     }
 
     /// The controllers that this machine offers, and where.
-    pub fn places(&self) -> impl Iterator<Item = (Controller, &Place)> {
+    pub fn controller_hierarchies(&self) -> impl Iterator<Item = (Controller, &CgroupHierarchy)> {
         self.places.iter().map(|(c, p)| (*c, p))
     }
 
     /// The v2 mount, with or without controllers. It gives cgroup.kill, PSI and cgroup.events.
-    pub fn v2(&self) -> Option<&Place> {
+    pub fn v2(&self) -> Option<&CgroupHierarchy> {
         self.v2.as_ref()
     }
 
     /// Mounts of v1 hierarchies in which only container engines make groups.
-    pub(crate) fn others(&self) -> &[PathBuf] {
+    pub(crate) fn engine_only_mounts(&self) -> &[PathBuf] {
         &self.others
     }
 
@@ -322,8 +322,8 @@ impl Layout {
     }
 
     /// Each hierarchy once, although several controllers may share one.
-    pub(crate) fn hierarchies(&self) -> Vec<&Place> {
-        let mut found: Vec<&Place> = Vec::new();
+    pub(crate) fn hierarchies(&self) -> Vec<&CgroupHierarchy> {
+        let mut found: Vec<&CgroupHierarchy> = Vec::new();
         for place in self.places.values().chain(&self.v2) {
             if !found.iter().any(|p| p.mount == place.mount) {
                 found.push(place);
@@ -334,7 +334,7 @@ impl Layout {
 }
 
 /// The mount point below `root` instead of below the standard root.
-fn rerooted(mount_point: &str, root: &Path) -> Option<PathBuf> {
+fn reroot_mount(mount_point: &str, root: &Path) -> Option<PathBuf> {
     let below = Path::new(mount_point).strip_prefix(STANDARD_ROOT).ok()?;
     Some(root.join(below).components().collect())
 }
@@ -359,7 +359,7 @@ fn own_dir(mount_point: &Path, mount: &CgroupMount, own: Option<&Membership>) ->
     dir
 }
 
-fn place_v1(mount: &Path, own: PathBuf, privilege: Privilege) -> Place {
+fn place_v1(mount: &Path, own: PathBuf, privilege: Privilege) -> CgroupHierarchy {
     // systemd never disables a v1 controller below a directory that it did not make, so the root
     // of the hierarchy is safe for root even where systemd runs.
     let parent = if privilege.root {
@@ -367,60 +367,65 @@ fn place_v1(mount: &Path, own: PathBuf, privilege: Privilege) -> Place {
     } else {
         own_if_writable(&own)
     };
-    Place {
-        version: Version::V1,
+    CgroupHierarchy {
+        version: CgroupVersion::V1,
         mount: mount.to_owned(),
         own,
         parent,
     }
 }
 
-fn place_v2(mount: PathBuf, own: PathBuf, is_hybrid: bool, privilege: Privilege) -> Place {
+fn place_v2(
+    mount: PathBuf,
+    own: PathBuf,
+    is_hybrid: bool,
+    privilege: Privilege,
+) -> CgroupHierarchy {
     let parent = match privilege {
         Privilege { root: false, .. } => own_if_writable(&own),
         // In a hybrid layout systemd only tracks processes here; there is no controller to lose.
         Privilege { systemd: true, .. } if !is_hybrid => own_if_delegated(&own),
         _ => writable_mount(&mount),
     };
-    Place {
-        version: Version::V2,
+    CgroupHierarchy {
+        version: CgroupVersion::V2,
         mount,
         own,
         parent,
     }
 }
 
-fn own_if_writable(own: &Path) -> Result<PathBuf, Refusal> {
-    writable(own).and_then(|own| {
-        writable(&own.join("cgroup.procs"))?;
+fn own_if_writable(own: &Path) -> Result<PathBuf, NoParentReason> {
+    require_writable(own).and_then(|own| {
+        require_writable(&own.join("cgroup.procs"))?;
         Ok(own)
     })
 }
 
-fn writable_mount(mount: &Path) -> Result<PathBuf, Refusal> {
+fn writable_mount(mount: &Path) -> Result<PathBuf, NoParentReason> {
     if !mount.exists() {
-        return Err(Refusal {
+        return Err(NoParentReason {
             why: "it is mounted, and something covers it",
             hint: HIDDEN_HINT,
         });
     }
-    writable(mount)
+    require_writable(mount)
 }
 
-fn writable(path: &Path) -> Result<PathBuf, Refusal> {
+fn require_writable(path: &Path) -> Result<PathBuf, NoParentReason> {
     let (why, hint) = match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
         Ok(()) => return Ok(path.to_owned()),
         Err(rustix::io::Errno::ROFS) => ("it is mounted read-only", READ_ONLY_HINT),
         Err(_) => ("it is not writable for this user", DELEGATION_HINT),
     };
-    Err(Refusal { why, hint })
+    Err(NoParentReason { why, hint })
 }
 
-fn own_if_delegated(own: &Path) -> Result<PathBuf, Refusal> {
+fn own_if_delegated(own: &Path) -> Result<PathBuf, NoParentReason> {
     if is_delegated(own) {
         return Ok(own.to_owned());
     }
-    Err(Refusal {
+    Err(NoParentReason {
         why: "systemd manages it and has not delegated it",
         hint: ROOT_DELEGATION_HINT,
     })
@@ -435,7 +440,7 @@ pub(crate) fn is_delegated(own: &Path) -> bool {
 }
 
 /// The controllers that groups made below a v2 place can have.
-fn offered(v2: &Place) -> Result<Vec<Controller>, CgroupError> {
+fn offered_controllers(v2: &CgroupHierarchy) -> Result<Vec<Controller>, CgroupError> {
     let dir = v2.parent.as_deref().unwrap_or(&v2.own);
     let text = file::read_optional(&dir.join("cgroup.controllers"))?.unwrap_or_default();
     Ok(text

@@ -6,8 +6,8 @@
 //! the kernel's Documentation/admin-guide/cgroup-v1, cgroup-v2.rst, accounting/psi.rst and
 //! scheduler/sched-bwc.rst.
 //!
-//! Read [`Layout`] first (what this machine has), then [`Group`] (one group of processes and its
-//! limits), [`Sample`] (its counters) and [`Sampler`] (its counters over time).
+//! Read [`CgroupLayout`] first (what this machine has), then [`ControlGroup`] (one group of processes and its
+//! limits), [`CgroupSample`] (its counters) and [`CgroupSampler`] (its counters over time).
 
 #[cfg(any(test, fuzzing))]
 mod anything;
@@ -35,14 +35,14 @@ mod sweep;
 #[cfg(fuzzing)]
 pub use anything::{Parser, parsers};
 pub use error::CgroupError;
-pub use group::Group;
-pub use layout::{Controller, Layout, Mode, Place, Version};
-pub use limits::{Limits, weight_from_shares};
+pub use group::ControlGroup;
+pub use layout::{CgroupHierarchy, CgroupLayout, CgroupVersion, Controller, HierarchyMode};
+pub use limits::{CgroupLimits, weight_from_shares};
 pub use name::GroupName;
 pub use noise::{Noise, NoiseMeter};
 pub use oom::OomWatch;
-pub use probe::{Check, Status, probe};
-pub use reader::Reader;
-pub use sample::{CpuSample, MemorySample, Pressure, PressureSample, Sample};
-pub use sampler::{Gap, Pace, PhaseLock, Sampler, SamplerOptions, SamplerReport};
-pub use sweep::{Sweep, find_groups, sweep};
+pub use probe::{CheckStatus, PreflightCheck, probe_cgroups};
+pub use reader::CgroupReader;
+pub use sample::{CgroupSample, CpuSample, MemorySample, Pressure, PressureSample};
+pub use sampler::{CgroupSampler, Pace, PhaseLock, SampleGap, SamplerOptions, SamplerReport};
+pub use sweep::{GroupSweep, find_groups, sweep_cgroups};

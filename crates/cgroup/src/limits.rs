@@ -10,8 +10,8 @@ use loadline_sizing::{Bytes, CpuSet, Cpus};
 
 use crate::error::CgroupError;
 use crate::file;
-use crate::group::Group;
-use crate::layout::{Controller, Version};
+use crate::group::ControlGroup;
+use crate::layout::{CgroupVersion, Controller};
 
 /// v1 shares of a group that nobody set (cgroup-v1: NICE_0 weight).
 const DEFAULT_SHARES: u64 = 1024;
@@ -23,9 +23,9 @@ const DEFAULT_WEIGHT: u64 = 100;
 /// rounding.
 pub(crate) const V1_UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
 
-/// What a group may use. `None` is no limit; [`Group::apply`] also takes an older limit away.
+/// What a group may use. `None` is no limit; [`ControlGroup::apply_limits`] also takes an older limit away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct CgroupLimits {
     /// CPU time per period, as CPUs. At least 1 ms in a period.
     pub cpu_quota: Option<Cpus>,
     /// CFS period, 1 ms to 1 s, whole microseconds.
@@ -42,7 +42,7 @@ pub struct Limits {
     pub pids: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for CgroupLimits {
     /// No limit; the kernel's default period of 100 ms.
     fn default() -> Self {
         Self {
@@ -67,7 +67,7 @@ pub fn weight_from_shares(shares: u64) -> u64 {
     (scaled / DEFAULT_SHARES).clamp(1, 10_000)
 }
 
-impl Limits {
+impl CgroupLimits {
     /// Quota in microseconds per period.
     fn quota_us(&self) -> Option<u64> {
         let period = micros(self.cpu_period);
@@ -76,7 +76,7 @@ impl Limits {
     }
 
     /// Refuses what no kernel takes, before anything is written.
-    fn check(&self) -> Result<(), CgroupError> {
+    fn check_ranges(&self) -> Result<(), CgroupError> {
         let period = self.cpu_period;
         let is_whole = period.subsec_nanos().is_multiple_of(1000);
         if !is_whole || period < Duration::from_millis(1) || period > Duration::from_secs(1) {
@@ -115,7 +115,7 @@ impl Limits {
             );
         }
         if let Some(cpus) = &self.cpuset
-            && cpus.is_empty()
+            && cpus.has_no_cpu()
         {
             return out_of_range("cpuset", "(empty)".to_owned(), "name at least one CPU");
         }
@@ -152,14 +152,14 @@ fn page_size() -> u64 {
     rustix::param::page_size() as u64
 }
 
-impl Group {
+impl ControlGroup {
     /// Sets the limits and checks that the kernel took them. Can be called again with others.
     ///
     /// # Errors
     /// A limit out of range, a controller that is missing, a file that cannot be written, or a
     /// value that the kernel changed by more than rounding memory down to a page.
-    pub fn apply(&self, limits: &Limits) -> Result<(), CgroupError> {
-        limits.check()?;
+    pub fn apply_limits(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
+        limits.check_ranges()?;
         self.apply_quota(limits)?;
         self.apply_shares(limits)?;
         self.apply_cpuset(limits)?;
@@ -173,8 +173,8 @@ impl Group {
         controller: Controller,
         what: &'static str,
         is_wanted: bool,
-    ) -> Result<Option<(Version, PathBuf)>, CgroupError> {
-        match self.dir(controller) {
+    ) -> Result<Option<(CgroupVersion, PathBuf)>, CgroupError> {
+        match self.controller_dir(controller) {
             Some((version, dir)) => Ok(Some((version, dir.to_owned()))),
             None if !is_wanted => Ok(None),
             None => Err(CgroupError::NoController {
@@ -187,14 +187,14 @@ impl Group {
         }
     }
 
-    fn apply_quota(&self, limits: &Limits) -> Result<(), CgroupError> {
+    fn apply_quota(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         let wanted = limits.cpu_quota.is_some() || limits.cpu_burst.is_some();
         let Some((version, dir)) = self.dir_for(Controller::Cpu, "the CPU quota", wanted)? else {
             return Ok(());
         };
         let burst_file = dir.join(match version {
-            Version::V1 => "cpu.cfs_burst_us",
-            Version::V2 => "cpu.max.burst",
+            CgroupVersion::V1 => "cpu.cfs_burst_us",
+            CgroupVersion::V2 => "cpu.max.burst",
         });
         // The kernel refuses a quota below the burst, so the burst goes first and comes back last.
         let has_burst = file::read_optional(&burst_file)?.is_some();
@@ -203,28 +203,28 @@ impl Group {
         }
         let period = micros(limits.cpu_period);
         match version {
-            Version::V1 => {
+            CgroupVersion::V1 => {
                 let quota_file = dir.join("cpu.cfs_quota_us");
                 file::write(&quota_file, "-1")?;
-                set(&dir.join("cpu.cfs_period_us"), &period.to_string())?;
+                write_checked(&dir.join("cpu.cfs_period_us"), &period.to_string())?;
                 if let Some(quota) = limits.quota_us() {
-                    set(&quota_file, &quota.to_string())?;
+                    write_checked(&quota_file, &quota.to_string())?;
                 }
             }
-            Version::V2 => {
+            CgroupVersion::V2 => {
                 let quota = limits
                     .quota_us()
                     .map_or("max".to_owned(), |q| q.to_string());
-                set(&dir.join("cpu.max"), &format!("{quota} {period}"))?;
+                write_checked(&dir.join("cpu.max"), &format!("{quota} {period}"))?;
             }
         }
         match limits.cpu_burst {
-            Some(burst) => set(&burst_file, &micros(burst).to_string()),
+            Some(burst) => write_checked(&burst_file, &micros(burst).to_string()),
             None => Ok(()),
         }
     }
 
-    fn apply_shares(&self, limits: &Limits) -> Result<(), CgroupError> {
+    fn apply_shares(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         let wanted = limits.cpu_shares;
         let Some((version, dir)) =
             self.dir_for(Controller::Cpu, "the CPU shares", wanted.is_some())?
@@ -233,15 +233,15 @@ impl Group {
         };
         let shares = wanted.unwrap_or(DEFAULT_SHARES);
         match version {
-            Version::V1 => set(&dir.join("cpu.shares"), &shares.to_string()),
-            Version::V2 => set(
+            CgroupVersion::V1 => write_checked(&dir.join("cpu.shares"), &shares.to_string()),
+            CgroupVersion::V2 => write_checked(
                 &dir.join("cpu.weight"),
                 &weight_from_shares(shares).to_string(),
             ),
         }
     }
 
-    fn apply_cpuset(&self, limits: &Limits) -> Result<(), CgroupError> {
+    fn apply_cpuset(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         let wanted = limits.cpuset.as_ref();
         let Some((version, dir)) =
             self.dir_for(Controller::Cpuset, "the cpuset", wanted.is_some())?
@@ -252,20 +252,20 @@ impl Group {
         let value = match (wanted, version) {
             (Some(cpus), _) => cpus.to_string(),
             // An empty v2 list means "as the parent"; the kernel takes an empty line for it.
-            (None, Version::V2) => "\n".to_owned(),
-            (None, Version::V1) => {
+            (None, CgroupVersion::V2) => "\n".to_owned(),
+            (None, CgroupVersion::V1) => {
                 let parent = dir.parent().unwrap_or(&dir).join("cpuset.cpus");
                 file::read(&parent)?.trim().to_owned()
             }
         };
         file::write(&path, &value)?;
-        compare(&path, value.trim(), |wanted, got| {
+        compare_readback(&path, value.trim(), |wanted, got| {
             let parse = |text: &str| text.parse::<CpuSet>().ok();
             parse(wanted).is_some() && parse(wanted) == parse(got)
         })?;
         match (wanted, version) {
             // v2 takes CPUs that the parent does not have, and ignores them.
-            (Some(_), Version::V2) => compare(
+            (Some(_), CgroupVersion::V2) => compare_readback(
                 &dir.join("cpuset.cpus.effective"),
                 value.trim(),
                 |wanted, got| wanted.parse::<CpuSet>() == got.parse::<CpuSet>(),
@@ -274,7 +274,7 @@ impl Group {
         }
     }
 
-    fn apply_memory(&self, limits: &Limits) -> Result<(), CgroupError> {
+    fn apply_memory(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         let wanted = limits.memory;
         let Some((version, dir)) =
             self.dir_for(Controller::Memory, "the memory limit", wanted.is_some())?
@@ -282,17 +282,17 @@ impl Group {
             return Ok(());
         };
         match version {
-            Version::V1 => apply_memory_v1(&dir, wanted),
-            Version::V2 => apply_memory_v2(&dir, wanted),
+            CgroupVersion::V1 => apply_memory_v1(&dir, wanted),
+            CgroupVersion::V2 => apply_memory_v2(&dir, wanted),
         }
     }
 
-    fn apply_pids(&self, limits: &Limits) -> Result<(), CgroupError> {
+    fn apply_pids(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         let wanted = limits.pids;
         match self.dir_for(Controller::Pids, "the limit of tasks", wanted.is_some())? {
             Some((_, dir)) => {
                 let value = wanted.map_or("max".to_owned(), |n| n.to_string());
-                set(&dir.join("pids.max"), &value)
+                write_checked(&dir.join("pids.max"), &value)
             }
             None => Ok(()),
         }
@@ -318,12 +318,12 @@ fn apply_memory_v1(dir: &Path, wanted: Option<Bytes>) -> Result<(), CgroupError>
     }
     for file in order {
         file::write(file, &value)?;
-        compare(file, &value, is_same)?;
+        compare_readback(file, &value, is_same)?;
     }
     // Without swap accounting (no memsw file) swappiness is all that keeps the group off swap.
     let swappiness = dir.join("memory.swappiness");
     if wanted.is_some() && file::read_optional(&swappiness)?.is_some() {
-        set(&swappiness, "0")?;
+        write_checked(&swappiness, "0")?;
     }
     Ok(())
 }
@@ -332,7 +332,7 @@ fn apply_memory_v2(dir: &Path, wanted: Option<Bytes>) -> Result<(), CgroupError>
     let value = wanted.map_or("max".to_owned(), |b| b.as_bytes().to_string());
     let memory = dir.join("memory.max");
     file::write(&memory, &value)?;
-    compare(&memory, &value, |wanted, got| {
+    compare_readback(&memory, &value, |wanted, got| {
         match (wanted.parse(), got.parse()) {
             (Ok(wanted), Ok(got)) => is_page_rounded(wanted, got),
             _ => wanted == got,
@@ -345,7 +345,7 @@ fn apply_memory_v2(dir: &Path, wanted: Option<Bytes>) -> Result<(), CgroupError>
     ] {
         let path = dir.join(name);
         if file::read_optional(&path)?.is_some() {
-            set(&path, if wanted.is_some() { limited } else { free })?;
+            write_checked(&path, if wanted.is_some() { limited } else { free })?;
         }
     }
     Ok(())
@@ -358,12 +358,12 @@ fn is_page_rounded(wanted: u64, got: u64) -> bool {
 }
 
 /// Writes a value and checks that the file then has the same text.
-fn set(path: &Path, value: &str) -> Result<(), CgroupError> {
+fn write_checked(path: &Path, value: &str) -> Result<(), CgroupError> {
     file::write(path, value)?;
-    compare(path, value, |wanted, got| wanted == got)
+    compare_readback(path, value, |wanted, got| wanted == got)
 }
 
-fn compare(
+fn compare_readback(
     path: &Path,
     wanted: &str,
     is_same: impl Fn(&str, &str) -> bool,

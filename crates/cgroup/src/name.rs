@@ -47,13 +47,13 @@ impl GroupName {
         };
         let pid = stat.split_ascii_whitespace().next();
         let name = Self {
-            boot: boot(proc_root)?,
-            namespace: namespace(proc_root)?,
+            boot: boot_id(proc_root)?,
+            namespace: pid_namespace(proc_root)?,
             pid: pid.and_then(|p| p.parse().ok()).ok_or_else(malformed)?,
             start_time: stat_start_time(&stat).ok_or_else(malformed)?,
             trial: trial.to_owned(),
         };
-        check(&name.to_string())?;
+        check_name(&name.to_string())?;
         Ok(name)
     }
 
@@ -63,10 +63,10 @@ impl GroupName {
     /// # Errors
     /// Unreadable files below `proc_root` (normally `/proc`); a process that is gone is no error.
     pub fn is_owner_alive(&self, proc_root: &Path) -> Result<bool, CgroupError> {
-        if boot(proc_root)? != self.boot {
+        if boot_id(proc_root)? != self.boot {
             return Ok(false);
         }
-        if namespace(proc_root)? != self.namespace {
+        if pid_namespace(proc_root)? != self.namespace {
             return Ok(true);
         }
         let stat = proc_root.join(self.pid.to_string()).join("stat");
@@ -84,7 +84,7 @@ impl GroupName {
 }
 
 /// First eight hex digits of the boot id.
-fn boot(proc_root: &Path) -> Result<String, CgroupError> {
+fn boot_id(proc_root: &Path) -> Result<String, CgroupError> {
     let path = proc_root.join("sys/kernel/random/boot_id");
     let id = file::read(&path)?;
     match id.get(..8) {
@@ -97,7 +97,7 @@ fn boot(proc_root: &Path) -> Result<String, CgroupError> {
 }
 
 /// Number of the own PID namespace. Source: namespaces(7), `pid:[4026531836]`.
-fn namespace(proc_root: &Path) -> Result<u64, CgroupError> {
+fn pid_namespace(proc_root: &Path) -> Result<u64, CgroupError> {
     let path = proc_root.join("self/ns/pid");
     let link = std::fs::read_link(&path).map_err(|source| CgroupError::File {
         action: "read",
@@ -122,23 +122,23 @@ fn is_boot(text: &str) -> bool {
 
 /// Refuses names that could leave the parent directory, clash with kernel files, or escape the
 /// sweep.
-pub(crate) fn check(name: &str) -> Result<(), CgroupError> {
+pub(crate) fn check_name(name: &str) -> Result<(), CgroupError> {
     match name.strip_prefix(PREFIX) {
-        Some(rest) if !rest.is_empty() => check_part(name),
-        _ => Err(bad(name)),
+        Some(rest) if !rest.is_empty() => check_engine_name(name),
+        _ => Err(bad_name(name)),
     }
 }
 
 /// The same for a group below one of loadline's own: its name is an engine's.
-pub(crate) fn check_part(name: &str) -> Result<(), CgroupError> {
+pub(crate) fn check_engine_name(name: &str) -> Result<(), CgroupError> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     match !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
         true => Ok(()),
-        false => Err(bad(name)),
+        false => Err(bad_name(name)),
     }
 }
 
-fn bad(name: &str) -> CgroupError {
+fn bad_name(name: &str) -> CgroupError {
     CgroupError::BadName {
         name: name.to_owned(),
     }
@@ -164,7 +164,7 @@ impl FromStr for GroupName {
         let error = || CgroupError::BadName {
             name: text.to_owned(),
         };
-        check(text)?;
+        check_name(text)?;
         let mut fields = text[PREFIX.len()..].splitn(5, '-');
         let mut next = || fields.next().filter(|f| !f.is_empty()).ok_or_else(error);
         let name = Self {

@@ -2,7 +2,7 @@
 //! valid".
 //!
 //! Owns the arithmetic between two readings, no thresholds. The window begins with
-//! [`NoiseMeter::start`] and ends with [`NoiseMeter::finish`]; [`NoiseMeter::tick`] in between
+//! [`NoiseMeter::start_window`] and ends with [`NoiseMeter::finish_window`]; [`NoiseMeter::check_clocks`] in between
 //! catches a clock that steps and steps back.
 
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use crate::error::CgroupError;
 use crate::file;
-use crate::group::Group;
+use crate::group::ControlGroup;
 use crate::host::{
-    Clocks, CpuTimes, KernelThreads, around, host_pressure, kernel_threads, process_time,
-    swapped_in, worked,
+    ClockReading, KernelThreads, MachineCpuTimes, groups_around, host_pressure, kernel_threads,
+    process_time, swapped_in, work_between,
 };
-use crate::layout::{Controller, Layout, Version};
-use crate::reader::{Reader, monotonic_ns};
+use crate::layout::{CgroupLayout, CgroupVersion, Controller};
+use crate::reader::{CgroupReader, monotonic_ns};
 use crate::sample::{self, CpuSample, PressureSample};
 
 /// What the kernel's threads work at most for one page that a group reads again because its limit
@@ -54,22 +54,22 @@ pub struct NoiseMeter {
     proc_root: PathBuf,
     /// Where it looks for others; on the whole machine without.
     cpus: Option<Vec<u32>>,
-    groups: Vec<Reader>,
+    groups: Vec<CgroupReader>,
     processes: Vec<PathBuf>,
     /// cpuacct.usage of the whole machine, where there is one.
     machine_usage: Option<PathBuf>,
     /// cpu.stat of each group around.
-    outer: Vec<(Version, PathBuf)>,
-    start: Reading,
-    clocks: Clocks,
+    outer: Vec<(CgroupVersion, PathBuf)>,
+    start: NoiseReading,
+    clocks: ClockReading,
     clock_jump: Duration,
 }
 
 /// All counters at one moment.
 #[derive(Debug, Default)]
-struct Reading {
+struct NoiseReading {
     at_ns: u64,
-    cpu: CpuTimes,
+    cpu: MachineCpuTimes,
     machine_usage: Option<Duration>,
     groups: Vec<(CpuSample, PressureSample)>,
     /// Pages that the groups read again because they had been dropped.
@@ -90,16 +90,16 @@ impl NoiseMeter {
     ///
     /// # Errors
     /// A group that is gone, a file under /proc that cannot be read.
-    pub fn start(
-        layout: &Layout,
-        groups: &[&Group],
+    pub fn start_window(
+        layout: &CgroupLayout,
+        groups: &[&ControlGroup],
         processes: &[u32],
         cpus: Option<&[u32]>,
     ) -> Result<Self, CgroupError> {
         let proc_root = layout.proc_root().to_owned();
         let mut readers = Vec::new();
         for group in groups {
-            readers.push(group.reader()?);
+            readers.push(group.open_reader()?);
         }
         let processes: Vec<PathBuf> = processes
             .iter()
@@ -112,8 +112,8 @@ impl NoiseMeter {
             processes,
             machine_usage: machine_usage_file(layout).filter(|_| cpus.is_none()),
             outer: outer_stat_files(layout),
-            start: Reading::default(),
-            clocks: Clocks::now(),
+            start: NoiseReading::default(),
+            clocks: ClockReading::now(),
             clock_jump: Duration::ZERO,
         };
         meter.start = meter.read()?;
@@ -121,8 +121,8 @@ impl NoiseMeter {
     }
 
     /// Compares the clocks with the last tick. Call it once a second.
-    pub fn tick(&mut self) {
-        let clocks = Clocks::now();
+    pub fn check_clocks(&mut self) {
+        let clocks = ClockReading::now();
         self.clock_jump = self.clock_jump.max(clocks.jump_since(self.clocks));
         self.clocks = clocks;
     }
@@ -131,20 +131,23 @@ impl NoiseMeter {
     ///
     /// # Errors
     /// A group that is gone, a file under /proc that cannot be read.
-    pub fn finish(mut self) -> Result<Noise, CgroupError> {
-        self.tick();
+    pub fn finish_window(mut self) -> Result<Noise, CgroupError> {
+        self.check_clocks();
         let end = self.read()?;
         let start = &self.start;
         let wall = Duration::from_nanos(end.at_ns.saturating_sub(start.at_ns));
         let cpu = end.cpu.since(start.cpu);
-        let served = served(start, &end);
+        let served = refault_work(start, &end);
         Ok(Noise {
             wall,
-            steal: share(cpu.steal, cpu.total()),
-            foreign_cpu: share(foreign(start, &end).saturating_sub(served), cpu.total()),
+            steal: time_share(cpu.steal, cpu.total_time()),
+            foreign_cpu: time_share(
+                foreign_time(start, &end).saturating_sub(served),
+                cpu.total_time(),
+            ),
             host_cpu_pressure: pressure_some(&start.host_pressure, &end.host_pressure, wall),
-            contention: contention(start.groups.first(), end.groups.first(), served, wall),
-            swap_in_pages: growth(start.swapped_in, end.swapped_in),
+            contention: cpu_contention(start.groups.first(), end.groups.first(), served, wall),
+            swap_in_pages: counter_growth(start.swapped_in, end.swapped_in),
             clock_jump: self.clock_jump,
             outer_throttled: end
                 .outer_throttled
@@ -152,7 +155,7 @@ impl NoiseMeter {
         })
     }
 
-    fn read(&mut self) -> Result<Reading, CgroupError> {
+    fn read(&mut self) -> Result<NoiseReading, CgroupError> {
         let at_ns = monotonic_ns();
         let mut groups = Vec::new();
         let mut refaults = 0;
@@ -168,9 +171,9 @@ impl NoiseMeter {
             process_time(&text)
         });
         let usage = self.machine_usage.as_deref().map(file::read).transpose()?;
-        Ok(Reading {
+        Ok(NoiseReading {
             at_ns,
-            cpu: CpuTimes::read(&self.proc_root, self.cpus.as_deref())?,
+            cpu: MachineCpuTimes::read(&self.proc_root, self.cpus.as_deref())?,
             machine_usage: usage.and_then(|u| u.trim().parse().ok().map(Duration::from_nanos)),
             groups,
             refaults,
@@ -189,8 +192,8 @@ impl NoiseMeter {
             let mut cpu = CpuSample::default();
             let text = file::read_optional(path)?.unwrap_or_default();
             match version {
-                Version::V1 => sample::cpu_stat_v1(&text, &mut cpu),
-                Version::V2 => sample::cpu_stat_v2(&text, &mut cpu),
+                CgroupVersion::V1 => sample::cpu_stat_v1(&text, &mut cpu),
+                CgroupVersion::V2 => sample::cpu_stat_v2(&text, &mut cpu),
             }
             if let Some(time) = cpu.throttled_time {
                 sum = Some(time.saturating_add(sum.unwrap_or_default()));
@@ -202,24 +205,24 @@ impl NoiseMeter {
 
 /// The exact CPU time of the machine: cpuacct.usage of the v1 root. /proc/stat counts by sampling
 /// on most kernels. `cgroup.sane_behavior` is only in the real root, not in that of a container.
-fn machine_usage_file(layout: &Layout) -> Option<PathBuf> {
-    let place = layout.place(Controller::Cpuacct)?;
+fn machine_usage_file(layout: &CgroupLayout) -> Option<PathBuf> {
+    let place = layout.hierarchy_of(Controller::Cpuacct)?;
     let is_root = place.mount.join("cgroup.sane_behavior").exists();
     is_root.then(|| place.mount.join("cpuacct.usage"))
 }
 
-fn outer_stat_files(layout: &Layout) -> Vec<(Version, PathBuf)> {
-    let Some(place) = layout.place(Controller::Cpu) else {
+fn outer_stat_files(layout: &CgroupLayout) -> Vec<(CgroupVersion, PathBuf)> {
+    let Some(place) = layout.hierarchy_of(Controller::Cpu) else {
         return Vec::new();
     };
-    around(place)
+    groups_around(place)
         .into_iter()
         .map(|(dir, _)| (place.version, dir.join("cpu.stat")))
         .collect()
 }
 
 /// CPU time of everything that is not loadline's.
-fn foreign(start: &Reading, end: &Reading) -> Duration {
+fn foreign_time(start: &NoiseReading, end: &NoiseReading) -> Duration {
     let busy = match (start.machine_usage, end.machine_usage) {
         (Some(start), Some(end)) => end.saturating_sub(start),
         _ => end.cpu.since(start.cpu).busy,
@@ -243,22 +246,22 @@ fn foreign(start: &Reading, end: &Reading) -> Duration {
 }
 
 /// What the kernel's threads worked to read the groups' dropped pages again.
-fn served(start: &Reading, end: &Reading) -> Duration {
+fn refault_work(start: &NoiseReading, end: &NoiseReading) -> Duration {
     let pages = end.refaults.saturating_sub(start.refaults);
     let most = PER_REFAULT.saturating_mul(u32::try_from(pages).unwrap_or(u32::MAX));
-    worked(&start.kernel, &end.kernel).min(most)
+    work_between(&start.kernel, &end.kernel).min(most)
 }
 
-fn share(part: Duration, whole: Duration) -> Option<f64> {
+fn time_share(part: Duration, whole: Duration) -> Option<f64> {
     (!whole.is_zero()).then(|| (part.as_secs_f64() / whole.as_secs_f64()).clamp(0.0, 1.0))
 }
 
-fn growth(start: Option<u64>, end: Option<u64>) -> Option<u64> {
+fn counter_growth(start: Option<u64>, end: Option<u64>) -> Option<u64> {
     Some(end?.saturating_sub(start?))
 }
 
 fn pressure_some(start: &PressureSample, end: &PressureSample, wall: Duration) -> Option<f64> {
-    share(end.cpu?.some.saturating_sub(start.cpu?.some), wall)
+    time_share(end.cpu?.some.saturating_sub(start.cpu?.some), wall)
 }
 
 /// PSI cpu "full" is the share of time in which no task of the group ran although some could,
@@ -267,7 +270,7 @@ fn pressure_some(start: &PressureSample, end: &PressureSample, wall: Duration) -
 /// kernel's threads worked for it, is such a sum too. Measured on two
 /// CPUs with busy and bursty groups, throttled or not: 0.00 to 0.03 undisturbed, 0.09 to 0.28
 /// beside one or two endless loops.
-fn contention(
+fn cpu_contention(
     start: Option<&(CpuSample, PressureSample)>,
     end: Option<&(CpuSample, PressureSample)>,
     served: Duration,
@@ -281,7 +284,7 @@ fn contention(
     };
     let cpus = cpus_used(cpu_start, cpu_end);
     let waited =
-        share(full, wall)? - (throttled + served).as_secs_f64() / cpus / wall.as_secs_f64();
+        time_share(full, wall)? - (throttled + served).as_secs_f64() / cpus / wall.as_secs_f64();
     Some(waited.clamp(0.0, 1.0))
 }
 

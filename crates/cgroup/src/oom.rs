@@ -14,8 +14,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::error::CgroupError;
 use crate::file;
-use crate::group::Group;
-use crate::layout::{Controller, Version};
+use crate::group::ControlGroup;
+use crate::layout::{CgroupVersion, Controller};
 use crate::sample::oom_kill;
 
 /// v1 signals that memory is out before it kills and counts: the count is looked at so often...
@@ -35,24 +35,24 @@ pub struct OomWatch {
     count: PathBuf,
     /// Kills that are known.
     seen: u64,
-    wake: Wake,
+    wake: WakeSource,
 }
 
 #[derive(Debug)]
-enum Wake {
+enum WakeSource {
     /// v1: becomes readable.
     Event(OwnedFd),
     /// v2: memory.events, gets POLLPRI.
     Events(File),
 }
 
-impl Group {
+impl ControlGroup {
     /// Watches for OOM kills from now on.
     ///
     /// # Errors
     /// No memory controller, a group that is gone, a kernel without notification.
     pub fn oom_watch(&self) -> Result<OomWatch, CgroupError> {
-        let Some((version, dir)) = self.dir(Controller::Memory) else {
+        let Some((version, dir)) = self.controller_dir(Controller::Memory) else {
             return Err(CgroupError::NoController {
                 controller: Controller::Memory,
                 what: "watching for OOM kills",
@@ -60,21 +60,21 @@ impl Group {
             });
         };
         let (count, wake) = match version {
-            Version::V1 => {
+            CgroupVersion::V1 => {
                 let count = dir.join("memory.oom_control");
                 let control =
-                    File::open(&count).map_err(|e| CgroupError::file("open", &count, e))?;
+                    File::open(&count).map_err(|e| CgroupError::for_file("open", &count, e))?;
                 let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-                    .map_err(|e| CgroupError::file("watch", &count, e))?;
+                    .map_err(|e| CgroupError::for_file("watch", &count, e))?;
                 let order = format!("{} {}", event.as_raw_fd(), control.as_raw_fd());
                 file::write(&dir.join("cgroup.event_control"), &order)?;
-                (count, Wake::Event(event))
+                (count, WakeSource::Event(event))
             }
-            Version::V2 => {
+            CgroupVersion::V2 => {
                 let count = dir.join("memory.events");
                 let events =
-                    File::open(&count).map_err(|e| CgroupError::file("open", &count, e))?;
-                (count, Wake::Events(events))
+                    File::open(&count).map_err(|e| CgroupError::for_file("open", &count, e))?;
+                (count, WakeSource::Events(events))
             }
         };
         let mut watch = OomWatch {
@@ -93,7 +93,7 @@ impl OomWatch {
     ///
     /// # Errors
     /// A group that is gone.
-    pub fn wait(&mut self, timeout: Duration) -> Result<bool, CgroupError> {
+    pub fn wait_for_kill(&mut self, timeout: Duration) -> Result<bool, CgroupError> {
         let end = Instant::now() + timeout;
         let mut grace_end: Option<Instant> = None;
         loop {
@@ -119,9 +119,9 @@ impl OomWatch {
     fn kills(&self) -> Result<u64, CgroupError> {
         // A group that is removed signals its eventfd, and reading it fails from then on.
         let text = match &self.wake {
-            Wake::Event(_) => file::read(&self.count)?,
+            WakeSource::Event(_) => file::read(&self.count)?,
             // Reading the very file that is polled is what arms it again.
-            Wake::Events(events) => file::read_open(&self.count, events)?,
+            WakeSource::Events(events) => file::read_open(&self.count, events)?,
         };
         Ok(oom_kill(&text).unwrap_or(0))
     }
@@ -129,8 +129,8 @@ impl OomWatch {
     /// Sleeps until the kernel says something, or the time is over: `false`.
     fn is_woken(&self, left: Duration) -> bool {
         let mut fd = match &self.wake {
-            Wake::Event(event) => [PollFd::new(event, PollFlags::IN)],
-            Wake::Events(events) => [PollFd::new(events, PollFlags::PRI)],
+            WakeSource::Event(event) => [PollFd::new(event, PollFlags::IN)],
+            WakeSource::Events(events) => [PollFd::new(events, PollFlags::PRI)],
         };
         let timeout = Timespec {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
@@ -138,7 +138,7 @@ impl OomWatch {
         };
         // EINTR: the caller looks at the clock again.
         let is_woken = matches!(poll(&mut fd, Some(&timeout)), Ok(1..));
-        if let (true, Wake::Event(event)) = (is_woken, &self.wake) {
+        if let (true, WakeSource::Event(event)) = (is_woken, &self.wake) {
             // Takes the signal off the eventfd; it is non-blocking.
             let _ = rustix::io::read(event, &mut [0u8; 8]);
         }

@@ -13,10 +13,10 @@ use loadline_sizing::{Bytes, Cpus};
 
 use crate::error::CgroupError;
 use crate::file;
-use crate::group::Group;
-use crate::host::{Host, Memory, Scope, outer_limits};
-use crate::layout::{Controller, Layout, Version};
-use crate::limits::Limits;
+use crate::group::ControlGroup;
+use crate::host::{HostFacts, MachineMemory, OuterLimitScope, outer_limits};
+use crate::layout::{CgroupLayout, CgroupVersion, Controller};
+use crate::limits::CgroupLimits;
 use crate::name::GroupName;
 
 /// How long a child may take to show what it is there for.
@@ -27,7 +27,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum CheckStatus {
     /// Tried, and it did what it should.
     Works,
     /// This machine does not have it; loadline works without.
@@ -36,7 +36,7 @@ pub enum Status {
     Broken,
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for CheckStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Works => "works",
@@ -48,19 +48,19 @@ impl fmt::Display for Status {
 
 /// One thing that was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
+pub struct PreflightCheck {
     /// What was tried, in a few words.
     pub name: &'static str,
     /// How it came out.
-    pub status: Status,
+    pub status: CheckStatus,
     /// What was seen.
     pub detail: String,
     /// What to do about it.
     pub fix: Option<String>,
 }
 
-impl Check {
-    fn new(name: &'static str, status: Status, detail: impl Into<String>) -> Self {
+impl PreflightCheck {
+    fn new(name: &'static str, status: CheckStatus, detail: impl Into<String>) -> Self {
         Self {
             name,
             status,
@@ -69,72 +69,80 @@ impl Check {
         }
     }
 
-    fn fix(mut self, fix: impl Into<String>) -> Self {
+    fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
     /// An error as a check: its hint becomes the fix.
-    fn broken(name: &'static str, error: &CgroupError) -> Self {
+    fn from_error(name: &'static str, error: &CgroupError) -> Self {
         Self {
             name,
-            status: Status::Broken,
+            status: CheckStatus::Broken,
             detail: error.to_string(),
-            fix: error.hint(),
+            fix: error.suggested_fix(),
         }
     }
 }
 
 /// Tries everything; takes a second or two. `root` is normally `/sys/fs/cgroup`, `proc_root`
 /// normally `/proc`.
-pub fn probe(root: &Path, proc_root: &Path) -> Vec<Check> {
-    let layout = match Layout::detect(root, proc_root) {
+pub fn probe_cgroups(root: &Path, proc_root: &Path) -> Vec<PreflightCheck> {
+    let layout = match CgroupLayout::detect(root, proc_root) {
         Ok(layout) => layout,
-        Err(error) => return vec![Check::broken("cgroups", &error)],
+        Err(error) => return vec![PreflightCheck::from_error("cgroups", &error)],
     };
-    let mut checks = vec![cgroups(&layout)];
+    let mut checks = vec![check_cgroups(&layout)];
     let group = layout
         .check_permission()
         .and_then(|()| GroupName::new(proc_root, "probe"))
-        .and_then(|name| Group::create(&layout, &name.to_string()));
+        .and_then(|name| ControlGroup::create_group(&layout, &name.to_string()));
     match group {
         Ok(group) => {
-            checks.push(Check::new("make a group", Status::Works, place(&group)));
-            checks.push(cpu_quota(&group));
-            checks.push(cpuset(&group, proc_root));
-            checks.push(memory_limit(&group));
-            checks.push(no_swap(&group, proc_root));
-            checks.push(task_limit(&group));
-            checks.push(pressure(&group));
-            checks.push(kill(&group));
+            checks.push(PreflightCheck::new(
+                "make a group",
+                CheckStatus::Works,
+                describe_place(&group),
+            ));
+            checks.push(check_cpu_quota(&group));
+            checks.push(check_cpuset(&group, proc_root));
+            checks.push(check_memory_limit(&group));
+            checks.push(check_swap_off(&group, proc_root));
+            checks.push(check_task_limit(&group));
+            checks.push(check_pressure(&group));
+            checks.push(check_kill(&group));
             // Also where a check has left a child behind.
-            let removed = group.kill(DEADLINE).and_then(|_| group.remove(DEADLINE));
+            let removed = group
+                .kill_processes(DEADLINE)
+                .and_then(|_| group.remove_dirs(DEADLINE));
             checks.push(match removed {
-                Ok(()) => Check::new("remove a group", Status::Works, "nothing is left"),
-                Err(error) => Check::broken("remove a group", &error),
+                Ok(()) => {
+                    PreflightCheck::new("remove a group", CheckStatus::Works, "nothing is left")
+                }
+                Err(error) => PreflightCheck::from_error("remove a group", &error),
             });
         }
-        Err(error) => checks.push(Check::broken("make a group", &error)),
+        Err(error) => checks.push(PreflightCheck::from_error("make a group", &error)),
     }
-    checks.push(outer(&layout));
+    checks.push(check_outer_limits(&layout));
     checks
 }
 
-fn cgroups(layout: &Layout) -> Check {
+fn check_cgroups(layout: &CgroupLayout) -> PreflightCheck {
     let controllers: Vec<String> = layout
-        .places()
+        .controller_hierarchies()
         .map(|(c, place)| match place.version {
-            Version::V1 => format!("{c} (v1)"),
-            Version::V2 => format!("{c} (v2)"),
+            CgroupVersion::V1 => format!("{c} (v1)"),
+            CgroupVersion::V2 => format!("{c} (v2)"),
         })
         .collect();
     let detail = format!("{}: {}", layout.mode(), controllers.join(", "));
-    Check::new("cgroups", Status::Works, detail)
+    PreflightCheck::new("cgroups", CheckStatus::Works, detail)
 }
 
-fn place(group: &Group) -> String {
+fn describe_place(group: &ControlGroup) -> String {
     let dirs: Vec<String> = group
-        .dirs()
+        .hierarchy_dirs()
         .filter_map(|dir| Some(dir.parent()?.display().to_string()))
         .collect();
     format!("below {}", dirs.join(", "))
@@ -144,7 +152,7 @@ fn place(group: &Group) -> String {
 struct InGroup(Child);
 
 impl InGroup {
-    fn start(group: &Group, script: &str) -> Result<Self, CgroupError> {
+    fn spawn_script(group: &ControlGroup, script: &str) -> Result<Self, CgroupError> {
         // The files are arguments, so that no path is ever read as shell text.
         let join = "for f do echo 0 > \"$f\" || exit 99; done; ";
         Command::new("/bin/sh")
@@ -155,11 +163,11 @@ impl InGroup {
             .stderr(Stdio::null())
             .spawn()
             .map(Self)
-            .map_err(|e| CgroupError::file("start a child by", Path::new("/bin/sh"), e))
+            .map_err(|e| CgroupError::for_file("start a child by", Path::new("/bin/sh"), e))
     }
 
     /// Waits until something is seen or the child has ended. `None` when neither came in time.
-    fn watch<T>(
+    fn watch_until<T>(
         &mut self,
         mut look: impl FnMut() -> Result<Option<T>, CgroupError>,
     ) -> Result<Option<T>, CgroupError> {
@@ -182,31 +190,34 @@ impl Drop for InGroup {
     }
 }
 
-fn outcome(name: &'static str, result: Result<Check, CgroupError>) -> Check {
-    result.unwrap_or_else(|error| Check::broken(name, &error))
+fn check_outcome(
+    name: &'static str,
+    result: Result<PreflightCheck, CgroupError>,
+) -> PreflightCheck {
+    result.unwrap_or_else(|error| PreflightCheck::from_error(name, &error))
 }
 
 /// The check of CPU time.
 const CPU_QUOTA: &str = "CPU quota";
 
-fn cpu_quota(group: &Group) -> Check {
+fn check_cpu_quota(group: &ControlGroup) -> PreflightCheck {
     let try_it = || {
-        group.apply(&Limits {
+        group.apply_limits(&CgroupLimits {
             cpu_quota: Some(Cpus::from_millis(200)),
-            ..Limits::default()
+            ..CgroupLimits::default()
         })?;
-        let mut child = InGroup::start(group, "while :; do :; done")?;
-        let mut reader = group.reader()?;
+        let mut child = InGroup::spawn_script(group, "while :; do :; done")?;
+        let mut reader = group.open_reader()?;
         let begin = Instant::now();
-        let seen = child.watch(|| {
+        let seen = child.watch_until(|| {
             let cpu = reader.read()?.cpu;
             let has_grown = cpu.throttled_time.is_some_and(|t| !t.is_zero());
             Ok(has_grown.then_some((cpu.nr_throttled.unwrap_or(0), cpu.nr_periods.unwrap_or(0))))
         })?;
         Ok(match seen {
-            Some((throttled, periods)) => Check::new(
+            Some((throttled, periods)) => PreflightCheck::new(
                 CPU_QUOTA,
-                Status::Works,
+                CheckStatus::Works,
                 format!(
                     "20 ms in 100 ms: a busy child was throttled in {throttled} of {periods} periods"
                 ),
@@ -214,12 +225,12 @@ fn cpu_quota(group: &Group) -> Check {
             None => never_throttled(reader.read()?.cpu.usage, begin.elapsed()),
         })
     };
-    outcome(CPU_QUOTA, try_it())
+    check_outcome(CPU_QUOTA, try_it())
 }
 
 /// What a busy child that was never throttled says, by the CPU time that it used meanwhile.
-fn never_throttled(used: Option<Duration>, within: Duration) -> Check {
-    let check = |detail: String| Check::new(CPU_QUOTA, Status::Broken, detail);
+fn never_throttled(used: Option<Duration>, within: Duration) -> PreflightCheck {
+    let check = |detail: String| PreflightCheck::new(CPU_QUOTA, CheckStatus::Broken, detail);
     // Who gets less than the quota anyway says nothing of it; a child that ended before used none either.
     match used.filter(|used| within >= PATIENCE && *used < within / 5) {
         Some(used) => check(format!(
@@ -227,165 +238,177 @@ fn never_throttled(used: Option<Duration>, within: Duration) -> Check {
             used.as_millis(),
             within.as_secs()
         ))
-        .fix("try again when they are done"),
+        .with_fix("try again when they are done"),
         None => check("a busy child under a quota of 20 ms in 100 ms was not throttled".to_owned())
-            .fix("the kernel needs CONFIG_CFS_BANDWIDTH"),
+            .with_fix("the kernel needs CONFIG_CFS_BANDWIDTH"),
     }
 }
 
-fn cpuset(group: &Group, proc_root: &Path) -> Check {
+fn check_cpuset(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
     const NAME: &str = "CPU pinning";
-    if group.dir(Controller::Cpuset).is_none() {
-        return Check::new(NAME, Status::Missing, "no cpuset controller");
+    if group.controller_dir(Controller::Cpuset).is_none() {
+        return PreflightCheck::new(NAME, CheckStatus::Missing, "no cpuset controller");
     }
     let try_it = || {
-        let allowed = Host::read(proc_root)?.cpus_allowed;
+        let allowed = HostFacts::read(proc_root)?.cpus_allowed;
         let first = allowed.iter().take(1).collect();
         let detail = format!("pinned to CPU {first} of {allowed}");
-        group.apply(&Limits {
+        group.apply_limits(&CgroupLimits {
             cpuset: Some(first),
-            ..Limits::default()
+            ..CgroupLimits::default()
         })?;
-        Ok(Check::new(NAME, Status::Works, detail))
+        Ok(PreflightCheck::new(NAME, CheckStatus::Works, detail))
     };
-    outcome(NAME, try_it())
+    check_outcome(NAME, try_it())
 }
 
-fn memory_limit(group: &Group) -> Check {
+fn check_memory_limit(group: &ControlGroup) -> PreflightCheck {
     const NAME: &str = "memory limit";
     let try_it = || {
-        group.apply(&Limits {
+        group.apply_limits(&CgroupLimits {
             memory: Some(Bytes::from_mib(16)),
-            ..Limits::default()
+            ..CgroupLimits::default()
         })?;
         // dd fills one block of 64 MiB in its own memory.
-        let mut child = InGroup::start(group, "exec dd if=/dev/zero of=/dev/null bs=64M count=1")?;
-        let mut reader = group.reader()?;
-        let kills = child.watch(|| Ok(reader.read_memory()?.oom_kill.filter(|k| *k > 0)))?;
+        let mut child =
+            InGroup::spawn_script(group, "exec dd if=/dev/zero of=/dev/null bs=64M count=1")?;
+        let mut reader = group.open_reader()?;
+        let kills = child.watch_until(|| Ok(reader.read_memory()?.oom_kill.filter(|k| *k > 0)))?;
         Ok(match kills {
-            Some(_) => Check::new(
+            Some(_) => PreflightCheck::new(
                 NAME,
-                Status::Works,
+                CheckStatus::Works,
                 "a child that used 64 MiB under 16 MiB was killed, and the kernel counted it",
             ),
-            None => Check::new(
+            None => PreflightCheck::new(
                 NAME,
-                Status::Broken,
+                CheckStatus::Broken,
                 "a child that used 64 MiB under 16 MiB was not seen to be killed",
             )
-            .fix("an OOM kill cannot be told from a crash here; Linux 4.13 and later count it"),
+            .with_fix(
+                "an OOM kill cannot be told from a crash here; Linux 4.13 and later count it",
+            ),
         })
     };
-    outcome(NAME, try_it())
+    check_outcome(NAME, try_it())
 }
 
 /// Whether the group is kept off swap.
-fn no_swap(group: &Group, proc_root: &Path) -> Check {
+fn check_swap_off(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
     const NAME: &str = "no swap";
     let try_it = || {
-        let swap = Memory::read(proc_root)?.swap_total;
-        let has_limit = group.dir(Controller::Memory).is_some_and(|(version, dir)| {
-            let file = match version {
-                Version::V1 => "memory.memsw.limit_in_bytes",
-                Version::V2 => "memory.swap.max",
-            };
-            dir.join(file).exists()
-        });
+        let swap = MachineMemory::read(proc_root)?.swap_total;
+        let has_limit = group
+            .controller_dir(Controller::Memory)
+            .is_some_and(|(version, dir)| {
+                let file = match version {
+                    CgroupVersion::V1 => "memory.memsw.limit_in_bytes",
+                    CgroupVersion::V2 => "memory.swap.max",
+                };
+                dir.join(file).exists()
+            });
         Ok(match (swap.as_bytes(), has_limit) {
-            (0, _) => Check::new(NAME, Status::Works, "this machine has no swap"),
-            (_, true) => Check::new(NAME, Status::Works, format!("{swap} of swap, forbidden to the group")),
-            (_, false) => Check::new(NAME, Status::Broken, format!("{swap} of swap that the group may use"))
-                .fix("swapoff -a, or boot with swapaccount=1: an application that swaps instead of being killed seems to fit"),
+            (0, _) => PreflightCheck::new(NAME, CheckStatus::Works, "this machine has no swap"),
+            (_, true) => PreflightCheck::new(NAME, CheckStatus::Works, format!("{swap} of swap, forbidden to the group")),
+            (_, false) => PreflightCheck::new(NAME, CheckStatus::Broken, format!("{swap} of swap that the group may use"))
+                .with_fix("swapoff -a, or boot with swapaccount=1: an application that swaps instead of being killed seems to fit"),
         })
     };
-    outcome(NAME, try_it())
+    check_outcome(NAME, try_it())
 }
 
-fn task_limit(group: &Group) -> Check {
+fn check_task_limit(group: &ControlGroup) -> PreflightCheck {
     const NAME: &str = "task limit";
-    if group.dir(Controller::Pids).is_none() {
-        return Check::new(NAME, Status::Missing, "no pids controller");
+    if group.controller_dir(Controller::Pids).is_none() {
+        return PreflightCheck::new(NAME, CheckStatus::Missing, "no pids controller");
     }
     let try_it = || {
-        group.apply(&Limits {
+        group.apply_limits(&CgroupLimits {
             pids: Some(1),
-            ..Limits::default()
+            ..CgroupLimits::default()
         })?;
         // The shell is the one task; its fork fails, and the kernel counts that.
-        let mut child = InGroup::start(group, "(sleep 60); sleep 60")?;
+        let mut child = InGroup::spawn_script(group, "(sleep 60); sleep 60")?;
         let events = group
-            .dir(Controller::Pids)
+            .controller_dir(Controller::Pids)
             .map(|(_, dir)| dir.join("pids.events"));
-        let refused = child.watch(|| {
+        let refused = child.watch_until(|| {
             let text = events.as_deref().map(file::read_optional).transpose()?;
             let text = text.flatten().unwrap_or_default();
             let count = text.trim().strip_prefix("max ");
             Ok(count.and_then(|c| c.parse::<u64>().ok()).filter(|c| *c > 0))
         })?;
         Ok(match refused {
-            Some(_) => Check::new(
+            Some(_) => PreflightCheck::new(
                 NAME,
-                Status::Works,
+                CheckStatus::Works,
                 "a child could not fork under a limit of 1",
             ),
-            None => Check::new(
+            None => PreflightCheck::new(
                 NAME,
-                Status::Broken,
+                CheckStatus::Broken,
                 "a child under a limit of 1 was not seen to be kept from forking",
             ),
         })
     };
-    outcome(NAME, try_it())
+    check_outcome(NAME, try_it())
 }
 
-fn pressure(group: &Group) -> Check {
+fn check_pressure(group: &ControlGroup) -> PreflightCheck {
     const NAME: &str = "pressure (PSI)";
     let try_it = || {
         let pressure = group.read()?.pressure.unwrap_or_default();
         Ok(match pressure.cpu {
-            Some(_) => Check::new(NAME, Status::Works, "cpu, memory and io of the group"),
-            None => Check::new(
+            Some(_) => {
+                PreflightCheck::new(NAME, CheckStatus::Works, "cpu, memory and io of the group")
+            }
+            None => PreflightCheck::new(
                 NAME,
-                Status::Missing,
+                CheckStatus::Missing,
                 "no cpu.pressure in the group: waiting for other programs is seen less well",
             )
-            .fix("boot with psi=1; needs a cgroup v2 mount and CONFIG_PSI"),
+            .with_fix("boot with psi=1; needs a cgroup v2 mount and CONFIG_PSI"),
         })
     };
-    outcome(NAME, try_it())
+    check_outcome(NAME, try_it())
 }
 
-fn kill(group: &Group) -> Check {
+fn check_kill(group: &ControlGroup) -> PreflightCheck {
     const NAME: &str = "kill a group";
     let try_it = || {
-        group.apply(&Limits::default())?;
-        let mut child = InGroup::start(group, "(sleep 60 & sleep 60 & wait) & wait")?;
-        let all_there = child.watch(|| Ok((group.processes()?.len() >= 3).then_some(())))?;
+        group.apply_limits(&CgroupLimits::default())?;
+        let mut child = InGroup::spawn_script(group, "(sleep 60 & sleep 60 & wait) & wait")?;
+        let all_there =
+            child.watch_until(|| Ok((group.process_ids()?.len() >= 3).then_some(())))?;
         let start = Instant::now();
-        let killed = group.kill(DEADLINE)?;
+        let killed = group.kill_processes(DEADLINE)?;
         let took = start.elapsed().as_millis();
         let how = match group.v2_dir() {
             Some(dir) if dir.join("cgroup.kill").exists() => "cgroup.kill",
             _ => "freezer or signals",
         };
         Ok(match all_there {
-            Some(()) => Check::new(
+            Some(()) => PreflightCheck::new(
                 NAME,
-                Status::Works,
+                CheckStatus::Works,
                 format!("{killed} processes gone in {took} ms by {how}"),
             ),
-            None => Check::new(NAME, Status::Broken, "children did not start in the group"),
+            None => PreflightCheck::new(
+                NAME,
+                CheckStatus::Broken,
+                "children did not start in the group",
+            ),
         })
     };
-    outcome(NAME, try_it())
+    check_outcome(NAME, try_it())
 }
 
-fn outer(layout: &Layout) -> Check {
+fn check_outer_limits(layout: &CgroupLayout) -> PreflightCheck {
     const NAME: &str = "outer limits";
     let try_it = || {
         let limits: Vec<String> = outer_limits(layout)?
             .iter()
-            .filter(|l| l.scope == Scope::Trials)
+            .filter(|l| l.scope == OuterLimitScope::Trials)
             .map(|l| {
                 let cpu = l.cpu.map(|c| format!(" CPU {c}"));
                 let memory = l.memory.map(|m| format!(" memory {m}"));
@@ -398,15 +421,15 @@ fn outer(layout: &Layout) -> Check {
             })
             .collect();
         Ok(match limits.as_slice() {
-            [] => Check::new(NAME, Status::Works, "no limit around trials"),
-            some => Check::new(
+            [] => PreflightCheck::new(NAME, CheckStatus::Works, "no limit around trials"),
+            some => PreflightCheck::new(
                 NAME,
-                Status::Works,
+                CheckStatus::Works,
                 format!("trials must stay below {}", some.join("; ")),
             ),
         })
     };
-    outcome(NAME, try_it())
+    check_outcome(NAME, try_it())
 }
 
 #[cfg(test)]

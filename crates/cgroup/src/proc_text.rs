@@ -31,15 +31,15 @@ fn cgroup_mount(line: &str) -> Option<CgroupMount> {
     };
     let mut before = before.split(' ').skip(3);
     Some(CgroupMount {
-        root: unescape(before.next()?),
-        mount_point: unescape(before.next()?),
+        root: unescape_mountinfo(before.next()?),
+        mount_point: unescape_mountinfo(before.next()?),
         is_v2,
         options: after.nth(1)?.split(',').map(str::to_owned).collect(),
     })
 }
 
 /// Undoes the octal escapes of mountinfo (space, tab, newline, backslash).
-fn unescape(text: &str) -> String {
+fn unescape_mountinfo(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -70,11 +70,11 @@ pub(crate) struct Membership {
 }
 
 /// The lines of /proc/self/cgroup. Named hierarchies without controllers are left out.
-pub(crate) fn memberships(text: &str) -> Vec<Membership> {
-    text.lines().filter_map(membership).collect()
+pub(crate) fn cgroup_memberships(text: &str) -> Vec<Membership> {
+    text.lines().filter_map(parse_membership).collect()
 }
 
-fn membership(line: &str) -> Option<Membership> {
+fn parse_membership(line: &str) -> Option<Membership> {
     // 4:cpu,cpuacct:/user.slice    0::/user.slice
     let mut fields = line.splitn(3, ':');
     let id = fields.next()?;
@@ -116,7 +116,7 @@ pub(crate) fn stat_field(text: &str, field: usize) -> Option<u64> {
 }
 
 /// `key value` lines (cpu.stat, memory.stat, vmstat): the value of each wanted key, in one pass.
-pub(crate) fn keyed(text: &str, mut found: impl FnMut(&str, u64)) {
+pub(crate) fn visit_keyed_values(text: &str, mut found: impl FnMut(&str, u64)) {
     for line in text.lines() {
         if let Some((key, value)) = line.split_once(' ')
             && let Ok(value) = value.trim().parse()
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn own_paths_are_read() {
         let text = "9:name=systemd:/x\n4:cpu,cpuacct:/a:b\n0::/user.slice\n1::/odd\nbad\n";
-        let found = memberships(text);
+        let found = cgroup_memberships(text);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].controllers, ["cpu", "cpuacct"]);
         assert_eq!(found[0].path, "/a:b");

@@ -1,8 +1,8 @@
 //! Reads the statistics files of one group again and again: descriptors stay open, one buffer is
 //! reused, every file is read from its start by `pread`.
 //!
-//! Three rates: [`Reader::read_cpu`] is made for 1 kHz (two files on v1, one on v2),
-//! [`Reader::read_memory`] for 20 ms and more, [`Reader::read_pressure`] never faster than 20 ms.
+//! Three rates: [`CgroupReader::read_cpu`] is made for 1 kHz (two files on v1, one on v2),
+//! [`CgroupReader::read_memory`] for 20 ms and more, [`CgroupReader::read_pressure`] never faster than 20 ms.
 
 use std::fs::File;
 use std::io;
@@ -13,9 +13,9 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use crate::error::CgroupError;
-use crate::group::Group;
-use crate::layout::{Controller, Version};
-use crate::sample::{self, CpuSample, MemorySample, Pressure, PressureSample, Sample};
+use crate::group::ControlGroup;
+use crate::layout::{CgroupVersion, Controller};
+use crate::sample::{self, CgroupSample, CpuSample, MemorySample, Pressure, PressureSample};
 
 /// First size of the buffer: memory.stat is about 1.5 KiB, usage_percpu 12 bytes a CPU.
 const BUFFER: usize = 8 << 10;
@@ -25,19 +25,19 @@ const MAX_BUFFER: usize = 1 << 20;
 
 /// An open statistics file.
 #[derive(Debug)]
-struct Stat {
+struct StatFile {
     path: PathBuf,
     file: File,
 }
 
-impl Stat {
+impl StatFile {
     /// Opens a file; `None` when this kernel has no such file.
-    fn open(dir: &Path, name: &str) -> Result<Option<Self>, CgroupError> {
+    fn open_stat(dir: &Path, name: &str) -> Result<Option<Self>, CgroupError> {
         let path = dir.join(name);
         match File::open(&path) {
             Ok(file) => Ok(Some(Self { path, file })),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(CgroupError::file("open", &path, e)),
+            Err(e) => Err(CgroupError::for_file("open", &path, e)),
         }
     }
 
@@ -51,7 +51,7 @@ impl Stat {
                 Ok(_) => buffer.resize(buffer.len() * 2, 0),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if is_unsupported(&e) => return Ok(None),
-                Err(e) => return Err(CgroupError::file("read", &self.path, e)),
+                Err(e) => return Err(CgroupError::for_file("read", &self.path, e)),
             }
         };
         Ok(std::str::from_utf8(&buffer[..length]).ok())
@@ -68,44 +68,46 @@ fn is_unsupported(error: &io::Error) -> bool {
 
 /// The open statistics files of a group. Every field is `None` where the kernel has no such file.
 #[derive(Debug)]
-pub struct Reader {
+pub struct CgroupReader {
     buffer: Vec<u8>,
-    cpu_version: Version,
-    cpu_stat: Option<Stat>,
-    usage_percpu: Option<Stat>,
-    usage: Option<Stat>,
-    usage_user: Option<Stat>,
-    usage_system: Option<Stat>,
-    memory_version: Version,
-    memory_usage: Option<Stat>,
-    memory_peak: Option<Stat>,
-    memory_stat: Option<Stat>,
-    memory_events: Option<Stat>,
-    pids_current: Option<Stat>,
-    cpu_pressure: Option<Stat>,
-    memory_pressure: Option<Stat>,
-    io_pressure: Option<Stat>,
+    cpu_version: CgroupVersion,
+    cpu_stat: Option<StatFile>,
+    usage_percpu: Option<StatFile>,
+    usage: Option<StatFile>,
+    usage_user: Option<StatFile>,
+    usage_system: Option<StatFile>,
+    memory_version: CgroupVersion,
+    memory_usage: Option<StatFile>,
+    memory_peak: Option<StatFile>,
+    memory_stat: Option<StatFile>,
+    memory_events: Option<StatFile>,
+    pids_current: Option<StatFile>,
+    cpu_pressure: Option<StatFile>,
+    memory_pressure: Option<StatFile>,
+    io_pressure: Option<StatFile>,
 }
 
-impl Reader {
-    pub(crate) fn open(group: &Group) -> Result<Self, CgroupError> {
+impl CgroupReader {
+    pub(crate) fn open_files(group: &ControlGroup) -> Result<Self, CgroupError> {
         let v2 = group.v2_dir();
-        let in_v2 = |name| v2.map_or(Ok(None), |dir| Stat::open(dir, name));
-        let (cpu_version, cpu) = match (group.dir(Controller::Cpu), v2) {
+        let in_v2 = |name| v2.map_or(Ok(None), |dir| StatFile::open_stat(dir, name));
+        let (cpu_version, cpu) = match (group.controller_dir(Controller::Cpu), v2) {
             (Some((version, dir)), _) => (version, Some(dir)),
             // cpu.stat with the usage alone is there without any controller.
-            (None, dir) => (Version::V2, dir),
+            (None, dir) => (CgroupVersion::V2, dir),
         };
-        let acct = group.dir(Controller::Cpuacct).map(|(_, dir)| dir);
-        let in_acct = |name| acct.map_or(Ok(None), |dir| Stat::open(dir, name));
-        let memory = group.dir(Controller::Memory);
-        let memory_version = memory.map_or(Version::V2, |(version, _)| version);
+        let acct = group
+            .controller_dir(Controller::Cpuacct)
+            .map(|(_, dir)| dir);
+        let in_acct = |name| acct.map_or(Ok(None), |dir| StatFile::open_stat(dir, name));
+        let memory = group.controller_dir(Controller::Memory);
+        let memory_version = memory.map_or(CgroupVersion::V2, |(version, _)| version);
         let in_memory = |v1, v2| match memory {
-            Some((Version::V1, dir)) => Stat::open(dir, v1),
-            Some((Version::V2, dir)) => Stat::open(dir, v2),
+            Some((CgroupVersion::V1, dir)) => StatFile::open_stat(dir, v1),
+            Some((CgroupVersion::V2, dir)) => StatFile::open_stat(dir, v2),
             None => Ok(None),
         };
-        let pids = group.dir(Controller::Pids).map(|(_, dir)| dir);
+        let pids = group.controller_dir(Controller::Pids).map(|(_, dir)| dir);
         // The local file does not count kills in sub-groups; it came with Linux 5.2.
         let events = match in_memory("memory.oom_control", "memory.events.local")? {
             None => in_memory("memory.oom_control", "memory.events")?,
@@ -114,7 +116,7 @@ impl Reader {
         let this = Self {
             buffer: vec![0; BUFFER],
             cpu_version,
-            cpu_stat: cpu.map_or(Ok(None), |dir| Stat::open(dir, "cpu.stat"))?,
+            cpu_stat: cpu.map_or(Ok(None), |dir| StatFile::open_stat(dir, "cpu.stat"))?,
             usage_percpu: in_acct("cpuacct.usage_percpu")?,
             usage: in_acct("cpuacct.usage")?,
             usage_user: in_acct("cpuacct.usage_user")?,
@@ -124,14 +126,14 @@ impl Reader {
             memory_peak: in_memory("memory.max_usage_in_bytes", "memory.peak")?,
             memory_stat: in_memory("memory.stat", "memory.stat")?,
             memory_events: events,
-            pids_current: pids.map_or(Ok(None), |dir| Stat::open(dir, "pids.current"))?,
+            pids_current: pids.map_or(Ok(None), |dir| StatFile::open_stat(dir, "pids.current"))?,
             cpu_pressure: in_v2("cpu.pressure")?,
             memory_pressure: in_v2("memory.pressure")?,
             io_pressure: in_v2("io.pressure")?,
         };
-        match group.dirs().find(|dir| dir.is_dir()) {
+        match group.hierarchy_dirs().find(|dir| dir.is_dir()) {
             Some(_) => Ok(this),
-            None => Err(CgroupError::file(
+            None => Err(CgroupError::for_file(
                 "open",
                 group.first_dir(),
                 rustix::io::Errno::NOENT,
@@ -143,12 +145,12 @@ impl Reader {
     ///
     /// # Errors
     /// The group is gone ([`CgroupError::is_gone`]) or a file cannot be read.
-    pub fn read(&mut self) -> Result<Sample, CgroupError> {
+    pub fn read(&mut self) -> Result<CgroupSample, CgroupError> {
         let at_ns = monotonic_ns();
         let mut cpu = CpuSample::default();
         self.read_cpu(&mut cpu)?;
         self.read_cpu_modes(&mut cpu)?;
-        Ok(Sample {
+        Ok(CgroupSample {
             at_ns,
             cpu,
             memory: Some(self.read_memory()?),
@@ -161,13 +163,13 @@ impl Reader {
     /// where they cost further files (v1).
     ///
     /// # Errors
-    /// As [`Reader::read`].
+    /// As [`CgroupReader::read`].
     pub fn read_cpu(&mut self, cpu: &mut CpuSample) -> Result<(), CgroupError> {
         let buffer = &mut self.buffer;
         if let Some(text) = read(&self.cpu_stat, buffer)? {
             match self.cpu_version {
-                Version::V1 => sample::cpu_stat_v1(text, cpu),
-                Version::V2 => sample::cpu_stat_v2(text, cpu),
+                CgroupVersion::V1 => sample::cpu_stat_v1(text, cpu),
+                CgroupVersion::V2 => sample::cpu_stat_v2(text, cpu),
             }
         }
         if let Some(text) = read(&self.usage_percpu, buffer)? {
@@ -192,7 +194,7 @@ impl Reader {
     /// The memory gauges and counters.
     ///
     /// # Errors
-    /// As [`Reader::read`].
+    /// As [`CgroupReader::read`].
     pub fn read_memory(&mut self) -> Result<MemorySample, CgroupError> {
         let buffer = &mut self.buffer;
         let mut memory = MemorySample {
@@ -202,8 +204,8 @@ impl Reader {
         };
         if let Some(text) = read(&self.memory_stat, buffer)? {
             match self.memory_version {
-                Version::V1 => sample::memory_stat_v1(text, &mut memory),
-                Version::V2 => sample::memory_stat_v2(text, &mut memory),
+                CgroupVersion::V1 => sample::memory_stat_v1(text, &mut memory),
+                CgroupVersion::V2 => sample::memory_stat_v2(text, &mut memory),
             }
         }
         memory.oom_kill = read(&self.memory_events, buffer)?.and_then(sample::oom_kill);
@@ -213,11 +215,11 @@ impl Reader {
     /// The pressure totals. Not faster than every 20 ms, see [`PressureSample`].
     ///
     /// # Errors
-    /// As [`Reader::read`].
+    /// As [`CgroupReader::read`].
     pub fn read_pressure(&mut self) -> Result<PressureSample, CgroupError> {
         let buffer = &mut self.buffer;
-        let mut one = |stat: &Option<Stat>| -> Result<Option<Pressure>, CgroupError> {
-            Ok(read(stat, buffer)?.and_then(sample::pressure))
+        let mut one = |stat: &Option<StatFile>| -> Result<Option<Pressure>, CgroupError> {
+            Ok(read(stat, buffer)?.and_then(sample::parse_pressure))
         };
         Ok(PressureSample {
             cpu: one(&self.cpu_pressure)?,
@@ -229,17 +231,20 @@ impl Reader {
     /// Tasks now.
     ///
     /// # Errors
-    /// As [`Reader::read`].
+    /// As [`CgroupReader::read`].
     pub fn read_pids(&mut self) -> Result<Option<u64>, CgroupError> {
         read_u64(&self.pids_current, &mut self.buffer)
     }
 }
 
-fn read<'a>(stat: &Option<Stat>, buffer: &'a mut Vec<u8>) -> Result<Option<&'a str>, CgroupError> {
+fn read<'a>(
+    stat: &Option<StatFile>,
+    buffer: &'a mut Vec<u8>,
+) -> Result<Option<&'a str>, CgroupError> {
     stat.as_ref().map_or(Ok(None), |stat| stat.read(buffer))
 }
 
-fn read_u64(stat: &Option<Stat>, buffer: &mut Vec<u8>) -> Result<Option<u64>, CgroupError> {
+fn read_u64(stat: &Option<StatFile>, buffer: &mut Vec<u8>) -> Result<Option<u64>, CgroupError> {
     stat.as_ref().map_or(Ok(None), |stat| stat.read_u64(buffer))
 }
 

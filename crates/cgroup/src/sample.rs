@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use crate::proc_text::keyed;
+use crate::proc_text::visit_keyed_values;
 
 /// One reading of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sample {
+pub struct CgroupSample {
     /// Just before the first file was read: CLOCK_MONOTONIC, ns.
     pub at_ns: u64,
     /// CPU counters.
@@ -103,7 +103,7 @@ pub struct Pressure {
 /// v2 cpu.stat: microseconds. Without the cpu controller only the first three.
 pub(crate) fn cpu_stat_v2(text: &str, cpu: &mut CpuSample) {
     let micros = |v| Some(Duration::from_micros(v));
-    keyed(text, |key, value| match key {
+    visit_keyed_values(text, |key, value| match key {
         "usage_usec" => cpu.usage = micros(value),
         "user_usec" => cpu.user = micros(value),
         "system_usec" => cpu.system = micros(value),
@@ -119,7 +119,7 @@ pub(crate) fn cpu_stat_v2(text: &str, cpu: &mut CpuSample) {
 /// v1 cpu.stat: nanoseconds.
 pub(crate) fn cpu_stat_v1(text: &str, cpu: &mut CpuSample) {
     let nanos = |v| Some(Duration::from_nanos(v));
-    keyed(text, |key, value| match key {
+    visit_keyed_values(text, |key, value| match key {
         "nr_periods" => cpu.nr_periods = Some(value),
         "nr_throttled" => cpu.nr_throttled = Some(value),
         "throttled_time" => cpu.throttled_time = nanos(value),
@@ -145,7 +145,7 @@ pub(crate) fn usage_percpu(text: &str, cpu: &mut CpuSample) {
 /// v1 memory.stat. The `total_` keys include sub-groups, as memory.usage_in_bytes does.
 pub(crate) fn memory_stat_v1(text: &str, memory: &mut MemorySample) {
     let bytes = |v| Some(Bytes::from_bytes(v));
-    keyed(text, |key, value| match key {
+    visit_keyed_values(text, |key, value| match key {
         "total_rss" => memory.anon = bytes(value),
         "total_rss_huge" => memory.anon_huge = bytes(value),
         "total_cache" => memory.file = bytes(value),
@@ -162,7 +162,7 @@ pub(crate) fn memory_stat_v1(text: &str, memory: &mut MemorySample) {
 /// v2 memory.stat.
 pub(crate) fn memory_stat_v2(text: &str, memory: &mut MemorySample) {
     let bytes = |v| Some(Bytes::from_bytes(v));
-    keyed(text, |key, value| match key {
+    visit_keyed_values(text, |key, value| match key {
         "anon" => memory.anon = bytes(value),
         "anon_thp" => memory.anon_huge = bytes(value),
         "file" => memory.file = bytes(value),
@@ -176,7 +176,7 @@ pub(crate) fn memory_stat_v2(text: &str, memory: &mut MemorySample) {
 /// memory.oom_control (v1), memory.events and memory.events.local (v2): the count of kills.
 pub(crate) fn oom_kill(text: &str) -> Option<u64> {
     let mut kills = None;
-    keyed(text, |key, value| {
+    visit_keyed_values(text, |key, value| {
         if key == "oom_kill" {
             kills = Some(value);
         }
@@ -185,7 +185,7 @@ pub(crate) fn oom_kill(text: &str) -> Option<u64> {
 }
 
 /// A PSI file: the `total=` fields, microseconds.
-pub(crate) fn pressure(text: &str) -> Option<Pressure> {
+pub(crate) fn parse_pressure(text: &str) -> Option<Pressure> {
     let total = |name: &str| {
         let line = text.lines().find_map(|l| l.strip_prefix(name))?;
         let total = line.rsplit_once("total=")?.1.trim();
@@ -265,10 +265,11 @@ mod tests {
             assert_eq!(oom_kill(text), Some(1));
         }
         assert_eq!(oom_kill("oom_kill_disable 0\nunder_oom 0\n"), None);
-        let cpu = pressure(include_str!("../tests/data/hybrid/unified/cpu.pressure")).unwrap();
+        let cpu =
+            parse_pressure(include_str!("../tests/data/hybrid/unified/cpu.pressure")).unwrap();
         assert_eq!(cpu.some, Duration::from_micros(1_348_686));
         assert_eq!(cpu.full, Some(Duration::from_micros(1_347_491)));
         let old = "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
-        assert_eq!(pressure(old).unwrap().full, None);
+        assert_eq!(parse_pressure(old).unwrap().full, None);
     }
 }

@@ -6,13 +6,13 @@ use std::fs;
 use std::time::Duration;
 
 use crate::error::{CgroupError, is_gone};
-use crate::group::Group;
-use crate::layout::{Layout, SUPERVISOR};
+use crate::group::ControlGroup;
+use crate::layout::{CgroupLayout, SUPERVISOR};
 use crate::name::{self, PREFIX};
 
 /// What a sweep did.
 #[derive(Debug, Default)]
-pub struct Sweep {
+pub struct GroupSweep {
     /// Names of the groups that are gone now.
     pub removed: Vec<String>,
     /// Processes that were still in them.
@@ -26,18 +26,21 @@ pub struct Sweep {
 /// # Errors
 /// A directory that cannot be listed, or no permission to make groups at all.
 pub fn find_groups(
-    layout: &Layout,
+    layout: &CgroupLayout,
     is_ours: impl Fn(&str) -> bool,
-) -> Result<Vec<Group>, CgroupError> {
+) -> Result<Vec<ControlGroup>, CgroupError> {
     let mut names = BTreeSet::new();
     let parents = layout.hierarchies().into_iter().map(|place| place.parent());
-    let others = layout.others().iter().map(|mount| Ok(mount.as_path()));
+    let others = layout
+        .engine_only_mounts()
+        .iter()
+        .map(|mount| Ok(mount.as_path()));
     for parent in parents.chain(others) {
         let parent = parent?;
         let entries = match fs::read_dir(parent) {
             Ok(entries) => entries,
             Err(e) if is_gone(&e) => continue,
-            Err(e) => return Err(CgroupError::file("list", parent, e)),
+            Err(e) => return Err(CgroupError::for_file("list", parent, e)),
         };
         for entry in entries.flatten() {
             let name = entry.file_name();
@@ -50,8 +53,8 @@ pub fn find_groups(
     }
     names
         .iter()
-        .filter(|name| name::check(name).is_ok() && is_ours(name))
-        .map(|name| Group::open(layout, name))
+        .filter(|name| name::check_name(name).is_ok() && is_ours(name))
+        .map(|name| ControlGroup::open_existing(layout, name))
         .collect()
 }
 
@@ -60,21 +63,21 @@ pub fn find_groups(
 /// whether its owner is alive.
 ///
 /// # Errors
-/// As [`find_groups`]; a group that cannot be removed is reported in [`Sweep::failed`].
-pub fn sweep(
-    layout: &Layout,
+/// As [`find_groups`]; a group that cannot be removed is reported in [`GroupSweep::failed`].
+pub fn sweep_cgroups(
+    layout: &CgroupLayout,
     is_ours: impl Fn(&str) -> bool,
     deadline: Duration,
-) -> Result<Sweep, CgroupError> {
-    let mut done = Sweep::default();
+) -> Result<GroupSweep, CgroupError> {
+    let mut done = GroupSweep::default();
     for group in find_groups(layout, is_ours)? {
-        let ended = group.kill(deadline).and_then(|killed| {
+        let ended = group.kill_processes(deadline).and_then(|killed| {
             done.killed += killed;
-            group.remove(deadline)
+            group.remove_dirs(deadline)
         });
         match ended {
-            Ok(()) => done.removed.push(group.name().to_owned()),
-            Err(error) => done.failed.push((group.name().to_owned(), error)),
+            Ok(()) => done.removed.push(group.group_name().to_owned()),
+            Err(error) => done.failed.push((group.group_name().to_owned(), error)),
         }
     }
     Ok(done)

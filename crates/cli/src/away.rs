@@ -9,72 +9,78 @@ mod carried;
 
 use std::path::Path;
 
-use loadline_analysis::record::Machine;
-use loadline_engine::experiment::Cluster;
+use loadline_analysis::record::MachineDescription;
+use loadline_engine::experiment::ClusterSettings;
 use loadline_engine::experiment::wire::KubernetesTable;
 use loadline_engine::store::{
-    Away, Copies, Finished, NewResult, ResultKind, Status, Store, StoreError,
+    AwayLocation, FinishedTrial, NewResult, ResultKind, ResultStatus, Store, StoreError,
+    TrialCopies,
 };
-use loadline_kubernetes::in_cluster::inside::{Inside, Keeping};
-use loadline_kubernetes::in_cluster::outside::{Outside, Sent, Stands, With};
-use loadline_kubernetes::in_cluster::pieces::{Ended, Piece};
+use loadline_kubernetes::in_cluster::inside::{ControllerPod, ControllerRecords};
+use loadline_kubernetes::in_cluster::outside::{
+    ClusterResult, ControllerNeeds, ControllerState, SendOutcome,
+};
+use loadline_kubernetes::in_cluster::pieces::{ControllerEnd, ResultPiece};
 use loadline_report::format;
 use loadline_report::redact;
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
-use crate::commands::{OutputFlags, ResumeArguments, rest};
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::Given;
+use crate::commands::{OutputFlags, ResumeArguments, run_rest};
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::experiment::LoadedExperiment;
 use crate::images;
 use crate::measuring::{
     MeasureFlags, account, open_store, state_directory, store_refused, version,
 };
-use crate::ui::next::command as next;
+use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
 /// Sends a result to a cluster and returns; says how to go on.
 ///
 /// # Errors
 /// What cannot go along, and whatever keeps loadline from measuring there.
-pub fn send(
-    mut given: Given,
+pub fn send_result(
+    mut given: LoadedExperiment,
     kind: ResultKind,
     (flags, output): (&MeasureFlags, &OutputFlags),
-) -> Result<Outcome, Error> {
-    let wanted = carried::cluster(&given, flags, output)?;
-    let mut with = With {
+) -> Result<CommandOutcome, Error> {
+    let wanted = carried::checked_cluster(&given, flags, output)?;
+    let mut with = ControllerNeeds {
         account: account(&given.experiment),
         variables: carried::variables(&given)?,
         notify: None,
     };
-    images::only(&given.experiment)?;
+    images::only_image(&given.experiment)?;
     if let Some(notify) = &flags.notify {
         with.notify = Some(carried::notify(notify, &mut with.variables)?);
     }
-    let outside = Outside::connect(&wanted, "").map_err(|e| Error::refused(&e))?;
-    let (context, namespace) = outside.place();
-    let place = Away {
+    let outside =
+        ClusterResult::connect_for_result(&wanted, "").map_err(|e| Error::from_refusal(&e))?;
+    let (context, namespace) = outside.context_and_namespace();
+    let place = AwayLocation {
         context: context.to_owned(),
         namespace: namespace.to_owned(),
     };
-    let text = carried::text(&mut given, &place)?;
+    let text = carried::placed_text(&mut given, &place)?;
     let store = open_store(flags.state.as_deref())?;
-    let result = begin(&store, kind, (&given, text))?;
-    let row = store.result(&result).map_err(|e| store_refused(&e))?;
+    let result = begin_remote_result(&store, kind, (&given, text))?;
+    let row = store
+        .result_by_prefix(&result)
+        .map_err(|e| store_refused(&e))?;
     let outside = outside.for_result(&result);
     let noted = store.set_away(&result, Some(&place));
     noted.map_err(|e| store_refused(&e))?;
     talk!(
         "sending it to the namespace {namespace} ({context}) as the Job {}",
-        outside.job(),
+        outside.job_name(),
         namespace = place.namespace,
         context = place.context
     );
-    let sent = outside.send(&row, &with, &mut |why| talk!("waits: {why}"));
+    let sent = outside.send_result(&row, &with, &mut |why| talk!("waits: {why}"));
     let error = match sent {
-        Ok(Sent::Works) => return sent_there(&outside, &result),
-        Ok(Sent::Ended(ended)) => end_of(&ended),
-        Err(refusal) => Err(Error::refused(&refusal)),
+        Ok(SendOutcome::Works) => return sent_there(&outside, &result),
+        Ok(SendOutcome::Ended(ended)) => end_of(&ended),
+        Err(refusal) => Err(Error::from_refusal(&refusal)),
     };
     // As on a machine: what cannot begin is no result.
     store
@@ -84,10 +90,10 @@ pub fn send(
 }
 
 /// The result as it is begun: measured by nobody yet.
-fn begin(
+fn begin_remote_result(
     store: &Store,
     kind: ResultKind,
-    (given, text): (&Given, String),
+    (given, text): (&LoadedExperiment, String),
 ) -> Result<String, Error> {
     let command: Vec<String> = std::env::args().collect();
     let new = NewResult {
@@ -95,21 +101,21 @@ fn begin(
         title: given.title.clone(),
         experiment: text,
         directory: "/".into(),
-        command: redact::command(&command),
-        machine: Machine {
+        command: redact::redact_command(&command),
+        machine: MachineDescription {
             version: version(given),
-            ..Machine::default()
+            ..MachineDescription::default()
         },
     };
     let result = store.create_result(&new).map_err(|e| store_refused(&e))?;
-    let noted = store.set_status(&result, Status::Interrupted, None);
+    let noted = store.set_status(&result, ResultStatus::Interrupted, None);
     noted.map_err(|e| store_refused(&e))?;
     Ok(result)
 }
 
-fn sent_there(outside: &Outside, result: &str) -> Result<Outcome, Error> {
-    let (context, namespace) = outside.place();
-    let (job, id) = (outside.job(), short(result));
+fn sent_there(outside: &ClusterResult, result: &str) -> Result<CommandOutcome, Error> {
+    let (context, namespace) = outside.context_and_namespace();
+    let (job, id) = (outside.job_name(), short(result));
     let kubectl = format!("kubectl --context {context} -n {namespace}");
     talk!("loadline works there now; nothing here needs to stay");
     talk!("see it work: {kubectl} logs -f job/{job}");
@@ -122,13 +128,13 @@ fn sent_there(outside: &Outside, result: &str) -> Result<Outcome, Error> {
         next(&format!("resume {id}"))
     );
     talk!("stop it, and drop what it has: {kubectl} delete job {job}");
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Whether there is anything left to run here.
-pub enum Here {
+pub enum TakeoverOutcome {
     /// No; how the command ends.
-    Over(Result<Outcome, Error>),
+    Over(Result<CommandOutcome, Error>),
     /// Yes: it goes on here.
     GoesOn,
 }
@@ -141,89 +147,106 @@ pub enum Here {
 pub fn take_over(
     store: &Store,
     result: &str,
-    place: &Away,
+    place: &AwayLocation,
     only_fetch: bool,
-) -> Result<Here, Error> {
-    let outside = Outside::connect(&there(place), result).map_err(|e| Error::refused(&e))?;
-    let refused = |refusal: Refusal| Error::refused(&refusal);
-    let stands = outside.stands().map_err(refused)?;
+) -> Result<TakeoverOutcome, Error> {
+    let outside = ClusterResult::connect_for_result(&cluster_for_place(place), result)
+        .map_err(|e| Error::from_refusal(&e))?;
+    let refused = |refusal: RunRefusal| Error::from_refusal(&refusal);
+    let stands = outside.controller_state().map_err(refused)?;
     match &stands {
-        Stands::Gone => return gone(store, result, &outside),
-        Stands::Works if !only_fetch => {
+        ControllerState::Gone => return handle_gone_job(store, result, &outside),
+        ControllerState::Works if !only_fetch => {
             talk!("ending loadline in the cluster, to go on here");
-            outside.end().map_err(refused)?;
+            outside.end_controller().map_err(refused)?;
         }
-        Stands::Works | Stands::Ended(_) => {}
+        ControllerState::Works | ControllerState::Ended(_) => {}
     }
-    let (new, ended) = take(store, &outside.pieces().map_err(refused)?)?;
+    let (new, ended) = store_pieces(store, &outside.kept_pieces().map_err(refused)?)?;
     talk!(
         "{} came from the cluster",
-        format::count(new, "finished trial")
+        format::count_of(new, "finished trial")
     );
-    if stands == Stands::Works && only_fetch && ended.is_none() {
+    if stands == ControllerState::Works && only_fetch && ended.is_none() {
         talk!("it goes on there");
-        return Ok(Here::Over(Ok(Outcome::Done)));
+        return Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done)));
     }
     if let Some(ended) = &ended {
         let set = store.set_status(result, ended.status, ended.outcome.as_deref());
         set.map_err(|e| store_refused(&e))?;
     }
     // Only now: all of it is safe here.
-    outside.remove().map_err(refused)?;
+    outside.remove_result_job().map_err(refused)?;
     store
         .set_away(result, None)
         .map_err(|e| store_refused(&e))?;
     match (ended, stands) {
-        (Some(ended), _) => Ok(Here::Over(end_of(&ended))),
-        (None, Stands::Ended(why)) => {
+        (Some(ended), _) => Ok(TakeoverOutcome::Over(end_of(&ended))),
+        (None, ControllerState::Ended(why)) => {
             eprintln!("warning: the Job in the cluster ended without having said how: {why}");
             match only_fetch {
-                true => Ok(Here::Over(Ok(Outcome::Done))),
-                false => Ok(Here::GoesOn),
+                true => Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done))),
+                false => Ok(TakeoverOutcome::GoesOn),
             }
         }
-        (None, _) => Ok(Here::GoesOn),
+        (None, _) => Ok(TakeoverOutcome::GoesOn),
     }
 }
 
 /// Somebody removed the Job, or took over.
-fn gone(store: &Store, result: &str, outside: &Outside) -> Result<Here, Error> {
+fn handle_gone_job(
+    store: &Store,
+    result: &str,
+    outside: &ClusterResult,
+) -> Result<TakeoverOutcome, Error> {
     store
         .set_away(result, None)
         .map_err(|e| store_refused(&e))?;
-    let row = store.result(result).map_err(|e| store_refused(&e))?;
-    let (context, namespace) = outside.place();
+    let row = store
+        .result_by_prefix(result)
+        .map_err(|e| store_refused(&e))?;
+    let (context, namespace) = outside.context_and_namespace();
     let what = format!(
         "the Job {} is gone from the namespace {namespace} ({context}), and with it what it kept: somebody deleted it, or took over from another machine",
-        outside.job()
+        outside.job_name()
     );
-    let fetched = format::count(usize::try_from(row.trials).unwrap_or_default(), "trial");
-    Err(Error::new(ErrorKind::Environment, what).hint(format!(
-        "{fetched} of it were fetched before; to run the rest from here: {}",
-        next(&format!("resume {}", short(result)))
-    )))
+    let fetched = format::count_of(usize::try_from(row.trials).unwrap_or_default(), "trial");
+    Err(
+        Error::new(FailureKind::Environment, what).with_hint(format!(
+            "{fetched} of it were fetched before; to run the rest from here: {}",
+            next(&format!("resume {}", short(result)))
+        )),
+    )
 }
 
 /// Finds a result in a cluster that this store may not know; gives its id, and from now on it does.
 ///
 /// # Errors
 /// There is none, or several; the cluster.
-pub fn find(wanted: &Cluster, id: &str, state: Option<&Path>) -> Result<String, Error> {
-    let found = Outside::connect(wanted, id).and_then(Outside::find);
-    let outside = found.map_err(|e| Error::refused(&e))?;
-    let pieces = outside.pieces().map_err(|e| Error::refused(&e))?;
+pub fn find_remote_result(
+    wanted: &ClusterSettings,
+    id: &str,
+    state: Option<&Path>,
+) -> Result<String, Error> {
+    let found =
+        ClusterResult::connect_for_result(wanted, id).and_then(ClusterResult::find_by_prefix);
+    let outside = found.map_err(|e| Error::from_refusal(&e))?;
+    let pieces = outside.kept_pieces().map_err(|e| Error::from_refusal(&e))?;
     let store = open_store(state)?;
     let row = pieces.iter().find_map(|piece| match piece {
-        Piece::Begun(row) => Some(row),
+        ResultPiece::Begun(row) => Some(row),
         _ => None,
     });
     let Some(row) = row else {
-        let what = format!("the Job {} has not kept what it measures", outside.job());
-        return Err(Error::new(ErrorKind::Environment, what)
-            .hint("whoever made it was killed before; kubectl delete job removes it"));
+        let what = format!(
+            "the Job {} has not kept what it measures",
+            outside.job_name()
+        );
+        return Err(Error::new(FailureKind::Environment, what)
+            .with_hint("whoever made it was killed before; kubectl delete job removes it"));
     };
-    let (context, namespace) = outside.place();
-    let place = Away {
+    let (context, namespace) = outside.context_and_namespace();
+    let place = AwayLocation {
         context: context.to_owned(),
         namespace: namespace.to_owned(),
     };
@@ -233,8 +256,8 @@ pub fn find(wanted: &Cluster, id: &str, state: Option<&Path>) -> Result<String, 
     Ok(row.id.clone())
 }
 
-fn there(place: &Away) -> Cluster {
-    Cluster::from(&KubernetesTable {
+fn cluster_for_place(place: &AwayLocation) -> ClusterSettings {
+    ClusterSettings::from(&KubernetesTable {
         context: Some(place.context.clone()),
         namespace: Some(place.namespace.clone()),
         ..KubernetesTable::default()
@@ -242,21 +265,24 @@ fn there(place: &Away) -> Cluster {
 }
 
 /// Puts pieces into a store; how many trials are new there, and the end if it has come.
-fn take(store: &Store, pieces: &[Piece]) -> Result<(usize, Option<Ended>), Error> {
+fn store_pieces(
+    store: &Store,
+    pieces: &[ResultPiece],
+) -> Result<(usize, Option<ControllerEnd>), Error> {
     let (mut new, mut ended, mut result) = (0, None, "");
     for piece in pieces {
         let taken = match piece {
-            Piece::Begun(row) => {
+            ResultPiece::Begun(row) => {
                 result = &row.id;
                 store.take_result(row)
             }
-            Piece::Machine(ground) => {
+            ResultPiece::Machine(ground) => {
                 store.stand_on(result, &ground.machine, ground.fingerprint.as_deref())
             }
-            Piece::Trial(finished) => store
+            ResultPiece::Trial(finished) => store
                 .take_trial(finished)
                 .map(|is_new| new += usize::from(is_new)),
-            Piece::Ended(end) => {
+            ResultPiece::Ended(end) => {
                 ended = Some(end.clone());
                 Ok(())
             }
@@ -267,33 +293,37 @@ fn take(store: &Store, pieces: &[Piece]) -> Result<(usize, Option<Ended>), Error
 }
 
 /// How the command ends that the controller ran.
-fn end_of(ended: &Ended) -> Result<Outcome, Error> {
+fn end_of(ended: &ControllerEnd) -> Result<CommandOutcome, Error> {
     let Some(error) = &ended.error else {
         return Ok(match ended.code {
-            1 => Outcome::SloMissed,
-            _ => Outcome::Done,
+            1 => CommandOutcome::SloMissed,
+            _ => CommandOutcome::Done,
         });
     };
-    let error = Error::new(ErrorKind::of_code(ended.code), error);
-    Err(ended.hints.iter().fold(error, Error::hint))
+    let error = Error::new(FailureKind::of_code(ended.code), error);
+    Err(ended.hints.iter().fold(error, Error::with_hint))
 }
 
 /// Copies of a controller: a log whose record is kept is not needed any more, and its disk is small.
 #[derive(Debug)]
-struct Copying {
-    keeping: Keeping,
+struct ControllerCopies {
+    keeping: ControllerRecords,
     store: Store,
 }
 
-impl Copies for Copying {
-    fn keep(&self, finished: &Finished) -> Result<(), Refusal> {
-        self.keeping.keep(finished)?;
+impl TrialCopies for ControllerCopies {
+    fn keep_trial(&self, finished: &FinishedTrial) -> Result<(), RunRefusal> {
+        self.keeping.keep_trial(finished)?;
         // What stays takes room and does no harm.
-        let _ = std::fs::remove_file(self.store.log(&finished.record.id));
+        let _ = std::fs::remove_file(self.store.trial_log_path(&finished.record.id));
         Ok(())
     }
 
-    fn stand_on(&self, machine: &Machine, fingerprint: Option<&str>) -> Result<(), Refusal> {
+    fn stand_on(
+        &self,
+        machine: &MachineDescription,
+        fingerprint: Option<&str>,
+    ) -> Result<(), RunRefusal> {
         self.keeping.stand_on(machine, fingerprint)
     }
 }
@@ -303,44 +333,48 @@ impl Copies for Copying {
 ///
 /// # Errors
 /// Whatever keeps it from saying so, and an end that somebody asked for.
-pub fn controller(inside: &Inside, arguments: ResumeArguments) -> Result<Outcome, Error> {
-    let wanted = arguments.cluster().ok_or_else(|| {
-        Error::new(ErrorKind::Internal, "a controller is told its cluster")
-            .hint("this is a defect of loadline: please report it")
+pub fn run_controller(
+    inside: &ControllerPod,
+    arguments: ResumeArguments,
+) -> Result<CommandOutcome, Error> {
+    let wanted = arguments.named_cluster().ok_or_else(|| {
+        Error::new(FailureKind::Internal, "a controller is told its cluster")
+            .with_hint("this is a defect of loadline: please report it")
     })?;
-    let (keeping, pieces) = Keeping::begin(&wanted, inside).map_err(|e| Error::refused(&e))?;
+    let (keeping, pieces) =
+        ControllerRecords::open_records(&wanted, inside).map_err(|e| Error::from_refusal(&e))?;
     let directory = state_directory(arguments.state());
     let open = || Store::open_alone(&directory).map_err(|e: StoreError| store_refused(&e));
     let mut store = open()?;
-    let (before, ended) = take(&store, &pieces)?;
+    let (before, ended) = store_pieces(&store, &pieces)?;
     if ended.is_some() {
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     if before > 0 {
         talk!(
             "going on: {} were kept",
-            format::count(before, "finished trial")
+            format::count_of(before, "finished trial")
         );
     }
-    store.copy_to(Box::new(Copying {
+    store.copy_to(Box::new(ControllerCopies {
         keeping: keeping.clone(),
         store: open()?,
     }));
     let row = store
-        .result(&inside.result)
+        .result_by_prefix(&inside.result)
         .map_err(|e| store_refused(&e))?;
-    let end = rest(&row, store, &arguments);
+    let end = run_rest(&row, store, &arguments);
     if let Err(error) = &end
-        && matches!(error.kind(), ErrorKind::Interrupted(_))
+        && matches!(error.failure_kind(), FailureKind::Interrupted(_))
     {
         return end;
     }
-    let row = open()?.result(&inside.result);
+    let row = open()?.result_by_prefix(&inside.result);
     let row = row.map_err(|e| store_refused(&e))?;
-    let kept = keeping.ended(Ended {
+    let kept = keeping.keep_end(ControllerEnd {
         status: match row.status {
-            Status::Done => Status::Done,
-            _ => Status::Failed,
+            ResultStatus::Done => ResultStatus::Done,
+            _ => ResultStatus::Failed,
         },
         outcome: row.outcome,
         code: end
@@ -356,6 +390,6 @@ pub fn controller(inside: &Inside, arguments: ResumeArguments) -> Result<Outcome
         // Its log is what people look at.
         let _ = error.report();
     }
-    kept.map_err(|e| Error::refused(&e))?;
-    Ok(Outcome::Done)
+    kept.map_err(|e| Error::from_refusal(&e))?;
+    Ok(CommandOutcome::Done)
 }

@@ -4,36 +4,36 @@
 //! `loadline_analysis::pooled`'s, the length of a trial `loadline_engine::experiment`'s.
 
 use loadline_analysis::text;
-use loadline_engine::experiment::{Experiment, Thin};
+use loadline_engine::experiment::{Experiment, ThinPercentile};
 
-use crate::error::{Error, ErrorKind};
-use crate::experiment::Given;
+use crate::error::{Error, FailureKind};
+use crate::experiment::LoadedExperiment;
 
 /// Refuses a search whose answer would rest on too few requests, also over all starts of its proof.
 ///
 /// # Errors
 /// With the length that the percentile needs.
-pub fn check(experiment: &Experiment) -> Result<(), Error> {
+pub fn check_request_count(experiment: &Experiment) -> Result<(), Error> {
     let starts = experiment.search.prove.max(1);
-    let Some(thin) = experiment.thin(starts).into_iter().next() else {
+    let Some(thin) = experiment.thin_percentiles(starts).into_iter().next() else {
         return Ok(());
     };
-    let refusal = thin.refusal(starts);
-    Err(Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))
+    let refusal = thin.refusal_for_trials(starts);
+    Err(Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))
 }
 
 /// What there is to say: a length that was chosen, percentiles of few requests, and `so`, what
 /// becomes of these.
-pub fn notes(given: &Given, so: &str) -> Vec<String> {
+pub fn notes(given: &LoadedExperiment, so: &str) -> Vec<String> {
     let experiment = &given.experiment;
     let chosen = experiment.load.spec.duration.map(|time| time.0);
     let chosen = chosen.filter(|_| given.file.load.duration.is_none());
     let length = chosen.map(|length| {
-        let length = text::duration(length);
+        let length = text::short_duration(length);
         format!("each trial measures for {length}, as the percentiles of the SLO need (--measure)")
     });
-    let thin = experiment.thin(1);
-    let thin = thin.iter().map(Thin::sentence);
+    let thin = experiment.thin_percentiles(1);
+    let thin = thin.iter().map(ThinPercentile::warning_sentence);
     let thin = thin.map(|sentence| format!("{sentence} (--measure): {so}"));
     let mut notes: Vec<String> = length.into_iter().chain(thin).collect();
     // Two objectives of one percentile say the same.

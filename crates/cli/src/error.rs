@@ -6,18 +6,18 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
 /// A command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// Done, and the SLO was met where there is one. Exit code 0.
     Done,
     /// The SLO was not met, or nothing is feasible. Exit code 1.
     SloMissed,
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// The process's exit code.
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(self.code())
@@ -34,7 +34,7 @@ impl Outcome {
 
 /// What kind of failure ended a command; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum FailureKind {
     /// Wrong arguments or a wrong file. Exit code 2.
     Usage,
     /// This machine cannot: cgroups, JDK, disk, permissions. Exit code 3.
@@ -47,7 +47,7 @@ pub enum ErrorKind {
     Interrupted(u8),
 }
 
-impl ErrorKind {
+impl FailureKind {
     fn code(self) -> u8 {
         match self {
             Self::Usage => 2,
@@ -73,14 +73,14 @@ impl ErrorKind {
 /// A failure with what to do about it.
 #[derive(Debug)]
 pub struct Error {
-    kind: ErrorKind,
+    kind: FailureKind,
     message: String,
     hints: Vec<String>,
 }
 
 impl Error {
     /// A failure of this kind; the message says what happened and why.
-    pub fn new(kind: ErrorKind, message: impl Display) -> Self {
+    pub fn new(kind: FailureKind, message: impl Display) -> Self {
         Self {
             kind,
             message: message.to_string(),
@@ -89,15 +89,15 @@ impl Error {
     }
 
     /// Adds what to do next.
-    pub fn hint(mut self, hint: impl Display) -> Self {
+    pub fn with_hint(mut self, hint: impl Display) -> Self {
         self.hints.push(hint.to_string());
         self
     }
 
     /// Adds what to do next, where the error knows it.
-    pub fn hint_if(self, hint: Option<impl Display>) -> Self {
+    pub fn with_hint_if(self, hint: Option<impl Display>) -> Self {
         match hint {
-            Some(hint) => self.hint(hint),
+            Some(hint) => self.with_hint(hint),
             None => self,
         }
     }
@@ -118,7 +118,7 @@ impl Error {
     }
 
     /// What kind it is.
-    pub fn kind(&self) -> ErrorKind {
+    pub fn failure_kind(&self) -> FailureKind {
         self.kind
     }
 
@@ -134,7 +134,7 @@ impl Error {
 
 impl Error {
     /// A refusal, as it is: this machine cannot.
-    pub fn refused(refusal: &Refusal) -> Self {
-        Self::new(ErrorKind::Environment, refusal).hint(&refusal.hint)
+    pub fn from_refusal(refusal: &RunRefusal) -> Self {
+        Self::new(FailureKind::Environment, refusal).with_hint(&refusal.hint)
     }
 }

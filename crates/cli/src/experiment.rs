@@ -14,12 +14,12 @@ use loadline_engine::experiment::wire::{
     AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
     LimitsTable, ReadyTable, RunTable, SearchTable,
 };
-use loadline_engine::experiment::{Experiment, ExperimentError, Said};
-use loadline_load::{Spec, Target};
-use loadline_trial::Refusal;
+use loadline_engine::experiment::{Experiment, ExperimentError, ValueWithOrigin};
+use loadline_load::{LoadSpec, LoadTarget};
+use loadline_trial::RunRefusal;
 
-use crate::commands::{bodiless, load_error};
-use crate::error::{Error, ErrorKind};
+use crate::commands::{load_error, report_bodiless};
+use crate::error::{Error, FailureKind};
 use crate::files;
 use crate::images;
 
@@ -27,7 +27,7 @@ pub use cluster::{ClusterFlags, InClusterFlags};
 pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags};
 
 /// An experiment and the text that reproduces it.
-pub struct Given {
+pub struct LoadedExperiment {
     /// Checked.
     pub experiment: Experiment,
     /// TOML: the file as it was, or what the flags amount to.
@@ -42,7 +42,7 @@ pub struct Given {
 
 /// Flags that not every command has.
 #[derive(Clone, Copy, Default)]
-pub struct More<'a> {
+pub struct ExtraFlags<'a> {
     /// Those of a search.
     pub search: Option<&'a SearchFlags>,
     /// Those of a matrix.
@@ -53,23 +53,29 @@ pub struct More<'a> {
 ///
 /// # Errors
 /// Usage errors with file, line and hint.
-pub fn given(flags: &ExperimentFlags, search: Option<&SearchFlags>) -> Result<Given, Error> {
-    let more = More {
+pub fn load_experiment(
+    flags: &ExperimentFlags,
+    search: Option<&SearchFlags>,
+) -> Result<LoadedExperiment, Error> {
+    let more = ExtraFlags {
         search,
         matrix: None,
     };
-    given_with(flags, more)
+    load_experiment_with(flags, more)
 }
 
 /// The same with the flags of a matrix.
 ///
 /// # Errors
-/// As [`given`].
-pub fn given_with(flags: &ExperimentFlags, more: More<'_>) -> Result<Given, Error> {
+/// As [`load_experiment`].
+pub fn load_experiment_with(
+    flags: &ExperimentFlags,
+    more: ExtraFlags<'_>,
+) -> Result<LoadedExperiment, Error> {
     let search = more.search;
     let here = std::env::current_dir().map_err(|e| {
         Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             format!("the working directory cannot be read: {e}"),
         )
     })?;
@@ -79,22 +85,25 @@ pub fn given_with(flags: &ExperimentFlags, more: More<'_>) -> Result<Given, Erro
         search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
         settle_named(&mut file, &here)?;
         let title = title(&file, None);
-        return checked(file, None, &here, title);
+        return check_file(file, None, &here, title);
     };
     let text = read(path)?;
-    let experiment = Experiment::parse(&text, path, &here).map_err(|e| refused(&e))?;
-    let mut file = ExperimentFile::parse(&text, path).map_err(|e| refused(&e))?;
+    let experiment =
+        Experiment::from_file_text(&text, path, &here).map_err(|e| experiment_refused(&e))?;
+    let mut file = ExperimentFile::from_toml(&text, path).map_err(|e| experiment_refused(&e))?;
     let title = title(&file, Some(path));
     let absolute = here.join(path);
     let beside = absolute.parent().unwrap_or(&here);
-    let mut is_settled = file.settle(beside).map_err(load_error)?;
-    is_settled |= file.settle_stubs(beside).map_err(|e| refused(&e))?;
+    let mut is_settled = file.settle_files(beside).map_err(load_error)?;
+    is_settled |= file
+        .settle_stubs(beside)
+        .map_err(|e| experiment_refused(&e))?;
     is_settled |= settle_named(&mut file, beside)?;
     let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
     let any = overlay(&mut file, flags, more)? || any_prices;
     let any = settle_named(&mut file, &here)? || any;
     if !any && !is_settled {
-        return Ok(Given {
+        return Ok(LoadedExperiment {
             experiment,
             text,
             file,
@@ -106,12 +115,13 @@ pub fn given_with(flags: &ExperimentFlags, more: More<'_>) -> Result<Given, Erro
     if let Some(directory) = &file.app.directory {
         file.app.directory = Some(beside.join(directory));
     }
-    checked(file, Some((&text, path)), &here, title)
+    check_file(file, Some((&text, path)), &here, title)
 }
 
 /// Takes what a compose file and a manifest say; what of the manifest is not taken is said.
 fn settle_named(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
-    let refused = |refusal: Refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint);
+    let refused =
+        |refusal: RunRefusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint);
     let composed = file.settle_compose(base).map_err(refused)?;
     let left_out = file.settle_manifest(base).map_err(refused)?;
     for what in left_out.iter().flatten() {
@@ -125,14 +135,14 @@ fn settle_named(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
 ///
 /// # Errors
 /// When the text cannot be written.
-pub fn listed(
+pub fn experiment_over(
     mut file: ExperimentFile,
     experiment: Experiment,
     configurations: Vec<Configuration>,
-    repeats: Said<u32>,
+    repeats: ValueWithOrigin<u32>,
     title: String,
-) -> Result<Given, Error> {
-    let number = *repeats.get();
+) -> Result<LoadedExperiment, Error> {
+    let number = *repeats.inner_value();
     file.limits = LimitsTable::default();
     file.factor = Vec::new();
     file.configuration.clone_from(&configurations);
@@ -146,49 +156,54 @@ pub fn listed(
         repeats: number,
         ..experiment
     };
-    written(file, experiment, title, None)
+    finish_loading(file, experiment, title, None)
 }
 
 /// The error of an experiment as the command line reports it.
-pub fn refused(error: &ExperimentError) -> Error {
-    Error::new(ErrorKind::Usage, error).hint_if(error.hint.as_ref())
+pub fn experiment_refused(error: &ExperimentError) -> Error {
+    Error::new(FailureKind::Usage, error).with_hint_if(error.hint.as_ref())
 }
 
 /// Checks an experiment made from flags; `under` is the text and path of the file they lie over.
 ///
 /// # Errors
 /// Usage errors with a hint.
-pub fn checked(
+pub fn check_file(
     file: ExperimentFile,
     under: Option<(&str, &Path)>,
     here: &Path,
     title: String,
-) -> Result<Given, Error> {
-    let experiment = Experiment::from_flags(&file, under, here).map_err(|e| refused(&e))?;
+) -> Result<LoadedExperiment, Error> {
+    let experiment =
+        Experiment::from_flags(&file, under, here).map_err(|e| experiment_refused(&e))?;
     let lies_in = under.and_then(|(_, path)| Some(here.join(path.parent()?)));
-    written(file, experiment, title, lies_in)
+    finish_loading(file, experiment, title, lies_in)
 }
 
-fn written(
+fn finish_loading(
     file: ExperimentFile,
     experiment: Experiment,
     title: String,
     lies_in: Option<PathBuf>,
-) -> Result<Given, Error> {
-    file.load.profile().into_iter().for_each(bodiless);
+) -> Result<LoadedExperiment, Error> {
+    file.load
+        .loaded_profile()
+        .into_iter()
+        .for_each(report_bodiless);
     let text = file.to_toml().map_err(|e| {
         Error::new(
-            ErrorKind::Internal,
+            FailureKind::Internal,
             format!("the experiment cannot be written: {e}"),
         )
     })?;
     if text.len() > ExperimentFile::LARGEST {
         let problem =
             "the experiment, with the load profile that is part of it, is larger than 1 MiB";
-        return Err(Error::new(ErrorKind::Usage, problem)
-            .hint("a profile of fewer intervals plays the same: loadline profile --interval 60"));
+        return Err(Error::new(FailureKind::Usage, problem).with_hint(
+            "a profile of fewer intervals plays the same: loadline profile --interval 60",
+        ));
     }
-    Ok(Given {
+    Ok(LoadedExperiment {
         experiment,
         text,
         file,
@@ -199,32 +214,32 @@ fn written(
 
 fn read(path: &Path) -> Result<String, Error> {
     files::read(path).map_err(|e| {
-        Error::new(ErrorKind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
-            .hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline plan --schema)")
+        Error::new(FailureKind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
+            .with_hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline plan --schema)")
     })
 }
 
 fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
     let need = |value: &Option<String>, flag: &str, example: &str| {
         value.clone().ok_or_else(|| {
-            Error::new(ErrorKind::Usage, format!("{flag} is missing, and no experiment file was given"))
-                .hint(format!("for example: {flag} {example}"))
-                .hint("loadline size --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
+            Error::new(FailureKind::Usage, format!("{flag} is missing, and no experiment file was given"))
+                .with_hint(format!("for example: {flag} {example}"))
+                .with_hint("loadline size --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
         })
     };
     let is_named = flags.image.is_some() || flags.compose.is_some() || flags.cluster.from.is_some();
     if flags.command.is_empty() && !is_named {
         return Err(Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             "the application's command is missing, and no experiment file was given",
         )
-        .hint("put it last, after --, as you would start it: -- java -jar app.jar")
-        .hint("or name an image: --image registry/name:tag")
-        .hint("or a workload of a cluster: --kubernetes --from deployment/NAME")
-        .hint("or name an experiment file, which has it"));
+        .with_hint("put it last, after --, as you would start it: -- java -jar app.jar")
+        .with_hint("or name an image: --image registry/name:tag")
+        .with_hint("or a workload of a cluster: --kubernetes --from deployment/NAME")
+        .with_hint("or name an experiment file, which has it"));
     }
     need(
-        &flags.url.as_ref().map(Target::to_string),
+        &flags.url.as_ref().map(LoadTarget::to_string),
         "--url",
         "http://localhost:8080/",
     )?;
@@ -236,12 +251,12 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         outage: Vec::new(),
         question: None,
         analysis: None,
-        slo: Said::flag(
+        slo: ValueWithOrigin::from_flag(
             "--slo",
             need(&flags.slo, "--slo", "'p99<50ms,errors<0.1%'")?,
         ),
         app: app_table(flags),
-        load: Spec::default(),
+        load: LoadSpec::default(),
         limits: LimitsTable::default(),
         run: RunTable::default(),
         search: SearchTable::default(),
@@ -263,15 +278,15 @@ pub fn app_table(flags: &ExperimentFlags) -> AppTable {
 fn overlay(
     file: &mut ExperimentFile,
     flags: &ExperimentFlags,
-    more: More<'_>,
+    more: ExtraFlags<'_>,
 ) -> Result<bool, Error> {
     let search = more.search;
     let mut any = overlay_load(file, flags)?;
     any |= overlay_environment(file, flags)?;
     any |= more.matrix.is_some_and(|m| overlay_matrix(file, m));
-    let mut set = |target: &mut Option<Said<String>>, name, value: &Option<String>| {
+    let mut set = |target: &mut Option<ValueWithOrigin<String>>, name, value: &Option<String>| {
         if let Some(value) = value {
-            *target = Some(Said::flag(name, value.clone()));
+            *target = Some(ValueWithOrigin::from_flag(name, value.clone()));
             any = true;
         }
     };
@@ -325,14 +340,14 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
         file.load.url.clone_from(&flags.url);
     }
     flags.load.overlay(&mut file.load);
-    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
-    file.load.settle(&here).map_err(load_error)?;
+    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
+    file.load.resolve_files(&here).map_err(load_error)?;
     Ok(file.load != before)
 }
 
 fn overlay_environment(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bool, Error> {
-    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
-    let env = environment::environment(flags, &here)?;
+    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
+    let env = environment::read_environment(flags, &here)?;
     let any = !env.is_empty();
     file.app.env.extend(env);
     Ok(any)
@@ -341,14 +356,14 @@ fn overlay_environment(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Re
 /// Memory limits take the place of the file's, wherever that says them.
 fn overlay_matrix(file: &mut ExperimentFile, matrix: &MatrixFlags) -> bool {
     if let Some(repeats) = matrix.repeats {
-        file.run.repeats = Some(Said::flag("--repeats", repeats));
+        file.run.repeats = Some(ValueWithOrigin::from_flag("--repeats", repeats));
     }
     if let [one] = matrix.memory.as_slice() {
-        file.factor.retain(|f| f.name.get() != "memory");
-        file.limits.memory = Some(Said::flag("--memory", one.clone()));
+        file.factor.retain(|f| f.name.inner_value() != "memory");
+        file.limits.memory = Some(ValueWithOrigin::from_flag("--memory", one.clone()));
     } else if !matrix.memory.is_empty() {
         let levels = matrix.memory.iter().cloned().map(LevelEntry::Plain);
-        file.factor.retain(|f| f.name.get() != "memory");
+        file.factor.retain(|f| f.name.inner_value() != "memory");
         file.factor
             .push(factor("memory", "--memory", levels.collect()));
     }
@@ -373,7 +388,7 @@ fn overlay_compose(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
 
 fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     if let Some(slo) = &flags.slo {
-        file.slo = Said::flag("--slo", slo.clone());
+        file.slo = ValueWithOrigin::from_flag("--slo", slo.clone());
     }
     if !flags.command.is_empty() {
         file.app.command = flags.command.clone();
@@ -384,7 +399,7 @@ fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool 
 fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     if let Some(path) = &flags.ready {
         file.app.ready = Some(ReadyTable {
-            http: Some(Said::flag("--ready", path.clone())),
+            http: Some(ValueWithOrigin::from_flag("--ready", path.clone())),
             ..ReadyTable::default()
         });
     }
@@ -397,23 +412,25 @@ fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
 fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
     let confirm = search.confirm.or(search.fast.then_some(1));
     if let Some(confirm) = confirm {
-        file.search.confirm = Some(Said::flag("--confirm", confirm));
+        file.search.confirm = Some(ValueWithOrigin::from_flag("--confirm", confirm));
     }
     if let Some(prove) = search.prove {
         file.search.prove = Some(prove);
     }
     if let Some(compare) = search.compare {
-        file.search.compare = Some(Said::flag("--compare", compare));
+        file.search.compare = Some(ValueWithOrigin::from_flag("--compare", compare));
     }
     if let Some(spare) = search.spare {
         file.search.spare = Some(spare);
     }
     if let Some(node) = search.node {
-        file.search.node = Some(Said::flag("--node", node));
+        file.search.node = Some(ValueWithOrigin::from_flag("--node", node));
     }
     if !search.sizes.is_empty() {
         let sizes = search.sizes.iter().cloned();
-        file.search.sizes = sizes.map(|size| Said::flag("--sizes", size)).collect();
+        file.search.sizes = sizes
+            .map(|size| ValueWithOrigin::from_flag("--sizes", size))
+            .collect();
     }
     confirm.is_some()
         || search.prove.is_some()
@@ -434,17 +451,17 @@ fn overlay_prices(file: &mut ExperimentFile, search: &SearchFlags) -> Result<boo
     if is_file {
         let text = fs::read_to_string(path).map_err(|e| {
             Error::new(
-                ErrorKind::Usage,
+                FailureKind::Usage,
                 format!("cannot read the price list {prices}: {e}"),
             )
-            .hint(format!(
+            .with_hint(format!(
                 "built-in offers: {}",
-                loadline_analysis::offer::names()
+                loadline_analysis::offer::offer_names()
             ))
         })?;
-        file.search.price_list = Some(Said::flag("--prices", text));
+        file.search.price_list = Some(ValueWithOrigin::from_flag("--prices", text));
     }
-    file.search.prices = Some(Said::flag("--prices", prices.clone()));
+    file.search.prices = Some(ValueWithOrigin::from_flag("--prices", prices.clone()));
     Ok(true)
 }
 
@@ -453,7 +470,7 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     let plain = |levels: &[String]| levels.iter().cloned().map(LevelEntry::Plain).collect();
     let mut replace = |name: &str, flag, levels: Vec<LevelEntry>| {
         if !levels.is_empty() {
-            file.factor.retain(|f| f.name.get() != name);
+            file.factor.retain(|f| f.name.inner_value() != name);
             file.factor.push(factor(name, flag, levels));
         }
     };
@@ -469,8 +486,10 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
 pub fn factor(name: &str, flag: &'static str, levels: Vec<LevelEntry>) -> FactorTable {
     let levels = levels.into_iter();
     FactorTable {
-        name: Said::flag(flag, name.to_owned()),
-        levels: levels.map(|level| Said::flag(flag, level)).collect(),
+        name: ValueWithOrigin::from_flag(flag, name.to_owned()),
+        levels: levels
+            .map(|level| ValueWithOrigin::from_flag(flag, level))
+            .collect(),
         descend: None,
     }
 }
@@ -497,7 +516,7 @@ fn title(file: &ExperimentFile, path: Option<&Path>) -> String {
     let jar = jar.map(Path::new);
     let program = command.first().map(Path::new);
     let image = file.app.image.as_ref();
-    let image = image.map(|image| images::name(image.get()));
+    let image = image.map(|image| images::short_name(image.inner_value()));
     path.and_then(name)
         .or(image)
         .or_else(|| jar.and_then(name))

@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use loadline_jvm::cache::destination::Writer;
+use loadline_jvm::cache::destination::FileOwner;
 use loadline_jvm::cache::extracted::{ExtractError, extract, place_of};
 use loadline_trial::Account;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 use crate::measuring::sudo_caller;
 
 /// What Spring Boot's launcher reads, and an extracted application does not have.
@@ -19,11 +19,11 @@ const LAUNCHERS: &str = "-Dloader.";
 ///
 /// # Errors
 /// With what is wrong with the command or its jar.
-pub fn extracted(command: &[String], to: Option<&Path>) -> Result<Vec<String>, Error> {
-    let usage = |what: String| Error::new(ErrorKind::Usage, what);
+pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<String>, Error> {
+    let usage = |what: String| Error::new(FailureKind::Usage, what);
     let at = command.iter().position(|word| word == "-jar");
     let Some((at, jar)) = at.and_then(|at| Some((at + 1, command.get(at + 1)?))) else {
-        return Err(usage("--extract: the command has no -jar".to_owned()).hint(
+        return Err(usage("--extract: the command has no -jar".to_owned()).with_hint(
             "give the application's own command, also where a file has it: -- java -jar app.jar",
         ));
     };
@@ -31,13 +31,13 @@ pub fn extracted(command: &[String], to: Option<&Path>) -> Result<Vec<String>, E
         return Err(usage(format!(
             "--extract: {option} is for Spring Boot's launcher, which an extracted application starts without"
         ))
-        .hint("put what it names on the class path by hand, and measure that"));
+        .with_hint("put what it names on the class path by hand, and measure that"));
     }
-    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
+    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
     let path = here.join(jar);
     let to = to.map_or_else(|| place_of(&path), |to| here.join(to));
-    let caller = sudo_caller().map(|Account { uid, gid }| Writer { uid, gid });
-    let done = extract(&path, &to, caller).map_err(|e| refused(&e))?;
+    let caller = sudo_caller().map(|Account { uid, gid }| FileOwner { uid, gid });
+    let done = extract(&path, &to, caller).map_err(|e| extract_refused(&e))?;
     let place = done.jar.strip_prefix(&here).unwrap_or(&done.jar);
     let place = place.display().to_string();
     talk!(
@@ -49,10 +49,10 @@ pub fn extracted(command: &[String], to: Option<&Path>) -> Result<Vec<String>, E
     Ok(command)
 }
 
-fn refused(error: &ExtractError) -> Error {
+fn extract_refused(error: &ExtractError) -> Error {
     let kind = match error {
-        ExtractError::File(_) => ErrorKind::Environment,
-        _ => ErrorKind::Usage,
+        ExtractError::File(_) => FailureKind::Environment,
+        _ => FailureKind::Usage,
     };
-    Error::new(kind, format!("--extract: {error}")).hint(error.hint())
+    Error::new(kind, format!("--extract: {error}")).with_hint(error.extract_hint())
 }

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use loadline_files::Refused;
+use loadline_files::PathRefusal;
 
-use crate::commands::print;
-use crate::error::{Error, ErrorKind};
+use crate::commands::print_data;
+use crate::error::{Error, FailureKind};
 
 /// Whether `-` is named: standard input or output.
 pub fn is_standard(path: &Path) -> bool {
@@ -18,7 +18,7 @@ pub fn is_standard(path: &Path) -> bool {
 }
 
 /// What a message calls it.
-pub fn name(path: &Path) -> String {
+pub fn display_name(path: &Path) -> String {
     match is_standard(path) {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
@@ -42,7 +42,7 @@ pub fn read(path: &Path) -> std::io::Result<String> {
 /// When it cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     if is_standard(path) {
-        return print(text);
+        return print_data(text);
     }
     no_directory(path)?;
     loadline_files::write(path, text.as_bytes()).map_err(|e| cannot_write(&e))
@@ -58,7 +58,7 @@ pub fn write_packed(path: &Path, text: &str) -> Result<(), Error> {
     let packed = packer.write_all(text.as_bytes());
     let packed = packed
         .and_then(|()| packer.finish())
-        .map_err(|e| Error::new(ErrorKind::Internal, e))?;
+        .map_err(|e| Error::new(FailureKind::Internal, e))?;
     loadline_files::write(path, &packed).map_err(|e| cannot_write(&e))
 }
 
@@ -69,11 +69,11 @@ fn no_directory(path: &Path) -> Result<(), Error> {
     }
     let what = format!("cannot write {}: it is a directory", path.display());
     let inside = path.join("FILE");
-    Err(Error::new(ErrorKind::Environment, what)
-        .hint(format!("name a file in it: -o {}", inside.display())))
+    Err(Error::new(FailureKind::Environment, what)
+        .with_hint(format!("name a file in it: -o {}", inside.display())))
 }
 
 /// The error of a file that could not be written.
-pub fn cannot_write(refused: &Refused) -> Error {
-    Error::new(ErrorKind::Environment, format!("cannot write {refused}")).hint(&refused.hint)
+pub fn cannot_write(refused: &PathRefusal) -> Error {
+    Error::new(FailureKind::Environment, format!("cannot write {refused}")).with_hint(&refused.hint)
 }

@@ -2,17 +2,17 @@
 //!
 //! Owns what the user is told of them. Which engine has one is crate `host`'s to find.
 
-use loadline_analysis::record::{Image, Machine};
+use loadline_analysis::record::{ImageIdentity, MachineDescription};
 use loadline_engine::experiment::Experiment;
 use loadline_host::oci;
-use loadline_host::oci::image::NotFound;
-use loadline_kubernetes::Kubernetes;
-use loadline_trial::{Engine, EngineKind};
+use loadline_host::oci::image::ImageNotFound;
+use loadline_kubernetes::KubernetesHost;
+use loadline_trial::{ContainerEngine, EngineKind};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 
 /// `registry:5000/team/orders:1.4` is `orders`.
-pub fn name(reference: &str) -> String {
+pub fn short_name(reference: &str) -> String {
     let last = reference.rsplit('/').next().unwrap_or(reference);
     last.split([':', '@']).next().unwrap_or(last).to_owned()
 }
@@ -21,8 +21,8 @@ pub fn name(reference: &str) -> String {
 ///
 /// # Errors
 /// An experiment with others, or with none.
-pub fn found_in_cluster(experiment: &mut Experiment, host: &Kubernetes) -> Result<(), Error> {
-    let image = host.image();
+pub fn found_in_cluster(experiment: &mut Experiment, host: &KubernetesHost) -> Result<(), Error> {
+    let image = host.image_of_application();
     talk!("image: {}, started by the cluster", image.reference);
     if let Some(of_app) = experiment.app.image.as_mut() {
         of_app.found = Some(image);
@@ -34,8 +34,9 @@ pub fn found_in_cluster(experiment: &mut Experiment, host: &Kubernetes) -> Resul
 ///
 /// # Errors
 /// What a cluster cannot do.
-pub fn only(experiment: &Experiment) -> Result<String, Error> {
-    let refused = |problem: &str, hint: &str| Err(Error::new(ErrorKind::Usage, problem).hint(hint));
+pub fn only_image(experiment: &Experiment) -> Result<String, Error> {
+    let refused =
+        |problem: &str, hint: &str| Err(Error::new(FailureKind::Usage, problem).with_hint(hint));
     let Some(image) = &experiment.app.image else {
         let problem = "--kubernetes: a cluster runs images, no commands of this machine";
         return refused(
@@ -59,14 +60,16 @@ pub fn only(experiment: &Experiment) -> Result<String, Error> {
 ///
 /// # Errors
 /// One that cannot be started here.
-pub fn find(experiment: &mut Experiment) -> Result<(), Error> {
+pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
     if experiment.images().all(|image| image.found.is_some()) {
         return Ok(());
     }
     let found = experiment.find_images();
     found.map_err(|error| match error {
-        NotFound::Wrong(refusal) => Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint),
-        NotFound::Here(refusal) => Error::refused(&refusal),
+        ImageNotFound::Wrong(refusal) => {
+            Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint)
+        }
+        ImageNotFound::Here(refusal) => Error::from_refusal(&refusal),
     })?;
     let mut said = Vec::new();
     for found in experiment.images().filter_map(|image| image.found.as_ref()) {
@@ -102,9 +105,9 @@ pub fn find(experiment: &mut Experiment) -> Result<(), Error> {
 }
 
 /// The engines of the images, each once.
-pub fn engines(experiment: &Experiment) -> Vec<Engine> {
+pub fn engines(experiment: &Experiment) -> Vec<ContainerEngine> {
     let found = experiment.images().filter_map(|image| image.found.as_ref());
-    let mut engines: Vec<Engine> = Vec::new();
+    let mut engines: Vec<ContainerEngine> = Vec::new();
     for engine in found.map(|found| &found.engine) {
         if !engines.contains(engine) {
             engines.push(engine.clone());
@@ -114,7 +117,7 @@ pub fn engines(experiment: &Experiment) -> Vec<Engine> {
 }
 
 /// The images, where an engine apart starts them.
-pub fn apart(experiment: &Experiment) -> Option<Vec<&oci::image::Image>> {
+pub fn images_apart(experiment: &Experiment) -> Option<Vec<&oci::image::EngineImage>> {
     let found = experiment.images().filter_map(|image| image.found.as_ref());
     let found: Vec<_> = found.collect();
     let is_any = found.iter().any(|found| found.engine.apart.is_some());
@@ -128,8 +131,8 @@ fn short_id(id: &str) -> &str {
 }
 
 /// An image as the machine of a result has it.
-pub fn recorded(found: &oci::image::Image) -> Image {
-    Image {
+pub fn image_record(found: &oci::image::EngineImage) -> ImageIdentity {
+    ImageIdentity {
         engine: found.engine.kind.to_string(),
         reference: found.reference.clone(),
         id: found.id.clone(),
@@ -141,10 +144,13 @@ pub fn recorded(found: &oci::image::Image) -> Image {
 }
 
 /// The image of the application, as its engine knew it when it was measured.
-pub fn measured<'a>(machine: &'a Machine, experiment: &Experiment) -> Option<&'a Image> {
+pub fn measured_image<'a>(
+    machine: &'a MachineDescription,
+    experiment: &Experiment,
+) -> Option<&'a ImageIdentity> {
     let wanted = experiment.app.image.as_ref()?;
-    let is_it = |known: &&Image| {
-        let is_engine = |kind: EngineKind| kind.name() == known.engine;
+    let is_it = |known: &&ImageIdentity| {
+        let is_engine = |kind: EngineKind| kind.program_name() == known.engine;
         known.reference == wanted.reference && wanted.engine.is_none_or(is_engine)
     };
     machine

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use loadline_load::spec::text::{Factor, Shape, Time, TimeOrNone};
-use loadline_load::{Pacing, ProfileSource, Spec, Think};
+use loadline_load::spec::text::{PositiveFactor, PositiveTime, RateShape, TimeOrNone};
+use loadline_load::{LoadSpec, Pacing, ProfileSource, ThinkTime};
 
 const HEADING: &str = "Load";
 
@@ -17,7 +17,7 @@ pub struct LoadFlags {
     /// Open model: requests leave at this rate whether or not answers come: 300/s; a ramp
     /// 100/s..1000/s; steps 100/s,200/s
     #[arg(long, help_heading = HEADING)]
-    pub rate: Option<Shape>,
+    pub rate: Option<RateShape>,
     /// Closed model: each connection sends its next request when the last answer came
     #[arg(long, help_heading = HEADING, conflicts_with = "rate")]
     pub closed: bool,
@@ -31,7 +31,7 @@ pub struct LoadFlags {
     /// Closed model, or with --session: pause of each connection between an answer and its next
     /// request, such as 100ms, or 50ms..150ms for pauses spread evenly in between
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
-    pub think: Option<Think>,
+    pub think: Option<ThinkTime>,
     /// Sessions of so many requests on average: each connection is a user, who keeps the cookies
     /// that the server sets, pauses for --think, and leaves; a new one comes with a new connection.
     /// A rate is kept
@@ -44,11 +44,11 @@ pub struct LoadFlags {
     /// Multiply the rates of the profile
     #[arg(long, value_name = "FACTOR", help_heading = HEADING,
           conflicts_with_all = ["rate", "closed"])]
-    pub scale: Option<Factor>,
+    pub scale: Option<PositiveFactor>,
     /// Replay the profile so many times faster, at the same rates
     #[arg(long, value_name = "FACTOR", help_heading = HEADING,
           conflicts_with_all = ["rate", "closed"])]
-    pub speed: Option<Factor>,
+    pub speed: Option<PositiveFactor>,
     /// Load before the judged part, recorded apart [default: 5s; of `load` none]
     #[arg(long, alias = "warmup", value_name = "TIME", help_heading = HEADING)]
     pub warm_up: Option<TimeOrNone>,
@@ -56,7 +56,7 @@ pub struct LoadFlags {
     /// a percentile of the SLO, at most 60s; of `load` 30s, each trial of its search 10s; of a
     /// profile all of it]
     #[arg(long, short, alias = "measure", value_name = "TIME", help_heading = HEADING)]
-    pub duration: Option<Time>,
+    pub duration: Option<PositiveTime>,
     /// Connections kept open [default: 20; with sessions as many as users need]
     #[arg(long, short, value_name = "N", help_heading = HEADING)]
     pub connections: Option<u32>,
@@ -71,7 +71,7 @@ pub struct LoadFlags {
     pub method: Option<String>,
     /// A header, such as 'Accept: application/json'; several times for several. {env:NAME} in it
     /// is the value of an environment variable
-    #[arg(long, short = 'H', value_parser = header, help_heading = HEADING)]
+    #[arg(long, short = 'H', value_parser = parse_header, help_heading = HEADING)]
     pub header: Vec<(String, String)>,
     /// User name and password (HTTP Basic): {env:NAME} or @FILE that hold NAME:PASSWORD; `load`
     /// takes them as they are too
@@ -97,13 +97,13 @@ pub struct LoadFlags {
     pub expect_bytes: Option<u64>,
     /// A request without an answer after this has failed [default: 5s]
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
-    pub timeout: Option<Time>,
+    pub timeout: Option<PositiveTime>,
     /// A connection that does not stand after this has failed, TLS included
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
-    pub connect_timeout: Option<Time>,
+    pub connect_timeout: Option<PositiveTime>,
     /// A connection that brings no byte of an answer for this long has failed
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
-    pub read_timeout: Option<Time>,
+    pub read_timeout: Option<PositiveTime>,
     /// Bundle sends on a grid of this length (1ms costs least CPU), `exact` or `spin`
     /// [default: auto]
     #[arg(long, help_heading = HEADING)]
@@ -119,7 +119,7 @@ pub struct LoadFlags {
 impl LoadFlags {
     /// Lays the flags over a load. How it is made is one thing: a flag that says it leaves nothing
     /// of what the load said before.
-    pub fn overlay(&self, load: &mut Spec) {
+    pub fn overlay(&self, load: &mut LoadSpec) {
         let says_how = self.rate.is_some() || self.closed || self.requests.is_some();
         if says_how || self.profile.is_some() {
             load.rate.clone_from(&self.rate);
@@ -146,41 +146,41 @@ impl LoadFlags {
         if !self.expect_status.is_empty() {
             load.expect_status.clone_from(&self.expect_status);
         }
-        switch(&mut load.poisson, self.poisson);
-        switch(&mut load.http2, self.http2);
-        switch(&mut load.insecure, self.insecure);
-        set(&mut load.think, &self.think);
-        set(&mut load.session, &self.session);
-        set(&mut load.scale, &self.scale);
-        set(&mut load.speed, &self.speed);
-        set(&mut load.warm_up, &self.warm_up);
-        set(&mut load.duration, &self.duration);
-        set(&mut load.connections, &self.connections);
-        set(&mut load.streams, &self.streams);
-        set(&mut load.method, &self.method);
-        set(&mut load.expect_body, &self.expect_body);
-        set(&mut load.expect_bytes, &self.expect_bytes);
-        set(&mut load.timeout, &self.timeout);
-        set(&mut load.connect_timeout, &self.connect_timeout);
-        set(&mut load.read_timeout, &self.read_timeout);
-        set(&mut load.pacing, &self.pacing);
-        set(&mut load.cacert, &self.cacert);
+        switch_on(&mut load.poisson, self.poisson);
+        switch_on(&mut load.http2, self.http2);
+        switch_on(&mut load.insecure, self.insecure);
+        set_if_given(&mut load.think, &self.think);
+        set_if_given(&mut load.session, &self.session);
+        set_if_given(&mut load.scale, &self.scale);
+        set_if_given(&mut load.speed, &self.speed);
+        set_if_given(&mut load.warm_up, &self.warm_up);
+        set_if_given(&mut load.duration, &self.duration);
+        set_if_given(&mut load.connections, &self.connections);
+        set_if_given(&mut load.streams, &self.streams);
+        set_if_given(&mut load.method, &self.method);
+        set_if_given(&mut load.expect_body, &self.expect_body);
+        set_if_given(&mut load.expect_bytes, &self.expect_bytes);
+        set_if_given(&mut load.timeout, &self.timeout);
+        set_if_given(&mut load.connect_timeout, &self.connect_timeout);
+        set_if_given(&mut load.read_timeout, &self.read_timeout);
+        set_if_given(&mut load.pacing, &self.pacing);
+        set_if_given(&mut load.cacert, &self.cacert);
     }
 }
 
-fn set<T: Clone>(key: &mut Option<T>, flag: &Option<T>) {
+fn set_if_given<T: Clone>(key: &mut Option<T>, flag: &Option<T>) {
     if flag.is_some() {
         key.clone_from(flag);
     }
 }
 
-fn switch(key: &mut Option<bool>, flag: bool) {
+fn switch_on(key: &mut Option<bool>, flag: bool) {
     if flag {
         *key = Some(true);
     }
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
+fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once(':')
         .ok_or("there is no colon; write for example 'Accept: text/html'")?;

@@ -32,7 +32,7 @@ use crate::error::Error;
 /// Finds how much a JVM in a container can carry.
 #[derive(Parser)]
 #[command(name = "loadline", version = env!("LOADLINE_VERSION"), args_override_self = true)]
-struct Arguments {
+struct CommandLine {
     /// Say nothing but answers, warnings and errors
     #[arg(short, long, global = true)]
     quiet: bool,
@@ -40,28 +40,28 @@ struct Arguments {
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     verbose: bool,
     #[command(subcommand)]
-    command: Option<commands::Command>,
+    command: Option<commands::LoadlineCommand>,
 }
 
 fn main() -> ExitCode {
     if entry::is_in_image()
         && let Err(refusal) = entry::step_out()
     {
-        return Error::refused(&refusal).report();
+        return Error::from_refusal(&refusal).report();
     }
-    let matches = commands::grouped(Arguments::command()).try_get_matches();
-    let parsed = matches.and_then(|found| Ok((Arguments::from_arg_matches(&found)?, found)));
+    let matches = commands::group_commands(CommandLine::command()).try_get_matches();
+    let parsed = matches.and_then(|found| Ok((CommandLine::from_arg_matches(&found)?, found)));
     let (arguments, found) = match parsed {
         Ok(parsed) => parsed,
-        Err(refusal) => return usage::refused(&refusal),
+        Err(refusal) => return usage::usage_refused(&refusal),
     };
-    ui::begin(arguments.quiet, arguments.verbose);
-    ui::next::begin(&found);
-    let to = commands::output::begin(&found);
+    ui::set_verbosity(arguments.quiet, arguments.verbose);
+    ui::next::keep_state_flag(&found);
+    let to = commands::output::begin_output(&found);
     let ended = arguments
         .command
-        .map_or_else(commands::first, commands::run);
-    let written = commands::output::end(to);
+        .map_or_else(commands::first_steps, commands::run);
+    let written = commands::output::write_kept(to);
     match ended.and_then(|outcome| written.map(|()| outcome)) {
         Ok(outcome) => outcome.exit_code(),
         Err(error) => error.report(),

@@ -11,34 +11,34 @@ mod refusals;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::abreast::Standing;
-use loadline_analysis::record::{Machine, Version};
-use loadline_analysis::search::Search;
-use loadline_analysis::search::abreast::Abreast;
-use loadline_analysis::verdict::Thresholds;
+use loadline_analysis::abreast::AbreastStanding;
+use loadline_analysis::record::{ApplicationVersion, MachineDescription};
+use loadline_analysis::search::TrialSearch;
+use loadline_analysis::search::abreast::AbreastSearch;
+use loadline_analysis::verdict::VerdictThresholds;
 use loadline_engine::commit;
 use loadline_engine::experiment::{Experiment, Slots};
-use loadline_engine::ground::{changed, fingerprint};
-use loadline_engine::host::Host;
+use loadline_engine::ground::{explain_change, fingerprint};
+use loadline_engine::host::TrialHost;
 use loadline_engine::lock::MachineLock;
-use loadline_engine::runner::{Measurement, RunError, Runner};
+use loadline_engine::runner::{Measurement, RunError, SearchRunner};
 use loadline_engine::searches;
-use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status as ResultStatus, Store};
+use loadline_engine::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store};
 use loadline_host::jvm_words;
-use loadline_jvm::detect::{Found, Jdk, Places};
-use loadline_kubernetes::{Demand, Kubernetes};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
+use loadline_kubernetes::{KubernetesHost, NodeDemand};
 use loadline_report::format;
 
 use crate::commands::RESULT;
-use crate::error::{Error, ErrorKind};
-use crate::experiment::{Given, refused};
+use crate::error::{Error, FailureKind};
+use crate::experiment::{LoadedExperiment, experiment_refused};
 use crate::images;
 use crate::notify::Webhook;
 use crate::signals::Signals;
-use crate::ui::Progress;
+use crate::ui::ProgressDisplay;
 
 pub use account::{account, sudo_caller};
-use here::{apart, enter_namespace, host, lock, try_machine};
+use here::{enter_namespace, lock_machine, prepare_engine_apart, prepare_host, try_machine};
 use preflight::preflight;
 use refusals::run_refused;
 pub use refusals::{cache_refused, command_refused, store_refused};
@@ -76,7 +76,7 @@ pub fn state_directory(flag: Option<&Path>) -> PathBuf {
 /// # Errors
 /// With what to do about it.
 pub fn open_store(flag: Option<&Path>) -> Result<Store, Error> {
-    Store::open(&state_directory(flag)).map_err(|e| store_refused(&e))
+    Store::open_or_create(&state_directory(flag)).map_err(|e| store_refused(&e))
 }
 
 /// The same for commands that only look: the directory need not be writable.
@@ -88,15 +88,15 @@ pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
 /// JDK, its image and their engine, files of the load, dependencies.
 ///
 /// # Errors
-/// As [`Measuring::begin`].
+/// As [`MeasuringSession::begin`].
 pub fn can_run(experiment: &mut Experiment) -> Result<(), Error> {
-    let (jdks, places) = java();
-    images::find(experiment)?;
+    let (jdks, places) = find_java();
+    images::find_images(experiment)?;
     preflight(experiment, &jdks, &places)
 }
 
 /// Everything that a measurement holds while it runs.
-pub struct Measuring {
+pub struct MeasuringSession {
     /// Where results are kept.
     pub store: Store,
     /// The result.
@@ -111,33 +111,37 @@ pub struct Measuring {
     signals: Signals,
     webhook: Option<Webhook>,
     /// Where trials run.
-    pub host: Box<dyn Host>,
+    pub host: Box<dyn TrialHost>,
     /// JDKs of this machine.
-    pub jdks: Found,
+    pub jdks: DetectedJdks,
     /// Where programs are looked for.
-    pub places: Places,
+    pub places: JdkPlaces,
     _lock: Option<MachineLock>,
 }
 
-impl Measuring {
+impl MeasuringSession {
     /// Begins a new result.
     ///
     /// # Errors
     /// When the experiment does not fit this machine, or another loadline measures.
-    pub fn begin(mut given: Given, kind: ResultKind, flags: &MeasureFlags) -> Result<Self, Error> {
+    pub fn begin_result(
+        mut given: LoadedExperiment,
+        kind: ResultKind,
+        flags: &MeasureFlags,
+    ) -> Result<Self, Error> {
         let webhook = flags.notify.as_deref().map(Webhook::new).transpose()?;
-        let (jdks, places) = java();
+        let (jdks, places) = find_java();
         let version = version(&given);
         if given.experiment.cluster.is_some() {
             let java = (jdks, places);
             return Self::begin_in_cluster(given, kind, flags, java, (webhook, version));
         }
-        images::find(&mut given.experiment)?;
+        images::find_images(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
-        if let Some(host) = apart(&given.experiment)? {
-            let signals = Signals::watch()?;
-            let held = Held {
-                lock: Some(lock(flags.wait, &signals)?),
+        if let Some(host) = prepare_engine_apart(&given.experiment)? {
+            let signals = Signals::watch_signals()?;
+            let held = MeasuringSetup {
+                lock: Some(lock_machine(flags.wait, &signals)?),
                 store: open_store(flags.state.as_deref())?,
                 signals,
                 webhook,
@@ -145,7 +149,7 @@ impl Measuring {
                 java: (jdks, places),
                 version,
             };
-            return held.begin(given, kind, flags);
+            return held.begin_measuring(given, kind, flags);
         }
         // Nothing is stored before it can run; but in the namespace that others than root enter,
         // root's files and those of others look alike, so theirs is opened before.
@@ -153,12 +157,12 @@ impl Measuring {
         let state = || open_store(flags.state.as_deref());
         let early = (!is_root).then(state).transpose()?;
         enter_namespace()?;
-        let signals = Signals::watch()?;
-        let lock = lock(flags.wait, &signals)?;
+        let signals = Signals::watch_signals()?;
+        let lock = lock_machine(flags.wait, &signals)?;
         let store = early.map_or_else(state, Ok)?;
-        let host = host(&store, &given.experiment)?;
+        let host = prepare_host(&store, &given.experiment)?;
         try_machine(&host)?;
-        let held = Held {
+        let held = MeasuringSetup {
             store,
             signals,
             webhook,
@@ -167,21 +171,21 @@ impl Measuring {
             lock: Some(lock),
             version,
         };
-        held.begin(given, kind, flags)
+        held.begin_measuring(given, kind, flags)
     }
 
     /// The same where trials are pods: nothing is measured here, so nothing is locked.
     fn begin_in_cluster(
-        mut given: Given,
+        mut given: LoadedExperiment,
         kind: ResultKind,
         flags: &MeasureFlags,
-        java: (Found, Places),
-        (webhook, version): (Option<Webhook>, Option<Version>),
+        java: (DetectedJdks, JdkPlaces),
+        (webhook, version): (Option<Webhook>, Option<ApplicationVersion>),
     ) -> Result<Self, Error> {
-        let signals = Signals::watch()?;
-        let host = cluster(&mut given.experiment)?;
+        let signals = Signals::watch_signals()?;
+        let host = prepare_cluster(&mut given.experiment)?;
         preflight(&given.experiment, &java.0, &java.1)?;
-        let held = Held {
+        let held = MeasuringSetup {
             store: open_store(flags.state.as_deref())?,
             signals,
             webhook,
@@ -190,14 +194,14 @@ impl Measuring {
             lock: None,
             version,
         };
-        held.begin(given, kind, flags)
+        held.begin_measuring(given, kind, flags)
     }
 
     /// Goes on with a result that was stopped.
     ///
     /// # Errors
-    /// As [`Measuring::begin`].
-    pub fn again(
+    /// As [`MeasuringSession::begin`].
+    pub fn resume_result(
         row: &ResultRow,
         store: Store,
         wait: bool,
@@ -205,48 +209,53 @@ impl Measuring {
     ) -> Result<Self, Error> {
         let webhook = notify.map(Webhook::new).transpose()?;
         let mut experiment = experiment_of(row)?;
-        let (jdks, places) = java();
+        let (jdks, places) = find_java();
         if let (Some(wanted), Some(was)) = (&mut experiment.cluster, &row.machine.cluster) {
             // What was counted when it was begun stays so.
             wanted.slots = Slots::Number(was.slots);
         }
         let mut is_here = false;
         let elsewhere = match experiment.cluster {
-            Some(_) => Some(cluster(&mut experiment)?),
+            Some(_) => Some(prepare_cluster(&mut experiment)?),
             None => {
-                images::find(&mut experiment)?;
+                images::find_images(&mut experiment)?;
                 is_here = true;
-                apart(&experiment)?
+                prepare_engine_apart(&experiment)?
             }
         };
         if elsewhere.is_none() {
             enter_namespace()?;
         }
         preflight(&experiment, &jdks, &places)?;
-        let signals = Signals::watch()?;
+        let signals = Signals::watch_signals()?;
         // What a cluster measures disturbs nothing here.
-        let lock = is_here.then(|| lock(wait, &signals)).transpose()?;
-        let host: Box<dyn Host> = match elsewhere {
+        let lock = is_here.then(|| lock_machine(wait, &signals)).transpose()?;
+        let host: Box<dyn TrialHost> = match elsewhere {
             Some(host) => host,
-            None => Box::new(host(&store, &experiment)?),
+            None => Box::new(prepare_host(&store, &experiment)?),
         };
-        let now = machine(host.machine(), &experiment, &jdks);
+        let now = machine_with_jdks(host.host_machine(), &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
         if experiment.cluster.is_some() && row.machine.cluster.is_none() {
             // It was begun to be measured in the cluster, and nothing of it has been.
             let version = row.machine.version.clone();
-            let now = Machine {
+            let now = MachineDescription {
                 version,
                 ..now.clone()
             };
             let noted = store.stand_on(&row.id, &now, ground.as_deref());
             noted.map_err(|e| store_refused(&e))?;
         }
-        let row = &store.result(&row.id).map_err(|e| store_refused(&e))?;
-        let begun = store.ground(&row.id).map_err(|e| store_refused(&e))?;
-        if let Some(why) = changed((&row.machine, &now), begun.as_deref(), ground.as_deref()) {
-            return Err(Error::new(ErrorKind::Environment, why)
-                .hint("begin a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
+        let row = &store
+            .result_by_prefix(&row.id)
+            .map_err(|e| store_refused(&e))?;
+        let begun = store
+            .ground_fingerprint(&row.id)
+            .map_err(|e| store_refused(&e))?;
+        if let Some(why) = explain_change((&row.machine, &now), begun.as_deref(), ground.as_deref())
+        {
+            return Err(Error::new(FailureKind::Environment, why)
+                .with_hint("begin a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
         }
         store
             .set_status(&row.id, ResultStatus::Running, None)
@@ -271,8 +280,8 @@ impl Measuring {
     }
 
     /// A progress display for so many trials.
-    pub fn progress(&self, expected: Option<u32>) -> Progress {
-        Progress::new(
+    pub fn progress_display(&self, expected: Option<u32>) -> ProgressDisplay {
+        ProgressDisplay::new(
             self.signals.clone(),
             expected,
             loadline_engine::agenda::trial_length(&self.experiment),
@@ -285,8 +294,8 @@ impl Measuring {
     /// The runner's error, as the command line reports it.
     pub fn run<T>(
         &mut self,
-        progress: &mut Progress,
-        work: impl FnOnce(&mut Runner<'_>) -> Result<T, RunError>,
+        progress: &mut ProgressDisplay,
+        work: impl FnOnce(&mut SearchRunner<'_>) -> Result<T, RunError>,
     ) -> Result<T, Error> {
         let of = Measurement {
             store: &self.store,
@@ -295,11 +304,11 @@ impl Measuring {
             jdks: &self.jdks,
             places: &self.places,
             account: account(&self.experiment),
-            thresholds: Thresholds::default(),
+            thresholds: VerdictThresholds::default(),
             reuse: self.reuse.clone(),
             retries: self.retries,
         };
-        let mut runner = Runner::new(of, self.host.as_mut(), progress);
+        let mut runner = SearchRunner::new(of, self.host.as_mut(), progress);
         work(&mut runner).map_err(|error| {
             let status = if matches!(error, RunError::Interrupted) {
                 ResultStatus::Interrupted
@@ -307,7 +316,7 @@ impl Measuring {
                 ResultStatus::Failed
             };
             // The first error is the one to report; a store that fails now failed before.
-            let _ = self.ended(status, None);
+            let _ = self.note_end(status, None);
             run_refused(&error, &self.signals, (self.kind, &self.result))
         })
     }
@@ -315,14 +324,14 @@ impl Measuring {
     /// Runs a search to its answer.
     ///
     /// # Errors
-    /// As [`Measuring::run`].
-    pub fn search<S: Search>(
+    /// As [`MeasuringSession::run`].
+    pub fn search<S: TrialSearch>(
         &mut self,
         search: &S,
         expected: Option<u32>,
     ) -> Result<S::Answer, Error> {
-        let mut progress = self.progress(expected);
-        let abreast = searches::abreast(&self.experiment);
+        let mut progress = self.progress_display(expected);
+        let abreast = searches::abreast_search(&self.experiment);
         let is_compared = matches!(self.kind, ResultKind::Size | ResultKind::Run);
         self.run(&mut progress, |runner| {
             match &abreast {
@@ -339,49 +348,50 @@ impl Measuring {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn done(&self, outcome: Option<&str>) -> Result<(), Error> {
-        self.ended(ResultStatus::Done, outcome)
+    pub fn note_done(&self, outcome: Option<&str>) -> Result<(), Error> {
+        self.note_end(ResultStatus::Done, outcome)
     }
 
     /// Notes that there is no answer because something could not be measured, and what is left.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn failed(&self, left: Option<&str>) -> Result<(), Error> {
-        self.ended(ResultStatus::Failed, left)
+    pub fn note_failed(&self, left: Option<&str>) -> Result<(), Error> {
+        self.note_end(ResultStatus::Failed, left)
     }
 
     /// Notes it in the store, then tells whoever asked to be told.
-    fn ended(&self, status: ResultStatus, outcome: Option<&str>) -> Result<(), Error> {
+    fn note_end(&self, status: ResultStatus, outcome: Option<&str>) -> Result<(), Error> {
         self.store
             .set_status(&self.result, status, outcome)
             .map_err(|e| store_refused(&e))?;
         if let Some(webhook) = &self.webhook {
-            webhook.tell(&self.store, &self.result);
+            webhook.tell_status(&self.store, &self.result);
         }
         Ok(())
     }
 }
 
 /// What a measurement has before it has a result.
-struct Held {
+struct MeasuringSetup {
     store: Store,
     signals: Signals,
     webhook: Option<Webhook>,
-    host: Box<dyn Host>,
-    java: (Found, Places),
+    host: Box<dyn TrialHost>,
+    java: (DetectedJdks, JdkPlaces),
     lock: Option<MachineLock>,
-    version: Option<Version>,
+    version: Option<ApplicationVersion>,
 }
 
-impl Held {
-    fn begin(
+impl MeasuringSetup {
+    fn begin_measuring(
         self,
-        given: Given,
+        given: LoadedExperiment,
         kind: ResultKind,
         flags: &MeasureFlags,
-    ) -> Result<Measuring, Error> {
-        let mut machine = machine(self.host.machine(), &given.experiment, &self.java.0);
+    ) -> Result<MeasuringSession, Error> {
+        let mut machine =
+            machine_with_jdks(self.host.host_machine(), &given.experiment, &self.java.0);
         // A file that cannot be read now is told by the trial that needs it.
         let ground = fingerprint(&given.experiment, &machine).ok();
         // Trials stand on files; what their version is called is no ground.
@@ -392,7 +402,7 @@ impl Held {
             title: given.title,
             experiment: given.text,
             directory: given.experiment.app.directory.clone(),
-            command: loadline_report::redact::command(&command),
+            command: loadline_report::redact::redact_command(&command),
             machine,
         };
         let result = self
@@ -405,10 +415,10 @@ impl Held {
         }
         detail!(
             "result {result} in {}; raw events of each trial in {}",
-            self.store.directory().display(),
-            self.store.log("TRIAL").display()
+            self.store.state_directory().display(),
+            self.store.trial_log_path("TRIAL").display()
         );
-        Ok(Measuring {
+        Ok(MeasuringSession {
             store: self.store,
             result,
             experiment: given.experiment,
@@ -428,46 +438,46 @@ impl Held {
 /// What is known of the version before anything is measured: later, in a namespace of loadline's own,
 /// files have other owners. An image that no file names has nothing to do with the directory in which
 /// loadline is called.
-pub fn version(given: &Given) -> Option<Version> {
+pub fn version(given: &LoadedExperiment) -> Option<ApplicationVersion> {
     let app = &given.experiment.app;
     let called_in = app.image.is_none().then_some(&app.directory);
-    let version = Version {
+    let version = ApplicationVersion {
         name: given.experiment.version.clone(),
         commit: given
             .lies_in
             .as_ref()
             .or(called_in)
-            .and_then(|d| commit::of(d)),
+            .and_then(|d| commit::find_commit(d)),
     };
-    (version != Version::default()).then_some(version)
+    (version != ApplicationVersion::default()).then_some(version)
 }
 
 /// The cluster of an experiment, after what killed loadlines left is gone; the image is known then.
-fn cluster(experiment: &mut Experiment) -> Result<Box<dyn Host>, Error> {
-    let image = images::only(experiment)?;
+fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Error> {
+    let image = images::only_image(experiment)?;
     let account = account(experiment);
     let wanted = experiment
         .cluster
         .clone()
-        .ok_or_else(|| Error::new(ErrorKind::Internal, "the experiment names no cluster"))?;
+        .ok_or_else(|| Error::new(FailureKind::Internal, "the experiment names no cluster"))?;
     if wanted.slots == Slots::Auto && wanted.share_nodes.get() > 1 {
         let problem = "--slots auto and --share-nodes: auto counts nodes, one trial on each";
-        return Err(Error::new(ErrorKind::Usage, problem).hint("say how many: --slots 6"));
+        return Err(Error::new(FailureKind::Usage, problem).with_hint("say how many: --slots 6"));
     }
     if wanted.slots == Slots::Auto && wanted.generators.is_some() {
         let problem =
             "--slots auto and --generators: auto would count the nodes of the generators, too";
-        return Err(Error::new(ErrorKind::Usage, problem).hint("say how many: --slots 6"));
+        return Err(Error::new(FailureKind::Usage, problem).with_hint("say how many: --slots 6"));
     }
-    let largest = searches::largest(experiment);
+    let largest = searches::largest_trial_size(experiment);
     let load = searches::load_memory(experiment);
-    let host = Kubernetes::new(&wanted, &image, account, Demand { largest, load });
-    let host = host.map_err(|e| Error::refused(&e))?;
+    let host = KubernetesHost::new(&wanted, &image, account, NodeDemand { largest, load });
+    let host = host.map_err(|e| Error::from_refusal(&e))?;
     if let (Slots::Auto, Some(size)) = (wanted.slots, largest) {
-        let nodes = format::count(host.slots(), "node");
+        let nodes = format::count_of(host.slot_count(), "node");
         talk!(
             "slots: {}, on {nodes} of one kind with room for {size}",
-            host.slots()
+            host.slot_count()
         );
     }
     images::found_in_cluster(experiment, &host)?;
@@ -479,37 +489,41 @@ fn cluster(experiment: &mut Experiment) -> Result<Box<dyn Host>, Error> {
 /// # Errors
 /// When the stored text is not understood (an older or newer loadline wrote it).
 pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
-    let parsed = Experiment::parse(
+    let parsed = Experiment::from_file_text(
         &row.experiment,
         Path::new("stored experiment"),
         &row.directory,
     );
-    let mut experiment = parsed.map_err(|e| refused(&e))?;
+    let mut experiment = parsed.map_err(|e| experiment_refused(&e))?;
     experiment.app.directory = row.directory.clone();
     Ok(experiment)
 }
 
-fn java() -> (Found, Places) {
-    let places = Places::of_process();
-    (Found::look(&places), places)
+fn find_java() -> (DetectedJdks, JdkPlaces) {
+    let places = JdkPlaces::of_process();
+    (DetectedJdks::scan_places(&places), places)
 }
 
 /// Lets trials run at once where they tell what one alone tells, else one after the other.
-fn side_by_side(runner: &mut Runner<'_>, abreast: &Abreast) -> Result<(), RunError> {
+fn side_by_side(runner: &mut SearchRunner<'_>, abreast: &AbreastSearch) -> Result<(), RunError> {
     let standing = runner.run(abreast)?;
-    let sentence = standing.sentence().unwrap_or_default();
+    let sentence = standing.comparison_sentence().unwrap_or_default();
     let then = match standing {
-        Standing::Alike => "several run at once",
+        AbreastStanding::Alike => "several run at once",
         _ => "one runs after the other, on the CPUs that one had",
     };
-    if standing != Standing::Alike {
+    if standing != AbreastStanding::Alike {
         runner.at_most(1);
     }
     talk!("--slots: {sentence}; {then}");
     Ok(())
 }
 
-fn machine(mut machine: Machine, experiment: &Experiment, jdks: &Found) -> Machine {
+fn machine_with_jdks(
+    mut machine: MachineDescription,
+    experiment: &Experiment,
+    jdks: &DetectedJdks,
+) -> MachineDescription {
     let mut wanted: Vec<String> = experiment
         .configurations()
         .iter()
@@ -521,35 +535,35 @@ fn machine(mut machine: Machine, experiment: &Experiment, jdks: &Found) -> Machi
         [] => jdks.jdks.first().cloned().into_iter().collect(),
         names => names.iter().filter_map(|n| jdks.select(n).ok()).collect(),
     };
-    machine.jdks = used.iter().map(in_words).collect();
+    machine.jdks = used.iter().map(describe_jdk).collect();
     machine.loadline = env!("CARGO_PKG_VERSION").to_owned();
     let image = experiment.app.image.as_ref();
     if let Some(found) = image.and_then(|image| image.found.as_ref()) {
-        machine.jdks = found.jdk.iter().map(named).collect();
-        machine.image = Some(images::recorded(found));
+        machine.jdks = found.jdk.iter().map(describe_jdk_files).collect();
+        machine.image = Some(images::image_record(found));
     }
     for found in experiment
         .level_images
         .iter()
         .filter_map(|i| i.found.as_ref())
     {
-        let jdk = found.jdk.as_ref().map(named);
+        let jdk = found.jdk.as_ref().map(describe_jdk_files);
         let new = jdk.filter(|jdk| !machine.jdks.contains(jdk));
         machine.jdks.extend(new);
-        machine.level_images.push(images::recorded(found));
+        machine.level_images.push(images::image_record(found));
     }
     machine
 }
 
 /// A JDK by what its files say: that of an image is not started on this machine.
-fn named(jdk: &Jdk) -> String {
+fn describe_jdk_files(jdk: &InstalledJdk) -> String {
     format!("{} {} {}", jdk.name, jdk.vendor, jdk.version.full)
 }
 
 /// A JDK of this machine, with the build of its virtual machine where no file has it.
-fn in_words(jdk: &Jdk) -> String {
-    let name = named(jdk);
-    match jvm_words::words(jdk) {
+fn describe_jdk(jdk: &InstalledJdk) -> String {
+    let name = describe_jdk_files(jdk);
+    match jvm_words::openj9_words(jdk) {
         Some(words) => format!("{name} ({} {})", jdk.kind, words.vm_build),
         None => name,
     }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use loadline_client::{Agent, Trust, agent};
 use loadline_engine::store::{ResultRow, Store};
-use loadline_load::spec::credential;
+use loadline_load::spec::read_credential;
 use loadline_report::content::headline;
 use loadline_report::text::one_line;
 use serde::Serialize;
 
 use crate::commands::load_error;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 use crate::measuring::store_refused;
-use crate::result::view;
+use crate::result::stored_view;
 
 /// A webhook answers at once or not at all.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,12 +32,12 @@ pub struct Webhook {
 /// # Errors
 /// What it names cannot be read.
 pub fn address(text: &str) -> Result<String, Error> {
-    credential(text, "notify").map_err(load_error)
+    read_credential(text, "notify").map_err(load_error)
 }
 
 /// What it is told. Slack, Mattermost, Teams' workflows and others show `text`.
 #[derive(Serialize)]
-struct Message<'a> {
+struct WebhookMessage<'a> {
     text: String,
     result: &'a str,
     title: &'a str,
@@ -53,19 +53,19 @@ impl Webhook {
     pub fn new(text: &str) -> Result<Self, Error> {
         let url = address(text)?;
         let agent = agent("--notify", &url, &Trust::default(), TIMEOUT)
-            .map_err(|refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))?;
+            .map_err(|refusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))?;
         Ok(Self { agent, url })
     }
 
     /// Tells how a result stands now.
-    pub fn tell(&self, store: &Store, result: &str) {
-        let told = message(store, result).and_then(|text| self.send(&text));
+    pub fn tell_status(&self, store: &Store, result: &str) {
+        let told = message(store, result).and_then(|text| self.send_text(&text));
         if let Err(error) = told {
             eprintln!("warning: --notify: {}", error.message());
         }
     }
 
-    fn send(&self, text: &str) -> Result<(), Error> {
+    fn send_text(&self, text: &str) -> Result<(), Error> {
         let mut why = String::new();
         for _ in 0..TRIES {
             let request = self.agent.post(&self.url);
@@ -77,21 +77,23 @@ impl Webhook {
             }
         }
         Err(Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             format!("the webhook was not told ({TRIES} tries): {why}"),
         ))
     }
 }
 
 fn message(store: &Store, result: &str) -> Result<String, Error> {
-    let row: ResultRow = store.result(result).map_err(|e| store_refused(&e))?;
-    let headline = headline(&view(store, &row)?);
+    let row: ResultRow = store
+        .result_by_prefix(result)
+        .map_err(|e| store_refused(&e))?;
+    let headline = headline(&stored_view(store, &row)?);
     let title = one_line(&row.title);
-    crate::commands::json(&Message {
+    crate::commands::one_line_json(&WebhookMessage {
         text: format!("{title}: {}", one_line(&headline.sentence)),
         result,
         title: &title,
-        kind: row.kind.name(),
-        status: row.status.name(),
+        kind: row.kind.command_name(),
+        status: row.status.status_word(),
     })
 }

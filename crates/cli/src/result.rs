@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use flate2::read::MultiGzDecoder;
 use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation};
-use loadline_analysis::record::Machine;
+use loadline_analysis::record::MachineDescription;
 use loadline_engine::experiment::Experiment;
-use loadline_engine::store::{ResultRow, Status, Store};
-use loadline_load::Model;
-use loadline_report::{Load, Node, ResultView, format, redact};
+use loadline_engine::store::{ResultRow, ResultStatus, Store};
+use loadline_load::LoadModel;
+use loadline_report::{LoadWords, ResultView, TargetNode, format, redact};
 use loadline_sizing::hotspot::node::ARENAS;
 use loadline_sizing::options::words;
-use loadline_sizing::{Options, Origin};
+use loadline_sizing::{JvmOptionSet, OptionOrigin};
 
-use crate::error::{Error, ErrorKind};
-use crate::experiment::refused;
+use crate::error::{Error, FailureKind};
+use crate::experiment::experiment_refused;
 use crate::files;
 use crate::measuring::{experiment_of, open_store_to_read, store_refused};
-use crate::ui::next::command as next;
+use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
 /// The newest result, also where a file has this name: that is `./last`.
@@ -49,8 +49,8 @@ impl ResultFlags {
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
-    pub fn view(&self) -> Result<ResultView, Error> {
-        result(&self.id, self.state.as_deref())
+    pub fn read_view(&self) -> Result<ResultView, Error> {
+        view_by_id(&self.id, self.state.as_deref())
     }
 
     /// Reads it with the experiment that it was measured with, whose paths begin where it was
@@ -60,10 +60,10 @@ impl ResultFlags {
     /// As [`Self::view`], and when the experiment's text is not understood (an older or newer
     /// loadline wrote it).
     pub fn view_and_experiment(&self) -> Result<(ResultView, Experiment), Error> {
-        let (view, row) = found(&self.id, self.state.as_deref())?;
+        let (view, row) = find_view(&self.id, self.state.as_deref())?;
         let experiment = match row {
             Some(row) => experiment_of(&row)?,
-            None => experiment(&view)?,
+            None => experiment_of_view(&view)?,
         };
         Ok((view, experiment))
     }
@@ -73,12 +73,12 @@ impl ResultFlags {
 ///
 /// # Errors
 /// When there is none, or it cannot be read.
-pub fn result(id: &str, state: Option<&Path>) -> Result<ResultView, Error> {
-    found(id, state).map(|(view, _)| view)
+pub fn view_by_id(id: &str, state: Option<&Path>) -> Result<ResultView, Error> {
+    find_view(id, state).map(|(view, _)| view)
 }
 
 /// What is named is a file, there or not, and no id of the store.
-pub fn is_file(id: &str) -> bool {
+pub fn is_file_name(id: &str) -> bool {
     let path = Path::new(id);
     id != LAST && path.is_file() || path.extension().is_some_and(|e| e == "json" || e == "gz")
 }
@@ -88,46 +88,46 @@ pub fn is_file(id: &str) -> bool {
 /// # Errors
 /// When `id` is a file.
 pub fn of_store(id: &str) -> Result<(), Error> {
-    if !is_file(id) {
+    if !is_file_name(id) {
         return Ok(());
     }
     let what = format!("{id} is a file, and trials are added only to results of this machine");
-    Err(Error::new(ErrorKind::Usage, what)
-        .hint("give an id that `loadline list` shows; `loadline show FILE` reads a file"))
+    Err(Error::new(FailureKind::Usage, what)
+        .with_hint("give an id that `loadline list` shows; `loadline show FILE` reads a file"))
 }
 
 /// The same with its row, where it is one of the store.
-fn found(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow>), Error> {
+fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow>), Error> {
     let path = Path::new(id);
     let is_last = id == LAST;
     if !is_last && path.is_file() || files::is_standard(path) {
-        return Ok((exported(path)?, None));
+        return Ok((read_export(path)?, None));
     }
     if !is_last && path.is_dir() {
         return Err(Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             format!("{} is a directory, not a result", path.display()),
         )
-        .hint("name a file that `loadline export` wrote; a directory of results is named with --state DIR"));
+        .with_hint("name a file that `loadline export` wrote; a directory of results is named with --state DIR"));
     }
-    if is_file(id) {
+    if is_file_name(id) {
         return Err(Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             format!("there is no file {}", path.display()),
         )
-        .hint("`loadline export RESULT -o result.json` writes one"));
+        .with_hint("`loadline export RESULT -o result.json` writes one"));
     }
     let store = open_store_to_read(state)?;
-    let row = store.result(id).map_err(|e| store_refused(&e))?;
-    Ok((view(&store, &row)?, Some(row)))
+    let row = store.result_by_prefix(id).map_err(|e| store_refused(&e))?;
+    Ok((stored_view(&store, &row)?, Some(row)))
 }
 
 /// A file that `export` wrote, also packed with gzip.
-fn exported(path: &Path) -> Result<ResultView, Error> {
+fn read_export(path: &Path) -> Result<ResultView, Error> {
     let unreadable = |e: std::io::Error| {
         Error::new(
-            ErrorKind::Environment,
-            format!("cannot read {}: {e}", files::name(path)),
+            FailureKind::Environment,
+            format!("cannot read {}: {e}", files::display_name(path)),
         )
     };
     let input: Box<dyn Read> = match files::is_standard(path) {
@@ -146,19 +146,23 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
     };
     read.map_err(unreadable)?;
     let mut view = loadline_report::read(&text).map_err(|e| {
-        Error::new(ErrorKind::Usage, format!("{}: {e}", files::name(path))).hint_if(e.hint())
+        Error::new(
+            FailureKind::Usage,
+            format!("{}: {e}", files::display_name(path)),
+        )
+        .with_hint_if(e.read_hint())
     })?;
     // Older versions wrote the load in words only; the experiment beside it has the rate.
     if view.load.rate_per_second.is_none()
-        && let Ok(experiment) = experiment(&view)
+        && let Ok(experiment) = experiment_of_view(&view)
     {
-        view.load = redact::load(&load(&experiment));
+        view.load = redact::redact_load(&describe_load(&experiment));
     }
     // Without reading the experiment a second time for all the others.
     if view.experiment.contains("node")
-        && let Ok(experiment) = experiment(&view)
+        && let Ok(experiment) = experiment_of_view(&view)
     {
-        view.node = node(&experiment, &view.machine, experiment.search.node);
+        view.node = target_node(&experiment, &view.machine, experiment.search.node);
     }
     Ok(view)
 }
@@ -168,7 +172,7 @@ fn exported(path: &Path) -> Result<ResultView, Error> {
 ///
 /// # Errors
 /// When its text is not understood (an older or newer loadline wrote it).
-fn experiment(view: &ResultView) -> Result<Experiment, Error> {
+fn experiment_of_view(view: &ResultView) -> Result<Experiment, Error> {
     let name = Path::new("the experiment of the result");
     let text = match view.experiment.parse::<toml::Table>() {
         Ok(mut table) => {
@@ -178,7 +182,7 @@ fn experiment(view: &ResultView) -> Result<Experiment, Error> {
         // It is refused below, with the place of what is wrong.
         Err(_) => view.experiment.clone(),
     };
-    Experiment::parse(&text, name, Path::new(".")).map_err(|e| refused(&e))
+    Experiment::from_file_text(&text, name, Path::new(".")).map_err(|e| experiment_refused(&e))
 }
 
 /// A stored result as reports read it: what names a secret, in configurations and in what trials
@@ -186,11 +190,13 @@ fn experiment(view: &ResultView) -> Result<Experiment, Error> {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
+pub fn stored_view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
     let experiment = experiment_of(row)?;
-    let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
-    let (recommendation, without) = concluded(row)?;
-    let node = node(&experiment, &row.machine, experiment.search.node);
+    let trials = store
+        .finished_trials(&row.id)
+        .map_err(|e| store_refused(&e))?;
+    let (recommendation, without) = stored_conclusion(row)?;
+    let node = target_node(&experiment, &row.machine, experiment.search.node);
     Ok(ResultView {
         node,
         today: None,
@@ -199,23 +205,23 @@ pub fn view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
         question: experiment.question.clone(),
         command: row.command.clone(),
         experiment: row.experiment.clone(),
-        load: redact::load(&load(&experiment)),
+        load: redact::redact_load(&describe_load(&experiment)),
         machine: row.machine.clone(),
-        slo: redact::slo(&experiment.slo),
-        recommendation: recommendation.as_ref().map(redact::recommendation),
-        incomplete: away(store, row)?.or_else(|| incomplete(row, without.undecided)),
+        slo: redact::redact_slo(&experiment.slo),
+        recommendation: recommendation.as_ref().map(redact::redact_recommendation),
+        incomplete: away_notice(store, row)?.or_else(|| incomplete(row, without.undecided)),
         warnings: without.left_out,
-        trials: trials.iter().map(redact::record).collect(),
+        trials: trials.iter().map(redact::redact_record).collect(),
     })
 }
 
 /// The answer of a search, or what it left where it found none.
-pub fn concluded(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), Error> {
+pub fn stored_conclusion(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), Error> {
     let stored = row.outcome.as_deref();
     let read = stored.map(serde_json::from_str::<Conclusion>).transpose();
     let read = read.map_err(|e| {
         Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             format!("the stored recommendation cannot be read: {e}"),
         )
     })?;
@@ -227,14 +233,16 @@ pub fn concluded(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), 
 }
 
 /// What is said of a result that loadline measures in a cluster.
-fn away(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> {
-    let place = store.away(&row.id).map_err(|e| store_refused(&e))?;
+fn away_notice(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> {
+    let place = store
+        .away_location(&row.id)
+        .map_err(|e| store_refused(&e))?;
     Ok(place.map(|place| {
         format!(
             "measured in the namespace {} ({}); {} fetched; fetch its end, or take over: {}",
             place.namespace,
             place.context,
-            format::count(usize::try_from(row.trials).unwrap_or_default(), "trial"),
+            format::count_of(usize::try_from(row.trials).unwrap_or_default(), "trial"),
             next(&format!("resume {}", short(&row.id)))
         )
     }))
@@ -242,15 +250,15 @@ fn away(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> {
 
 fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
     match row.status {
-        Status::Done => None,
-        Status::Failed if undecided.is_some() => undecided,
-        Status::Running => Some(format!("still running: {} trials so far", row.trials)),
-        Status::Interrupted => Some(format!(
+        ResultStatus::Done => None,
+        ResultStatus::Failed if undecided.is_some() => undecided,
+        ResultStatus::Running => Some(format!("still running: {} trials so far", row.trials)),
+        ResultStatus::Interrupted => Some(format!(
             "interrupted after {} trials; go on with: {}",
             row.trials,
             next(&format!("resume {}", short(&row.id)))
         )),
-        Status::Failed => Some(format!(
+        ResultStatus::Failed => Some(format!(
             "ended by an error after {} trials; go on with: {}",
             row.trials,
             next(&format!("resume {}", short(&row.id)))
@@ -259,37 +267,41 @@ fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
 }
 
 /// The host that is asked for, with what the application itself says to its JVM.
-pub fn node(experiment: &Experiment, machine: &Machine, cpus: Option<u32>) -> Option<Node> {
+pub fn target_node(
+    experiment: &Experiment,
+    machine: &MachineDescription,
+    cpus: Option<u32>,
+) -> Option<TargetNode> {
     let app = &experiment.app;
     let command = app.command.iter().take_while(|word| *word != "-jar");
-    let command = command.map(|word| (word.clone(), Origin::CommandLine));
+    let command = command.map(|word| (word.clone(), OptionOrigin::CommandLine));
     let image = machine.image.as_ref();
     let of_image = image.and_then(|image| image.tool_options.as_ref());
     let variables = [
-        ("JAVA_TOOL_OPTIONS", Origin::ToolOptions),
-        ("JDK_JAVA_OPTIONS", Origin::JdkJavaOptions),
-        ("_JAVA_OPTIONS", Origin::UnderscoreJavaOptions),
+        ("JAVA_TOOL_OPTIONS", OptionOrigin::ToolOptions),
+        ("JDK_JAVA_OPTIONS", OptionOrigin::JdkJavaOptions),
+        ("_JAVA_OPTIONS", OptionOrigin::UnderscoreJavaOptions),
     ];
     let variables = variables.into_iter().flat_map(|(name, origin)| {
         let own = app.env.get(name);
-        let text = own.or(of_image.filter(|_| origin == Origin::ToolOptions));
-        let words = text.map(|text| words::environment(text).unwrap_or_default());
+        let text = own.or(of_image.filter(|_| origin == OptionOrigin::ToolOptions));
+        let words = text.map(|text| words::split_environment(text).unwrap_or_default());
         let words = words.unwrap_or_default().into_iter();
         words.map(move |word| (word, origin))
     });
-    Some(Node {
+    Some(TargetNode {
         cpus: cpus?,
-        options: Options::merge(command.chain(variables)),
+        options: JvmOptionSet::merge(command.chain(variables)),
         has_arenas: app.env.contains_key(ARENAS),
     })
 }
 
 /// The load of an experiment in words, without secrets.
 pub fn load_words(experiment: &Experiment) -> String {
-    redact::load(&load(experiment)).to_string()
+    redact::redact_load(&describe_load(experiment)).to_string()
 }
 
-fn load(experiment: &Experiment) -> Load {
+fn describe_load(experiment: &Experiment) -> LoadWords {
     let (load, model) = (&experiment.load.spec, &experiment.load.model);
     // Parts of a profile are whole ns long: what they add up to is not always round.
     let round = |value: f64| (value * 1e3).round() / 1e3;
@@ -300,12 +312,12 @@ fn load(experiment: &Experiment) -> Load {
         1 => load.request_names().concat(),
         requests => format!("a mix of {requests} requests"),
     };
-    let sessions = load.session();
+    let sessions = load.session_requests();
     let sessions = sessions.map(|requests| format!(", sessions of {} requests", round(requests)));
     let rest = format!(
         "{}, {} connections{}{}, warm-up {}",
         sessions.unwrap_or_default(),
-        load.connections(model),
+        load.connection_count(model),
         load.http2()
             .map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams)),
         match load.url.as_ref().is_some_and(|url| url.is_tls) {
@@ -314,18 +326,19 @@ fn load(experiment: &Experiment) -> Load {
         },
         seconds(load.warm_up())
     );
-    let closed = |how: String| Load::without_rate(format!("{requests}, closed model{how}{rest}"));
+    let closed =
+        |how: String| LoadWords::without_rate(format!("{requests}, closed model{how}{rest}"));
     match model {
-        Model::Open { .. } => Load {
+        LoadModel::Open { .. } => LoadWords {
             before: format!("{requests}, open model, "),
-            rate_per_second: model.rate().map(round),
+            rate_per_second: model.mean_rate().map(round),
             after: format!(
                 " for {}{rest}",
-                seconds(model.duration().unwrap_or_default())
+                seconds(model.scheduled_duration().unwrap_or_default())
             ),
         },
-        Model::ClosedFor { duration } => closed(format!(" for {}", seconds(*duration))),
-        Model::ClosedRequests { requests } => closed(format!(", {requests} requests")),
+        LoadModel::ClosedFor { duration } => closed(format!(" for {}", seconds(*duration))),
+        LoadModel::ClosedRequests { requests } => closed(format!(", {requests} requests")),
     }
 }
 
@@ -338,14 +351,14 @@ mod tests {
     #[test]
     fn a_stored_result_knows_the_directory_it_was_measured_in() {
         let place = tempfile::tempdir().expect("a directory");
-        let store = Store::open(place.path()).expect("a store");
+        let store = Store::open_or_create(place.path()).expect("a store");
         let new = NewResult {
             kind: ResultKind::Size,
             title: "a".to_owned(),
             experiment: EXPERIMENT.to_owned(),
             directory: PathBuf::from("/srv/elsewhere"),
             command: Vec::new(),
-            machine: loadline_analysis::record::Machine::default(),
+            machine: loadline_analysis::record::MachineDescription::default(),
         };
         let id = store.create_result(&new).expect("a result");
         let flags = ResultFlags {

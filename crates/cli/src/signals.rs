@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 
 /// Whether a signal asked for the end, and which.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ impl Signals {
     ///
     /// # Errors
     /// When the kernel refuses a handler.
-    pub fn watch() -> Result<Self, Error> {
+    pub fn watch_signals() -> Result<Self, Error> {
         let came = Arc::new(AtomicBool::new(false));
         let number = Arc::new(AtomicUsize::new(0));
         let hangup = (!ignores_hangup()).then_some(SIGHUP);
@@ -30,7 +30,7 @@ impl Signals {
             let seen = Arc::new(AtomicBool::new(false));
             let refuse = |e: std::io::Error| {
                 Error::new(
-                    ErrorKind::Internal,
+                    FailureKind::Internal,
                     format!("cannot watch for signal {signal}: {e}"),
                 )
             };
@@ -49,7 +49,7 @@ impl Signals {
     }
 
     /// Whether one came.
-    pub fn came(&self) -> bool {
+    pub fn has_come(&self) -> bool {
         self.came.load(Ordering::Relaxed)
     }
 
@@ -59,9 +59,9 @@ impl Signals {
     }
 
     /// How the command ends after one: exit code 130 for SIGINT, 143 for SIGTERM.
-    pub fn kind(&self) -> ErrorKind {
+    pub fn interrupt_kind(&self) -> FailureKind {
         let number = self.number.load(Ordering::Relaxed);
-        ErrorKind::Interrupted(u8::try_from(number).ok().filter(|n| *n > 0).unwrap_or(2))
+        FailureKind::Interrupted(u8::try_from(number).ok().filter(|n| *n > 0).unwrap_or(2))
     }
 }
 

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 use loadline_engine::experiment::shipped;
-use loadline_report::{ResultView, Today};
+use loadline_report::{CurrentLimits, ResultView};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 
 /// Flags of commands that show an answer.
 #[derive(Args, Debug, Default, Clone)]
 pub struct TodayFlags {
     /// What ships today, as CPUs/memory (2/4Gi) or memory alone: says what the answer saves
     #[arg(long, value_name = "[CPUS/]SIZE", conflicts_with = "manifest")]
-    today: Option<Today>,
+    today: Option<CurrentLimits>,
     /// The same from the manifest that ships today: the limits of its JVM, else its requests
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
@@ -26,21 +26,22 @@ impl TodayFlags {
     ///
     /// # Errors
     /// When the manifest does not say it, or there is no answer to hold it against.
-    pub fn tell(&self, view: &mut ResultView) -> Result<(), Error> {
+    pub fn tell_today(&self, view: &mut ResultView) -> Result<(), Error> {
         view.today = match &self.manifest {
             None => self.today,
             Some(path) => {
-                let (cpu, memory) = shipped::size(path).map_err(|refusal| {
-                    Error::new(ErrorKind::Usage, &refusal)
-                        .hint("or say it by itself: --today 2/4Gi")
+                let (cpu, memory) = shipped::container_size(path).map_err(|refusal| {
+                    Error::new(FailureKind::Usage, &refusal)
+                        .with_hint("or say it by itself: --today 2/4Gi")
                 })?;
-                Some(Today { cpu, memory })
+                Some(CurrentLimits { cpu, memory })
             }
         };
         if view.today.is_some() && view.recommendation.is_none() {
             let what = "the result has no answer to hold today's size against";
-            return Err(Error::new(ErrorKind::Usage, what)
-                .hint("leave --today and --manifest out, or name a result of `loadline size`"));
+            return Err(Error::new(FailureKind::Usage, what).with_hint(
+                "leave --today and --manifest out, or name a result of `loadline size`",
+            ));
         }
         Ok(())
     }

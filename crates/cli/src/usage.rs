@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind as Kind};
-use loadline_load::said_and_next;
+use loadline_load::split_refusal;
 use strsim::damerau_levenshtein;
 
-use crate::Arguments;
-use crate::error::{Error, ErrorKind};
+use crate::CommandLine;
+use crate::error::{Error, FailureKind};
 
 /// Commands whose last argument is the application's command.
 const STARTING: [&str; 8] = [
@@ -19,18 +19,18 @@ const STARTING: [&str; 8] = [
 ];
 
 /// Prints the refusal, or the help that was asked for, and gives the exit code.
-pub fn refused(refusal: &clap::Error) -> ExitCode {
+pub fn usage_refused(refusal: &clap::Error) -> ExitCode {
     if !refusal.use_stderr() {
         // Nothing is left to do when not even the help can be written.
         let _ = refusal.print();
         return ExitCode::SUCCESS;
     }
     let words: Vec<String> = std::env::args().skip(1).collect();
-    error(refusal, &words).report()
+    usage_error(refusal, &words).report()
 }
 
 /// The refusal of these arguments.
-fn error(refusal: &clap::Error, words: &[String]) -> Error {
+fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     let text = refusal.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));
@@ -43,7 +43,7 @@ fn error(refusal: &clap::Error, words: &[String]) -> Error {
             None => said = format!("{said} {line}"),
         }
     }
-    let command = called(words);
+    let command = called_command(words);
     let of_command = command.as_deref();
     hints.extend(similar(refusal));
     hints.extend(instead(refusal, of_command).map(str::to_owned));
@@ -56,16 +56,16 @@ fn error(refusal: &clap::Error, words: &[String]) -> Error {
     let whole = of_command.map_or_else(String::new, |name| format!(" {name}"));
     hints.push(format!("`loadline{whole} --help` says all that it takes"));
     // What a value should be stands behind what it is.
-    let (said, next) = said_and_next(&said);
-    let error = Error::new(ErrorKind::Usage, said).hint_if(next);
-    hints.into_iter().fold(error, Error::hint)
+    let (said, next) = split_refusal(&said);
+    let error = Error::new(FailureKind::Usage, said).with_hint_if(next);
+    hints.into_iter().fold(error, Error::with_hint)
 }
 
 /// The command that was called.
-fn called(words: &[String]) -> Option<String> {
+fn called_command(words: &[String]) -> Option<String> {
     let mut words = words.iter().filter(|w| !w.starts_with('-'));
     let first = words.find(|word| word.as_str() != "help")?;
-    let known = Arguments::command();
+    let known = CommandLine::command();
     let is_known = known
         .find_subcommand(first)
         .is_some_and(|c| !c.is_hide_set());
@@ -77,7 +77,7 @@ fn usage(rest: &str) -> Option<&str> {
     usage.lines().next().map(str::trim)
 }
 
-fn texts(refusal: &clap::Error, kind: ContextKind) -> Vec<&str> {
+fn context_texts(refusal: &clap::Error, kind: ContextKind) -> Vec<&str> {
     match refusal.get(kind) {
         Some(ContextValue::String(text)) => vec![text],
         Some(ContextValue::Strings(texts)) => texts.iter().map(String::as_str).collect(),
@@ -96,8 +96,8 @@ fn similar(refusal: &clap::Error) -> Option<String> {
         (ContextKind::InvalidValue, ContextKind::SuggestedValue),
     ];
     pairs.into_iter().find_map(|(given, suggested)| {
-        let given = texts(refusal, given).into_iter().next()?;
-        let near = texts(refusal, suggested);
+        let given = context_texts(refusal, given).into_iter().next()?;
+        let near = context_texts(refusal, suggested);
         let near = near.into_iter().find(|name| is_near(given, name))?;
         Some(format!("did you mean `{near}`?"))
     })
@@ -121,7 +121,9 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
     if refusal.kind() != Kind::UnknownArgument {
         return None;
     }
-    let given = texts(refusal, ContextKind::InvalidArg).into_iter().next()?;
+    let given = context_texts(refusal, ContextKind::InvalidArg)
+        .into_iter()
+        .next()?;
     match (command?, given) {
         ("size", "--memory") => Some(
             "`size` finds the memory itself, --max-memory bounds it; whether one size holds: loadline run --memory 512Mi --repeats 20",

@@ -197,7 +197,7 @@ fn the_first_screen_has_at_most_30_lines_with_what_is_said_below_it() {
         let view = loadline_report::read(&read.expect("text")).expect("a result");
         // Three lines of what to do next stand below it.
         for width in [80, 100, 200] {
-            let screen = loadline_report::brief(&view, width);
+            let screen = loadline_report::render_brief(&view, width);
             let lines = screen.lines().count();
             assert!(lines <= 27, "{}, {width}: {lines}", entry.path().display());
         }

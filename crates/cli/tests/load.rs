@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use loadline_load::histogram::decode;
+use loadline_load::histogram::decode_histogram;
 use rustix::process::{Pid, Signal, kill_process};
 use server::server;
 
@@ -180,7 +180,7 @@ fn files_keep_the_warm_up_apart() {
     let (tagged, measured): (Vec<_>, Vec<_>) = rows.partition(|r| r.starts_with("Tag=warmup,"));
     let requests = |rows: &[&str]| {
         let encoded = rows.iter().filter_map(|row| row.rsplit(',').next());
-        let histograms = encoded.map(|text| decode(text).expect("a histogram"));
+        let histograms = encoded.map(|text| decode_histogram(text).expect("a histogram"));
         histograms.map(|h| h.len()).sum::<u64>()
     };
     assert_eq!(

@@ -134,7 +134,8 @@ fn a_stub_is_what_the_log_was_answered_and_an_experiment_takes_it() {
                       url = \"http://localhost:8080/\"\nrate = \"100/s\"\nduration = \"60s\"\n\
                       [[dependency]]\nname = \"x\"\nport = 81\nstub = \"stub.toml\"\n";
     let path = folder.path().join("experiment.toml");
-    let parsed = loadline_engine::experiment::Experiment::parse(experiment, &path, folder.path());
+    let parsed =
+        loadline_engine::experiment::Experiment::from_file_text(experiment, &path, folder.path());
     let stub = parsed.expect("it is good").stubs.remove(0);
     let seen = stub.answers.iter().map(|answer| {
         let delay = answer.delay.as_ref().map(ToString::to_string);
@@ -184,13 +185,13 @@ fn a_profile_names_files_of_bodies_as_seen_from_itself() {
         "{toml}"
     );
     // Read from anywhere else, the profile finds it.
-    let mut spec = loadline_load::Spec {
+    let mut spec = loadline_load::LoadSpec {
         profile: Some(loadline_load::ProfileSource::File(path)),
         ..Default::default()
     };
-    spec.settle(Path::new("/")).expect("it is read");
+    spec.resolve_files(Path::new("/")).expect("it is read");
     let body = folder.path().join("profiles/../bodies/order.json");
-    assert_eq!(spec.files(), [body.as_path()]);
+    assert_eq!(spec.content_files(), [body.as_path()]);
     assert!(body.is_file());
 }
 

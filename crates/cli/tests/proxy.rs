@@ -70,7 +70,7 @@ impl Proxy {
     }
 
     fn begin(&mut self) {
-        let at_ns = loadline_load::now_ns();
+        let at_ns = loadline_load::clock_ns();
         let answer = self.ask(&json!({"order": "window", "at_ns": at_ns, "is_measured": true}));
         assert_eq!(answer["answer"], "done");
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use loadline_analysis::record::Machine;
-use loadline_engine::store::{NewResult, ResultKind, Status, Store};
+use loadline_analysis::record::MachineDescription;
+use loadline_engine::store::{NewResult, ResultKind, ResultStatus, Store};
 
 fn loadline(place: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_loadline"))
@@ -17,14 +17,14 @@ fn loadline(place: &Path, arguments: &[&str]) -> Output {
 }
 
 /// A result with this title that ended so.
-fn add(store: &Store, title: &str, status: Status, outcome: Option<&str>) -> String {
+fn add(store: &Store, title: &str, status: ResultStatus, outcome: Option<&str>) -> String {
     let new = NewResult {
         kind: ResultKind::Size,
         title: title.to_owned(),
         experiment: String::new(),
         directory: "/srv".into(),
         command: Vec::new(),
-        machine: Machine::default(),
+        machine: MachineDescription::default(),
     };
     let id = store.create_result(&new).expect("a result");
     store.set_status(&id, status, outcome).expect("it ends");
@@ -63,16 +63,16 @@ fn titles(place: &Path, flags: &[&str]) -> Vec<String> {
 #[test]
 fn a_list_has_what_fits_all_flags() {
     let place = tempfile::tempdir().expect("a directory");
-    let store = Store::open(&place.path().join("state")).expect("a store");
-    add(&store, "shop.jar", Status::Done, Some(&answer(true)));
-    add(&store, "cart.jar", Status::Done, Some(&answer(false)));
+    let store = Store::open_or_create(&place.path().join("state")).expect("a store");
+    add(&store, "shop.jar", ResultStatus::Done, Some(&answer(true)));
+    add(&store, "cart.jar", ResultStatus::Done, Some(&answer(false)));
     add(
         &store,
         "shop:2",
-        Status::Failed,
+        ResultStatus::Failed,
         Some(r#"{"undecided":null,"left_out":[]}"#),
     );
-    add(&store, "till", Status::Interrupted, None);
+    add(&store, "till", ResultStatus::Interrupted, None);
     let of = |flags: &[&str]| titles(place.path(), flags);
     assert_eq!(of(&[]), ["till", "shop:2", "cart.jar", "shop.jar"]);
     assert_eq!(of(&["--service", "shop"]), ["shop:2", "shop.jar"]);
@@ -101,8 +101,8 @@ fn a_list_has_what_fits_all_flags() {
 #[test]
 fn a_list_that_is_empty_says_how_many_there_are() {
     let place = tempfile::tempdir().expect("a directory");
-    let store = Store::open(&place.path().join("state")).expect("a store");
-    add(&store, "shop.jar", Status::Done, None);
+    let store = Store::open_or_create(&place.path().join("state")).expect("a store");
+    add(&store, "shop.jar", ResultStatus::Done, None);
     for flags in [
         &["list", "--service", "x"][..],
         &["list", "--json", "--service", "x"],
@@ -136,19 +136,23 @@ fn a_wrong_word_names_all() {
 
 /// The ids that are left.
 fn left(store: &Store) -> Vec<String> {
-    let rows = store.results().expect("readable");
+    let rows = store.all_results().expect("readable");
     rows.into_iter().map(|row| row.id).collect()
 }
 
 #[test]
 fn old_results_are_listed_with_their_sizes_and_removed_when_that_is_said() {
     let place = tempfile::tempdir().expect("a directory");
-    let store = Store::open(&place.path().join("state")).expect("a store");
-    let small = add(&store, "cart.jar", Status::Done, None);
-    let large = add(&store, "shop.jar", Status::Done, Some(&answer(true)));
-    std::fs::create_dir_all(store.caches(&large)).expect("a directory");
-    std::fs::write(store.caches(&large).join("app.jsa"), vec![0; 3 << 20]).expect("writable");
-    let orphan = store.log("0199");
+    let store = Store::open_or_create(&place.path().join("state")).expect("a store");
+    let small = add(&store, "cart.jar", ResultStatus::Done, None);
+    let large = add(&store, "shop.jar", ResultStatus::Done, Some(&answer(true)));
+    std::fs::create_dir_all(store.cache_directory(&large)).expect("a directory");
+    std::fs::write(
+        store.cache_directory(&large).join("app.jsa"),
+        vec![0; 3 << 20],
+    )
+    .expect("writable");
+    let orphan = store.trial_log_path("0199");
     std::fs::write(&orphan, "of nobody").expect("writable");
     let of = |flags: &[&str]| out(&loadline(place.path(), &[&["clean"], flags].concat())).0;
 
@@ -167,7 +171,7 @@ fn old_results_are_listed_with_their_sizes_and_removed_when_that_is_said() {
     );
     assert_eq!(left(&store), [large.clone(), small.clone()]);
 
-    let running = add(&store, "till", Status::Running, None);
+    let running = add(&store, "till", ResultStatus::Running, None);
     let ended = loadline(place.path(), &["clean", "--older", "9000-01-01", "--yes"]);
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(3), "{told}");
@@ -176,7 +180,7 @@ fn old_results_are_listed_with_their_sizes_and_removed_when_that_is_said() {
         "{told}"
     );
     assert_eq!(left(&store), [running]);
-    assert!(!store.caches(&large).exists() && !orphan.exists());
+    assert!(!store.cache_directory(&large).exists() && !orphan.exists());
 }
 
 /// What only looks makes nothing: not the state directory, and nothing beside it.

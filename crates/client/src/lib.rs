@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 pub use ureq::{Agent, Error};
@@ -29,17 +29,17 @@ pub struct Trust {
 ///
 /// # Errors
 /// A URL without a scheme, trust where nothing is encrypted, certificates that cannot be read.
-pub fn agent(flag: &str, url: &str, trust: &Trust, timeout: Duration) -> Result<Agent, Refusal> {
+pub fn agent(flag: &str, url: &str, trust: &Trust, timeout: Duration) -> Result<Agent, RunRefusal> {
     let is_tls = url.starts_with("https://");
     if !is_tls && !url.starts_with("http://") {
-        return Err(Refusal::new(
+        return Err(RunRefusal::new(
             flag,
             "the address has no scheme",
             "begin it with http:// or https://",
         ));
     }
     if !is_tls && (trust.cacert.is_some() || trust.insecure) {
-        return Err(Refusal::new(
+        return Err(RunRefusal::new(
             "--cacert, --insecure",
             format!("what {flag} names is not encrypted"),
             "give an https address, or leave them out",
@@ -56,7 +56,7 @@ pub fn agent(flag: &str, url: &str, trust: &Trust, timeout: Duration) -> Result<
     Ok(config.build().into())
 }
 
-fn tls(trust: &Trust) -> Result<TlsConfig, Refusal> {
+fn tls(trust: &Trust) -> Result<TlsConfig, RunRefusal> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
     if trust.insecure {
@@ -64,7 +64,7 @@ fn tls(trust: &Trust) -> Result<TlsConfig, Refusal> {
     }
     let path = trust.cacert.as_deref().unwrap_or(Path::new(SYSTEM_ROOTS));
     let refused = |why: String| {
-        Refusal::new(
+        RunRefusal::new(
             format!("certificates in {}", path.display()),
             why,
             "give a PEM file with --cacert, or --insecure",

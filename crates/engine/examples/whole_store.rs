@@ -17,13 +17,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use loadline_engine::store::Store;
-use loadline_trial::Event;
-use loadline_trial::log::{Reader, Record};
+use loadline_trial::TrialEvent;
+use loadline_trial::log::{EventLogReader, LogEntry};
 use rusqlite::Connection;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory: PathBuf = std::env::args_os().nth(1).ok_or("which directory?")?.into();
-    let store = Store::open(&directory)?;
+    let store = Store::open_or_create(&directory)?;
     let mut wrong = Vec::new();
     let database = Connection::open(directory.join("loadline.db"))?;
     let checked: String = database.query_row("PRAGMA quick_check", [], |row| row.get(0))?;
@@ -31,11 +31,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         wrong.push(format!("quick_check: {checked}"));
     }
     let mut finished = Vec::new();
-    for result in store.results()? {
-        for record in store.trials(&result.id)? {
+    for result in store.all_results()? {
+        for record in store.finished_trials(&result.id)? {
             // What was lost may have no log, or one without an end: its record says so.
             if record.verdict.is_evidence()
-                && let Err(why) = read(&store.log(&record.id))
+                && let Err(why) = read(&store.trial_log_path(&record.id))
             {
                 wrong.push(format!("event log of {}: {why}", record.id));
             }
@@ -63,12 +63,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Reads an event log to its last event.
 fn read(log: &Path) -> Result<(), Box<dyn Error>> {
-    let mut reader = Reader::new(File::open(log)?);
+    let mut reader = EventLogReader::new(File::open(log)?);
     let mut has_ended = false;
-    while let Some(record) = reader.next_record()? {
+    while let Some(record) = reader.next_entry()? {
         match record {
-            Record::Event(event) => has_ended |= matches!(event, Event::Ended(_)),
-            Record::Piece(piece) => drop(piece.bytes()?),
+            LogEntry::Event(event) => has_ended |= matches!(event, TrialEvent::Ended(_)),
+            LogEntry::Piece(piece) => drop(piece.unpacked_bytes()?),
         }
     }
     match has_ended {

@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use loadline_analysis::random::Random;
+use loadline_analysis::random::RandomStream;
 use loadline_analysis::record::Configuration;
-use loadline_analysis::search::matrix::{Cell, Matrix};
-use loadline_load::Model;
+use loadline_analysis::search::matrix::{Matrix, MatrixCell};
+use loadline_load::LoadModel;
 use loadline_sizing::Cpus;
 
-use crate::experiment::{Experiment, Factor};
+use crate::experiment::{Experiment, ExperimentFactor};
 
 /// Start and stop of an application nobody has seen yet.
 pub const START_GUESS: Duration = Duration::from_secs(12);
@@ -34,12 +34,12 @@ impl Agenda {
         let ladder = experiment.factors.iter().find(|f| f.descend);
         let once = match ladder {
             Some(ladder) => ladders(experiment, ladder),
-            None => shuffled(experiment.configurations(), experiment.seed),
+            None => shuffle_configurations(experiment.configurations(), experiment.seed),
         };
         // Two configurations are a comparison: both of a repeat have the same surroundings.
         let are_pairs = once.len() == 2 && ladder.is_none();
         let repeats = (1..=experiment.repeats).flat_map(|repeat| {
-            let cell = move |(configuration, ladder): (Configuration, Option<usize>)| Cell {
+            let cell = move |(configuration, ladder): (Configuration, Option<usize>)| MatrixCell {
                 configuration,
                 repeat,
                 ladder,
@@ -61,14 +61,14 @@ impl Agenda {
     /// nothing, and would look like an answer about that size.
     pub fn on_machine(mut self, cpus: u32) -> Self {
         let all = Cpus::from_whole(cpus);
-        let wanted = |cell: &Cell| {
+        let wanted = |cell: &MatrixCell| {
             let configuration = &cell.configuration;
             let one = configuration.cpu?.as_millis();
             Some(Cpus::from_millis(
                 one.saturating_mul(configuration.instances),
             ))
         };
-        let fits = |cell: &Cell| wanted(cell).is_none_or(|cpu| cpu <= all);
+        let fits = |cell: &MatrixCell| wanted(cell).is_none_or(|cpu| cpu <= all);
         let (cells, too_large) = self.matrix.cells.into_iter().partition(fits);
         self.matrix.cells = cells;
         for cell in too_large {
@@ -83,12 +83,12 @@ impl Agenda {
     }
 
     /// Expected length of all trials, one after the other; a ladder that ends early takes less.
-    pub fn total(&self) -> Duration {
-        self.each * self.trials()
+    pub fn matrix_length(&self) -> Duration {
+        self.each * self.trial_count()
     }
 
     /// How many trials there are.
-    pub fn trials(&self) -> u32 {
+    pub fn trial_count(&self) -> u32 {
         u32::try_from(self.matrix.cells.len()).unwrap_or(u32::MAX)
     }
 }
@@ -104,7 +104,10 @@ pub fn trial_length_with(experiment: &Experiment, start_and_stop: Duration) -> D
 }
 
 /// The descending factor varies fastest, each combination of the others is one ladder.
-fn ladders(experiment: &Experiment, ladder: &Factor) -> Vec<(Configuration, Option<usize>)> {
+fn ladders(
+    experiment: &Experiment,
+    ladder: &ExperimentFactor,
+) -> Vec<(Configuration, Option<usize>)> {
     let others = experiment
         .factors
         .iter()
@@ -138,19 +141,21 @@ fn ladders(experiment: &Experiment, ladder: &Factor) -> Vec<(Configuration, Opti
         .collect()
 }
 
-fn shuffled(
+fn shuffle_configurations(
     mut configurations: Vec<Configuration>,
     seed: u64,
 ) -> Vec<(Configuration, Option<usize>)> {
     // Fisher and Yates, from the back.
-    let mut random = Random::from_seed(seed);
+    let mut random = RandomStream::from_seed(seed);
     for last in (1..configurations.len()).rev() {
-        configurations.swap(last, random.below(last + 1));
+        configurations.swap(last, random.uniform_below(last + 1));
     }
     configurations.into_iter().map(|c| (c, None)).collect()
 }
 
 /// The length of a load phase, for estimates; a closed phase of requests is guessed at 10 s.
-fn expected_length(model: &Model) -> Duration {
-    model.duration().unwrap_or(Duration::from_secs(10))
+fn expected_length(model: &LoadModel) -> Duration {
+    model
+        .scheduled_duration()
+        .unwrap_or(Duration::from_secs(10))
 }

@@ -17,16 +17,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    Evidence, ExitEvidence, Failure, Invalid, Machine, Phase, StartEvidence,
+    Evidence, ExitEvidence, InvalidReason, MachineDescription, MeasurementFailure, StartEvidence,
+    TrialPhase,
 };
-use loadline_host::apart::{self, Ended, Pair};
+use loadline_host::apart::{self, ApartContainers, ContainerEnd};
 use loadline_host::monotonic_ns;
-use loadline_host::oci::image::Image;
-use loadline_host::pod::{self, Seen, Taken};
-use loadline_trial::log::{Reader, Record};
-use loadline_trial::{App, Ending, Engine, Event, Order, Refusal};
+use loadline_host::oci::image::EngineImage;
+use loadline_host::pod::{self, ImageReading, LineEffect};
+use loadline_trial::log::{EventLogReader, LogEntry};
+use loadline_trial::{AppSpec, ContainerEngine, RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 
-use crate::host::{Delivery, Host, Running};
+use crate::host::{Delivery, TrialHandle, TrialHost};
 
 /// Longest time between two looks at what came.
 const POLL: Duration = Duration::from_millis(50);
@@ -45,56 +46,57 @@ const STOPPING: Duration = Duration::from_secs(20);
 
 /// Trials by an engine apart.
 #[derive(Debug)]
-pub struct Apart {
-    engine: Engine,
-    images: Vec<(String, Seen)>,
-    machine: Machine,
+pub struct ApartHost {
+    engine: ContainerEngine,
+    images: Vec<(String, ImageReading)>,
+    machine: MachineDescription,
 }
 
-impl Apart {
+impl ApartHost {
     /// Removes what a killed loadline of this machine left there. The images were looked into when
     /// they were found; all are of one engine.
     ///
     /// # Errors
-    /// [`Refusal`] for images of several engines.
-    pub fn new(images: &[&Image]) -> Result<(Self, apart::Swept), Refusal> {
+    /// [`RunRefusal`] for images of several engines.
+    pub fn new(images: &[&EngineImage]) -> Result<(Self, apart::EngineSweep), RunRefusal> {
         let refused = |why: &str| {
             let hint = "name one for all: --engine podman or docker";
-            Refusal::new("an engine apart", why, hint)
+            RunRefusal::new("an engine apart", why, hint)
         };
         let first = images.first().ok_or_else(|| refused("there is no image"))?;
         if images.iter().any(|image| image.engine != first.engine) {
             return Err(refused("the images are those of several engines"));
         }
-        let looked = |image: &&Image| Some((image.id.clone(), image.seen.as_deref()?.clone()));
+        let looked =
+            |image: &&EngineImage| Some((image.id.clone(), image.seen.as_deref()?.clone()));
         let images: Vec<_> = images.iter().filter_map(looked).collect();
         let (_, seen) = images
             .first()
             .ok_or_else(|| refused("nobody looked into the image"))?;
         let host = Self {
             engine: first.engine.clone(),
-            machine: Machine {
+            machine: MachineDescription {
                 apart: first.engine.apart.clone(),
                 ..seen.machine.clone()
             },
             images,
         };
-        let swept = apart::sweep(&host.engine);
+        let swept = apart::sweep_engine(&host.engine);
         Ok((host, swept))
     }
 }
 
-impl Host for Apart {
-    fn machine(&self) -> Machine {
+impl TrialHost for ApartHost {
+    fn host_machine(&self) -> MachineDescription {
         self.machine.clone()
     }
 
-    fn slots(&self) -> usize {
+    fn slot_count(&self) -> usize {
         1
     }
 
-    fn refuses(&self, order: &Order) -> Option<Refusal> {
-        let what = apart::unable(order)?;
+    fn order_refusal(&self, order: &TrialOrder) -> Option<RunRefusal> {
+        let what = apart::unsupported_apart(order)?;
         let why = match &self.engine.apart {
             Some(why) => format!(
                 "trials beside containers of {} cannot do this yet ({why})",
@@ -103,29 +105,29 @@ impl Host for Apart {
             None => "trials beside its containers cannot do this yet".to_owned(),
         };
         let hint = "measure it where the engine runs, as root: docs/guides/images.md";
-        Some(Refusal::new(what, why, hint))
+        Some(RunRefusal::new(what, why, hint))
     }
 
-    fn launch(
+    fn launch_trial(
         &mut self,
         _slot: usize,
-        order: &Order,
+        order: &TrialOrder,
         delivery: &Delivery,
-    ) -> Result<Box<dyn Running>, Refusal> {
+    ) -> Result<Box<dyn TrialHandle>, RunRefusal> {
         let id = match &order.app {
-            App::Image(image) => image.id.as_str(),
-            App::Command { .. } => "",
+            AppSpec::Image(image) => image.id.as_str(),
+            AppSpec::Command { .. } => "",
         };
         let seen = self.images.iter().find(|(known, _)| known == id);
         let (_, seen) = seen.ok_or_else(|| {
-            Refusal::new(
+            RunRefusal::new(
                 "starting the image",
                 "nobody looked into it",
                 "call loadline again",
             )
         })?;
         let failed = |error: std::io::Error| {
-            Refusal::new(
+            RunRefusal::new(
                 format!("making the event log {}", delivery.log.display()),
                 error,
                 "the state directory must be writable, on a disk with space",
@@ -134,10 +136,10 @@ impl Host for Apart {
         let mut options = File::options();
         let options = options.append(true).create_new(true).mode(0o600);
         let log = options.open(&delivery.log).map_err(failed)?;
-        let reading = Reader::new(File::open(&delivery.log).map_err(failed)?);
+        let reading = EventLogReader::new(File::open(&delivery.log).map_err(failed)?);
         let (tell, events) = channel();
         let asked = Arc::new(AtomicBool::new(false));
-        let follow = Follow {
+        let follow = ApartFollower {
             engine: self.engine.clone(),
             seen: seen.clone(),
             order: order.clone(),
@@ -151,9 +153,9 @@ impl Host for Apart {
         let thread = thread.spawn(move || {
             let ending = follow.carry_out(&tell);
             // Nobody listens to a trial that was dropped.
-            let _ = tell.send(Event::Ended(ending));
+            let _ = tell.send(TrialEvent::Ended(ending));
         });
-        Ok(Box::new(Trial {
+        Ok(Box::new(ApartTrial {
             events,
             asked,
             thread: Some(thread.map_err(failed)?),
@@ -161,48 +163,49 @@ impl Host for Apart {
         }))
     }
 
-    fn wait(&mut self, patience: Duration) {
+    fn wait_for_events(&mut self, patience: Duration) {
         std::thread::sleep(patience.min(POLL));
     }
 
-    fn now_ns(&self) -> u64 {
+    fn host_clock_ns(&self) -> u64 {
         monotonic_ns()
     }
 }
 
 /// A trial that runs. Dropping it ends the trial and waits until it is removed.
 #[derive(Debug)]
-struct Trial {
-    events: Receiver<Event>,
+struct ApartTrial {
+    events: Receiver<TrialEvent>,
     asked: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     is_over: bool,
 }
 
-impl Running for Trial {
-    fn next(&mut self) -> Option<Event> {
+impl TrialHandle for ApartTrial {
+    fn next(&mut self) -> Option<TrialEvent> {
         if self.is_over {
             return None;
         }
         let event = match self.events.try_recv() {
             Ok(event) => event,
             Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => {
-                Event::Ended(lost("the thread of the trial died".to_owned(), None))
-            }
+            Err(TryRecvError::Disconnected) => TrialEvent::Ended(runtime_lost_ending(
+                "the thread of the trial died".to_owned(),
+                None,
+            )),
         };
-        self.is_over = matches!(event, Event::Ended(_));
+        self.is_over = matches!(event, TrialEvent::Ended(_));
         Some(event)
     }
 
-    fn stop(&mut self) {
+    fn stop_trial(&mut self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for Trial {
+impl Drop for ApartTrial {
     fn drop(&mut self) {
-        self.stop();
+        self.stop_trial();
         if let Some(thread) = self.thread.take() {
             // One that died has removed its containers on its way.
             let _ = thread.join();
@@ -211,57 +214,61 @@ impl Drop for Trial {
 }
 
 /// What the thread of a trial needs.
-struct Follow {
-    engine: Engine,
-    seen: Seen,
-    order: Order,
+struct ApartFollower {
+    engine: ContainerEngine,
+    seen: ImageReading,
+    order: TrialOrder,
     asked: Arc<AtomicBool>,
     log: File,
-    reading: Reader<File>,
+    reading: EventLogReader<File>,
     written: u64,
     /// Whether its own container has seen the application.
     is_seen: bool,
 }
 
-impl Follow {
-    fn carry_out(mut self, tell: &Sender<Event>) -> Ending {
-        let mut pair = match Pair::make(&self.engine, &self.order, &self.seen) {
+impl ApartFollower {
+    fn carry_out(mut self, tell: &Sender<TrialEvent>) -> TrialEnding {
+        let mut pair = match ApartContainers::make_both(&self.engine, &self.order, &self.seen) {
             Ok(pair) => pair,
-            Err(refusal) => return Ending::Refused(refusal),
+            Err(refusal) => return TrialEnding::Refused(refusal),
         };
         let mut ending = match self.until_it_ends(&pair, tell) {
-            Ok(Ending::Measured(evidence)) => self.complete(&pair, *evidence),
+            Ok(TrialEnding::Measured(evidence)) => self.complete_evidence(&pair, *evidence),
             Ok(ending) => ending,
-            Err(why) => lost(why, pair.own_words()),
+            Err(why) => runtime_lost_ending(why, pair.own_words()),
         };
-        if let (Err(error), Ending::Measured(evidence)) = (pair.remove(), &mut ending) {
+        if let (Err(error), TrialEnding::Measured(evidence)) = (pair.remove_both(), &mut ending) {
             let text = format!("not removed, the next start tries it again: {error}");
             evidence.warnings.push(text);
         }
         ending
     }
 
-    fn until_it_ends(&mut self, pair: &Pair, tell: &Sender<Event>) -> Result<Ending, String> {
+    fn until_it_ends(
+        &mut self,
+        pair: &ApartContainers,
+        tell: &Sender<TrialEvent>,
+    ) -> Result<TrialEnding, String> {
         let (mut started, mut asked, mut heard) = (None, None, Instant::now());
         loop {
-            let follow = pair.follow().map_err(|e| e.to_string())?;
-            let lines = Lines::of(follow)?;
+            let follow = pair.follow_output().map_err(|e| e.to_string())?;
+            let lines = ContainerLogLines::from_child(follow)?;
             loop {
                 match lines.next() {
                     Ok(line) => {
                         heard = Instant::now();
-                        let taken = pod::take(&mut self.log, &line, &mut self.written)?;
-                        if taken == Taken::Armed && started.is_none() {
+                        let taken = pod::append_line(&mut self.log, &line, &mut self.written)?;
+                        if taken == LineEffect::Armed && started.is_none() {
                             started = Some(Instant::now());
-                            if let Err(refusal) = pair.start() {
-                                return Ok(Ending::Refused(refusal));
+                            if let Err(refusal) = pair.start_app_container() {
+                                return Ok(TrialEnding::Refused(refusal));
                             }
                         }
                     }
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
-                if let Some(ending) = self.events(tell)? {
+                if let Some(ending) = self.forward_new_events(tell)? {
                     return Ok(ending);
                 }
                 if self.asked.load(Ordering::Relaxed) && asked.is_none() {
@@ -269,10 +276,10 @@ impl Follow {
                     pair.ask_to_end();
                 }
                 if asked.is_some_and(|asked: Instant| asked.elapsed() > STOPPING) {
-                    return Ok(Ending::Stopped);
+                    return Ok(TrialEnding::Stopped);
                 }
                 if started.is_some_and(|at: Instant| at.elapsed() > UNSEEN) && !self.is_seen {
-                    return self.unseen(pair);
+                    return self.explain_unseen_application(pair);
                 }
             }
             match pair.is_running() {
@@ -288,34 +295,37 @@ impl Follow {
     }
 
     /// Tells the events that are new; gives the last one.
-    fn events(&mut self, tell: &Sender<Event>) -> Result<Option<Ending>, String> {
+    fn forward_new_events(
+        &mut self,
+        tell: &Sender<TrialEvent>,
+    ) -> Result<Option<TrialEnding>, String> {
         loop {
-            match self.reading.next_record().map_err(|e| e.to_string())? {
-                Some(Record::Event(Event::Ended(ending))) => return Ok(Some(ending)),
-                Some(Record::Event(event)) => {
+            match self.reading.next_entry().map_err(|e| e.to_string())? {
+                Some(LogEntry::Event(TrialEvent::Ended(ending))) => return Ok(Some(ending)),
+                Some(LogEntry::Event(event)) => {
                     self.is_seen |= matches!(
                         event,
-                        Event::Phase {
-                            phase: Phase::Start,
+                        TrialEvent::Phase {
+                            phase: TrialPhase::Start,
                             ..
                         }
                     );
                     // Nobody listens to a trial that was dropped.
                     let _ = tell.send(event);
                 }
-                Some(Record::Piece(_)) => {}
+                Some(LogEntry::Piece(_)) => {}
                 None => return Ok(None),
             }
         }
     }
 
     /// An application that was over before its own container saw it, or that it cannot see.
-    fn unseen(&self, pair: &Pair) -> Result<Ending, String> {
-        let Some(ended) = pair.ended() else {
+    fn explain_unseen_application(&self, pair: &ApartContainers) -> Result<TrialEnding, String> {
+        let Some(ended) = pair.container_end() else {
             let why = "it runs, and a second container of the same user cannot look at it: a security module, user namespaces or a virtual machine for each container stand between them";
             let hint = "measure it where the engine runs, as root: docs/guides/images.md";
             let what = "reading the counters of the application's container";
-            return Ok(Ending::Refused(Refusal::new(what, why, hint)));
+            return Ok(TrialEnding::Refused(RunRefusal::new(what, why, hint)));
         };
         let evidence = Evidence {
             start: StartEvidence {
@@ -328,18 +338,18 @@ impl Follow {
             },
             ..Evidence::default()
         };
-        Ok(Ending::Measured(Box::new(Evidence {
+        Ok(TrialEnding::Measured(Box::new(Evidence {
             last_output: pair.last_lines(&self.order.secrets),
-            ..add(ended, evidence)
+            ..add_exit(ended, evidence)
         })))
     }
 
     /// Adds what only the engine knows.
-    fn complete(&self, pair: &Pair, mut evidence: Evidence) -> Ending {
+    fn complete_evidence(&self, pair: &ApartContainers, mut evidence: Evidence) -> TrialEnding {
         let begin = Instant::now();
         while begin.elapsed() < LAST {
-            if let Some(ended) = pair.ended() {
-                evidence = add(ended, evidence);
+            if let Some(ended) = pair.container_end() {
+                evidence = add_exit(ended, evidence);
                 break;
             }
             std::thread::sleep(POLL);
@@ -350,12 +360,12 @@ impl Follow {
         if !is_clean {
             evidence.last_output = pair.last_lines(&self.order.secrets);
         }
-        Ending::Measured(Box::new(evidence))
+        TrialEnding::Measured(Box::new(evidence))
     }
 }
 
 /// How the application ended, from its engine; the cgroup's own counters come first.
-fn add(ended: Ended, mut evidence: Evidence) -> Evidence {
+fn add_exit(ended: ContainerEnd, mut evidence: Evidence) -> Evidence {
     (evidence.exit.code, evidence.exit.signal) = (ended.code, ended.signal);
     if ended.is_oom {
         let seen = evidence.cgroup.oom_kills.unwrap_or_default();
@@ -364,11 +374,11 @@ fn add(ended: Ended, mut evidence: Evidence) -> Evidence {
     evidence
 }
 
-fn lost(why: String, said: Option<String>) -> Ending {
+fn runtime_lost_ending(why: String, said: Option<String>) -> TrialEnding {
     let said = said.map_or_else(String::new, |said| format!("; it said: {said}"));
-    Ending::Measured(Box::new(Evidence {
-        failure: Some(Failure {
-            cause: Invalid::RuntimeLost,
+    TrialEnding::Measured(Box::new(Evidence {
+        failure: Some(MeasurementFailure {
+            cause: InvalidReason::RuntimeLost,
             detail: format!("{why}{said}"),
         }),
         ..Evidence::default()
@@ -376,13 +386,13 @@ fn lost(why: String, said: Option<String>) -> Ending {
 }
 
 /// The lines of a program that ends with its container, or is ended with this.
-struct Lines {
+struct ContainerLogLines {
     program: Child,
     lines: Receiver<String>,
 }
 
-impl Lines {
-    fn of(mut program: Child) -> Result<Self, String> {
+impl ContainerLogLines {
+    fn from_child(mut program: Child) -> Result<Self, String> {
         let output = program.stdout.take().ok_or("it has no output")?;
         let (tell, lines) = channel();
         let reading = std::thread::Builder::new().name("lines".to_owned());
@@ -400,7 +410,7 @@ impl Lines {
     }
 }
 
-impl Drop for Lines {
+impl Drop for ContainerLogLines {
     fn drop(&mut self) {
         // One that has ended is only reaped.
         let _ = self.program.kill();
@@ -414,29 +424,30 @@ mod tests {
 
     #[test]
     fn what_the_engine_says_of_the_end_is_added_to_what_the_counters_said() {
-        let ended = Ended {
+        let ended = ContainerEnd {
             code: None,
             signal: Some(9),
             is_oom: true,
         };
-        let judged = add(ended, Evidence::default());
+        let judged = add_exit(ended, Evidence::default());
         assert_eq!(judged.exit.signal, Some(9));
         assert_eq!(judged.cgroup.oom_kills, Some(1));
-        let silent = Ended {
+        let silent = ContainerEnd {
             is_oom: false,
             ..ended
         };
-        assert_eq!(add(silent, Evidence::default()).cgroup.oom_kills, None);
+        assert_eq!(add_exit(silent, Evidence::default()).cgroup.oom_kills, None);
     }
 
     #[test]
     fn a_trial_that_was_lost_says_why() {
-        let Ending::Measured(evidence) = lost("it ended".to_owned(), Some("no order".to_owned()))
+        let TrialEnding::Measured(evidence) =
+            runtime_lost_ending("it ended".to_owned(), Some("no order".to_owned()))
         else {
             panic!("it is evidence");
         };
         let failure = evidence.failure.expect("it was lost");
         assert_eq!(failure.detail, "it ended; it said: no order");
-        assert_eq!(failure.cause, Invalid::RuntimeLost);
+        assert_eq!(failure.cause, InvalidReason::RuntimeLost);
     }
 }

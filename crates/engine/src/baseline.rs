@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use loadline_analysis::baseline::{Baseline, Ground, SCHEMA};
-use loadline_trial::Refusal;
+use loadline_analysis::baseline::{Baseline, MeasurementConditions, SCHEMA};
+use loadline_trial::RunRefusal;
 use sha2::{Digest, Sha256};
 
 /// Largest file: twenty starts are a few KiB.
@@ -22,16 +22,16 @@ const NAME: usize = 12;
 
 /// Where a baseline is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum BaselineLocation {
     /// This file, whatever the host.
     File(PathBuf),
     /// This directory, a file for each kind of host.
     Directory(PathBuf),
 }
 
-impl Place {
+impl BaselineLocation {
     /// A path that is a directory, or ends in a slash, is one.
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         let ends = path.as_os_str().to_string_lossy().ends_with('/');
         match path.is_dir() || ends {
             true => Self::Directory(path.to_owned()),
@@ -42,13 +42,13 @@ impl Place {
     /// Whether what is there can be read, before anything is measured.
     ///
     /// # Errors
-    /// As [`Place::read`].
-    pub fn check(&self) -> Result<(), Refusal> {
+    /// As [`BaselineLocation::read`].
+    pub fn check_readable(&self) -> Result<(), RunRefusal> {
         match self {
-            Self::File(path) => one(path).map(|_| ()),
+            Self::File(path) => read_baseline(path).map(|_| ()),
             Self::Directory(directory) => {
-                let mut all = files(directory)?.into_iter();
-                all.try_for_each(|path| one(&path).map(|_| ()))
+                let mut all = baseline_files(directory)?.into_iter();
+                all.try_for_each(|path| read_baseline(&path).map(|_| ()))
             }
         }
     }
@@ -57,21 +57,22 @@ impl Place {
     /// first of another, of which not everything carries over. `None` where there is none yet.
     ///
     /// # Errors
-    /// [`Refusal`] where a file cannot be read or is no baseline.
-    pub fn read(&self, ground: &Ground) -> Result<Option<Baseline>, Refusal> {
+    /// [`RunRefusal`] where a file cannot be read or is no baseline.
+    pub fn read(&self, ground: &MeasurementConditions) -> Result<Option<Baseline>, RunRefusal> {
         match self {
-            Self::File(path) => one(path),
+            Self::File(path) => read_baseline(path),
             Self::Directory(directory) => {
-                let own = one(&self.file(ground))?;
+                let own = read_baseline(&self.file_for_ground(ground))?;
                 if own.is_some() {
                     return Ok(own);
                 }
                 let mut others = Vec::new();
-                for path in files(directory)? {
-                    others.extend(one(&path)?);
+                for path in baseline_files(directory)? {
+                    others.extend(read_baseline(&path)?);
                 }
-                let memory =
-                    |b: &Baseline| loadline_analysis::baseline::unlike(&b.ground, ground).memory;
+                let memory = |b: &Baseline| {
+                    loadline_analysis::baseline::find_comparison_gaps(&b.ground, ground).memory
+                };
                 let best = others.iter().position(|b| memory(b).is_none());
                 Ok(others.into_iter().nth(best.unwrap_or(0)))
             }
@@ -79,22 +80,24 @@ impl Place {
     }
 
     /// Where the baseline of starts on this ground is written.
-    pub fn file(&self, ground: &Ground) -> PathBuf {
+    pub fn file_for_ground(&self, ground: &MeasurementConditions) -> PathBuf {
         match self {
             Self::File(path) => path.clone(),
-            Self::Directory(directory) => directory.join(format!("{}.json", name(ground))),
+            Self::Directory(directory) => {
+                directory.join(format!("{}.json", ground_file_stem(ground)))
+            }
         }
     }
 }
 
 /// The text of a baseline: a key a line, so that a change can be reviewed.
-pub fn text(baseline: &Baseline) -> String {
+pub fn baseline_text(baseline: &Baseline) -> String {
     let mut text = serde_json::to_string_pretty(baseline).unwrap_or_default();
     text.push('\n');
     text
 }
 
-fn name(ground: &Ground) -> String {
+fn ground_file_stem(ground: &MeasurementConditions) -> String {
     let kind = format!(
         "{}\n{}\n{}\n{:?}",
         ground.cpu_model, ground.cpus, ground.cgroup, ground.jdks
@@ -104,7 +107,7 @@ fn name(ground: &Ground) -> String {
     hex.chars().take(NAME).collect()
 }
 
-fn files(directory: &Path) -> Result<Vec<PathBuf>, Refusal> {
+fn baseline_files(directory: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Ok(Vec::new());
     };
@@ -118,13 +121,13 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, Refusal> {
     Ok(files)
 }
 
-fn one(path: &Path) -> Result<Option<Baseline>, Refusal> {
+fn read_baseline(path: &Path) -> Result<Option<Baseline>, RunRefusal> {
     let what = format!("the baseline {}", path.display());
     let mut text = String::new();
     match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            return Err(Refusal::new(
+            return Err(RunRefusal::new(
                 what,
                 error,
                 "give a file that you may read: --baseline FILE",
@@ -132,18 +135,20 @@ fn one(path: &Path) -> Result<Option<Baseline>, Refusal> {
         }
         Ok(file) => {
             let read = file.take(LARGEST).read_to_string(&mut text);
-            read.map_err(|e| Refusal::new(&what, e, "give a file of `loadline verify --accept`"))?;
+            read.map_err(|e| {
+                RunRefusal::new(&what, e, "give a file of `loadline verify --accept`")
+            })?;
         }
     }
     let baseline: Baseline = serde_json::from_str(&text).map_err(|error| {
-        Refusal::new(
+        RunRefusal::new(
             &what,
             format!("it is none: {error}"),
             "give a file of `loadline verify --accept`, or write it anew: --accept",
         )
     })?;
     match baseline.schema > SCHEMA {
-        true => Err(Refusal::new(
+        true => Err(RunRefusal::new(
             what,
             format!("a newer loadline wrote it ({})", baseline.loadline),
             "use that loadline, or write it anew: --accept",
@@ -154,20 +159,24 @@ fn one(path: &Path) -> Result<Option<Baseline>, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use loadline_analysis::record::{Configuration, Machine};
+    use loadline_analysis::record::{Configuration, MachineDescription};
 
     use super::*;
 
     fn baseline(cpu_model: &str) -> Baseline {
-        let machine = Machine {
+        let machine = MachineDescription {
             cpu_model: cpu_model.to_owned(),
-            ..Machine::default()
+            ..MachineDescription::default()
         };
         Baseline {
             schema: SCHEMA,
             loadline: "1".to_owned(),
             result: "r".to_owned(),
-            ground: Ground::new(&machine, &Configuration::default(), "GET /".to_owned()),
+            ground: MeasurementConditions::new(
+                &machine,
+                &Configuration::default(),
+                "GET /".to_owned(),
+            ),
             starts: Vec::new(),
         }
     }
@@ -175,14 +184,14 @@ mod tests {
     #[test]
     fn a_directory_has_one_for_each_kind_of_host() {
         let place = tempfile::tempdir().expect("a directory");
-        let directory = Place::of(place.path());
+        let directory = BaselineLocation::from_path(place.path());
         let (one, two) = (baseline("A"), baseline("B"));
         assert_eq!(directory.read(&one.ground), Ok(None));
-        fs::write(directory.file(&one.ground), text(&one)).expect("a file");
+        fs::write(directory.file_for_ground(&one.ground), baseline_text(&one)).expect("a file");
         assert_eq!(directory.read(&one.ground), Ok(Some(one.clone())));
         let other = directory.read(&two.ground).expect("it is read");
         assert_eq!(other.as_ref(), Some(&one), "of which memory carries over");
-        fs::write(directory.file(&two.ground), text(&two)).expect("a file");
+        fs::write(directory.file_for_ground(&two.ground), baseline_text(&two)).expect("a file");
         assert_eq!(directory.read(&two.ground), Ok(Some(two)));
         assert_eq!(directory.read(&one.ground), Ok(Some(one)));
     }
@@ -191,7 +200,7 @@ mod tests {
     fn what_is_no_baseline_is_refused_and_none_is_none() {
         let place = tempfile::tempdir().expect("a directory");
         let file = place.path().join("base.json");
-        let of = Place::of(&file);
+        let of = BaselineLocation::from_path(&file);
         let ground = baseline("A").ground;
         assert_eq!(of.read(&ground), Ok(None));
         fs::write(&file, "{}").expect("a file");
@@ -205,7 +214,7 @@ mod tests {
             schema: SCHEMA + 1,
             ..baseline("A")
         };
-        fs::write(&file, text(&newer)).expect("a file");
+        fs::write(&file, baseline_text(&newer)).expect("a file");
         assert!(
             of.read(&ground)
                 .expect_err("it is newer")

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadline_analysis::interval::median;
-use loadline_analysis::record::{Phase, TrialRecord};
+use loadline_analysis::record::{TrialPhase, TrialRecord};
 
 use crate::experiment::Experiment;
 use crate::store::{ResultRow, Store};
@@ -18,13 +18,13 @@ const LATEST: usize = 20;
 /// `None` where it never got ready here.
 pub fn around_the_load(store: &Store, experiment: &Experiment) -> Option<Duration> {
     // A store that cannot be read is told by whoever needs it.
-    let rows = store.results().ok()?;
+    let rows = store.all_results().ok()?;
     let own = rows
         .iter()
         .take(LATEST)
         .filter(|row| is_of(row, experiment));
     own.filter_map(|row| {
-        let trials = store.trials(&row.id).ok()?;
+        let trials = store.finished_trials(&row.id).ok()?;
         let lengths = trials.iter().filter(|t| t.evidence.start.ready.is_some());
         let lengths: Vec<f64> = lengths.map(|t| besides_load(t).as_secs_f64()).collect();
         Duration::try_from_secs_f64(median(&lengths)?).ok()
@@ -33,7 +33,7 @@ pub fn around_the_load(store: &Store, experiment: &Experiment) -> Option<Duratio
 }
 
 fn is_of(row: &ResultRow, experiment: &Experiment) -> bool {
-    let stored = Experiment::parse(&row.experiment, Path::new("stored"), &row.directory);
+    let stored = Experiment::from_file_text(&row.experiment, Path::new("stored"), &row.directory);
     let reference = |e: &Experiment| e.app.image.as_ref().map(|i| i.reference.clone());
     stored.is_ok_and(|stored| {
         stored.app.command == experiment.app.command
@@ -43,15 +43,17 @@ fn is_of(row: &ResultRow, experiment: &Experiment) -> bool {
 }
 
 fn besides_load(trial: &TrialRecord) -> Duration {
-    let is_load = |phase| matches!(phase, Phase::WarmUp | Phase::Measure);
+    let is_load = |phase| matches!(phase, TrialPhase::WarmUp | TrialPhase::Measure);
     let load = trial.evidence.phases.iter().filter(|p| is_load(p.phase));
     let load: u64 = load.map(|p| p.end.saturating_sub(p.start)).sum();
-    trial.length().saturating_sub(Duration::from_nanos(load))
+    trial
+        .total_length()
+        .saturating_sub(Duration::from_nanos(load))
 }
 
 #[cfg(test)]
 mod tests {
-    use loadline_analysis::record::{Evidence, PhaseSpan, Purpose, SCHEMA, Verdict};
+    use loadline_analysis::record::{Evidence, PhaseSpan, SCHEMA, TrialPurpose, TrialVerdict};
 
     use super::*;
     use crate::store::{NewResult, ResultKind, TrialKey, unix_ms};
@@ -63,7 +65,7 @@ mod tests {
     }
 
     fn experiment(command: &str) -> Experiment {
-        Experiment::parse(&text(command), Path::new("e.toml"), Path::new("/app")).unwrap()
+        Experiment::from_file_text(&text(command), Path::new("e.toml"), Path::new("/app")).unwrap()
     }
 
     /// A trial in a result of its own: ten seconds of load, `besides` seconds of everything else.
@@ -79,7 +81,7 @@ mod tests {
         let experiment = experiment(command);
         let key = TrialKey {
             result: store.create_result(&new).unwrap(),
-            purpose: Purpose::Matrix,
+            purpose: TrialPurpose::Matrix,
             configuration: experiment.base.clone(),
             repeat: 1,
             attempt: 1,
@@ -93,9 +95,9 @@ mod tests {
         };
         let mut evidence = Evidence {
             phases: vec![
-                span(Phase::Start, 0, besides),
-                span(Phase::WarmUp, besides, besides + 4),
-                span(Phase::Measure, besides + 4, besides + 10),
+                span(TrialPhase::Start, 0, besides),
+                span(TrialPhase::WarmUp, besides, besides + 4),
+                span(TrialPhase::Measure, besides + 4, besides + 10),
             ],
             ..Evidence::default()
         };
@@ -109,7 +111,7 @@ mod tests {
             repeat: 1,
             started_at_unix_ms: unix_ms(),
             slo: experiment.slo,
-            verdict: Verdict::Pass,
+            verdict: TrialVerdict::Pass,
             reason: String::new().into(),
             objectives: Vec::new(),
             evidence,
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn starts_of_the_same_application_tell_how_long_the_next_takes() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path()).unwrap();
+        let store = Store::open_or_create(directory.path()).unwrap();
         let seen = |command| around_the_load(&store, &experiment(command));
         assert_eq!(seen("one"), None);
         keep(&store, "one", 7, true);

@@ -14,20 +14,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    CPU_PERIOD, CacheEvidence, Configuration, Evidence, Invalid, JvmOption, Provenance, StartCache,
+    CPU_PERIOD, CacheEvidence, Configuration, Evidence, InvalidReason, JvmOption, StartCache,
+    ValueProvenance,
 };
-use loadline_jvm::cache::application::{Application, ApplicationError};
-use loadline_jvm::cache::classes::Classes;
-use loadline_jvm::cache::destination::Destination;
+use loadline_jvm::cache::application::{ApplicationError, JavaApplication};
+use loadline_jvm::cache::classes::LoadedClasses;
+use loadline_jvm::cache::destination::OutputDirectory;
 use loadline_jvm::cache::manifest::{self, ManifestError};
 use loadline_jvm::cache::{self, CacheKind, scc};
-use loadline_jvm::detect::Jdk;
-use loadline_sizing::cache::{Manifest, cpu_features};
-use loadline_sizing::{Bytes, Version};
-use loadline_trial::{LoadPhase, Order, Sampling};
+use loadline_jvm::detect::InstalledJdk;
+use loadline_sizing::cache::{CacheManifest, cpu_features};
+use loadline_sizing::{Bytes, JavaVersion};
+use loadline_trial::{LoadPhase, SamplingRate, TrialOrder};
 
-use crate::command::{Assembled, CommandError, TOOL_OPTIONS, assemble};
-use crate::experiment::{App, Experiment};
+use crate::command::{AssembledCommand, CommandError, TOOL_OPTIONS, assemble};
+use crate::experiment::{AppUnderTest, Experiment};
 use crate::host::Delivery;
 use crate::logs::{gc_log_in, output_in};
 use crate::order;
@@ -35,8 +36,8 @@ use crate::runner::{Measurement, RunError};
 use crate::store::StoreError;
 
 pub use error::CacheError;
-use shared::Base;
-pub(crate) use shared::{Room, statistics, statistics_in};
+use shared::BaseLayers;
+pub(crate) use shared::{CacheRoom, prepare_statistics, statistics_in};
 
 /// Where a training run writes, as the application sees it.
 const WRITTEN: &str = "/tmp/loadline-cache";
@@ -53,18 +54,18 @@ const WRITING: Duration = Duration::from_secs(180);
 
 /// A cache that is in place.
 #[derive(Debug, Clone)]
-pub struct Built {
+pub struct InstalledCache {
     /// Its file.
     pub file: PathBuf,
     /// What it was made for.
-    pub manifest: Manifest,
+    pub manifest: CacheManifest,
     /// What a trial's record says of it.
     pub evidence: CacheEvidence,
 }
 
 /// Where the cache of a configuration lies: a file for each JDK, kind and set of options; limits,
 /// instances and rates do not matter to a cache.
-pub(crate) fn place(
+pub(crate) fn cache_path(
     of: &Measurement<'_>,
     configuration: &Configuration,
     kind: CacheKind,
@@ -75,36 +76,36 @@ pub(crate) fn place(
     };
     let text = serde_json::to_string(&plain).unwrap_or_default();
     let name = format!("{kind}-{:08x}", crc32fast::hash(text.as_bytes()));
-    let directory = of.store.caches(&of.result).join(name);
+    let directory = of.store.cache_directory(&of.result).join(name);
     directory.join(file_name(kind))
 }
 
 /// A training run: the application's order, and what becomes of its file.
 #[derive(Debug)]
-pub(crate) struct Training {
+pub(crate) struct CacheTraining {
     /// What runs.
     pub configuration: Configuration,
     /// The order for the host.
-    pub order: Order,
+    pub order: TrialOrder,
     /// Where the JVM's file and the event log go.
     pub delivery: Delivery,
     wanted: StartCache,
-    room: Room,
-    base: Option<Base>,
+    room: CacheRoom,
+    base: Option<BaseLayers>,
     place: PathBuf,
     raw: PathBuf,
-    jdk: Jdk,
-    application: Application,
+    jdk: InstalledJdk,
+    application: JavaApplication,
     has_compact_headers: bool,
 }
 
-impl Training {
+impl CacheTraining {
     /// Prepares it; starts nothing.
-    pub fn prepare(
+    pub fn prepare_training(
         of: &Measurement<'_>,
         configuration: &Configuration,
         wanted: StartCache,
-        room: Room,
+        room: CacheRoom,
     ) -> Result<Self, RunError> {
         let app = of.experiment.app_of(configuration);
         let plain = assemble(
@@ -118,38 +119,40 @@ impl Training {
             let option = option.clone();
             return Err(CacheError::OwnCache { option }.into());
         }
-        let place = place(of, configuration, wanted.kind);
+        let place = cache_path(of, configuration, wanted.kind);
         let directory = place.parent().unwrap_or(&place);
-        make(directory)?;
-        let base = base(&app, wanted.kind, &place)?;
+        make_cache_directory(directory)?;
+        let base = base_layers(&app, wanted.kind, &place)?;
         let options = match &base {
-            Some(base) => scc::populate(&base.place, room.limits, true),
+            Some(base) => scc::populate_options(&base.place, room.limits, true),
             None => {
                 let written = Path::new(WRITTEN);
-                cache::training_options(wanted.kind, written, version(&build), room.limits)
+                cache::training_options(wanted.kind, written, version_of_build(&build), room.limits)
             }
         };
         let training = training_configuration(of.experiment, configuration, wanted, options);
         let assembled = assemble(of.experiment, &training, of.jdks, of.places)?;
-        let application = self::application(&app, assembled.command()).map_err(CacheError::from)?;
+        let application = self::application_of_command(&app, assembled.command_line())
+            .map_err(CacheError::from)?;
         let jdk = assembled.jdk.clone().ok_or_else(|| CacheError::NoJdk {
             program: app.command.first().cloned().unwrap_or_default(),
         })?;
-        cache::check(wanted.kind, &jdk).map_err(CacheError::from)?;
+        cache::check_kind(wanted.kind, &jdk).map_err(CacheError::from)?;
         let raw = directory.join("raw");
         // Left over from a run that was killed.
         let _ = fs::remove_file(&raw);
         let load = &of.experiment.load;
-        let load = load.training(&of.experiment.training, wanted.requests)?;
-        let has_compact_headers = has_compact_headers(&words(&assembled));
+        let load = load.training_phases(&of.experiment.training, wanted.requests)?;
+        let has_compact_headers = has_compact_headers(&jvm_words(&assembled));
         let written = match wanted.kind {
             // The one file in it.
             CacheKind::Scc => format!("{WRITTEN}/"),
             CacheKind::AppCds | CacheKind::Aot => WRITTEN.to_owned(),
         };
-        let (mut order, delivery) = errand(of, &training, assembled, load, (Some(&written), &raw))?;
-        if let loadline_trial::App::Image(image) = &mut order.app {
-            image.writable = base.as_ref().map(Base::writable);
+        let (mut order, delivery) =
+            prepare_errand(of, &training, assembled, load, (Some(&written), &raw))?;
+        if let loadline_trial::AppSpec::Image(image) = &mut order.app {
+            image.writable = base.as_ref().map(BaseLayers::writable_layer);
         }
         Ok(Self {
             has_compact_headers,
@@ -167,7 +170,7 @@ impl Training {
     }
 
     /// Where the cache will lie.
-    pub fn place(&self) -> &Path {
+    pub fn install_path(&self) -> &Path {
         &self.place
     }
 
@@ -179,7 +182,7 @@ impl Training {
     }
 
     /// Puts the cache in place after its run.
-    pub fn install(self, evidence: &Evidence) -> Result<Built, RunError> {
+    pub fn install(self, evidence: &Evidence) -> Result<InstalledCache, RunError> {
         let log = gc_log_in(&self.delivery.log).unwrap_or_default();
         // Nothing of a training run is evidence for a size.
         let _ = fs::remove_file(&self.delivery.log);
@@ -190,14 +193,14 @@ impl Training {
         }
         let file = match self.wanted.kind {
             CacheKind::Scc => {
-                shared::unwrapped(&self.raw, &self.place).map_err(CacheError::from)?
+                shared::take_file_name(&self.raw, &self.place).map_err(CacheError::from)?
             }
             CacheKind::AppCds | CacheKind::Aot => self.place.clone(),
         };
-        let made = Manifest {
+        let made = CacheManifest {
             kind: self.wanted.kind,
             build: self.jdk.version.full,
-            collector: collector(evidence),
+            collector: collector_of_evidence(evidence),
             compressed_oops: has_compressed_oops(&log, evidence),
             compact_headers: self.has_compact_headers,
             size: 0,
@@ -206,14 +209,14 @@ impl Training {
             class_path: self.application.class_path().map_err(CacheError::from)?,
             shared: match self.wanted.kind {
                 CacheKind::Scc => {
-                    let made = shared::described(self.room.limits, self.base.as_ref(), &file);
+                    let made = shared::describe_cache(self.room.limits, self.base.as_ref(), &file);
                     Some(made.map_err(CacheError::from)?)
                 }
                 CacheKind::AppCds | CacheKind::Aot => None,
             },
         };
         let directory = file.parent().unwrap_or(&file);
-        let there = Destination::own(directory).map_err(CacheError::from)?;
+        let there = OutputDirectory::open_own(directory).map_err(CacheError::from)?;
         let name = name_of(&file);
         let installed =
             manifest::install(&self.raw, &there, &name, &made).map_err(CacheError::from)?;
@@ -221,13 +224,13 @@ impl Training {
         let evidence = CacheEvidence {
             kind: self.wanted.kind,
             archive: Bytes::from_bytes(installed.size),
-            training: length(evidence),
+            training: training_length(evidence),
         };
         // Last, so that a cache whose making was cut short is made again.
         if self.room.is_final {
             write_evidence(&evidence, evidence_of(&self.place))?;
         }
-        Ok(Built {
+        Ok(InstalledCache {
             file,
             manifest: installed,
             evidence,
@@ -252,12 +255,12 @@ fn cpuinfo() -> String {
 }
 
 /// The version of a JDK as options are chosen by it.
-fn version(build: &str) -> Version {
-    build.parse().unwrap_or(Version::feature(0))
+fn version_of_build(build: &str) -> JavaVersion {
+    build.parse().unwrap_or(JavaVersion::from_feature(0))
 }
 
 /// Makes a directory of the store.
-fn make(directory: &Path) -> Result<(), StoreError> {
+fn make_cache_directory(directory: &Path) -> Result<(), StoreError> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(directory);
     made.map_err(|e| StoreError::Directory {
@@ -267,10 +270,14 @@ fn make(directory: &Path) -> Result<(), StoreError> {
 }
 
 /// What a shared class cache of an image is made above.
-fn base(app: &App, kind: CacheKind, place: &Path) -> Result<Option<Base>, CacheError> {
+fn base_layers(
+    app: &AppUnderTest,
+    kind: CacheKind,
+    place: &Path,
+) -> Result<Option<BaseLayers>, CacheError> {
     let image = app.image.as_ref().and_then(|image| image.found.as_ref());
     match image.filter(|_| kind == CacheKind::Scc) {
-        Some(image) => Ok(Base::of(image, place)?),
+        Some(image) => Ok(BaseLayers::from_image(image, place)?),
         None => Ok(None),
     }
 }
@@ -285,64 +292,65 @@ fn training_configuration(
     training.label = format!("training {}", wanted.kind);
     let own = experiment.training.jvm.iter().cloned();
     let options = own.chain(options);
-    training.jvm_options.extend(options.map(calculated));
+    training.jvm_options.extend(options.map(calculated_option));
     training
 }
 
 /// A start of the application with its cache and the JVM's own log of classes: proof of use that
 /// needs no counters. Its configuration, its order, and where the log will lie.
-pub(crate) fn witness(
+pub(crate) fn prepare_witness(
     of: &Measurement<'_>,
     configuration: &Configuration,
-    built: &Built,
-) -> Result<(Configuration, Order, Delivery), RunError> {
+    built: &InstalledCache,
+) -> Result<(Configuration, TrialOrder, Delivery), RunError> {
     let mut with = alone_without_limits(configuration);
     with.label = format!("verifying {}", built.manifest.kind);
     if built.manifest.kind == CacheKind::Scc {
-        return shared::witness(of, with, built);
+        return shared::prepare_scc_witness(of, with, built);
     }
     let option = format!("-Xlog:class+load:file={CLASSES}");
-    with.jvm_options.push(calculated(option));
+    with.jvm_options.push(calculated_option(option));
     let assembled = assemble_with(of, &with, built)?;
     let log = built.file.with_file_name("classes.log");
     // Left over from a run that was killed.
     let _ = fs::remove_file(&log);
-    let (order, delivery) = errand(of, &with, assembled, Vec::new(), (Some(CLASSES), &log))?;
+    let (order, delivery) =
+        prepare_errand(of, &with, assembled, Vec::new(), (Some(CLASSES), &log))?;
     Ok((with, order, delivery))
 }
 
 /// What a witness saw; `None` when the JVM wrote no such log.
-pub(crate) fn witnessed(delivery: &Delivery) -> Option<Classes> {
+pub(crate) fn witnessed_classes(delivery: &Delivery) -> Option<LoadedClasses> {
     let said = output_in(&delivery.log).unwrap_or_default();
     let _ = fs::remove_file(&delivery.log);
     let Some(log) = delivery.files.first() else {
-        return Classes::of_shared(&said);
+        return LoadedClasses::of_shared(&said);
     };
     let text = fs::read_to_string(log).unwrap_or_default();
     let _ = fs::remove_file(log);
-    Classes::parse(&text)
+    LoadedClasses::from_class_log(&text)
 }
 
 /// A run that is no trial and whose one file is wanted, or its output alone: as the application
 /// sees it, and where it goes.
-fn errand(
+fn prepare_errand(
     of: &Measurement<'_>,
     configuration: &Configuration,
-    assembled: Assembled,
+    assembled: AssembledCommand,
     load: Vec<LoadPhase>,
     (seen, to): (Option<&str>, &Path),
-) -> Result<(Order, Delivery), RunError> {
+) -> Result<(TrialOrder, Delivery), RunError> {
     let id = uuid::Uuid::now_v7().to_string();
-    let order = Order {
+    let order = TrialOrder {
         log_line: None,
         hand_over: seen.map(PathBuf::from).into_iter().collect(),
-        sampling: Sampling::Period,
+        sampling: SamplingRate::Period,
         load,
         stop_grace: WRITING,
         soak: None,
         as_shipped: false,
         generators: None,
-        ..order::of(
+        ..order::order_without_load(
             of,
             &id,
             configuration,
@@ -363,8 +371,8 @@ fn errand(
 pub(crate) fn assemble_with(
     of: &Measurement<'_>,
     configuration: &Configuration,
-    built: &Built,
-) -> Result<Assembled, CommandError> {
+    built: &InstalledCache,
+) -> Result<AssembledCommand, CommandError> {
     assemble_by(of, configuration, built, |seen| {
         use_options(&built.manifest, seen)
     })
@@ -374,9 +382,9 @@ pub(crate) fn assemble_with(
 fn assemble_by(
     of: &Measurement<'_>,
     configuration: &Configuration,
-    built: &Built,
+    built: &InstalledCache,
     options: impl Fn(&Path) -> Vec<String>,
-) -> Result<Assembled, CommandError> {
+) -> Result<AssembledCommand, CommandError> {
     let is_image = of.experiment.app_of(configuration).image.is_some();
     let seen = match is_image {
         true => in_image(built),
@@ -384,21 +392,22 @@ fn assemble_by(
     };
     let mut with = configuration.clone();
     let options = options(&seen);
-    with.jvm_options.extend(options.into_iter().map(calculated));
+    with.jvm_options
+        .extend(options.into_iter().map(calculated_option));
     let mut assembled = assemble(of.experiment, &with, of.jdks, of.places)?;
-    if let loadline_trial::App::Image(image) = &mut assembled.app {
+    if let loadline_trial::AppSpec::Image(image) = &mut assembled.app {
         image.volumes.push((built.file.clone(), seen));
     }
     Ok(assembled)
 }
 
 /// The JVM options of a start with a cache that lies at `place`.
-pub fn use_options(made: &Manifest, place: &Path) -> Vec<String> {
-    cache::use_options(made.kind, place, version(&made.build))
+pub fn use_options(made: &CacheManifest, place: &Path) -> Vec<String> {
+    cache::use_options(made.kind, place, version_of_build(&made.build))
 }
 
 /// Where an image has a cache.
-pub fn in_image(built: &Built) -> PathBuf {
+pub fn in_image(built: &InstalledCache) -> PathBuf {
     let above = built.manifest.shared.as_ref();
     let above = above.and_then(|shared| shared.directory.as_deref());
     let directory = match built.manifest.kind {
@@ -420,29 +429,35 @@ pub fn name_of(file: &Path) -> String {
 /// # Errors
 /// [`ApplicationError`] for a program that is no java, or a class path that cannot be cached. What
 /// an image starts need not be seen.
-pub fn application(app: &App, command: &[String]) -> Result<Application, ApplicationError> {
+pub fn application_of_command(
+    app: &AppUnderTest,
+    command: &[String],
+) -> Result<JavaApplication, ApplicationError> {
     let arguments = command.get(1..).unwrap_or_default();
     match app.image.as_ref().and_then(|image| image.found.as_ref()) {
-        Some(found) => Ok(Application::in_image(arguments, |seen| found.open(seen))),
-        None => Application::of(arguments, &app.directory),
+        Some(found) => Ok(JavaApplication::in_image(arguments, |seen| {
+            found.open_in_layers(seen)
+        })),
+        None => JavaApplication::from_arguments(arguments, &app.directory),
     }
 }
 
 /// All words that the JVM may get: of the command, and of the variable in which an image has some.
-fn words(assembled: &Assembled) -> Vec<String> {
+fn jvm_words(assembled: &AssembledCommand) -> Vec<String> {
     let env = match &assembled.app {
-        loadline_trial::App::Command { env, .. } => env,
-        loadline_trial::App::Image(image) => &image.env,
+        loadline_trial::AppSpec::Command { env, .. } => env,
+        loadline_trial::AppSpec::Image(image) => &image.env,
     };
     let variable = env.get(TOOL_OPTIONS).map_or("", String::as_str);
     let all = variable.split_whitespace().map(str::to_owned);
-    all.chain(assembled.command().iter().cloned()).collect()
+    all.chain(assembled.command_line().iter().cloned())
+        .collect()
 }
 
-fn calculated(text: String) -> JvmOption {
+fn calculated_option(text: String) -> JvmOption {
     JvmOption {
         text,
-        provenance: Provenance::Calculated,
+        provenance: ValueProvenance::Calculated,
     }
 }
 
@@ -480,24 +495,24 @@ fn evidence_of(place: &Path) -> PathBuf {
 }
 
 /// A cache of an earlier run of the same result, whole and undamaged.
-pub(crate) fn read(place: &Path, wanted: StartCache) -> Option<Built> {
+pub(crate) fn read(place: &Path, wanted: StartCache) -> Option<InstalledCache> {
     let file = match wanted.kind {
         CacheKind::Scc => shared::file_of(place)?,
         CacheKind::AppCds | CacheKind::Aot => place.to_owned(),
     };
     let text = fs::read_to_string(manifest::path_of(&file)).ok()?;
-    let made = Manifest::parse(&text)?;
+    let made = CacheManifest::parse_manifest(&text)?;
     let evidence = fs::read_to_string(evidence_of(place)).ok()?;
     let evidence: CacheEvidence = serde_json::from_str(&evidence).ok()?;
-    let is_whole = manifest::measure(&file).ok()? == (made.size, made.checksum);
-    (is_whole && made.kind == wanted.kind).then_some(Built {
+    let is_whole = manifest::length_and_checksum(&file).ok()? == (made.size, made.checksum);
+    (is_whole && made.kind == wanted.kind).then_some(InstalledCache {
         file,
         manifest: made,
         evidence,
     })
 }
 
-fn collector(evidence: &Evidence) -> String {
+fn collector_of_evidence(evidence: &Evidence) -> String {
     let name = evidence.gc.as_ref().map(|gc| gc.collector.clone());
     name.unwrap_or_else(|| "unknown".to_owned())
 }
@@ -512,7 +527,7 @@ fn has_compressed_oops(log: &str, evidence: &Evidence) -> bool {
     };
     match log.lines().find_map(of) {
         Some(state) => state.starts_with("Enabled") || state.starts_with("true"),
-        None => collector(evidence) != "ZGC",
+        None => collector_of_evidence(evidence) != "ZGC",
     }
 }
 
@@ -523,7 +538,7 @@ fn has_compact_headers(words: &[String]) -> bool {
     last.is_some_and(|word| word.starts_with("-XX:+"))
 }
 
-fn length(evidence: &Evidence) -> Duration {
+fn training_length(evidence: &Evidence) -> Duration {
     let begin = evidence.phases.iter().map(|span| span.start).min();
     let end = evidence.phases.iter().map(|span| span.end).max();
     let nanos = begin.zip(end).map(|(begin, end)| end.saturating_sub(begin));
@@ -547,7 +562,7 @@ fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError {
     if let Some(failure) = &evidence.failure {
         let why = failure.detail.clone();
         return match failure.cause {
-            Invalid::OtherOptions => CacheError::NotWritten {
+            InvalidReason::OtherOptions => CacheError::NotWritten {
                 kind: wanted.kind,
                 why,
                 output,
@@ -595,7 +610,7 @@ fn last_lines(lines: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use loadline_analysis::record::{Failure, StartEvidence};
+    use loadline_analysis::record::{MeasurementFailure, StartEvidence};
 
     use super::*;
 
@@ -607,7 +622,7 @@ mod tests {
     #[test]
     fn a_cache_is_trained_by_one_instance_without_limits_and_for_all_rates_at_once() {
         let text = "slo = \"p99<50ms\"\napp.command = [\"java\", \"-jar\", \"a.jar\"]\n[limits]\ncpu = \"500m\"\ncpu-period = \"50ms\"\ninstances = 4\nmemory = \"512Mi\"\n[load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n[[factor]]\nname = \"rate\"\nlevels = [{ label = \"one\", rate = \"10/s\", cpu-burst = \"20ms\" }, { label = \"two\", rate = \"20/s\" }]\n";
-        let parsed = Experiment::parse(text, Path::new("test.toml"), Path::new("/"));
+        let parsed = Experiment::from_file_text(text, Path::new("test.toml"), Path::new("/"));
         let experiment = parsed.expect("it is valid");
         let all = experiment.configurations();
         let plain = |configuration: &Configuration| {
@@ -654,14 +669,14 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(error.hint().contains("--start-deadline"), "{error:?}");
+        assert!(error.cache_hint().contains("--start-deadline"), "{error:?}");
     }
 
     #[test]
     fn a_start_script_that_drops_the_options_is_told_of() {
         let evidence = Evidence {
-            failure: Some(Failure {
-                cause: Invalid::OtherOptions,
+            failure: Some(MeasurementFailure {
+                cause: InvalidReason::OtherOptions,
                 detail: "the JVM runs without it".to_owned(),
             }),
             ..Evidence::default()
@@ -672,7 +687,10 @@ mod tests {
             text.contains("no appcds cache: the JVM runs without it"),
             "{text}"
         );
-        assert!(error.hint().contains("JAVA_TOOL_OPTIONS"), "{error:?}");
+        assert!(
+            error.cache_hint().contains("JAVA_TOOL_OPTIONS"),
+            "{error:?}"
+        );
     }
 
     #[test]
@@ -699,7 +717,7 @@ mod tests {
         };
         let error = not_written(APPCDS, &evidence);
         assert!(error.to_string().contains("requested bytes"), "{error}");
-        assert!(error.hint().contains("--state DIR"), "{error:?}");
+        assert!(error.cache_hint().contains("--state DIR"), "{error:?}");
     }
 
     #[test]

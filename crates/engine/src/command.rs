@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
-use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::Vm;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
-use crate::experiment::{App, Experiment, Image, seen_by};
+use crate::experiment::{AppUnderTest, Experiment, ExperimentImage, seen_by};
 use loadline_host::{application_pauses, is_script};
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
@@ -37,13 +37,13 @@ const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
 
 /// A command ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assembled {
+pub struct AssembledCommand {
     /// What is started. The program of a command is an absolute path, its environment complete.
-    pub app: loadline_trial::App,
+    pub app: loadline_trial::AppSpec,
     /// The GC log as the application sees it; `None` where there is no JVM to ask.
     pub gc_log: Option<PathBuf>,
     /// The JDK that runs it, where it is known.
-    pub jdk: Option<Jdk>,
+    pub jdk: Option<InstalledJdk>,
 }
 
 /// A command that cannot be run.
@@ -71,15 +71,15 @@ pub enum CommandError {
     },
     /// The image cannot be started so.
     #[error(transparent)]
-    Image(#[from] Refusal),
+    Image(#[from] RunRefusal),
 }
 
-impl Assembled {
+impl AssembledCommand {
     /// Program and arguments; of an image what it runs inside.
-    pub fn command(&self) -> &[String] {
+    pub fn command_line(&self) -> &[String] {
         match &self.app {
-            loadline_trial::App::Command { command, .. } => command,
-            loadline_trial::App::Image(image) => &image.command,
+            loadline_trial::AppSpec::Command { command, .. } => command,
+            loadline_trial::AppSpec::Image(image) => &image.command,
         }
     }
 }
@@ -92,23 +92,23 @@ impl Assembled {
 pub fn assemble(
     experiment: &Experiment,
     configuration: &Configuration,
-    jdks: &Found,
-    places: &Places,
-) -> Result<Assembled, CommandError> {
+    jdks: &DetectedJdks,
+    places: &JdkPlaces,
+) -> Result<AssembledCommand, CommandError> {
     let app = experiment.app_of(configuration);
     put_together(&app, configuration, jdks, places)
 }
 
 fn put_together(
-    app: &App,
+    app: &AppUnderTest,
     configuration: &Configuration,
-    jdks: &Found,
-    places: &Places,
-) -> Result<Assembled, CommandError> {
+    jdks: &DetectedJdks,
+    places: &JdkPlaces,
+) -> Result<AssembledCommand, CommandError> {
     if let Some(image) = &app.image {
         return in_image(app, image, configuration);
     }
-    let mut env = environment(app, configuration);
+    let mut env = app_environment(app, configuration);
     let (program, arguments) =
         app.command
             .split_first()
@@ -153,8 +153,8 @@ fn put_together(
     }
     command.extend(arguments.iter().cloned());
     command.extend(configuration.args.iter().cloned());
-    Ok(Assembled {
-        app: loadline_trial::App::Command {
+    Ok(AssembledCommand {
+        app: loadline_trial::AppSpec::Command {
             command,
             env,
             directory: app.directory.clone(),
@@ -165,19 +165,19 @@ fn put_together(
 }
 
 /// What every program of a trial inherits.
-pub(crate) fn inherited() -> BTreeMap<String, String> {
+pub(crate) fn inherited_variables() -> BTreeMap<String, String> {
     let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
     INHERITED.iter().filter_map(variable).collect()
 }
 
 /// The same for an image: its own entry point, and options through the variable of its JVM.
 fn in_image(
-    app: &App,
-    image: &Image,
+    app: &AppUnderTest,
+    image: &ExperimentImage,
     configuration: &Configuration,
-) -> Result<Assembled, CommandError> {
+) -> Result<AssembledCommand, CommandError> {
     let what = || format!("the image {}", image.reference);
-    let found = image.found()?;
+    let found = image.found_image()?;
     let ordered: Vec<String> = configuration
         .jvm_options
         .iter()
@@ -186,7 +186,7 @@ fn in_image(
     if let (Some(first), None) = (ordered.first(), &found.jdk) {
         let why = format!("there is no JVM in it that would take {first}");
         let hint = "leave the JVM options out, or measure an image with a JVM";
-        return Err(Refusal::new(what(), why, hint).into());
+        return Err(RunRefusal::new(what(), why, hint).into());
     }
     let mut env: BTreeMap<String, String> = app.env.clone();
     env.extend(configuration.env.clone());
@@ -205,10 +205,10 @@ fn in_image(
         _ => app.command.clone(),
     };
     args.extend(configuration.args.iter().cloned());
-    let image = loadline_trial::Image {
+    let image = loadline_trial::ImageSpec {
         engine: found.engine.clone(),
         id: found.id.clone(),
-        command: found.command(&args)?,
+        command: found.full_command(&args)?,
         entrypoint: None,
         args,
         volumes: seen_by(&what(), &app.volumes, &app.directory)?,
@@ -219,23 +219,23 @@ fn in_image(
         layers: found.layers.clone(),
         writable: None,
     };
-    Ok(Assembled {
-        app: loadline_trial::App::Image(Box::new(image)),
+    Ok(AssembledCommand {
+        app: loadline_trial::AppSpec::Image(Box::new(image)),
         gc_log,
         jdk: found.jdk.clone(),
     })
 }
 
 /// Adds the options that make a JVM write its GC log; gives where, as the application sees it.
-fn add_gc_log(options: &mut Vec<String>, jdk: Option<&Jdk>) -> Option<PathBuf> {
+fn add_gc_log(options: &mut Vec<String>, jdk: Option<&InstalledJdk>) -> Option<PathBuf> {
     let log = jdk.map(|jdk| gc_log_options(Path::new(GC_LOG), &jdk.version, jdk.kind));
     let log = log.filter(|log| !log.is_empty())?;
     options.extend(log);
     Some(PathBuf::from(GC_LOG))
 }
 
-fn environment(app: &App, configuration: &Configuration) -> BTreeMap<String, String> {
-    let mut env = inherited();
+fn app_environment(app: &AppUnderTest, configuration: &Configuration) -> BTreeMap<String, String> {
+    let mut env = inherited_variables();
     let pauses = application_pauses::PATH.to_owned();
     env.insert(application_pauses::VARIABLE.to_owned(), pauses);
     env.extend(app.env.clone());
@@ -247,19 +247,19 @@ fn environment(app: &App, configuration: &Configuration) -> BTreeMap<String, Str
 /// script finds, which looks for it in its own environment. Another program need not have a JVM.
 fn java_of(
     program: &str,
-    app: &App,
+    app: &AppUnderTest,
     env: &BTreeMap<String, String>,
-    places: &Places,
+    places: &JdkPlaces,
 ) -> Option<PathBuf> {
     if is_java(program) {
         return places.java_of(program);
     }
     let script = locate(program, &app.directory, places).ok();
     script.filter(|path| is_script(path))?;
-    let of_script = Places {
+    let of_script = JdkPlaces {
         java_home: env.get("JAVA_HOME").map(PathBuf::from),
         path: std::env::split_paths(env.get("PATH").map_or("", String::as_str)).collect(),
-        ..Places::default()
+        ..JdkPlaces::default()
     };
     of_script.java_of(program)
 }
@@ -268,20 +268,20 @@ fn java_of(
 fn jdk_of(
     java: Option<&Path>,
     configuration: &Configuration,
-    jdks: &Found,
-) -> Result<Option<Jdk>, CommandError> {
+    jdks: &DetectedJdks,
+) -> Result<Option<InstalledJdk>, CommandError> {
     if let Some(wanted) = &configuration.jdk {
         return jdks
             .select(wanted)
             .map(Some)
             .map_err(|e| CommandError::NoJdk {
                 why: e.to_string(),
-                hint: e.hint(),
+                hint: e.detect_hint(),
             });
     }
     let home = java.and_then(loadline_jvm::detect::places::home_of);
     // A JVM without a readable release file still runs; only its GC log is not asked for.
-    Ok(home.and_then(|h| Jdk::inspect(&h).ok()))
+    Ok(home.and_then(|h| InstalledJdk::inspect(&h).ok()))
 }
 
 /// Whether a program is the `java` launcher itself.
@@ -295,7 +295,7 @@ pub fn is_java(program: &str) -> bool {
 pub(crate) fn locate(
     program: &str,
     directory: &Path,
-    places: &Places,
+    places: &JdkPlaces,
 ) -> Result<PathBuf, CommandError> {
     let found = if program.contains('/') {
         Some(directory.join(program))
@@ -322,7 +322,7 @@ fn refuse_missing_jar(arguments: &[String], directory: &Path) -> Result<(), Comm
 }
 
 /// The variable whose options win over those of all other variables that a start script may set.
-pub fn options_variable(jdk: Option<&Jdk>) -> &'static str {
+pub fn options_variable(jdk: Option<&InstalledJdk>) -> &'static str {
     match jdk.map(|jdk| jdk.kind) {
         Some(Vm::OpenJ9) => OPENJ9_OPTIONS,
         _ => TOOL_OPTIONS,
@@ -331,7 +331,7 @@ pub fn options_variable(jdk: Option<&Jdk>) -> &'static str {
 
 /// Appends options that a JVM somewhere below a script will read. HotSpot splits the variable at
 /// blanks and honours quotes (arguments.cpp, parse_options_buffer).
-fn add_options(env: &mut BTreeMap<String, String>, jdk: Option<&Jdk>, options: &[String]) {
+fn add_options(env: &mut BTreeMap<String, String>, jdk: Option<&InstalledJdk>, options: &[String]) {
     if options.is_empty() {
         return;
     }
@@ -355,18 +355,19 @@ mod tests {
 
     use super::*;
     use loadline_host::oci;
-    use loadline_trial::{Engine, EngineKind};
+    use loadline_trial::{ContainerEngine, EngineKind};
 
     /// An experiment with an image that starts `/run.sh serve`, and what was found of it.
-    fn app(jdk: Option<Jdk>) -> (App, Configuration) {
+    fn app(jdk: Option<InstalledJdk>) -> (AppUnderTest, Configuration) {
         let text = "slo = \"p99<50ms\"\napp.image = \"orders:1\"\n[app.env]\nA = \"own\"\n[load]\nurl = \"http://localhost/\"\nrate = \"1/s\"\n[[factor]]\nname = \"options\"\nlevels = [{ label = \"small\", jvm = [\"-Xmx64m\"] }]\n";
-        let parsed = crate::experiment::Experiment::parse(text, Path::new("x"), Path::new("/"));
+        let parsed =
+            crate::experiment::Experiment::from_file_text(text, Path::new("x"), Path::new("/"));
         let experiment = parsed.expect("it is valid");
         let configuration = experiment.configurations().remove(0);
         let mut app = experiment.app;
         let image = app.image.as_mut().expect("it has one");
-        image.found = Some(oci::image::Image {
-            engine: Engine {
+        image.found = Some(oci::image::EngineImage {
+            engine: ContainerEngine {
                 kind: EngineKind::Podman,
                 program: PathBuf::from("/usr/bin/podman"),
                 env: BTreeMap::new(),
@@ -390,24 +391,25 @@ mod tests {
         (app, configuration)
     }
 
-    fn jdk() -> Jdk {
-        Jdk {
+    fn jdk() -> InstalledJdk {
+        InstalledJdk {
             name: "17".to_owned(),
             home: PathBuf::from("/opt/jre"),
             java: PathBuf::from("/opt/jre/bin/java"),
-            version: loadline_jvm::detect::JdkVersion::parse("17.0.1").expect("a version"),
+            version: loadline_jvm::detect::JdkVersion::from_version_text("17.0.1")
+                .expect("a version"),
             vendor: "openjdk".to_owned(),
             kind: loadline_sizing::Vm::HotSpot,
             modules: Vec::new(),
         }
     }
 
-    fn assembled(app: &App, configuration: &Configuration) -> loadline_trial::Image {
-        let none = Found::look(&Places::of_process());
-        let assembled = put_together(app, configuration, &none, &Places::of_process());
+    fn assembled(app: &AppUnderTest, configuration: &Configuration) -> loadline_trial::ImageSpec {
+        let none = DetectedJdks::scan_places(&JdkPlaces::of_process());
+        let assembled = put_together(app, configuration, &none, &JdkPlaces::of_process());
         match assembled.expect("it is assembled").app {
-            loadline_trial::App::Image(image) => *image,
-            loadline_trial::App::Command { .. } => panic!("an image is no command"),
+            loadline_trial::AppSpec::Image(image) => *image,
+            loadline_trial::AppSpec::Command { .. } => panic!("an image is no command"),
         }
     }
 
@@ -451,7 +453,7 @@ mod tests {
             let release = format!("JAVA_VERSION=\"25.0.1\"\nJVM_VARIANT=\"{variant}\"\n");
             write(&format!("{home}/release"), &release, 0o644);
         }
-        let none = Found::look(&Places::default());
+        let none = DetectedJdks::scan_places(&JdkPlaces::default());
         let (mut app, configuration) = app(None);
         app.image = None;
         app.directory = files.path().to_owned();
@@ -459,9 +461,9 @@ mod tests {
             app.command = vec![format!("./{program}"), "run".to_owned()];
             let home = files.path().join(home).display().to_string();
             app.env.insert("JAVA_HOME".to_owned(), home);
-            let assembled = put_together(&app, &configuration, &none, &Places::default());
+            let assembled = put_together(&app, &configuration, &none, &JdkPlaces::default());
             let assembled = assembled.expect("it is assembled");
-            let loadline_trial::App::Command { env, .. } = assembled.app else {
+            let loadline_trial::AppSpec::Command { env, .. } = assembled.app else {
                 panic!("a command is no image")
             };
             (assembled.gc_log.is_some(), env)
@@ -486,8 +488,13 @@ mod tests {
     #[test]
     fn an_image_without_a_jvm_takes_no_options_of_one() {
         let (app, mut configuration) = app(None);
-        let places = Places::of_process();
-        let refused = put_together(&app, &configuration, &Found::look(&places), &places);
+        let places = JdkPlaces::of_process();
+        let refused = put_together(
+            &app,
+            &configuration,
+            &DetectedJdks::scan_places(&places),
+            &places,
+        );
         let refusal = refused.expect_err("there is no JVM").to_string();
         assert!(
             refusal.contains("no JVM in it that would take -Xmx64m"),

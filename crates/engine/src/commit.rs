@@ -49,15 +49,15 @@ const ARGUMENTS: [&str; 7] = [
 
 /// The commit of the repository that a directory lies in; `None` where it lies in none, git is not
 /// installed, refuses it, or takes too long.
-pub fn of(directory: &Path) -> Option<Commit> {
+pub fn find_commit(directory: &Path) -> Option<Commit> {
     let path = std::env::var_os("PATH")?;
-    let mut child = command(directory, &path)?.spawn().ok()?;
+    let mut child = git_command(directory, &path)?.spawn().ok()?;
     let text = child.stdout.take().and_then(first_bytes);
-    end(&mut child);
-    parse(&String::from_utf8_lossy(&text?))
+    kill_with_group(&mut child);
+    parse_commit(&String::from_utf8_lossy(&text?))
 }
 
-fn command(directory: &Path, path: &OsStr) -> Option<Command> {
+fn git_command(directory: &Path, path: &OsStr) -> Option<Command> {
     let owner = fs::metadata(directory).ok()?;
     let mut command = Command::new("git");
     for setting in SETTINGS {
@@ -101,7 +101,7 @@ fn first_bytes(output: ChildStdout) -> Option<Vec<u8>> {
 }
 
 /// Ends it with all that it started.
-fn end(child: &mut Child) {
+fn kill_with_group(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id())
         .ok()
         .and_then(rustix::process::Pid::from_raw)
@@ -112,7 +112,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn parse(text: &str) -> Option<Commit> {
+fn parse_commit(text: &str) -> Option<Commit> {
     let id = text
         .lines()
         .find_map(|line| line.strip_prefix("# branch.oid "))?;
@@ -166,12 +166,16 @@ mod tests {
             })
         };
         let sub = place.path().join("sub");
-        assert_eq!(of(&sub), commit(false), "from a directory below");
+        assert_eq!(find_commit(&sub), commit(false), "from a directory below");
         fs::write(place.path().join("new"), "x").expect("a file");
-        assert_eq!(of(&sub), commit(false), "what git does not track is none");
+        assert_eq!(
+            find_commit(&sub),
+            commit(false),
+            "what git does not track is none"
+        );
         let index = fs::read(place.path().join(".git/index")).expect("an index");
         fs::write(sub.join("a"), "two").expect("a file");
-        assert_eq!(of(place.path()), commit(true));
+        assert_eq!(find_commit(place.path()), commit(true));
         let now = fs::read(place.path().join(".git/index")).expect("an index");
         assert_eq!(index, now, "nothing of the repository is changed");
     }
@@ -179,10 +183,10 @@ mod tests {
     #[test]
     fn no_repository_has_no_commit() {
         let place = tempfile::tempdir().expect("a directory");
-        assert_eq!(of(place.path()), None);
-        assert_eq!(of(&place.path().join("none")), None);
+        assert_eq!(find_commit(place.path()), None);
+        assert_eq!(find_commit(&place.path().join("none")), None);
         if git(place.path(), &["init", "-q"]).is_some() {
-            assert_eq!(of(place.path()), None, "nothing is committed yet");
+            assert_eq!(find_commit(place.path()), None, "nothing is committed yet");
         }
     }
 
@@ -224,7 +228,7 @@ mod tests {
         let chown = chown.args(["-R", &format!("{OTHER}:{OTHER}")]);
         let chown = chown.arg(place.path()).status().expect("chown");
         assert!(chown.success());
-        let commit = of(place.path()).expect("the owner may read it");
+        let commit = find_commit(place.path()).expect("the owner may read it");
         assert_eq!((commit.id, commit.is_dirty), (id, true));
         let ran = fs::read_to_string(place.path().join("ran")).unwrap_or_default();
         assert!(!ran.is_empty(), "the filter cannot be switched off");
@@ -232,16 +236,20 @@ mod tests {
         // The directory of the experiment is root's, the repository around it is not.
         std::os::unix::fs::chown(place.path().join("sub"), Some(0), Some(0)).expect("root's");
         fs::remove_file(place.path().join("ran")).expect("a file");
-        assert_eq!(of(&place.path().join("sub")), None, "git refuses it");
+        assert_eq!(
+            find_commit(&place.path().join("sub")),
+            None,
+            "git refuses it"
+        );
         assert!(!place.path().join("ran").exists(), "nothing ran");
     }
 
     #[test]
     fn only_what_git_says_is_read() {
         let id = "a".repeat(40);
-        let parsed = parse(&format!("# branch.oid {id}\n# branch.head main\n"));
+        let parsed = parse_commit(&format!("# branch.oid {id}\n# branch.head main\n"));
         assert_eq!(parsed.map(|c| c.is_dirty), Some(false));
-        let parsed = parse(&format!("# branch.oid {id}\n1 .M N... 100644 a\n"));
+        let parsed = parse_commit(&format!("# branch.oid {id}\n1 .M N... 100644 a\n"));
         assert_eq!(parsed.map(|c| c.is_dirty), Some(true));
         for none in [
             "",
@@ -249,7 +257,7 @@ mod tests {
             "# branch.oid ../x\n",
             "fatal",
         ] {
-            assert_eq!(parse(none), None);
+            assert_eq!(parse_commit(none), None);
         }
     }
 }

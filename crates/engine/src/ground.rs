@@ -12,13 +12,13 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use loadline_analysis::record::Machine;
+use loadline_analysis::record::MachineDescription;
 use loadline_jvm::cache::jar::Jar;
 use loadline_sizing::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::experiment::Experiment;
-use loadline_proxy::stub::Body;
+use loadline_proxy::stub::StubBody;
 
 /// Options whose value is a class path.
 const CLASS_PATHS: [&str; 4] = ["-cp", "-classpath", "--class-path", "--module-path"];
@@ -27,7 +27,7 @@ const CLASS_PATHS: [&str; 4] = ["-cp", "-classpath", "--class-path", "--module-p
 ///
 /// # Errors
 /// A file of the command that cannot be read.
-pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<String> {
+pub fn fingerprint(experiment: &Experiment, machine: &MachineDescription) -> io::Result<String> {
     let (app, load) = (&experiment.app, &experiment.load);
     let mut digest = Sha256::new();
     // The forms for debugging hold every field; they are those of one version, which is hashed too.
@@ -40,7 +40,7 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
         experiment.slo.to_string(),
         format!("{:?}", experiment.training),
         format!("{:?} {}", experiment.sampling, experiment.accept_noise),
-        format!("{:?}", machine.kind()),
+        format!("{:?}", machine.machine_kind()),
     ];
     for text in fixed {
         digest.update((text.len() as u64).to_le_bytes());
@@ -48,7 +48,7 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
     }
     // A pod has no file of this machine, and its image is known by its digest.
     let is_here = experiment.cluster.is_none();
-    for word in words(experiment).iter().filter(|_| is_here) {
+    for word in candidate_file_names(experiment).iter().filter(|_| is_here) {
         // `a.jar:b.jar`, `-javaagent:a.jar=x`, `--config=x.yml`, `@options`.
         for part in word.split([':', '=', ',']) {
             add_named(&mut digest, &app.directory, part.trim_start_matches('@'))?;
@@ -63,7 +63,7 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
             }
         }
     }
-    for file in load.spec.files() {
+    for file in load.spec.content_files() {
         add_file(&mut digest, &file)?;
     }
     match &experiment.cluster {
@@ -80,8 +80,8 @@ pub fn fingerprint(experiment: &Experiment, machine: &Machine) -> io::Result<Str
 
 /// Why a result that was begun on one ground cannot go on here; `None` where nothing that matters
 /// changed. A result whose ground was never known (`then` is `None`) is held against its machine only.
-pub fn changed(
-    machines: (&Machine, &Machine),
+pub fn explain_change(
+    machines: (&MachineDescription, &MachineDescription),
     then: Option<&str>,
     now: Option<&str>,
 ) -> Option<&'static str> {
@@ -103,9 +103,9 @@ pub fn changed(
 }
 
 /// Whether pods ran on nodes of one kind.
-fn is_same_node(was: &Machine, is: &Machine) -> bool {
-    match (was.node(), is.node()) {
-        (Some(was), Some(is)) => is.unlike(&was).is_empty(),
+fn is_same_node(was: &MachineDescription, is: &MachineDescription) -> bool {
+    match (was.first_node(), is.first_node()) {
+        (Some(was), Some(is)) => is.differences_from(&was).is_empty(),
         (was, is) => was.is_some() == is.is_some(),
     }
 }
@@ -131,7 +131,7 @@ fn add_own_program(digest: &mut Sha256) -> io::Result<()> {
 }
 
 /// Every word that may name a file: of the command, and of what configurations add to it.
-fn words(experiment: &Experiment) -> Vec<String> {
+fn candidate_file_names(experiment: &Experiment) -> Vec<String> {
     let mut words = experiment.app.command.clone();
     for dependency in &experiment.dependencies {
         let commands = [&dependency.command, &dependency.seed, &dependency.reset];
@@ -140,7 +140,7 @@ fn words(experiment: &Experiment) -> Vec<String> {
         words.extend(volumes.map(|(source, _)| source.display().to_string()));
     }
     for answer in experiment.stubs.iter().flat_map(|stub| &stub.answers) {
-        if let Body::File(path) = &answer.body {
+        if let StubBody::File(path) = &answer.body {
             words.push(path.display().to_string());
         }
     }
@@ -223,7 +223,7 @@ fn add_file(digest: &mut Sha256, path: &Path) -> io::Result<()> {
 mod tests {
     use std::num::NonZeroU32;
 
-    use loadline_analysis::record::{Cluster, Enforced};
+    use loadline_analysis::record::{ClusterDescription, EnforcedLimits};
 
     use super::*;
 
@@ -231,7 +231,7 @@ mod tests {
         let text = format!(
             "slo = \"p99<50ms\"\n[app]\ncommand = [\"java\", \"-cp\", \"a.jar:b.jar\", \"Main\"]\n[load]\nurl = \"http://localhost:8080/\"\nrate = \"{rate}\"\n"
         );
-        Experiment::parse(&text, Path::new("test.toml"), directory).expect("it is valid")
+        Experiment::from_file_text(&text, Path::new("test.toml"), directory).expect("it is valid")
     }
 
     #[test]
@@ -239,17 +239,17 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
         std::fs::write(path.join("b.jar"), "one").expect("a file");
-        let of = |rate: &str, machine: &Machine| {
+        let of = |rate: &str, machine: &MachineDescription| {
             fingerprint(&experiment(path, rate), machine).expect("it is read")
         };
-        let machine = Machine::default();
+        let machine = MachineDescription::default();
         let first = of("10/s", &machine);
         assert_eq!(first, of("10/s", &machine));
         assert_eq!(first.len(), 64);
         assert_ne!(first, of("20/s", &machine), "another load");
-        let newer = Machine {
+        let newer = MachineDescription {
             loadline: "next".to_owned(),
-            ..Machine::default()
+            ..MachineDescription::default()
         };
         assert_ne!(first, of("10/s", &newer), "another loadline");
         std::fs::write(path.join("b.jar"), "two").expect("a file");
@@ -259,8 +259,8 @@ mod tests {
     #[test]
     fn pods_go_on_on_another_node_of_the_same_kind_only() {
         let directory = tempfile::tempdir().expect("a directory");
-        let on = |node: &str, periods: u64, class: Option<&str>| Machine {
-            cluster: Some(Cluster {
+        let on = |node: &str, periods: u64, class: Option<&str>| MachineDescription {
+            cluster: Some(ClusterDescription {
                 context: "c".to_owned(),
                 namespace: "n".to_owned(),
                 version: "v1.34.4".to_owned(),
@@ -268,7 +268,7 @@ mod tests {
                 runtime: "containerd 1.6.20".to_owned(),
                 runtime_class: class.map(str::to_owned),
                 os: None,
-                enforced: Some(Enforced {
+                enforced: Some(EnforcedLimits {
                     throttled_periods: Some(periods),
                     memory_exit_code: 137,
                 }),
@@ -276,13 +276,15 @@ mod tests {
                 share_nodes: NonZeroU32::MIN,
                 generators: None,
             }),
-            ..Machine::default()
+            ..MachineDescription::default()
         };
         let was = on("a", 1, None);
-        let ground = |machine: &Machine| {
+        let ground = |machine: &MachineDescription| {
             fingerprint(&experiment(directory.path(), "10/s"), machine).expect("it is read")
         };
-        let going_on = |is: &Machine| changed((&was, is), Some(&ground(&was)), Some(&ground(is)));
+        let going_on = |is: &MachineDescription| {
+            explain_change((&was, is), Some(&ground(&was)), Some(&ground(is)))
+        };
         assert_eq!(going_on(&on("b", 3, None)), None);
         let why = going_on(&on("a", 1, Some("gvisor")));
         assert!(why.is_some_and(|why| why.contains("runtime")), "{why:?}");
@@ -297,8 +299,9 @@ mod tests {
                  [load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n"
             );
             let file = Path::new("test.toml");
-            let experiment = Experiment::parse(&text, file, directory.path()).expect("it is valid");
-            fingerprint(&experiment, &Machine::default()).expect("it is read")
+            let experiment =
+                Experiment::from_file_text(&text, file, directory.path()).expect("it is valid");
+            fingerprint(&experiment, &MachineDescription::default()).expect("it is read")
         };
         let was = ground("loadline:1");
         std::fs::write(directory.path().join("x.yml"), "one").expect("a file");
@@ -312,35 +315,35 @@ mod tests {
 
     #[test]
     fn a_result_goes_on_only_where_it_was_begun() {
-        let was = Machine {
+        let was = MachineDescription {
             cpus: 4,
             memory: Some(Bytes::from_gib(8)),
-            ..Machine::default()
+            ..MachineDescription::default()
         };
-        let same = changed((&was, &was), Some("one"), Some("one"));
+        let same = explain_change((&was, &was), Some("one"), Some("one"));
         assert_eq!(same, None);
-        assert_eq!(changed((&was, &was), None, Some("one")), None);
-        let other_jar = changed((&was, &was), Some("one"), Some("two"));
+        assert_eq!(explain_change((&was, &was), None, Some("one")), None);
+        let other_jar = explain_change((&was, &was), Some("one"), Some("two"));
         assert!(other_jar.is_some_and(|why| why.contains("a file of the application")));
-        assert!(changed((&was, &was), Some("one"), None).is_some());
-        let fewer = Machine {
+        assert!(explain_change((&was, &was), Some("one"), None).is_some());
+        let fewer = MachineDescription {
             cpus: 2,
             ..was.clone()
         };
-        let less = Machine {
+        let less = MachineDescription {
             memory: Some(Bytes::from_gib(4)),
             ..was.clone()
         };
-        let another_boot = Machine {
+        let another_boot = MachineDescription {
             memory: Some(Bytes::from_bytes((8 << 30) - 300_000)),
             ..was.clone()
         };
         assert_eq!(
-            changed((&was, &another_boot), Some("one"), Some("one")),
+            explain_change((&was, &another_boot), Some("one"), Some("one")),
             None
         );
         for is in [fewer, less] {
-            let why = changed((&was, &is), Some("one"), Some("one"));
+            let why = explain_change((&was, &is), Some("one"), Some("one"));
             assert!(why.is_some_and(|why| why.contains("this machine")));
         }
     }
@@ -353,8 +356,12 @@ mod tests {
         fs::create_dir(path.join("lib")).expect("a directory");
         let text = "slo = \"p99<50ms\"\n[app]\ncommand = [\"java\", \"-javaagent:agent.jar=x\", \"@options\", \"-cp\", \"classes:lib/*\", \"Main\"]\nenv = { JAVA_TOOL_OPTIONS = \"-Dx=1 -Dconfig=own.yml\" }\n[load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n";
         let of = || {
-            let experiment = Experiment::parse(text, Path::new("test.toml"), path);
-            fingerprint(&experiment.expect("it is valid"), &Machine::default()).expect("read")
+            let experiment = Experiment::from_file_text(text, Path::new("test.toml"), path);
+            fingerprint(
+                &experiment.expect("it is valid"),
+                &MachineDescription::default(),
+            )
+            .expect("read")
         };
         let mut last = of();
         let files = [

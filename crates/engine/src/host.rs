@@ -7,37 +7,37 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_analysis::record::Machine;
-use loadline_trial::{Event, Order, Refusal};
+use loadline_analysis::record::MachineDescription;
+use loadline_trial::{RunRefusal, TrialEvent, TrialOrder};
 
 /// Where trials run.
-pub trait Host {
+pub trait TrialHost {
     /// The machine that its trials run on. A host whose machines differ is several hosts.
-    fn machine(&self) -> Machine;
+    fn host_machine(&self) -> MachineDescription;
 
     /// How many trials it runs at once, at least 1.
-    fn slots(&self) -> usize;
+    fn slot_count(&self) -> usize;
 
     /// Why it cannot carry out this order, found out before anything starts.
-    fn refuses(&self, order: &Order) -> Option<Refusal>;
+    fn order_refusal(&self, order: &TrialOrder) -> Option<RunRefusal>;
 
     /// Starts a trial in a slot that is free.
     ///
     /// # Errors
-    /// [`Refusal`] when it cannot; nothing of the trial is left then.
-    fn launch(
+    /// [`RunRefusal`] when it cannot; nothing of the trial is left then.
+    fn launch_trial(
         &mut self,
         slot: usize,
-        order: &Order,
+        order: &TrialOrder,
         delivery: &Delivery,
-    ) -> Result<Box<dyn Running>, Refusal>;
+    ) -> Result<Box<dyn TrialHandle>, RunRefusal>;
 
     /// Waits until a running trial may have something to tell, at most so long. Virtual time passes
     /// here and nowhere else.
-    fn wait(&mut self, patience: Duration);
+    fn wait_for_events(&mut self, patience: Duration);
 
-    /// Now, on a clock of the host that never goes back, in ns: what [`Host::wait`] waits by.
-    fn now_ns(&self) -> u64;
+    /// Now, on a clock of the host that never goes back, in ns: what [`TrialHost::wait_for_events`] waits by.
+    fn host_clock_ns(&self) -> u64;
 }
 
 /// Where a host puts what a trial leaves, on this machine. The files are there when the trial's last
@@ -46,17 +46,17 @@ pub trait Host {
 pub struct Delivery {
     /// The raw evidence: samples and what the application wrote. It does not exist yet.
     pub log: PathBuf,
-    /// One for each file of [`Order::hand_over`]; one that the application did not write is not
+    /// One for each file of [`TrialOrder::hand_over`]; one that the application did not write is not
     /// made.
     pub files: Vec<PathBuf>,
 }
 
 /// A trial that runs. Dropping it ends the trial and removes everything it left.
-pub trait Running {
+pub trait TrialHandle {
     /// The next thing that happened; `None` when there is nothing new yet. Nothing follows
-    /// [`Event::Ended`], which also comes when the machinery around the trial is lost.
-    fn next(&mut self) -> Option<Event>;
+    /// [`TrialEvent::Ended`], which also comes when the machinery around the trial is lost.
+    fn next(&mut self) -> Option<TrialEvent>;
 
     /// Tells it to stop; its end comes as an event.
-    fn stop(&mut self);
+    fn stop_trial(&mut self);
 }

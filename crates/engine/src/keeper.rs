@@ -13,13 +13,15 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Evidence, Failure, Invalid};
-use loadline_host::keeper::{Answer, Ended, Request};
+use loadline_analysis::record::{Evidence, InvalidReason, MeasurementFailure};
+use loadline_host::keeper::{DependencyEnd, KeeperAnswer, KeeperRequest};
 use loadline_host::part::PARENT;
-use loadline_host::{Site, plain, spawn};
-use loadline_trial::{Ending, Event, Kept, Order, Refusal, Scope};
+use loadline_host::{Site, plain_text, spawn_command};
+use loadline_trial::{
+    DependencyScope, RunRefusal, SharedDependencies, TrialEnding, TrialEvent, TrialOrder,
+};
 
-use crate::host::Running;
+use crate::host::TrialHandle;
 
 /// One that has nothing to do answers at once.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -34,30 +36,30 @@ const POLL: Duration = Duration::from_millis(10);
 const COMPLAINT: u64 = 4096;
 
 /// Starts the rest of a trial once what it joins is there.
-type Begin = Box<dyn FnOnce(&Order) -> io::Result<Box<dyn Running>>>;
+type Begin = Box<dyn FnOnce(&TrialOrder) -> io::Result<Box<dyn TrialHandle>>>;
 
 /// Whether trials of this order share dependencies.
-pub(crate) fn is_needed(order: &Order) -> bool {
+pub(crate) fn is_needed(order: &TrialOrder) -> bool {
     let mut all = order.dependencies.iter();
-    all.any(|dependency| dependency.scope == Scope::Result)
+    all.any(|dependency| dependency.scope == DependencyScope::Result)
 }
 
 /// The keeper of a slot. Dropping it ends all that it holds.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct KeeperProcess {
     site: Site,
     child: Child,
     requests: Option<ChildStdin>,
-    answers: Receiver<Answer>,
+    answers: Receiver<KeeperAnswer>,
 }
 
-impl Keeper {
+impl KeeperProcess {
     /// Starts the process, which holds nothing yet.
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn start(site: &Site) -> io::Result<Self> {
-        let mut command = Command::new(&site.options().program);
+    pub(crate) fn start_process(site: &Site) -> io::Result<Self> {
+        let mut command = Command::new(&site.chosen_options().program);
         command
             .arg("keeper-part")
             .env_clear()
@@ -68,7 +70,7 @@ impl Keeper {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = spawn(command)?;
+        let mut child = spawn_command(command)?;
         let (told, answers) = channel();
         if let Some(stdout) = child.stdout.take() {
             let read = move || {
@@ -94,7 +96,7 @@ impl Keeper {
     }
 
     /// Asks it; a keeper that is gone is found when the answer is awaited.
-    fn ask(&mut self, request: &Request) {
+    fn send_request(&mut self, request: &KeeperRequest) {
         let line = serde_json::to_vec(request).map(|mut line| {
             line.push(b'\n');
             line
@@ -105,16 +107,16 @@ impl Keeper {
     }
 
     /// How those that the trial joined are now that it is over.
-    fn looked(&mut self) -> Result<Vec<Ended>, Failure> {
-        self.ask(&Request::Look);
+    fn inspect_dependencies(&mut self) -> Result<Vec<DependencyEnd>, MeasurementFailure> {
+        self.send_request(&KeeperRequest::Look);
         match self.answers.recv_timeout(ANSWER) {
-            Ok(Answer::Looked { ended }) => Ok(ended),
-            _ => Err(self.lost()),
+            Ok(KeeperAnswer::Looked { ended }) => Ok(ended),
+            _ => Err(self.loss_failure()),
         }
     }
 
     /// What is to be said of one that is gone.
-    fn lost(&mut self) -> Failure {
+    fn loss_failure(&mut self) -> MeasurementFailure {
         let _ = self.child.kill();
         let how = self.child.wait();
         let how = how.map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -122,13 +124,13 @@ impl Keeper {
         if let Some(stderr) = self.child.stderr.take() {
             let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
         }
-        let said = plain(String::from_utf8_lossy(&said).trim());
+        let said = plain_text(String::from_utf8_lossy(&said).trim());
         let said = match said.as_str() {
             "" => String::new(),
             said => format!("; it said: {said}"),
         };
-        Failure {
-            cause: Invalid::RuntimeLost,
+        MeasurementFailure {
+            cause: InvalidReason::RuntimeLost,
             detail: format!(
                 "the process that holds the dependencies of all trials was lost ({how}){said}"
             ),
@@ -136,7 +138,7 @@ impl Keeper {
     }
 
     /// Ends all that it holds, and removes what it could not.
-    fn end(&mut self) {
+    fn end_keeper(&mut self) {
         // It ends when its requests do.
         self.requests = None;
         let begin = Instant::now();
@@ -148,82 +150,82 @@ impl Keeper {
         let status = self.child.wait();
         if is_killed || !status.is_ok_and(|status| status.success()) {
             // What cannot be removed now is found by the sweep of the next start.
-            let _ = self.site.sweep();
+            let _ = self.site.sweep_leftovers();
         }
     }
 }
 
-impl Drop for Keeper {
+impl Drop for KeeperProcess {
     fn drop(&mut self) {
-        self.end();
+        self.end_keeper();
     }
 }
 
 /// The place of a slot's keeper; empty before the first trial, and after one that was lost.
-pub(crate) type Place = Rc<RefCell<Option<Keeper>>>;
+pub(crate) type Place = Rc<RefCell<Option<KeeperProcess>>>;
 
 /// A trial whose dependencies are shared: first they are made ready, then it begins.
-pub(crate) struct Joining {
+pub(crate) struct JoiningTrial {
     keeper: Place,
-    stage: Stage,
+    stage: JoiningStage,
 }
 
-enum Stage {
+enum JoiningStage {
     /// The keeper is at work.
-    Asked(Box<Order>, Begin),
+    Asked(Box<TrialOrder>, Begin),
     /// It runs.
-    Running(Box<dyn Running>),
+    Running(Box<dyn TrialHandle>),
     Over,
 }
 
-impl Joining {
+impl JoiningTrial {
     /// Asks the keeper, which is started where there is none, to have them ready; `begin` starts the
     /// trial then.
     ///
     /// # Errors
     /// When the keeper cannot be started.
-    pub(crate) fn ask(
+    pub(crate) fn ask_keeper(
         site: &Site,
         keeper: &Place,
-        order: &Order,
+        order: &TrialOrder,
         begin: Begin,
     ) -> io::Result<Self> {
         let mut place = keeper.borrow_mut();
-        if !place.as_mut().is_some_and(Keeper::is_there) {
+        if !place.as_mut().is_some_and(KeeperProcess::is_there) {
             // First the old one, so that what it left is gone.
             *place = None;
-            *place = Some(Keeper::start(site)?);
+            *place = Some(KeeperProcess::start_process(site)?);
         }
         if let Some(keeper) = place.as_mut() {
-            keeper.ask(&Request::Trial(Box::new(order.clone())));
+            keeper.send_request(&KeeperRequest::Trial(Box::new(order.clone())));
         }
         drop(place);
         Ok(Self {
             keeper: Rc::clone(keeper),
-            stage: Stage::Asked(Box::new(order.clone()), begin),
+            stage: JoiningStage::Asked(Box::new(order.clone()), begin),
         })
     }
 
     /// Begins the trial, or says how it ended before it could.
-    fn begin(&mut self, answer: Answer) -> Option<Event> {
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        let Stage::Asked(order, begin) = stage else {
+    fn begin_joined(&mut self, answer: KeeperAnswer) -> Option<TrialEvent> {
+        let stage = std::mem::replace(&mut self.stage, JoiningStage::Over);
+        let JoiningStage::Asked(order, begin) = stage else {
             return None;
         };
-        let kept = match kept(answer) {
+        let kept = match joined_dependencies(answer) {
             Ok(kept) => kept,
-            Err(ending) => return Some(Event::Ended(ending)),
+            Err(ending) => return Some(TrialEvent::Ended(ending)),
         };
-        let order = Order {
+        let order = TrialOrder {
             kept: Some(kept),
             ..*order
         };
         match begin(&order) {
             Ok(running) => {
-                self.stage = Stage::Running(running);
+                self.stage = JoiningStage::Running(running);
                 None
             }
-            Err(error) => Some(Event::Ended(Ending::Refused(Refusal::new(
+            Err(error) => Some(TrialEvent::Ended(TrialEnding::Refused(RunRefusal::new(
                 "starting `loadline trial-part`",
                 error,
                 "the state directory must be writable, on a disk with space",
@@ -232,52 +234,52 @@ impl Joining {
     }
 
     /// Puts what the keeper knows into the last event of a trial.
-    fn last(&mut self, event: Event) -> Event {
-        let Event::Ended(ending) = event else {
+    fn complete_last_event(&mut self, event: TrialEvent) -> TrialEvent {
+        let TrialEvent::Ended(ending) = event else {
             return event;
         };
-        self.stage = Stage::Over;
-        let Ending::Measured(mut evidence) = ending else {
-            return Event::Ended(ending);
+        self.stage = JoiningStage::Over;
+        let TrialEnding::Measured(mut evidence) = ending else {
+            return TrialEvent::Ended(ending);
         };
         let mut place = self.keeper.borrow_mut();
-        match place.as_mut().map(Keeper::looked) {
-            Some(Ok(ended)) => take(&mut evidence, ended),
+        match place.as_mut().map(KeeperProcess::inspect_dependencies) {
+            Some(Ok(ended)) => add_ended_dependencies(&mut evidence, ended),
             Some(Err(failure)) => {
                 *place = None;
                 evidence.failure = Some(failure);
             }
             None => {}
         }
-        Event::Ended(Ending::Measured(evidence))
+        TrialEvent::Ended(TrialEnding::Measured(evidence))
     }
 }
 
-impl Running for Joining {
-    fn next(&mut self) -> Option<Event> {
+impl TrialHandle for JoiningTrial {
+    fn next(&mut self) -> Option<TrialEvent> {
         match &mut self.stage {
-            Stage::Over => None,
-            Stage::Running(running) => {
+            JoiningStage::Over => None,
+            JoiningStage::Running(running) => {
                 let event = running.next()?;
-                Some(self.last(event))
+                Some(self.complete_last_event(event))
             }
-            Stage::Asked(..) => {
+            JoiningStage::Asked(..) => {
                 let mut place = self.keeper.borrow_mut();
                 let answer = place.as_mut().map(|keeper| keeper.answers.try_recv());
                 match answer {
                     Some(Ok(answer)) => {
                         drop(place);
-                        self.begin(answer)
+                        self.begin_joined(answer)
                     }
                     Some(Err(TryRecvError::Empty)) => None,
                     // It was told to stop, or it is gone.
                     Some(Err(TryRecvError::Disconnected)) | None => {
-                        let lost = place.as_mut().map(Keeper::lost);
+                        let lost = place.as_mut().map(KeeperProcess::loss_failure);
                         *place = None;
-                        self.stage = Stage::Over;
-                        Some(Event::Ended(match lost {
-                            None => Ending::Stopped,
-                            Some(failure) => failed(failure),
+                        self.stage = JoiningStage::Over;
+                        Some(TrialEvent::Ended(match lost {
+                            None => TrialEnding::Stopped,
+                            Some(failure) => failed_ending(failure),
                         }))
                     }
                 }
@@ -285,51 +287,51 @@ impl Running for Joining {
         }
     }
 
-    fn stop(&mut self) {
+    fn stop_trial(&mut self) {
         match &mut self.stage {
-            Stage::Running(running) => running.stop(),
+            JoiningStage::Running(running) => running.stop_trial(),
             // What it was about to make ready is of no use half done.
-            Stage::Asked(..) => *self.keeper.borrow_mut() = None,
-            Stage::Over => {}
+            JoiningStage::Asked(..) => *self.keeper.borrow_mut() = None,
+            JoiningStage::Over => {}
         }
     }
 }
 
-impl Drop for Joining {
+impl Drop for JoiningTrial {
     fn drop(&mut self) {
-        if matches!(self.stage, Stage::Asked(..)) {
-            self.stop();
+        if matches!(self.stage, JoiningStage::Asked(..)) {
+            self.stop_trial();
         }
     }
 }
 
-fn failed(failure: Failure) -> Ending {
-    Ending::Measured(Box::new(Evidence {
+fn failed_ending(failure: MeasurementFailure) -> TrialEnding {
+    TrialEnding::Measured(Box::new(Evidence {
         failure: Some(failure),
         ..Evidence::default()
     }))
 }
 
 /// What a trial joins, or how it ends without.
-fn kept(answer: Answer) -> Result<Kept, Ending> {
+fn joined_dependencies(answer: KeeperAnswer) -> Result<SharedDependencies, TrialEnding> {
     match answer {
-        Answer::Kept(kept) => Ok(kept),
-        Answer::Refused(refusal) => Err(Ending::Refused(refusal)),
-        Answer::Failed {
+        KeeperAnswer::Kept(kept) => Ok(kept),
+        KeeperAnswer::Refused(refusal) => Err(TrialEnding::Refused(refusal)),
+        KeeperAnswer::Failed {
             failure,
             dependencies,
-        } => Err(Ending::Measured(Box::new(Evidence {
+        } => Err(TrialEnding::Measured(Box::new(Evidence {
             dependencies,
             failure: Some(failure),
             ..Evidence::default()
         }))),
-        Answer::Looked { .. } => Err(Ending::Stopped),
+        KeeperAnswer::Looked { .. } => Err(TrialEnding::Stopped),
     }
 }
 
 /// Adds to the evidence of a trial which of its shared dependencies have ended: what it measured
 /// without them is not the application.
-fn take(evidence: &mut Evidence, ended: Vec<Ended>) {
+fn add_ended_dependencies(evidence: &mut Evidence, ended: Vec<DependencyEnd>) {
     for one in ended {
         let mut all = evidence.dependencies.iter_mut();
         let Some(dependency) = all.find(|dependency| dependency.name == one.name) else {
@@ -337,7 +339,7 @@ fn take(evidence: &mut Evidence, ended: Vec<Ended>) {
         };
         dependency.ended = Some(one.how);
         dependency.last_output = one.last_output;
-        let is_open = |failure: &Failure| failure.cause == Invalid::Dependency;
+        let is_open = |failure: &MeasurementFailure| failure.cause == InvalidReason::Dependency;
         if evidence.failure.as_ref().is_none_or(is_open) {
             evidence.failure = Some(one.failure);
         }
@@ -349,19 +351,19 @@ mod tests {
     use super::*;
     use loadline_analysis::record::DependencyEvidence;
 
-    fn ended(name: &str) -> Ended {
-        Ended {
+    fn ended(name: &str) -> DependencyEnd {
+        DependencyEnd {
             name: name.to_owned(),
             how: "signal 9".to_owned(),
             last_output: vec!["no space".to_owned()],
-            failure: Failure {
-                cause: Invalid::Dependency,
+            failure: MeasurementFailure {
+                cause: InvalidReason::Dependency,
                 detail: format!("the dependency {name}: it ended, it said: no space"),
             },
         }
     }
 
-    fn evidence(failure: Option<Failure>) -> Evidence {
+    fn evidence(failure: Option<MeasurementFailure>) -> Evidence {
         Evidence {
             dependencies: vec![DependencyEvidence {
                 name: "db".to_owned(),
@@ -375,23 +377,23 @@ mod tests {
     #[test]
     fn one_that_ended_makes_its_trial_invalid_with_its_last_words() {
         let mut seen = evidence(None);
-        take(&mut seen, vec![ended("db"), ended("of-another-trial")]);
+        add_ended_dependencies(&mut seen, vec![ended("db"), ended("of-another-trial")]);
         let failure = seen.failure.expect("it ended");
-        assert_eq!(failure.cause, Invalid::Dependency);
+        assert_eq!(failure.cause, InvalidReason::Dependency);
         assert!(failure.detail.ends_with("it said: no space"));
         assert_eq!(seen.dependencies[0].ended.as_deref(), Some("signal 9"));
     }
 
     #[test]
     fn a_failure_of_loadlines_own_stays() {
-        let own = Failure {
-            cause: Invalid::DiskFull,
+        let own = MeasurementFailure {
+            cause: InvalidReason::DiskFull,
             detail: "full".to_owned(),
         };
         let mut seen = evidence(Some(own.clone()));
-        take(&mut seen, vec![ended("db")]);
+        add_ended_dependencies(&mut seen, vec![ended("db")]);
         assert_eq!(seen.failure, Some(own));
-        take(&mut seen, Vec::new());
+        add_ended_dependencies(&mut seen, Vec::new());
         assert_eq!(seen.dependencies[0].last_output, ["no space"]);
     }
 }

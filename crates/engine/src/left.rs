@@ -39,13 +39,13 @@ impl TimeLeft {
     }
 
     /// A trial needs not run: its record is in the store.
-    pub fn found(&mut self) {
+    pub fn trial_found(&mut self) {
         self.found += 1;
     }
 
     /// What is left; `None` where the number of trials is not known, or a search takes more than
     /// was expected.
-    pub fn at(&self, now: Duration) -> Option<Duration> {
+    pub fn remaining_at(&self, now: Duration) -> Option<Duration> {
         let rest = self.expected?.checked_sub(self.measured + self.found)?;
         // With what had to be tried again: it will be no other with those to come.
         let each = match (self.measured, self.attempts) {
@@ -67,25 +67,29 @@ mod tests {
     fn the_trial_that_runs_counts_for_what_it_has_left() {
         let s = Duration::from_secs;
         let mut left = TimeLeft::new(Some(10), s(20));
-        assert_eq!(left.at(s(0)), Some(s(200)));
-        assert_eq!(left.at(s(5)), Some(s(195)));
+        assert_eq!(left.remaining_at(s(0)), Some(s(200)));
+        assert_eq!(left.remaining_at(s(5)), Some(s(195)));
         left.trial_ends(s(30), true);
-        assert_eq!(left.at(s(30)), Some(s(270)));
-        assert_eq!(left.at(s(40)), Some(s(260)));
+        assert_eq!(left.remaining_at(s(30)), Some(s(270)));
+        assert_eq!(left.remaining_at(s(40)), Some(s(260)));
         // One that takes longer than the others before says nothing of those after it.
-        assert_eq!(left.at(s(90)), Some(s(240)));
-        left.found();
-        left.found();
-        assert_eq!(left.at(s(30)), Some(s(210)));
+        assert_eq!(left.remaining_at(s(90)), Some(s(240)));
+        left.trial_found();
+        left.trial_found();
+        assert_eq!(left.remaining_at(s(30)), Some(s(210)));
         for trial in 2..=8 {
             left.trial_ends(s(30 * trial), true);
         }
-        assert_eq!(left.at(s(240)), None, "it takes more than was expected");
+        assert_eq!(
+            left.remaining_at(s(240)),
+            None,
+            "it takes more than was expected"
+        );
         let mut left = TimeLeft::new(Some(3), s(20));
         left.trial_ends(s(30), false);
-        assert_eq!(left.at(s(30)), Some(s(90)), "it is tried again");
+        assert_eq!(left.remaining_at(s(30)), Some(s(90)), "it is tried again");
         left.trial_ends(s(60), true);
-        assert_eq!(left.at(s(60)), Some(s(120)));
-        assert_eq!(TimeLeft::new(None, s(20)).at(s(1)), None);
+        assert_eq!(left.remaining_at(s(60)), Some(s(120)));
+        assert_eq!(TimeLeft::new(None, s(20)).remaining_at(s(1)), None);
     }
 }

@@ -12,17 +12,17 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Evidence, Failure, Invalid, Machine};
+use loadline_analysis::record::{Evidence, InvalidReason, MachineDescription, MeasurementFailure};
 use loadline_host::part::{CPUS, PARENT};
-use loadline_host::{Options, Site, monotonic_ns, plain, spawn};
+use loadline_host::{Site, SiteOptions, monotonic_ns, plain_text, spawn_command};
 use loadline_sizing::CpuSet;
-use loadline_trial::log::{Content, LogError, Piece, Reader, Record};
-use loadline_trial::{Ending, Event, Order, Refusal};
+use loadline_trial::log::{ChunkContent, EventLogReader, FileChunk, LogEntry, LogError};
+use loadline_trial::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::experiment::Experiment;
-use crate::host::{Delivery, Host, Running};
-use crate::keeper::{self, Joining, Place};
+use crate::host::{Delivery, TrialHandle, TrialHost};
+use crate::keeper::{self, JoiningTrial, Place};
 use crate::shares;
 
 /// How often the log of a running trial is looked at.
@@ -42,7 +42,7 @@ const LAST_WORDS: usize = 4096;
 
 /// Trials on this machine.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalTrialHost {
     site: Site,
     /// What trials share, one after the other: several at once share nothing.
     keeper: Place,
@@ -50,13 +50,13 @@ pub struct Local {
     shares: Vec<Vec<u32>>,
 }
 
-impl Local {
+impl LocalTrialHost {
     /// Looks at the machine; makes nothing.
     ///
     /// # Errors
-    /// [`Refusal`] when trials cannot run here.
-    pub fn new(options: Options) -> Result<Self, Refusal> {
-        Site::find(options).map(|site| Self {
+    /// [`RunRefusal`] when trials cannot run here.
+    pub fn new(options: SiteOptions) -> Result<Self, RunRefusal> {
+        Site::detect_site(options).map(|site| Self {
             site,
             keeper: Place::default(),
             shares: Vec::new(),
@@ -66,12 +66,12 @@ impl Local {
     /// The same with as many trials at once as the experiment asks for.
     ///
     /// # Errors
-    /// [`Refusal`] when they do not fit beside each other.
-    pub fn with_slots_of(mut self, experiment: &Experiment) -> Result<Self, Refusal> {
+    /// [`RunRefusal`] when they do not fit beside each other.
+    pub fn with_slots_of(mut self, experiment: &Experiment) -> Result<Self, RunRefusal> {
         if experiment.slots > 1 {
-            let (cpus, memory) = (self.site.cpus(), self.site.machine().memory);
-            let shares = shares::shares(cpus, experiment.slots as usize, shares::core);
-            match shares::refusal(experiment, &shares, cpus.len(), memory) {
+            let (cpus, memory) = (self.site.usable_cpus(), self.site.describe_machine().memory);
+            let shares = shares::divide_cpus(cpus, experiment.slots as usize, shares::core_of_cpu);
+            match shares::refuse_parallel_trials(experiment, &shares, cpus.len(), memory) {
                 Some(refusal) => return Err(refusal),
                 None => self.shares = shares,
             }
@@ -85,27 +85,27 @@ impl Local {
     }
 }
 
-impl Host for Local {
-    fn machine(&self) -> Machine {
-        self.site.machine()
+impl TrialHost for LocalTrialHost {
+    fn host_machine(&self) -> MachineDescription {
+        self.site.describe_machine()
     }
 
-    fn slots(&self) -> usize {
+    fn slot_count(&self) -> usize {
         self.shares.len().max(1)
     }
 
-    fn refuses(&self, _order: &Order) -> Option<Refusal> {
+    fn order_refusal(&self, _order: &TrialOrder) -> Option<RunRefusal> {
         None
     }
 
-    fn launch(
+    fn launch_trial(
         &mut self,
         slot: usize,
-        order: &Order,
+        order: &TrialOrder,
         delivery: &Delivery,
-    ) -> Result<Box<dyn Running>, Refusal> {
+    ) -> Result<Box<dyn TrialHandle>, RunRefusal> {
         let failed = |what: &str, error: io::Error| {
-            Refusal::new(
+            RunRefusal::new(
                 what,
                 error,
                 "the state directory must be writable, on a disk with space",
@@ -122,10 +122,13 @@ impl Host for Local {
         let reading = File::open(&delivery.log).map_err(|error| failed(&making, error))?;
         let (site, delivery) = (self.site.clone(), delivery.clone());
         let cpus = self.shares.get(slot).cloned();
-        let begin = move |order: &Order| Part::start(site, order, (log, reading), delivery, cpus);
+        let begin = move |order: &TrialOrder| {
+            LocalTrialProcess::spawn_process(site, order, (log, reading), delivery, cpus)
+        };
         if keeper::is_needed(order) {
-            let begin = Box::new(|order: &Order| Ok(Box::new(begin(order)?) as Box<dyn Running>));
-            let joining = Joining::ask(&self.site, &self.keeper, order, begin);
+            let begin =
+                Box::new(|order: &TrialOrder| Ok(Box::new(begin(order)?) as Box<dyn TrialHandle>));
+            let joining = JoiningTrial::ask_keeper(&self.site, &self.keeper, order, begin);
             let joining = joining.map_err(|error| failed("starting `loadline keeper-part`", error));
             return Ok(Box::new(joining?));
         }
@@ -133,25 +136,25 @@ impl Host for Local {
         Ok(Box::new(part))
     }
 
-    fn wait(&mut self, patience: Duration) {
+    fn wait_for_events(&mut self, patience: Duration) {
         std::thread::sleep(patience.min(POLL));
     }
 
-    fn now_ns(&self) -> u64 {
+    fn host_clock_ns(&self) -> u64 {
         monotonic_ns()
     }
 }
 
-impl Part {
+impl LocalTrialProcess {
     /// Starts the process with its order; its log is one file, to be written and to be read.
-    fn start(
+    fn spawn_process(
         site: Site,
-        order: &Order,
+        order: &TrialOrder,
         (log, reading): (File, File),
         delivery: Delivery,
         cpus: Option<Vec<u32>>,
     ) -> io::Result<Self> {
-        let mut command = Command::new(&site.options().program);
+        let mut command = Command::new(&site.chosen_options().program);
         command
             .arg("trial-part")
             .env_clear()
@@ -168,7 +171,7 @@ impl Part {
             command.env(CPUS, cpus.to_string());
         }
         let text = serde_json::to_vec(order)?;
-        let mut child = spawn(command)?;
+        let mut child = spawn_command(command)?;
         if let Some(stderr) = &child.stderr {
             // Whatever it leaves open must not hold us when its last words are read.
             rustix::io::ioctl_fionbio(stderr, true)?;
@@ -184,7 +187,7 @@ impl Part {
             _ => Ok(Self {
                 child,
                 site,
-                log: Reader::new(reading),
+                log: EventLogReader::new(reading),
                 delivery,
                 ending: None,
                 asked: None,
@@ -196,20 +199,20 @@ impl Part {
 
 /// A trial in its process.
 #[derive(Debug)]
-struct Part {
+struct LocalTrialProcess {
     child: Child,
     site: Site,
-    log: Reader<File>,
+    log: EventLogReader<File>,
     delivery: Delivery,
     /// Its last event, which is told when nothing of it is left, and since when it is known.
-    ending: Option<(Ending, Instant)>,
+    ending: Option<(TrialEnding, Instant)>,
     /// When it was told to stop.
     asked: Option<Instant>,
     is_over: bool,
 }
 
-impl Running for Part {
-    fn next(&mut self) -> Option<Event> {
+impl TrialHandle for LocalTrialProcess {
+    fn next(&mut self) -> Option<TrialEvent> {
         if self.is_over {
             return None;
         }
@@ -217,27 +220,27 @@ impl Running for Part {
             // Before the log is read: nothing is written after the end.
             let ended = self.child.try_wait().ok().flatten();
             match self.read() {
-                Ok(Some(Event::Ended(ending))) => self.ending = Some((ending, Instant::now())),
+                Ok(Some(TrialEvent::Ended(ending))) => self.ending = Some((ending, Instant::now())),
                 Ok(Some(event)) => return Some(event),
                 Ok(None) => {
                     if let Some(status) = ended {
-                        return Some(self.lost(&status.to_string(), status));
+                        return Some(self.lost_event(&status.to_string(), status));
                     }
                     if self.asked.is_some_and(|asked| asked.elapsed() > STOPPING) {
-                        self.kill();
+                        self.kill_process();
                     }
                     return None;
                 }
                 Err(error) => {
-                    let status = self.kill();
-                    return Some(self.lost(&error.to_string(), status));
+                    let status = self.kill_process();
+                    return Some(self.lost_event(&error.to_string(), status));
                 }
             }
         }
-        self.leave()
+        self.last_event()
     }
 
-    fn stop(&mut self) {
+    fn stop_trial(&mut self) {
         self.asked.get_or_insert_with(Instant::now);
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
@@ -247,10 +250,10 @@ impl Running for Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for LocalTrialProcess {
     fn drop(&mut self) {
         if !self.is_over {
-            self.stop();
+            self.stop_trial();
             let begin = Instant::now();
             while matches!(self.child.try_wait(), Ok(None)) && begin.elapsed() < STOPPING {
                 std::thread::sleep(POLL);
@@ -260,20 +263,20 @@ impl Drop for Part {
     }
 }
 
-impl Part {
+impl LocalTrialProcess {
     /// The next event; files that are handed over become files on the way.
-    fn read(&mut self) -> Result<Option<Event>, LogError> {
+    fn read(&mut self) -> Result<Option<TrialEvent>, LogError> {
         loop {
-            match self.log.next_record()? {
-                Some(Record::Event(event)) => return Ok(Some(event)),
-                Some(Record::Piece(piece)) => deliver(&piece, &self.delivery)?,
+            match self.log.next_entry()? {
+                Some(LogEntry::Event(event)) => return Ok(Some(event)),
+                Some(LogEntry::Piece(piece)) => deliver(&piece, &self.delivery)?,
                 None => return Ok(None),
             }
         }
     }
 
     /// The last event, once the process is gone.
-    fn leave(&mut self) -> Option<Event> {
+    fn last_event(&mut self) -> Option<TrialEvent> {
         let (_, since) = self.ending.as_ref()?;
         if matches!(self.child.try_wait(), Ok(None)) {
             if since.elapsed() < LEAVING {
@@ -283,11 +286,11 @@ impl Part {
         }
         self.is_over = true;
         let (ending, _) = self.ending.take()?;
-        Some(Event::Ended(ending))
+        Some(TrialEvent::Ended(ending))
     }
 
     /// Its end without a last event, after everything of it is gone.
-    fn lost(&mut self, why: &str, status: ExitStatus) -> Event {
+    fn lost_event(&mut self, why: &str, status: ExitStatus) -> TrialEvent {
         self.clean_up();
         for file in &self.delivery.files {
             // Half a file is none; one that never came is none either.
@@ -295,21 +298,21 @@ impl Part {
         }
         self.is_over = true;
         if self.asked.is_some() {
-            return Event::Ended(Ending::Stopped);
+            return TrialEvent::Ended(TrialEnding::Stopped);
         }
         let said = self.last_words().unwrap_or_default();
-        let failure = if status.signal().is_none() && is_full(&self.delivery.log) {
-            Failure {
-                cause: Invalid::DiskFull,
+        let failure = if status.signal().is_none() && is_disk_full(&self.delivery.log) {
+            MeasurementFailure {
+                cause: InvalidReason::DiskFull,
                 detail: format!("the disk of {} is full", self.delivery.log.display()),
             }
         } else {
-            Failure {
-                cause: Invalid::RuntimeLost,
+            MeasurementFailure {
+                cause: InvalidReason::RuntimeLost,
                 detail: format!("the process of the trial was lost ({why}){said}"),
             }
         };
-        Event::Ended(Ending::Measured(Box::new(Evidence {
+        TrialEvent::Ended(TrialEnding::Measured(Box::new(Evidence {
             failure: Some(failure),
             ..Evidence::default()
         })))
@@ -321,10 +324,10 @@ impl Part {
         let length = self.child.stderr.as_mut()?.read(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
         let line = text.lines().rfind(|line| !line.trim().is_empty())?;
-        Some(format!("; it said: {}", plain(line)))
+        Some(format!("; it said: {}", plain_text(line)))
     }
 
-    fn kill(&mut self) -> ExitStatus {
+    fn kill_process(&mut self) -> ExitStatus {
         // Already ended: then there is nothing to kill, only to reap.
         let _ = self.child.kill();
         self.child.wait().unwrap_or_default()
@@ -332,15 +335,15 @@ impl Part {
 
     /// Kills it, and removes what it had no time to remove. Its processes die with it.
     fn clean_up(&mut self) {
-        self.kill();
+        self.kill_process();
         // What cannot be removed now is found by the sweep of the next start.
-        let _ = self.site.sweep();
+        let _ = self.site.sweep_leftovers();
     }
 }
 
 /// Writes a piece of a file that is handed over to its place.
-fn deliver(piece: &Piece, delivery: &Delivery) -> Result<(), LogError> {
-    let Content::File(number) = piece.content else {
+fn deliver(piece: &FileChunk, delivery: &Delivery) -> Result<(), LogError> {
+    let ChunkContent::File(number) = piece.content else {
         return Ok(());
     };
     let Some(path) = delivery.files.get(usize::from(number)) else {
@@ -351,10 +354,10 @@ fn deliver(piece: &Piece, delivery: &Delivery) -> Result<(), LogError> {
         .create(true)
         .mode(0o600)
         .open(path);
-    Ok(open?.write_all(&piece.bytes()?)?)
+    Ok(open?.write_all(&piece.unpacked_bytes()?)?)
 }
 
 /// Whether the disk of a file has no room left.
-fn is_full(path: &Path) -> bool {
+fn is_disk_full(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM)
 }

@@ -63,7 +63,7 @@ impl MachineLock {
     ///
     /// # Errors
     /// As [`MachineLock::acquire`].
-    pub fn wait(waiting: impl FnMut(&LockError) -> bool) -> Result<Self, LockError> {
+    pub fn wait_for_lock(waiting: impl FnMut(&LockError) -> bool) -> Result<Self, LockError> {
         Self::wait_at(&default_path(), waiting)
     }
 
@@ -71,7 +71,7 @@ impl MachineLock {
         path: &Path,
         mut waiting: impl FnMut(&LockError) -> bool,
     ) -> Result<Self, LockError> {
-        let ticket = Ticket::take(path)?;
+        let ticket = LockTicket::draw_number(path)?;
         loop {
             let turn = match first_of(path) {
                 Some(first) if first != ticket.path => Err(held_by(&first)),
@@ -101,12 +101,12 @@ impl MachineLock {
                 let mut reading = OpenOptions::new();
                 reading.read(true).custom_flags(libc_nofollow());
                 let mut file = reading.open(path).map_err(|_| io(denied))?;
-                lock(&mut file, path)?;
+                lock_file(&mut file, path)?;
                 return Ok(Self { _file: file });
             }
             opened => opened.map_err(io)?,
         };
-        lock(&mut file, path)?;
+        lock_file(&mut file, path)?;
         file.set_len(0).and_then(|()| file.rewind()).map_err(io)?;
         writeln!(file, "{}", holder_line(std::env::args())).map_err(io)?;
         remove_dead(path);
@@ -116,16 +116,16 @@ impl MachineLock {
 
 /// A place among those who wait: a file with a number that grows, locked for as long as it is meant.
 #[derive(Debug)]
-struct Ticket {
+struct LockTicket {
     path: PathBuf,
     _file: File,
 }
 
-impl Ticket {
-    fn take(lock_path: &Path) -> Result<Self, LockError> {
+impl LockTicket {
+    fn draw_number(lock_path: &Path) -> Result<Self, LockError> {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let number = format!("{:010}{:09}", now.tv_sec, now.tv_nsec);
-        let mut name = prefix(lock_path);
+        let mut name = ticket_prefix(lock_path);
         name.push_str(&format!("{number}-{}", std::process::id()));
         let path = lock_path.with_file_name(name);
         let mut options = OpenOptions::new();
@@ -138,7 +138,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for LockTicket {
     fn drop(&mut self) {
         // Another one passes it over as soon as it is no longer locked.
         let _ = fs::remove_file(&self.path);
@@ -146,14 +146,14 @@ impl Drop for Ticket {
 }
 
 /// What names of tickets begin with.
-fn prefix(lock_path: &Path) -> String {
+fn ticket_prefix(lock_path: &Path) -> String {
     let name = lock_path.file_name().unwrap_or_default();
     format!("{}.wait-", name.to_string_lossy())
 }
 
 /// The tickets, who came first first.
 fn tickets(lock_path: &Path) -> Vec<PathBuf> {
-    let prefix = prefix(lock_path);
+    let prefix = ticket_prefix(lock_path);
     let beside = lock_path.parent().and_then(|d| fs::read_dir(d).ok());
     let names = beside.into_iter().flatten().take(MOST).flatten();
     let mut tickets: Vec<_> = names
@@ -212,7 +212,7 @@ fn holder_line(mut arguments: impl Iterator<Item = String>) -> String {
     format!("pid {}: loadline {subcommand}", std::process::id())
 }
 
-fn lock(file: &mut File, path: &Path) -> Result<(), LockError> {
+fn lock_file(file: &mut File, path: &Path) -> Result<(), LockError> {
     match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => Err(LockError::Held {

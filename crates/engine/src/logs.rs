@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use loadline_analysis::span::Span;
-use loadline_analysis::timeline::{Step, around, steps};
-use loadline_host::samples::Rows;
+use loadline_analysis::span::TimeSpan;
+use loadline_analysis::timeline::{TimelineStep, span_around, to_steps};
+use loadline_host::samples::SampleRows;
 use loadline_jvm::gclog;
-use loadline_trial::log::{Content, Reader};
+use loadline_trial::log::{ChunkContent, EventLogReader};
 
 use crate::store::Store;
 
@@ -23,23 +23,23 @@ const LARGEST: u64 = 256 << 20;
 
 /// The kept GC log of a trial; `None` where there is none or it cannot be read.
 pub fn gc_log(store: &Store, trial: &str) -> Option<String> {
-    gc_log_in(&store.log(trial)).or_else(|| {
+    gc_log_in(&store.trial_log_path(trial)).or_else(|| {
         let packed = File::open(store.older_logs(trial).join(GC_LOG)).ok()?;
-        text(zstd::Decoder::new(packed).ok()?)
+        read_log_text(zstd::Decoder::new(packed).ok()?)
     })
 }
 
 /// The GC log in an event log.
 pub(crate) fn gc_log_in(log: &Path) -> Option<String> {
-    text(Reader::new(File::open(log).ok()?).join(Content::GcLog, 0))
+    read_log_text(EventLogReader::new(File::open(log).ok()?).join_chunks(ChunkContent::GcLog, 0))
 }
 
 /// What the first instance wrote to its output, in an event log.
 pub(crate) fn output_in(log: &Path) -> Option<String> {
-    text(Reader::new(File::open(log).ok()?).join(Content::Output, 0))
+    read_log_text(EventLogReader::new(File::open(log).ok()?).join_chunks(ChunkContent::Output, 0))
 }
 
-fn text(from: impl Read) -> Option<String> {
+fn read_log_text(from: impl Read) -> Option<String> {
     let mut bytes = Vec::new();
     from.take(LARGEST).read_to_end(&mut bytes).ok()?;
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
@@ -47,12 +47,12 @@ fn text(from: impl Read) -> Option<String> {
 
 /// What the cgroup of a trial's first instance used around each of these pauses; empty where samples
 /// were not kept or counted nothing.
-pub fn timelines(store: &Store, trial: &str, pauses: &[Span]) -> Vec<Vec<Step>> {
-    let spans: Vec<Span> = pauses.iter().map(|pause| around(*pause)).collect();
+pub fn timelines(store: &Store, trial: &str, pauses: &[TimeSpan]) -> Vec<Vec<TimelineStep>> {
+    let spans: Vec<TimeSpan> = pauses.iter().map(|pause| span_around(*pause)).collect();
     let mut found = vec![Vec::new(); spans.len()];
-    let log = File::open(store.log(trial)).into_iter();
-    for row in log.flat_map(|log| Rows::new(Reader::new(log), 0)) {
-        let Some(sample) = row.counters() else {
+    let log = File::open(store.trial_log_path(trial)).into_iter();
+    for row in log.flat_map(|log| SampleRows::new(EventLogReader::new(log), 0)) {
+        let Some(sample) = row.throttling_counters() else {
             continue;
         };
         for (span, samples) in spans.iter().zip(&mut found) {
@@ -61,12 +61,12 @@ pub fn timelines(store: &Store, trial: &str, pauses: &[Span]) -> Vec<Vec<Step>> 
             }
         }
     }
-    found.iter().map(|samples| steps(samples)).collect()
+    found.iter().map(|samples| to_steps(samples)).collect()
 }
 
 /// The lines of a log that tell of pauses and safepoints that overlap a span; `pauses` are those that
 /// the trial's record has of it, which place a log that has only the wall clock.
-pub fn lines_within<'a>(log: &'a str, span: Span, pauses: &[(u64, u64)]) -> Vec<&'a str> {
+pub fn lines_within<'a>(log: &'a str, span: TimeSpan, pauses: &[(u64, u64)]) -> Vec<&'a str> {
     match wall_ahead_ms(log, pauses) {
         Some(ahead_ms) => openj9_lines(log, span, ahead_ms),
         None => hotspot_lines(log, span),
@@ -95,7 +95,7 @@ fn wall_ahead_ms(log: &str, pauses: &[(u64, u64)]) -> Option<i64> {
 }
 
 /// Of OpenJ9: what begins, ends and takes its time in a stop. A stamp is cut to milliseconds.
-fn openj9_lines(log: &str, span: Span, ahead_ms: i64) -> Vec<&str> {
+fn openj9_lines(log: &str, span: TimeSpan, ahead_ms: i64) -> Vec<&str> {
     const TELLING: [&str; 7] = [
         "<exclusive-start",
         "<exclusive-end",
@@ -121,7 +121,7 @@ fn openj9_lines(log: &str, span: Span, ahead_ms: i64) -> Vec<&str> {
 
 /// Of HotSpot, with CLOCK_MONOTONIC stamps (`[123ns]`): a line is written at the end of what it tells
 /// of.
-fn hotspot_lines(log: &str, span: Span) -> Vec<&str> {
+fn hotspot_lines(log: &str, span: TimeSpan) -> Vec<&str> {
     let tells = |line: &&str| {
         let is_pause =
             line.contains("[gc ") || line.contains("[gc]") || line.contains("[gc,phases");
@@ -142,8 +142,8 @@ fn hotspot_lines(log: &str, span: Span) -> Vec<&str> {
 mod tests {
     use std::time::Duration;
 
-    use loadline_host::samples::{Row, encode};
-    use loadline_trial::log::Log;
+    use loadline_host::samples::{SampleRow, encode_rows};
+    use loadline_trial::log::EventLog;
 
     use super::*;
 
@@ -157,7 +157,7 @@ mod tests {
 [150200000ns][info][gc,cpu      ] GC(1) User=0.02s Sys=0.00s Real=0.06s
 garbage
 [990000000ns][info][safepoint   ] Safepoint \"Cleanup\", Total: 5 ns";
-        let lines = lines_within(log, Span::new(101_000_000, 150_000_000), &[]);
+        let lines = lines_within(log, TimeSpan::new(101_000_000, 150_000_000), &[]);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].contains("GC(1) Pause") && lines[1].contains("Safepoint"));
     }
@@ -181,12 +181,12 @@ garbage
         // The first one, 5 s after the trial's clock began.
         let (start, end) = (5_000_400_000, 5_012_745_000);
         let recorded = [(start, end), (6_000_400_000, 6_002_400_000)];
-        let lines = lines_within(log, Span::new(start, end), &recorded);
+        let lines = lines_within(log, TimeSpan::new(start, end), &recorded);
         let tags: Vec<&str> = lines.iter().filter_map(|l| l.split(' ').next()).collect();
         assert_eq!(tags, ["<exclusive-start", "<gc-op", "<exclusive-end"]);
         assert!(lines[2].contains("12.345"));
         assert_eq!(
-            lines_within(log, Span::new(start, end), &[]),
+            lines_within(log, TimeSpan::new(start, end), &[]),
             Vec::<&str>::new()
         );
     }
@@ -194,15 +194,15 @@ garbage
     #[test]
     fn a_log_is_read_again_also_one_of_an_older_version() {
         let directory = tempfile::tempdir().expect("a directory");
-        let store = Store::open(directory.path()).expect("a store");
+        let store = Store::open_or_create(directory.path()).expect("a store");
         assert_eq!(gc_log(&store, "none"), None);
         let mut file = File::options();
         file.read(true).append(true).create(true);
-        let file = file.open(store.log("new")).expect("a file");
-        let log = Log::begin(file).expect("it is empty");
-        log.piece(Content::GcLog, 0, b"hel");
-        log.piece(Content::GcLog, 1, b"another's");
-        log.piece(Content::GcLog, 0, b"lo");
+        let file = file.open(store.trial_log_path("new")).expect("a file");
+        let log = EventLog::begin_log(file).expect("it is empty");
+        log.append_chunk(ChunkContent::GcLog, 0, b"hel");
+        log.append_chunk(ChunkContent::GcLog, 1, b"another's");
+        log.append_chunk(ChunkContent::GcLog, 0, b"lo");
         assert_eq!(gc_log(&store, "new").as_deref(), Some("hello"));
         let older = store.older_logs("old");
         std::fs::create_dir(&older).expect("a directory");
@@ -214,20 +214,20 @@ garbage
     #[test]
     fn the_samples_around_a_pause_are_found() {
         let directory = tempfile::tempdir().expect("a directory");
-        let store = Store::open(directory.path()).expect("a store");
+        let store = Store::open_or_create(directory.path()).expect("a store");
         let mut file = File::options();
         file.read(true).append(true).create(true);
-        let file = file.open(store.log("t")).expect("a file");
-        let log = Log::begin(file).expect("it is empty");
-        let row = |at_ns| Row {
+        let file = file.open(store.trial_log_path("t")).expect("a file");
+        let log = EventLog::begin_log(file).expect("it is empty");
+        let row = |at_ns| SampleRow {
             at_ns,
             cpu: Some(Duration::from_nanos(2 * at_ns)),
             throttled: Some(Duration::ZERO),
-            ..Row::default()
+            ..SampleRow::default()
         };
-        let rows: Vec<Row> = (1..100).map(|n| row(n * 10)).collect();
-        log.piece(Content::Samples, 0, &encode(&rows));
-        let pauses = [Span::new(100, 200), Span::new(5000, 6000)];
+        let rows: Vec<SampleRow> = (1..100).map(|n| row(n * 10)).collect();
+        log.append_chunk(ChunkContent::Samples, 0, &encode_rows(&rows));
+        let pauses = [TimeSpan::new(100, 200), TimeSpan::new(5000, 6000)];
         let found = timelines(&store, "t", &pauses);
         assert_eq!((found[0].len(), found[1].len()), (14, 0));
         assert_eq!((found[0][0].from_ns, found[0][0].cpus), (80, 2.0));

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use serde_json::Value;
 
 /// Largest file.
@@ -26,7 +26,7 @@ const TEMPLATES: [&str; 3] = [".Values", ".Release", ".Chart"];
 
 /// A file with its documents.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Source {
+pub struct ManifestFile {
     /// Where it is from; `-` is standard input.
     pub path: PathBuf,
     /// Its documents in order, without empty ones.
@@ -37,39 +37,42 @@ pub struct Source {
 ///
 /// # Errors
 /// What cannot be read, why, and what to do.
-pub fn read(path: &Path) -> Result<Vec<Source>, Refusal> {
+pub fn read(path: &Path) -> Result<Vec<ManifestFile>, RunRefusal> {
     if path != Path::new("-") && path.is_dir() {
-        return directory(path)?.iter().map(|file| one(file)).collect();
+        return manifest_files(path)?
+            .iter()
+            .map(|file| read_manifest_file(file))
+            .collect();
     }
-    Ok(vec![one(path)?])
+    Ok(vec![read_manifest_file(path)?])
 }
 
 /// Reads a file or standard input.
 ///
 /// # Errors
 /// What cannot be read, why, and what to do.
-pub fn one(path: &Path) -> Result<Source, Refusal> {
-    let name = name(path);
+pub fn read_manifest_file(path: &Path) -> Result<ManifestFile, RunRefusal> {
+    let name = input_name(path);
     let failed = |error: io::Error| {
         let hint = match error.kind() {
             io::ErrorKind::InvalidData => "write it as YAML in UTF-8",
             _ => "give a file, or - for standard input",
         };
-        Refusal::new(format!("cannot read {name}"), error, hint)
+        RunRefusal::new(format!("cannot read {name}"), error, hint)
     };
-    let text = text(path).map_err(failed)?.ok_or_else(|| {
+    let text = read_bounded_text(path).map_err(failed)?.ok_or_else(|| {
         let why = format!("it is larger than {} MiB", LARGEST >> 20);
         let hint = "give only the workloads that it is about: kubectl get deployment NAME -o yaml";
-        Refusal::new(format!("cannot read {name}"), why, hint)
+        RunRefusal::new(format!("cannot read {name}"), why, hint)
     })?;
-    Ok(Source {
+    Ok(ManifestFile {
         documents: documents(&text, &name)?,
         path: path.to_owned(),
     })
 }
 
 /// The text; `None` when it is too long.
-fn text(path: &Path) -> io::Result<Option<String>> {
+fn read_bounded_text(path: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     let limit = LARGEST + 1;
     if path == Path::new("-") {
@@ -80,7 +83,7 @@ fn text(path: &Path) -> io::Result<Option<String>> {
     Ok((text.len() as u64 <= LARGEST).then_some(text))
 }
 
-fn name(path: &Path) -> String {
+fn input_name(path: &Path) -> String {
     match path == Path::new("-") {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
@@ -88,9 +91,9 @@ fn name(path: &Path) -> String {
 }
 
 /// The files of a directory in order of their names; links in it are passed over.
-fn directory(path: &Path) -> Result<Vec<PathBuf>, Refusal> {
+fn manifest_files(path: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
     let what = format!("cannot read {}", path.display());
-    let failed = |error| Refusal::new(&what, error, "give a directory that you may read");
+    let failed = |error| RunRefusal::new(&what, error, "give a directory that you may read");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -102,11 +105,11 @@ fn directory(path: &Path) -> Result<Vec<PathBuf>, Refusal> {
         }
         if files.len() > MOST {
             let why = format!("it has more than {MOST} manifests");
-            return Err(Refusal::new(what, why, "give the ones that it is about"));
+            return Err(RunRefusal::new(what, why, "give the ones that it is about"));
         }
     }
     if files.is_empty() {
-        return Err(Refusal::new(
+        return Err(RunRefusal::new(
             what,
             "no file in it ends in .yaml, .yml or .json",
             "give the directory that has the manifests; directories below are not read. Of a chart: helm template CHART | loadline lint -",
@@ -120,7 +123,7 @@ fn directory(path: &Path) -> Result<Vec<PathBuf>, Refusal> {
 ///
 /// # Errors
 /// When it is no YAML, or the template of one.
-pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, Refusal> {
+pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: 64,
@@ -133,7 +136,7 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, Refusal> {
     let is_template = is_marked && TEMPLATES.iter().any(|mark| text.contains(mark));
     let what = || format!("cannot read {name}");
     let template = || {
-        Refusal::new(
+        RunRefusal::new(
             what(),
             "it is a template of a Helm chart, not a manifest",
             "let Helm write the manifest: helm template CHART | loadline lint -",
@@ -145,9 +148,9 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, Refusal> {
     let parsed: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
     let documents = parsed.map_err(|error| match is_marked {
         true => template(),
-        false => Refusal::new(
+        false => RunRefusal::new(
             what(),
-            brief(&error),
+            first_error_line(&error),
             "write it as YAML; `kubectl apply --dry-run=client -f FILE` shows what is wrong",
         ),
     })?;
@@ -155,7 +158,7 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, Refusal> {
 }
 
 /// The first line of what a parser says: the others draw the place.
-fn brief(error: &impl ToString) -> String {
+fn first_error_line(error: &impl ToString) -> String {
     let text = error.to_string();
     text.lines().next().unwrap_or_default().to_owned()
 }
@@ -164,7 +167,7 @@ fn brief(error: &impl ToString) -> String {
 mod tests {
     use super::*;
 
-    fn refused(text: &str) -> Refusal {
+    fn refused(text: &str) -> RunRefusal {
         documents(text, "x.yaml").expect_err("it is refused")
     }
 
@@ -226,11 +229,11 @@ mod tests {
             .map(|source| source.path)
             .collect();
         assert_eq!(names, [at("a.yml"), at("b.yaml")]);
-        assert!(one(&at("none.yaml")).is_err());
+        assert!(read_manifest_file(&at("none.yaml")).is_err());
         let large = File::create(at("large.yaml")).expect("writable");
         large.set_len(100 << 20).expect("room for a hole");
         assert!(
-            one(&at("large.yaml"))
+            read_manifest_file(&at("large.yaml"))
                 .expect_err("too large")
                 .why
                 .contains("4 MiB")

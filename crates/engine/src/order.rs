@@ -7,38 +7,38 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, Purpose};
+use loadline_analysis::record::{Configuration, TrialPurpose};
 use loadline_jvm::log_option;
-use loadline_trial::{App, Order, Sampling};
+use loadline_trial::{AppSpec, SamplingRate, TrialOrder};
 
-use crate::cache::{Built, assemble_with};
-use crate::command::{Assembled, assemble};
-use crate::experiment::references::{self, Filled};
+use crate::cache::{InstalledCache, assemble_with};
+use crate::command::{AssembledCommand, assemble};
+use crate::experiment::references::{self, FilledEnvironment};
 use crate::runner::{Measurement, RunError};
-use crate::soak::divide;
+use crate::soak::divide_soak;
 use crate::store::TrialKey;
 
 /// Distance of samples of a soak: its questions are those of hours.
 const SOAK_SAMPLES: Duration = Duration::from_secs(1);
 
 /// The order of a trial; `cache` is the start-up cache that it uses.
-pub(crate) fn trial(
+pub(crate) fn trial_order(
     of: &Measurement<'_>,
     id: &str,
     key: &TrialKey,
     start_deadline: Duration,
-    cache: Option<&Built>,
-) -> Result<Order, RunError> {
+    cache: Option<&InstalledCache>,
+) -> Result<TrialOrder, RunError> {
     let assembled = match cache {
         Some(built) => assemble_with(of, &key.configuration, built)?,
         None => assemble(of.experiment, &key.configuration, of.jdks, of.places)?,
     };
     let bound = of.experiment.slo.tightest_latency();
-    let seed = seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
-    let mut order = Order {
+    let seed = load_seed(of.experiment.seed, key.purpose, key.repeat, key.attempt);
+    let mut order = TrialOrder {
         give_up: gives_up(of, key.purpose).then(|| of.experiment.slo.clone()),
         as_shipped: is_as_shipped(of, key),
-        ..self::of(of, id, &key.configuration, assembled, start_deadline)?
+        ..self::order_without_load(of, id, &key.configuration, assembled, start_deadline)?
     };
     let (load, level) = (&of.experiment.load, &key.configuration);
     for dependency in &mut order.dependencies {
@@ -53,24 +53,24 @@ pub(crate) fn trial(
         .experiment
         .search
         .soak
-        .filter(|_| key.purpose == Purpose::Soak);
+        .filter(|_| key.purpose == TrialPurpose::Soak);
     Ok(match length {
         None => {
             let mut phases = load.phases(level, bound, seed)?;
             for phase in &mut phases {
                 phase.plan.by_second = of.experiment.has_outages();
             }
-            Order {
+            TrialOrder {
                 load: phases,
                 ..order
             }
         }
         Some(length) => {
-            let (soak, cycle) = divide(length);
-            soaked(Order {
+            let (soak, cycle) = divide_soak(length);
+            limit_soak_logging(TrialOrder {
                 load: load.cycles(level, bound, seed, cycle)?,
                 soak: Some(soak),
-                sampling: Sampling::Every(SOAK_SAMPLES),
+                sampling: SamplingRate::Every(SOAK_SAMPLES),
                 ..order
             })
         }
@@ -78,16 +78,16 @@ pub(crate) fn trial(
 }
 
 /// Of a soak the JVM logs its collections only: a day of every detail would fill the disk.
-fn soaked(mut order: Order) -> Order {
+fn limit_soak_logging(mut order: TrialOrder) -> TrialOrder {
     match &mut order.app {
-        App::Command { command, env, .. } => {
+        AppSpec::Command { command, env, .. } => {
             for word in command.iter_mut().chain(env.values_mut()) {
-                *word = log_option::terse(word);
+                *word = log_option::shorten_gc_log_option(word);
             }
         }
-        App::Image(image) => {
+        AppSpec::Image(image) => {
             for word in image.env.values_mut() {
-                *word = log_option::terse(word);
+                *word = log_option::shorten_gc_log_option(word);
             }
         }
     }
@@ -95,18 +95,18 @@ fn soaked(mut order: Order) -> Order {
 }
 
 /// The order of an application without load.
-pub(crate) fn of(
+pub(crate) fn order_without_load(
     of: &Measurement<'_>,
     id: &str,
     configuration: &Configuration,
-    assembled: Assembled,
+    assembled: AssembledCommand,
     start_deadline: Duration,
-) -> Result<Order, RunError> {
+) -> Result<TrialOrder, RunError> {
     let app = &of.experiment.app;
-    let (app_of_trial, mut secrets) = filled(assembled.app)?;
+    let (app_of_trial, mut secrets) = fill_environment(assembled.app)?;
     let beside = of.experiment.ordered_dependencies(of.places, of.account)?;
     secrets.extend(beside.secrets);
-    Ok(Order {
+    Ok(TrialOrder {
         trial: id.to_owned(),
         configuration: configuration.clone(),
         app: app_of_trial,
@@ -117,8 +117,8 @@ pub(crate) fn of(
         readiness: app.readiness.clone(),
         network: app.network,
         account: of.account,
-        scratch: of.store.scratch(id),
-        hidden: vec![of.store.directory().to_owned()],
+        scratch: of.store.scratch_directory(id),
+        hidden: vec![of.store.state_directory().to_owned()],
         gc_log: assembled.gc_log,
         log_line: app.log_line.clone(),
         hand_over: Vec::new(),
@@ -139,29 +139,31 @@ pub(crate) fn of(
 fn is_as_shipped(of: &Measurement<'_>, key: &TrialKey) -> bool {
     let starts = of.experiment.search.prove;
     let is_last = starts > 0 && key.repeat.is_multiple_of(starts);
-    of.experiment.cluster.is_some() && key.purpose == Purpose::Prove && is_last
+    of.experiment.cluster.is_some() && key.purpose == TrialPurpose::Prove && is_last
 }
 
 /// Whether only the verdict of a trial counts: in a search of the smallest memory, but not in its
 /// proof, whose requests are also judged as one sample. With prices, how far a trial is from its SLO
 /// counts too; in a matrix every figure does.
-fn gives_up(of: &Measurement<'_>, purpose: Purpose) -> bool {
+fn gives_up(of: &Measurement<'_>, purpose: TrialPurpose) -> bool {
     let is_search = match purpose {
-        Purpose::Search | Purpose::Confirm | Purpose::Neighbour => true,
-        Purpose::Prove | Purpose::Matrix | Purpose::Compare | Purpose::Soak | Purpose::Abreast => {
-            false
-        }
+        TrialPurpose::Search | TrialPurpose::Confirm | TrialPurpose::Neighbour => true,
+        TrialPurpose::Prove
+        | TrialPurpose::Matrix
+        | TrialPurpose::Compare
+        | TrialPurpose::Soak
+        | TrialPurpose::Abreast => false,
     };
     is_search && of.experiment.search.pricing.is_none() && !of.experiment.has_outages()
 }
 
 /// An application with what its environment refers to.
-fn filled(mut app: App) -> Result<(App, Vec<String>), RunError> {
+fn fill_environment(mut app: AppSpec) -> Result<(AppSpec, Vec<String>), RunError> {
     let env = match &mut app {
-        App::Command { env, .. } => env,
-        App::Image(image) => &mut image.env,
+        AppSpec::Command { env, .. } => env,
+        AppSpec::Image(image) => &mut image.env,
     };
-    let Filled { env: full, secrets } = references::fill(env)?;
+    let FilledEnvironment { env: full, secrets } = references::fill_references(env)?;
     *env = full;
     Ok((app, secrets))
 }
@@ -175,7 +177,7 @@ fn seed_of(trial: u64, dependency: &str) -> u64 {
 
 /// The seed of a trial's load: fresh starts are independent of each other, and the same repeat of
 /// two configurations gets the same arrivals, which takes the luck of the draw out of a comparison.
-fn seed(experiment: u64, purpose: Purpose, repeat: u32, attempt: u32) -> u64 {
+fn load_seed(experiment: u64, purpose: TrialPurpose, repeat: u32, attempt: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     (experiment, purpose, repeat, attempt).hash(&mut hasher);
     hasher.finish()

@@ -1,7 +1,7 @@
 //! The one loop that starts trials: slots, attempts, records.
 //!
 //! Owns the rule that makes everything resumable: a trial that has a record is not run again, its
-//! record is used. A search asks ([`Search`]), the runner fills the host's slots with what it asks
+//! record is used. A search asks ([`TrialSearch`]), the runner fills the host's slots with what it asks
 //! for, stores each record before the search sees it, and stops what is wanted no more. What could
 //! not be measured is tried again, then reported as such. Start-up caches are trained in a slot of
 //! their own time, before the first trial that needs one. Judges through `loadline-analysis`; knows
@@ -15,24 +15,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, Evidence, StartCache, TrialRecord};
-use loadline_analysis::search::{Ask, ByAsk, Open, Search, Seen};
-use loadline_analysis::verdict::Thresholds;
+use loadline_analysis::search::{ByAsk, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
+use loadline_analysis::verdict::VerdictThresholds;
 use loadline_jvm::cache::CacheKind;
-use loadline_jvm::cache::classes::Classes;
-use loadline_jvm::cache::scc::{FIRST_SIZE, Limits, Statistics};
-use loadline_jvm::detect::{Found, Places};
+use loadline_jvm::cache::classes::LoadedClasses;
+use loadline_jvm::cache::scc::{FIRST_SIZE, SharedCacheLimits, SharedCacheStatistics};
+use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_load::LoadError;
-use loadline_trial::{Account, Ending, Event, Order, Progress, Refusal};
+use loadline_trial::{Account, RunRefusal, TrialEnding, TrialEvent, TrialOrder, TrialProgress};
 
-use crate::cache::{self, Built, CacheError, Room, Training};
+use crate::cache::{self, CacheError, CacheRoom, CacheTraining, InstalledCache};
 use crate::command::CommandError;
 use crate::experiment::Experiment;
-use crate::host::{Delivery, Host};
+use crate::host::{Delivery, TrialHost};
 use crate::store::{Store, StoreError};
 use loadline_sizing::Bytes;
 
-use attempts::Tried;
-use job::{Job, Work};
+use attempts::AskAttempts;
+use job::{SlotJob, SlotWork};
 
 pub use attempts::ATTEMPTS;
 
@@ -43,18 +43,18 @@ const FULL: u64 = 95;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Told about trials as they come and go, by the slot that they run in.
-pub trait Watcher {
+pub trait TrialWatcher {
     /// A trial begins in a slot that was free.
-    fn trial_begins(&mut self, slot: usize, ask: &Ask, attempt: u32);
+    fn trial_begins(&mut self, slot: usize, ask: &TrialAsk, attempt: u32);
 
     /// A start-up cache is trained or tried: a run that gives no record.
     fn training_begins(&mut self, slot: usize, configuration: &Configuration);
 
     /// What is to run in this slot has not begun: its host has no room for it yet.
-    fn waits(&mut self, slot: usize, why: &str);
+    fn slot_waits(&mut self, slot: usize, why: &str);
 
     /// A live figure of what runs in this slot.
-    fn progress(&mut self, slot: usize, progress: Progress);
+    fn trial_progress(&mut self, slot: usize, progress: TrialProgress);
 
     /// A trial has its record: from this slot, or `None` when it was there from before.
     fn trial_ends(&mut self, slot: Option<usize>, record: &TrialRecord);
@@ -63,7 +63,7 @@ pub trait Watcher {
     fn slot_ends(&mut self, slot: usize);
 
     /// Whether to stop everything (Ctrl-C).
-    fn interrupted(&self) -> bool;
+    fn is_interrupted(&self) -> bool;
 }
 
 /// What ends a run before its search has an answer.
@@ -74,7 +74,7 @@ pub enum RunError {
     Store(#[from] StoreError),
     /// The host cannot.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] RunRefusal),
     /// The command cannot be run.
     #[error(transparent)]
     Command(#[from] CommandError),
@@ -98,13 +98,13 @@ pub struct Measurement<'a> {
     /// What is measured.
     pub experiment: &'a Experiment,
     /// JDKs of this machine.
-    pub jdks: &'a Found,
+    pub jdks: &'a DetectedJdks,
     /// Where programs are looked for.
-    pub places: &'a Places,
+    pub places: &'a JdkPlaces,
     /// Who the application runs as.
     pub account: Account,
     /// When a measurement is not valid.
-    pub thresholds: Thresholds,
+    pub thresholds: VerdictThresholds,
     /// Fingerprint of the ground whose trials in earlier results are used again; `None` is never.
     pub reuse: Option<String>,
     /// Whether what could not be measured in [`ATTEMPTS`] attempts before is tried as often again:
@@ -113,28 +113,32 @@ pub struct Measurement<'a> {
 }
 
 /// Runs searches over one result.
-pub struct Runner<'a> {
+pub struct SearchRunner<'a> {
     of: Measurement<'a>,
-    host: &'a mut dyn Host,
-    watcher: &'a mut dyn Watcher,
-    seen: Seen,
-    tried: ByAsk<Tried>,
-    slots: Vec<Option<Job>>,
+    host: &'a mut dyn TrialHost,
+    watcher: &'a mut dyn TrialWatcher,
+    seen: SeenTrials,
+    tried: ByAsk<AskAttempts>,
+    slots: Vec<Option<SlotJob>>,
     /// The slot of each pair that has begun.
     pairs: HashMap<u32, usize>,
     /// Caches that are in place, by their file.
-    caches: HashMap<PathBuf, Built>,
+    caches: HashMap<PathBuf, InstalledCache>,
 }
 
-impl<'a> Runner<'a> {
+impl<'a> SearchRunner<'a> {
     /// A runner with nothing in its slots.
-    pub fn new(of: Measurement<'a>, host: &'a mut dyn Host, watcher: &'a mut dyn Watcher) -> Self {
-        let slots = host.slots().max(1);
+    pub fn new(
+        of: Measurement<'a>,
+        host: &'a mut dyn TrialHost,
+        watcher: &'a mut dyn TrialWatcher,
+    ) -> Self {
+        let slots = host.slot_count().max(1);
         Self {
             of,
             host,
             watcher,
-            seen: Seen::default(),
+            seen: SeenTrials::default(),
             tried: ByAsk::default(),
             slots: (0..slots).map(|_| None).collect(),
             pairs: HashMap::new(),
@@ -152,7 +156,7 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// [`RunError`]; what was finished is in the store and is not run again by the next call.
-    pub fn run<S: Search>(&mut self, search: &S) -> Result<S::Answer, RunError> {
+    pub fn run<S: TrialSearch>(&mut self, search: &S) -> Result<S::Answer, RunError> {
         let ended = self.until_answered(search);
         let stopped = self.stop_all();
         // The first error is the one to report.
@@ -164,17 +168,20 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// [`RunError::Cache`] when it cannot be made; others as for a trial.
-    pub fn cache(&mut self, configuration: &Configuration) -> Result<Option<Built>, RunError> {
+    pub fn ensure_cache(
+        &mut self,
+        configuration: &Configuration,
+    ) -> Result<Option<InstalledCache>, RunError> {
         let Some(wanted) = configuration.cache else {
             return Ok(None);
         };
-        if let Some(built) = self.built(configuration, wanted) {
+        if let Some(built) = self.cache_in_place(configuration, wanted) {
             return Ok(Some(built));
         }
         let built = match wanted.kind {
-            CacheKind::Scc => self.shared(0, configuration, wanted)?,
+            CacheKind::Scc => self.build_shared_cache(0, configuration, wanted)?,
             CacheKind::AppCds | CacheKind::Aot => {
-                self.trained(0, configuration, wanted, Room::ANY)?
+                self.train_with_room(0, configuration, wanted, CacheRoom::ANY)?
             }
         };
         Ok(Some(built))
@@ -182,42 +189,42 @@ impl<'a> Runner<'a> {
 
     /// A shared class cache: filled with room, with more where that is full, and made anew with the
     /// limits of what it holds. Waits for each start.
-    fn shared(
+    fn build_shared_cache(
         &mut self,
         slot: usize,
         configuration: &Configuration,
         wanted: StartCache,
-    ) -> Result<Built, RunError> {
+    ) -> Result<InstalledCache, RunError> {
         let mut size = FIRST_SIZE;
         loop {
-            let first = Room {
-                limits: Limits::first(size),
+            let first = CacheRoom {
+                limits: SharedCacheLimits::for_first_filling(size),
                 is_final: false,
             };
-            let built = self.trained(slot, configuration, wanted, first)?;
-            let held = self.statistics(slot, configuration, &built)?;
-            if held.full() < FULL {
-                let last = Room {
-                    limits: held.limits(),
+            let built = self.train_with_room(slot, configuration, wanted, first)?;
+            let held = self.cache_statistics(slot, configuration, &built)?;
+            if held.full_percent() < FULL {
+                let last = CacheRoom {
+                    limits: held.rebuild_limits(),
                     is_final: true,
                 };
-                return self.trained(slot, configuration, wanted, last);
+                return self.train_with_room(slot, configuration, wanted, last);
             }
             size = Bytes::from_bytes(size.as_bytes() * 2);
         }
     }
 
-    fn trained(
+    fn train_with_room(
         &mut self,
         slot: usize,
         configuration: &Configuration,
         wanted: StartCache,
-        room: Room,
-    ) -> Result<Built, RunError> {
-        let training = Training::prepare(&self.of, configuration, wanted, room)?;
+        room: CacheRoom,
+    ) -> Result<InstalledCache, RunError> {
+        let training = CacheTraining::prepare_training(&self.of, configuration, wanted, room)?;
         let (order, delivery) = (&training.order, &training.delivery);
-        let evidence = self.alone(slot, &training.configuration, order, delivery)?;
-        let place = training.place().to_owned();
+        let evidence = self.run_alone(slot, &training.configuration, order, delivery)?;
+        let place = training.install_path().to_owned();
         let built = training.install(&evidence)?;
         if room.is_final {
             self.caches.insert(place, built.clone());
@@ -226,14 +233,14 @@ impl<'a> Runner<'a> {
     }
 
     /// What a shared class cache holds, by the word of its JVM.
-    fn statistics(
+    fn cache_statistics(
         &mut self,
         slot: usize,
         configuration: &Configuration,
-        built: &Built,
-    ) -> Result<Statistics, RunError> {
-        let (with, order, delivery) = cache::statistics(&self.of, configuration, built)?;
-        self.alone(slot, &with, &order, &delivery)?;
+        built: &InstalledCache,
+    ) -> Result<SharedCacheStatistics, RunError> {
+        let (with, order, delivery) = cache::prepare_statistics(&self.of, configuration, built)?;
+        self.run_alone(slot, &with, &order, &delivery)?;
         Ok(cache::statistics_in(&delivery)?)
     }
 
@@ -242,17 +249,17 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// As for a trial.
-    pub fn witness(
+    pub fn witness_classes(
         &mut self,
         configuration: &Configuration,
-        built: &Built,
-    ) -> Result<Option<Classes>, RunError> {
-        let (with, order, delivery) = cache::witness(&self.of, configuration, built)?;
-        self.alone(0, &with, &order, &delivery)?;
-        Ok(cache::witnessed(&delivery))
+        built: &InstalledCache,
+    ) -> Result<Option<LoadedClasses>, RunError> {
+        let (with, order, delivery) = cache::prepare_witness(&self.of, configuration, built)?;
+        self.run_alone(0, &with, &order, &delivery)?;
+        Ok(cache::witnessed_classes(&delivery))
     }
 
-    fn until_answered<S: Search>(&mut self, search: &S) -> Result<S::Answer, RunError> {
+    fn until_answered<S: TrialSearch>(&mut self, search: &S) -> Result<S::Answer, RunError> {
         loop {
             let open = match search.next(&self.seen) {
                 Ok(answer) => return Ok(answer),
@@ -262,29 +269,29 @@ impl<'a> Runner<'a> {
                 continue;
             }
             self.stop_unwanted(&open);
-            while !self.turn(&open)? {}
+            while !self.run_turn(&open)? {}
         }
     }
 
     /// Fills slots, waits, takes what came; whether there is a new record.
-    fn turn(&mut self, open: &Open) -> Result<bool, RunError> {
-        if self.watcher.interrupted() {
+    fn run_turn(&mut self, open: &WantedTrials) -> Result<bool, RunError> {
+        if self.watcher.is_interrupted() {
             return Err(RunError::Interrupted);
         }
-        if self.fill(open)? {
+        if self.fill_slots(open)? {
             return Ok(true);
         }
         self.refuse_to_wait_for_nothing(open)?;
-        self.host.wait(PATIENCE);
-        self.collect()
+        self.host.wait_for_events(PATIENCE);
+        self.collect_events()
     }
 
     /// Puts what is asked for into free slots, in order; whether a record was found instead.
-    fn fill(&mut self, open: &Open) -> Result<bool, RunError> {
-        if self.is_full() {
+    fn fill_slots(&mut self, open: &WantedTrials) -> Result<bool, RunError> {
+        if self.has_no_free_slot() {
             return Ok(false);
         }
-        let reserved = self.reserved(open);
+        let reserved = self.reserved_slots(open);
         let mut open_pairs = HashSet::new();
         // A guess may take far longer than a back-off, so each wanted trial that waits for its next
         // attempt keeps a slot from guesses; what is wanted too may have it.
@@ -295,25 +302,25 @@ impl<'a> Runner<'a> {
             if is_guess && free <= kept {
                 break;
             }
-            if self.seen.get(ask).is_some() {
+            if self.seen.record_for(ask).is_some() {
                 continue;
             }
             let is_behind = ask.pair.is_some_and(|pair| !open_pairs.insert(pair));
             if is_behind || self.is_running(ask) {
                 continue;
             }
-            let tried = self.tried.get(ask).copied().unwrap_or_default();
-            if tried.not_before > self.host.now_ns() {
+            let tried = self.tried.value_for(ask).copied().unwrap_or_default();
+            if tried.not_before > self.host.host_clock_ns() {
                 kept += usize::from(self.slot_of_pair(ask).is_none());
                 continue;
             }
             let Some(slot) = self.free_slot(ask, &reserved) else {
                 continue;
             };
-            if self.begin(slot, ask, tried)? {
+            if self.begin_ask(slot, ask, tried)? {
                 return Ok(true);
             }
-            if self.is_full() {
+            if self.has_no_free_slot() {
                 break;
             }
             free = self.free_slots(&reserved).count();
@@ -322,28 +329,31 @@ impl<'a> Runner<'a> {
     }
 
     /// A search that is open and wants nothing would never end.
-    fn refuse_to_wait_for_nothing(&self, open: &Open) -> Result<(), RunError> {
-        let is_coming = open.wanted.iter().any(|ask| self.seen.get(ask).is_none());
+    fn refuse_to_wait_for_nothing(&self, open: &WantedTrials) -> Result<(), RunError> {
+        let is_coming = open
+            .wanted
+            .iter()
+            .any(|ask| self.seen.record_for(ask).is_none());
         if is_coming || self.slots.iter().any(Option::is_some) {
             return Ok(());
         }
         let why = "it has no answer and asks for no trial";
         let hint =
             "this is a defect of loadline: please report it with `loadline show --experiment last`";
-        Err(Refusal::new("searching", why, hint).into())
+        Err(RunRefusal::new("searching", why, hint).into())
     }
 
     /// Slots of pairs that have begun and are not whole. No other trial comes between the two: each
     /// would keep its pair waiting, at the end of a matrix while other slots have nothing to do.
-    fn reserved(&self, open: &Open) -> HashSet<usize> {
+    fn reserved_slots(&self, open: &WantedTrials) -> HashSet<usize> {
         let of_pairs = open
             .wanted
             .iter()
-            .filter(|ask| self.seen.get(ask).is_none());
+            .filter(|ask| self.seen.record_for(ask).is_none());
         of_pairs.filter_map(|ask| self.slot_of_pair(ask)).collect()
     }
 
-    fn is_full(&self) -> bool {
+    fn has_no_free_slot(&self) -> bool {
         self.slots.iter().all(Option::is_some)
     }
 
@@ -353,26 +363,31 @@ impl<'a> Runner<'a> {
         free.map(|(slot, _)| slot)
     }
 
-    fn slot_of_pair(&self, ask: &Ask) -> Option<usize> {
+    fn slot_of_pair(&self, ask: &TrialAsk) -> Option<usize> {
         ask.pair.and_then(|pair| self.pairs.get(&pair)).copied()
     }
 
     /// The slot of the ask's pair, if it is free; any free one where it has none yet.
-    fn free_slot(&self, ask: &Ask, reserved: &HashSet<usize>) -> Option<usize> {
+    fn free_slot(&self, ask: &TrialAsk, reserved: &HashSet<usize>) -> Option<usize> {
         match self.slot_of_pair(ask) {
             Some(slot) => self.slots[slot].is_none().then_some(slot),
             None => self.free_slots(reserved).next(),
         }
     }
 
-    fn is_running(&self, ask: &Ask) -> bool {
-        let is_it = |job: &Job| matches!(&job.work, Work::Trial(trial) if trial.ask.is_same(ask));
+    fn is_running(&self, ask: &TrialAsk) -> bool {
+        let is_it =
+            |job: &SlotJob| matches!(&job.work, SlotWork::Trial(trial) if trial.ask.is_same(ask));
         self.slots.iter().flatten().any(is_it)
     }
 
     /// The cache of a configuration, if it is in place.
-    fn built(&mut self, configuration: &Configuration, wanted: StartCache) -> Option<Built> {
-        let place = cache::place(&self.of, configuration, wanted.kind);
+    fn cache_in_place(
+        &mut self,
+        configuration: &Configuration,
+        wanted: StartCache,
+    ) -> Option<InstalledCache> {
+        let place = cache::cache_path(&self.of, configuration, wanted.kind);
         if let Some(built) = self.caches.get(&place) {
             return Some(built.clone());
         }
@@ -382,25 +397,25 @@ impl<'a> Runner<'a> {
     }
 
     /// Takes the events of all slots; whether there is a new record.
-    fn collect(&mut self) -> Result<bool, RunError> {
+    fn collect_events(&mut self) -> Result<bool, RunError> {
         let mut is_new = false;
         for slot in 0..self.slots.len() {
-            if let Some(ending) = self.events(slot) {
-                is_new |= self.end(slot, ending)?;
+            if let Some(ending) = self.next_ending(slot) {
+                is_new |= self.end_job(slot, ending)?;
             }
         }
         Ok(is_new)
     }
 
     /// The ending in this slot, if it has come; figures go to the watcher.
-    fn events(&mut self, slot: usize) -> Option<Ending> {
+    fn next_ending(&mut self, slot: usize) -> Option<TrialEnding> {
         let job = self.slots[slot].as_mut()?;
         while let Some(event) = job.running.next() {
             match event {
-                Event::Phase { .. } | Event::Soak(_) | Event::Look(_) => {}
-                Event::Waits(why) => self.watcher.waits(slot, &why),
-                Event::Progress(progress) => self.watcher.progress(slot, progress),
-                Event::Ended(ending) => return Some(ending),
+                TrialEvent::Phase { .. } | TrialEvent::Soak(_) | TrialEvent::Look(_) => {}
+                TrialEvent::Waits(why) => self.watcher.slot_waits(slot, &why),
+                TrialEvent::Progress(progress) => self.watcher.trial_progress(slot, progress),
+                TrialEvent::Ended(ending) => return Some(ending),
             }
         }
         None
@@ -408,72 +423,72 @@ impl<'a> Runner<'a> {
 
     /// Stops trials that are asked for no more: a guess that was wrong, a confirmation of a size
     /// that has failed. A training goes on: its cache is for others too.
-    fn stop_unwanted(&mut self, open: &Open) {
-        let asks = |ask: &Ask| {
+    fn stop_unwanted(&mut self, open: &WantedTrials) {
+        let asks = |ask: &TrialAsk| {
             open.wanted
                 .iter()
                 .chain(&open.guesses)
                 .any(|a| a.is_same(ask))
         };
         for job in self.slots.iter_mut().flatten() {
-            if matches!(&job.work, Work::Trial(trial) if !asks(&trial.ask)) {
-                job.stop();
+            if matches!(&job.work, SlotWork::Trial(trial) if !asks(&trial.ask)) {
+                job.stop_once();
             }
         }
     }
 
     /// Stops everything and waits for its end.
     fn stop_all(&mut self) -> Result<(), RunError> {
-        self.slots.iter_mut().flatten().for_each(Job::stop);
+        self.slots.iter_mut().flatten().for_each(SlotJob::stop_once);
         let mut first = Ok(());
         loop {
             for slot in 0..self.slots.len() {
-                if let Some(ending) = self.events(slot) {
-                    let ended = self.end(slot, ending).map(|_| ());
+                if let Some(ending) = self.next_ending(slot) {
+                    let ended = self.end_job(slot, ending).map(|_| ());
                     first = first.and(ended);
                 }
             }
             if self.slots.iter().all(Option::is_none) {
                 return first;
             }
-            self.host.wait(PATIENCE);
+            self.host.wait_for_events(PATIENCE);
         }
     }
 
     /// Runs something that is no trial, and waits for it.
-    fn alone(
+    fn run_alone(
         &mut self,
         slot: usize,
         configuration: &Configuration,
-        order: &Order,
+        order: &TrialOrder,
         delivery: &Delivery,
     ) -> Result<Evidence, RunError> {
-        if let Some(refusal) = self.host.refuses(order) {
+        if let Some(refusal) = self.host.order_refusal(order) {
             return Err(refusal.into());
         }
         self.watcher.training_begins(slot, configuration);
-        let mut running = self.host.launch(slot, order, delivery)?;
+        let mut running = self.host.launch_trial(slot, order, delivery)?;
         let ending = loop {
-            if self.watcher.interrupted() {
-                running.stop();
+            if self.watcher.is_interrupted() {
+                running.stop_trial();
             }
             match running.next() {
-                Some(Event::Ended(ending)) => break ending,
-                Some(Event::Progress(progress)) => self.watcher.progress(slot, progress),
-                Some(Event::Waits(why)) => self.watcher.waits(slot, &why),
-                Some(Event::Phase { .. } | Event::Soak(_) | Event::Look(_)) => {}
-                None => self.host.wait(PATIENCE),
+                Some(TrialEvent::Ended(ending)) => break ending,
+                Some(TrialEvent::Progress(progress)) => self.watcher.trial_progress(slot, progress),
+                Some(TrialEvent::Waits(why)) => self.watcher.slot_waits(slot, &why),
+                Some(TrialEvent::Phase { .. } | TrialEvent::Soak(_) | TrialEvent::Look(_)) => {}
+                None => self.host.wait_for_events(PATIENCE),
             }
         };
         self.watcher.slot_ends(slot);
-        if !matches!(ending, Ending::Measured(_)) {
+        if !matches!(ending, TrialEnding::Measured(_)) {
             // Nothing of it is wanted; what stays is swept by its owner file.
             let _ = loadline_host::remove_scratch(&order.scratch);
         }
         match ending {
-            Ending::Measured(evidence) => Ok(*evidence),
-            Ending::Refused(refusal) => Err(refusal.into()),
-            Ending::Stopped => Err(RunError::Interrupted),
+            TrialEnding::Measured(evidence) => Ok(*evidence),
+            TrialEnding::Refused(refusal) => Err(refusal.into()),
+            TrialEnding::Stopped => Err(RunError::Interrupted),
         }
     }
 }

@@ -3,22 +3,22 @@
 //! Owns what fits the machine and which configurations are the bases of a search. The rules are
 //! `loadline_analysis::search`'s; a matrix is made by [`agenda`](crate::agenda).
 
-use loadline_analysis::price::Size;
-use loadline_analysis::record::{Configuration, Machine};
-use loadline_analysis::search::abreast::Abreast;
-use loadline_analysis::search::lattice::Cell;
-use loadline_analysis::search::min_memory::Parameters;
-use loadline_analysis::search::prices::Prices;
+use loadline_analysis::price::InstanceSize;
+use loadline_analysis::record::{Configuration, MachineDescription};
+use loadline_analysis::search::abreast::AbreastSearch;
+use loadline_analysis::search::lattice::LatticeCell;
+use loadline_analysis::search::min_memory::MemoryParameters;
+use loadline_analysis::search::prices::PriceSearch;
 use loadline_analysis::search::purchase::{Purchase, Variant};
-use loadline_analysis::search::size::{Level, Sizes, Smallest};
-use loadline_analysis::warming::Question;
-use loadline_jvm::detect::{Found, Places};
+use loadline_analysis::search::size::{SizeSearch, SizedLevel, SmallestMemory};
+use loadline_analysis::warming::JvmQuestion;
+use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_sizing::hotspot::collector::{SERVER_CLASS_CPUS, SERVER_CLASS_MEMORY};
-use loadline_sizing::{Bytes, Cpus, Jdk, Version, Vm};
+use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, Vm};
 
 use crate::agenda::trial_length;
 use crate::command::{CommandError, assemble};
-use crate::experiment::{Experiment, FIRST_MEMORY, Factor, Pricing};
+use crate::experiment::{Experiment, ExperimentFactor, FIRST_MEMORY, PricingTerms};
 
 /// Share of the machine's memory that a container may get: the rest is for everybody else.
 const USABLE_MEMORY: (u64, u64) = (4, 5);
@@ -40,14 +40,14 @@ pub fn bases(experiment: &Experiment) -> Vec<Configuration> {
 
 /// What the largest trial asks for, as far as an experiment says it before anything is measured: `None`
 /// with prices, whose sizes are chosen on the way, and without a CPU limit.
-pub fn largest(experiment: &Experiment) -> Option<Size> {
+pub fn largest_trial_size(experiment: &Experiment) -> Option<InstanceSize> {
     if experiment.search.pricing.is_some() {
         return None;
     }
     let searched = experiment.search.max_memory.unwrap_or(FIRST_MEMORY);
     let all = experiment.configurations();
     let cpus: Option<Vec<Cpus>> = all.iter().map(|c| c.cpu).collect();
-    Some(Size {
+    Some(InstanceSize {
         cpu: cpus?.into_iter().max()?,
         memory: all.iter().map(|c| c.memory.unwrap_or(searched)).max()?,
     })
@@ -70,13 +70,13 @@ pub fn load_memory(experiment: &Experiment) -> Bytes {
 
 /// Whether trials at once on one machine tell what one alone tells: the first configuration, with the
 /// most memory that it is given; `None` where one runs after the other.
-pub fn abreast(experiment: &Experiment) -> Option<Abreast> {
+pub fn abreast_search(experiment: &Experiment) -> Option<AbreastSearch> {
     if experiment.slots < 2 || experiment.cluster.is_some() {
         return None;
     }
     let first = experiment.configurations().into_iter().next()?;
     let searched = experiment.search.max_memory.unwrap_or(FIRST_MEMORY);
-    Some(Abreast {
+    Some(AbreastSearch {
         configuration: Configuration {
             memory: first.memory.or(Some(searched)),
             ..first
@@ -86,18 +86,18 @@ pub fn abreast(experiment: &Experiment) -> Option<Abreast> {
 }
 
 /// The smallest memory of every base, on a machine with so much.
-pub fn sizes(experiment: &Experiment, memory: Option<Bytes>) -> Sizes {
-    let smallest = |base: Configuration| Smallest {
-        level: level(experiment, &base),
+pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch {
+    let smallest = |base: Configuration| SmallestMemory {
+        level: level_of_base(experiment, &base),
         base,
-        parameters: parameters(experiment, memory),
+        parameters: memory_parameters(experiment, memory),
         start_deadline: experiment.app.start_deadline,
         warm_up: match experiment.search.question {
-            Question::Start => None,
-            Question::Steady => Some(experiment.load.spec.warm_up()),
+            JvmQuestion::Start => None,
+            JvmQuestion::Steady => Some(experiment.load.spec.warm_up()),
         },
     };
-    Sizes {
+    SizeSearch {
         bases: bases(experiment).into_iter().map(smallest).collect(),
         prove: experiment.search.prove,
     }
@@ -105,22 +105,22 @@ pub fn sizes(experiment: &Experiment, memory: Option<Bytes>) -> Sizes {
 
 /// The level of a base that is a question of its own, where several JDKs, applications or CPU limits
 /// are asked about.
-fn level(experiment: &Experiment, base: &Configuration) -> Option<Level> {
+fn level_of_base(experiment: &Experiment, base: &Configuration) -> Option<SizedLevel> {
     let several = experiment.factors.iter().filter(|f| f.levels.len() > 1);
     let has_jdks = several.clone().any(|factor| factor.name == "jdk");
-    let is_application = |factor: &&Factor| {
+    let is_application = |factor: &&ExperimentFactor| {
         let mut levels = factor.levels.iter();
         levels.any(|level| level.change.application.is_some())
     };
     let mut applications = several.filter(is_application).flat_map(|f| &f.levels);
     let of_base = applications.find(|level| level.change.application == base.application);
     let has_limits = several_limits(experiment);
-    let level = Level {
+    let level = SizedLevel {
         cpu: base.cpu.filter(|_| has_limits),
         jdk: base.jdk.clone().filter(|_| has_jdks),
         application: of_base.map(|level| level.label.clone()),
     };
-    (level != Level::default() || has_jdks).then_some(level)
+    (level != SizedLevel::default() || has_jdks).then_some(level)
 }
 
 /// Whether memory is asked for each of several CPU limits.
@@ -129,11 +129,11 @@ fn several_limits(experiment: &Experiment) -> bool {
     factors.any(|factor| factor.name == "cpu" && factor.levels.len() > 1)
 }
 
-fn parameters(experiment: &Experiment, memory: Option<Bytes>) -> Parameters {
+fn memory_parameters(experiment: &Experiment, memory: Option<Bytes>) -> MemoryParameters {
     let wanted = &experiment.search;
     let first = wanted.max_memory.unwrap_or(FIRST_MEMORY);
-    let doubled = usable(memory).filter(|_| wanted.max_memory.is_none());
-    Parameters {
+    let doubled = usable_for_container(memory).filter(|_| wanted.max_memory.is_none());
+    MemoryParameters {
         max: doubled.map_or(first, |usable| usable.max(first)),
         begin: wanted.begin,
         step: wanted.step,
@@ -142,12 +142,12 @@ fn parameters(experiment: &Experiment, memory: Option<Bytes>) -> Parameters {
         margin: wanted.margin,
         // The runner repeats what could not be measured.
         retries: 0,
-        ..Parameters::new(wanted.min_memory, first)
+        ..MemoryParameters::new(wanted.min_memory, first)
     }
 }
 
 /// What a container may get of a machine's memory.
-fn usable(memory: Option<Bytes>) -> Option<Bytes> {
+fn usable_for_container(memory: Option<Bytes>) -> Option<Bytes> {
     memory.map(|m| m.mul_ratio(USABLE_MEMORY.0, USABLE_MEMORY.1))
 }
 
@@ -155,33 +155,34 @@ fn usable(memory: Option<Bytes>) -> Option<Bytes> {
 ///
 /// # Errors
 /// [`CommandError`] of a variant that cannot be run.
-pub fn prices(
+pub fn price_search(
     experiment: &Experiment,
-    pricing: &Pricing,
-    machine: &Machine,
-    jdks: &Found,
-    places: &Places,
-) -> Result<Prices, CommandError> {
+    pricing: &PricingTerms,
+    machine: &MachineDescription,
+    jdks: &DetectedJdks,
+    places: &JdkPlaces,
+) -> Result<PriceSearch, CommandError> {
     let bases = bases(experiment);
     let jdk_of = |base: &Configuration| Ok(assemble(experiment, base, jdks, places)?.jdk);
     let started = bases
         .iter()
         .map(jdk_of)
         .collect::<Result<Vec<_>, CommandError>>()?;
-    let mut ground = ground(experiment, pricing, &bases, machine.cpus, machine.memory);
+    let mut ground = lattice_on_machine(experiment, pricing, &bases, machine.cpus, machine.memory);
     let kinds: Vec<Option<Vm>> = started.iter().map(|jdk| Some(jdk.as_ref()?.kind)).collect();
     join_regimes(&mut ground.cells, &kinds);
-    let variant = |(configuration, jdk): (Configuration, &Option<loadline_jvm::detect::Jdk>)| {
-        let jdk = jdk.as_ref().filter(|jdk| jdk.kind == Vm::HotSpot);
-        let version = |jdk: &loadline_jvm::detect::Jdk| {
-            let exact = jdk.version.full.parse();
-            exact.unwrap_or(Version::feature(jdk.version.feature))
+    let variant =
+        |(configuration, jdk): (Configuration, &Option<loadline_jvm::detect::InstalledJdk>)| {
+            let jdk = jdk.as_ref().filter(|jdk| jdk.kind == Vm::HotSpot);
+            let version = |jdk: &loadline_jvm::detect::InstalledJdk| {
+                let exact = jdk.version.full.parse();
+                exact.unwrap_or(JavaVersion::from_feature(jdk.version.feature))
+            };
+            Variant {
+                configuration,
+                jdk: jdk.map(version).map(JdkRelease::for_hotspot),
+            }
         };
-        Variant {
-            configuration,
-            jdk: jdk.map(version).map(Jdk::hotspot),
-        }
-    };
     let app = &experiment.app;
     let environment = app.env.values().flat_map(|text| text.split_whitespace());
     let image = app.image.as_ref().and_then(|image| image.found.as_ref());
@@ -192,7 +193,7 @@ pub fn prices(
         .flat_map(|text| text.split_whitespace())
         .map(str::to_owned);
     let words = app.command.iter().cloned().chain(inside);
-    Ok(Prices::new(Purchase {
+    Ok(PriceSearch::new(Purchase {
         pricing: pricing.clone(),
         variants: bases.into_iter().zip(&started).map(variant).collect(),
         cells: ground.cells,
@@ -200,7 +201,7 @@ pub fn prices(
         prove: experiment.search.prove,
         trial_length: trial_length(experiment),
         start_deadline: app.start_deadline,
-        memory: parameters(experiment, machine.memory),
+        memory: memory_parameters(experiment, machine.memory),
         words: words.chain(environment.map(str::to_owned)).collect(),
         seed: experiment.seed,
     }))
@@ -208,31 +209,32 @@ pub fn prices(
 
 /// The lattice of an experiment on a machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ground {
+pub struct MachineLattice {
     /// The cells of every variant.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<LatticeCell>,
     /// What does not fit the machine.
     pub left_out: Vec<String>,
 }
 
 /// The cells that can be measured here: every size of the offer that fits the machine, for every
 /// variant.
-pub fn ground(
+pub fn lattice_on_machine(
     experiment: &Experiment,
-    pricing: &Pricing,
+    pricing: &PricingTerms,
     variants: &[Configuration],
     cpus: u32,
     memory: Option<Bytes>,
-) -> Ground {
-    let largest = usable(memory);
-    let fits = |size: &Size| {
+) -> MachineLattice {
+    let largest = usable_for_container(memory);
+    let fits = |size: &InstanceSize| {
         size.cpu <= Cpus::from_whole(cpus) && largest.is_none_or(|largest| size.memory <= largest)
     };
-    let sizes: Vec<Size> = pricing.offer.billables.iter().map(|b| b.limits).collect();
-    let (fitting, too_large): (Vec<Size>, Vec<Size>) = sizes.into_iter().partition(fits);
+    let sizes: Vec<InstanceSize> = pricing.offer.billables.iter().map(|b| b.limits).collect();
+    let (fitting, too_large): (Vec<InstanceSize>, Vec<InstanceSize>) =
+        sizes.into_iter().partition(fits);
     let cells = (0..).zip(variants).flat_map(|(variant, base)| {
         let is_pinned = names_collector(experiment, base);
-        fitting.iter().map(move |size| Cell {
+        fitting.iter().map(move |size| LatticeCell {
             size: *size,
             per_hour: pricing.offer.per_hour(*size),
             variant,
@@ -245,7 +247,7 @@ pub fn ground(
             too_large.len()
         )
     });
-    Ground {
+    MachineLattice {
         cells: cells.collect(),
         left_out: left_out.into_iter().collect(),
     }
@@ -275,13 +277,13 @@ fn names_collector(experiment: &Experiment, base: &Configuration) -> bool {
 }
 
 /// HotSpot takes Serial below its server class, G1 from there on: capacity may fall at the border.
-fn regime(size: Size) -> u32 {
+fn regime(size: InstanceSize) -> u32 {
     let is_server = size.cpu.ceil() >= SERVER_CLASS_CPUS && size.memory >= SERVER_CLASS_MEMORY;
     u32::from(is_server)
 }
 
 /// OpenJ9's policy is the same at every size: a variant on it has one regime.
-fn join_regimes(cells: &mut [Cell], kinds: &[Option<Vm>]) {
+fn join_regimes(cells: &mut [LatticeCell], kinds: &[Option<Vm>]) {
     for cell in cells {
         if kinds.get(cell.variant as usize) == Some(&Some(Vm::OpenJ9)) {
             cell.regime = 0;
@@ -296,18 +298,18 @@ mod tests {
     #[test]
     fn only_hotspot_takes_another_collector_from_a_size_on() {
         let cell = |variant, memory| {
-            let size = Size {
+            let size = InstanceSize {
                 cpu: Cpus::from_whole(2),
                 memory: Bytes::from_gib(memory),
             };
-            Cell {
+            LatticeCell {
                 size,
                 per_hour: 1.0,
                 variant,
                 regime: regime(size),
             }
         };
-        let mut cells: Vec<Cell> = (0..3).flat_map(|v| [cell(v, 1), cell(v, 4)]).collect();
+        let mut cells: Vec<LatticeCell> = (0..3).flat_map(|v| [cell(v, 1), cell(v, 4)]).collect();
         join_regimes(&mut cells, &[Some(Vm::HotSpot), Some(Vm::OpenJ9), None]);
         let regimes: Vec<u32> = cells.iter().map(|cell| cell.regime).collect();
         assert_eq!(regimes, [0, 1, 0, 0, 0, 1]);

@@ -10,13 +10,13 @@ use std::path::Path;
 
 use loadline_analysis::record::Configuration;
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Network, Refusal};
+use loadline_trial::{NetworkMode, RunRefusal};
 
 use crate::experiment::{Experiment, FIRST_MEMORY};
 
 /// Sorted CPUs in groups, each the CPUs of some cores, for so many trials at once; a CPU that is left
 /// over is nobody's. `core` is the first CPU of a CPU's core.
-pub fn shares(cpus: &[u32], slots: usize, core: impl Fn(u32) -> u32) -> Vec<Vec<u32>> {
+pub fn divide_cpus(cpus: &[u32], slots: usize, core: impl Fn(u32) -> u32) -> Vec<Vec<u32>> {
     let mut cores: Vec<(u32, Vec<u32>)> = Vec::new();
     for &cpu in cpus {
         let first = core(cpu);
@@ -36,7 +36,7 @@ pub fn shares(cpus: &[u32], slots: usize, core: impl Fn(u32) -> u32) -> Vec<Vec<
 }
 
 /// The first CPU of the core that a CPU is of, by the kernel; itself where it does not say.
-pub fn core(cpu: u32) -> u32 {
+pub fn core_of_cpu(cpu: u32) -> u32 {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
     let text = fs::read_to_string(Path::new(&path)).unwrap_or_default();
     let siblings = text.parse::<loadline_sizing::CpuSet>().ok();
@@ -45,20 +45,20 @@ pub fn core(cpu: u32) -> u32 {
 
 /// Why trials of an experiment cannot run beside each other; `None` where they can. `memory` is what
 /// the machine has in all.
-pub fn refusal(
+pub fn refuse_parallel_trials(
     experiment: &Experiment,
     shares: &[Vec<u32>],
     cpus: usize,
     memory: Option<Bytes>,
-) -> Option<Refusal> {
+) -> Option<RunRefusal> {
     let alone = "leave --slots out: one trial after the other";
-    if experiment.app.network != Network::Own {
+    if experiment.app.network != NetworkMode::Own {
         let why = "the application is on the host's network, where both would want one port";
-        return refused(shares, why.to_owned(), alone);
+        return parallel_refusal(shares, why.to_owned(), alone);
     }
     if !experiment.dependencies.is_empty() {
         let why = "what the application depends on is made for one trial at a time";
-        return refused(shares, why.to_owned(), alone);
+        return parallel_refusal(shares, why.to_owned(), alone);
     }
     let searched = experiment.search.max_memory.unwrap_or(FIRST_MEMORY);
     let all = experiment.configurations().into_iter();
@@ -69,9 +69,9 @@ pub fn refusal(
     all.find_map(|configuration| too_large(&configuration, shares, cpus, memory))
 }
 
-fn refused(shares: &[Vec<u32>], why: String, hint: &str) -> Option<Refusal> {
+fn parallel_refusal(shares: &[Vec<u32>], why: String, hint: &str) -> Option<RunRefusal> {
     let what = format!("running {} trials at once", shares.len());
-    Some(Refusal::new(what, why, hint))
+    Some(RunRefusal::new(what, why, hint))
 }
 
 /// Why a configuration does not fit into a share.
@@ -80,9 +80,9 @@ fn too_large(
     shares: &[Vec<u32>],
     cpus: usize,
     memory: Option<Bytes>,
-) -> Option<Refusal> {
+) -> Option<RunRefusal> {
     let slots = shares.len();
-    let refused = |why: String, hint: &str| refused(shares, why, hint);
+    let refused = |why: String, hint: &str| parallel_refusal(shares, why, hint);
     if configuration.cpuset.is_some() {
         let why = "the configuration names its CPUs, and both would run there";
         return refused(why.to_owned(), "leave cpuset or --slots out");
@@ -131,17 +131,17 @@ mod tests {
     fn trials_share_no_core() {
         let cpus: Vec<u32> = (0..8).collect();
         let alone = |cpu| cpu;
-        assert_eq!(shares(&cpus, 2, alone), [[0, 1, 2, 3], [4, 5, 6, 7]]);
+        assert_eq!(divide_cpus(&cpus, 2, alone), [[0, 1, 2, 3], [4, 5, 6, 7]]);
         // As on most machines: CPU n + 4 is the other thread of core n.
         let threads = |cpu| cpu % 4;
-        assert_eq!(shares(&cpus, 2, threads), [[0, 1, 4, 5], [2, 3, 6, 7]]);
-        assert_eq!(shares(&cpus, 3, threads), [[0, 4], [1, 5], [2, 6]]);
+        assert_eq!(divide_cpus(&cpus, 2, threads), [[0, 1, 4, 5], [2, 3, 6, 7]]);
+        assert_eq!(divide_cpus(&cpus, 3, threads), [[0, 4], [1, 5], [2, 6]]);
         assert_eq!(
-            shares(&[0, 1], 2, |_| 0),
+            divide_cpus(&[0, 1], 2, |_| 0),
             [Vec::<u32>::new(), Vec::new()],
             "one core"
         );
-        assert_eq!(shares(&[2, 5], 1, alone), [[2, 5]]);
+        assert_eq!(divide_cpus(&[2, 5], 1, alone), [[2, 5]]);
     }
 
     const EXPERIMENT: &str = "slo = \"p99<50ms\"\n[app]\ncommand = [\"java\"]\n[load]\nurl = \"http://localhost:8080/\"\nrate = \"100/s\"\n";
@@ -149,12 +149,12 @@ mod tests {
     /// Why not, of an experiment with these limits and more, on a machine of 2 GiB.
     fn why(limits: &str, cpus: u32) -> Option<String> {
         let text = format!("{EXPERIMENT}[limits]\n{limits}\n");
-        let experiment = Experiment::parse(&text, Path::new("e.toml"), Path::new("/"));
+        let experiment = Experiment::from_file_text(&text, Path::new("e.toml"), Path::new("/"));
         let experiment = experiment.unwrap_or_else(|e| panic!("{e}"));
         let all: Vec<u32> = (0..cpus).collect();
-        let shares = shares(&all, 2, |cpu| cpu);
+        let shares = divide_cpus(&all, 2, |cpu| cpu);
         let memory = Some(Bytes::from_gib(2));
-        refusal(&experiment, &shares, all.len(), memory).map(|refusal| refusal.why)
+        refuse_parallel_trials(&experiment, &shares, all.len(), memory).map(|refusal| refusal.why)
     }
 
     #[test]

@@ -7,21 +7,21 @@ use std::fs::File;
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    Configuration, Evidence, Failure, Invalid, JvmOption, MOST_POINTS, Provenance, Purpose, SCHEMA,
-    SoakEvidence, TrialRecord,
+    Configuration, Evidence, InvalidReason, JvmOption, MOST_POINTS, MeasurementFailure, SCHEMA,
+    SoakEvidence, TrialPurpose, TrialRecord, ValueProvenance,
 };
-use loadline_analysis::search::soak::Soaked;
+use loadline_analysis::search::soak::SoakSearch;
 use loadline_analysis::slo::Slo;
-use loadline_analysis::verdict::{Thresholds, judge};
+use loadline_analysis::verdict::{VerdictThresholds, judge_trial};
 use loadline_host::soaking::fold_collections;
-use loadline_jvm::detect::{Found, Places};
+use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_sizing::Vm;
-use loadline_trial::log::{Content, Reader, Record};
-use loadline_trial::{Event, Soak};
+use loadline_trial::log::{ChunkContent, EventLogReader, LogEntry};
+use loadline_trial::{SoakSettings, TrialEvent};
 
 use crate::command::{CommandError, assemble};
 use crate::experiment::Experiment;
-use crate::store::{Store, StoreError, Unfinished};
+use crate::store::{Store, StoreError, UnfinishedTrial};
 
 /// Shorter soaks have too few lows to say anything: responses are counted once a second.
 pub const SHORTEST: Duration = Duration::from_secs(60);
@@ -36,11 +36,11 @@ const EVERY: Duration = Duration::from_millis(500);
 const REST: (f64, Duration, Duration) = (0.05, Duration::from_secs(3), Duration::from_secs(300));
 
 /// How a soak of this length is watched, and the length of each of its two cycles.
-pub fn divide(length: Duration) -> (Soak, Duration) {
+pub fn divide_soak(length: Duration) -> (SoakSettings, Duration) {
     let rest = length.mul_f64(REST.0).clamp(REST.1, REST.2);
     let every = (length / MOST_POINTS).max(EVERY);
     let cycle = length.saturating_sub(rest) / 2;
-    (Soak { every, rest }, cycle)
+    (SoakSettings { every, rest }, cycle)
 }
 
 /// The soak of a configuration. A HotSpot JVM is told to keep an account of its native memory, which
@@ -48,22 +48,22 @@ pub fn divide(length: Duration) -> (Soak, Duration) {
 ///
 /// # Errors
 /// [`CommandError`] when it cannot be run.
-pub fn soaked(
+pub fn soak_search(
     experiment: &Experiment,
     configuration: &Configuration,
-    jdks: &Found,
-    places: &Places,
-) -> Result<Soaked, CommandError> {
+    jdks: &DetectedJdks,
+    places: &JdkPlaces,
+) -> Result<SoakSearch, CommandError> {
     let mut configuration = configuration.clone();
     let jdk = assemble(experiment, &configuration, jdks, places)?.jdk;
     let is_tracked = configuration.jvm_options.iter().any(|o| o.text == TRACKING);
     if jdk.is_some_and(|jdk| jdk.kind == Vm::HotSpot) && !is_tracked {
         configuration.jvm_options.push(JvmOption {
             text: TRACKING.to_owned(),
-            provenance: Provenance::Default,
+            provenance: ValueProvenance::Default,
         });
     }
-    Ok(Soaked {
+    Ok(SoakSearch {
         configuration,
         start_deadline: experiment.app.start_deadline,
     })
@@ -80,9 +80,9 @@ pub fn salvage(store: &Store, result: &str, experiment: &Experiment) -> Result<u
         .next()
         .map(|c| c.label);
     let mut saved = 0;
-    for mut trial in store.unfinished(result, Purpose::Soak)? {
+    for mut trial in store.unfinished_trials(result, TrialPurpose::Soak)? {
         trial.configuration.label = label.clone().unwrap_or_default();
-        if let Some(record) = record(store, result, &trial, &experiment.slo) {
+        if let Some(record) = salvage_record(store, result, &trial, &experiment.slo) {
             store.finish_trial(&record)?;
             saved += 1;
         }
@@ -91,29 +91,46 @@ pub fn salvage(store: &Store, result: &str, experiment: &Experiment) -> Result<u
 }
 
 /// The record of a killed soak; `None` where it had seen nothing.
-fn record(store: &Store, result: &str, trial: &Unfinished, slo: &Slo) -> Option<TrialRecord> {
-    let open = || File::open(store.log(&trial.id)).map(Reader::new).ok();
-    let mut soak = seen(open()?);
+fn salvage_record(
+    store: &Store,
+    result: &str,
+    trial: &UnfinishedTrial,
+    slo: &Slo,
+) -> Option<TrialRecord> {
+    let open = || {
+        File::open(store.trial_log_path(&trial.id))
+            .map(EventLogReader::new)
+            .ok()
+    };
+    let mut soak = read_soak_evidence(open()?);
     if soak.points.is_empty() {
         return None;
     }
-    fold_collections(&mut soak.points, open()?.join(Content::GcLog, 0));
+    fold_collections(
+        &mut soak.points,
+        open()?.join_chunks(ChunkContent::GcLog, 0),
+    );
     let detail = "loadline was killed; what its log holds is kept".to_owned();
     soak.cut = Some("it was killed".to_owned());
     let evidence = Evidence {
         soak: Some(soak),
-        failure: Some(Failure {
-            cause: Invalid::RuntimeLost,
+        failure: Some(MeasurementFailure {
+            cause: InvalidReason::RuntimeLost,
             detail,
         }),
         ..Evidence::default()
     };
-    let judgement = judge(&trial.configuration, slo, &evidence, &Thresholds::default());
+    let judgement = judge_trial(
+        &trial.configuration,
+        slo,
+        &evidence,
+        &VerdictThresholds::default(),
+    );
     Some(TrialRecord {
         schema: SCHEMA,
         id: trial.id.clone(),
         result: result.to_owned(),
-        purpose: Purpose::Soak,
+        purpose: TrialPurpose::Soak,
         configuration: trial.configuration.clone(),
         repeat: trial.repeat,
         started_at_unix_ms: trial.started_at_unix_ms,
@@ -126,13 +143,13 @@ fn record(store: &Store, result: &str, trial: &Unfinished, slo: &Slo) -> Option<
 }
 
 /// The points and looks in an event log, as far as it can be read.
-fn seen(mut log: Reader<File>) -> SoakEvidence {
+fn read_soak_evidence(mut log: EventLogReader<File>) -> SoakEvidence {
     let mut soak = SoakEvidence::default();
-    while let Ok(Some(record)) = log.next_record() {
+    while let Ok(Some(record)) = log.next_entry() {
         match record {
-            Record::Event(Event::Soak(point)) => soak.points.push(*point),
-            Record::Event(Event::Look(look)) => soak.looks.push(*look),
-            Record::Event(_) | Record::Piece(_) => {}
+            LogEntry::Event(TrialEvent::Soak(point)) => soak.points.push(*point),
+            LogEntry::Event(TrialEvent::Look(look)) => soak.looks.push(*look),
+            LogEntry::Event(_) | LogEntry::Piece(_) => {}
         }
     }
     soak
@@ -140,11 +157,11 @@ fn seen(mut log: Reader<File>) -> SoakEvidence {
 
 #[cfg(test)]
 mod tests {
-    use loadline_analysis::record::{Phase, SoakPoint};
-    use loadline_host::samples::{Row, encode};
+    use loadline_analysis::record::{SoakPoint, TrialPhase};
+    use loadline_host::samples::{SampleRow, encode_rows};
     use loadline_sizing::Bytes;
-    use loadline_trial::Progress;
-    use loadline_trial::log::Log;
+    use loadline_trial::TrialProgress;
+    use loadline_trial::log::EventLog;
 
     use super::*;
 
@@ -153,23 +170,23 @@ mod tests {
     #[test]
     fn time_is_divided_into_two_cycles_and_a_rest() {
         let hours = |n: u64| Duration::from_secs(3600 * n);
-        let (soak, cycle) = divide(hours(4));
+        let (soak, cycle) = divide_soak(hours(4));
         assert_eq!(
             (soak.every, soak.rest),
             (Duration::from_secs(5), Duration::from_secs(300))
         );
         assert_eq!(2 * cycle + soak.rest, hours(4));
-        let (soak, cycle) = divide(SHORTEST);
+        let (soak, cycle) = divide_soak(SHORTEST);
         assert_eq!((soak.every, soak.rest), (EVERY, REST.1));
         // Fewer points than windows would leave lows out.
         assert!(cycle.as_secs_f64() / soak.every.as_secs_f64() > 30.0);
-        assert_eq!(divide(hours(24)).0.every, Duration::from_secs(30));
+        assert_eq!(divide_soak(hours(24)).0.every, Duration::from_secs(30));
     }
 
-    fn point(second: u64, random: u64) -> Event {
-        Event::Soak(Box::new(SoakPoint {
+    fn point(second: u64, random: u64) -> TrialEvent {
+        TrialEvent::Soak(Box::new(SoakPoint {
             at_ns: second * 1_000_000_000 + random % 1000,
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             requests: second * 200,
             errors: 0,
             anon: Some(Bytes::from_kib(200_000 + random % 4096)),
@@ -186,12 +203,12 @@ mod tests {
     }
 
     /// Seconds as a soak writes them: a row of samples, a figure, five lines of GC log.
-    fn write(log: &Log, seconds: u64, every: u64) {
-        let mut random = loadline_analysis::random::Random::from_seed(1);
+    fn write(log: &EventLog, seconds: u64, every: u64) {
+        let mut random = loadline_analysis::random::RandomStream::from_seed(1);
         let mut rows = Vec::new();
         for second in 0..seconds {
             let noise = random.next_u64();
-            rows.push(Row {
+            rows.push(SampleRow {
                 at_ns: second * 1_000_000_000 + noise % 100_000,
                 cpu: Some(Duration::from_nanos(
                     second * 400_000_000 + noise % 10_000_000,
@@ -202,19 +219,20 @@ mod tests {
                 nr_periods: Some(second * 10),
                 nr_throttled: Some(second + noise % 2),
                 throttled: Some(Duration::from_nanos(second * 9_000_000 + noise % 50_000)),
-                ..Row::default()
+                ..SampleRow::default()
             });
             if rows.len() == 10 {
-                log.whole_piece(Content::Samples, 0, &encode(&rows));
+                log.append_whole_chunk(ChunkContent::Samples, 0, &encode_rows(&rows));
                 rows.clear();
             }
-            let progress = Progress {
-                phase: Phase::Measure,
+            let progress = TrialProgress {
+                phase: TrialPhase::Measure,
                 elapsed: Duration::from_secs(second),
                 p99: Some(Duration::from_nanos(4_000_000 + noise % 3_000_000)),
                 rate: Some(200.0),
             };
-            log.event(&Event::Progress(progress)).expect("room");
+            log.append_event(&TrialEvent::Progress(progress))
+                .expect("room");
             let mut lines = String::new();
             for n in 0..5 {
                 let at = second * 1_000_000_000 + n * 190_000_000 + noise % 9_000_000;
@@ -225,9 +243,9 @@ mod tests {
                     noise % 1000
                 );
             }
-            log.piece(Content::GcLog, 0, lines.as_bytes());
+            log.append_chunk(ChunkContent::GcLog, 0, lines.as_bytes());
             if second % every == 0 {
-                log.event(&point(second, noise)).expect("room");
+                log.append_event(&point(second, noise)).expect("room");
             }
         }
     }
@@ -239,16 +257,16 @@ mod tests {
         let path = directory.path().join("soak.log");
         let mut options = File::options();
         let file = options.read(true).append(true).create_new(true).open(&path);
-        let log = Log::begin(file.expect("a file")).expect("it is empty");
-        let every = divide(Duration::from_secs(DAY)).0.every.as_secs();
+        let log = EventLog::begin_log(file.expect("a file")).expect("it is empty");
+        let every = divide_soak(Duration::from_secs(DAY)).0.every.as_secs();
         write(&log, DAY / 24, every);
         let length = std::fs::metadata(&path).expect("it is there").len();
         println!("a day of a soak: {} MB", length * 24 / 1_000_000);
         assert!(length * 24 <= 200_000_000, "{length}");
-        let mut soak = seen(Reader::new(File::open(&path).expect("a file")));
+        let mut soak = read_soak_evidence(EventLogReader::new(File::open(&path).expect("a file")));
         assert_eq!(soak.points.len() as u64, DAY / 24 / every);
-        let log = Reader::new(File::open(&path).expect("a file"));
-        fold_collections(&mut soak.points, log.join(Content::GcLog, 0));
+        let log = EventLogReader::new(File::open(&path).expect("a file"));
+        fold_collections(&mut soak.points, log.join_chunks(ChunkContent::GcLog, 0));
         let with_heap = soak.points.iter().filter(|p| p.heap_after.is_some());
         assert!(with_heap.count() + 1 >= soak.points.len());
         assert!(u64::from(MOST_POINTS) >= DAY / every);

@@ -15,7 +15,7 @@ fn every_shipped_experiment_is_valid_and_explains_itself() {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        let experiment = Experiment::parse(&text, &path, path.parent().unwrap())
+        let experiment = Experiment::from_file_text(&text, &path, path.parent().unwrap())
             .unwrap_or_else(|error| panic!("{error}"));
         let name = path.display();
         assert!(experiment.question.is_some(), "{name} asks nothing");

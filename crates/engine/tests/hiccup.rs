@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::pauses::ApplicationPauses;
-use loadline_host::application_pauses::{VARIABLE, parse};
-use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_host::application_pauses::{VARIABLE, parse_pauses};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The JDKs of the promise.
@@ -53,7 +53,7 @@ fn recorded(file: &Path, is_there: impl Fn(&ApplicationPauses) -> bool) -> Appli
         let text = std::fs::read_to_string(file).unwrap_or_default();
         // A line may be half written.
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-        let seen = parse(whole);
+        let seen = parse_pauses(whole);
         if is_there(&seen) || begin.elapsed() > PATIENCE {
             return seen;
         }
@@ -91,12 +91,12 @@ fn stop_and_compare(mut command: Command, file: &Path, source: &str) {
 }
 
 /// Each JDK of the promise with the recorder; what is missing is said.
-fn each(test: &str, run: impl Fn(&Jdk, &Path, &Path)) {
+fn each(test: &str, run: impl Fn(&InstalledJdk, &Path, &Path)) {
     let Some(jar) = built("hiccup.jar") else {
         println!("SKIP {test}: build/workloads/hiccup.jar is not built (make workloads)");
         return;
     };
-    let found = Found::look(&Places::of_process());
+    let found = DetectedJdks::scan_places(&JdkPlaces::of_process());
     for name in JDKS {
         match found.select(name) {
             Ok(jdk) => {

@@ -8,8 +8,8 @@ use rustix::fs::{CWD, Mode, OFlags, RawMode, fstat, fsync, mkdirat, openat};
 use rustix::io::Errno;
 
 use crate::owners;
-use crate::refused::Refused;
-use crate::way::{Rules, Way};
+use crate::refused::PathRefusal;
+use crate::way::{PathWalk, WalkRules};
 
 /// An open directory.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ impl Directory {
     /// Opens a directory to put files in, and makes it where it is missing; it may be anybody's.
     ///
     /// # Errors
-    /// [`Refused`]: a link on the way that others can change, or what the system says.
-    pub fn open(path: &Path) -> Result<Self, Refused> {
+    /// [`PathRefusal`]: a link on the way that others can change, or what the system says.
+    pub fn open_or_make(path: &Path) -> Result<Self, PathRefusal> {
         Self::walk(path, false, 0o777)
     }
 
@@ -32,26 +32,27 @@ impl Directory {
     /// root or this user, and others may not write there, or only as in `/tmp`.
     ///
     /// # Errors
-    /// [`Refused`], with the directory that is not so.
-    pub fn own(path: &Path) -> Result<Self, Refused> {
+    /// [`PathRefusal`], with the directory that is not so.
+    pub fn open_own(path: &Path) -> Result<Self, PathRefusal> {
         let opened = Self::walk(path, true, 0o700)?;
-        let stat = fstat(&opened.at).map_err(|e| Refused::system(&opened.path, e))?;
-        if stat.st_uid != owners::own() {
+        let stat = fstat(&opened.at).map_err(|e| PathRefusal::from_system(&opened.path, e))?;
+        if stat.st_uid != owners::own_user() {
             let why = format!("it belongs to user {}, not to this one", stat.st_uid);
             let hint = "call loadline as that user".to_owned();
-            return Err(Refused::unsafe_place(&opened.path, why, hint));
+            return Err(PathRefusal::unsafe_place(&opened.path, why, hint));
         }
         if owners::is_shared(&stat) {
             let why = format!("others may write in it ({:03o})", stat.st_mode & 0o7777);
             let hint = format!("chmod go-w {}", opened.path.display());
-            return Err(Refused::unsafe_place(&opened.path, why, hint));
+            return Err(PathRefusal::unsafe_place(&opened.path, why, hint));
         }
         Ok(opened)
     }
 
-    fn walk(path: &Path, is_strict: bool, make: RawMode) -> Result<Self, Refused> {
+    fn walk(path: &Path, is_strict: bool, make: RawMode) -> Result<Self, PathRefusal> {
         let make = Some(Mode::from_raw_mode(make));
-        let Way { at, path, .. } = Way::to_directory(path, Rules { is_strict, make })?;
+        let PathWalk { at, path, .. } =
+            PathWalk::to_directory(path, WalkRules { is_strict, make })?;
         Ok(Self { at, path })
     }
 
@@ -60,16 +61,17 @@ impl Directory {
     ///
     /// # Errors
     /// What the system says, with the directory.
-    pub fn open_by_any_way(path: &Path) -> Result<Self, Refused> {
+    pub fn open_by_any_way(path: &Path) -> Result<Self, PathRefusal> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let at = openat(CWD, path, flags, Mode::empty()).map_err(|e| Refused::system(path, e))?;
+        let at = openat(CWD, path, flags, Mode::empty())
+            .map_err(|e| PathRefusal::from_system(path, e))?;
         Ok(Self {
             at,
             path: path.to_owned(),
         })
     }
 
-    pub(crate) fn of(way: Way) -> Self {
+    pub(crate) fn from_walk(way: PathWalk) -> Self {
         Self {
             at: way.at,
             path: way.path,
@@ -77,7 +79,7 @@ impl Directory {
     }
 
     /// Where it is, without links.
-    pub fn path(&self) -> &Path {
+    pub fn real_path(&self) -> &Path {
         &self.path
     }
 
@@ -85,10 +87,10 @@ impl Directory {
     ///
     /// # Errors
     /// What the system says, with the directory.
-    pub fn make(&self, name: &str) -> Result<(), Refused> {
+    pub fn make_directory(&self, name: &str) -> Result<(), PathRefusal> {
         match mkdirat(&self.at, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(Refused::system(&self.path.join(name), errno)),
+            Err(errno) => Err(PathRefusal::from_system(&self.path.join(name), errno)),
         }
     }
 
@@ -97,22 +99,22 @@ impl Directory {
     ///
     /// # Errors
     /// What the system says, with the file.
-    pub fn make_file(&self, name: &str) -> Result<(), Refused> {
+    pub fn make_file(&self, name: &str) -> Result<(), PathRefusal> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match openat(&self.at, name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(_) | Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(Refused::system(&self.path.join(name), errno)),
+            Err(errno) => Err(PathRefusal::from_system(&self.path.join(name), errno)),
         }
     }
 
     /// Has the names in it survive a power loss.
-    pub(crate) fn sync(&self) -> Result<(), Refused> {
+    pub(crate) fn sync(&self) -> Result<(), PathRefusal> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let synced = openat(&self.at, ".", flags, Mode::empty()).and_then(fsync);
         match synced {
             // A directory that one may write but not read; a file system that has no such thing.
             Ok(()) | Err(Errno::ACCESS | Errno::INVAL) => Ok(()),
-            Err(errno) => Err(Refused::system(&self.path, errno)),
+            Err(errno) => Err(PathRefusal::from_system(&self.path, errno)),
         }
     }
 }
@@ -142,8 +144,8 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         symlink("there", place.path().join("link")).expect("a link");
         fs::create_dir(place.path().join("there")).expect("a directory");
-        let made = Directory::own(&place.path().join("link/../link/a/b")).expect("it is made");
-        assert_eq!(made.path(), place.path().join("there/a/b"));
+        let made = Directory::open_own(&place.path().join("link/../link/a/b")).expect("it is made");
+        assert_eq!(made.real_path(), place.path().join("there/a/b"));
         let mode = |name| fs::metadata(place.path().join(name)).expect("made").mode() & 0o777;
         assert_eq!([mode("there/a"), mode("there/a/b")], [0o700, 0o700]);
     }
@@ -157,13 +159,13 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let above = place.path().join("above");
         let state = above.join("on/state");
-        Directory::own(&state).expect("nobody else can change it");
+        Directory::open_own(&state).expect("nobody else can change it");
         let refused = |at: &Path, mode, owner| {
             set(at, mode, owner);
-            let refused = Directory::own(&state).expect_err("somebody else can change it");
+            let refused = Directory::open_own(&state).expect_err("somebody else can change it");
             assert_eq!(refused.path, at, "{refused}");
             set(at, 0o755, 0);
-            Directory::own(&state).expect("as it was");
+            Directory::open_own(&state).expect("as it was");
             format!("{}\nhint: {}", refused.why, refused.hint)
         };
         let theirs = "it belongs to user 64998, who could put something else in its place or below \
@@ -181,11 +183,11 @@ mod tests {
         // A group of several.
         chown(&above, Some(0), Some(OTHER)).expect("root may");
         fs::set_permissions(&above, Permissions::from_mode(0o775)).expect("root may");
-        Directory::own(&state).expect_err("others are in that group");
+        Directory::open_own(&state).expect_err("others are in that group");
         // As /tmp, and as a user's directories where each user has a group.
         for mode in [0o1777, 0o775] {
             set(&above, mode, 0);
-            Directory::own(&state).expect("nobody else can change it");
+            Directory::open_own(&state).expect("nobody else can change it");
         }
     }
 
@@ -200,9 +202,9 @@ mod tests {
         fs::create_dir(&theirs).expect("a directory");
         symlink(place.path(), theirs.join("state")).expect("a link");
         set(&theirs, 0o1777, 0);
-        Directory::own(&theirs.join("state")).expect("the link is root's");
+        Directory::open_own(&theirs.join("state")).expect("the link is root's");
         std::os::unix::fs::lchown(theirs.join("state"), Some(OTHER), None).expect("root may");
-        let refused = Directory::own(&theirs.join("state/x")).expect_err("it is not root's");
+        let refused = Directory::open_own(&theirs.join("state/x")).expect_err("it is not root's");
         assert_eq!(refused.path, theirs.join("state"));
     }
 }

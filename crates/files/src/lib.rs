@@ -19,7 +19,7 @@ mod whole;
 
 pub use directory::Directory;
 pub use durable::sync;
-pub use refused::Refused;
-pub use taken::{Taken, taken};
+pub use refused::PathRefusal;
+pub use taken::{TreeUsage, measure_tree};
 pub use tree::remove_tree;
-pub use whole::{Part, create, write};
+pub use whole::{PendingFile, create, write};

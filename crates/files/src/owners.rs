@@ -14,11 +14,11 @@ const STICKY: u32 = 0o1000;
 
 /// Whether an owner of a file is one that loadline trusts.
 pub fn is_trusted(uid: u32) -> bool {
-    uid == 0 || uid == own() || hidden_root() == Some(uid)
+    uid == 0 || uid == own_user() || hidden_root() == Some(uid)
 }
 
 /// The user that loadline runs as.
-pub fn own() -> u32 {
+pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 

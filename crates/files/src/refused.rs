@@ -9,7 +9,7 @@ const SYSTEM: &str = "give a path that this user may write";
 /// A path that cannot be used, or must not be.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
-pub struct Refused {
+pub struct PathRefusal {
     /// The file, link or directory in the way.
     pub path: PathBuf,
     /// The cause.
@@ -20,7 +20,7 @@ pub struct Refused {
     pub kind: Option<io::ErrorKind>,
 }
 
-impl Refused {
+impl PathRefusal {
     /// The same of the file that was asked for, where something on the way to it stands in the way.
     pub(crate) fn on_the_way_to(self, path: &Path) -> Self {
         if self.path == path {
@@ -42,7 +42,7 @@ impl Refused {
         }
     }
 
-    pub(crate) fn system(path: &Path, error: impl Into<io::Error>) -> Self {
+    pub(crate) fn from_system(path: &Path, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         Self {
             path: path.to_owned(),
@@ -53,8 +53,8 @@ impl Refused {
     }
 }
 
-impl From<Refused> for io::Error {
-    fn from(refused: Refused) -> Self {
+impl From<PathRefusal> for io::Error {
+    fn from(refused: PathRefusal) -> Self {
         Self::new(refused.kind.unwrap_or(io::ErrorKind::Other), refused.why)
     }
 }

@@ -22,7 +22,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 
 /// What was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct TreeUsage {
     /// Bytes of the disk.
     pub bytes: u64,
     /// Whether that is all: not where there are more entries than were allowed, or some that may not
@@ -35,25 +35,25 @@ pub struct Taken {
 ///
 /// # Errors
 /// A `path` that is no directory, is a link or cannot be opened.
-pub fn taken(path: &Path, most: usize) -> io::Result<Taken> {
+pub fn measure_tree(path: &Path, most: usize) -> io::Result<TreeUsage> {
     let mut here = rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty())?;
     let disk = rustix::fs::fstat(&here)?.st_dev;
-    let mut count = Count {
+    let mut count = UsageCounter {
         disk,
         left: most,
-        taken: Taken {
+        taken: TreeUsage {
             bytes: 0,
             is_all: true,
         },
     };
     // Of each directory from `path` to `here`: those in it that are still to be entered.
-    let mut way = vec![count.look(&here)];
+    let mut way = vec![count.count_entries(&here)];
     while let Some(waiting) = way.last_mut() {
         if let Some(name) = waiting.pop() {
             match rustix::fs::openat(&here, &name, DIRECTORY, Mode::empty()) {
                 Ok(below) => {
                     here = below;
-                    way.push(count.look(&here));
+                    way.push(count.count_entries(&here));
                 }
                 Err(_) => count.taken.is_all = false,
             }
@@ -67,15 +67,15 @@ pub fn taken(path: &Path, most: usize) -> io::Result<Taken> {
     Ok(count.taken)
 }
 
-struct Count {
+struct UsageCounter {
     disk: u64,
     left: usize,
-    taken: Taken,
+    taken: TreeUsage,
 }
 
-impl Count {
+impl UsageCounter {
     /// Counts the entries of a directory; gives the directories among them.
-    fn look(&mut self, directory: &OwnedFd) -> Vec<CString> {
+    fn count_entries(&mut self, directory: &OwnedFd) -> Vec<CString> {
         let mut below = Vec::new();
         let Ok(entries) = Dir::read_from(directory) else {
             self.taken.is_all = false;
@@ -97,7 +97,7 @@ impl Count {
             self.left -= 1;
             match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(found) => {
-                    if self.add(&found) {
+                    if self.count_entry(&found) {
                         below.push(name.to_owned());
                     }
                 }
@@ -110,7 +110,7 @@ impl Count {
     }
 
     /// Adds one entry; whether there is more below it.
-    fn add(&mut self, found: &Stat) -> bool {
+    fn count_entry(&mut self, found: &Stat) -> bool {
         if found.st_dev != self.disk {
             return false;
         }
@@ -152,11 +152,11 @@ mod tests {
         fs::write(outside.path().join("others"), vec![1; 5 << 20]).expect("a file");
         symlink(outside.path(), root.join("a/way")).expect("a link");
         symlink(outside.path().join("others"), root.join("others")).expect("a link");
-        let found = taken(&root, 100).expect("it is there");
+        let found = measure_tree(&root, 100).expect("it is there");
         assert!(found.is_all);
         let some = 3 * MIB..=3 * MIB + MIB / 4;
         assert!(some.contains(&found.bytes), "{found:?}");
-        assert!(taken(&root.join("a/way"), 100).is_err());
+        assert!(measure_tree(&root.join("a/way"), 100).is_err());
     }
 
     #[test]
@@ -171,9 +171,9 @@ mod tests {
         let flags = OFlags::WRONLY | OFlags::CREATE;
         let file = rustix::fs::openat(&here, c"file", flags, Mode::RWXU).expect("a file");
         rustix::io::write(&file, &[1; 1 << 20]).expect("written");
-        let found = taken(&root, 10_000).expect("it is there");
+        let found = measure_tree(&root, 10_000).expect("it is there");
         assert!(found.is_all && found.bytes >= MIB, "{found:?}");
-        let found = taken(&root, 1_000).expect("it is there");
+        let found = measure_tree(&root, 1_000).expect("it is there");
         assert!(!found.is_all && found.bytes < MIB * 5, "{found:?}");
     }
 }

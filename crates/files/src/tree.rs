@@ -24,15 +24,15 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 /// # Errors
 /// What cannot be opened or removed; a `path` that is no directory, or is a link.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
-    let mut here = open(rustix::fs::open(path, DIRECTORY, Mode::empty()), || {
+    let mut here = open_with_rights(rustix::fs::open(path, DIRECTORY, Mode::empty()), || {
         rustix::fs::chmod(path, Mode::RWXU)?;
         rustix::fs::open(path, DIRECTORY, Mode::empty())
     })?;
     // The names from `path` to `here`.
     let mut way: Vec<CString> = Vec::new();
     loop {
-        if let Some(name) = empty(&here)? {
-            here = enter(&here, &name)?;
+        if let Some(name) = empty_directory(&here)? {
+            here = enter_below(&here, &name)?;
             way.push(name);
             continue;
         }
@@ -46,7 +46,7 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 }
 
 /// Removes what can be removed at once; gives the first directory that holds something.
-fn empty(directory: &OwnedFd) -> Result<Option<CString>, Errno> {
+fn empty_directory(directory: &OwnedFd) -> Result<Option<CString>, Errno> {
     match empty_as_is(directory) {
         Err(Errno::ACCESS) => {
             // Its own maker may have closed it to itself: without root that counts.
@@ -64,7 +64,7 @@ fn empty_as_is(directory: &OwnedFd) -> Result<Option<CString>, Errno> {
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        if !remove(directory, name)? {
+        if !remove_entry(directory, name)? {
             return Ok(Some(name.to_owned()));
         }
     }
@@ -72,7 +72,7 @@ fn empty_as_is(directory: &OwnedFd) -> Result<Option<CString>, Errno> {
 }
 
 /// Removes a file or an empty directory; `false` for a directory that holds something.
-fn remove(directory: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
+fn remove_entry(directory: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
     match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(true),
         // Linux says EISDIR, POSIX EPERM.
@@ -86,9 +86,9 @@ fn remove(directory: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
     }
 }
 
-fn enter(directory: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
+fn enter_below(directory: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let enter = || rustix::fs::openat(directory, name, DIRECTORY, Mode::empty());
-    open(enter(), || {
+    open_with_rights(enter(), || {
         // Its own maker may have closed it to itself: without root that counts.
         rustix::fs::chmodat(directory, name, Mode::RWXU, AtFlags::empty())?;
         enter()
@@ -96,7 +96,7 @@ fn enter(directory: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
 }
 
 /// What was opened, or what `again` opens where rights are missing.
-fn open(
+fn open_with_rights(
     opened: Result<OwnedFd, Errno>,
     again: impl FnOnce() -> Result<OwnedFd, Errno>,
 ) -> Result<OwnedFd, Errno> {

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, fstatfs, mkdirat, ope
 use rustix::io::Errno;
 
 use crate::owners::{is_safe, is_safe_link, is_trusted};
-use crate::refused::Refused;
+use crate::refused::PathRefusal;
 
 /// As many as the kernel follows.
 const MOST_LINKS: u32 = 40;
@@ -26,7 +26,7 @@ const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC)
 
 /// What a walk asks of the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct WalkRules {
     /// Every directory must be one that nobody else can change, not only those with links.
     pub is_strict: bool,
     /// Makes missing directories, with these permissions.
@@ -35,7 +35,7 @@ pub struct Rules {
 
 /// The last name of a path.
 #[derive(Debug)]
-pub enum Last {
+pub enum PathEnd {
     /// Nothing has it.
     Free,
     /// It is this, named and not opened.
@@ -46,33 +46,33 @@ pub enum Last {
 
 /// A walk, and where it is.
 #[derive(Debug)]
-pub struct Way {
+pub struct PathWalk {
     /// The directory.
     pub at: OwnedFd,
     /// Its path without links.
     pub path: PathBuf,
-    rules: Rules,
-    ahead: VecDeque<Step>,
+    rules: WalkRules,
+    ahead: VecDeque<PathStep>,
     links: u32,
 }
 
 #[derive(Debug)]
-enum Step {
+enum PathStep {
     Root,
     Up,
     Name(OsString),
 }
 
-impl Way {
+impl PathWalk {
     /// Walks to a directory.
-    pub fn to_directory(path: &Path, rules: Rules) -> Result<Self, Refused> {
-        let mut way = Self::begin(path, rules)?;
+    pub fn to_directory(path: &Path, rules: WalkRules) -> Result<Self, PathRefusal> {
+        let mut way = Self::begin_walk(path, rules)?;
         while let Some(step) = way.ahead.pop_front() {
-            if let Some((name, last)) = way.take(step)? {
+            if let Some((name, last)) = way.take_step(step)? {
                 match last {
-                    Last::Free => return Err(way.refuse(&name, Errno::NOENT)),
-                    Last::There(found, _) => way.enter(found, &name)?,
-                    Last::Kernel => way.enter_kernel(&name)?,
+                    PathEnd::Free => return Err(way.refuse_name(&name, Errno::NOENT)),
+                    PathEnd::There(found, _) => way.enter_directory(found, &name)?,
+                    PathEnd::Kernel => way.enter_kernel(&name)?,
                 }
             }
         }
@@ -81,30 +81,30 @@ impl Way {
 
     /// Walks to the directory of a file; gives the file's name there, behind all links, and what
     /// has it.
-    pub fn to_file(path: &Path) -> Result<(Self, OsString, Last), Refused> {
-        let rules = Rules {
+    pub fn to_file(path: &Path) -> Result<(Self, OsString, PathEnd), PathRefusal> {
+        let rules = WalkRules {
             is_strict: false,
             make: None,
         };
-        let mut way = Self::begin(path, rules)?;
+        let mut way = Self::begin_walk(path, rules)?;
         while let Some(step) = way.ahead.pop_front() {
-            let Some((name, last)) = way.take(step)? else {
+            let Some((name, last)) = way.take_step(step)? else {
                 continue;
             };
             if way.ahead.is_empty() {
                 return Ok((way, name, last));
             }
             match last {
-                Last::Free => return Err(way.refuse(&name, Errno::NOENT)),
-                Last::There(found, _) => way.enter(found, &name)?,
-                Last::Kernel => way.enter_kernel(&name)?,
+                PathEnd::Free => return Err(way.refuse_name(&name, Errno::NOENT)),
+                PathEnd::There(found, _) => way.enter_directory(found, &name)?,
+                PathEnd::Kernel => way.enter_kernel(&name)?,
             }
         }
-        Err(Refused::system(path, Errno::ISDIR))
+        Err(PathRefusal::from_system(path, Errno::ISDIR))
     }
 
-    fn begin(path: &Path, rules: Rules) -> Result<Self, Refused> {
-        let absolute = std::path::absolute(path).map_err(|e| Refused::system(path, e))?;
+    fn begin_walk(path: &Path, rules: WalkRules) -> Result<Self, PathRefusal> {
+        let absolute = std::path::absolute(path).map_err(|e| PathRefusal::from_system(path, e))?;
         // A relative path starts where the process stands, whatever became of the way there. A
         // strict one is the whole way.
         let (start, path, ahead) = match path.is_absolute() || rules.is_strict {
@@ -114,35 +114,35 @@ impl Way {
         let flags = LOOK | OFlags::DIRECTORY;
         let at = openat(CWD, start, flags, Mode::empty());
         let way = Self {
-            at: at.map_err(|e| Refused::system(&path, e))?,
+            at: at.map_err(|e| PathRefusal::from_system(&path, e))?,
             path,
             rules,
             ahead: steps(ahead),
             links: 0,
         };
-        way.check().map(|()| way)
+        way.check_owners().map(|()| way)
     }
 
     /// One step. Gives a name that is no link to follow, with what has it.
-    fn take(&mut self, step: Step) -> Result<Option<(OsString, Last)>, Refused> {
+    fn take_step(&mut self, step: PathStep) -> Result<Option<(OsString, PathEnd)>, PathRefusal> {
         match step {
-            Step::Root => {
+            PathStep::Root => {
                 let root = openat(CWD, "/", LOOK | OFlags::DIRECTORY, Mode::empty());
-                self.at = root.map_err(|e| self.refuse(OsStr::new("/"), e))?;
+                self.at = root.map_err(|e| self.refuse_name(OsStr::new("/"), e))?;
                 self.path = PathBuf::from("/");
-                self.check().map(|()| None)
+                self.check_owners().map(|()| None)
             }
-            Step::Up => {
+            PathStep::Up => {
                 let up = openat(&self.at, "..", LOOK | OFlags::DIRECTORY, Mode::empty());
-                self.at = up.map_err(|e| self.refuse(OsStr::new(".."), e))?;
+                self.at = up.map_err(|e| self.refuse_name(OsStr::new(".."), e))?;
                 self.path.pop();
-                self.check().map(|()| None)
+                self.check_owners().map(|()| None)
             }
-            Step::Name(name) => self.look(name),
+            PathStep::Name(name) => self.look_up_name(name),
         }
     }
 
-    fn look(&mut self, name: OsString) -> Result<Option<(OsString, Last)>, Refused> {
+    fn look_up_name(&mut self, name: OsString) -> Result<Option<(OsString, PathEnd)>, PathRefusal> {
         let open = || openat(&self.at, &name, LOOK, Mode::empty());
         let found = match (open(), self.rules.make) {
             (Err(Errno::NOENT), Some(mode)) => match mkdirat(&self.at, &name, mode) {
@@ -150,21 +150,25 @@ impl Way {
                 Ok(()) | Err(Errno::EXIST) => open(),
                 Err(errno) => Err(errno),
             },
-            (Err(Errno::NOENT), None) => return Ok(Some((name, Last::Free))),
+            (Err(Errno::NOENT), None) => return Ok(Some((name, PathEnd::Free))),
             (found, _) => found,
         };
-        let found = found.map_err(|e| self.refuse(&name, e))?;
-        let stat = fstat(&found).map_err(|e| self.refuse(&name, e))?;
+        let found = found.map_err(|e| self.refuse_name(&name, e))?;
+        let stat = fstat(&found).map_err(|e| self.refuse_name(&name, e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-            return Ok(Some((name, Last::There(found, stat))));
+            return Ok(Some((name, PathEnd::There(found, stat))));
         }
         self.follow(name, &stat)
     }
 
-    fn follow(&mut self, name: OsString, link: &Stat) -> Result<Option<(OsString, Last)>, Refused> {
-        let directory = fstat(&self.at).map_err(|e| self.refuse(&name, e))?;
+    fn follow(
+        &mut self,
+        name: OsString,
+        link: &Stat,
+    ) -> Result<Option<(OsString, PathEnd)>, PathRefusal> {
+        let directory = fstat(&self.at).map_err(|e| self.refuse_name(&name, e))?;
         let target = readlinkat(&self.at, &name, Vec::new());
-        let target = target.map_err(|e| self.refuse(&name, e))?;
+        let target = target.map_err(|e| self.refuse_name(&name, e))?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         if !is_safe_link(&directory, link) {
             let why = "it is a link, and others than this user and root can change where it leads";
@@ -173,14 +177,14 @@ impl Way {
                 target.display()
             );
             let at = self.path.join(&name);
-            return Err(Refused::unsafe_place(&at, why.to_owned(), hint));
+            return Err(PathRefusal::unsafe_place(&at, why.to_owned(), hint));
         }
         if is_proc(&self.at) {
-            return Ok(Some((name, Last::Kernel)));
+            return Ok(Some((name, PathEnd::Kernel)));
         }
         self.links += 1;
         if self.links > MOST_LINKS {
-            return Err(self.refuse(&name, Errno::LOOP));
+            return Err(self.refuse_name(&name, Errno::LOOP));
         }
         let mut ahead = steps(&target);
         ahead.append(&mut self.ahead);
@@ -188,27 +192,27 @@ impl Way {
         Ok(None)
     }
 
-    fn enter(&mut self, found: OwnedFd, name: &OsStr) -> Result<(), Refused> {
-        let stat = fstat(&found).map_err(|e| self.refuse(name, e))?;
+    fn enter_directory(&mut self, found: OwnedFd, name: &OsStr) -> Result<(), PathRefusal> {
+        let stat = fstat(&found).map_err(|e| self.refuse_name(name, e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            return Err(self.refuse(name, Errno::NOTDIR));
+            return Err(self.refuse_name(name, Errno::NOTDIR));
         }
         self.at = found;
         self.path.push(name);
-        self.check()
+        self.check_owners()
     }
 
-    fn enter_kernel(&mut self, name: &OsStr) -> Result<(), Refused> {
+    fn enter_kernel(&mut self, name: &OsStr) -> Result<(), PathRefusal> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let found = openat(&self.at, name, flags, Mode::empty());
-        let found = found.map_err(|e| self.refuse(name, e))?;
-        self.enter(found, name)
+        let found = found.map_err(|e| self.refuse_name(name, e))?;
+        self.enter_directory(found, name)
     }
 
     /// StrictModes: every directory of the way belongs to somebody trusted, and nobody else can
     /// put another in the place of the next one.
-    fn check(&self) -> Result<(), Refused> {
-        let stat = fstat(&self.at).map_err(|e| Refused::system(&self.path, e))?;
+    fn check_owners(&self) -> Result<(), PathRefusal> {
+        let stat = fstat(&self.at).map_err(|e| PathRefusal::from_system(&self.path, e))?;
         if !self.rules.is_strict || is_safe(&stat) {
             return Ok(());
         }
@@ -226,11 +230,11 @@ impl Way {
             );
             (why, "call loadline as that user".to_owned())
         };
-        Err(Refused::unsafe_place(&self.path, why, hint))
+        Err(PathRefusal::unsafe_place(&self.path, why, hint))
     }
 
-    fn refuse(&self, name: &OsStr, errno: Errno) -> Refused {
-        Refused::system(&self.path.join(name), errno)
+    fn refuse_name(&self, name: &OsStr, errno: Errno) -> PathRefusal {
+        PathRefusal::from_system(&self.path.join(name), errno)
     }
 }
 
@@ -238,11 +242,11 @@ fn is_proc(directory: impl AsFd) -> bool {
     fstatfs(directory).is_ok_and(|found| found.f_type.cast_unsigned() == PROC)
 }
 
-fn steps(path: &Path) -> VecDeque<Step> {
+fn steps(path: &Path) -> VecDeque<PathStep> {
     let step = |component| match component {
-        Component::RootDir | Component::Prefix(_) => Some(Step::Root),
-        Component::ParentDir => Some(Step::Up),
-        Component::Normal(name) => Some(Step::Name(name.to_owned())),
+        Component::RootDir | Component::Prefix(_) => Some(PathStep::Root),
+        Component::ParentDir => Some(PathStep::Up),
+        Component::Normal(name) => Some(PathStep::Name(name.to_owned())),
         Component::CurDir => None,
     };
     path.components().filter_map(step).collect()

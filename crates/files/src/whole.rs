@@ -20,8 +20,8 @@ use rustix::io::Errno;
 
 use crate::directory::Directory;
 use crate::owners::{self, is_trusted};
-use crate::refused::Refused;
-use crate::way::{Last, Way};
+use crate::refused::PathRefusal;
+use crate::way::{PathEnd, PathWalk};
 
 /// What the umask leaves of it.
 const READABLE: u32 = 0o666;
@@ -34,20 +34,20 @@ const END: &str = ".part";
 /// to as it is.
 ///
 /// # Errors
-/// [`Refused`]: a link on the way that others can change, a pipe that others planted, or what the
+/// [`PathRefusal`]: a link on the way that others can change, a pipe that others planted, or what the
 /// system says; then what was there still is.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Refused> {
-    let place = Destination::find(path)?;
-    let written = match place.stream()? {
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PathRefusal> {
+    let place = WriteTarget::find_target(path)?;
+    let written = match place.open_stream()? {
         Some(mut file) => file.write_all(bytes),
         None => {
             let part = place
                 .directory
-                .part(&place.name, READABLE, |file| file.write_all(bytes))?;
-            return part.put();
+                .write_pending(&place.name, READABLE, |file| file.write_all(bytes))?;
+            return part.put_in_place();
         }
     };
-    written.map_err(|e| place.refuse(e))
+    written.map_err(|e| place.refuse_write(e))
 }
 
 /// Opens a file that the user named, empty, to be written as it comes; a file that is there is
@@ -55,31 +55,33 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Refused> {
 ///
 /// # Errors
 /// As [`write()`].
-pub fn create(path: &Path) -> Result<File, Refused> {
-    let place = Destination::find(path)?;
-    if let Some(file) = place.stream()? {
+pub fn create(path: &Path) -> Result<File, PathRefusal> {
+    let place = WriteTarget::find_target(path)?;
+    if let Some(file) = place.open_stream()? {
         return Ok(file);
     }
     let mut new = None;
-    let part = place.directory.part(&place.name, READABLE, |file| {
-        new = Some(file.try_clone()?);
-        Ok(())
-    })?;
-    part.put()?;
-    new.ok_or_else(|| place.refuse(io::ErrorKind::Other.into()))
+    let part = place
+        .directory
+        .write_pending(&place.name, READABLE, |file| {
+            new = Some(file.try_clone()?);
+            Ok(())
+        })?;
+    part.put_in_place()?;
+    new.ok_or_else(|| place.refuse_write(io::ErrorKind::Other.into()))
 }
 
 /// Where a path leads.
-struct Destination {
+struct WriteTarget {
     directory: Directory,
     name: OsString,
-    last: Last,
+    last: PathEnd,
 }
 
-impl Destination {
-    fn find(path: &Path) -> Result<Self, Refused> {
-        let (way, name, last) = Way::to_file(path).map_err(|e| e.on_the_way_to(path))?;
-        let directory = Directory::of(way);
+impl WriteTarget {
+    fn find_target(path: &Path) -> Result<Self, PathRefusal> {
+        let (way, name, last) = PathWalk::to_file(path).map_err(|e| e.on_the_way_to(path))?;
+        let directory = Directory::from_walk(way);
         Ok(Self {
             directory,
             name,
@@ -88,49 +90,49 @@ impl Destination {
     }
 
     /// What is written to as it is; `None` where a file is to be put.
-    fn stream(&self) -> Result<Option<File>, Refused> {
+    fn open_stream(&self) -> Result<Option<File>, PathRefusal> {
         let (found, stat) = match &self.last {
-            Last::Free => return Ok(None),
-            Last::There(found, stat) => (found, stat),
-            Last::Kernel => {
+            PathEnd::Free => return Ok(None),
+            PathEnd::There(found, stat) => (found, stat),
+            PathEnd::Kernel => {
                 // At the end: standard output may be a file that already has something.
                 let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC;
                 let file = openat(&self.directory, &self.name, flags, Mode::empty());
                 return file
                     .map(|file| Some(file.into()))
-                    .map_err(|e| self.refuse(e.into()));
+                    .map_err(|e| self.refuse_write(e.into()));
             }
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(None),
-            FileType::Directory => Err(self.refuse(Errno::ISDIR.into())),
+            FileType::Directory => Err(self.refuse_write(Errno::ISDIR.into())),
             _ if !is_trusted(stat.st_uid) => {
                 let why = format!("it is no file, and user {} put it there", stat.st_uid);
                 let hint = "remove it, or give another path".to_owned();
-                Err(Refused::unsafe_place(&self.path(), why, hint))
+                Err(PathRefusal::unsafe_place(&self.full_path(), why, hint))
             }
             _ => {
                 // The very thing that was looked at, whatever has its name by now.
                 let this = PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()));
                 let file = OpenOptions::new().write(true).open(this);
-                file.map(Some).map_err(|e| self.refuse(e))
+                file.map(Some).map_err(|e| self.refuse_write(e))
             }
         }
     }
 
-    fn path(&self) -> PathBuf {
-        self.directory.path().join(&self.name)
+    fn full_path(&self) -> PathBuf {
+        self.directory.real_path().join(&self.name)
     }
 
-    fn refuse(&self, error: io::Error) -> Refused {
-        Refused::system(&self.path(), error)
+    fn refuse_write(&self, error: io::Error) -> PathRefusal {
+        PathRefusal::from_system(&self.full_path(), error)
     }
 }
 
 /// A new file beside its place, complete and on disk. Removed when it is dropped before it is put
 /// there.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct PendingFile<'a> {
     directory: &'a Directory,
     temporary: String,
     name: OsString,
@@ -143,18 +145,19 @@ impl Directory {
     ///
     /// # Errors
     /// What the system says, with the file.
-    pub fn part(
+    pub fn write_pending(
         &self,
         name: impl AsRef<OsStr>,
         mode: u32,
         fill: impl FnOnce(&mut File) -> io::Result<()>,
-    ) -> Result<Part<'_>, Refused> {
+    ) -> Result<PendingFile<'_>, PathRefusal> {
         let name = name.as_ref().to_owned();
-        let refuse = |error: io::Error| Refused::system(&self.path().join(&name), error);
+        let refuse =
+            |error: io::Error| PathRefusal::from_system(&self.real_path().join(&name), error);
         self.remove_dead();
-        let (temporary, held) = self.held(mode).map_err(refuse)?;
+        let (temporary, held) = self.create_locked(mode).map_err(refuse)?;
         // From here on it goes away with its owner.
-        let mut part = Part {
+        let mut part = PendingFile {
             directory: self,
             temporary,
             name: name.clone(),
@@ -169,7 +172,7 @@ impl Directory {
 
 impl Directory {
     /// A new file under a name that nobody can know, held by this process.
-    fn held(&self, mode: u32) -> io::Result<(String, File)> {
+    fn create_locked(&self, mode: u32) -> io::Result<(String, File)> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = flags | OFlags::CLOEXEC;
         loop {
@@ -203,7 +206,7 @@ impl Directory {
             };
             let is_own = fstat(&file).is_ok_and(|stat| {
                 let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-                is_file && stat.st_uid == owners::own()
+                is_file && stat.st_uid == owners::own_user()
             });
             if is_own && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
                 // What cannot be removed disturbs nobody.
@@ -213,20 +216,20 @@ impl Directory {
     }
 }
 
-impl Part<'_> {
+impl PendingFile<'_> {
     /// Puts it in its place; what had the name is replaced, a link too.
     ///
     /// # Errors
     /// What the system says, with the file.
-    pub fn put(self) -> Result<(), Refused> {
-        let place = self.directory.path().join(&self.name);
+    pub fn put_in_place(self) -> Result<(), PathRefusal> {
+        let place = self.directory.real_path().join(&self.name);
         let renamed = renameat(self.directory, &self.temporary, self.directory, &self.name);
-        renamed.map_err(|e| Refused::system(&place, e))?;
+        renamed.map_err(|e| PathRefusal::from_system(&place, e))?;
         self.directory.sync()
     }
 }
 
-impl Drop for Part<'_> {
+impl Drop for PendingFile<'_> {
     fn drop(&mut self) {
         // It is gone when it was renamed.
         let _ = unlinkat(self.directory, &self.temporary, AtFlags::empty());

@@ -7,12 +7,12 @@
 use std::fmt;
 
 use loadline_analysis::offer::Offer;
-use loadline_analysis::price::{HOURS_PER_MONTH, Size};
+use loadline_analysis::price::{HOURS_PER_MONTH, InstanceSize};
 use loadline_sizing::{Bytes, Cpus};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::workload::{Resources, Workload};
+use crate::workload::{FleetWorkload, InstanceResources};
 
 /// Throttled in fewer periods than this is what a start or a burst does.
 const THROTTLED: f64 = 0.05;
@@ -29,7 +29,7 @@ const RESTARTS: u32 = 3;
 /// What to do first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum AdviceStep {
     /// Mend its manifest: no measurement is needed to know it.
     Fix,
     /// Measure what it needs.
@@ -38,9 +38,9 @@ pub enum Step {
     Leave,
 }
 
-impl Step {
+impl AdviceStep {
     /// Its word.
-    pub fn name(self) -> &'static str {
+    pub fn step_name(self) -> &'static str {
         match self {
             Self::Fix => "fix",
             Self::Measure => "measure",
@@ -52,7 +52,7 @@ impl Step {
 /// Why.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "reason", content = "value")]
-pub enum Reason {
+pub enum AdviceReason {
     /// The kernel killed it for memory so often.
     OomKilled(u32),
     /// Nothing bounds its memory.
@@ -79,25 +79,25 @@ pub enum Reason {
     NoService,
 }
 
-impl Reason {
-    fn step(&self) -> Step {
+impl AdviceReason {
+    fn first_step(&self) -> AdviceStep {
         match self {
             Self::NoMemoryLimit
             | Self::Manifest(_)
             | Self::HeapAboveLimit(_)
-            | Self::AboveRequest(_) => Step::Fix,
-            Self::NoService => Step::Leave,
-            _ => Step::Measure,
+            | Self::AboveRequest(_) => AdviceStep::Fix,
+            Self::NoService => AdviceStep::Leave,
+            _ => AdviceStep::Measure,
         }
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for AdviceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         match *self {
             Self::Manifest(ref problem) => write!(f, "its manifest: {problem}"),
-            Self::OomKilled(times) => write!(f, "killed for memory ({})", counted(times)),
+            Self::OomKilled(times) => write!(f, "killed for memory ({})", count_words(times)),
             Self::NoMemoryLimit => f.write_str(
                 "no memory limit: a JVM's heap goes by its node, and nothing bounds a leak",
             ),
@@ -116,7 +116,7 @@ impl fmt::Display for Reason {
             Self::Collecting(share) => {
                 write!(f, "collections stop it {} of the time", percent(share))
             }
-            Self::Restarted(times) => write!(f, "restarted ({})", counted(times)),
+            Self::Restarted(times) => write!(f, "restarted ({})", count_words(times)),
             Self::DefaultHeap(share) => write!(
                 f,
                 "its heap is {} of the limit, HotSpot's default",
@@ -129,7 +129,7 @@ impl fmt::Display for Reason {
     }
 }
 
-fn counted(times: u32) -> String {
+fn count_words(times: u32) -> String {
     match times {
         1 => "once".to_owned(),
         n => format!("{n} times"),
@@ -138,11 +138,11 @@ fn counted(times: u32) -> String {
 
 /// What to do about a workload.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Advice {
+pub struct WorkloadAdvice {
     /// What to do first.
-    pub step: Step,
+    pub step: AdviceStep,
     /// Why, the gravest first.
-    pub why: Vec<Reason>,
+    pub why: Vec<AdviceReason>,
     /// USD a month for all its instances by what they request, at list prices.
     pub per_month: f64,
     /// USD of it that a measurement could save or protect: all where instances are killed or unbounded,
@@ -151,33 +151,33 @@ pub struct Advice {
 }
 
 /// Judges a workload.
-pub fn advise(workload: &Workload, offer: &Offer) -> Advice {
+pub fn advise(workload: &FleetWorkload, offer: &Offer) -> WorkloadAdvice {
     let is_service = workload.jvm.is_some() || workload.traffic.is_some();
-    let mut why = reasons(workload);
+    let mut why = find_reasons(workload);
     if !is_service {
         // What a trial would answer is not to be had.
-        why.retain(|reason| reason.step() == Step::Fix);
-        why.push(Reason::NoService);
+        why.retain(|reason| reason.first_step() == AdviceStep::Fix);
+        why.push(AdviceReason::NoService);
     }
-    let step = why.iter().map(|reason| reason.step()).min();
-    let money = |per_instance: Resources| {
-        let size = Size {
+    let step = why.iter().map(|reason| reason.first_step()).min();
+    let money = |per_instance: InstanceResources| {
+        let size = InstanceSize {
             cpu: per_instance.cpu.unwrap_or(Cpus::from_millis(0)),
             memory: per_instance.memory.unwrap_or(Bytes::from_bytes(0)),
         };
         offer.per_hour(size) * HOURS_PER_MONTH * f64::from(workload.replicas)
     };
-    let per_month = money(paid(workload));
+    let per_month = money(paid_resources(workload));
     let share = match step {
-        None | Some(Step::Leave) => 0.0,
-        Some(Step::Fix | Step::Measure) => {
+        None | Some(AdviceStep::Leave) => 0.0,
+        Some(AdviceStep::Fix | AdviceStep::Measure) => {
             let idle = 1.0 - money(workload.peak) / per_month;
             let idle = if per_month > 0.0 { idle } else { 0.0 };
-            why.iter().map(stake).fold(idle, f64::max)
+            why.iter().map(money_at_stake).fold(idle, f64::max)
         }
     };
-    Advice {
-        step: step.unwrap_or(Step::Leave),
+    WorkloadAdvice {
+        step: step.unwrap_or(AdviceStep::Leave),
         why,
         per_month,
         at_stake_per_month: per_month * share.clamp(0.0, 1.0),
@@ -186,28 +186,28 @@ pub fn advise(workload: &Workload, offer: &Offer) -> Advice {
 
 /// What is paid for: nodes are bought for what pods request; without a request its limit is one, and
 /// without either it is what it used.
-fn paid(workload: &Workload) -> Resources {
+fn paid_resources(workload: &FleetWorkload) -> InstanceResources {
     let (request, limit, peak) = (workload.request, workload.limit, workload.peak);
-    Resources {
+    InstanceResources {
         cpu: request.cpu.or(limit.cpu).or(peak.cpu),
         memory: request.memory.or(limit.memory).or(peak.memory),
     }
 }
 
 /// The part of a workload's money that a reason puts at stake by itself.
-fn stake(reason: &Reason) -> f64 {
+fn money_at_stake(reason: &AdviceReason) -> f64 {
     match reason {
-        Reason::OomKilled(_)
-        | Reason::NoMemoryLimit
-        | Reason::Manifest(_)
-        | Reason::HeapAboveLimit(_) => 1.0,
-        Reason::Throttled(share) | Reason::Collecting(share) => *share,
+        AdviceReason::OomKilled(_)
+        | AdviceReason::NoMemoryLimit
+        | AdviceReason::Manifest(_)
+        | AdviceReason::HeapAboveLimit(_) => 1.0,
+        AdviceReason::Throttled(share) | AdviceReason::Collecting(share) => *share,
         _ => 0.0,
     }
 }
 
-fn reasons(workload: &Workload) -> Vec<Reason> {
-    let Workload {
+fn find_reasons(workload: &FleetWorkload) -> Vec<AdviceReason> {
+    let FleetWorkload {
         request,
         limit,
         peak,
@@ -219,43 +219,49 @@ fn reasons(workload: &Workload) -> Vec<Reason> {
     };
     let jvm = workload.jvm.unwrap_or_default();
     let heap = ratio(jvm.heap_max, limit.memory);
-    let asked = paid(workload);
+    let asked = paid_resources(workload);
     let mut why = Vec::new();
-    let mut say = |is_so: bool, reason: Reason| {
+    let mut say = |is_so: bool, reason: AdviceReason| {
         if is_so {
             why.push(reason);
         }
     };
     let killed = workload.oom_kills;
-    say(killed > 0, Reason::OomKilled(killed));
+    say(killed > 0, AdviceReason::OomKilled(killed));
     let objections = &workload.objections;
     for objection in objections {
-        say(true, Reason::Manifest(objection.problem.clone()));
+        say(true, AdviceReason::Manifest(objection.problem.clone()));
     }
     // The manifest says it too, where it was read.
     let is_said = !objections.is_empty();
-    say(limit.memory.is_none() && !is_said, Reason::NoMemoryLimit);
+    say(
+        limit.memory.is_none() && !is_said,
+        AdviceReason::NoMemoryLimit,
+    );
     if let Some(heap) = heap {
-        say(heap >= 1.0, Reason::HeapAboveLimit(heap));
+        say(heap >= 1.0, AdviceReason::HeapAboveLimit(heap));
     }
     if let Some(times) = ratio(peak.memory, request.memory) {
-        say(times > 1.0, Reason::AboveRequest(times));
+        say(times > 1.0, AdviceReason::AboveRequest(times));
     }
     let throttled = workload.throttled.unwrap_or(0.0);
-    say(throttled >= THROTTLED, Reason::Throttled(throttled));
+    say(throttled >= THROTTLED, AdviceReason::Throttled(throttled));
     let collecting = jvm.gc_share.unwrap_or(0.0);
-    say(collecting >= GC_SHARE, Reason::Collecting(collecting));
+    say(collecting >= GC_SHARE, AdviceReason::Collecting(collecting));
     let restarts = workload.restarts.saturating_sub(killed);
-    say(restarts >= RESTARTS, Reason::Restarted(restarts));
+    say(restarts >= RESTARTS, AdviceReason::Restarted(restarts));
     if let Some(heap) = heap {
-        say(QUARTER.contains(&heap), Reason::DefaultHeap(heap));
+        say(QUARTER.contains(&heap), AdviceReason::DefaultHeap(heap));
     }
     if let Some(used) = ratio(peak.memory, asked.memory) {
-        say(1.0 - used >= IDLE, Reason::IdleMemory(1.0 - used));
+        say(1.0 - used >= IDLE, AdviceReason::IdleMemory(1.0 - used));
     }
     if let (Some(used), Some(asked)) = (peak.cpu, asked.cpu) {
         let idle = 1.0 - used.as_f64() / asked.as_f64();
-        say(idle >= IDLE && idle.is_finite(), Reason::IdleCpu(idle));
+        say(
+            idle >= IDLE && idle.is_finite(),
+            AdviceReason::IdleCpu(idle),
+        );
     }
     why
 }
@@ -263,23 +269,23 @@ fn reasons(workload: &Workload) -> Vec<Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Jvm, Name};
+    use crate::workload::{FleetContainerKey, JvmFigures};
 
     fn offer() -> Offer {
         Offer::built_in("own-nodes", None).expect("built in")
     }
 
-    fn size(cpu: u32, mib: u64) -> Resources {
-        Resources {
+    fn size(cpu: u32, mib: u64) -> InstanceResources {
+        InstanceResources {
             cpu: Some(Cpus::from_millis(cpu)),
             memory: Some(Bytes::from_mib(mib)),
         }
     }
 
     /// A JVM that uses what it asks for.
-    fn workload() -> Workload {
-        Workload {
-            name: Name {
+    fn workload() -> FleetWorkload {
+        FleetWorkload {
+            name: FleetContainerKey {
                 namespace: "shop".to_owned(),
                 kind: "Deployment".to_owned(),
                 name: "orders".to_owned(),
@@ -294,7 +300,7 @@ mod tests {
             throttled: Some(0.01),
             oom_kills: 0,
             restarts: 1,
-            jvm: Some(Jvm {
+            jvm: Some(JvmFigures {
                 heap_peak: Some(Bytes::from_mib(500)),
                 heap_max: Some(Bytes::from_mib(700)),
                 gc_share: Some(0.01),
@@ -304,18 +310,18 @@ mod tests {
         }
     }
 
-    fn said(workload: &Workload) -> String {
+    fn said(workload: &FleetWorkload) -> String {
         let advice = advise(workload, &offer());
         let why: Vec<String> = advice.why.iter().map(ToString::to_string).collect();
         let share = advice.at_stake_per_month / advice.per_month;
-        format!("{} {share:.2}: {}", advice.step.name(), why.join("; "))
+        format!("{} {share:.2}: {}", advice.step.step_name(), why.join("; "))
     }
 
     #[test]
     fn what_uses_what_it_asks_for_is_left_alone() {
         insta::assert_snapshot!(said(&workload()), @"leave 0.00: ");
         let advice = advise(&workload(), &offer());
-        let one = offer().per_hour(Size {
+        let one = offer().per_hour(InstanceSize {
             cpu: Cpus::from_millis(1000),
             memory: Bytes::from_mib(1024),
         });
@@ -324,12 +330,12 @@ mod tests {
 
     #[test]
     fn a_kill_puts_everything_at_stake_and_idle_memory_its_part() {
-        let killed = Workload {
+        let killed = FleetWorkload {
             oom_kills: 2,
             ..workload()
         };
         insta::assert_snapshot!(said(&killed), @"measure 1.00: killed for memory (2 times)");
-        let idle = Workload {
+        let idle = FleetWorkload {
             peak: size(900, 256),
             ..workload()
         };
@@ -338,15 +344,15 @@ mod tests {
 
     #[test]
     fn what_a_manifest_shows_is_mended_before_anything_is_measured() {
-        let unbounded = Workload {
-            limit: Resources::default(),
+        let unbounded = FleetWorkload {
+            limit: InstanceResources::default(),
             ..workload()
         };
         insta::assert_snapshot!(said(&unbounded), @"fix 1.00: no memory limit: a JVM's heap goes by its node, and nothing bounds a leak");
-        let above = Workload {
-            jvm: Some(Jvm {
+        let above = FleetWorkload {
+            jvm: Some(JvmFigures {
                 heap_max: Some(Bytes::from_mib(1024)),
-                ..Jvm::default()
+                ..JvmFigures::default()
             }),
             peak: size(900, 1500),
             ..workload()
@@ -356,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_is_no_jvm_and_serves_nothing_is_not_measured() {
-        let other = Workload {
+        let other = FleetWorkload {
             jvm: None,
             peak: size(10, 100),
             ..workload()

@@ -6,14 +6,14 @@
 
 use std::fmt::Write;
 
-use crate::questions::Window;
-use crate::workload::{Kind, Traffic, Workload};
+use crate::questions::QueryWindow;
+use crate::workload::{FleetWorkload, RequestKind, Traffic};
 
 /// Requests that are less than this share of all are not worth an entry.
 const LEAST_SHARE: f64 = 0.001;
 
 /// The file.
-pub fn to_toml(workload: &Workload, window: &Window) -> String {
+pub fn experiment_toml(workload: &FleetWorkload, window: &QueryWindow) -> String {
     let mut text = format!(
         "# {}: what Prometheus saw in {}. Keys: docs/reference/experiment.schema.json.\n\n",
         workload.name, window.length
@@ -30,18 +30,18 @@ pub fn to_toml(workload: &Workload, window: &Window) -> String {
     );
     let _ = writeln!(text, "slo = \"p99<250ms,errors<1%\" # {seen}\n\n[app]");
     let image = workload.image.as_deref().unwrap_or("IMAGE");
-    let _ = writeln!(text, "image = {}", quoted(image));
+    let _ = writeln!(text, "image = {}", quote_toml(image));
     text += "# ready = { http = \"/actuator/health/readiness\" }\n";
     text += "\n[load]\nurl = \"http://localhost:8080/\" # its port, and a path where no request below has one\n";
     match traffic {
-        Some(traffic) => load(&mut text, traffic, workload.replicas),
+        Some(traffic) => write_load(&mut text, traffic, workload.replicas),
         None => text += "rate = \"50/s\" # no series of requests has its pods\n",
     }
-    limits(&mut text, workload);
+    write_limits(&mut text, workload);
     text
 }
 
-fn load(text: &mut String, traffic: &Traffic, replicas: u32) {
+fn write_load(text: &mut String, traffic: &Traffic, replicas: u32) {
     let mean = traffic.mean_per_second / f64::from(replicas.max(1));
     let (rate, from) = match traffic.peak_per_second {
         Some(peak) => (
@@ -60,11 +60,11 @@ fn load(text: &mut String, traffic: &Traffic, replicas: u32) {
     };
     let _ = writeln!(text, "rate = \"{rate}/s\" # {from}");
     for kind in traffic.mix.iter().filter(|k| k.share >= LEAST_SHARE) {
-        request(text, kind);
+        write_request(text, kind);
     }
 }
 
-fn request(text: &mut String, kind: &Kind) {
+fn write_request(text: &mut String, kind: &RequestKind) {
     let is_template = kind.path.contains(['{', '*']) || !kind.path.starts_with('/');
     let has_body = !matches!(kind.method.as_str(), "GET" | "HEAD" | "DELETE" | "OPTIONS");
     let share = format!("{:.1} %", kind.share * 100.0);
@@ -80,15 +80,15 @@ fn request(text: &mut String, kind: &Kind) {
     let _ = writeln!(text, "\n{hash}[[load.request]]{why}");
     let _ = writeln!(text, "{hash}weight = {:.3}", kind.share * 100.0);
     if kind.method != "GET" {
-        let _ = writeln!(text, "{hash}method = {}", quoted(&kind.method));
+        let _ = writeln!(text, "{hash}method = {}", quote_toml(&kind.method));
     }
-    let _ = writeln!(text, "{hash}path = {}", quoted(&kind.path));
+    let _ = writeln!(text, "{hash}path = {}", quote_toml(&kind.path));
     if has_body {
         let _ = writeln!(text, "{hash}body-file = \"body.json\"");
     }
 }
 
-fn limits(text: &mut String, workload: &Workload) {
+fn write_limits(text: &mut String, workload: &FleetWorkload) {
     let (limit, request) = (workload.limit, workload.request);
     text.push_str("\n[limits]\n");
     match limit.cpu.or(request.cpu) {
@@ -116,6 +116,6 @@ fn limits(text: &mut String, workload: &Workload) {
 }
 
 /// A TOML string.
-fn quoted(text: &str) -> String {
+fn quote_toml(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

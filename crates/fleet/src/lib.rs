@@ -12,8 +12,8 @@ pub mod promised;
 mod questions;
 pub mod workload;
 
-pub use experiment::to_toml;
+pub use experiment::experiment_toml;
 #[cfg(fuzzing)]
 pub use prometheus::parse_anything;
-pub use prometheus::{Access, Prometheus};
-pub use questions::{Asked, Window, ask};
+pub use prometheus::{Prometheus, PrometheusAccess};
+pub use questions::{FleetAnswers, QueryWindow, ask_everything};

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use loadline_client::{Agent, Error, Trust, agent};
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use serde::Deserialize;
 
 /// Largest answer. Fifteen thousand containers answer in some 3 MB, a mix of requests in some 30.
@@ -15,7 +15,7 @@ const LARGEST: u64 = 128 << 20;
 
 /// How a Prometheus is reached.
 #[derive(Debug, Clone, Default)]
-pub struct Access {
+pub struct PrometheusAccess {
     /// Its URL, with the path under which it is served.
     pub url: String,
     /// Value of the Authorization header.
@@ -31,22 +31,22 @@ pub struct Access {
 /// A Prometheus that can be asked.
 pub struct Prometheus {
     agent: Agent,
-    access: Access,
+    access: PrometheusAccess,
     query: String,
 }
 
 /// One series of an answer.
 #[derive(Debug, Deserialize)]
-pub struct Sample {
+pub struct PrometheusSample {
     /// Its labels.
-    pub metric: Labels,
+    pub metric: SeriesLabels,
     /// Unix time and value.
     value: (f64, String),
 }
 
-impl Sample {
+impl PrometheusSample {
     /// Its value; `None` where it is no number (NaN, infinite).
-    pub fn value(&self) -> Option<f64> {
+    pub fn finite_value(&self) -> Option<f64> {
         self.value.1.parse().ok().filter(|v: &f64| v.is_finite())
     }
 }
@@ -54,7 +54,7 @@ impl Sample {
 /// The labels that the questions ask for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Labels {
+pub struct SeriesLabels {
     /// Kubernetes namespace.
     pub namespace: String,
     /// Pod.
@@ -78,15 +78,15 @@ pub struct Labels {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct PrometheusAnswer {
     status: String,
-    data: Option<Data>,
+    data: Option<AnswerData>,
     #[serde(default)]
     error: String,
 }
 
 #[derive(Deserialize)]
-struct Data {
+struct AnswerData {
     #[serde(rename = "resultType")]
     kind: String,
     result: serde_json::Value,
@@ -94,13 +94,13 @@ struct Data {
 
 /// The same, for the one kind that is asked for: no tree in between.
 #[derive(Deserialize)]
-struct Vector {
-    data: Samples,
+struct VectorAnswer {
+    data: VectorSamples,
 }
 
 #[derive(Deserialize)]
-struct Samples {
-    result: Vec<Sample>,
+struct VectorSamples {
+    result: Vec<PrometheusSample>,
 }
 
 impl Prometheus {
@@ -108,10 +108,10 @@ impl Prometheus {
     ///
     /// # Errors
     /// A URL that is none, or certificates that cannot be read.
-    pub fn new(access: Access) -> Result<Self, Refusal> {
+    pub fn new(access: PrometheusAccess) -> Result<Self, RunRefusal> {
         let url = access.url.trim_end_matches('/');
         if url.contains('?') || url.contains('#') || url.ends_with("/query") {
-            return Err(Refusal::new(
+            return Err(RunRefusal::new(
                 format!("--prometheus {}", access.url),
                 "it is the address of a page or a query",
                 "give the address under which Prometheus is served, such as http://localhost:9090",
@@ -135,7 +135,7 @@ impl Prometheus {
     ///
     /// # Errors
     /// Where it cannot be reached, does not let us in, or does not answer as Prometheus does.
-    pub fn instant(&self, promql: &str) -> Result<Vec<Sample>, Refusal> {
+    pub fn query_instant(&self, promql: &str) -> Result<Vec<PrometheusSample>, RunRefusal> {
         let mut form = vec![("query", promql)];
         if let Some(at) = &self.access.at {
             form.push(("time", at));
@@ -146,23 +146,23 @@ impl Prometheus {
         }
         let mut response = request
             .send_form(form)
-            .map_err(|error| self.unreachable(&error))?;
+            .map_err(|error| self.refuse_unreachable(&error))?;
         let status = response.status().as_u16();
         let mut text = Vec::new();
         let body = response.body_mut().with_config().limit(LARGEST).reader();
-        body.take(LARGEST)
-            .read_to_end(&mut text)
-            .map_err(|error| self.refused(format!("its answer broke off: {error}"), HINT_LARGE))?;
-        series(&text).ok_or_else(|| self.not_understood(status, &text, promql))
+        body.take(LARGEST).read_to_end(&mut text).map_err(|error| {
+            self.refuse_answer(format!("its answer broke off: {error}"), HINT_LARGE)
+        })?;
+        parse_series(&text).ok_or_else(|| self.not_understood(status, &text, promql))
     }
 
-    fn not_understood(&self, status: u16, text: &[u8], promql: &str) -> Refusal {
-        match serde_json::from_slice::<Answer>(text) {
+    fn not_understood(&self, status: u16, text: &[u8], promql: &str) -> RunRefusal {
+        match serde_json::from_slice::<PrometheusAnswer>(text) {
             Ok(answer) if answer.status == "error" => {
                 let why = format!("it says: {} (asked: {promql})", answer.error);
-                self.refused(why, "a shorter --window or a longer --step asks less of it")
+                self.refuse_answer(why, "a shorter --window or a longer --step asks less of it")
             }
-            Ok(Answer {
+            Ok(PrometheusAnswer {
                 data: Some(data), ..
             }) => {
                 let what = match data.result.is_array() {
@@ -170,22 +170,22 @@ impl Prometheus {
                     false => "is no list",
                 };
                 let why = format!("its answer, a {}, {what} (asked: {promql})", data.kind);
-                self.refused(why, HINT_ADDRESS)
+                self.refuse_answer(why, HINT_ADDRESS)
             }
             _ => match status {
-                401 | 403 => self.refused(
+                401 | 403 => self.refuse_answer(
                     format!("it does not let us in (status {status})"),
                     "give --bearer '{env:NAME}', --bearer @FILE or --basic '{env:NAME}'",
                 ),
-                300..=399 => self.refused(
+                300..=399 => self.refuse_answer(
                     format!("it sends elsewhere (status {status}), and nothing is followed"),
                     "give the address that it sends to; behind a login page, its API's own",
                 ),
-                503 => self.refused(
+                503 => self.refuse_answer(
                     "it is not ready (status 503)".to_owned(),
                     "try again when it has read its blocks",
                 ),
-                _ => self.refused(
+                _ => self.refuse_answer(
                     format!("what answers there is no Prometheus (status {status})"),
                     HINT_ADDRESS,
                 ),
@@ -193,9 +193,9 @@ impl Prometheus {
         }
     }
 
-    fn unreachable(&self, error: &Error) -> Refusal {
+    fn refuse_unreachable(&self, error: &Error) -> RunRefusal {
         if is_unknown_host(error) {
-            return self.refused(
+            return self.refuse_answer(
                 "the name of the host is not known here".to_owned(),
                 "is it the cluster's own? then: kubectl port-forward svc/prometheus 9090, and http://localhost:9090",
             );
@@ -207,33 +207,33 @@ impl Prometheus {
                 "does it run there? of a cluster: kubectl port-forward svc/prometheus 9090, and http://localhost:9090"
             }
         };
-        self.refused(error.to_string(), hint)
+        self.refuse_answer(error.to_string(), hint)
     }
 
-    fn refused(&self, why: String, hint: &str) -> Refusal {
-        Refusal::new(format!("Prometheus at {}", self.access.url), why, hint)
+    fn refuse_answer(&self, why: String, hint: &str) -> RunRefusal {
+        RunRefusal::new(format!("Prometheus at {}", self.access.url), why, hint)
     }
 }
 
 /// The series of an answer that is one of Prometheus.
-fn series(text: &[u8]) -> Option<Vec<Sample>> {
-    let vector = serde_json::from_slice::<Vector>(text).ok()?;
+fn parse_series(text: &[u8]) -> Option<Vec<PrometheusSample>> {
+    let vector = serde_json::from_slice::<VectorAnswer>(text).ok()?;
     Some(vector.data.result)
 }
 
 /// Any bytes as an answer, for the fuzzer: what is understood, or what is said of it.
 #[cfg(fuzzing)]
 pub fn parse_anything(text: &[u8]) {
-    let access = Access {
+    let access = PrometheusAccess {
         url: "http://localhost:9090".to_owned(),
-        ..Access::default()
+        ..PrometheusAccess::default()
     };
     let Ok(asked) = Prometheus::new(access) else {
         return;
     };
-    match series(text) {
+    match parse_series(text) {
         Some(samples) => samples.iter().for_each(|sample| {
-            let _ = sample.value();
+            let _ = sample.finite_value();
         }),
         None => {
             let _ = asked.not_understood(200, text, "up").to_string();
@@ -259,9 +259,9 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        let access = Access {
+        let access = PrometheusAccess {
             url: url.to_owned(),
-            ..Access::default()
+            ..PrometheusAccess::default()
         };
         let refusal = Prometheus::new(access).err().expect("refused");
         format!("{refusal}; {}", refusal.hint)
@@ -279,8 +279,8 @@ mod tests {
             let text = format!(
                 "{{\"metric\": {{\"pod\": \"a\", \"x\": \"y\"}}, \"value\": [1, \"{value}\"]}}"
             );
-            let sample: Sample = serde_json::from_str(&text).expect("a sample");
-            sample.value()
+            let sample: PrometheusSample = serde_json::from_str(&text).expect("a sample");
+            sample.finite_value()
         };
         assert_eq!(sample("1e3"), Some(1000.0));
         assert_eq!(sample("NaN"), None);

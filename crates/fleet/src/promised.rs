@@ -11,7 +11,7 @@ use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::workload::{Name, Workload};
+use crate::workload::{FleetContainerKey, FleetWorkload};
 
 /// A difference of less than this is what hosts and days make of one service: the same bound as a
 /// change of CPU time that `verify` must find.
@@ -40,7 +40,7 @@ pub struct Promise {
 
 /// One figure of both.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Figure {
+pub struct PromisedFigure {
     /// What is compared, with its unit.
     pub what: &'static str,
     /// What the result said.
@@ -53,19 +53,19 @@ pub struct Figure {
 
 /// A workload held against its promise.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Held {
+pub struct PromiseCheck {
     /// Which.
-    pub name: Name,
+    pub name: FleetContainerKey,
     /// The result's id.
     pub result: String,
     /// The figures that both know.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PromisedFigure>,
     /// Whether one drifts.
     pub drifts: bool,
 }
 
 /// Compares.
-pub fn held(workload: &Workload, promise: &Promise) -> Held {
+pub fn check_promise(workload: &FleetWorkload, promise: &Promise) -> PromiseCheck {
     let traffic = workload.traffic.as_ref();
     let mib = |b: Bytes| b.as_mib();
     let ms = |d: Duration| d.as_secs_f64() * 1e3;
@@ -74,14 +74,14 @@ pub fn held(workload: &Workload, promise: &Promise) -> Held {
     let other = |promised: f64, used: f64| (used / promised - 1.0).abs() > 0.01;
     let figure = |what, promised: Option<f64>, used: Option<f64>, drifts: fn(f64, f64) -> bool| {
         let (promised, used) = (promised?, used?);
-        Some(Figure {
+        Some(PromisedFigure {
             what,
             promised,
             used,
             drifts: drifts(promised, used),
         })
     };
-    let figures: Vec<Figure> = [
+    let figures: Vec<PromisedFigure> = [
         figure(
             "memory limit, MiB",
             promise.memory.map(mib),
@@ -116,7 +116,7 @@ pub fn held(workload: &Workload, promise: &Promise) -> Held {
     .into_iter()
     .flatten()
     .collect();
-    Held {
+    PromiseCheck {
         name: workload.name.clone(),
         result: promise.result.clone(),
         drifts: figures.iter().any(|f| f.drifts),

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
-use crate::prometheus::{Prometheus, Sample};
+use crate::prometheus::{Prometheus, PrometheusSample};
 
 /// What stretch of time is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct QueryWindow {
     /// Its length as Prometheus writes it: `7d`.
     pub length: String,
     /// Distance of the points that peaks are looked for at: `15m`.
@@ -21,15 +21,15 @@ pub struct Window {
     pub namespaces: Vec<String>,
 }
 
-impl Window {
+impl QueryWindow {
     /// Checks the texts, which become part of queries.
     ///
     /// # Errors
     /// Names the flag whose text is no length of time, or no namespace.
-    pub fn new(length: &str, step: &str, namespaces: &[String]) -> Result<Self, Refusal> {
+    pub fn new(length: &str, step: &str, namespaces: &[String]) -> Result<Self, RunRefusal> {
         for (flag, text) in [("--window", length), ("--step", step)] {
             if !is_length(text) {
-                return Err(Refusal::new(
+                return Err(RunRefusal::new(
                     format!("{flag} {text}"),
                     "it is no length of time as Prometheus writes it",
                     "give 1h, 7d or 15m",
@@ -39,7 +39,7 @@ impl Window {
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         for name in namespaces {
             if name.is_empty() || !name.chars().all(is_name) {
-                return Err(Refusal::new(
+                return Err(RunRefusal::new(
                     format!("--namespace {name}"),
                     "a namespace has lower-case letters, digits and -",
                     "give one as `kubectl get namespaces` lists them",
@@ -54,7 +54,7 @@ impl Window {
     }
 
     /// A series in these namespaces with more matchers.
-    fn of(&self, series: &str, matchers: &str) -> String {
+    fn select_series(&self, series: &str, matchers: &str) -> String {
         let mut all: Vec<String> = Vec::new();
         if !matchers.is_empty() {
             all.push(matchers.to_owned());
@@ -76,7 +76,7 @@ fn is_length(text: &str) -> bool {
 
 /// One question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Question {
+pub enum FleetQuestion {
     /// What owns each pod.
     Owner,
     /// What owns each ReplicaSet.
@@ -122,28 +122,28 @@ pub enum Question {
 }
 
 /// All of them.
-pub const ALL: [Question; 21] = [
-    Question::Owner,
-    Question::ReplicaSetOwner,
-    Question::Running,
-    Question::Image,
-    Question::MemoryLimit,
-    Question::MemoryRequest,
-    Question::CpuLimit,
-    Question::CpuRequest,
-    Question::MemoryPeak,
-    Question::CpuMean,
-    Question::CpuPeak,
-    Question::Throttled,
-    Question::OomKills,
-    Question::OomKilled,
-    Question::Restarts,
-    Question::HeapPeak,
-    Question::HeapMax,
-    Question::GcShare,
-    Question::Requests,
-    Question::RequestPeak,
-    Question::P99,
+pub const ALL: [FleetQuestion; 21] = [
+    FleetQuestion::Owner,
+    FleetQuestion::ReplicaSetOwner,
+    FleetQuestion::Running,
+    FleetQuestion::Image,
+    FleetQuestion::MemoryLimit,
+    FleetQuestion::MemoryRequest,
+    FleetQuestion::CpuLimit,
+    FleetQuestion::CpuRequest,
+    FleetQuestion::MemoryPeak,
+    FleetQuestion::CpuMean,
+    FleetQuestion::CpuPeak,
+    FleetQuestion::Throttled,
+    FleetQuestion::OomKills,
+    FleetQuestion::OomKilled,
+    FleetQuestion::Restarts,
+    FleetQuestion::HeapPeak,
+    FleetQuestion::HeapMax,
+    FleetQuestion::GcShare,
+    FleetQuestion::Requests,
+    FleetQuestion::RequestPeak,
+    FleetQuestion::P99,
 ];
 
 /// A container of a pod: the pause container has no name, or `POD` with dockershim.
@@ -156,7 +156,7 @@ const NO_LIMIT: &str = "1e15";
 
 /// What the series of an answer are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum SeriesSubject {
     /// Who is there, and what owns it.
     Cluster,
     /// A container.
@@ -165,36 +165,40 @@ pub enum Subject {
     Pod,
 }
 
-impl Question {
+impl FleetQuestion {
     /// What its series are of.
-    pub fn subject(self) -> Subject {
+    pub fn series_subject(self) -> SeriesSubject {
         match self {
-            Self::Owner | Self::ReplicaSetOwner | Self::Running => Subject::Cluster,
+            Self::Owner | Self::ReplicaSetOwner | Self::Running => SeriesSubject::Cluster,
             Self::HeapPeak
             | Self::HeapMax
             | Self::GcShare
             | Self::Requests
             | Self::RequestPeak
-            | Self::P99 => Subject::Pod,
-            _ => Subject::Container,
+            | Self::P99 => SeriesSubject::Pod,
+            _ => SeriesSubject::Container,
         }
     }
 
     /// All whose series are of this.
-    pub fn of(subject: Subject) -> impl Iterator<Item = Self> {
-        ALL.into_iter().filter(move |q| q.subject() == subject)
+    pub fn about_subject(subject: SeriesSubject) -> impl Iterator<Item = Self> {
+        ALL.into_iter()
+            .filter(move |q| q.series_subject() == subject)
     }
 
     /// The query.
-    pub fn promql(self, window: &Window) -> String {
+    pub fn to_promql(self, window: &QueryWindow) -> String {
         let length = &window.length;
         let step = &window.step;
-        let container = |series: &str| window.of(series, CONTAINER);
-        let plain = |series: &str| window.of(series, "");
+        let container = |series: &str| window.select_series(series, CONTAINER);
+        let plain = |series: &str| window.select_series(series, "");
         let resource = |what: &str, resource: &str| {
             let series = format!("kube_pod_container_resource_{what}");
             let matchers = format!("resource=\"{resource}\"");
-            format!("max {BY_CONTAINER} ({})", window.of(&series, &matchers))
+            format!(
+                "max {BY_CONTAINER} ({})",
+                window.select_series(&series, &matchers)
+            )
         };
         match self {
             Self::Owner => format!(
@@ -249,7 +253,7 @@ impl Question {
             ),
             Self::OomKilled => format!(
                 "max {BY_CONTAINER} (max_over_time({}[{length}]))",
-                window.of(
+                window.select_series(
                     "kube_pod_container_status_last_terminated_reason",
                     "reason=\"OOMKilled\""
                 )
@@ -260,7 +264,7 @@ impl Question {
             ),
             Self::HeapPeak => format!(
                 "max_over_time((sum {BY_POD} ({}))[{length}:{step}])",
-                window.of(
+                window.select_series(
                     "",
                     "__name__=~\"jvm_memory_used_bytes|jvm_memory_bytes_used\",area=\"heap\""
                 )
@@ -268,14 +272,14 @@ impl Question {
             // A pool that has no bound of its own says -1.
             Self::HeapMax => format!(
                 "sum {BY_POD} ({} > 0)",
-                window.of(
+                window.select_series(
                     "",
                     "__name__=~\"jvm_memory_max_bytes|jvm_memory_bytes_max\",area=\"heap\""
                 )
             ),
             Self::GcShare => format!(
                 "sum {BY_POD} (rate({}[{length}]))",
-                window.of(
+                window.select_series(
                     "",
                     "__name__=~\"jvm_gc_pause_seconds_sum|jvm_gc_collection_seconds_sum\""
                 )
@@ -283,15 +287,15 @@ impl Question {
             Self::Requests => format!(
                 "sum by (namespace, pod, method, uri, status) (rate({}[{length}])) or {}",
                 plain("http_server_requests_seconds_count"),
-                opentelemetry(&plain("http_server_request_duration_seconds_count"), length)
+                opentelemetry_query(&plain("http_server_request_duration_seconds_count"), length)
             ),
             Self::RequestPeak => format!(
                 "max_over_time((sum {BY_POD} (rate({}[5m])))[{length}:{step}])",
-                window.of("", &format!("__name__=~\"{COUNTS}\""))
+                window.select_series("", &format!("__name__=~\"{COUNTS}\""))
             ),
             Self::P99 => format!(
                 "histogram_quantile(0.99, sum by (namespace, pod, le) (rate({}[{length}])))",
-                window.of("", &format!("__name__=~\"{BUCKETS}\""))
+                window.select_series("", &format!("__name__=~\"{BUCKETS}\""))
             ),
         }
     }
@@ -303,7 +307,7 @@ const BUCKETS: &str =
     "http_server_requests_seconds_bucket|http_server_request_duration_seconds_bucket";
 
 /// OpenTelemetry's labels under Micrometer's names.
-fn opentelemetry(series: &str, length: &str) -> String {
+fn opentelemetry_query(series: &str, length: &str) -> String {
     let mut query = format!(
         "sum by (namespace, pod, http_request_method, http_route, http_response_status_code) (rate({series}[{length}]))"
     );
@@ -319,11 +323,11 @@ fn opentelemetry(series: &str, length: &str) -> String {
 
 /// The answers.
 #[derive(Debug, Default)]
-pub struct Asked(BTreeMap<Question, Vec<Sample>>);
+pub struct FleetAnswers(BTreeMap<FleetQuestion, Vec<PrometheusSample>>);
 
-impl Asked {
+impl FleetAnswers {
     /// The series of one answer.
-    pub fn of(&self, question: Question) -> &[Sample] {
+    pub fn series_for(&self, question: FleetQuestion) -> &[PrometheusSample] {
         self.0.get(&question).map_or(&[], Vec::as_slice)
     }
 }
@@ -332,10 +336,13 @@ impl Asked {
 ///
 /// # Errors
 /// Where one cannot be answered.
-pub fn ask(prometheus: &Prometheus, window: &Window) -> Result<Asked, Refusal> {
-    let mut asked = Asked::default();
+pub fn ask_everything(
+    prometheus: &Prometheus,
+    window: &QueryWindow,
+) -> Result<FleetAnswers, RunRefusal> {
+    let mut asked = FleetAnswers::default();
     for question in ALL {
-        let samples = prometheus.instant(&question.promql(window))?;
+        let samples = prometheus.query_instant(&question.to_promql(window))?;
         asked.0.insert(question, samples);
     }
     Ok(asked)
@@ -346,7 +353,8 @@ mod tests {
     use super::*;
 
     fn refused(length: &str, namespace: &str) -> String {
-        let refusal = Window::new(length, "15m", &[namespace.to_owned()]).expect_err("refused");
+        let refusal =
+            QueryWindow::new(length, "15m", &[namespace.to_owned()]).expect_err("refused");
         format!("{refusal}; {}", refusal.hint)
     }
 
@@ -359,9 +367,9 @@ mod tests {
 
     #[test]
     fn a_namespace_is_in_every_query() {
-        let window = Window::new("7d", "15m", &["shop".to_owned()]).expect("a window");
+        let window = QueryWindow::new("7d", "15m", &["shop".to_owned()]).expect("a window");
         for question in ALL {
-            let promql = question.promql(&window);
+            let promql = question.to_promql(&window);
             let braces = promql.matches('{').count();
             let named = promql.matches("namespace=~\"shop\"").count();
             assert_eq!(braces, named, "{promql}");

@@ -10,8 +10,8 @@ use loadline_sizing::{Bytes, Cpus};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::prometheus::{Labels, Sample};
-use crate::questions::{Asked, Question, Subject};
+use crate::prometheus::{PrometheusSample, SeriesLabels};
+use crate::questions::{FleetAnswers, FleetQuestion, SeriesSubject};
 
 /// Owners whose pods come to an end by themselves or belong to a node: there is no size to choose.
 const NO_SERVICE: [&str; 2] = ["Job", "Node"];
@@ -24,7 +24,7 @@ const OWN_PATHS: [&str; 5] = ["/actuator", "/metrics", "/health", "/q/", "/livez
 
 /// Which container of which workload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-pub struct Name {
+pub struct FleetContainerKey {
     /// Namespace.
     pub namespace: String,
     /// `Deployment`, `StatefulSet`, ...
@@ -35,7 +35,7 @@ pub struct Name {
     pub container: String,
 }
 
-impl Name {
+impl FleetContainerKey {
     /// Whether a text means it: NAMESPACE/NAME, with /CONTAINER where it has several.
     pub fn is_meant_by(&self, text: &str) -> bool {
         let parts: Vec<&str> = text.split('/').collect();
@@ -49,7 +49,7 @@ impl Name {
     }
 }
 
-impl std::fmt::Display for Name {
+impl std::fmt::Display for FleetContainerKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)?;
         match self.container == self.name {
@@ -61,7 +61,7 @@ impl std::fmt::Display for Name {
 
 /// CPU and memory of one instance.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
-pub struct Resources {
+pub struct InstanceResources {
     /// CPUs.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt")]
     pub cpu: Option<Cpus>,
@@ -72,7 +72,7 @@ pub struct Resources {
 
 /// What its JVM says of itself, the largest of its pods.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
-pub struct Jvm {
+pub struct JvmFigures {
     /// Largest heap in use.
     #[serde(rename = "heap_peak_bytes", with = "wire::bytes_opt")]
     pub heap_peak: Option<Bytes>,
@@ -85,7 +85,7 @@ pub struct Jvm {
 
 /// Requests of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Kind {
+pub struct RequestKind {
     /// HTTP method.
     pub method: String,
     /// Path as its framework names it: `/owners/{ownerId}`.
@@ -106,24 +106,24 @@ pub struct Traffic {
     /// 99 % of the requests to the slowest instance took at most so long, by its histogram.
     pub p99_seconds: Option<f64>,
     /// By method and path, the most frequent first.
-    pub mix: Vec<Kind>,
+    pub mix: Vec<RequestKind>,
 }
 
 /// A container of a workload over the window.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Workload {
+pub struct FleetWorkload {
     /// Which.
-    pub name: Name,
+    pub name: FleetContainerKey,
     /// Its image.
     pub image: Option<String>,
     /// Instances that run now.
     pub replicas: u32,
     /// What each requests.
-    pub request: Resources,
+    pub request: InstanceResources,
     /// What each may use.
-    pub limit: Resources,
+    pub limit: InstanceResources,
     /// The most that one used: CPUs in its busiest five minutes, memory of its working set.
-    pub peak: Resources,
+    pub peak: InstanceResources,
     /// CPUs in use by all instances, on average.
     pub cpu_mean: Option<f64>,
     /// Share of CFS periods in which it was throttled, of the worst instance, 0 to 1.
@@ -133,7 +133,7 @@ pub struct Workload {
     /// Restarts.
     pub restarts: u32,
     /// What its JVM says; `None` where no series of a JVM has its pods.
-    pub jvm: Option<Jvm>,
+    pub jvm: Option<JvmFigures>,
     /// What is asked of it; `None` where no series says it.
     pub traffic: Option<Traffic>,
     /// What its manifest has wrong; empty also where it was not asked for.
@@ -151,13 +151,13 @@ pub struct Objection {
 
 /// A container of a workload as the cluster has it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Declared {
+pub struct DeclaredWorkload {
     /// Which.
-    pub name: Name,
+    pub name: FleetContainerKey,
     /// What each instance requests.
-    pub request: Resources,
+    pub request: InstanceResources,
     /// What each may use.
-    pub limit: Resources,
+    pub limit: InstanceResources,
     /// Whether it says that it is a JVM.
     pub is_jvm: bool,
     /// What is wrong with it if it is one.
@@ -166,9 +166,9 @@ pub struct Declared {
 
 /// What was made of the answers.
 #[derive(Debug, Default)]
-pub struct Fleet {
+pub struct FleetView {
     /// Containers that run now.
-    pub workloads: Vec<Workload>,
+    pub workloads: Vec<FleetWorkload>,
     /// Pods of jobs and nodes, left out.
     pub left_out: usize,
     /// Requests a second whose series name no pod: nobody's.
@@ -177,12 +177,12 @@ pub struct Fleet {
 
 type Pod<'a> = (&'a str, &'a str);
 
-impl Fleet {
+impl FleetView {
     /// Adds what the cluster has of each workload: requests and limits where Prometheus knows none,
     /// and what is wrong in the manifest of a JVM. Says how many of them Prometheus does not know.
-    pub fn declare(&mut self, declared: Vec<Declared>) -> usize {
-        let key = |name: &Name| {
-            let Name {
+    pub fn add_declared(&mut self, declared: Vec<DeclaredWorkload>) -> usize {
+        let key = |name: &FleetContainerKey| {
+            let FleetContainerKey {
                 namespace,
                 name,
                 container,
@@ -190,7 +190,7 @@ impl Fleet {
             } = name.clone();
             (namespace, name, container)
         };
-        let mut by_name: BTreeMap<_, Declared> = declared
+        let mut by_name: BTreeMap<_, DeclaredWorkload> = declared
             .into_iter()
             .map(|declared| (key(&declared.name), declared))
             .collect();
@@ -208,7 +208,7 @@ impl Fleet {
     }
 }
 
-impl Resources {
+impl InstanceResources {
     fn or(self, other: Self) -> Self {
         Self {
             cpu: self.cpu.or(other.cpu),
@@ -217,27 +217,27 @@ impl Resources {
     }
 }
 
-impl Asked {
+impl FleetAnswers {
     /// The workloads that run now, by name.
-    pub fn fleet(&self) -> Fleet {
-        let owners = Owners::new(self);
-        let mut builders: BTreeMap<Name, Builder<'_>> = BTreeMap::new();
+    pub fn to_fleet(&self) -> FleetView {
+        let owners = PodOwners::new(self);
+        let mut builders: BTreeMap<FleetContainerKey, WorkloadBuilder<'_>> = BTreeMap::new();
         let mut left_out = BTreeSet::new();
-        for sample in self.of(Question::Running) {
+        for sample in self.series_for(FleetQuestion::Running) {
             let labels = &sample.metric;
-            match owners.name(labels) {
+            match owners.workload_name(labels) {
                 Some(name) => builders.entry(name).or_default().replicas += 1,
                 None => {
                     left_out.insert((&labels.namespace, &labels.pod));
                 }
             }
         }
-        self.containers(&owners, &mut builders);
-        self.pods(&owners, &mut builders);
-        let asked = self.of(Question::Requests).iter();
+        self.read_containers(&owners, &mut builders);
+        self.read_pods(&owners, &mut builders);
+        let asked = self.series_for(FleetQuestion::Requests).iter();
         let nobodys = asked.filter(|s| s.metric.pod.is_empty());
-        Fleet {
-            nobodys: nobodys.filter_map(Sample::value).sum(),
+        FleetView {
+            nobodys: nobodys.filter_map(PrometheusSample::finite_value).sum(),
             left_out: left_out.len(),
             workloads: builders
                 .into_iter()
@@ -247,13 +247,17 @@ impl Asked {
     }
 
     /// What is known of each container.
-    fn containers<'a>(&'a self, owners: &Owners<'a>, builders: &mut BTreeMap<Name, Builder<'a>>) {
-        for question in Question::of(Subject::Container) {
-            for sample in self.of(question) {
-                let name = owners.name(&sample.metric);
+    fn read_containers<'a>(
+        &'a self,
+        owners: &PodOwners<'a>,
+        builders: &mut BTreeMap<FleetContainerKey, WorkloadBuilder<'a>>,
+    ) {
+        for question in FleetQuestion::about_subject(SeriesSubject::Container) {
+            for sample in self.series_for(question) {
+                let name = owners.workload_name(&sample.metric);
                 let builder = name.and_then(|name| builders.get_mut(&name));
-                if let (Some(builder), Some(value)) = (builder, sample.value()) {
-                    builder.take(question, value, &sample.metric);
+                if let (Some(builder), Some(value)) = (builder, sample.finite_value()) {
+                    builder.take_value(question, value, &sample.metric);
                 }
             }
         }
@@ -261,11 +265,15 @@ impl Asked {
 
     /// What is known of each pod: it goes to the container of it that holds most memory, because
     /// series of an application seldom say in which container it runs.
-    fn pods<'a>(&'a self, owners: &Owners<'a>, builders: &mut BTreeMap<Name, Builder<'a>>) {
-        let mut largest: BTreeMap<Pod<'_>, (f64, &Labels)> = BTreeMap::new();
-        for sample in self.of(Question::MemoryPeak) {
+    fn read_pods<'a>(
+        &'a self,
+        owners: &PodOwners<'a>,
+        builders: &mut BTreeMap<FleetContainerKey, WorkloadBuilder<'a>>,
+    ) {
+        let mut largest: BTreeMap<Pod<'_>, (f64, &SeriesLabels)> = BTreeMap::new();
+        for sample in self.series_for(FleetQuestion::MemoryPeak) {
             let labels = &sample.metric;
-            let value = sample.value().unwrap_or(0.0);
+            let value = sample.finite_value().unwrap_or(0.0);
             let held = largest
                 .entry((&labels.namespace, &labels.pod))
                 .or_insert((value, labels));
@@ -273,16 +281,16 @@ impl Asked {
                 *held = (value, labels);
             }
         }
-        for question in Question::of(Subject::Pod) {
-            for sample in self.of(question) {
+        for question in FleetQuestion::about_subject(SeriesSubject::Pod) {
+            for sample in self.series_for(question) {
                 let labels = &sample.metric;
                 let pod: Pod<'_> = (&labels.namespace, &labels.pod);
                 let name = largest
                     .get(&pod)
-                    .and_then(|(_, labels)| owners.name(labels));
+                    .and_then(|(_, labels)| owners.workload_name(labels));
                 let builder = name.and_then(|name| builders.get_mut(&name));
-                if let (Some(builder), Some(value)) = (builder, sample.value()) {
-                    builder.take(question, value, labels);
+                if let (Some(builder), Some(value)) = (builder, sample.finite_value()) {
+                    builder.take_value(question, value, labels);
                 }
             }
         }
@@ -290,15 +298,15 @@ impl Asked {
 }
 
 /// What owns each pod.
-struct Owners<'a> {
+struct PodOwners<'a> {
     pods: BTreeMap<Pod<'a>, (&'a str, &'a str)>,
     replica_sets: BTreeMap<Pod<'a>, (&'a str, &'a str)>,
 }
 
-impl<'a> Owners<'a> {
-    fn new(asked: &'a Asked) -> Self {
-        let of = |question, key: fn(&Labels) -> Pod<'_>| {
-            let samples = asked.of(question).iter();
+impl<'a> PodOwners<'a> {
+    fn new(asked: &'a FleetAnswers) -> Self {
+        let of = |question, key: fn(&SeriesLabels) -> Pod<'_>| {
+            let samples = asked.series_for(question).iter();
             samples
                 .map(|s| {
                     (
@@ -309,13 +317,15 @@ impl<'a> Owners<'a> {
                 .collect()
         };
         Self {
-            pods: of(Question::Owner, |l| (&l.namespace, &l.pod)),
-            replica_sets: of(Question::ReplicaSetOwner, |l| (&l.namespace, &l.replicaset)),
+            pods: of(FleetQuestion::Owner, |l| (&l.namespace, &l.pod)),
+            replica_sets: of(FleetQuestion::ReplicaSetOwner, |l| {
+                (&l.namespace, &l.replicaset)
+            }),
         }
     }
 
     /// The workload of a container; `None` where its pods are no service.
-    fn name(&self, labels: &Labels) -> Option<Name> {
+    fn workload_name(&self, labels: &SeriesLabels) -> Option<FleetContainerKey> {
         let pod: Pod<'_> = (&labels.namespace, &labels.pod);
         let (kind, name) = match self.pods.get(&pod) {
             Some(("ReplicaSet", set)) => match self.replica_sets.get(&(pod.0, set)) {
@@ -323,9 +333,9 @@ impl<'a> Owners<'a> {
                 _ => ("Deployment", without_hash(set)),
             },
             Some((kind, name)) if !name.is_empty() => (*kind, *name),
-            _ => by_name(&labels.pod),
+            _ => owner_by_name(&labels.pod),
         };
-        (!NO_SERVICE.contains(&kind)).then(|| Name {
+        (!NO_SERVICE.contains(&kind)).then(|| FleetContainerKey {
             namespace: labels.namespace.clone(),
             kind: kind.to_owned(),
             name: name.to_owned(),
@@ -335,7 +345,7 @@ impl<'a> Owners<'a> {
 }
 
 /// Kind and name by the pod's name alone, where nothing says what owns it.
-fn by_name(pod: &str) -> (&'static str, &str) {
+fn owner_by_name(pod: &str) -> (&'static str, &str) {
     let Some((front, last)) = pod.rsplit_once('-') else {
         return ("Pod", pod);
     };
@@ -362,20 +372,20 @@ fn is_hash(text: &str) -> bool {
 
 /// A workload while its series are read.
 #[derive(Default)]
-struct Builder<'a> {
+struct WorkloadBuilder<'a> {
     replicas: u32,
     image: Option<&'a str>,
-    largest: BTreeMap<Question, f64>,
-    sums: BTreeMap<Question, f64>,
+    largest: BTreeMap<FleetQuestion, f64>,
+    sums: BTreeMap<FleetQuestion, f64>,
     requests: BTreeMap<(&'a str, &'a str), f64>,
     errors: f64,
 }
 
-impl<'a> Builder<'a> {
-    fn take(&mut self, question: Question, value: f64, labels: &'a Labels) {
+impl<'a> WorkloadBuilder<'a> {
+    fn take_value(&mut self, question: FleetQuestion, value: f64, labels: &'a SeriesLabels) {
         match question {
-            Question::Image => self.image = Some(&labels.image),
-            Question::Requests => {
+            FleetQuestion::Image => self.image = Some(&labels.image),
+            FleetQuestion::Requests => {
                 *self
                     .requests
                     .entry((&labels.method, &labels.uri))
@@ -392,24 +402,24 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn build(self, name: Name) -> Workload {
-        use Question::{
+    fn build(self, name: FleetContainerKey) -> FleetWorkload {
+        use FleetQuestion::{
             CpuLimit, CpuMean, CpuPeak, CpuRequest, GcShare, HeapMax, HeapPeak, MemoryLimit,
             MemoryPeak, MemoryRequest, OomKilled, OomKills, Restarts, Throttled,
         };
         let largest = |question| self.largest.get(&question).copied();
         let sum = |question| self.sums.get(&question).copied();
-        let resources = |cpu, memory| Resources {
-            cpu: largest(cpu).map(cpus),
-            memory: largest(memory).map(bytes),
+        let resources = |cpu, memory| InstanceResources {
+            cpu: largest(cpu).map(to_cpus),
+            memory: largest(memory).map(to_bytes),
         };
         let count = |question| sum(question).unwrap_or(0.0).round() as u32;
-        let jvm = Jvm {
-            heap_peak: largest(HeapPeak).map(bytes),
-            heap_max: largest(HeapMax).map(bytes),
+        let jvm = JvmFigures {
+            heap_peak: largest(HeapPeak).map(to_bytes),
+            heap_max: largest(HeapMax).map(to_bytes),
             gc_share: largest(GcShare),
         };
-        Workload {
+        FleetWorkload {
             image: self.image.filter(|i| !i.is_empty()).map(str::to_owned),
             replicas: self.replicas,
             request: resources(CpuRequest, MemoryRequest),
@@ -419,7 +429,7 @@ impl<'a> Builder<'a> {
             throttled: largest(Throttled),
             oom_kills: count(OomKills).max(count(OomKilled)),
             restarts: count(Restarts),
-            jvm: (jvm != Jvm::default()).then_some(jvm),
+            jvm: (jvm != JvmFigures::default()).then_some(jvm),
             traffic: self.traffic(),
             objections: Vec::new(),
             name,
@@ -435,8 +445,8 @@ impl<'a> Builder<'a> {
         if asked <= 0.0 {
             return None;
         }
-        let mut mix: Vec<Kind> = users
-            .map(|((method, path), rate)| Kind {
+        let mut mix: Vec<RequestKind> = users
+            .map(|((method, path), rate)| RequestKind {
                 method: (*method).to_owned(),
                 path: (*path).to_owned(),
                 share: rate / asked,
@@ -447,19 +457,19 @@ impl<'a> Builder<'a> {
         Some(Traffic {
             mean_per_second: asked,
             // Probes are a part of it, as a share that does not grow with the traffic.
-            peak_per_second: largest(Question::RequestPeak).map(|peak| peak * asked / total),
+            peak_per_second: largest(FleetQuestion::RequestPeak).map(|peak| peak * asked / total),
             errors: self.errors / total,
-            p99_seconds: largest(Question::P99),
+            p99_seconds: largest(FleetQuestion::P99),
             mix,
         })
     }
 }
 
-fn bytes(value: f64) -> Bytes {
+fn to_bytes(value: f64) -> Bytes {
     Bytes::from_bytes(value.max(0.0) as u64)
 }
 
-fn cpus(value: f64) -> Cpus {
+fn to_cpus(value: f64) -> Cpus {
     Cpus::from_millis((value.max(0.0) * 1000.0).round() as u32)
 }
 
@@ -469,15 +479,18 @@ mod tests {
 
     #[test]
     fn a_pod_without_an_owner_is_told_by_its_name() {
-        assert_eq!(by_name("orders-7d4b9c6f5d-x2x4k"), ("Deployment", "orders"));
-        assert_eq!(by_name("kafka-0"), ("StatefulSet", "kafka"));
-        assert_eq!(by_name("one-off"), ("Pod", "one-off"));
-        assert_eq!(by_name("debug"), ("Pod", "debug"));
+        assert_eq!(
+            owner_by_name("orders-7d4b9c6f5d-x2x4k"),
+            ("Deployment", "orders")
+        );
+        assert_eq!(owner_by_name("kafka-0"), ("StatefulSet", "kafka"));
+        assert_eq!(owner_by_name("one-off"), ("Pod", "one-off"));
+        assert_eq!(owner_by_name("debug"), ("Pod", "debug"));
     }
 
     #[test]
     fn a_container_is_meant_by_its_workload_or_by_itself() {
-        let name = Name {
+        let name = FleetContainerKey {
             namespace: "shop".to_owned(),
             kind: "Deployment".to_owned(),
             name: "orders".to_owned(),

@@ -24,10 +24,10 @@ pub const PATH: &str = "/tmp/loadline-pauses";
 pub const CAP: u64 = 16 << 20;
 
 /// Reads it. Keeps the longest pauses where there are too many, and of the counts every n-th.
-pub fn parse(text: &str) -> ApplicationPauses {
+pub fn parse_pauses(text: &str) -> ApplicationPauses {
     let mut seen = ApplicationPauses::default();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        if take(line, &mut seen).is_none() {
+        if take_pause_line(line, &mut seen).is_none() {
             seen.unknown_lines += 1;
         }
     }
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> ApplicationPauses {
     seen
 }
 
-fn take(line: &str, seen: &mut ApplicationPauses) -> Option<()> {
+fn take_pause_line(line: &str, seen: &mut ApplicationPauses) -> Option<()> {
     let (word, rest) = line.trim().split_once(' ')?;
     let pair = || {
         let (a, b) = rest.split_once(' ')?;
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn what_is_understood_is_kept_and_the_rest_counted() {
         let text = "source allocation\npause 20 90\npause 5 7\ndone 100 3\n\npause 9 8\npause x y\nhello\nlost 2\npau";
-        let seen = parse(text);
+        let seen = parse_pauses(text);
         assert_eq!(seen.source, "allocation");
         assert_eq!(seen.pauses_ns, [(5, 7), (20, 90)]);
         assert_eq!(seen.done, [(100, 3)]);
@@ -84,7 +84,7 @@ mod tests {
         let lines: Vec<String> = (0..KEPT as u64 + 5)
             .map(|n| format!("pause {n} {}", 2 * n))
             .collect();
-        let seen = parse(&lines.join("\n"));
+        let seen = parse_pauses(&lines.join("\n"));
         assert_eq!((seen.pauses_ns.len(), seen.lost), (KEPT, 5));
         assert_eq!(seen.pauses_ns[0], (5, 10));
     }
@@ -94,7 +94,7 @@ mod tests {
         let lines: Vec<String> = (0..KEPT as u64 * 2 + 5)
             .map(|n| format!("done {n} {}", 3 * n))
             .collect();
-        let done = parse(&lines.join("\n")).done;
+        let done = parse_pauses(&lines.join("\n")).done;
         assert!(done.len() <= KEPT);
         assert_eq!((done[0], done[1]), ((0, 0), (3, 9)));
         assert!(done.last().unwrap().0 > KEPT as u64 * 2);
@@ -103,7 +103,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_is_refused(text in ".*") {
-            parse(&text);
+            parse_pauses(&text);
         }
     }
 }

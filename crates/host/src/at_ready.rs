@@ -8,32 +8,34 @@
 use std::fs;
 
 use loadline_analysis::record::StartEvidence;
-use loadline_jvm::hsperf::Counters;
+use loadline_jvm::hsperf::HsperfCounters;
 use loadline_sizing::Bytes;
 
 /// Reads them; what a kernel or another kind of program does not tell is `None`.
 pub(crate) fn read(processes: &[u32]) -> StartEvidence {
     let texts = rollups(processes);
-    let sum = |name| sum(&texts, name);
+    let sum = |name| sum_field(&texts, name);
     let hugetlb = sum("Shared_Hugetlb:")
         .zip(sum("Private_Hugetlb:"))
         .map(|(shared, private)| shared.saturating_add(private));
     // One JVM as a rule; of several the first that keeps counters speaks.
-    let counters = processes.iter().find_map(|pid| Counters::of(*pid).ok());
+    let counters = processes
+        .iter()
+        .find_map(|pid| HsperfCounters::for_jvm(*pid).ok());
     StartEvidence {
         rss: sum("Rss:"),
         pss: sum("Pss:"),
         hugetlb,
-        classes: counters.as_ref().and_then(Counters::classes_loaded),
-        classes_archived: counters.as_ref().and_then(Counters::classes_archived),
+        classes: counters.as_ref().and_then(HsperfCounters::classes_loaded),
+        classes_archived: counters.as_ref().and_then(HsperfCounters::classes_archived),
         ..StartEvidence::default()
     }
 }
 
 /// RSS and PSS of processes now.
-pub(crate) fn memory(processes: &[u32]) -> (Option<Bytes>, Option<Bytes>) {
+pub(crate) fn rss_and_pss(processes: &[u32]) -> (Option<Bytes>, Option<Bytes>) {
     let texts = rollups(processes);
-    (sum(&texts, "Rss:"), sum(&texts, "Pss:"))
+    (sum_field(&texts, "Rss:"), sum_field(&texts, "Pss:"))
 }
 
 fn rollups(processes: &[u32]) -> Vec<String> {
@@ -41,13 +43,13 @@ fn rollups(processes: &[u32]) -> Vec<String> {
     processes.iter().filter_map(read).collect()
 }
 
-fn sum(rollups: &[String], name: &str) -> Option<Bytes> {
-    let values = rollups.iter().filter_map(|text| field(text, name));
+fn sum_field(rollups: &[String], name: &str) -> Option<Bytes> {
+    let values = rollups.iter().filter_map(|text| rollup_field(text, name));
     values.reduce(Bytes::saturating_add)
 }
 
 /// `Pss:                9876 kB`.
-fn field(text: &str, name: &str) -> Option<Bytes> {
+fn rollup_field(text: &str, name: &str) -> Option<Bytes> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     let number = rest.trim().strip_suffix("kB")?.trim();
     number.parse().ok().map(Bytes::from_kib)
@@ -70,10 +72,13 @@ Private_Hugetlb:    2048 kB
 
     #[test]
     fn memory_is_what_the_kernel_says() {
-        assert_eq!(field(ROLLUP, "Rss:"), Some(Bytes::from_kib(91_580)));
-        assert_eq!(field(ROLLUP, "Pss:"), Some(Bytes::from_kib(89_155)));
-        assert_eq!(field(ROLLUP, "Private_Hugetlb:"), Some(Bytes::from_mib(2)));
-        assert_eq!(field(ROLLUP, "Swap:"), None);
+        assert_eq!(rollup_field(ROLLUP, "Rss:"), Some(Bytes::from_kib(91_580)));
+        assert_eq!(rollup_field(ROLLUP, "Pss:"), Some(Bytes::from_kib(89_155)));
+        assert_eq!(
+            rollup_field(ROLLUP, "Private_Hugetlb:"),
+            Some(Bytes::from_mib(2))
+        );
+        assert_eq!(rollup_field(ROLLUP, "Swap:"), None);
     }
 
     #[test]

@@ -11,19 +11,19 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use loadline_analysis::record::Failure;
-use loadline_cgroup::{CgroupError, Group, Limits, Sample};
+use loadline_analysis::record::MeasurementFailure;
+use loadline_cgroup::{CgroupError, CgroupLimits, CgroupSample, ControlGroup};
 use loadline_sizing::Bytes;
-use loadline_trial::Engine;
-pub use loadline_trial::Namespace;
+use loadline_trial::ContainerEngine;
+pub use loadline_trial::NetworkNamespace;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::halt::Halt;
+use crate::halt::HaltReason;
 
 /// What a container tells of its application, on a thread of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum ContainerEvent {
     /// It is about to execute the command.
     Exec {
         /// CLOCK_MONOTONIC, ns.
@@ -49,15 +49,15 @@ pub enum Told {
 
 /// What every container is made of, whatever holds it.
 #[derive(Debug, Clone)]
-pub struct Frame<'a> {
+pub struct ContainerBase<'a> {
     /// Names its cgroup, and the container where an engine has names for them.
     pub name: &'a str,
     /// Its limits.
-    pub limits: &'a Limits,
+    pub limits: &'a CgroupLimits,
     /// Size of its `/dev/shm`.
     pub shm: Bytes,
     /// Its network.
-    pub network: Net,
+    pub network: ContainerNetwork,
     /// Names that mean this machine's loopback in it: those of the trial's dependencies.
     pub hosts: &'a [String],
     /// Directory for its files; made, and gone with the container.
@@ -74,18 +74,18 @@ pub const SHM: Bytes = Bytes::from_mib(64);
 /// The network of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Net {
+pub enum ContainerNetwork {
     /// The machine's.
     Host,
     /// One of its own with a loopback interface only.
     Own,
     /// That of another container.
-    Of(Namespace),
+    Of(NetworkNamespace),
 }
 
-impl Net {
+impl ContainerNetwork {
     /// The file of its namespace; `None` is the machine's own, or one that is not made yet.
-    pub fn path(&self) -> Option<&Path> {
+    pub fn namespace_path(&self) -> Option<&Path> {
         match self {
             Self::Of(namespace) => Some(&namespace.path),
             Self::Host | Self::Own => None,
@@ -104,25 +104,25 @@ pub fn how_it_ended(code: Option<i32>) -> (Option<i32>, Option<i32>) {
 }
 
 /// What is sent for a signal to an image that has a stop signal of its own.
-pub(crate) fn asked(own: Option<i32>, signal: Signal) -> Signal {
+pub(crate) fn effective_signal(own: Option<i32>, signal: Signal) -> Signal {
     let own = own.filter(|_| signal == Signal::TERM);
     own.and_then(Signal::from_named_raw).unwrap_or(signal)
 }
 
 /// One prepared application. It is made with its limits, its network and its files, and with what
-/// takes its output and its [`Told`]s. Dropping it ends the application and removes all of it.
-pub trait Container {
-    /// Starts the application; [`Told::Exec`] or [`Told::Failed`] follows.
+/// takes its output and its [`ContainerEvent`]s. Dropping it ends the application and removes all of it.
+pub trait AppContainer {
+    /// Starts the application; [`ContainerEvent::Exec`] or [`ContainerEvent::Failed`] follows.
     ///
     /// # Errors
-    /// [`Halt`] when the machinery is not there any more.
-    fn start(&mut self) -> Result<(), Halt>;
+    /// [`HaltReason`] when the machinery is not there any more.
+    fn start_application(&mut self) -> Result<(), HaltReason>;
 
     /// Sends the application's process a signal. One that has ended does not mind.
-    fn signal(&mut self, signal: Signal);
+    fn signal_application(&mut self, signal: Signal);
 
     /// The cgroup that holds the application, and nothing else.
-    fn group(&self) -> &Group;
+    fn application_group(&self) -> &ControlGroup;
 
     /// Whether its processes and its cgroup are within reach. One that is not is neither counted nor
     /// signalled from here: whoever ordered the trial ends it, and says how it ended.
@@ -130,35 +130,35 @@ pub trait Container {
         true
     }
 
-    /// Kills every process in the container, now; [`Told::Exited`] still follows.
+    /// Kills every process in the container, now; [`ContainerEvent::Exited`] still follows.
     ///
     /// # Errors
     /// Processes that do not die.
-    fn kill(&mut self) -> Result<(), CgroupError>;
+    fn kill_container(&mut self) -> Result<(), CgroupError>;
 
     /// Ends what is around the application too, and waits until all of it is dead; `false` when
     /// something was still there after 10 s.
-    fn end(&mut self) -> bool;
+    fn shut_down(&mut self) -> bool;
 
     /// Removes the cgroup, once everything is dead.
     ///
     /// # Errors
     /// A group that cannot be removed.
-    fn remove(&mut self) -> Result<(), CgroupError>;
+    fn remove_group(&mut self) -> Result<(), CgroupError>;
 
     /// The counters of its cgroup when the application was executed, where something else ran in it
     /// before: a runtime takes a tenth of a second of CPU.
-    fn at_exec(&self) -> Option<Sample>;
+    fn at_exec(&self) -> Option<CgroupSample>;
 
     /// The counters of its cgroup now; where an engine has removed it, as they were when the
     /// application ended.
-    fn last(&self) -> Option<Sample>;
+    fn last_sample(&self) -> Option<CgroupSample>;
 
     /// The network of the application, as another may join it.
-    fn network(&self) -> Net;
+    fn application_network(&self) -> ContainerNetwork;
 
     /// The engine that holds it, and its name there; `None` where there is no engine.
-    fn engine(&self) -> Option<(&Engine, &str)> {
+    fn holding_engine(&self) -> Option<(&ContainerEngine, &str)> {
         None
     }
 
@@ -167,7 +167,7 @@ pub trait Container {
     ///
     /// # Errors
     /// A file that is not there, is no regular one, or is not the application's own.
-    fn open(&self, seen: &Path) -> io::Result<File>;
+    fn open_file(&self, seen: &Path) -> io::Result<File>;
 
     /// The same for the one file of a directory, with its name.
     ///
@@ -178,17 +178,17 @@ pub trait Container {
     }
 
     /// The directories that hold what it has written, on this machine; none where they are elsewhere.
-    fn places(&self) -> Vec<PathBuf> {
+    fn written_directories(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
     /// What was done to it from outside, which makes the trial INVALID; asked before it is ended.
-    fn disturbed(&mut self) -> Option<Failure> {
+    fn outside_interference(&mut self) -> Option<MeasurementFailure> {
         None
     }
 
     /// Whether the application is a JVM as far as its command tells, and its JDK where that is known.
-    fn jdk(&self) -> Option<&Path> {
+    fn jdk_path(&self) -> Option<&Path> {
         None
     }
 }

@@ -4,7 +4,7 @@
 //! Owns the plan (a pure function) and the pinning of threads. The generator must not take what
 //! it measures (facts: a client on the server's CPU steals from it).
 
-use loadline_analysis::record::Beside;
+use loadline_analysis::record::CpuNeighbours;
 use loadline_sizing::Cpus;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -35,13 +35,13 @@ impl CpuPlan {
     ) -> Self {
         let in_all = quota.map(|q| Cpus::from_millis(q.as_millis().saturating_mul(instances)));
         let mut plan = match wanted {
-            Some(wanted) => Self::around(available, wanted),
-            None => Self::split(available, in_all),
+            Some(wanted) => Self::split_around(available, wanted),
+            None => Self::split_cpus(available, in_all),
         };
         if plan.is_shared() {
             plan.warnings.push(format!(
                 "the load generator shares CPUs {} with the application: latencies include its work",
-                list(&plan.generator)
+                format_cpu_list(&plan.generator)
             ));
         }
         if plan.never_throttles(quota) && wanted.is_none() && !plan.is_shared() {
@@ -56,7 +56,7 @@ impl CpuPlan {
 
     /// Everything everywhere: who runs where is the node's kernel's to say.
     pub fn unsplit(available: &[u32]) -> Self {
-        Self::plain(available, available)
+        Self::split_in_two(available, available)
     }
 
     /// Whether a quota is all the CPUs that the application gets: then nothing throttles it here.
@@ -84,12 +84,12 @@ impl CpuPlan {
     }
 
     /// Who else runs on these CPUs of a dependency.
-    pub fn beside(&self, cpus: &[u32]) -> Beside {
+    pub fn beside_dependency(&self, cpus: &[u32]) -> CpuNeighbours {
         let is_among = |others: &[u32]| cpus.iter().any(|cpu| others.contains(cpu));
         match (is_among(&self.application), is_among(&self.generator)) {
-            (true, _) => Beside::Application,
-            (false, true) => Beside::Generator,
-            (false, false) => Beside::Nobody,
+            (true, _) => CpuNeighbours::Application,
+            (false, true) => CpuNeighbours::Generator,
+            (false, false) => CpuNeighbours::Nobody,
         }
     }
 
@@ -103,18 +103,18 @@ impl CpuPlan {
         self.is_shared() || self.generator.iter().any(|c| self.dependencies.contains(c))
     }
 
-    fn split(available: &[u32], quota: Option<Cpus>) -> Self {
+    fn split_cpus(available: &[u32], quota: Option<Cpus>) -> Self {
         let needed = quota.map_or(usize::MAX, |q| q.ceil().max(1) as usize);
         let spare = available.len().saturating_sub(needed);
         let generator = spare.min(available.len().div_ceil(4));
         if generator == 0 {
-            return Self::plain(available, available);
+            return Self::split_in_two(available, available);
         }
         let (application, generator) = available.split_at(available.len() - generator);
-        Self::plain(application, generator)
+        Self::split_in_two(application, generator)
     }
 
-    fn around(available: &[u32], wanted: &[u32]) -> Self {
+    fn split_around(available: &[u32], wanted: &[u32]) -> Self {
         let others: Vec<u32> = available
             .iter()
             .copied()
@@ -125,10 +125,10 @@ impl CpuPlan {
         } else {
             &others
         };
-        Self::plain(wanted, generator)
+        Self::split_in_two(wanted, generator)
     }
 
-    fn plain(application: &[u32], generator: &[u32]) -> Self {
+    fn split_in_two(application: &[u32], generator: &[u32]) -> Self {
         Self {
             application: application.to_vec(),
             generator: generator.to_vec(),
@@ -139,7 +139,7 @@ impl CpuPlan {
 }
 
 /// CPU numbers as the kernel lists them: `0-2,5`.
-pub fn list(cpus: &[u32]) -> String {
+pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
         match ranges.last_mut() {
@@ -161,7 +161,7 @@ pub fn list(cpus: &[u32]) -> String {
 ///
 /// # Errors
 /// What the kernel says; it has no reason to.
-pub fn available() -> rustix::io::Result<Vec<u32>> {
+pub fn available_cpus() -> rustix::io::Result<Vec<u32>> {
     let mask = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU as u32)
         .filter(|cpu| mask.is_set(*cpu as usize))
@@ -192,8 +192,8 @@ mod tests {
         let quota = quota.map(|q| q.parse().expect("a quota"));
         let plan = CpuPlan::new(&available, quota, None, 1);
         (
-            list(&plan.application),
-            list(&plan.generator),
+            format_cpu_list(&plan.application),
+            format_cpu_list(&plan.generator),
             plan.warnings.len(),
         )
     }
@@ -216,7 +216,7 @@ mod tests {
     fn several_instances_are_planned_for_by_the_sum_of_their_quotas() {
         let half = Some(Cpus::from_millis(500));
         let plan = |instances| CpuPlan::new(&[0, 1, 2, 3], half, None, instances);
-        assert_eq!(list(&plan(4).application), "0-2");
+        assert_eq!(format_cpu_list(&plan(4).application), "0-2");
         let six = plan(7);
         assert!(six.is_shared(), "3.5 CPUs leave none for the generator");
         assert!(
@@ -231,15 +231,31 @@ mod tests {
             let available: Vec<u32> = (0..available).collect();
             let quota = quota.map(|q| q.parse().expect("a quota"));
             let plan = CpuPlan::new(&available, quota, None, 1).with_dependencies(quota, false);
-            let beside = plan.beside(&plan.dependencies);
-            (list(&plan.application), list(&plan.dependencies), beside)
+            let beside = plan.beside_dependency(&plan.dependencies);
+            (
+                format_cpu_list(&plan.application),
+                format_cpu_list(&plan.dependencies),
+                beside,
+            )
         };
         let owned = |a: &str, d: &str, beside| (a.to_owned(), d.to_owned(), beside);
-        assert_eq!(with(8, Some("2")), owned("0-3", "4-5", Beside::Nobody));
-        assert_eq!(with(4, Some("1")), owned("0-1", "2", Beside::Nobody));
-        assert_eq!(with(2, Some("500m")), owned("0", "1", Beside::Generator));
-        assert_eq!(with(2, Some("2")), owned("0-1", "0-1", Beside::Application));
-        assert_eq!(with(4, None), owned("0-3", "0-3", Beside::Application));
+        assert_eq!(
+            with(8, Some("2")),
+            owned("0-3", "4-5", CpuNeighbours::Nobody)
+        );
+        assert_eq!(with(4, Some("1")), owned("0-1", "2", CpuNeighbours::Nobody));
+        assert_eq!(
+            with(2, Some("500m")),
+            owned("0", "1", CpuNeighbours::Generator)
+        );
+        assert_eq!(
+            with(2, Some("2")),
+            owned("0-1", "0-1", CpuNeighbours::Application)
+        );
+        assert_eq!(
+            with(4, None),
+            owned("0-3", "0-3", CpuNeighbours::Application)
+        );
     }
 
     #[test]
@@ -247,7 +263,10 @@ mod tests {
         let quota = Some(Cpus::from_whole(1));
         let plan = CpuPlan::new(&[0, 1, 2], quota, Some(&[1]), 1);
         assert_eq!(
-            (list(&plan.application), list(&plan.generator)),
+            (
+                format_cpu_list(&plan.application),
+                format_cpu_list(&plan.generator)
+            ),
             ("1".into(), "0,2".into())
         );
         assert!(plan.warnings.is_empty());
@@ -257,9 +276,9 @@ mod tests {
 
     #[test]
     fn cpus_are_listed_as_the_kernel_does() {
-        assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-        assert_eq!(list(&[]), "");
-        let own = available().expect("it is always known");
+        assert_eq!(format_cpu_list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(format_cpu_list(&[]), "");
+        let own = available_cpus().expect("it is always known");
         assert!(!own.is_empty() && own.is_sorted());
     }
 }

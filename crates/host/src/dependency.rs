@@ -6,23 +6,23 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{DependencyEvidence, Failure, Invalid};
-use loadline_cgroup::{Controller, Group, Limits};
-use loadline_trial::{App, Dependency, Order, Readiness};
+use loadline_analysis::record::{DependencyEvidence, InvalidReason, MeasurementFailure};
+use loadline_cgroup::{CgroupLimits, ControlGroup, Controller};
+use loadline_trial::{AppSpec, DependencySpec, Readiness, TrialOrder};
 
 use crate::clock::monotonic_ns;
-use crate::container::{Container, Frame, Net, SHM};
-use crate::counted::Counted;
+use crate::container::{AppContainer, ContainerBase, ContainerNetwork, SHM};
+use crate::counted::DependencyCounters;
 use crate::cpus::{self, CpuPlan};
 use crate::group::TASKS;
-use crate::halt::{self, Halt, refused};
-use crate::holder::Held;
-use crate::instance::State;
-use crate::keeper::Ended;
-use crate::notes::{Note, Teller};
-use crate::output::{Output, Watch};
-use crate::probe::{Probe, Probing};
-use crate::program::Program;
+use crate::halt::{self, HaltReason, refusal_halt};
+use crate::holder::ContainedProgram;
+use crate::instance::InstanceState;
+use crate::keeper::DependencyEnd;
+use crate::notes::{InstanceNote, NoteSender};
+use crate::output::{AppOutput, LineWatch};
+use crate::probe::{ProbeThread, ReadinessProbe};
+use crate::program::ProgramSpec;
 use crate::redactor::Redactor;
 use crate::site::Site;
 use crate::trial::Stop;
@@ -37,48 +37,48 @@ const READ: Duration = Duration::from_secs(2);
 const LAST: usize = 3;
 
 /// A command that runs beside a dependency and ends.
-struct Errand {
+struct SideCommand {
     /// Its name in an experiment, and in those of cgroups.
     name: &'static str,
-    command: fn(&Dependency) -> &[String],
+    command: fn(&DependencySpec) -> &[String],
     hint: &'static str,
 }
 
-const SEED: Errand = Errand {
+const SEED: SideCommand = SideCommand {
     name: "seed",
     command: |dependency| &dependency.seed,
     hint: "run it by hand against the dependency; it runs once, in the dependency's environment and directory, when that is ready",
 };
 
-const RESET: Errand = Errand {
+const RESET: SideCommand = SideCommand {
     name: "reset",
     command: |dependency| &dependency.reset,
     hint: "run it by hand against the dependency after some requests; it runs between two trials, in the dependency's environment and directory, and must leave what the seed left",
 };
 
 /// A dependency that runs. The fields are dropped in order: who watches before what is watched.
-pub(crate) struct Running {
-    probing: Option<Probing>,
-    process: Process,
-    counted: Counted,
+pub(crate) struct RunningDependency {
+    probing: Option<ProbeThread>,
+    process: DependencyProcess,
+    counted: DependencyCounters,
 }
 
-impl Running {
+impl RunningDependency {
     /// Makes it with its limits, and starts it.
     ///
     /// # Errors
-    /// [`Halt`]; what was made is gone again.
-    pub(crate) fn start(
+    /// [`HaltReason`]; what was made is gone again.
+    pub(crate) fn start_dependency(
         site: &Site,
-        order: &Order,
-        dependency: &Dependency,
+        order: &TrialOrder,
+        dependency: &DependencySpec,
         plan: &CpuPlan,
-        network: Net,
-    ) -> Result<Self, Halt> {
+        network: ContainerNetwork,
+    ) -> Result<Self, HaltReason> {
         let cpus = site.dependency_cpus(dependency, plan)?;
-        let limits = limits(site, dependency, &cpus);
+        let limits = dependency_limits(site, dependency, &cpus);
         site.refuse_too_large(&limits, 1)?;
-        let to = Start {
+        let to = DependencyStart {
             site,
             order,
             dependency,
@@ -92,24 +92,27 @@ impl Running {
             Readiness::LogLine { contains } => Some(contains.clone()),
             Readiness::Http { .. } | Readiness::Tcp { .. } | Readiness::Command { .. } => None,
         };
-        let mut process = to.prepare(&dependency.app, watched)?;
-        process.container.start()?;
+        let mut process = to.prepare_process(&dependency.app, watched)?;
+        process.container.start_application()?;
         let evidence = DependencyEvidence {
             name: dependency.name.clone(),
             image: match &dependency.app {
-                App::Image(image) => Some(image.id.clone()),
-                App::Command { .. } => None,
+                AppSpec::Image(image) => Some(image.id.clone()),
+                AppSpec::Command { .. } => None,
             },
             cpu_count: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
-            beside: plan.beside(&cpus),
-            cpus: cpus::list(&cpus),
+            beside: plan.beside_dependency(&cpus),
+            cpus: cpus::format_cpu_list(&cpus),
             cpu_limit: dependency.cpu,
             memory_limit: dependency.memory,
             ..DependencyEvidence::default()
         };
         Ok(Self {
             probing: None,
-            counted: Counted::new(process.container.group().clone(), evidence),
+            counted: DependencyCounters::new(
+                process.container.application_group().clone(),
+                evidence,
+            ),
             process,
         })
     }
@@ -117,34 +120,36 @@ impl Running {
     /// Waits until it is ready.
     ///
     /// # Errors
-    /// [`Halt::Failed`] where it never gets there.
+    /// [`HaltReason::Failed`] where it never gets there.
     pub(crate) fn await_ready(
         &mut self,
-        dependency: &Dependency,
+        dependency: &DependencySpec,
         own: &[u32],
         stop: Stop<'_>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), HaltReason> {
         let begin = Instant::now();
         while self.process.state.ready_ns.is_none() {
             if stop() {
-                return Err(Halt::Stopped);
+                return Err(HaltReason::Stopped);
             }
-            self.process.take(TICK);
+            self.process.take_notes(TICK);
             let state = &mut self.process.state;
             if let Some(detail) = state.stage_failure.take() {
                 let hint =
                     "the program must be executable for the dependency's user: user = \"1000\"";
-                return Err(refused("starting it", detail, hint));
+                return Err(refusal_halt("starting it", detail, hint));
             }
             if state.foreign_listener {
-                return Err(self.failed("another program of the machine listens on its port"));
+                return Err(
+                    self.dependency_halt("another program of the machine listens on its port")
+                );
             }
             if let Some(failure) = state.failure.take() {
-                return Err(Halt::Failed(failure));
+                return Err(HaltReason::Failed(failure));
             }
             if state.is_over() {
                 let how = state.how_it_ended();
-                return Err(self.failed(&format!("it ended before it was ready ({how})")));
+                return Err(self.dependency_halt(&format!("it ended before it was ready ({how})")));
             }
             if begin.elapsed() > dependency.start_deadline {
                 let last = match &dependency.readiness {
@@ -152,10 +157,12 @@ impl Running {
                     _ => state.last_probe.clone(),
                 };
                 let waited = dependency.start_deadline.as_secs_f64();
-                return Err(self.failed(&format!("it was not ready within {waited} s ({last})")));
+                return Err(
+                    self.dependency_halt(&format!("it was not ready within {waited} s ({last})"))
+                );
             }
             if self.probing.is_none() && state.exec_ns.is_some() {
-                self.probing = self.process.probe(&dependency.readiness, own)?;
+                self.probing = self.process.start_probe(&dependency.readiness, own)?;
             }
         }
         self.probing = None;
@@ -169,14 +176,14 @@ impl Running {
     /// Runs its seed, in its network and on its CPUs.
     ///
     /// # Errors
-    /// [`Halt::Refused`] with what a failed one said.
-    pub(crate) fn seed(
+    /// [`HaltReason::Refused`] with what a failed one said.
+    pub(crate) fn run_seed(
         &mut self,
-        of: (&Site, &Order),
-        dependency: &Dependency,
+        of: (&Site, &TrialOrder),
+        dependency: &DependencySpec,
         plan: &CpuPlan,
         stop: Stop<'_>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), HaltReason> {
         let took = self.run(of, dependency, plan, &SEED, stop)?;
         self.counted.evidence.seed = took;
         Ok(())
@@ -185,52 +192,52 @@ impl Running {
     /// Runs its reset in the same way, between two trials; gives how long it took.
     ///
     /// # Errors
-    /// [`Halt::Refused`] with what a failed one said.
-    pub(crate) fn reset(
+    /// [`HaltReason::Refused`] with what a failed one said.
+    pub(crate) fn run_reset(
         &mut self,
-        of: (&Site, &Order),
-        dependency: &Dependency,
+        of: (&Site, &TrialOrder),
+        dependency: &DependencySpec,
         plan: &CpuPlan,
         stop: Stop<'_>,
-    ) -> Result<Option<Duration>, Halt> {
+    ) -> Result<Option<Duration>, HaltReason> {
         self.run(of, dependency, plan, &RESET, stop)
     }
 
     fn run(
         &mut self,
-        (site, order): (&Site, &Order),
-        dependency: &Dependency,
+        (site, order): (&Site, &TrialOrder),
+        dependency: &DependencySpec,
         plan: &CpuPlan,
-        errand: &Errand,
+        errand: &SideCommand,
         stop: Stop<'_>,
-    ) -> Result<Option<Duration>, Halt> {
+    ) -> Result<Option<Duration>, HaltReason> {
         let command = (errand.command)(dependency);
         if command.is_empty() {
             return Ok(None);
         }
         let cpus = site.dependency_cpus(dependency, plan)?;
-        let to = Start {
+        let to = DependencyStart {
             site,
             order,
             dependency,
             suffix: format!("{}-{}", errand.name, dependency.name),
-            limits: Limits::default(),
+            limits: CgroupLimits::default(),
             cpus: &cpus,
-            network: self.network(),
+            network: self.dependency_network(),
             own: &plan.generator,
         };
-        let mut ran = to.prepare(&dependency.beside(command), None)?;
+        let mut ran = to.prepare_process(&dependency.with_command(command), None)?;
         let begin = Instant::now();
-        ran.container.start()?;
+        ran.container.start_application()?;
         while !ran.state.is_over() && begin.elapsed() < dependency.start_deadline {
-            ran.take(TICK);
-            self.process.take(Duration::ZERO);
+            ran.take_notes(TICK);
+            self.process.take_notes(Duration::ZERO);
             if let Some(detail) = ran.state.stage_failure.take() {
                 let what = format!("starting its {}", errand.name);
-                return Err(refused(&what, detail, errand.hint));
+                return Err(refusal_halt(&what, detail, errand.hint));
             }
             if stop() {
-                return Err(Halt::Stopped);
+                return Err(HaltReason::Stopped);
             }
         }
         let is_late = !ran.state.is_over();
@@ -239,42 +246,42 @@ impl Running {
             true => format!("it did not end within {:?}", dependency.start_deadline),
             false => ran.state.how_it_ended(),
         };
-        let said = ran.end();
+        let said = ran.end_process();
         match ended {
             Some(ended) if ended.code == Some(0) => Ok(Some(begin.elapsed())),
-            _ => Err(refused(
+            _ => Err(refusal_halt(
                 &format!("its {}", errand.name),
-                format!("{how}{}", quoted(&said)),
+                format!("{how}{}", quote_lines(&said)),
                 errand.hint,
             )),
         }
     }
 
     /// The network that the application and other dependencies share with it.
-    pub(crate) fn network(&self) -> Net {
-        self.process.container.network()
+    pub(crate) fn dependency_network(&self) -> ContainerNetwork {
+        self.process.container.application_network()
     }
 
     /// Its cgroup.
-    pub(crate) fn group(&self) -> &Group {
-        self.counted.group()
+    pub(crate) fn own_group(&self) -> &ControlGroup {
+        self.counted.own_group()
     }
 
     /// What is counted of it.
-    pub(crate) fn counted(&mut self) -> &mut Counted {
+    pub(crate) fn counters_mut(&mut self) -> &mut DependencyCounters {
         &mut self.counted
     }
 
     /// What its record says so far.
-    pub(crate) fn evidence(&self) -> &DependencyEvidence {
+    pub(crate) fn evidence_so_far(&self) -> &DependencyEvidence {
         &self.counted.evidence
     }
 
     /// What is to be said of one that has ended.
-    pub(crate) fn ended(&mut self) -> Option<Ended> {
-        let failure = self.look()?;
-        Some(Ended {
-            name: self.evidence().name.clone(),
+    pub(crate) fn poll_end(&mut self) -> Option<DependencyEnd> {
+        let failure = self.poll_failure()?;
+        Some(DependencyEnd {
+            name: self.evidence_so_far().name.clone(),
             how: self.process.state.how_it_ended(),
             last_output: self.process.output.last_lines(),
             failure,
@@ -282,25 +289,25 @@ impl Running {
     }
 
     /// Takes what it told, without waiting; why the trial cannot go on, if it has ended.
-    pub(crate) fn look(&mut self) -> Option<Failure> {
-        self.process.take(Duration::ZERO);
+    pub(crate) fn poll_failure(&mut self) -> Option<MeasurementFailure> {
+        self.process.take_notes(Duration::ZERO);
         let state = &self.process.state;
         state.is_over().then(|| {
             let how = format!("it ended during the trial ({})", state.how_it_ended());
-            self.failure(&how)
+            self.dependency_failure(&how)
         })
     }
 
     /// Ends it, removes what it left, and hands over what was measured.
-    pub(crate) fn end(mut self) -> DependencyEvidence {
+    pub(crate) fn end_dependency(mut self) -> DependencyEvidence {
         self.probing = None;
-        self.process.take(Duration::ZERO);
+        self.process.take_notes(Duration::ZERO);
         let state = &self.process.state;
         if state.is_over() {
             self.counted.evidence.ended = Some(state.how_it_ended());
         }
-        self.counted.finish();
-        let said = self.process.end();
+        self.counted.read_last_memory();
+        let said = self.process.end_process();
         let evidence = &mut self.counted.evidence;
         let is_killed = evidence.oom_kills.is_some_and(|kills| kills > 0);
         if is_killed || evidence.ended.is_some() || evidence.ready.is_none() {
@@ -309,46 +316,52 @@ impl Running {
         self.counted.evidence
     }
 
-    fn failed(&self, why: &str) -> Halt {
-        Halt::Failed(self.failure(why))
+    fn dependency_halt(&self, why: &str) -> HaltReason {
+        HaltReason::Failed(self.dependency_failure(why))
     }
 
-    fn failure(&self, why: &str) -> Failure {
-        let said = quoted(&self.process.output.last_lines());
-        Failure {
-            cause: Invalid::Dependency,
+    fn dependency_failure(&self, why: &str) -> MeasurementFailure {
+        let said = quote_lines(&self.process.output.last_lines());
+        MeasurementFailure {
+            cause: InvalidReason::Dependency,
             detail: format!("the dependency {}: {why}{said}", self.counted.evidence.name),
         }
     }
 }
 
 /// What a container for a dependency or its seed is made of.
-struct Start<'a> {
+struct DependencyStart<'a> {
     site: &'a Site,
-    order: &'a Order,
-    dependency: &'a Dependency,
+    order: &'a TrialOrder,
+    dependency: &'a DependencySpec,
     /// Tells its cgroup and files from those of others of the trial.
     suffix: String,
-    limits: Limits,
+    limits: CgroupLimits,
     cpus: &'a [u32],
-    network: Net,
+    network: ContainerNetwork,
     /// CPUs of loadline's own threads.
     own: &'a [u32],
 }
 
-impl Start<'_> {
-    fn prepare(self, app: &App, watched: Option<String>) -> Result<Process, Halt> {
+impl DependencyStart<'_> {
+    fn prepare_process(
+        self,
+        app: &AppSpec,
+        watched: Option<String>,
+    ) -> Result<DependencyProcess, HaltReason> {
         let name = format!("{}-{}", self.order.trial, self.suffix);
         let (queue, notes) = channel();
-        let teller = Teller::new(0, queue);
-        let (reader, writer) = std::io::pipe().map_err(halt::step("making a pipe"))?;
+        let teller = NoteSender::new(0, queue);
+        let (reader, writer) = std::io::pipe().map_err(halt::step_failed("making a pipe"))?;
         let redactor = Redactor::new(&self.order.secrets);
-        let watch = watched.map(|text| watch(text, teller.clone()));
-        let output = Output::read(reader, None, redactor, watch, self.own.to_vec());
-        let output = output.map_err(halt::step("starting the thread that reads its output"))?;
-        let hosts = self.order.hosts();
-        let held = Held {
-            frame: Frame {
+        let watch = watched.map(|text| watch_for_line(text, teller.clone()));
+        let output = AppOutput::read(reader, None, redactor, watch, self.own.to_vec());
+        let output = output.map_err(halt::step_failed(
+            "starting the thread that reads its output",
+        ))?;
+        let hosts = self.order.peer_names();
+        let held = ContainedProgram {
+            frame: ContainerBase {
                 name: &name,
                 limits: &self.limits,
                 shm: self.dependency.shm.unwrap_or(SHM),
@@ -360,16 +373,16 @@ impl Start<'_> {
             },
             app,
             trial: &self.order.trial,
-            program: &Program::of_app(app, self.dependency.account),
+            program: &ProgramSpec::from_app(app, self.dependency.account),
             cpus: self.cpus,
             directories: &self.dependency.directories,
             hidden: &self.order.hidden,
             gc_log: None,
             as_shipped: false,
         };
-        let mut state = State::default();
-        let container = held.prepare(self.site, writer, &teller, &mut state.warnings)?;
-        Ok(Process {
+        let mut state = InstanceState::default();
+        let container = held.prepare_container(self.site, writer, &teller, &mut state.warnings)?;
+        Ok(DependencyProcess {
             container,
             output,
             notes,
@@ -380,68 +393,77 @@ impl Start<'_> {
 }
 
 /// A contained process and what is known of it.
-struct Process {
-    container: Box<dyn Container>,
-    output: Output,
-    notes: Receiver<(usize, Note)>,
-    teller: Teller,
-    state: State,
+struct DependencyProcess {
+    container: Box<dyn AppContainer>,
+    output: AppOutput,
+    notes: Receiver<(usize, InstanceNote)>,
+    teller: NoteSender,
+    state: InstanceState,
 }
 
-impl Process {
+impl DependencyProcess {
     /// Takes what it told; waits at most so long for something.
-    fn take(&mut self, patience: Duration) {
+    fn take_notes(&mut self, patience: Duration) {
         let first = self.notes.recv_timeout(patience).ok();
         for (_, note) in first.into_iter().chain(self.notes.try_iter()) {
-            self.state.take(note);
+            self.state.take_note(note);
         }
     }
 
-    fn probe(&self, readiness: &Readiness, own: &[u32]) -> Result<Option<Probing>, Halt> {
-        let Some(probe) = Probe::of(readiness, self.container.as_ref(), own)? else {
+    fn start_probe(
+        &self,
+        readiness: &Readiness,
+        own: &[u32],
+    ) -> Result<Option<ProbeThread>, HaltReason> {
+        let Some(probe) = ReadinessProbe::for_container(readiness, self.container.as_ref(), own)?
+        else {
             return Ok(None);
         };
         let teller = self.teller.clone();
-        let started = Probing::start(probe, move |finding| teller.tell(Note::Probe(finding)));
-        started.map(Some).map_err(halt::step("starting the probe"))
+        let started = ProbeThread::start_probing(probe, move |finding| {
+            teller.send_note(InstanceNote::Probe(finding))
+        });
+        started
+            .map(Some)
+            .map_err(halt::step_failed("starting the probe"))
     }
 
     /// Kills it, removes its group, and gives the last that it wrote.
-    fn end(&mut self) -> Vec<String> {
+    fn end_process(&mut self) -> Vec<String> {
         // What survives, or stays, is found by the next sweep.
-        let _ = self.container.kill();
-        if self.container.end() {
+        let _ = self.container.kill_container();
+        if self.container.shut_down() {
             // A process of nobody's that still holds its output is not waited for.
-            let _ = self.output.finish(READ);
+            let _ = self.output.wait_for_end(READ);
         }
-        let _ = self.container.remove();
+        let _ = self.container.remove_group();
         self.output.last_lines()
     }
 }
 
-fn watch(text: String, teller: Teller) -> Watch {
-    Watch {
+fn watch_for_line(text: String, teller: NoteSender) -> LineWatch {
+    LineWatch {
         text,
         found: Box::new(move || {
             let at_ns = monotonic_ns();
-            teller.tell(Note::LineFound { at_ns });
+            teller.send_note(InstanceNote::LineFound { at_ns });
         }),
     }
 }
 
-fn limits(site: &Site, dependency: &Dependency, cpus: &[u32]) -> Limits {
-    let has_cpuset = site.layout.place(Controller::Cpuset).is_some();
-    Limits {
+fn dependency_limits(site: &Site, dependency: &DependencySpec, cpus: &[u32]) -> CgroupLimits {
+    let has_cpuset = site.layout.hierarchy_of(Controller::Cpuset).is_some();
+    CgroupLimits {
         cpu_quota: dependency.cpu,
         cpuset: has_cpuset.then(|| cpus.iter().copied().collect()),
         memory: dependency.memory,
         pids: Some(TASKS),
-        ..Limits::default()
+        ..CgroupLimits::default()
     }
 }
 
 /// The last lines of what something said, as the end of a sentence.
-fn quoted(lines: &[String]) -> String {
+fn quote_lines(lines: &[String]) -> String {
     let said: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
     let said: Vec<&str> = said.into_iter().filter(|line| !line.is_empty()).collect();
     let from = said.len().saturating_sub(LAST);

@@ -12,10 +12,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use loadline_analysis::record::{DiskEvidence, Evidence, Failure, Invalid};
-use loadline_files::taken;
+use loadline_analysis::record::{DiskEvidence, Evidence, InvalidReason, MeasurementFailure};
+use loadline_files::measure_tree;
 use loadline_sizing::Bytes;
-use loadline_trial::{App, Order};
+use loadline_trial::{AppSpec, TrialOrder};
 
 /// The rest of the machine keeps so much, or this share of a disk that is smaller than 20 times it.
 const RESERVE: Bytes = Bytes::from_mib(1024);
@@ -30,19 +30,19 @@ const MOST_OPEN: usize = 65_536;
 
 /// A disk that a trial's files lie on.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct DiskRoom {
     place: PathBuf,
     device: u64,
     at_start: Bytes,
     reserve: Bytes,
     /// What was free when too little was.
     short: Option<Bytes>,
-    own: Own,
+    own: DiskUsage,
 }
 
 /// What an application's files took of a disk.
 #[derive(Debug, Default)]
-struct Own {
+struct DiskUsage {
     bytes: u64,
     /// There was more than could be counted.
     is_more: bool,
@@ -50,16 +50,16 @@ struct Own {
 
 /// A file that is open and has no name.
 #[derive(Debug)]
-pub(crate) struct Nameless {
+pub(crate) struct NamelessFile {
     device: u64,
     bytes: u64,
 }
 
-impl Room {
+impl DiskRoom {
     /// Begins to watch; `place` is a directory that outlives the trial's. `None` where nobody says
     /// what is free.
-    pub(crate) fn of(place: &Path) -> Option<Self> {
-        let (at_start, size) = free(place)?;
+    pub(crate) fn watch_disk(place: &Path) -> Option<Self> {
+        let (at_start, size) = free_space(place)?;
         let reserve = RESERVE.min(Bytes::from_bytes(size.as_bytes() / SHARE));
         Some(Self {
             place: place.to_owned(),
@@ -68,7 +68,7 @@ impl Room {
             // A disk that is nearly full from the start is not the application's work.
             reserve: reserve.min(Bytes::from_bytes(at_start.as_bytes() / 2)),
             short: None,
-            own: Own::default(),
+            own: DiskUsage::default(),
         })
     }
 
@@ -77,7 +77,7 @@ impl Room {
         if self.short.is_some() {
             return false;
         }
-        self.short = free(&self.place)
+        self.short = free_space(&self.place)
             .map(|(free, _)| free)
             .filter(|free| *free < self.reserve);
         self.short.is_some()
@@ -85,7 +85,7 @@ impl Room {
 
     /// Counts what the application's files take of a disk that has run short, once the application is
     /// killed and before its files are removed.
-    pub(crate) fn count(&mut self, places: &[PathBuf], nameless: &[Nameless]) {
+    pub(crate) fn count_files(&mut self, places: &[PathBuf], nameless: &[NamelessFile]) {
         if self.short.is_none() {
             return;
         }
@@ -94,7 +94,7 @@ impl Room {
         let is_here = |place: &&PathBuf| fs::metadata(place).is_ok_and(|m| m.dev() == self.device);
         for place in places.iter().filter(is_here) {
             // One that cannot be entered is not the application's doing.
-            let Ok(found) = taken(place, MOST_ENTRIES) else {
+            let Ok(found) = measure_tree(place, MOST_ENTRIES) else {
                 continue;
             };
             self.own.bytes = self.own.bytes.saturating_add(found.bytes);
@@ -103,7 +103,7 @@ impl Room {
     }
 
     /// Writes down who filled it: the application, where its files took half of what went.
-    pub(crate) fn judge(&self, evidence: &mut Evidence) {
+    pub(crate) fn record_cause(&self, evidence: &mut Evidence) {
         let Some(left) = self.short else {
             return;
         };
@@ -114,8 +114,8 @@ impl Room {
                 left,
             });
         } else {
-            evidence.failure = Some(Failure {
-                cause: Invalid::DiskFull,
+            evidence.failure = Some(MeasurementFailure {
+                cause: InvalidReason::DiskFull,
                 detail: format!(
                     "other programs filled the disk of {} to {left}",
                     self.place.display()
@@ -126,7 +126,7 @@ impl Room {
 }
 
 /// The files without a name that these processes hold open, each once.
-pub(crate) fn nameless(processes: &[u32]) -> Vec<Nameless> {
+pub(crate) fn nameless_files(processes: &[u32]) -> Vec<NamelessFile> {
     let directories = processes.iter().map(|pid| format!("/proc/{pid}/fd"));
     let entries = directories.flat_map(|directory| fs::read_dir(directory).into_iter().flatten());
     let mut known = BTreeSet::new();
@@ -135,7 +135,7 @@ pub(crate) fn nameless(processes: &[u32]) -> Vec<Nameless> {
     open.filter_map(|entry| fs::metadata(entry.path()).ok())
         .filter(|file| file.is_file() && file.nlink() == 0)
         .filter(|file| known.insert((file.dev(), file.ino())))
-        .map(|file| Nameless {
+        .map(|file| NamelessFile {
             device: file.dev(),
             bytes: file.blocks().saturating_mul(512),
         })
@@ -143,10 +143,10 @@ pub(crate) fn nameless(processes: &[u32]) -> Vec<Nameless> {
 }
 
 /// The disks that a trial's application can fill, each once.
-pub(crate) fn rooms(order: &Order) -> Vec<Room> {
+pub(crate) fn disk_rooms(order: &TrialOrder) -> Vec<DiskRoom> {
     let layer = match &order.app {
-        App::Image(image) => image.layers.first(),
-        App::Command { .. } => None,
+        AppSpec::Image(image) => image.layers.first(),
+        AppSpec::Command { .. } => None,
     };
     let places = [order.scratch.parent(), layer.map(PathBuf::as_path)];
     let mut known: Vec<u64> = Vec::new();
@@ -157,11 +157,11 @@ pub(crate) fn rooms(order: &Order) -> Vec<Room> {
         is_new
     };
     let places = places.into_iter().flatten().filter(is_new);
-    places.filter_map(Room::of).collect()
+    places.filter_map(DiskRoom::watch_disk).collect()
 }
 
 /// What programs without privilege may still write there, and the size of the disk.
-fn free(place: &Path) -> Option<(Bytes, Bytes)> {
+fn free_space(place: &Path) -> Option<(Bytes, Bytes)> {
     let disk = rustix::fs::statvfs(place).ok()?;
     let bytes = |blocks: u64| Bytes::from_bytes(blocks.saturating_mul(disk.f_frsize));
     Some((bytes(disk.f_bavail), bytes(disk.f_blocks)))
@@ -174,28 +174,28 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     /// A disk that ran short, with what is free of it now as the rest of the machine has it.
-    fn short(place: &Path, went: u64) -> Room {
-        Room {
+    fn short(place: &Path, went: u64) -> DiskRoom {
+        DiskRoom {
             at_start: Bytes::from_bytes(went),
             short: Some(Bytes::from_bytes(0)),
-            ..Room::of(place).expect("a disk")
+            ..DiskRoom::watch_disk(place).expect("a disk")
         }
     }
 
-    fn judged(room: &Room) -> Evidence {
+    fn judged(room: &DiskRoom) -> Evidence {
         let mut evidence = Evidence::default();
-        room.judge(&mut evidence);
+        room.record_cause(&mut evidence);
         evidence
     }
 
     #[test]
     fn a_disk_that_was_not_short_is_nobodys_fault() {
         let place = tempfile::tempdir().expect("a directory");
-        let mut room = Room {
+        let mut room = DiskRoom {
             short: None,
             ..short(place.path(), 1)
         };
-        room.count(&[place.path().to_owned()], &[]);
+        room.count_files(&[place.path().to_owned()], &[]);
         assert_eq!(judged(&room), Evidence::default());
     }
 
@@ -205,18 +205,18 @@ mod tests {
         fs::write(place.path().join("file"), vec![1; 3 << 20]).expect("a file");
         let places = [place.path().to_owned()];
         let mut room = short(place.path(), 6 * MIB);
-        room.count(&places, &[]);
+        room.count_files(&places, &[]);
         let evidence = judged(&room);
         assert!(evidence.failure.is_none());
         let disk = evidence.disk.expect("its fault");
         assert!(disk.written >= Bytes::from_bytes(3 * MIB), "{disk:?}");
         // Gigabytes are free by now, whoever freed them; its files took next to nothing of what went.
         let mut room = short(place.path(), 100 * MIB);
-        room.count(&places, &[]);
+        room.count_files(&places, &[]);
         let evidence = judged(&room);
         assert!(evidence.disk.is_none());
         let failure = evidence.failure.expect("others");
-        assert_eq!(failure.cause, Invalid::DiskFull);
+        assert_eq!(failure.cause, InvalidReason::DiskFull);
     }
 
     #[test]
@@ -228,8 +228,8 @@ mod tests {
         let again = open.try_clone().expect("a second descriptor");
         fs::remove_file(&file).expect("its name goes");
         let mut room = short(place.path(), 6 * MIB);
-        let found = nameless(&[std::process::id()]);
-        room.count(&[place.path().to_owned()], &found);
+        let found = nameless_files(&[std::process::id()]);
+        room.count_files(&[place.path().to_owned()], &found);
         drop((open, again));
         let disk = judged(&room).disk.expect("its fault");
         let some = Bytes::from_bytes(4 * MIB)..Bytes::from_bytes(5 * MIB);
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn it_is_said_once_that_it_ran_short() {
-        let mut room = Room::of(Path::new("/")).expect("a root");
+        let mut room = DiskRoom::watch_disk(Path::new("/")).expect("a root");
         assert!(!room.has_run_short());
         room.reserve = Bytes::from_bytes(u64::MAX);
         assert!(room.has_run_short());

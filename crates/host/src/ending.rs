@@ -8,21 +8,21 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Evidence, ExitEvidence, Phase, StartEvidence};
+use loadline_analysis::record::{Evidence, ExitEvidence, StartEvidence, TrialPhase};
 use loadline_cgroup::{Pace, SamplerReport};
-use loadline_trial::Order;
-use loadline_trial::log::{Content, Log, PIECE};
+use loadline_trial::TrialOrder;
+use loadline_trial::log::{ChunkContent, EventLog, PIECE};
 use rustix::process::Signal;
 
 use crate::application_pauses;
-use crate::gc_evidence::{add_pauses, add_standstills, cut, gc_evidence};
+use crate::gc_evidence::{add_pauses, add_standstills, cut_warning, gc_evidence};
 use crate::halt;
 use crate::instance::Instance;
 use crate::instances::Instances;
-use crate::probe::Finding;
-use crate::program::Program;
-use crate::samples::{Row, Rows};
-use crate::summary::{Times, summary, used};
+use crate::probe::ProbeFinding;
+use crate::program::ProgramSpec;
+use crate::samples::{SampleRow, SampleRows};
+use crate::summary::{SummaryTimes, cpu_use, summarize_rows};
 use crate::{sight, watching};
 
 /// How long a JVM may take to write its thread dump.
@@ -48,18 +48,19 @@ const TOLD: Duration = Duration::from_secs(2);
 
 /// Stops the applications and hands over what was measured of each, in their order. Of one that
 /// `is_given_up` it is known what it does: it is not asked whether it hangs.
-pub(crate) fn end(
+pub(crate) fn end_instances(
     instances: &mut Instances,
-    order: &Order,
-    program: &Program,
+    order: &TrialOrder,
+    program: &ProgramSpec,
     (grace, is_given_up): (Duration, bool),
-    log: &Log,
+    log: &EventLog,
 ) -> Vec<Evidence> {
     instances.drain();
     let mut parts: Vec<Evidence> = instances.all.iter().map(before_stop).collect();
     for (index, part) in parts.iter_mut().enumerate() {
         let instance = &instances.all[index];
-        let is_silent = || !is_given_up && (!instance.state.was_ready() || hangs(instance, order));
+        let is_silent =
+            || !is_given_up && (!instance.state.was_ready() || is_hanging(instance, order));
         if is_to_end(instance) && instance.is_jvm && is_silent() {
             part.thread_dump = thread_dump(instances, index);
         }
@@ -68,9 +69,9 @@ pub(crate) fn end(
     for (instance, part) in instances.all.iter().zip(&mut parts) {
         part.exit.unclean_stop = is_to_end(instance);
     }
-    kill(instances, &mut parts);
+    kill_instances(instances, &mut parts);
     for (instance, part) in instances.all.iter_mut().zip(&mut parts) {
-        collect(instance, (order, program), log, part);
+        collect_evidence(instance, (order, program), log, part);
     }
     parts
 }
@@ -88,16 +89,16 @@ fn before_stop(instance: &Instance) -> Evidence {
 }
 
 /// Whether an application that was ready does not answer any more.
-fn hangs(instance: &Instance, order: &Order) -> bool {
+fn is_hanging(instance: &Instance, order: &TrialOrder) -> bool {
     let (tell, told) = std::sync::mpsc::channel();
     let begin = Instant::now();
-    let asked = instance.ask(order, move |finding| drop(tell.send(finding)));
+    let asked = instance.start_probing(order, move |finding| drop(tell.send(finding)));
     let Ok(Some(_probing)) = asked else {
         return false;
     };
     while let Some(left) = ANSWER.checked_sub(begin.elapsed()) {
         match told.recv_timeout(left) {
-            Ok(Finding::NotYet { .. }) => {}
+            Ok(ProbeFinding::NotYet { .. }) => {}
             Ok(_) => return false,
             Err(_) => return true,
         }
@@ -107,13 +108,15 @@ fn hangs(instance: &Instance, order: &Order) -> bool {
 
 /// What the JVM says to SIGQUIT: its threads, on its standard output.
 fn thread_dump(instances: &mut Instances, index: usize) -> Vec<String> {
-    let before = instances.all[index].output.total();
-    instances.all[index].container.signal(Signal::QUIT);
+    let before = instances.all[index].output.written_bytes();
+    instances.all[index]
+        .container
+        .signal_application(Signal::QUIT);
     let begin = Instant::now();
     let mut seen = (before, Instant::now());
     while begin.elapsed() < DUMP && !instances.all[index].state.is_over() {
-        instances.tick();
-        let total = instances.all[index].output.total();
+        instances.wait_tick();
+        let total = instances.all[index].output.written_bytes();
         if total != seen.0 {
             seen = (total, Instant::now());
         } else if total != before && seen.1.elapsed() > DUMP_QUIET {
@@ -133,31 +136,31 @@ fn terminate(instances: &mut Instances, grace: Duration) {
     let begin = Instant::now();
     let is_any = |instances: &Instances| instances.all.iter().any(is_to_end);
     for instance in instances.all.iter_mut().filter(|i| is_to_end(i)) {
-        instance.container.signal(Signal::TERM);
+        instance.container.signal_application(Signal::TERM);
     }
     while is_any(instances) && begin.elapsed() < grace {
-        instances.tick();
-        instances.pass(Phase::Stop, begin.elapsed());
+        instances.wait_tick();
+        instances.report_elapsed(TrialPhase::Stop, begin.elapsed());
     }
     // A machine that stood still for the whole grace may have the end waiting to be read.
     if is_any(instances) {
-        instances.tick();
+        instances.wait_tick();
     }
 }
 
 /// Kills what is left, in the groups and in the namespaces, until nothing is.
-fn kill(instances: &mut Instances, parts: &mut [Evidence]) {
+fn kill_instances(instances: &mut Instances, parts: &mut [Evidence]) {
     for (instance, part) in instances.all.iter_mut().zip(&mut *parts) {
-        part.failure = instance.container.disturbed();
-        let group = instance.container.group();
-        let left = group.processes().unwrap_or_default().len() as u64;
+        part.failure = instance.container.outside_interference();
+        let group = instance.container.application_group();
+        let left = group.process_ids().unwrap_or_default().len() as u64;
         let own = u64::from(is_to_end(instance));
         part.exit.leftover_processes = left.saturating_sub(own);
         let was_told = !part.exit.before_stop && own == 0;
         if was_told && instance.is_jvm && left > 0 {
             part.warnings.push(NOT_TOLD.to_owned());
         }
-        if let Err(error) = instance.container.kill() {
+        if let Err(error) = instance.container.kill_container() {
             part.warnings.push(error.to_string());
         }
     }
@@ -165,11 +168,11 @@ fn kill(instances: &mut Instances, parts: &mut [Evidence]) {
     // ended.
     let begin = Instant::now();
     while instances.all.iter().any(is_to_end) && begin.elapsed() < TOLD {
-        instances.tick();
+        instances.wait_tick();
     }
     for (instance, part) in instances.all.iter_mut().zip(parts) {
-        if instance.container.end() {
-            if !instance.output.finish(READ) {
+        if instance.container.shut_down() {
+            if !instance.output.wait_for_end(READ) {
                 let text = "a process outside of the trial holds the application's output open";
                 part.warnings.push(text.to_owned());
             }
@@ -187,26 +190,26 @@ fn kill(instances: &mut Instances, parts: &mut [Evidence]) {
 }
 
 /// Everything that was measured, then the group goes.
-fn collect(
+fn collect_evidence(
     instance: &mut Instance,
-    (order, program): (&Order, &Program),
-    log: &Log,
+    (order, program): (&TrialOrder, &ProgramSpec),
+    log: &EventLog,
     evidence: &mut Evidence,
 ) {
     if let Some(ended) = instance.state.ended {
         evidence.exit.code = ended.code;
         evidence.exit.signal = ended.signal;
     }
-    samples(instance, log, evidence);
-    if let Err(error) = instance.container.remove() {
+    evaluate_samples(instance, log, evidence);
+    if let Err(error) = instance.container.remove_group() {
         evidence.warnings.push(error.to_string());
     }
-    gc(instance, (order, program), evidence);
+    add_gc_evidence(instance, (order, program), evidence);
     application_pauses(instance, evidence);
     // One file is wanted, not one of each instance.
     let wanted = order.hand_over.iter().filter(|_| instance.part.index == 0);
     for (number, seen) in (0..).zip(wanted) {
-        hand_over(instance, Content::File(number), seen, log, evidence);
+        hand_over(instance, ChunkContent::File(number), seen, log, evidence);
     }
     let state = &mut instance.state;
     // The line may come after ready, so only the end of the trial knows.
@@ -219,17 +222,17 @@ fn collect(
     evidence.failure = state.failure.take().or(evidence.failure.take());
     evidence.warnings.append(&mut instance.plan.warnings);
     evidence.warnings.append(&mut state.warnings);
-    evidence.warnings.extend(instance.output.cut());
+    evidence.warnings.extend(instance.output.cut_notice());
 }
 
 /// What the samples in the log say.
-fn samples(instance: &mut Instance, log: &Log, evidence: &mut Evidence) {
+fn evaluate_samples(instance: &mut Instance, log: &EventLog, evidence: &mut Evidence) {
     let Some(recording) = instance.recording.take() else {
         return;
     };
-    let recorded = recording.finish(|| instance.container.last());
+    let recorded = recording.finish_recording(|| instance.container.last_sample());
     let (state, index) = (&instance.state, instance.part.index);
-    let times = Times {
+    let times = SummaryTimes {
         start: state.exec_ns.unwrap_or(u64::MAX),
         end: recorded.end_ns,
         load_ends: &state.load_ends,
@@ -247,14 +250,15 @@ fn samples(instance: &mut Instance, log: &Log, evidence: &mut Evidence) {
     evidence.cgroup.cpus = u32::try_from(cpus).ok();
     evidence.cgroup.oom_kills = oom_kills(evidence.cgroup.oom_kills, recorded.has_end);
     if let Some(measure) = state.measure.filter(|_| instance.is_never_throttled) {
-        let rows = log.reader().into_iter();
-        evidence.cgroup.measure_used = used(rows.flat_map(|log| Rows::new(log, index)), measure);
+        let rows = log.open_reader().into_iter();
+        evidence.cgroup.measure_used =
+            cpu_use(rows.flat_map(|log| SampleRows::new(log, index)), measure);
     }
     evidence.cgroup.peak_rss = recorded.peak_rss;
     (evidence.cgroup.loaded_rss, evidence.cgroup.loaded_pss) = state.loaded;
     evidence.warnings.extend(warnings);
     let ended = recorded.report.failure.filter(|error| !error.is_gone());
-    evidence.failure = evidence.failure.take().or(ended.map(halt::failure));
+    evidence.failure = evidence.failure.take().or(ended.map(halt::own_failure));
 }
 
 /// A counter that was last read before the end knows of no kill that was the end.
@@ -265,27 +269,31 @@ fn oom_kills(seen: Option<u64>, has_end: bool) -> Option<u64> {
 /// Fills in what follows from the samples of an instance, read from the log as often as it takes;
 /// gives what is to be said about them.
 fn evaluate(
-    log: &Log,
+    log: &EventLog,
     instance: u32,
-    times: Times<'_>,
+    times: SummaryTimes<'_>,
     report: &SamplerReport,
     (pace, cpus): (Pace, usize),
     evidence: &mut Evidence,
 ) -> Vec<String> {
     let rows = || {
-        let log = log.reader().into_iter();
-        log.flat_map(move |log| Rows::new(log, instance))
+        let log = log.open_reader().into_iter();
+        log.flat_map(move |log| SampleRows::new(log, instance))
     };
-    (evidence.cgroup, evidence.seconds) = summary(rows(), times);
-    let counters = || rows().filter_map(|row: Row| row.counters());
-    let (pauses, warnings) = watching::evidence(counters, report, pace, cpus, times.measure);
+    (evidence.cgroup, evidence.seconds) = summarize_rows(rows(), times);
+    let counters = || rows().filter_map(|row: SampleRow| row.throttling_counters());
+    let (pauses, warnings) = watching::pause_evidence(counters, report, pace, cpus, times.measure);
     evidence.pauses = Some(pauses);
     warnings
 }
 
 /// Adds the GC figures and when threads stood; none where there is no log or nothing in it. A JVM
 /// that did not see its limits is a warning.
-fn gc(instance: &mut Instance, (order, program): (&Order, &Program), evidence: &mut Evidence) {
+fn add_gc_evidence(
+    instance: &mut Instance,
+    (order, program): (&TrialOrder, &ProgramSpec),
+    evidence: &mut Evidence,
+) {
     // An application that was never executed has no log to miss.
     let Some(exec_ns) = instance.state.exec_ns else {
         return;
@@ -295,20 +303,21 @@ fn gc(instance: &mut Instance, (order, program): (&Order, &Program), evidence: &
     let (measure, warnings) = (instance.state.measure, &mut instance.state.warnings);
     let container = instance.container.as_ref();
     // An image may have a JDK and run something else: then nothing kept a JVM's counters.
-    let is_jvm = container.jdk().is_some() || has_counters;
+    let is_jvm = container.jdk_path().is_some() || has_counters;
     let log = instance.gc.as_mut();
     let log = log.and_then(|gc| gc.read(container, (exec_ns, measure), is_jvm, warnings));
     if instance.is_jvm {
         let header = log.as_ref().map(|log| &log.header);
         let configuration = &order.configuration;
-        let home = container.jdk();
-        let blind = sight::warning(program, configuration, header, home, &sight::Machine);
+        let home = container.jdk_path();
+        let blind =
+            sight::blindness_warning(program, configuration, header, home, &sight::MachineFiles);
         warnings.extend(blind);
     }
     let Some(log) = log else { return };
     evidence.gc = gc_evidence(&log);
     add_pauses(&log, &mut evidence.seconds);
-    warnings.extend(cut(&log));
+    warnings.extend(cut_warning(&log));
     if let Some(pauses) = &mut evidence.pauses {
         add_standstills(&log, pauses);
     }
@@ -320,12 +329,14 @@ fn application_pauses(instance: &Instance, evidence: &mut Evidence) {
         return;
     };
     let mut bytes = Vec::new();
-    let opened = instance.container.open(Path::new(application_pauses::PATH));
+    let opened = instance
+        .container
+        .open_file(Path::new(application_pauses::PATH));
     let read = opened.and_then(|file| file.take(application_pauses::CAP).read_to_end(&mut bytes));
     match read {
         Ok(_) => {
             let text = String::from_utf8_lossy(&bytes);
-            let application = application_pauses::parse(&text);
+            let application = application_pauses::parse_pauses(&text);
             if bytes.len() as u64 == application_pauses::CAP {
                 let text = "the file of its own pauses is longer than loadline reads: the last ones are missing";
                 evidence.warnings.push(text.to_owned());
@@ -346,14 +357,14 @@ fn application_pauses(instance: &Instance, evidence: &mut Evidence) {
 /// Copies a file that is wanted into the log.
 fn hand_over(
     instance: &Instance,
-    content: Content,
+    content: ChunkContent,
     seen: &Path,
-    log: &Log,
+    log: &EventLog,
     evidence: &mut Evidence,
 ) {
     let opened = match seen.as_os_str().as_encoded_bytes().ends_with(b"/") {
         true => (instance.container.open_only(seen)).map(|(name, file)| (Some(name), file)),
-        false => instance.container.open(seen).map(|file| (None, file)),
+        false => instance.container.open_file(seen).map(|file| (None, file)),
     };
     let copied = opened.and_then(|(name, mut file)| {
         refuse_too_large(file.metadata()?.len())?;
@@ -361,11 +372,11 @@ fn hand_over(
         if let Some(name) = name {
             part.extend_from_slice(name.as_encoded_bytes());
             part.push(b'\n');
-            log.piece(content, instance.part.index, &part);
+            log.append_chunk(content, instance.part.index, &part);
             part.clear();
         }
         while file.by_ref().take(PIECE as u64).read_to_end(&mut part)? > 0 {
-            log.piece(content, instance.part.index, &part);
+            log.append_chunk(content, instance.part.index, &part);
             part.clear();
         }
         Ok(())
@@ -395,10 +406,10 @@ mod tests {
     use std::process::Command;
     use std::sync::Arc;
 
-    use loadline_cgroup::Sample;
+    use loadline_cgroup::CgroupSample;
 
     use super::*;
-    use crate::recording::Spool;
+    use crate::recording::RowSpool;
 
     /// An hour at 1 ms.
     const SAMPLES: u64 = 3_600_000;
@@ -410,16 +421,16 @@ mod tests {
     const CHILD: &str = "LOADLINE_TEST_LOG";
 
     /// Two CPUs, throttled at the end of every other period of 100 ms.
-    fn sample(n: u64) -> Sample {
+    fn sample(n: u64) -> CgroupSample {
         let (period, within) = (n / 100, n % 100);
         let ran = match period % 2 {
             0 => within / 2,
             _ => within.min(50),
         };
         let usage = Duration::from_millis(period * 50 + ran);
-        let mut sample = Sample {
+        let mut sample = CgroupSample {
             at_ns: n * 1_000_000,
-            ..Sample::default()
+            ..CgroupSample::default()
         };
         sample.cpu.usage = Some(2 * usage);
         sample.cpu.usage_percpu = vec![usage, usage];
@@ -467,12 +478,12 @@ mod tests {
         let mut options = File::options();
         let options = options.read(true).append(true).create_new(true);
         let file = options.open(path).expect("a file");
-        let log = Arc::new(Log::begin(file).expect("it is empty"));
-        let mut spool = Spool::new(Arc::clone(&log), 0);
-        (0..SAMPLES).for_each(|n| spool.add(&sample(n)));
-        spool.flush();
+        let log = Arc::new(EventLog::begin_log(file).expect("it is empty"));
+        let mut spool = RowSpool::new(Arc::clone(&log), 0);
+        (0..SAMPLES).for_each(|n| spool.add_sample(&sample(n)));
+        spool.flush_rows();
         let end = SAMPLES * 1_000_000;
-        let times = Times {
+        let times = SummaryTimes {
             start: 0,
             end,
             load_ends: &[],

@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use rustix::fs::{MemfdFlags, Timespec, Timestamps, futimens, memfd_create};
 use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -51,19 +51,20 @@ pub fn is_in_image() -> bool {
 /// Goes on as a program of the machine, with the same arguments. The process must have one thread.
 ///
 /// # Errors
-/// [`Refusal`] where the machine cannot be seen or entered.
-pub fn step_out() -> Result<Infallible, Refusal> {
+/// [`RunRefusal`] where the machine cannot be seen or entered.
+pub fn step_out() -> Result<Infallible, RunRefusal> {
     let refused = |why: String| {
-        Refusal::new(
+        RunRefusal::new(
             "running from loadline's own image",
             why,
             format!("it needs the machine around it: {LINE}"),
         )
     };
-    let holder = holder().ok_or_else(|| refused("it sees no process of the machine".to_owned()))?;
+    let holder =
+        find_holder().ok_or_else(|| refused("it sees no process of the machine".to_owned()))?;
     let program = File::open("/proc/self/exe").and_then(|mut program| in_memory(&mut program));
     let program = program.map_err(|e| refused(format!("its own program: {e}")))?;
-    enter(&holder).map_err(|e| refused(format!("entering the machine: {e}")))?;
+    enter_namespaces(&holder).map_err(|e| refused(format!("entering the machine: {e}")))?;
     leave_its_groups();
     let error = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
         .args(std::env::args_os().skip(1))
@@ -74,7 +75,7 @@ pub fn step_out() -> Result<Infallible, Refusal> {
 }
 
 /// The namespaces of the nearest process above that sees other files than this one.
-fn holder() -> Option<PathBuf> {
+fn find_holder() -> Option<PathBuf> {
     let files = |namespaces: &Path| fs::read_link(namespaces.join("mnt")).ok();
     let own = files(Path::new("/proc/self/ns"))?;
     let mut process = rustix::process::getppid()?.as_raw_nonzero().to_string();
@@ -89,7 +90,7 @@ fn holder() -> Option<PathBuf> {
     }
 }
 
-fn enter(holder: &Path) -> io::Result<()> {
+fn enter_namespaces(holder: &Path) -> io::Result<()> {
     let open = |(name, kind): &(&str, LinkNameSpaceType)| {
         File::open(holder.join(name)).map(|file| (file, *kind))
     };

@@ -10,11 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use loadline_jvm::gclog::{Builder, GcLog, Set, WallClock};
-use loadline_trial::log::{Content, Log, PIECE};
+use loadline_jvm::gclog::{ClockAdjustment, GcLog, GcLogBuilder, WallClock};
+use loadline_trial::log::{ChunkContent, EventLog, PIECE};
 
 use crate::clock::{monotonic_ns, wall_ahead_ns};
-use crate::container::Container;
+use crate::container::AppContainer;
 use crate::gc_evidence::KEPT_PAUSES;
 
 /// More of a log is not kept: a trial of minutes writes a few MiB.
@@ -32,23 +32,23 @@ const MOST_SETS: usize = 1_000;
 
 /// The log of one application.
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub(crate) struct GcLogTail {
     seen: PathBuf,
-    log: Arc<Log>,
+    log: Arc<EventLog>,
     instance: u32,
     file: Option<File>,
     taken: u64,
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC before the application was started, ns.
     ahead_ns: i64,
     /// When the wall clock was set since then.
-    set: Vec<Set>,
+    set: Vec<ClockAdjustment>,
     /// The last look at it, on CLOCK_MONOTONIC, ns.
     looked_ns: u64,
 }
 
-impl Tail {
+impl GcLogTail {
     /// Of an instance, from 0, that writes its log to a path as it sees it.
-    pub(crate) fn new(seen: PathBuf, log: Arc<Log>, instance: u32) -> Self {
+    pub(crate) fn new(seen: PathBuf, log: Arc<EventLog>, instance: u32) -> Self {
         Self {
             seen,
             log,
@@ -68,7 +68,7 @@ impl Tail {
         let known = self.set.last().map_or(self.ahead_ns, |set| set.ahead_ns);
         if (ahead_ns - known).abs() >= SET_NS && self.set.len() < MOST_SETS {
             let between = (before, monotonic_ns());
-            self.set.push(Set { between, ahead_ns });
+            self.set.push(ClockAdjustment { between, ahead_ns });
         }
         self.looked_ns = now;
     }
@@ -77,10 +77,10 @@ impl Tail {
     ///
     /// # Errors
     /// A log that is not there yet, or cannot be read.
-    pub(crate) fn copy(&mut self, container: &dyn Container) -> io::Result<()> {
+    pub(crate) fn copy_new_bytes(&mut self, container: &dyn AppContainer) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(container.open(&self.seen)?),
+            None => self.file.insert(container.open_file(&self.seen)?),
         };
         // A start script may ask a JVM something before it starts the one that serves: each of them
         // begins the file anew.
@@ -102,7 +102,8 @@ impl Tail {
                 return Ok(());
             }
             self.taken += part.len() as u64;
-            self.log.piece(Content::GcLog, self.instance, &part);
+            self.log
+                .append_chunk(ChunkContent::GcLog, self.instance, &part);
         }
     }
 
@@ -111,12 +112,14 @@ impl Tail {
     /// whether one should be there at all.
     pub(crate) fn read(
         &mut self,
-        container: &dyn Container,
+        container: &dyn AppContainer,
         (exec_ns, measure): (u64, Option<(u64, u64)>),
         is_jvm: bool,
         warnings: &mut Vec<String>,
     ) -> Option<GcLog> {
-        let copied = self.copy(container).and_then(|()| self.log.reader());
+        let copied = self
+            .copy_new_bytes(container)
+            .and_then(|()| self.log.open_reader());
         let reader = match copied {
             Ok(reader) => reader,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_jvm => return None,
@@ -133,10 +136,12 @@ impl Tail {
             ));
         }
         self.look_at_clock();
-        let wall = self.wall(exec_ns);
-        let mut log = Builder::new(KEPT_PAUSES).window(measure).wall(wall);
-        log.read(reader.join(Content::GcLog, self.instance));
-        let log = log.finish();
+        let wall = self.wall_clock(exec_ns);
+        let mut log = GcLogBuilder::new(KEPT_PAUSES)
+            .with_window(measure)
+            .with_wall_clock(wall);
+        log.read(reader.join_chunks(ChunkContent::GcLog, self.instance));
+        let log = log.finish_log();
         let unplaced = log.window.as_ref().map_or(0, |window| window.unplaced);
         if log.header.is_openj9 && unplaced > 0 {
             warnings.push(format!(
@@ -147,7 +152,7 @@ impl Tail {
     }
 
     /// Where the wall clock lay during the trial; `None` when nobody can say.
-    fn wall(&self, exec_ns: u64) -> Option<WallClock> {
+    fn wall_clock(&self, exec_ns: u64) -> Option<WallClock> {
         (self.set.len() < MOST_SETS).then(|| WallClock {
             ahead_ns: self.ahead_ns,
             set: self.set.clone(),

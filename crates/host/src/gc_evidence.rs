@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_analysis::pauses::{PauseEvidence, no_room};
 use loadline_analysis::record::{GcEvidence, SecondEvidence};
-use loadline_jvm::gclog::{GcLog, Pause, Safepoint, Stall};
+use loadline_jvm::gclog::{AllocationStall, GcLog, GcPause, Safepoint};
 use loadline_sizing::Bytes;
 
 /// Pauses that a record keeps one by one; more are only counted.
@@ -22,13 +22,13 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
     let has_cpu = log.summary.cpu_count > 0;
     let summary = &log.summary;
     Some(GcEvidence {
-        collector: collector.name().to_owned(),
-        jdk: log.header.jvm(),
+        collector: collector.collector_name().to_owned(),
+        jdk: log.header.jvm_description(),
         pauses: summary.stw.count,
         pause_sum: summary.stw.total,
         pause_max: summary.stw.max,
         full_gcs: summary.full,
-        gc_cpu: has_cpu.then(|| summary.cpu.cpu()),
+        gc_cpu: has_cpu.then(|| summary.cpu.total_cpu()),
         measure_gc_cpu: measured.filter(|_| has_cpu).map(|window| window.cpu),
         measure_pauses: measured.map(|window| window.stw.count),
         measure_pause_sum: measured.map(|window| window.stw.total),
@@ -41,7 +41,7 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
         pause_spans_ns: log
             .pauses
             .iter()
-            .filter_map(Pause::monotonic_span)
+            .filter_map(GcPause::monotonic_span)
             .collect(),
     })
 }
@@ -49,7 +49,7 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
 /// Puts the pauses of a log into the seconds in which they ended; nothing of a log some of whose pauses
 /// found no room or have no clock.
 pub fn add_pauses(log: &GcLog, seconds: &mut [SecondEvidence]) {
-    let spans = || log.pauses.iter().filter_map(Pause::monotonic_span);
+    let spans = || log.pauses.iter().filter_map(GcPause::monotonic_span);
     if spans().count() as u64 != log.summary.stw.count {
         return;
     }
@@ -72,12 +72,12 @@ pub fn add_standstills(log: &GcLog, pauses: &mut PauseEvidence) {
         let (start, end) = s.monotonic_span()?;
         Some((start, end, nanos(s.reaching.unwrap_or_default())))
     };
-    let pause = |p: &Pause| p.monotonic_span().map(|(start, end)| (start, end, 0));
+    let pause = |p: &GcPause| p.monotonic_span().map(|(start, end)| (start, end, 0));
     pauses.safepoints_ns = match log.safepoints.is_empty() {
         false => log.safepoints.iter().filter_map(safepoint).collect(),
         true => log.pauses.iter().filter_map(pause).collect(),
     };
-    let stall = |s: &Stall| {
+    let stall = |s: &AllocationStall| {
         let end = s.end.monotonic_ns?;
         Some((end.saturating_sub(nanos(s.duration)), end))
     };
@@ -89,7 +89,7 @@ pub fn add_standstills(log: &GcLog, pauses: &mut PauseEvidence) {
 }
 
 /// What of the measure phase found no room in the record, as a warning; `None` where all did.
-pub fn cut(log: &GcLog) -> Option<String> {
+pub fn cut_warning(log: &GcLog) -> Option<String> {
     let cut = &log.cut;
     no_room(&[
         ("GC pauses", cut.pauses),
@@ -103,9 +103,9 @@ mod tests {
     use super::*;
 
     fn read(text: &str, keep: usize, measure: Option<(u64, u64)>) -> GcLog {
-        let mut builder = loadline_jvm::gclog::Builder::new(keep).window(measure);
+        let mut builder = loadline_jvm::gclog::GcLogBuilder::new(keep).with_window(measure);
         builder.read(text.as_bytes());
-        builder.finish()
+        builder.finish_log()
     }
 
     const LOG: &str = "\
@@ -171,9 +171,9 @@ mod tests {
         assert_eq!(gc.measure_pauses, Some(1));
         assert_eq!(gc.measure_gc_cpu, Some(Duration::from_millis(30)));
         assert_eq!(gc.pause_spans_ns, [(2_970_000_000, 3_000_000_000)]);
-        assert_eq!(cut(&log), None, "the pause before it is no loss");
+        assert_eq!(cut_warning(&log), None, "the pause before it is no loss");
         let log = read(LOG, 1, Some((0, u64::MAX)));
-        let told = cut(&log).unwrap();
+        let told = cut_warning(&log).unwrap();
         assert!(told.starts_with("1 GC pauses found no room"), "{told}");
     }
 

@@ -10,13 +10,13 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    DueEvidence, Failure, GeneratorEvidence, Invalid, LoadEvidence, LoadFrom, RequestEvidence,
-    SecondEvidence,
+    DueEvidence, GeneratorEvidence, InvalidReason, LoadEvidence, LoadFrom, MeasurementFailure,
+    RequestEvidence, SecondEvidence,
 };
-use loadline_cgroup::Group;
-use loadline_load::part::{Message, Order, RequestMessage, ResultMessage, SecondMessage};
-use loadline_load::remote::{Failed, GeneratorMessage, Generators};
-use loadline_load::{LoadError, Model, Part, Plan, User, Users};
+use loadline_cgroup::ControlGroup;
+use loadline_load::part::{LoadMessage, LoadOrder, RequestMessage, ResultMessage, SecondMessage};
+use loadline_load::remote::{GeneratorMessage, Generators, RemoteLoadFailure};
+use loadline_load::{LoadError, LoadModel, LoadPart, LoadPlan, User, Users};
 use loadline_sizing::Bytes;
 use loadline_trial::LoadPhase;
 use rustix::process::{
@@ -25,9 +25,9 @@ use rustix::process::{
 };
 
 use crate::cpus::CpuPlan;
-use crate::halt::{self, Halt};
-use crate::notes::{Line, Note, Teller};
-use crate::output::plain;
+use crate::halt::{self, HaltReason};
+use crate::notes::{GeneratorLine, InstanceNote, NoteSender};
+use crate::output::plain_text;
 use crate::spawner;
 
 /// Beyond the phase and its drain, so long may the generator take before it counts as stuck.
@@ -47,7 +47,7 @@ const COMPLAINT: u64 = 4096;
 ///
 /// # Errors
 /// As [`loadline_load::part::run`].
-pub fn load_part(
+pub fn run_load_process(
     order: impl std::io::Read,
     messages: impl std::io::Write,
 ) -> Result<(), LoadError> {
@@ -60,15 +60,15 @@ pub fn load_part(
 }
 
 /// What one generator process gets beside the load of its phase.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct GeneratorSetup<'a> {
     /// The program with the subcommand `load-part`; loadline itself.
     pub(crate) loadline: &'a Path,
     /// UUID of the trial, which marks the process.
     pub(crate) trial: &'a str,
     /// Its own group, where it has one.
-    pub(crate) group: Option<&'a Group>,
+    pub(crate) group: Option<&'a ControlGroup>,
     /// This share of the load.
-    pub(crate) part: Part,
+    pub(crate) part: LoadPart,
     /// The users that the phase before has left.
     pub(crate) users: &'a [User],
     /// From this moment on CLOCK_MONOTONIC, or at once.
@@ -82,7 +82,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// One instance's share of a load phase under way. Dropping it kills the generator.
-pub(crate) struct Generator {
+pub(crate) struct GeneratorProcess {
     child: Child,
     begin: Instant,
     allowed: Duration,
@@ -91,11 +91,11 @@ pub(crate) struct Generator {
     stopped: Option<Instant>,
     seconds: Vec<SecondEvidence>,
     result: Option<Box<ResultMessage>>,
-    failed: Option<(Failed, String)>,
+    failed: Option<(RemoteLoadFailure, String)>,
     complaint: Option<String>,
 }
 
-impl Drop for Generator {
+impl Drop for GeneratorProcess {
     fn drop(&mut self) {
         // Already ended: then there is nothing to kill, only to reap.
         let _ = self.child.kill();
@@ -103,9 +103,13 @@ impl Drop for Generator {
     }
 }
 
-impl Generator {
+impl GeneratorProcess {
     /// Starts the process and gives it its order; what it says goes to `tell`.
-    pub(crate) fn start(load: &LoadPhase, wanted: &Wanted<'_>, tell: Teller) -> Result<Self, Halt> {
+    pub(crate) fn start_generator(
+        load: &LoadPhase,
+        wanted: &GeneratorSetup<'_>,
+        tell: NoteSender,
+    ) -> Result<Self, HaltReason> {
         let mut command = Command::new(wanted.loadline);
         command
             .arg("load-part")
@@ -116,49 +120,50 @@ impl Generator {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let child = spawner::spawn(command).map_err(halt::step("starting the load generator"))?;
+        let child = spawner::spawn_command(command)
+            .map_err(halt::step_failed("starting the load generator"))?;
         let mut generator = Self {
             child,
             begin: Instant::now(),
-            allowed: longest(&load.plan),
+            allowed: generator_deadline(&load.plan),
             drain: load.plan.drain,
-            memory: memory(load, wanted.part),
+            memory: generator_memory(load, wanted.part),
             stopped: None,
             seconds: Vec::new(),
             result: None,
             failed: None,
             complaint: None,
         };
-        generator.join(wanted.group)?;
-        generator.limit()?;
-        let order = serde_json::to_vec(&order(load, wanted))
-            .map_err(halt::step("writing the load generator's order"))?;
+        generator.join_group(wanted.group)?;
+        generator.limit_memory()?;
+        let order = serde_json::to_vec(&generator_order(load, wanted))
+            .map_err(halt::step_failed("writing the load generator's order"))?;
         let (stdin, stdout, stderr) = (
             generator.child.stdin.take(),
             generator.child.stdout.take(),
             generator.child.stderr.take(),
         );
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
-            return Err(halt::failed("the load generator has no pipes"));
+            return Err(halt::measurement_failed("the load generator has no pipes"));
         };
         stdin
             .write_all(&order)
-            .map_err(halt::step("sending the load generator its order"))?;
+            .map_err(halt::step_failed("sending the load generator its order"))?;
         // Closing it ends the order.
         drop(stdin);
         std::thread::Builder::new()
             .name("generator".to_owned())
             .spawn(move || read(stdout, stderr, &tell))
-            .map_err(halt::step("starting a thread"))?;
+            .map_err(halt::step_failed("starting a thread"))?;
         Ok(generator)
     }
 
     /// Puts it into its own group before it gets its order, that is before it does anything.
-    fn join(&self, group: Option<&Group>) -> Result<(), Halt> {
+    fn join_group(&self, group: Option<&ControlGroup>) -> Result<(), HaltReason> {
         for file in group.iter().flat_map(|group| group.join_files()) {
             std::fs::write(&file, self.child.id().to_string()).map_err(|error| {
                 let file = file.display();
-                halt::failed(format_args!("moving the generator by {file}: {error}"))
+                halt::measurement_failed(format_args!("moving the generator by {file}: {error}"))
             })?;
         }
         Ok(())
@@ -166,7 +171,7 @@ impl Generator {
 
     /// Memory of its own that it may take. Where it has a group, that counts the kernel's part too;
     /// where it has none (pods, engines apart), this is what holds.
-    fn limit(&self) -> Result<(), Halt> {
+    fn limit_memory(&self) -> Result<(), HaltReason> {
         let allowed = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
         let most = Some(self.memory.as_bytes().min(allowed));
         let most = Rlimit {
@@ -176,7 +181,7 @@ impl Generator {
         let limited = prlimit(self.pid(), Resource::Data, most);
         limited
             .map(drop)
-            .map_err(halt::step("limiting the load generator's memory"))
+            .map_err(halt::step_failed("limiting the load generator's memory"))
     }
 
     /// Its process, which is our child and not reaped yet: the id cannot be another's.
@@ -190,21 +195,23 @@ impl Generator {
     }
 
     /// Takes what it said; `Some` is a second that has passed.
-    pub(crate) fn take(&mut self, line: Line) -> Option<&SecondEvidence> {
+    pub(crate) fn take_generator_line(&mut self, line: GeneratorLine) -> Option<&SecondEvidence> {
         match line {
-            Line::Message(Message::Second(message)) => {
-                self.seconds.push(second(&message));
+            GeneratorLine::Message(LoadMessage::Second(message)) => {
+                self.seconds.push(second_evidence(&message));
                 return self.seconds.last();
             }
-            Line::Message(Message::Result(result)) => self.result = Some(result),
-            Line::Message(Message::Failed { how, detail }) => self.failed = Some((how, detail)),
-            Line::End(complaint) => self.complaint = Some(complaint),
+            GeneratorLine::Message(LoadMessage::Result(result)) => self.result = Some(result),
+            GeneratorLine::Message(LoadMessage::Failed { how, detail }) => {
+                self.failed = Some((how, detail))
+            }
+            GeneratorLine::End(complaint) => self.complaint = Some(complaint),
         }
         None
     }
 
     /// The seconds that have passed, in order.
-    pub(crate) fn seconds(&self) -> &[SecondEvidence] {
+    pub(crate) fn passed_seconds(&self) -> &[SecondEvidence] {
         &self.seconds
     }
 
@@ -216,7 +223,7 @@ impl Generator {
 
     /// Asks it to end before its time, once. Before its first word it may not be ready for a signal,
     /// which would end it without a result.
-    pub(crate) fn stop(&mut self) {
+    pub(crate) fn ask_to_stop(&mut self) {
         let can_be_stopped = self.result.is_some() || !self.seconds.is_empty();
         if self.stopped.is_some() || !can_be_stopped {
             return;
@@ -235,19 +242,19 @@ impl Generator {
     }
 
     /// What it gave, once it is over; `group` is its own.
-    pub(crate) fn finish(
+    pub(crate) fn finish_share(
         mut self,
         load: &LoadPhase,
-        part: Part,
-        group: Option<&Group>,
-    ) -> Result<Driven, Halt> {
+        part: LoadPart,
+        group: Option<&ControlGroup>,
+    ) -> Result<LoadShare, HaltReason> {
         if let Some((how, detail)) = self.failed.take() {
-            return Err(halted(how, detail));
+            return Err(no_load_halt(how, detail));
         }
         let Some(mut result) = self.result.take() else {
             return Err(self.gave_nothing(group));
         };
-        Ok(Driven {
+        Ok(LoadShare {
             start_ns: result.start_ns,
             end_ns: result.end_ns,
             users: std::mem::take(&mut result.users),
@@ -258,16 +265,16 @@ impl Generator {
     }
 
     /// Why it gave nothing.
-    fn gave_nothing(&mut self, group: Option<&Group>) -> Halt {
+    fn gave_nothing(&mut self, group: Option<&ControlGroup>) -> HaltReason {
         let complaint = self.complaint.take().unwrap_or_default();
         // In a pod it has that of the container, which is as old as the trial.
-        let container = || Group::of_process(Path::new("/proc"), std::process::id()).ok();
+        let container = || ControlGroup::of_process(Path::new("/proc"), std::process::id()).ok();
         let group = group.cloned().or_else(container);
         let sample = group.and_then(|group| group.read().ok());
         let kills = sample.and_then(|sample| sample.memory?.oom_kill);
         if kills.is_some_and(|kills| kills > 0) || complaint.contains(NO_MEMORY) {
-            return Halt::Failed(Failure {
-                cause: Invalid::GeneratorSaturated,
+            return HaltReason::Failed(MeasurementFailure {
+                cause: InvalidReason::GeneratorSaturated,
                 detail: format!(
                     "the load generator took more memory than it may have ({} for this load) and was \
                      killed; try fewer connections or streams (--connections, --streams), and please \
@@ -276,37 +283,37 @@ impl Generator {
                 ),
             });
         }
-        halt::failed(format_args!("the load generator failed: {complaint}"))
+        halt::measurement_failed(format_args!("the load generator failed: {complaint}"))
     }
 }
 
 /// What no load from generators is to a trial.
-fn halted(how: Failed, detail: String) -> Halt {
+fn no_load_halt(how: RemoteLoadFailure, detail: String) -> HaltReason {
     let cause = match how {
-        Failed::Lost => Invalid::RuntimeLost,
-        Failed::Clock => Invalid::ClockJump,
-        Failed::Unreachable => {
-            return halt::refused(
+        RemoteLoadFailure::Lost => InvalidReason::RuntimeLost,
+        RemoteLoadFailure::Clock => InvalidReason::ClockJump,
+        RemoteLoadFailure::Unreachable => {
+            return halt::refusal_halt(
                 "sending load from generator pods",
                 format_args!("the application is ready on localhost, but not for {detail}"),
                 "it must listen on all addresses (0.0.0.0 or ::), not on 127.0.0.1 alone, and no NetworkPolicy may keep pods of this namespace from it; or leave --generators out",
             );
         }
     };
-    Halt::Failed(Failure { cause, detail })
+    HaltReason::Failed(MeasurementFailure { cause, detail })
 }
 
 /// Memory that the generator of an instance may take in a phase, in whole MiB.
-pub(crate) fn memory(load: &LoadPhase, part: Part) -> Bytes {
-    let plan = Plan {
+pub(crate) fn generator_memory(load: &LoadPhase, part: LoadPart) -> Bytes {
+    let plan = LoadPlan {
         connections: part.share_of(load.plan.connections),
         ..load.plan.clone()
     };
-    Bytes::from_mib(plan.memory().div_ceil(1 << 20))
+    Bytes::from_mib(plan.max_memory().div_ceil(1 << 20))
 }
 
 /// What one instance's share of a load phase gave.
-pub(crate) struct Driven {
+pub(crate) struct LoadShare {
     /// Totals and histograms.
     pub(crate) load: LoadEvidence,
     /// One entry a second, load fields only.
@@ -322,27 +329,27 @@ pub(crate) struct Driven {
 }
 
 /// So long may a generator take before it counts as stuck.
-pub fn longest(plan: &Plan) -> Duration {
+pub fn generator_deadline(plan: &LoadPlan) -> Duration {
     let length = match plan.model {
         // Requests that all time out, one after the other on each connection.
-        Model::ClosedRequests { requests } => {
-            let rounds = requests.div_ceil(u64::from(plan.at_once()));
+        LoadModel::ClosedRequests { requests } => {
+            let rounds = requests.div_ceil(u64::from(plan.max_in_flight()));
             let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
             plan.timeout.saturating_mul(rounds)
         }
-        ref model => model.duration().unwrap_or_default(),
+        ref model => model.scheduled_duration().unwrap_or_default(),
     };
     length.saturating_add(plan.timeout + plan.drain + SLACK)
 }
 
-fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &Teller) {
+fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &NoteSender) {
     let mut complaint = String::new();
     for line in BufReader::new(stdout).lines() {
         let message = line
             .map_err(|e| e.to_string())
             .and_then(|line| serde_json::from_str(&line).map_err(|e| e.to_string()));
         match message {
-            Ok(message) => tell.tell(Note::Generator(Line::Message(message))),
+            Ok(message) => tell.send_note(InstanceNote::Generator(GeneratorLine::Message(message))),
             Err(error) => {
                 complaint = format!("its output is not understood: {error}");
                 break;
@@ -352,11 +359,11 @@ fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &Teller) {
     let mut said = Vec::new();
     let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
     let said = String::from_utf8_lossy(&said);
-    complaint.push_str(&plain(&said.trim().replace('\n', "; ")));
-    tell.tell(Note::Generator(Line::End(complaint)));
+    complaint.push_str(&plain_text(&said.trim().replace('\n', "; ")));
+    tell.send_note(InstanceNote::Generator(GeneratorLine::End(complaint)));
 }
 
-fn order(load: &LoadPhase, wanted: &Wanted<'_>) -> Order {
+fn generator_order(load: &LoadPhase, wanted: &GeneratorSetup<'_>) -> LoadOrder {
     let (plan, part) = (wanted.cpus, wanted.part);
     let connections = part.share_of(load.plan.connections);
     let threads = (connections as usize).min(plan.generator.len());
@@ -371,8 +378,8 @@ fn order(load: &LoadPhase, wanted: &Wanted<'_>) -> Order {
         present: wanted.users.to_vec(),
         ..users.clone()
     });
-    Order {
-        plan: Plan {
+    LoadOrder {
+        plan: LoadPlan {
             users,
             connections,
             part,
@@ -385,7 +392,7 @@ fn order(load: &LoadPhase, wanted: &Wanted<'_>) -> Order {
     }
 }
 
-fn second(message: &SecondMessage) -> SecondEvidence {
+fn second_evidence(message: &SecondMessage) -> SecondEvidence {
     SecondEvidence {
         at_ns: message.at_ns,
         offered: Some(message.offered),
@@ -398,9 +405,9 @@ fn second(message: &SecondMessage) -> SecondEvidence {
     }
 }
 
-fn load_evidence(load: &LoadPhase, part: Part, result: ResultMessage) -> LoadEvidence {
+fn load_evidence(load: &LoadPhase, part: LoadPart, result: ResultMessage) -> LoadEvidence {
     let measure = result.measure;
-    let offered_rate = load.plan.model.rate();
+    let offered_rate = load.plan.model.mean_rate();
     LoadEvidence {
         phase: load.phase,
         instance: (part.of > 1).then_some(part.index + 1),
@@ -417,7 +424,7 @@ fn load_evidence(load: &LoadPhase, part: Part, result: ResultMessage) -> LoadEvi
         generator_cpu: result.health.cpu,
         saturated: result.health.saturated,
         by_request: by_request(load, measure.by_request),
-        by_second: measure.by_second.into_iter().map(due).collect(),
+        by_second: measure.by_second.into_iter().map(due_evidence).collect(),
         load_from: load_from(result.generators),
     }
 }
@@ -439,7 +446,7 @@ fn load_from(generators: Vec<GeneratorMessage>) -> Option<LoadFrom> {
     (!generators.is_empty()).then_some(LoadFrom::Generators { generators })
 }
 
-fn due(totals: RequestMessage) -> DueEvidence {
+fn due_evidence(totals: RequestMessage) -> DueEvidence {
     DueEvidence {
         ok: totals.ok,
         failed: totals.failed + totals.unfinished,
@@ -466,13 +473,13 @@ mod tests {
 
     #[test]
     fn what_ends_a_load_from_generators_is_no_evidence_or_a_refusal() {
-        let told = |how| match halted(how, "the generator g on n: why".to_owned()) {
-            Halt::Failed(failure) => failure.cause.name().to_owned(),
-            Halt::Refused(refusal) => refusal.to_string(),
-            Halt::Stopped => "stopped".to_owned(),
+        let told = |how| match no_load_halt(how, "the generator g on n: why".to_owned()) {
+            HaltReason::Failed(failure) => failure.cause.reason_name().to_owned(),
+            HaltReason::Refused(refusal) => refusal.to_string(),
+            HaltReason::Stopped => "stopped".to_owned(),
         };
-        assert_eq!(told(Failed::Lost), "runtime_lost");
-        assert_eq!(told(Failed::Clock), "clock_jump");
-        insta::assert_snapshot!(told(Failed::Unreachable), @"sending load from generator pods: the application is ready on localhost, but not for the generator g on n: why");
+        assert_eq!(told(RemoteLoadFailure::Lost), "runtime_lost");
+        assert_eq!(told(RemoteLoadFailure::Clock), "clock_jump");
+        insta::assert_snapshot!(told(RemoteLoadFailure::Unreachable), @"sending load from generator pods: the application is ready on localhost, but not for the generator g on n: why");
     }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_cgroup::{CgroupError, Controller, Group, Layout, Limits};
+use loadline_cgroup::{CgroupError, CgroupLayout, CgroupLimits, ControlGroup, Controller};
 use loadline_sizing::CpuSet;
 
 use crate::cpus::CpuPlan;
@@ -20,33 +20,37 @@ const END: Duration = Duration::from_secs(10);
 /// A group that is killed and removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TrialGroup {
-    group: Group,
+    group: ControlGroup,
     is_removed: bool,
 }
 
 impl TrialGroup {
     /// Makes the group and sets its limits.
-    pub(crate) fn make(layout: &Layout, name: &str, limits: &Limits) -> Result<Self, CgroupError> {
+    pub(crate) fn create_limited(
+        layout: &CgroupLayout,
+        name: &str,
+        limits: &CgroupLimits,
+    ) -> Result<Self, CgroupError> {
         let group = Self {
-            group: Group::create(layout, name)?,
+            group: ControlGroup::create_group(layout, name)?,
             is_removed: false,
         };
-        group.group.apply(limits)?;
+        group.group.apply_limits(limits)?;
         Ok(group)
     }
 
     /// The group itself.
-    pub(crate) fn group(&self) -> &Group {
+    pub(crate) fn as_group(&self) -> &ControlGroup {
         &self.group
     }
 
     /// Kills what is in it and removes it.
-    pub(crate) fn remove(&mut self) -> Result<(), CgroupError> {
+    pub(crate) fn kill_and_remove(&mut self) -> Result<(), CgroupError> {
         if self.is_removed {
             return Ok(());
         }
-        self.group.kill(END)?;
-        self.group.remove(END)?;
+        self.group.kill_processes(END)?;
+        self.group.remove_dirs(END)?;
         self.is_removed = true;
         Ok(())
     }
@@ -55,17 +59,21 @@ impl TrialGroup {
 impl Drop for TrialGroup {
     fn drop(&mut self) {
         // What cannot be removed now is found by the next sweep.
-        let _ = self.remove();
+        let _ = self.kill_and_remove();
     }
 }
 
 /// The limits of a configuration, on the CPUs of the plan. Where the kernel has no cpuset
 /// controller, only a configuration that asks for one gets one (and is refused); otherwise the
 /// application's CPU mask alone keeps it there.
-pub(crate) fn limits(layout: &Layout, configuration: &Configuration, plan: &CpuPlan) -> Limits {
-    let has_cpuset = layout.place(Controller::Cpuset).is_some();
+pub(crate) fn limits_for_configuration(
+    layout: &CgroupLayout,
+    configuration: &Configuration,
+    plan: &CpuPlan,
+) -> CgroupLimits {
+    let has_cpuset = layout.hierarchy_of(Controller::Cpuset).is_some();
     let cpuset = has_cpuset || configuration.cpuset.is_some();
-    Limits {
+    CgroupLimits {
         cpu_quota: configuration.cpu,
         cpu_period: configuration.cpu_period,
         cpu_burst: configuration.cpu_burst,

@@ -4,35 +4,35 @@
 
 use std::fmt::Display;
 
-use loadline_analysis::record::{Failure, Invalid};
+use loadline_analysis::record::{InvalidReason, MeasurementFailure};
 use loadline_cgroup::CgroupError;
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
 /// What ends a trial before its phases are through. Never the application's own failure: that is
 /// evidence.
 #[derive(Debug, thiserror::Error)]
-pub enum Halt {
+pub enum HaltReason {
     /// The host cannot do what the trial needs; another attempt would come to the same.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] RunRefusal),
     /// The trial could not be measured; it is INVALID.
     #[error("{}", .0.detail)]
-    Failed(Failure),
+    Failed(MeasurementFailure),
     /// It was told to stop.
     #[error("stopped")]
     Stopped,
 }
 
 /// A refusal of this host.
-pub fn refused(what: &str, why: impl ToString, hint: &str) -> Halt {
-    Refusal::new(what, why, hint).into()
+pub fn refusal_halt(what: &str, why: impl ToString, hint: &str) -> HaltReason {
+    RunRefusal::new(what, why, hint).into()
 }
 
 /// The same from a cgroup error, with its own hint where it has one.
-pub fn cgroup(what: &str, error: &CgroupError) -> Refusal {
-    let own = error.hint();
+pub fn cgroup_refusal(what: &str, error: &CgroupError) -> RunRefusal {
+    let own = error.suggested_fix();
     let hint = own.as_deref();
-    Refusal::new(
+    RunRefusal::new(
         what,
         error,
         hint.unwrap_or("`loadline doctor` shows what this machine can do"),
@@ -40,19 +40,19 @@ pub fn cgroup(what: &str, error: &CgroupError) -> Refusal {
 }
 
 /// A measurement that failed for this reason.
-pub fn failed(detail: impl Display) -> Halt {
-    Halt::Failed(failure(detail))
+pub fn measurement_failed(detail: impl Display) -> HaltReason {
+    HaltReason::Failed(own_failure(detail))
 }
 
 /// A step of loadline's that failed.
-pub fn step<E: Display>(step: &str) -> impl FnOnce(E) -> Halt + '_ {
-    move |error| failed(format_args!("{step}: {error}"))
+pub fn step_failed<E: Display>(step: &str) -> impl FnOnce(E) -> HaltReason + '_ {
+    move |error| measurement_failed(format_args!("{step}: {error}"))
 }
 
 /// A failure of loadline's own.
-pub fn failure(detail: impl Display) -> Failure {
-    Failure {
-        cause: Invalid::ToolError,
+pub fn own_failure(detail: impl Display) -> MeasurementFailure {
+    MeasurementFailure {
+        cause: InvalidReason::ToolError,
         detail: detail.to_string(),
     }
 }

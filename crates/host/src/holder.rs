@@ -7,27 +7,27 @@
 use std::io::PipeWriter;
 use std::path::{Path, PathBuf};
 
-use loadline_trial::{App, EngineKind};
+use loadline_trial::{AppSpec, EngineKind};
 
-use crate::container::{Container, Frame};
-use crate::halt::{Halt, refused};
-use crate::notes::{Note, Teller};
-use crate::oci::Oci;
-use crate::own::{self, Own};
-use crate::pod::{Given, Pod, Shipped};
-use crate::program::Program;
+use crate::container::{AppContainer, ContainerBase};
+use crate::halt::{HaltReason, refusal_halt};
+use crate::notes::{InstanceNote, NoteSender};
+use crate::oci::OciContainer;
+use crate::own::{self, NamespaceContainer};
+use crate::pod::{OrderedLimits, PodContainer, ShippedPodContainer};
+use crate::program::ProgramSpec;
 use crate::site::Site;
 
 /// A program and what it may see of the machine.
-pub(crate) struct Held<'a> {
+pub(crate) struct ContainedProgram<'a> {
     /// What every container is made of.
-    pub frame: Frame<'a>,
+    pub frame: ContainerBase<'a>,
     /// What runs.
-    pub app: &'a App,
+    pub app: &'a AppSpec,
     /// The trial that it is of.
     pub trial: &'a str,
     /// The same, with who runs it.
-    pub program: &'a Program,
+    pub program: &'a ProgramSpec,
     /// CPUs it may run on.
     pub cpus: &'a [u32],
     /// Directories of the machine that it sees as empty ones of its own.
@@ -40,24 +40,24 @@ pub(crate) struct Held<'a> {
     pub as_shipped: bool,
 }
 
-impl Held<'_> {
+impl ContainedProgram<'_> {
     /// Makes its container; remarks for the record go to `warnings`.
     ///
     /// # Errors
-    /// [`Halt::Refused`] when this machine or the engine cannot; what was made is gone again.
-    pub(crate) fn prepare(
+    /// [`HaltReason::Refused`] when this machine or the engine cannot; what was made is gone again.
+    pub(crate) fn prepare_container(
         &self,
         site: &Site,
         output: PipeWriter,
-        teller: &Teller,
+        teller: &NoteSender,
         warnings: &mut Vec<String>,
-    ) -> Result<Box<dyn Container>, Halt> {
+    ) -> Result<Box<dyn AppContainer>, HaltReason> {
         let told = teller.clone();
-        let tell = move |what| told.tell(Note::Told(what));
+        let tell = move |what| told.send_note(InstanceNote::Told(what));
         let layout = &site.layout;
         Ok(match self.app {
-            App::Command { .. } => {
-                let wanted = own::Wanted {
+            AppSpec::Command { .. } => {
+                let wanted = own::NamespaceContainerSpec {
                     frame: &self.frame,
                     program: self.program,
                     cpus: self.cpus,
@@ -65,35 +65,43 @@ impl Held<'_> {
                     hidden: self.hidden,
                     loadline: &site.options.program,
                 };
-                Box::new(Own::prepare(layout, &wanted, output, tell, warnings)?)
+                Box::new(NamespaceContainer::prepare_in_namespaces(
+                    layout, &wanted, output, tell, warnings,
+                )?)
             }
-            App::Image(image)
+            AppSpec::Image(image)
                 if image.engine.kind == EngineKind::Kubernetes || site.options.is_pod =>
             {
                 let place = site.options.pod.as_ref().ok_or_else(|| {
-                    refused(
+                    refusal_halt(
                         "starting the application",
                         "its order is for a pod, and this is none".to_owned(),
                         "see `loadline --help` for the commands for people",
                     )
                 })?;
                 if self.as_shipped {
-                    return Ok(Box::new(Shipped::prepare(place, self.gc_log, tell)?));
+                    return Ok(Box::new(ShippedPodContainer::prepare_shipped(
+                        place,
+                        self.gc_log,
+                        tell,
+                    )?));
                 }
-                let given = Given {
+                let given = OrderedLimits {
                     cpu: self.frame.limits.cpu_quota,
                     memory: self.frame.limits.memory,
                 };
-                Box::new(Pod::prepare(
+                Box::new(PodContainer::prepare_in_pod(
                     place,
                     self.trial,
                     (given, image.stop_signal),
                     tell,
                 )?)
             }
-            App::Image(image) => {
+            AppSpec::Image(image) => {
                 let frame = &self.frame;
-                Box::new(Oci::prepare(layout, frame, image, output, tell, warnings)?)
+                Box::new(OciContainer::prepare_in_engine(
+                    layout, frame, image, output, tell, warnings,
+                )?)
             }
         })
     }

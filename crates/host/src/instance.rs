@@ -1,35 +1,35 @@
 //! One instance of a trial: its container, what watches it, and what is known of it so far.
 //!
 //! Owns how one is made, and the rules of its start. All instances of a trial are driven together
-//! ([`crate::instances`]); whatever holds the application is a [`Container`].
+//! ([`crate::instances`]); whatever holds the application is a [`AppContainer`].
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_analysis::record::{Failure, Invalid, StartEvidence};
-use loadline_cgroup::{Controller, CpuSample, Group, GroupName, Limits, Pace};
-use loadline_load::Part;
+use loadline_analysis::record::{InvalidReason, MeasurementFailure, StartEvidence};
+use loadline_cgroup::{CgroupLimits, ControlGroup, Controller, CpuSample, GroupName, Pace};
+use loadline_load::LoadPart;
 use loadline_load::User;
 use loadline_sizing::Bytes;
-use loadline_trial::log::Log;
-use loadline_trial::{App, Order, Readiness};
+use loadline_trial::log::EventLog;
+use loadline_trial::{AppSpec, Readiness, TrialOrder};
 
 use crate::at_ready;
 use crate::clock::monotonic_ns;
-use crate::container::{Container, Frame, Net, SHM, Told};
+use crate::container::{AppContainer, ContainerBase, ContainerEvent, ContainerNetwork, SHM};
 use crate::cpus::CpuPlan;
-use crate::gc::Tail;
+use crate::gc::GcLogTail;
 use crate::generator;
 use crate::group::{self, TrialGroup};
-use crate::halt::{self, Halt, refused};
-use crate::holder::Held;
-use crate::notes::{Note, Teller};
+use crate::halt::{self, HaltReason, refusal_halt};
+use crate::holder::ContainedProgram;
+use crate::notes::{InstanceNote, NoteSender};
 use crate::oci;
-use crate::output::{Copy, Output, Watch};
-use crate::probe::{Finding, Probe, Probing};
-use crate::program::Program;
-use crate::recording::{Recording, Spool};
+use crate::output::{AppOutput, LineWatch, OutputCopy};
+use crate::probe::{ProbeFinding, ProbeThread, ReadinessProbe};
+use crate::program::ProgramSpec;
+use crate::recording::{RowSpool, SampleRecording};
 use crate::redactor::Redactor;
 use crate::site::Site;
 use crate::watching;
@@ -46,37 +46,37 @@ const START_HINT: &str =
 
 /// One application of a trial. The fields are dropped in order: who watches before what is watched.
 pub(crate) struct Instance {
-    pub(crate) part: Part,
+    pub(crate) part: LoadPart,
     pub(crate) plan: CpuPlan,
     /// Its quota is all the CPUs it has.
     pub(crate) is_never_throttled: bool,
     pub(crate) is_jvm: bool,
     pub(crate) pace: Pace,
-    pub(crate) recording: Option<Recording>,
-    probing: Option<Probing>,
-    pub(crate) container: Box<dyn Container>,
-    pub(crate) output: Output,
-    pub(crate) gc: Option<Tail>,
+    pub(crate) recording: Option<SampleRecording>,
+    probing: Option<ProbeThread>,
+    pub(crate) container: Box<dyn AppContainer>,
+    pub(crate) output: AppOutput,
+    pub(crate) gc: Option<GcLogTail>,
     pub(crate) generator_group: Option<TrialGroup>,
-    pub(crate) teller: Teller,
-    log: Arc<Log>,
-    pub(crate) state: State,
+    pub(crate) teller: NoteSender,
+    log: Arc<EventLog>,
+    pub(crate) state: InstanceState,
 }
 
 /// How the application's process ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended {
+pub(crate) struct ProcessEnd {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
 }
 
 /// What is known of it so far. Times are CLOCK_MONOTONIC ns.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct InstanceState {
     pub(crate) exec_ns: Option<u64>,
     pub(crate) ready_ns: Option<u64>,
     pub(crate) log_line_ns: Option<u64>,
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<ProcessEnd>,
     pub(crate) is_gone: bool,
     is_oom: bool,
     /// Why the command could not be executed.
@@ -93,30 +93,34 @@ pub(crate) struct State {
     /// RSS and PSS right after the measure phase.
     pub(crate) loaded: (Option<Bytes>, Option<Bytes>),
     pub(crate) warnings: Vec<String>,
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<MeasurementFailure>,
 }
 
-impl State {
+impl InstanceState {
     /// Takes a note. Notes of the generator are for whoever drives it.
-    pub(crate) fn take(&mut self, note: Note) {
+    pub(crate) fn take_note(&mut self, note: InstanceNote) {
         match note {
-            Note::Told(Told::Exec { at_ns }) => self.exec_ns = Some(at_ns),
-            Note::Told(Told::NotExecuted) => self.exec_ns = None,
-            Note::Told(Told::Exited { code, signal }) => {
-                self.ended = Some(Ended { code, signal });
+            InstanceNote::Told(ContainerEvent::Exec { at_ns }) => self.exec_ns = Some(at_ns),
+            InstanceNote::Told(ContainerEvent::NotExecuted) => self.exec_ns = None,
+            InstanceNote::Told(ContainerEvent::Exited { code, signal }) => {
+                self.ended = Some(ProcessEnd { code, signal });
             }
-            Note::Told(Told::Failed { detail }) => self.stage_failure = Some(detail),
-            Note::Told(Told::Gone) => self.is_gone = true,
-            Note::LineFound { at_ns } => self.ready_ns = Some(at_ns),
-            Note::LogLine { at_ns } => self.log_line_ns = Some(at_ns),
-            Note::Probe(Finding::Ready { at_ns, detail }) => {
+            InstanceNote::Told(ContainerEvent::Failed { detail }) => {
+                self.stage_failure = Some(detail)
+            }
+            InstanceNote::Told(ContainerEvent::Gone) => self.is_gone = true,
+            InstanceNote::LineFound { at_ns } => self.ready_ns = Some(at_ns),
+            InstanceNote::LogLine { at_ns } => self.log_line_ns = Some(at_ns),
+            InstanceNote::Probe(ProbeFinding::Ready { at_ns, detail }) => {
                 self.ready_ns = Some(at_ns);
                 self.last_probe = detail;
             }
-            Note::Probe(Finding::NotYet { detail }) => self.last_probe = detail,
-            Note::Probe(Finding::Foreign) => self.foreign_listener = true,
-            Note::Probe(Finding::Broken { detail }) => self.failure = Some(halt::failure(detail)),
-            Note::Generator(_) => {}
+            InstanceNote::Probe(ProbeFinding::NotYet { detail }) => self.last_probe = detail,
+            InstanceNote::Probe(ProbeFinding::Foreign) => self.foreign_listener = true,
+            InstanceNote::Probe(ProbeFinding::Broken { detail }) => {
+                self.failure = Some(halt::own_failure(detail))
+            }
+            InstanceNote::Generator(_) => {}
         }
     }
 
@@ -128,10 +132,10 @@ impl State {
     /// How it ended, in words.
     pub(crate) fn how_it_ended(&self) -> String {
         match self.ended {
-            Some(Ended {
+            Some(ProcessEnd {
                 code: Some(code), ..
             }) => format!("exit code {code}"),
-            Some(Ended {
+            Some(ProcessEnd {
                 signal: Some(signal),
                 ..
             }) => format!("signal {signal}"),
@@ -156,32 +160,37 @@ impl Instance {
     /// Makes everything but the application's process.
     ///
     /// # Errors
-    /// [`Halt`]; what was made is gone again.
-    pub(crate) fn prepare(
+    /// [`HaltReason`]; what was made is gone again.
+    pub(crate) fn prepare_instance(
         site: &Site,
-        order: &Order,
-        program: &Program,
-        part: Part,
-        network: Net,
-        (log, teller): (Arc<Log>, Teller),
-    ) -> Result<Self, Halt> {
+        order: &TrialOrder,
+        program: &ProgramSpec,
+        part: LoadPart,
+        network: ContainerNetwork,
+        (log, teller): (Arc<EventLog>, NoteSender),
+    ) -> Result<Self, HaltReason> {
         let configuration = &order.configuration;
         let plan = site.plan_cpus(order, part.index)?;
         let is_never_throttled = plan.never_throttles(configuration.cpu);
-        let limits = group::limits(&site.layout, configuration, &plan);
+        let limits = group::limits_for_configuration(&site.layout, configuration, &plan);
         site.refuse_too_large(&limits, part.of)?;
-        let name = numbered(&order.trial, part.index);
-        let mut state = State::default();
+        let name = numbered_name(&order.trial, part.index);
+        let mut state = InstanceState::default();
         let generator_group = generator_group(site, order, &name, part, &mut state.warnings)?;
-        let (reader, writer) = std::io::pipe().map_err(halt::step("making a pipe"))?;
-        let copy = Copy {
+        let (reader, writer) = std::io::pipe().map_err(halt::step_failed("making a pipe"))?;
+        let copy = OutputCopy {
             log: Arc::clone(&log),
             instance: part.index,
         };
-        let (redactor, watch) = (Redactor::new(&order.secrets), watch(order, &teller));
-        let output = Output::read(reader, Some(copy), redactor, watch, plan.generator.clone());
-        let output = output.map_err(halt::step("starting the thread that reads the output"))?;
-        let scratch = order.scratch.with_file_name(numbered(
+        let (redactor, watch) = (
+            Redactor::new(&order.secrets),
+            ready_line_watch(order, &teller),
+        );
+        let output = AppOutput::read(reader, Some(copy), redactor, watch, plan.generator.clone());
+        let output = output.map_err(halt::step_failed(
+            "starting the thread that reads the output",
+        ))?;
+        let scratch = order.scratch.with_file_name(numbered_name(
             &order
                 .scratch
                 .file_name()
@@ -189,9 +198,9 @@ impl Instance {
                 .to_string_lossy(),
             part.index,
         ));
-        let hosts = order.hosts();
-        let held = Held {
-            frame: Frame {
+        let hosts = order.peer_names();
+        let held = ContainedProgram {
+            frame: ContainerBase {
                 name: &name,
                 limits: &limits,
                 shm: order.configuration.shm.unwrap_or(SHM),
@@ -210,19 +219,19 @@ impl Instance {
             gc_log: order.gc_log.as_deref(),
             as_shipped: order.as_shipped,
         };
-        let container = held.prepare(site, writer, &teller, &mut state.warnings)?;
+        let container = held.prepare_container(site, writer, &teller, &mut state.warnings)?;
         let gc = order.gc_log.clone();
         Ok(Self {
             part,
             // A start script has no JDK of its own, but the caller may know better.
-            is_jvm: container.jdk().is_some() || order.gc_log.is_some(),
-            pace: watching::pace(order, is_never_throttled),
+            is_jvm: container.jdk_path().is_some() || order.gc_log.is_some(),
+            pace: watching::sampling_pace(order, is_never_throttled),
             is_never_throttled,
             recording: None,
             probing: None,
             container,
             output,
-            gc: gc.map(|seen| Tail::new(seen, Arc::clone(&log), part.index)),
+            gc: gc.map(|seen| GcLogTail::new(seen, Arc::clone(&log), part.index)),
             generator_group,
             teller,
             log,
@@ -232,87 +241,94 @@ impl Instance {
     }
 
     /// Starts to sample its cgroup, then the application.
-    pub(crate) fn start(&mut self) -> Result<(), Halt> {
+    pub(crate) fn start_instance(&mut self) -> Result<(), HaltReason> {
         if !self.container.is_within_reach() {
-            return self.container.start();
+            return self.container.start_application();
         }
-        let spool = Spool::new(Arc::clone(&self.log), self.part.index);
-        let options = watching::options(self.pace);
+        let spool = RowSpool::new(Arc::clone(&self.log), self.part.index);
+        let options = watching::sampler_options(self.pace);
         let own = self.plan.generator.clone();
-        let recording = Recording::start(self.container.group(), options, own, spool);
-        let recording = recording.map_err(|e| halt::cgroup("sampling the cgroup", &e))?;
+        let recording = SampleRecording::start_recording(
+            self.container.application_group(),
+            options,
+            own,
+            spool,
+        );
+        let recording = recording.map_err(|e| halt::cgroup_refusal("sampling the cgroup", &e))?;
         self.recording = Some(recording);
-        self.container.start()
+        self.container.start_application()
     }
 
     /// One look at a start under way: begins to ask once it is executed. `true` when there is
     /// nothing more to wait for.
     ///
     /// # Errors
-    /// [`Halt`] when it cannot be started, or another server answers in its place.
-    pub(crate) fn look(&mut self, order: &Order) -> Result<bool, Halt> {
+    /// [`HaltReason`] when it cannot be started, or another server answers in its place.
+    pub(crate) fn check_start(&mut self, order: &TrialOrder) -> Result<bool, HaltReason> {
         if let Some(detail) = self.state.stage_failure.take() {
             // An engine says why in the words of its client.
             let said = self.output.last_lines().pop();
             let detail = said.map_or(detail.clone(), |said| format!("{detail}: {said}"));
-            return Err(refused("starting the application", detail, START_HINT));
+            return Err(refusal_halt("starting the application", detail, START_HINT));
         }
         if self.state.foreign_listener {
-            return Err(foreign(&order.readiness));
+            return Err(foreign_listener_halt(&order.readiness));
         }
         if self.state.is_over() && self.state.exec_ns.is_none() && !self.was_too_large() {
             let how = self.state.how_it_ended();
-            return Err(halt::failed(format_args!(
+            return Err(halt::measurement_failed(format_args!(
                 "the process that was to become the application ended before ({how})"
             )));
         }
         let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
         if is_decided || self.state.is_over() {
-            self.settle(order);
+            self.settle_start(order);
             return self.refuse_other_options(order).map(|()| true);
         }
         if self.probing.is_none() && self.state.exec_ns.is_some() {
             let teller = self.teller.clone();
-            self.probing = self.ask(order, move |finding| teller.tell(Note::Probe(finding)))?;
+            self.probing = self.start_probing(order, move |finding| {
+                teller.send_note(InstanceNote::Probe(finding))
+            })?;
         }
         Ok(false)
     }
 
     /// What the JVM of an image or of a start script runs with is seen only from its running: without
     /// the options that were ordered, another configuration would be measured.
-    fn refuse_other_options(&self, order: &Order) -> Result<(), Halt> {
+    fn refuse_other_options(&self, order: &TrialOrder) -> Result<(), HaltReason> {
         if !self.state.was_ready() {
             return Ok(());
         }
         let other = match &order.app {
-            App::Image(image) => {
+            AppSpec::Image(image) => {
                 let log = order.gc_log.as_deref();
-                let has_log = log.is_some_and(|seen| self.container.open(seen).is_ok());
-                oci::missing(&image.options, &self.processes(), has_log)
+                let has_log = log.is_some_and(|seen| self.container.open_file(seen).is_ok());
+                oci::missing_options(&image.options, &self.process_ids(), has_log)
             }
             // Straight behind `java` they cannot be lost, and the user's own may win over them.
-            App::Command { command, .. }
+            AppSpec::Command { command, .. }
                 if command.first().is_none_or(|c| c.ends_with("/java")) =>
             {
                 None
             }
-            App::Command { .. } => {
+            AppSpec::Command { .. } => {
                 let options = order.configuration.jvm_options.iter();
                 let wanted: Vec<String> = options.map(|option| option.text.clone()).collect();
-                oci::overruled(&wanted, &self.processes())
+                oci::overruled_options(&wanted, &self.process_ids())
             }
         };
         match other {
             None => Ok(()),
-            Some(detail) => Err(Halt::Failed(Failure {
-                cause: Invalid::OtherOptions,
+            Some(detail) => Err(HaltReason::Failed(MeasurementFailure {
+                cause: InvalidReason::OtherOptions,
                 detail,
             })),
         }
     }
 
     /// The start as it is now, once; nobody asks any more.
-    pub(crate) fn settle(&mut self, order: &Order) {
+    pub(crate) fn settle_start(&mut self, order: &TrialOrder) {
         if self.state.start.is_none() {
             self.probing = None;
             self.state.start = Some(self.start_evidence(order));
@@ -320,22 +336,26 @@ impl Instance {
     }
 
     /// Asks the application whether it answers, until dropped; `None` where only its output tells.
-    pub(crate) fn ask(
+    pub(crate) fn start_probing(
         &self,
-        order: &Order,
-        tell: impl Fn(Finding) + Send + 'static,
-    ) -> Result<Option<Probing>, Halt> {
+        order: &TrialOrder,
+        tell: impl Fn(ProbeFinding) + Send + 'static,
+    ) -> Result<Option<ProbeThread>, HaltReason> {
         let container = self.container.as_ref();
-        let Some(probe) = Probe::of(&order.readiness, container, &self.plan.generator)? else {
+        let Some(probe) =
+            ReadinessProbe::for_container(&order.readiness, container, &self.plan.generator)?
+        else {
             return Ok(None);
         };
-        let started = Probing::start(probe, tell);
-        started.map(Some).map_err(halt::step("starting the probe"))
+        let started = ProbeThread::start_probing(probe, tell);
+        started
+            .map(Some)
+            .map_err(halt::step_failed("starting the probe"))
     }
 
-    fn start_evidence(&self, order: &Order) -> StartEvidence {
+    fn start_evidence(&self, order: &TrialOrder) -> StartEvidence {
         let state = &self.state;
-        let sample = self.container.group().read().ok();
+        let sample = self.container.application_group().read().ok();
         let cpu = sample.as_ref().map(|sample| &sample.cpu);
         let before = self.container.at_exec();
         let before = before.as_ref().map(|sample| &sample.cpu);
@@ -353,7 +373,7 @@ impl Instance {
             _ => state.last_probe.clone(),
         };
         let at_ready = match ready {
-            Some(_) => at_ready::read(&self.processes()),
+            Some(_) => at_ready::read(&self.process_ids()),
             None => StartEvidence::default(),
         };
         StartEvidence {
@@ -370,29 +390,32 @@ impl Instance {
 
     /// Whether the kernel has killed in its cgroup for memory by now.
     fn was_too_large(&self) -> bool {
-        let sample = self.container.group().read().ok();
+        let sample = self.container.application_group().read().ok();
         let kills = sample.and_then(|sample| sample.memory?.oom_kill);
         self.state.is_oom || kills.is_some_and(|kills| kills > 0)
     }
 
     /// File pages that had to be read again so far; `None` where the kernel does not tell.
     pub(crate) fn refaults(&self) -> Option<u64> {
-        let sample = self.container.group().read().ok()?;
+        let sample = self.container.application_group().read().ok()?;
         sample.memory?.refault_file
     }
 
-    pub(crate) fn processes(&self) -> Vec<u32> {
-        self.container.group().processes().unwrap_or_default()
+    pub(crate) fn process_ids(&self) -> Vec<u32> {
+        self.container
+            .application_group()
+            .process_ids()
+            .unwrap_or_default()
     }
 
     /// A container dies as a whole when the kernel kills one of its processes for memory. v2 does
     /// that by memory.oom.group, which `Group::apply` sets; for v1 it is done here.
     pub(crate) fn end_after_oom(&mut self) {
-        let is_oom = self.recording.as_ref().is_some_and(Recording::is_oom);
+        let is_oom = self.recording.as_ref().is_some_and(SampleRecording::is_oom);
         if is_oom && !self.state.is_oom {
             self.state.is_oom = true;
             // What survives is found when the trial ends.
-            let _ = self.container.kill();
+            let _ = self.container.kill_container();
         }
     }
 
@@ -404,31 +427,32 @@ impl Instance {
     }
 
     /// Copies what it wrote into the event log.
-    pub(crate) fn copy(&mut self) {
-        self.output.flush();
+    pub(crate) fn copy_output(&mut self) {
+        self.output.flush_to_log();
         if let Some(gc) = &mut self.gc {
             // Not there yet, or never: that is told when the trial ends.
-            let _ = gc.copy(self.container.as_ref());
+            let _ = gc.copy_new_bytes(self.container.as_ref());
         }
     }
 
     /// Takes RSS and PSS of the application now, from smaps_rollup.
-    pub(crate) fn weigh(&mut self) {
+    pub(crate) fn measure_memory(&mut self) {
         if !self.state.is_over() {
-            self.state.loaded = at_ready::memory(&self.processes());
+            self.state.loaded = at_ready::rss_and_pss(&self.process_ids());
         }
     }
 
     /// Its groups that can be read, the application's first.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
-        let generator = self.generator_group.as_ref().map(TrialGroup::group);
-        let own = Some(self.container.group()).filter(|_| self.container.is_within_reach());
+    pub(crate) fn readable_groups(&self) -> impl Iterator<Item = &ControlGroup> {
+        let generator = self.generator_group.as_ref().map(TrialGroup::as_group);
+        let own =
+            Some(self.container.application_group()).filter(|_| self.container.is_within_reach());
         own.into_iter().chain(generator)
     }
 }
 
 /// The name of one of several instances: the trial's for the first, with `-2` for the second.
-fn numbered(name: &str, index: u32) -> String {
+fn numbered_name(name: &str, index: u32) -> String {
     match index {
         0 => name.to_owned(),
         _ => format!("{name}-{}", index + 1),
@@ -440,58 +464,61 @@ fn numbered(name: &str, index: u32) -> String {
 /// group is the container's.
 fn generator_group(
     site: &Site,
-    order: &Order,
+    order: &TrialOrder,
     name: &str,
-    part: Part,
+    part: LoadPart,
     warnings: &mut Vec<String>,
-) -> Result<Option<TrialGroup>, Halt> {
+) -> Result<Option<TrialGroup>, HaltReason> {
     if site.options.is_pod || order.load.is_empty() {
         return Ok(None);
     }
-    let making = |error| halt::cgroup("making the load generator's cgroup", &error);
+    let making = |error| halt::cgroup_refusal("making the load generator's cgroup", &error);
     let trial = format!("{name}-generator");
     let name = GroupName::new(Path::new("/proc"), &trial).map_err(making)?;
-    let memory = order.load.iter().map(|load| generator::memory(load, part));
-    let has_memory = site.layout.place(Controller::Memory).is_some();
+    let memory = order
+        .load
+        .iter()
+        .map(|load| generator::generator_memory(load, part));
+    let has_memory = site.layout.hierarchy_of(Controller::Memory).is_some();
     if !has_memory {
         warnings.push(NO_GENERATOR_LIMIT.to_owned());
     }
-    let limits = Limits {
+    let limits = CgroupLimits {
         cpu_shares: Some(GENERATOR_SHARES),
         memory: memory.max().filter(|_| has_memory),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
-    let group = TrialGroup::make(&site.layout, &name.to_string(), &limits);
+    let group = TrialGroup::create_limited(&site.layout, &name.to_string(), &limits);
     Ok(Some(group.map_err(making)?))
 }
 
-fn watch(order: &Order, teller: &Teller) -> Option<Watch> {
+fn ready_line_watch(order: &TrialOrder, teller: &NoteSender) -> Option<LineWatch> {
     let teller = teller.clone();
     match (&order.readiness, &order.log_line) {
-        (Readiness::LogLine { contains }, _) => Some(Watch {
+        (Readiness::LogLine { contains }, _) => Some(LineWatch {
             text: contains.clone(),
             found: Box::new(move || {
                 let at_ns = monotonic_ns();
-                teller.tell(Note::LineFound { at_ns });
+                teller.send_note(InstanceNote::LineFound { at_ns });
             }),
         }),
-        (_, Some(text)) => Some(Watch {
+        (_, Some(text)) => Some(LineWatch {
             text: text.clone(),
             found: Box::new(move || {
                 let at_ns = monotonic_ns();
-                teller.tell(Note::LogLine { at_ns });
+                teller.send_note(InstanceNote::LogLine { at_ns });
             }),
         }),
         (_, None) => None,
     }
 }
 
-fn foreign(readiness: &Readiness) -> Halt {
+fn foreign_listener_halt(readiness: &Readiness) -> HaltReason {
     let port = match readiness {
         Readiness::Http { port, .. } | Readiness::Tcp { port } => *port,
         Readiness::LogLine { .. } | Readiness::Command { .. } => 0,
     };
-    halt::failed(format_args!(
+    halt::measurement_failed(format_args!(
         "port {port} is served by a process that is not part of the trial; nothing was sent to it"
     ))
 }

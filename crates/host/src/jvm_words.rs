@@ -8,8 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline_jvm::detect::Jdk;
-use loadline_jvm::detect::words::{ASK_OPENJ9, Words};
+use loadline_jvm::detect::InstalledJdk;
+use loadline_jvm::detect::words::{ASK_OPENJ9, JavaProperties};
 use loadline_sizing::Vm;
 
 /// A JVM says it in half a second; on a loaded machine it takes longer.
@@ -23,7 +23,7 @@ const NOBODY: u32 = 65_534;
 
 /// What an OpenJ9 says of itself; `None` for other JVMs, whose files say it, and for one that does
 /// not answer (it is damaged, or its files can only be read by root).
-pub fn words(jdk: &Jdk) -> Option<Words> {
+pub fn openj9_words(jdk: &InstalledJdk) -> Option<JavaProperties> {
     if jdk.kind != Vm::OpenJ9 {
         return None;
     }
@@ -40,15 +40,15 @@ pub fn words(jdk: &Jdk) -> Option<Words> {
     }
     let mut child = command.spawn().ok()?;
     // The answer is smaller than a pipe: a JVM that ends has written all of it.
-    let has_ended = wait(&mut child);
+    let has_ended = wait_or_kill(&mut child);
     let mut text = Vec::new();
     let said = child.stderr.take()?;
     said.take(LARGEST).read_to_end(&mut text).ok()?;
-    has_ended.then(|| Words::parse(&String::from_utf8_lossy(&text)))?
+    has_ended.then(|| JavaProperties::from_output(&String::from_utf8_lossy(&text)))?
 }
 
 /// Until it ends by itself; `false` when it had to be killed.
-fn wait(child: &mut Child) -> bool {
+fn wait_or_kill(child: &mut Child) -> bool {
     let until = Instant::now() + PATIENCE;
     loop {
         match child.try_wait() {

@@ -20,7 +20,7 @@ pub enum Listener {
 }
 
 /// Whether a port is taken, by trying to listen on it; gives the error of the kernel if so.
-pub fn taken(port: u16) -> Option<io::Error> {
+pub fn bind_error(port: u16) -> Option<io::Error> {
     let addresses: [SocketAddr; 3] = [
         (Ipv4Addr::LOCALHOST, port).into(),
         (Ipv4Addr::UNSPECIFIED, port).into(),
@@ -34,7 +34,7 @@ pub fn taken(port: u16) -> Option<io::Error> {
 }
 
 /// Who listens on a port, given the processes of the trial.
-pub fn listener(port: u16, processes: &[u32]) -> Listener {
+pub fn find_listener(port: u16, processes: &[u32]) -> Listener {
     let listening: BTreeSet<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|table| fs::read_to_string(table).ok())
@@ -106,11 +106,11 @@ mod tests {
     fn a_listener_is_ours_only_with_our_process() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let port = server.local_addr().expect("it is bound").port();
-        assert!(taken(port).is_some());
-        assert_eq!(listener(port, &[std::process::id()]), Listener::Ours);
-        assert_eq!(listener(port, &[1]), Listener::Foreign);
+        assert!(bind_error(port).is_some());
+        assert_eq!(find_listener(port, &[std::process::id()]), Listener::Ours);
+        assert_eq!(find_listener(port, &[1]), Listener::Foreign);
         drop(server);
-        assert_eq!(listener(port, &[std::process::id()]), Listener::None);
-        assert!(taken(port).is_none());
+        assert_eq!(find_listener(port, &[std::process::id()]), Listener::None);
+        assert!(bind_error(port).is_none());
     }
 }

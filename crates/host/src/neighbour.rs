@@ -7,52 +7,62 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use loadline_cgroup::{Group, GroupName, Limits};
+use loadline_cgroup::{CgroupLimits, ControlGroup, GroupName};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::cpus;
 use crate::group::TrialGroup;
-use crate::halt::{self, Halt};
+use crate::halt::{self, HaltReason};
 use crate::site::Site;
 use crate::spawner;
 
 /// The running neighbour; dropping it kills it, then its group goes.
-pub(crate) struct Neighbour {
+pub(crate) struct BusyNeighbour {
     child: Child,
     group: TrialGroup,
 }
 
-impl Neighbour {
+impl BusyNeighbour {
     /// Starts so many threads on the application's CPUs, with the weight that every group has unless
     /// it is given another.
-    pub(crate) fn start(site: &Site, trial: &str, threads: u32, own: &[u32]) -> Result<Self, Halt> {
-        let making = |error| halt::cgroup("making the neighbour's cgroup", &error);
+    pub(crate) fn start_neighbour(
+        site: &Site,
+        trial: &str,
+        threads: u32,
+        own: &[u32],
+    ) -> Result<Self, HaltReason> {
+        let making = |error| halt::cgroup_refusal("making the neighbour's cgroup", &error);
         let trial = format!("{trial}-neighbour");
         let name = GroupName::new(Path::new("/proc"), &trial).map_err(making)?;
-        let limits = Limits::default();
-        let group = TrialGroup::make(&site.layout, &name.to_string(), &limits);
+        let limits = CgroupLimits::default();
+        let group = TrialGroup::create_limited(&site.layout, &name.to_string(), &limits);
         let group = group.map_err(making)?;
         let mut command = Command::new(&site.options.program);
-        command.args(["neighbour", &threads.to_string(), &cpus::list(own)]);
+        command.args([
+            "neighbour",
+            &threads.to_string(),
+            &cpus::format_cpu_list(own),
+        ]);
         command.stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let child = spawner::spawn(command).map_err(halt::step("starting the neighbour"))?;
+        let child =
+            spawner::spawn_command(command).map_err(halt::step_failed("starting the neighbour"))?;
         let mut neighbour = Self { child, group };
         neighbour
-            .join()
-            .map_err(halt::step("starting the neighbour"))?;
+            .join_group()
+            .map_err(halt::step_failed("starting the neighbour"))?;
         Ok(neighbour)
     }
 
     /// Its group: what it uses is part of the trial, not noise.
-    pub(crate) fn group(&self) -> &Group {
-        self.group.group()
+    pub(crate) fn own_group(&self) -> &ControlGroup {
+        self.group.as_group()
     }
 
     /// Puts it into its group, then lets it go.
-    fn join(&mut self) -> io::Result<()> {
+    fn join_group(&mut self) -> io::Result<()> {
         let pid = self.child.id().to_string();
-        for file in self.group.group().join_files() {
+        for file in self.group.as_group().join_files() {
             std::fs::write(file, &pid)?;
         }
         match &mut self.child.stdin {
@@ -62,7 +72,7 @@ impl Neighbour {
     }
 }
 
-impl Drop for Neighbour {
+impl Drop for BusyNeighbour {
     fn drop(&mut self) {
         // Already ended: then there is nothing to kill, only to reap.
         let _ = self.child.kill();
@@ -75,18 +85,18 @@ impl Drop for Neighbour {
 ///
 /// # Errors
 /// What the kernel says to reading and to starting threads.
-pub fn neighbour(threads: u32, own: &[u32], mut input: impl Read) -> io::Result<()> {
+pub fn run_neighbour(threads: u32, own: &[u32], mut input: impl Read) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     input.read_exact(&mut [0])?;
     cpus::pin_this_thread(own);
     for _ in 0..threads {
         let thread = std::thread::Builder::new().name("neighbour".to_owned());
-        thread.spawn(busy)?;
+        thread.spawn(burn_cpu)?;
     }
     io::copy(&mut input, &mut io::sink()).map(drop)
 }
 
-fn busy() {
+fn burn_cpu() {
     loop {
         std::hint::spin_loop();
     }

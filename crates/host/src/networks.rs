@@ -6,11 +6,11 @@
 //! and the proxy that of the application where a dependency with toxics comes first. Facts: docker-run(1),
 //! `--network container:NAME`; podman-run(1), `--network ns:PATH`.
 
-use loadline_trial::{EngineKind, Network, Refusal};
+use loadline_trial::{EngineKind, NetworkMode, RunRefusal};
 
 /// A dependency, as far as networks go.
 #[derive(Debug, Clone, Copy)]
-pub struct Member<'a> {
+pub struct NetworkMember<'a> {
     /// Its name.
     pub name: &'a str,
     /// The engine that holds it; `None` is a program.
@@ -21,7 +21,7 @@ pub struct Member<'a> {
 
 /// Who made a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Maker {
+enum NetworkMaker {
     Machine,
     Loadline,
     Container(EngineKind),
@@ -30,43 +30,46 @@ enum Maker {
 /// Checks the networks of a trial whose application this engine holds (`None`: a program).
 ///
 /// # Errors
-/// [`Refusal`] names the first that could not join.
-pub fn check(
-    network: Network,
-    dependencies: &[Member<'_>],
+/// [`RunRefusal`] names the first that could not join.
+pub fn check_networks(
+    network: NetworkMode,
+    dependencies: &[NetworkMember<'_>],
     application: Option<EngineKind>,
-) -> Result<(), Refusal> {
-    let mut front = (network == Network::Host).then_some(Maker::Machine);
+) -> Result<(), RunRefusal> {
+    let mut front = (network == NetworkMode::Host).then_some(NetworkMaker::Machine);
     let mut behind = None;
     for member in dependencies {
         let place = match member.is_proxied {
             true => &mut behind,
             false => &mut front,
         };
-        join(place, member.engine).map_err(|refusal| Refusal {
+        join_network(place, member.engine).map_err(|refusal| RunRefusal {
             what: format!("the dependency {}: {}", member.name, refusal.what),
             ..refusal
         })?;
         if member.is_proxied {
-            front.get_or_insert(Maker::Loadline);
+            front.get_or_insert(NetworkMaker::Loadline);
         }
     }
-    join(&mut front, application)
+    join_network(&mut front, application)
 }
 
-fn join(network: &mut Option<Maker>, engine: Option<EngineKind>) -> Result<(), Refusal> {
-    let own = engine.map_or(Maker::Loadline, Maker::Container);
+fn join_network(
+    network: &mut Option<NetworkMaker>,
+    engine: Option<EngineKind>,
+) -> Result<(), RunRefusal> {
+    let own = engine.map_or(NetworkMaker::Loadline, NetworkMaker::Container);
     let maker = *network.get_or_insert(own);
-    let is_docker = own == Maker::Container(EngineKind::Docker);
-    match is_docker && maker != own && maker != Maker::Machine {
+    let is_docker = own == NetworkMaker::Container(EngineKind::Docker);
+    match is_docker && maker != own && maker != NetworkMaker::Machine {
         true => Err(docker_cannot()),
         false => Ok(()),
     }
 }
 
 /// Why docker's containers join so few networks.
-pub(crate) fn docker_cannot() -> Refusal {
-    Refusal::new(
+pub(crate) fn docker_cannot() -> RunRefusal {
+    RunRefusal::new(
         "joining the network of the dependencies",
         "docker puts a container into the network of another container of its own only",
         "make the first dependency an image of docker's too and give it no toxics, or let podman start all: engine = \"podman\"",
@@ -80,19 +83,23 @@ mod tests {
     const DOCKER: Option<EngineKind> = Some(EngineKind::Docker);
     const PODMAN: Option<EngineKind> = Some(EngineKind::Podman);
 
-    fn of(network: Network, all: &[(Option<EngineKind>, bool)], app: Option<EngineKind>) -> bool {
-        let member = |&(engine, is_proxied)| Member {
+    fn of(
+        network: NetworkMode,
+        all: &[(Option<EngineKind>, bool)],
+        app: Option<EngineKind>,
+    ) -> bool {
+        let member = |&(engine, is_proxied)| NetworkMember {
             name: "db",
             engine,
             is_proxied,
         };
-        let all: Vec<Member<'_>> = all.iter().map(member).collect();
-        check(network, &all, app).is_ok()
+        let all: Vec<NetworkMember<'_>> = all.iter().map(member).collect();
+        check_networks(network, &all, app).is_ok()
     }
 
     #[test]
     fn docker_joins_its_own_and_podman_any() {
-        let own = |all: &[_], app| of(Network::Own, all, app);
+        let own = |all: &[_], app| of(NetworkMode::Own, all, app);
         assert!(own(&[], DOCKER));
         assert!(own(&[(None, false), (None, true)], PODMAN));
         assert!(own(&[(DOCKER, false)], DOCKER));
@@ -107,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_proxy_makes_the_network_where_it_comes_first() {
-        let own = |all: &[_], app| of(Network::Own, all, app);
+        let own = |all: &[_], app| of(NetworkMode::Own, all, app);
         assert!(!own(&[(DOCKER, true)], DOCKER));
         assert!(own(&[(DOCKER, false), (DOCKER, true)], DOCKER));
         assert!(
@@ -119,7 +126,7 @@ mod tests {
             "behind the proxy, too"
         );
         assert!(
-            of(Network::Host, &[(DOCKER, true)], DOCKER),
+            of(NetworkMode::Host, &[(DOCKER, true)], DOCKER),
             "the machine's is there"
         );
     }

@@ -5,14 +5,14 @@
 
 use std::sync::mpsc::Sender;
 
-use crate::container::Told;
-use crate::probe::Finding;
-use loadline_load::part::Message;
+use crate::container::ContainerEvent;
+use crate::probe::ProbeFinding;
+use loadline_load::part::LoadMessage;
 
 /// Something about one instance.
-pub(crate) enum Note {
+pub(crate) enum InstanceNote {
     /// From its container.
-    Told(Told),
+    Told(ContainerEvent),
     /// The line that the experiment names was written; it does not decide.
     LogLine {
         /// CLOCK_MONOTONIC.
@@ -24,34 +24,34 @@ pub(crate) enum Note {
         at_ns: u64,
     },
     /// From its readiness probe.
-    Probe(Finding),
+    Probe(ProbeFinding),
     /// From its load generator.
-    Generator(Line),
+    Generator(GeneratorLine),
 }
 
 /// What a generator's output is read as.
-pub(crate) enum Line {
+pub(crate) enum GeneratorLine {
     /// A message.
-    Message(Message),
+    Message(LoadMessage),
     /// The end of the output, with what it wrote to standard error or what could not be read.
     End(String),
 }
 
 /// Where one instance's notes go.
 #[derive(Debug, Clone)]
-pub(crate) struct Teller {
+pub(crate) struct NoteSender {
     instance: usize,
-    queue: Sender<(usize, Note)>,
+    queue: Sender<(usize, InstanceNote)>,
 }
 
-impl Teller {
+impl NoteSender {
     /// For an instance, from 0.
-    pub(crate) fn new(instance: usize, queue: Sender<(usize, Note)>) -> Self {
+    pub(crate) fn new(instance: usize, queue: Sender<(usize, InstanceNote)>) -> Self {
         Self { instance, queue }
     }
 
     /// Tells it. When the trial is over nobody wants to know.
-    pub(crate) fn tell(&self, note: Note) {
+    pub(crate) fn send_note(&self, note: InstanceNote) {
         let _ = self.queue.send((self.instance, note));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loadline_trial::log::{Content, Log, PIECE};
+use loadline_trial::log::{ChunkContent, EventLog, PIECE};
 
 use crate::cpus;
 use crate::redactor::Redactor;
@@ -26,15 +26,15 @@ const LINES: usize = 200;
 const LINE_LENGTH: usize = 2000;
 
 /// The output of one application.
-pub struct Output {
-    state: Arc<Mutex<State>>,
-    to: Option<Copy>,
+pub struct AppOutput {
+    state: Arc<Mutex<OutputState>>,
+    to: Option<OutputCopy>,
     /// Tells by its end that the reader has ended.
     reader: Receiver<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct OutputState {
     tail: VecDeque<u8>,
     total: u64,
     /// Not yet in the log.
@@ -43,22 +43,22 @@ struct State {
 
 /// Where the copy goes.
 #[derive(Debug, Clone)]
-pub struct Copy {
+pub struct OutputCopy {
     /// The event log of the trial.
-    pub log: Arc<Log>,
+    pub log: Arc<EventLog>,
     /// Whose output it is, from 0.
     pub instance: u32,
 }
 
 /// A text to look for, and whom to tell.
-pub struct Watch {
+pub struct LineWatch {
     /// The text; a line that contains it was written.
     pub text: String,
     /// Called once, from the reading thread.
     pub found: Box<dyn FnOnce() + Send>,
 }
 
-impl Output {
+impl AppOutput {
     /// Starts reading, on `cpus`; without a copy only the last lines are kept, and credentials in
     /// neither. Ends when the last writer is gone.
     ///
@@ -66,12 +66,12 @@ impl Output {
     /// When no thread can be started.
     pub fn read(
         pipe: PipeReader,
-        to: Option<Copy>,
+        to: Option<OutputCopy>,
         redactor: Redactor,
-        watch: Option<Watch>,
+        watch: Option<LineWatch>,
         cpus: Vec<u32>,
     ) -> std::io::Result<Self> {
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(OutputState::default()));
         let (shared, copy) = (Arc::clone(&state), to.clone());
         let (ended, reader) = channel();
         std::thread::Builder::new()
@@ -79,32 +79,32 @@ impl Output {
             .spawn(move || {
                 let _ended = ended;
                 cpus::pin_this_thread(&cpus);
-                drain(pipe, copy.as_ref(), redactor, watch, &shared);
+                drain_pipe(pipe, copy.as_ref(), redactor, watch, &shared);
             })?;
         Ok(Self { state, to, reader })
     }
 
     /// Bytes written so far.
-    pub fn total(&self) -> u64 {
-        self.with(|state| state.total)
+    pub fn written_bytes(&self) -> u64 {
+        self.with_state(|state| state.total)
     }
 
     /// The last lines, without control characters.
     pub fn last_lines(&self) -> Vec<String> {
-        lines(&self.tail(), LINES)
+        last_lines_of(&self.tail(), LINES)
     }
 
     /// All lines that are still in memory and were written after the first `total` bytes.
     pub fn lines_since(&self, total: u64) -> Vec<String> {
-        let (tail, written) = self.with(|state| (state.tail.len(), state.total));
+        let (tail, written) = self.with_state(|state| (state.tail.len(), state.total));
         let new = usize::try_from(written.saturating_sub(total)).unwrap_or(usize::MAX);
         let skip = tail.saturating_sub(new);
-        lines(self.tail().get(skip..).unwrap_or_default(), usize::MAX)
+        last_lines_of(self.tail().get(skip..).unwrap_or_default(), usize::MAX)
     }
 
     /// Writes what waits to the log. Called now and then: an application that logs by single bytes
     /// shall not become a log of single bytes.
-    pub fn flush(&self) {
+    pub fn flush_to_log(&self) {
         if let Some(to) = &self.to {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             to.write(&mut state);
@@ -112,8 +112,8 @@ impl Output {
     }
 
     /// What the copy in the log lacks, if it lacks something.
-    pub fn cut(&self) -> Option<String> {
-        let total = self.total();
+    pub fn cut_notice(&self) -> Option<String> {
+        let total = self.written_bytes();
         (total > LOG_CAP)
             .then(|| format!("the application wrote {total} bytes; the first {LOG_CAP} are kept"))
     }
@@ -121,50 +121,50 @@ impl Output {
     /// Waits for the end of the output, so long at most; whether it came. Call when every process
     /// of the application is dead. One that is none of them may hold the pipe too: the application
     /// can hand a descriptor to whoever takes it.
-    pub fn finish(&self, patience: Duration) -> bool {
+    pub fn wait_for_end(&self, patience: Duration) -> bool {
         // Nothing is ever sent: it is the end of the reader that is waited for.
         let has_ended = self.reader.recv_timeout(patience) != Err(RecvTimeoutError::Timeout);
-        self.flush();
+        self.flush_to_log();
         has_ended
     }
 
     fn tail(&self) -> Vec<u8> {
-        self.with(|state| state.tail.iter().copied().collect())
+        self.with_state(|state| state.tail.iter().copied().collect())
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&State) -> T) -> T {
+    fn with_state<T>(&self, ask: impl FnOnce(&OutputState) -> T) -> T {
         ask(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn drain(
+fn drain_pipe(
     mut pipe: PipeReader,
-    to: Option<&Copy>,
+    to: Option<&OutputCopy>,
     mut redactor: Redactor,
-    mut watch: Option<Watch>,
-    shared: &Mutex<State>,
+    mut watch: Option<LineWatch>,
+    shared: &Mutex<OutputState>,
 ) {
     let mut buffer = vec![0; TAIL];
     let mut seam = Vec::new();
     loop {
         let chunk = match pipe.read(&mut buffer) {
-            Ok(0) => return keep(&redactor.rest(), to, shared),
-            Ok(length) => redactor.pass(&buffer[..length]),
+            Ok(0) => return keep_chunk(&redactor.take_rest(), to, shared),
+            Ok(length) => redactor.redact_chunk(&buffer[..length]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(_) => return,
         };
-        keep(&chunk, to, shared);
+        keep_chunk(&chunk, to, shared);
         // Only now: whoever is told may look at the output at once.
         if let Some(watching) = watch.take() {
-            watch = look(watching, &mut seam, &chunk);
+            watch = find_text(watching, &mut seam, &chunk);
         }
     }
 }
 
-fn keep(chunk: &[u8], to: Option<&Copy>, shared: &Mutex<State>) {
+fn keep_chunk(chunk: &[u8], to: Option<&OutputCopy>, shared: &Mutex<OutputState>) {
     let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(to) = to {
-        to.take(&mut state, chunk);
+        to.copy_chunk(&mut state, chunk);
     }
     state.total += chunk.len() as u64;
     state.tail.extend(chunk);
@@ -173,7 +173,7 @@ fn keep(chunk: &[u8], to: Option<&Copy>, shared: &Mutex<State>) {
 }
 
 /// Looks for the text, also where it lies across two reads. Gives the watch back if not found.
-fn look(watch: Watch, seam: &mut Vec<u8>, chunk: &[u8]) -> Option<Watch> {
+fn find_text(watch: LineWatch, seam: &mut Vec<u8>, chunk: &[u8]) -> Option<LineWatch> {
     seam.extend_from_slice(chunk);
     if memchr::memmem::find(seam, watch.text.as_bytes()).is_some() {
         (watch.found)();
@@ -184,9 +184,9 @@ fn look(watch: Watch, seam: &mut Vec<u8>, chunk: &[u8]) -> Option<Watch> {
     Some(watch)
 }
 
-impl Copy {
+impl OutputCopy {
     /// Takes as much of a chunk as the log has room for.
-    fn take(&self, state: &mut State, chunk: &[u8]) {
+    fn copy_chunk(&self, state: &mut OutputState, chunk: &[u8]) {
         let room = usize::try_from(LOG_CAP.saturating_sub(state.total)).unwrap_or(usize::MAX);
         state.waiting.extend(&chunk[..chunk.len().min(room)]);
         if state.waiting.len() >= PIECE {
@@ -194,24 +194,24 @@ impl Copy {
         }
     }
 
-    fn write(&self, state: &mut State) {
+    fn write(&self, state: &mut OutputState) {
         self.log
-            .piece(Content::Output, self.instance, &state.waiting);
+            .append_chunk(ChunkContent::Output, self.instance, &state.waiting);
         state.waiting.clear();
     }
 }
 
 /// The last `count` lines of some output as text.
-fn lines(bytes: &[u8], count: usize) -> Vec<String> {
+fn last_lines_of(bytes: &[u8], count: usize) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let all: Vec<&str> = text.lines().collect();
     let skip = all.len().saturating_sub(count);
-    all[skip..].iter().map(|line| plain(line)).collect()
+    all[skip..].iter().map(|line| plain_text(line)).collect()
 }
 
 /// A line as it may be shown: terminal escape sequences and control characters removed, tabs as
 /// spaces, cut at a length.
-pub fn plain(line: &str) -> String {
+pub fn plain_text(line: &str) -> String {
     let mut result = String::new();
     let mut rest = line.chars().peekable();
     let mut length = 0;
@@ -265,12 +265,12 @@ mod tests {
 
     use super::*;
 
-    fn reading(watch: Option<Watch>) -> (std::io::PipeWriter, Output) {
-        let log = Arc::new(Log::begin(tempfile().expect("a file")).expect("it is empty"));
+    fn reading(watch: Option<LineWatch>) -> (std::io::PipeWriter, AppOutput) {
+        let log = Arc::new(EventLog::begin_log(tempfile().expect("a file")).expect("it is empty"));
         let (reader, writer) = std::io::pipe().expect("a pipe");
-        let cpus = cpus::available().expect("known");
-        let to = Some(Copy { log, instance: 0 });
-        let output = Output::read(reader, to, Redactor::default(), watch, cpus);
+        let cpus = cpus::available_cpus().expect("known");
+        let to = Some(OutputCopy { log, instance: 0 });
+        let output = AppOutput::read(reader, to, Redactor::default(), watch, cpus);
         (writer, output.expect("a thread"))
     }
 
@@ -293,28 +293,31 @@ mod tests {
         }
         writer.write_all(b"the end").expect("it is read");
         drop(writer);
-        assert!(output.finish(Duration::from_secs(60)));
-        assert_eq!(output.total(), rounds * line.len() as u64 + 7);
+        assert!(output.wait_for_end(Duration::from_secs(60)));
+        assert_eq!(output.written_bytes(), rounds * line.len() as u64 + 7);
         let log = output
             .to
             .as_ref()
             .expect("a copy")
             .log
-            .reader()
+            .open_reader()
             .expect("it is read again");
-        let kept = std::io::copy(&mut log.join(Content::Output, 0), &mut std::io::sink());
+        let kept = std::io::copy(
+            &mut log.join_chunks(ChunkContent::Output, 0),
+            &mut std::io::sink(),
+        );
         assert_eq!(kept.expect("it is whole"), LOG_CAP);
         let last = output.last_lines();
         assert_eq!(last.len(), LINES);
         assert_eq!(last.last().map(String::as_str), Some("the end"));
-        assert!(output.cut().is_some_and(|f| f.contains("are kept")));
-        assert_eq!(output.lines_since(output.total() - 3), ["end"]);
+        assert!(output.cut_notice().is_some_and(|f| f.contains("are kept")));
+        assert_eq!(output.lines_since(output.written_bytes() - 3), ["end"]);
     }
 
     #[test]
     fn a_line_is_found_across_writes_and_told_once() {
         let (found, told) = channel();
-        let watch = Watch {
+        let watch = LineWatch {
             text: "Started Shop".to_owned(),
             found: Box::new(move || found.send(()).expect("someone waits")),
         };
@@ -324,7 +327,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         drop(writer);
-        assert!(output.finish(Duration::from_secs(60)));
+        assert!(output.wait_for_end(Duration::from_secs(60)));
         assert_eq!(told.iter().count(), 1);
     }
 
@@ -333,33 +336,33 @@ mod tests {
         let (mut writer, output) = reading(None);
         writer.write_all(b"last words\n").expect("it is read");
         let begin = std::time::Instant::now();
-        while output.total() == 0 && begin.elapsed() < Duration::from_secs(10) {
+        while output.written_bytes() == 0 && begin.elapsed() < Duration::from_secs(10) {
             std::thread::yield_now();
         }
-        assert!(!output.finish(Duration::from_millis(10)));
+        assert!(!output.wait_for_end(Duration::from_millis(10)));
         assert_eq!(output.last_lines(), ["last words"]);
         drop(writer);
-        assert!(output.finish(Duration::from_secs(60)));
+        assert!(output.wait_for_end(Duration::from_secs(60)));
     }
 
     #[test]
     fn who_is_told_of_a_line_can_read_it() {
         // Holds the reading thread where it tells.
         let (found, told) = std::sync::mpsc::sync_channel(0);
-        let watch = Watch {
+        let watch = LineWatch {
             text: "ready".to_owned(),
             found: Box::new(move || found.send(()).expect("someone waits")),
         };
         let (mut writer, output) = reading(Some(watch));
         writer.write_all(b"one\nready\n").expect("it is read");
         let begin = std::time::Instant::now();
-        while output.total() == 0 && begin.elapsed() < std::time::Duration::from_secs(10) {
+        while output.written_bytes() == 0 && begin.elapsed() < std::time::Duration::from_secs(10) {
             std::thread::yield_now();
         }
         assert_eq!(output.last_lines(), ["one", "ready"]);
         told.recv().expect("it tells");
         drop(writer);
-        assert!(output.finish(Duration::from_secs(60)));
+        assert!(output.wait_for_end(Duration::from_secs(60)));
     }
 
     #[test]
@@ -373,15 +376,18 @@ mod tests {
             ("\u{1b}[", ""),
             ("grüße", "grüße"),
         ] {
-            assert_eq!(plain(raw), shown, "{raw:?}");
+            assert_eq!(plain_text(raw), shown, "{raw:?}");
         }
-        assert_eq!(plain(&"x".repeat(5000)).chars().count(), LINE_LENGTH + 1);
+        assert_eq!(
+            plain_text(&"x".repeat(5000)).chars().count(),
+            LINE_LENGTH + 1
+        );
     }
 
     #[test]
     fn binary_output_is_text_for_people() {
         let bytes: Vec<u8> = (0..=255).collect();
-        for line in lines(&bytes, 10) {
+        for line in last_lines_of(&bytes, 10) {
             assert!(line.chars().all(|c| !c.is_control()), "{line:?}");
         }
     }

@@ -13,31 +13,31 @@ use rustix::fs::{Advice, OFlags};
 
 /// How much of a directory tree is walked.
 #[derive(Debug, Clone, Copy)]
-pub struct Extent {
+pub struct WalkExtent {
     files: usize,
     depth: usize,
 }
 
 /// What lies around a jar: that may be a home.
-pub const NEAR: Extent = Extent {
+pub const NEAR: WalkExtent = WalkExtent {
     files: 20_000,
     depth: 6,
 };
 
 /// A layer of an image, with a distribution in it.
-pub const WHOLE: Extent = Extent {
+pub const WHOLE: WalkExtent = WalkExtent {
     files: 200_000,
     depth: 24,
 };
 
 /// Evicts the files below a path. Files that cannot be opened are left alone.
-pub fn evict(root: &Path, extent: Extent) {
+pub fn evict_from_page_cache(root: &Path, extent: WalkExtent) {
     let files = files_below(root, extent);
     files.iter().for_each(|path| evict_file(path));
 }
 
 /// Regular files below a path, links not followed; the path itself if it is one.
-pub fn files_below(root: &Path, extent: Extent) -> Vec<PathBuf> {
+pub fn files_below(root: &Path, extent: WalkExtent) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut open = vec![(root.to_owned(), 0)];
     while let Some((path, depth)) = open.pop() {
@@ -101,7 +101,7 @@ mod tests {
             return;
         };
         assert!(before > 0);
-        evict(directory.path(), NEAR);
+        evict_from_page_cache(directory.path(), NEAR);
         assert_eq!(
             (cached_pages(&jar), cached_pages(&neighbour)),
             (Some(0), Some(0))

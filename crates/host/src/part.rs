@@ -10,16 +10,16 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_analysis::record::{Failure, Invalid, Node};
+use loadline_analysis::record::{InvalidReason, MeasurementFailure, TrialNode};
 use loadline_sizing::CpuSet;
-use loadline_trial::log::Log;
-use loadline_trial::{Ending, Event, Network, Order};
+use loadline_trial::log::EventLog;
+use loadline_trial::{NetworkMode, TrialEnding, TrialEvent, TrialOrder};
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
 use crate::cpus::pin_this_thread;
-use crate::halt::Halt;
-use crate::pod::{self, Place};
-use crate::site::{Options, Site};
+use crate::halt::HaltReason;
+use crate::pod::{self, PodPaths};
+use crate::site::{Site, SiteOptions};
 use crate::trial::{self, Stop};
 
 /// The variable with the process id of the loadline that started it.
@@ -33,7 +33,7 @@ pub const NODE: &str = "LOADLINE_NODE";
 
 /// A trial whose end cannot be told by its log.
 #[derive(Debug, thiserror::Error)]
-pub enum PartError {
+pub enum TrialProcessError {
     /// Someone typed it.
     #[error(
         "`loadline trial-part` is a part of loadline: it takes an order on standard input and writes its events to a file"
@@ -50,9 +50,9 @@ pub enum PartError {
     Thread(#[source] io::Error),
 }
 
-impl PartError {
+impl TrialProcessError {
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn recovery_hint(&self) -> &'static str {
         match self {
             Self::NotForPeople => "see `loadline --help` for the commands for people",
             Self::Orphan => "loadline resume goes on with what it was doing",
@@ -66,28 +66,32 @@ impl PartError {
 /// appending. `parent` is the process that ends this one by its death.
 ///
 /// # Errors
-/// [`PartError`], when the log does not tell the end. Nothing of the trial is left then either.
+/// [`TrialProcessError`], when the log does not tell the end. Nothing of the trial is left then either.
 pub fn run(
     mut input: impl Read,
     log: impl AsFd,
     parent: Option<i32>,
     stop: Stop<'_>,
-) -> Result<(), PartError> {
+) -> Result<(), TrialProcessError> {
     die_with(parent)?;
     let mut order = Vec::new();
     let read = input.read_to_end(&mut order);
-    let order: Order = read
+    let order: TrialOrder = read
         .ok()
         .and_then(|_| serde_json::from_slice(&order).ok())
-        .ok_or(PartError::NotForPeople)?;
-    let file = log.as_fd().try_clone_to_owned().map_err(PartError::Log)?;
-    let log = Arc::new(Log::begin(File::from(file)).map_err(PartError::Log)?);
-    let options = Options {
+        .ok_or(TrialProcessError::NotForPeople)?;
+    let file = log
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(TrialProcessError::Log)?;
+    let log = Arc::new(EventLog::begin_log(File::from(file)).map_err(TrialProcessError::Log)?);
+    let options = SiteOptions {
         cpus: own_cpus(),
-        ..Options::default()
+        ..SiteOptions::default()
     };
-    let ending = ending(&order, &log, options, stop);
-    log.event(&Event::Ended(ending)).map_err(PartError::Log)
+    let ending = run_to_ending(&order, &log, options, stop);
+    log.append_event(&TrialEvent::Ended(ending))
+        .map_err(TrialProcessError::Log)
 }
 
 /// The CPUs that were given to this trial; it keeps to them from now on.
@@ -102,72 +106,79 @@ fn own_cpus() -> Option<Vec<u32>> {
 /// logged comes out as lines on `output`.
 ///
 /// # Errors
-/// [`PartError::NotForPeople`] outside of a pod; [`PartError::Log`] when nothing can be told.
-pub fn run_in_pod(place: &Place, output: impl Write + Send) -> Result<(), PartError> {
-    let mut order: Order = std::fs::read(&place.order)
+/// [`TrialProcessError::NotForPeople`] outside of a pod; [`TrialProcessError::EventLog`] when nothing can be told.
+pub fn run_in_pod(place: &PodPaths, output: impl Write + Send) -> Result<(), TrialProcessError> {
+    let mut order: TrialOrder = std::fs::read(&place.order)
         .ok()
         .and_then(|packed| zstd::decode_all(packed.as_slice()).ok())
         .and_then(|text| serde_json::from_slice(&text).ok())
-        .ok_or(PartError::NotForPeople)?;
-    order.network = Network::Host;
+        .ok_or(TrialProcessError::NotForPeople)?;
+    order.network = NetworkMode::Host;
     order.scratch = place.work.join("scratch");
     let mut options = File::options();
     let options = options.read(true).append(true).create_new(true);
-    let log = options.open(place.log()).map_err(PartError::Log)?;
+    let log = options
+        .open(place.event_log_path())
+        .map_err(TrialProcessError::Log)?;
     carry_out(&order, log, place, output)
 }
 
 /// The whole trial, with its log on its way out.
 fn carry_out(
-    order: &Order,
+    order: &TrialOrder,
     log: File,
-    place: &Place,
+    place: &PodPaths,
     output: impl Write + Send,
-) -> Result<(), PartError> {
-    let reading = log.try_clone().map_err(PartError::Log)?;
-    let log = Arc::new(Log::begin(log).map_err(PartError::Log)?);
+) -> Result<(), TrialProcessError> {
+    let reading = log.try_clone().map_err(TrialProcessError::Log)?;
+    let log = Arc::new(EventLog::begin_log(log).map_err(TrialProcessError::Log)?);
     let is_over = AtomicBool::new(false);
-    let armed = || place.armed().exists();
+    let armed = || place.armed_file().exists();
     std::thread::scope(|scope| {
         let ship = || pod::ship(&reading, output, armed, &is_over);
         let shipping = std::thread::Builder::new()
             .spawn_scoped(scope, ship)
-            .map_err(PartError::Thread)?;
+            .map_err(TrialProcessError::Thread)?;
         let stop = || place.told_to_end.load(Ordering::Relaxed);
-        let ending = ending(order, &log, Options::in_pod(Some(place.clone())), &stop);
-        let told = log.event(&Event::Ended(ending));
+        let ending = run_to_ending(order, &log, SiteOptions::in_pod(Some(place.clone())), &stop);
+        let told = log.append_event(&TrialEvent::Ended(ending));
         is_over.store(true, Ordering::Release);
         let shipped = shipping.join();
         let shipped = shipped.unwrap_or_else(|_| Err(io::Error::other("its thread died")));
-        told.and(shipped).map_err(PartError::Log)
+        told.and(shipped).map_err(TrialProcessError::Log)
     })
 }
 
-fn ending(order: &Order, log: &Arc<Log>, options: Options, stop: Stop<'_>) -> Ending {
+fn run_to_ending(
+    order: &TrialOrder,
+    log: &Arc<EventLog>,
+    options: SiteOptions,
+    stop: Stop<'_>,
+) -> TrialEnding {
     let is_pod = options.is_pod;
-    let site = match Site::find(options) {
+    let site = match Site::detect_site(options) {
         Ok(site) => site,
-        Err(refusal) => return Ending::Refused(refusal),
+        Err(refusal) => return TrialEnding::Refused(refusal),
     };
     match trial::run(&site, order, log, stop) {
         Ok(mut evidence) => {
             if is_pod {
                 let name = std::env::var(NODE).unwrap_or_default();
-                evidence.node = Some(Node::of(&site.machine(), &name));
+                evidence.node = Some(TrialNode::from_machine(&site.describe_machine(), &name));
             }
             if order.as_shipped {
                 evidence.as_shipped = true;
                 evidence.warnings.push(pod::AS_SHIPPED.to_owned());
             }
-            if let Some(error) = log.failure() {
-                evidence.failure = Some(incomplete(&error));
+            if let Some(error) = log.chunk_failure() {
+                evidence.failure = Some(incomplete_failure(&error));
             }
-            Ending::Measured(Box::new(evidence))
+            TrialEnding::Measured(Box::new(evidence))
         }
-        Err(Halt::Refused(refusal)) => Ending::Refused(refusal),
-        Err(Halt::Stopped) => Ending::Stopped,
-        Err(Halt::Failed(failure)) => {
-            Ending::Measured(Box::new(loadline_analysis::record::Evidence {
+        Err(HaltReason::Refused(refusal)) => TrialEnding::Refused(refusal),
+        Err(HaltReason::Stopped) => TrialEnding::Stopped,
+        Err(HaltReason::Failed(failure)) => {
+            TrialEnding::Measured(Box::new(loadline_analysis::record::Evidence {
                 failure: Some(failure),
                 ..Default::default()
             }))
@@ -176,12 +187,12 @@ fn ending(order: &Order, log: &Arc<Log>, options: Options, stop: Stop<'_>) -> En
 }
 
 /// Raw evidence that is not whole: what follows from it may be wrong.
-fn incomplete(error: &io::Error) -> Failure {
+fn incomplete_failure(error: &io::Error) -> MeasurementFailure {
     let cause = match error.kind() {
-        io::ErrorKind::StorageFull => Invalid::DiskFull,
-        _ => Invalid::ToolError,
+        io::ErrorKind::StorageFull => InvalidReason::DiskFull,
+        _ => InvalidReason::ToolError,
     };
-    Failure {
+    MeasurementFailure {
         cause,
         detail: format!("the event log of the trial is not complete: {error}"),
     }
@@ -189,14 +200,14 @@ fn incomplete(error: &io::Error) -> Failure {
 
 /// From here on this process cannot outlive the thread that started it; if that has ended before,
 /// this ends now.
-pub(crate) fn die_with(parent: Option<i32>) -> Result<(), PartError> {
+pub(crate) fn die_with(parent: Option<i32>) -> Result<(), TrialProcessError> {
     let Some(parent) = parent else {
-        return Err(PartError::NotForPeople);
+        return Err(TrialProcessError::NotForPeople);
     };
     let set = set_parent_process_death_signal(Some(Signal::KILL));
-    set.map_err(|errno| PartError::Log(errno.into()))?;
+    set.map_err(|errno| TrialProcessError::Log(errno.into()))?;
     match rustix::process::getppid().map(Pid::as_raw_pid) {
         Some(now) if now == parent => Ok(()),
-        _ => Err(PartError::Orphan),
+        _ => Err(TrialProcessError::Orphan),
     }
 }

@@ -4,62 +4,62 @@
 
 use std::path::Path;
 
-use loadline_cgroup::{Check, Status, probe};
+use loadline_cgroup::{CheckStatus, PreflightCheck, probe_cgroups};
 
-use crate::site::{Options, Site};
+use crate::site::{Site, SiteOptions};
 use crate::{cpus, own};
 
 impl Site {
     /// Tries what a trial does, without an application. Takes a second or two.
-    pub fn preflight(&self) -> Vec<Check> {
-        preflight(&self.options)
+    pub fn run_preflight(&self) -> Vec<PreflightCheck> {
+        preflight_checks(&self.options)
     }
 }
 
 /// The same where no backend can be made: the checks say why.
-pub fn preflight(options: &Options) -> Vec<Check> {
-    let mut checks = probe(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
-    checks.push(namespaces(options));
-    checks.push(spare_cpu());
+pub fn preflight_checks(options: &SiteOptions) -> Vec<PreflightCheck> {
+    let mut checks = probe_cgroups(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
+    checks.push(check_namespaces(options));
+    checks.push(check_spare_cpu());
     checks
 }
 
 /// Makes the namespaces and mounts of a trial, and ends them.
-fn namespaces(options: &Options) -> Check {
+fn check_namespaces(options: &SiteOptions) -> PreflightCheck {
     let name = "namespaces of trials";
-    match own::attempt(&options.program) {
-        Ok(()) => Check {
+    match own::try_sandbox(&options.program) {
+        Ok(()) => PreflightCheck {
             name,
-            status: Status::Works,
+            status: CheckStatus::Works,
             detail: WORKS.to_owned(),
             fix: None,
         },
-        Err(detail) => broken(name, detail),
+        Err(detail) => broken_check(name, detail),
     }
 }
 
 const WORKS: &str = "process, mount, IPC, host name and network, with an init of its own";
 
-fn broken(name: &'static str, detail: String) -> Check {
+fn broken_check(name: &'static str, detail: String) -> PreflightCheck {
     let fix = "run as root; in a container: with CAP_SYS_ADMIN and without a seccomp profile that forbids unshare and mount";
-    Check {
+    PreflightCheck {
         name,
-        status: Status::Broken,
+        status: CheckStatus::Broken,
         detail,
         fix: Some(fix.to_owned()),
     }
 }
 
 /// Whether the load generator can have a CPU of its own.
-fn spare_cpu() -> Check {
-    let count = cpus::available().map_or(0, |cpus| cpus.len());
+fn check_spare_cpu() -> PreflightCheck {
+    let count = cpus::available_cpus().map_or(0, |cpus| cpus.len());
     let fix = "use a machine with two CPUs: with one, the load generator takes what it measures";
-    Check {
+    PreflightCheck {
         name: "a CPU for the load generator",
         status: if count > 1 {
-            Status::Works
+            CheckStatus::Works
         } else {
-            Status::Missing
+            CheckStatus::Missing
         },
         detail: format!("{count} for loadline and its trials"),
         fix: (count < 2).then(|| fix.to_owned()),

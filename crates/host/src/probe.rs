@@ -17,12 +17,12 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::clock::monotonic_ns;
 use loadline_load::response::MAX_HEAD;
-use loadline_trial::{Engine, Readiness};
+use loadline_trial::{ContainerEngine, Readiness};
 
-use crate::container::Container;
+use crate::container::AppContainer;
 use crate::cpus;
-use crate::halt::{self, Halt};
-use crate::listener::{Listener, listener};
+use crate::halt::{self, HaltReason};
+use crate::listener::{Listener, find_listener};
 use crate::oci;
 
 /// Pause between two attempts: the resolution of start times.
@@ -36,7 +36,7 @@ const SLICE: Duration = Duration::from_millis(50);
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Question {
+pub enum ProbeMethod {
     /// `GET` with a whole head and a status below 400.
     Http {
         /// Path and query.
@@ -47,7 +47,7 @@ pub enum Question {
     /// A command in the container ends with 0.
     Command {
         /// The engine that runs it.
-        engine: Engine,
+        engine: ContainerEngine,
         /// The container's name there.
         container: String,
         /// Program and arguments.
@@ -59,11 +59,11 @@ pub enum Question {
 pub type Processes = Box<dyn Fn() -> Vec<u32> + Send>;
 
 /// Where and how to ask.
-pub struct Probe {
+pub struct ReadinessProbe {
     /// Port on the loopback interface.
     pub port: u16,
     /// What is asked.
-    pub question: Question,
+    pub question: ProbeMethod,
     /// The application's network namespace; `None` is the machine's.
     pub network: Option<OwnedFd>,
     /// On the machine's network: whose listener may be spoken to.
@@ -72,30 +72,30 @@ pub struct Probe {
     pub cpus: Vec<u32>,
 }
 
-impl Probe {
+impl ReadinessProbe {
     /// Of an application in its container, from these CPUs; `None` where only its output tells.
     ///
     /// # Errors
     /// A network namespace that cannot be opened.
-    pub fn of(
+    pub fn for_container(
         readiness: &Readiness,
-        container: &dyn Container,
+        container: &dyn AppContainer,
         cpus: &[u32],
-    ) -> Result<Option<Self>, Halt> {
+    ) -> Result<Option<Self>, HaltReason> {
         let (port, question) = match readiness {
-            Readiness::Http { port, path } => (*port, Question::Http { path: path.clone() }),
-            Readiness::Tcp { port } => (*port, Question::Tcp),
+            Readiness::Http { port, path } => (*port, ProbeMethod::Http { path: path.clone() }),
+            Readiness::Tcp { port } => (*port, ProbeMethod::Tcp),
             Readiness::LogLine { .. } => return Ok(None),
-            Readiness::Command { command } => (0, inside(container, command)?),
+            Readiness::Command { command } => (0, command_in_container(container, command)?),
         };
-        let group = container.group().clone();
-        let processes = move || group.processes().unwrap_or_default();
+        let group = container.application_group().clone();
+        let processes = move || group.process_ids().unwrap_or_default();
         let opened = container
-            .network()
-            .path()
+            .application_network()
+            .namespace_path()
             .map(std::fs::File::open)
             .transpose();
-        let network = opened.map_err(halt::step("opening the trial's network namespace"))?;
+        let network = opened.map_err(halt::step_failed("opening the trial's network namespace"))?;
         Ok(Some(Self {
             port,
             question,
@@ -109,7 +109,7 @@ impl Probe {
 
 /// What the probe found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub enum ProbeFinding {
     /// The first good response.
     Ready {
         /// CLOCK_MONOTONIC when it was there.
@@ -132,17 +132,20 @@ pub enum Finding {
 }
 
 /// A probing thread; dropping it ends it.
-pub struct Probing {
+pub struct ProbeThread {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Probing {
+impl ProbeThread {
     /// Starts asking; `tell` gets each new finding and nothing after `Ready`, `Foreign`, `Broken`.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(probe: Probe, tell: impl Fn(Finding) + Send + 'static) -> io::Result<Self> {
+    pub fn start_probing(
+        probe: ReadinessProbe,
+        tell: impl Fn(ProbeFinding) + Send + 'static,
+    ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
@@ -155,7 +158,7 @@ impl Probing {
     }
 }
 
-impl Drop for Probing {
+impl Drop for ProbeThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -165,23 +168,23 @@ impl Drop for Probing {
     }
 }
 
-impl Probe {
-    fn run(&self, stop: &AtomicBool, tell: &dyn Fn(Finding)) {
+impl ReadinessProbe {
+    fn run(&self, stop: &AtomicBool, tell: &dyn Fn(ProbeFinding)) {
         cpus::pin_this_thread(&self.cpus);
         if let Some(network) = &self.network
             && let Err(errno) =
                 move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
         {
             let detail = format!("entering the application's network namespace: {errno}");
-            return tell(Finding::Broken { detail });
+            return tell(ProbeFinding::Broken { detail });
         }
         let mut last = String::new();
         while !stop.load(Ordering::Relaxed) {
-            match self.ask(stop) {
-                Finding::NotYet { detail } if detail == last => {}
-                Finding::NotYet { detail } => {
+            match self.ask_once(stop) {
+                ProbeFinding::NotYet { detail } if detail == last => {}
+                ProbeFinding::NotYet { detail } => {
                     last.clone_from(&detail);
-                    tell(Finding::NotYet { detail });
+                    tell(ProbeFinding::NotYet { detail });
                 }
                 decided => return tell(decided),
             }
@@ -189,8 +192,8 @@ impl Probe {
         }
     }
 
-    fn ask(&self, stop: &AtomicBool) -> Finding {
-        if let Question::Command {
+    fn ask_once(&self, stop: &AtomicBool) -> ProbeFinding {
+        if let ProbeMethod::Command {
             engine,
             container,
             command,
@@ -199,10 +202,10 @@ impl Probe {
             return run(engine, container, command, stop);
         }
         if let Some(processes) = &self.processes {
-            match listener(self.port, &processes()) {
+            match find_listener(self.port, &processes()) {
                 Listener::Ours => {}
                 Listener::None => return not_yet("nothing listens on the port"),
-                Listener::Foreign => return Finding::Foreign,
+                Listener::Foreign => return ProbeFinding::Foreign,
             }
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
@@ -211,16 +214,21 @@ impl Probe {
             Err(error) => return not_yet(connect_error(&error)),
         };
         match &self.question {
-            Question::Tcp | Question::Command { .. } => ready("connected".to_owned()),
-            Question::Http { path } => match self.get(stream, path, stop) {
-                Ok(status) if status < 400 => ready(format!("HTTP {status}")),
+            ProbeMethod::Tcp | ProbeMethod::Command { .. } => ready_now("connected".to_owned()),
+            ProbeMethod::Http { path } => match self.get_status(stream, path, stop) {
+                Ok(status) if status < 400 => ready_now(format!("HTTP {status}")),
                 Ok(status) => not_yet(format!("HTTP {status}")),
                 Err(detail) => not_yet(detail),
             },
         }
     }
 
-    fn get(&self, mut stream: TcpStream, path: &str, stop: &AtomicBool) -> Result<u16, String> {
+    fn get_status(
+        &self,
+        mut stream: TcpStream,
+        path: &str,
+        stop: &AtomicBool,
+    ) -> Result<u16, String> {
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: localhost:{}\r\nUser-Agent: loadline\r\nAccept: */*\r\nConnection: close\r\n\r\n",
             self.port
@@ -234,7 +242,7 @@ impl Probe {
         let mut buffer = [0; 1024];
         // The whole head: half of one is no answer.
         while !is_whole(&head) {
-            if head.contains(&b'\n') && status(&head).is_none() {
+            if head.contains(&b'\n') && http_status(&head).is_none() {
                 break;
             }
             if head.len() > MAX_HEAD {
@@ -254,17 +262,20 @@ impl Probe {
                 Err(error) => return Err(format!("the connection failed: {}", error.kind())),
             }
         }
-        status(&head).ok_or_else(|| "the answer is not HTTP/1".to_owned())
+        http_status(&head).ok_or_else(|| "the answer is not HTTP/1".to_owned())
     }
 }
 
-fn inside(container: &dyn Container, command: &[String]) -> Result<Question, Halt> {
-    let Some((engine, name)) = container.engine() else {
-        return Err(halt::failed(
+fn command_in_container(
+    container: &dyn AppContainer,
+    command: &[String],
+) -> Result<ProbeMethod, HaltReason> {
+    let Some((engine, name)) = container.holding_engine() else {
+        return Err(halt::measurement_failed(
             "a program has no engine that runs a command beside it",
         ));
     };
-    Ok(Question::Command {
+    Ok(ProbeMethod::Command {
         engine: engine.clone(),
         container: name.to_owned(),
         command: command.to_vec(),
@@ -272,22 +283,27 @@ fn inside(container: &dyn Container, command: &[String]) -> Result<Question, Hal
 }
 
 /// Has the engine run a command in the container once.
-fn run(engine: &Engine, container: &str, command: &[String], stop: &AtomicBool) -> Finding {
-    let mut client = oci::engine::command(engine);
+fn run(
+    engine: &ContainerEngine,
+    container: &str,
+    command: &[String],
+    stop: &AtomicBool,
+) -> ProbeFinding {
+    let mut client = oci::engine::engine_command(engine);
     client.args(["exec", container]).args(command);
     client.stdout(Stdio::null()).stderr(Stdio::null());
     let mut client = match client.spawn() {
         Ok(client) => client,
         Err(error) => {
             let detail = format!("starting the engine's program: {error}");
-            return Finding::Broken { detail };
+            return ProbeFinding::Broken { detail };
         }
     };
     let begin = Instant::now();
     loop {
         match client.try_wait() {
             Ok(Some(status)) if status.success() => {
-                return ready("its command ended with 0".to_owned());
+                return ready_now("its command ended with 0".to_owned());
             }
             Ok(Some(status)) => return not_yet(format!("its command ended with {status}")),
             Ok(None) if !stop.load(Ordering::Relaxed) && begin.elapsed() < ANSWER => {
@@ -305,15 +321,15 @@ fn run(engine: &Engine, container: &str, command: &[String], stop: &AtomicBool) 
     }
 }
 
-fn ready(detail: String) -> Finding {
-    Finding::Ready {
+fn ready_now(detail: String) -> ProbeFinding {
+    ProbeFinding::Ready {
         at_ns: monotonic_ns(),
         detail,
     }
 }
 
-fn not_yet(detail: impl Into<String>) -> Finding {
-    Finding::NotYet {
+fn not_yet(detail: impl Into<String>) -> ProbeFinding {
+    ProbeFinding::NotYet {
         detail: detail.into(),
     }
 }
@@ -340,7 +356,7 @@ fn is_whole(head: &[u8]) -> bool {
 }
 
 /// The status of a response head. Source: RFC 9112, section 4.
-fn status(head: &[u8]) -> Option<u16> {
+fn http_status(head: &[u8]) -> Option<u16> {
     let line = head.split(|b| *b == b'\n').next()?;
     let line = std::str::from_utf8(line).ok()?;
     let rest = line.strip_prefix("HTTP/1.")?;
@@ -357,17 +373,23 @@ mod tests {
 
     use super::*;
 
-    fn probing(listener: &TcpListener, question: Question) -> (Probing, Receiver<Finding>) {
+    fn probing(
+        listener: &TcpListener,
+        question: ProbeMethod,
+    ) -> (ProbeThread, Receiver<ProbeFinding>) {
         let (tell, told) = channel();
-        let probe = Probe {
+        let probe = ReadinessProbe {
             port: listener.local_addr().expect("it is bound").port(),
             question,
             network: None,
             processes: None,
-            cpus: cpus::available().expect("it is known"),
+            cpus: cpus::available_cpus().expect("it is known"),
         };
         let tell = move |finding| drop(tell.send(finding));
-        (Probing::start(probe, tell).expect("a thread"), told)
+        (
+            ProbeThread::start_probing(probe, tell).expect("a thread"),
+            told,
+        )
     }
 
     fn serve(answers: &'static [&'static str]) -> TcpListener {
@@ -385,8 +407,8 @@ mod tests {
         listener
     }
 
-    fn http() -> Question {
-        Question::Http {
+    fn http() -> ProbeMethod {
+        ProbeMethod::Http {
             path: "/health?x=1".to_owned(),
         }
     }
@@ -401,11 +423,13 @@ mod tests {
             "HTTP/1.1 200 OK\r\n\r\n",
         ]);
         let (_probing, told) = probing(&listener, http());
-        let findings: Vec<Finding> = told.iter().collect();
+        let findings: Vec<ProbeFinding> = told.iter().collect();
         let details: Vec<&str> = findings
             .iter()
             .map(|finding| match finding {
-                Finding::NotYet { detail } | Finding::Ready { detail, .. } => detail.as_str(),
+                ProbeFinding::NotYet { detail } | ProbeFinding::Ready { detail, .. } => {
+                    detail.as_str()
+                }
                 _ => "?",
             })
             .collect();
@@ -428,7 +452,7 @@ mod tests {
         let (_open, _) = listener.accept().expect("the probe");
         // It waits for the answer now; dropping it must end it, or this test hangs.
         drop(probing);
-        assert!(!told.iter().any(|f| matches!(f, Finding::Ready { .. })));
+        assert!(!told.iter().any(|f| matches!(f, ProbeFinding::Ready { .. })));
     }
 
     #[test]
@@ -456,8 +480,8 @@ mod tests {
     #[test]
     fn a_connection_is_enough_for_tcp() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let (_probing, told) = probing(&listener, Question::Tcp);
-        assert!(matches!(told.recv(), Ok(Finding::Ready { .. })));
+        let (_probing, told) = probing(&listener, ProbeMethod::Tcp);
+        assert!(matches!(told.recv(), Ok(ProbeFinding::Ready { .. })));
     }
 
     #[test]
@@ -465,16 +489,16 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         listener.set_nonblocking(true).expect("a descriptor");
         let (tell, told) = channel();
-        let probe = Probe {
+        let probe = ReadinessProbe {
             port: listener.local_addr().expect("it is bound").port(),
             question: http(),
             network: None,
             processes: Some(Box::new(|| vec![1])),
-            cpus: cpus::available().expect("it is known"),
+            cpus: cpus::available_cpus().expect("it is known"),
         };
         let tell = move |finding| drop(tell.send(finding));
-        let _probing = Probing::start(probe, tell).expect("a thread");
-        assert_eq!(told.iter().collect::<Vec<_>>(), [Finding::Foreign]);
+        let _probing = ProbeThread::start_probing(probe, tell).expect("a thread");
+        assert_eq!(told.iter().collect::<Vec<_>>(), [ProbeFinding::Foreign]);
         assert!(listener.accept().is_err(), "nobody may have connected");
     }
 
@@ -488,7 +512,7 @@ mod tests {
             ("HTTP/1.1\r\n", None),
             ("", None),
         ] {
-            assert_eq!(status(head.as_bytes()), code, "{head:?}");
+            assert_eq!(http_status(head.as_bytes()), code, "{head:?}");
         }
     }
 }

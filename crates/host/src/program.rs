@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use loadline_trial::{Account, App, Order};
+use loadline_trial::{Account, AppSpec, TrialOrder};
 
 /// Whether an interpreter runs a file. Source: execve(2), "Interpreter scripts".
 pub fn is_script(path: &Path) -> bool {
@@ -16,7 +16,7 @@ pub fn is_script(path: &Path) -> bool {
 
 /// A program and who runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Program {
+pub struct ProgramSpec {
     /// Program and arguments.
     pub command: Vec<String>,
     /// Environment, complete.
@@ -29,23 +29,23 @@ pub struct Program {
     pub gid: u32,
 }
 
-impl Program {
+impl ProgramSpec {
     /// Of an order.
-    pub fn of(order: &Order) -> Self {
-        Self::of_app(&order.app, order.account)
+    pub fn from_order(order: &TrialOrder) -> Self {
+        Self::from_app(&order.app, order.account)
     }
 
     /// Of an application or a dependency that runs as this account. Of an image it is what runs in
     /// its container, as far as the order tells.
-    pub fn of_app(app: &App, account: Account) -> Self {
+    pub fn from_app(app: &AppSpec, account: Account) -> Self {
         let Account { uid, gid } = account;
         let (command, env, directory) = match app {
-            App::Command {
+            AppSpec::Command {
                 command,
                 env,
                 directory,
             } => (command, env, directory.clone()),
-            App::Image(image) => (&image.command, &image.env, PathBuf::from("/")),
+            AppSpec::Image(image) => (&image.command, &image.env, PathBuf::from("/")),
         };
         Self {
             command: command.clone(),

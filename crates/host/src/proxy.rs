@@ -11,23 +11,25 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use loadline_analysis::record::{LinkEvidence, OutageEvidence, ProxyEvidence, StubEvidence};
-use loadline_cgroup::{Controller, Group, GroupName, Limits};
-use loadline_proxy::part::{Answer, Begin, Front, LinkOrder, Order, Report, StubReport};
+use loadline_cgroup::{CgroupLimits, ControlGroup, Controller, GroupName};
+use loadline_proxy::part::{
+    ApplicationNetwork, LinkOrder, ProxyAnswer, ProxyOrder, ProxyReport, ProxyStart, StubReport,
+};
 use loadline_proxy::stub::StubOrder;
-use loadline_proxy::{Span, Toxic};
+use loadline_proxy::{Toxic, ToxicSpan};
 use loadline_sizing::Bytes;
-use loadline_trial::{Proxied, Stub};
+use loadline_trial::{ProxiedLink, StubSpec};
 use rustix::process::{
     Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
 };
 use std::os::unix::process::CommandExt;
 
-use crate::container::{Namespace, Net};
+use crate::container::{ContainerNetwork, NetworkNamespace};
 use crate::cpus::{self, CpuPlan};
 use crate::group::TrialGroup;
-use crate::halt::{self, Halt, refused};
+use crate::halt::{self, HaltReason, refusal_halt};
 use crate::instance::GENERATOR_SHARES;
-use crate::output::plain;
+use crate::output::plain_text;
 use crate::site::Site;
 use crate::spawner;
 
@@ -45,7 +47,10 @@ const COMPLAINT: u64 = 4096;
 ///
 /// # Errors
 /// As [`loadline_proxy::part::run`].
-pub fn proxy_part(orders: impl BufRead + std::os::fd::AsFd, answers: impl Write) -> io::Result<()> {
+pub fn run_proxy_process(
+    orders: impl BufRead + std::os::fd::AsFd,
+    answers: impl Write,
+) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let allowed = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
     let most = Some(MEMORY.min(allowed));
@@ -58,17 +63,17 @@ pub fn proxy_part(orders: impl BufRead + std::os::fd::AsFd, answers: impl Write)
 }
 
 /// When something is wrong on a schedule on the way to the dependencies of a trial.
-pub(crate) fn outages(order: &loadline_trial::Order) -> Vec<OutageEvidence> {
+pub(crate) fn scheduled_outages(order: &loadline_trial::TrialOrder) -> Vec<OutageEvidence> {
     let of = |(name, toxics): (&String, &[Toxic])| {
         let name = name.clone();
         let scheduled = toxics
             .iter()
             .filter_map(|toxic| Some((toxic.span?, toxic.effect.to_string())));
-        let outage = move |(span, what): (Span, String)| OutageEvidence {
+        let outage = move |(span, what): (ToxicSpan, String)| OutageEvidence {
             dependency: name.clone(),
             what,
             from: span.at,
-            to: span.end(),
+            to: span.end_time(),
         };
         scheduled.map(outage).collect::<Vec<_>>()
     };
@@ -84,13 +89,13 @@ pub(crate) fn outages(order: &loadline_trial::Order) -> Vec<OutageEvidence> {
 }
 
 /// The running proxy; dropping it kills it, then its group goes.
-pub(crate) struct Proxy {
+pub(crate) struct ProxyProcess {
     child: Child,
     orders: Option<ChildStdin>,
-    answers: Receiver<Answer>,
+    answers: Receiver<ProxyAnswer>,
     group: TrialGroup,
     /// The application's network.
-    front: Net,
+    front: ContainerNetwork,
     evidence: ProxyEvidence,
     /// What was counted last, by link, with the names of their dependencies.
     links: Vec<(String, LinkEvidence)>,
@@ -100,7 +105,7 @@ pub(crate) struct Proxy {
 }
 
 /// What was measured of one that has ended.
-pub(crate) struct Ended {
+pub(crate) struct ProxyFigures {
     pub(crate) proxy: ProxyEvidence,
     /// By the name of its dependency.
     pub(crate) links: Vec<(String, LinkEvidence)>,
@@ -108,18 +113,18 @@ pub(crate) struct Ended {
     pub(crate) stubs: Vec<(String, StubEvidence)>,
 }
 
-impl Proxy {
+impl ProxyProcess {
     /// Starts it in this network, which it makes where there is none.
     ///
     /// # Errors
-    /// [`Halt`]; what was made is gone again.
-    pub(crate) fn start(
+    /// [`HaltReason`]; what was made is gone again.
+    pub(crate) fn start_proxy(
         site: &Site,
         trial: &str,
         plan: &CpuPlan,
-        front: &Net,
-    ) -> Result<Self, Halt> {
-        let group = group(site, trial)?;
+        front: &ContainerNetwork,
+    ) -> Result<Self, HaltReason> {
+        let group = make_proxy_group(site, trial)?;
         let mut command = Command::new(&site.options.program);
         command
             .arg("proxy-part")
@@ -130,7 +135,8 @@ impl Proxy {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = spawner::spawn(command).map_err(halt::step("starting the proxy"))?;
+        let mut child =
+            spawner::spawn_command(command).map_err(halt::step_failed("starting the proxy"))?;
         let (told, answers) = channel();
         if let Some(stdout) = child.stdout.take() {
             let read = move || {
@@ -141,7 +147,7 @@ impl Proxy {
             };
             let thread = std::thread::Builder::new().name("proxy".to_owned());
             let started = thread.spawn(read);
-            started.map_err(halt::step("starting a thread"))?;
+            started.map_err(halt::step_failed("starting a thread"))?;
         }
         let orders = child.stdin.take();
         let own = &plan.generator;
@@ -152,67 +158,74 @@ impl Proxy {
             group,
             front: front.clone(),
             evidence: ProxyEvidence {
-                cpus: cpus::list(own),
+                cpus: cpus::format_cpu_list(own),
                 ..ProxyEvidence::default()
             },
             links: Vec::new(),
             stubs: Vec::new(),
             in_window: false,
         };
-        proxy.join()?;
-        let begin = Begin {
+        proxy.join_group()?;
+        let begin = ProxyStart {
             front: match front {
-                Net::Host => Front::Host,
-                Net::Own => Front::Own,
-                Net::Of(namespace) => Front::Of(namespace.path.clone()),
+                ContainerNetwork::Host => ApplicationNetwork::Host,
+                ContainerNetwork::Own => ApplicationNetwork::Own,
+                ContainerNetwork::Of(namespace) => ApplicationNetwork::Of(namespace.path.clone()),
             },
             cpus: own.clone(),
         };
         let what = "standing before the dependencies";
-        match (proxy.ask(&begin)?, front) {
-            (Answer::Standing { network: path }, Net::Own) => {
+        match (proxy.send_order(&begin)?, front) {
+            (ProxyAnswer::Standing { network: path }, ContainerNetwork::Own) => {
                 let container = None;
-                proxy.front = Net::Of(Namespace { path, container });
+                proxy.front = ContainerNetwork::Of(NetworkNamespace { path, container });
             }
-            (Answer::Standing { .. }, _) => {}
-            (other, _) => done(other, what)?,
+            (ProxyAnswer::Standing { .. }, _) => {}
+            (other, _) => check_done(other, what)?,
         }
         Ok(proxy)
     }
 
     /// Puts it into its own group before it gets its first order.
-    fn join(&self) -> Result<(), Halt> {
-        for file in self.group.group().join_files() {
+    fn join_group(&self) -> Result<(), HaltReason> {
+        for file in self.group.as_group().join_files() {
             let moved = std::fs::write(file, self.child.id().to_string());
-            moved.map_err(halt::step("moving the proxy into its cgroup"))?;
+            moved.map_err(halt::step_failed("moving the proxy into its cgroup"))?;
         }
         Ok(())
     }
 
     /// The application's network.
-    pub(crate) fn network(&self) -> Net {
+    pub(crate) fn front_network(&self) -> ContainerNetwork {
         self.front.clone()
     }
 
     /// Its cgroup: what it uses is part of the trial, not noise.
-    pub(crate) fn group(&self) -> &Group {
-        self.group.group()
+    pub(crate) fn own_group(&self) -> &ControlGroup {
+        self.group.as_group()
     }
 
     /// Listens for a dependency that is in this network of its own.
     ///
     /// # Errors
-    /// [`Halt::Refused`] where it cannot.
-    pub(crate) fn link(&mut self, name: &str, proxied: &Proxied, behind: &Net) -> Result<(), Halt> {
-        let network = behind.path().unwrap_or(Path::new("/proc/self/ns/net"));
-        let order = Order::Link(LinkOrder {
+    /// [`HaltReason::Refused`] where it cannot.
+    pub(crate) fn open_link(
+        &mut self,
+        name: &str,
+        proxied: &ProxiedLink,
+        behind: &ContainerNetwork,
+    ) -> Result<(), HaltReason> {
+        let network = behind
+            .namespace_path()
+            .unwrap_or(Path::new("/proc/self/ns/net"));
+        let order = ProxyOrder::Link(LinkOrder {
             name: name.to_owned(),
             port: proxied.port,
             network: network.to_owned(),
             toxics: proxied.toxics.clone(),
             seed: proxied.seed,
         });
-        self.done(&order, "standing before it")?;
+        self.expect_done(&order, "standing before it")?;
         let link = LinkEvidence {
             toxics: proxied.toxics.iter().map(ToString::to_string).collect(),
             ..LinkEvidence::default()
@@ -224,59 +237,59 @@ impl Proxy {
     /// Answers in the place of a dependency.
     ///
     /// # Errors
-    /// [`Halt::Refused`] where it cannot.
-    pub(crate) fn stub(&mut self, stub: &Stub) -> Result<(), Halt> {
+    /// [`HaltReason::Refused`] where it cannot.
+    pub(crate) fn open_stub(&mut self, stub: &StubSpec) -> Result<(), HaltReason> {
         let is_behind = !stub.toxics.is_empty();
-        let order = Order::Stub(StubOrder {
+        let order = ProxyOrder::Stub(StubOrder {
             name: stub.name.clone(),
             port: stub.port,
             answers: stub.answers.clone(),
             seed: stub.seed,
             is_behind,
         });
-        let network = match self.ask(&order)? {
-            Answer::Standing { network } => network,
-            other => return done(other, "answering in its place"),
+        let network = match self.send_order(&order)? {
+            ProxyAnswer::Standing { network } => network,
+            other => return check_done(other, "answering in its place"),
         };
         self.stubs.push(stub.name.clone());
         if !is_behind {
             return Ok(());
         }
-        let proxied = Proxied {
+        let proxied = ProxiedLink {
             port: stub.port,
             toxics: stub.toxics.clone(),
             seed: stub.seed,
         };
         let container = None;
         let path = network;
-        self.link(
+        self.open_link(
             &stub.name,
             &proxied,
-            &Net::Of(Namespace { path, container }),
+            &ContainerNetwork::Of(NetworkNamespace { path, container }),
         )
     }
 
     /// A phase of load begins at this moment.
     ///
     /// # Errors
-    /// [`Halt::Failed`] when it is not there any more.
-    pub(crate) fn begin(&mut self, at_ns: u64, is_measured: bool) -> Result<(), Halt> {
+    /// [`HaltReason::Failed`] when it is not there any more.
+    pub(crate) fn begin_load(&mut self, at_ns: u64, is_measured: bool) -> Result<(), HaltReason> {
         self.in_window = true;
-        let order = Order::Window { at_ns, is_measured };
-        self.done(&order, "beginning to count")
+        let order = ProxyOrder::Window { at_ns, is_measured };
+        self.expect_done(&order, "beginning to count")
     }
 
-    /// It ends; the last one counts. A proxy that is gone is found by [`Proxy::look`].
+    /// It ends; the last one counts. A proxy that is gone is found by [`ProxyProcess::check_running`].
     pub(crate) fn end_window(&mut self) {
         if !std::mem::take(&mut self.in_window) {
             return;
         }
-        if let Ok(Answer::Report(report)) = self.ask(&Order::Report) {
-            self.keep(report);
+        if let Ok(ProxyAnswer::Report(report)) = self.send_order(&ProxyOrder::Report) {
+            self.keep_report(report);
         }
     }
 
-    fn keep(&mut self, report: Report) {
+    fn keep_report(&mut self, report: ProxyReport) {
         self.evidence.window = Some(report.window);
         self.evidence.cpu = report.cpu;
         self.evidence.lag_p99 = report.lag_p99;
@@ -290,23 +303,23 @@ impl Proxy {
     /// Whether it is still there.
     ///
     /// # Errors
-    /// [`Halt::Failed`] where it has ended, with what it said.
-    pub(crate) fn look(&mut self) -> Result<(), Halt> {
+    /// [`HaltReason::Failed`] where it has ended, with what it said.
+    pub(crate) fn check_running(&mut self) -> Result<(), HaltReason> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            _ => Err(self.gone()),
+            _ => Err(self.proxy_ended()),
         }
     }
 
     /// Ends it; its own figures, those of its links, and those of its stubs, in the order in which
     /// they were made.
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end_proxy(mut self) -> ProxyFigures {
         self.end_window();
         let counted = match self.stubs.is_empty() {
             true => Vec::new(),
-            false => self.counted(),
+            false => self.stub_counts(),
         };
-        Ended {
+        ProxyFigures {
             proxy: std::mem::take(&mut self.evidence),
             links: std::mem::take(&mut self.links),
             stubs: std::mem::take(&mut self.stubs)
@@ -317,8 +330,8 @@ impl Proxy {
     }
 
     /// What its stubs were asked for; nothing where it is gone, which the trial says.
-    fn counted(&mut self) -> Vec<StubEvidence> {
-        let Ok(Answer::Counted { stubs }) = self.ask(&Order::Counted) else {
+    fn stub_counts(&mut self) -> Vec<StubEvidence> {
+        let Ok(ProxyAnswer::Counted { stubs }) = self.send_order(&ProxyOrder::Counted) else {
             return vec![StubEvidence::default(); self.stubs.len()];
         };
         let of = |report: StubReport| StubEvidence {
@@ -328,12 +341,13 @@ impl Proxy {
         stubs.into_iter().map(of).collect()
     }
 
-    fn done(&mut self, order: &impl serde::Serialize, what: &str) -> Result<(), Halt> {
-        done(self.ask(order)?, what)
+    fn expect_done(&mut self, order: &impl serde::Serialize, what: &str) -> Result<(), HaltReason> {
+        check_done(self.send_order(order)?, what)
     }
 
-    fn ask(&mut self, order: &impl serde::Serialize) -> Result<Answer, Halt> {
-        let mut line = serde_json::to_vec(order).map_err(halt::step("writing to the proxy"))?;
+    fn send_order(&mut self, order: &impl serde::Serialize) -> Result<ProxyAnswer, HaltReason> {
+        let mut line =
+            serde_json::to_vec(order).map_err(halt::step_failed("writing to the proxy"))?;
         line.push(b'\n');
         let written = match &mut self.orders {
             Some(orders) => orders.write_all(&line),
@@ -342,11 +356,11 @@ impl Proxy {
         let answer = written
             .ok()
             .and_then(|()| self.answers.recv_timeout(ANSWER).ok());
-        answer.ok_or_else(|| self.gone())
+        answer.ok_or_else(|| self.proxy_ended())
     }
 
     /// What is to be said of one that has ended.
-    fn gone(&mut self) -> Halt {
+    fn proxy_ended(&mut self) -> HaltReason {
         let _ = self.child.kill();
         let how = self.child.wait();
         let how = how.map_or_else(|error| error.to_string(), |status| status.to_string());
@@ -354,15 +368,15 @@ impl Proxy {
         if let Some(stderr) = self.child.stderr.take() {
             let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
         }
-        let said = plain(&String::from_utf8_lossy(&said));
-        halt::failed(format_args!(
+        let said = plain_text(&String::from_utf8_lossy(&said));
+        halt::measurement_failed(format_args!(
             "the proxy before the dependencies ended ({how}): {}",
             said.trim()
         ))
     }
 }
 
-impl Drop for Proxy {
+impl Drop for ProxyProcess {
     fn drop(&mut self) {
         // Already ended: then there is nothing to kill, only to reap.
         let _ = self.child.kill();
@@ -370,29 +384,29 @@ impl Drop for Proxy {
     }
 }
 
-fn done(answer: Answer, what: &str) -> Result<(), Halt> {
+fn check_done(answer: ProxyAnswer, what: &str) -> Result<(), HaltReason> {
     match answer {
-        Answer::Done => Ok(()),
-        Answer::Refused { why } => {
+        ProxyAnswer::Done => Ok(()),
+        ProxyAnswer::Refused { why } => {
             let hint = "another program may have the port; `loadline doctor` shows what this machine can do";
-            Err(refused(&format!("{what} with the proxy"), why, hint))
+            Err(refusal_halt(&format!("{what} with the proxy"), why, hint))
         }
-        Answer::Report(_) | Answer::Standing { .. } | Answer::Counted { .. } => {
-            Err(halt::failed("the proxy answers what it was not asked"))
-        }
+        ProxyAnswer::Report(_) | ProxyAnswer::Standing { .. } | ProxyAnswer::Counted { .. } => Err(
+            halt::measurement_failed("the proxy answers what it was not asked"),
+        ),
     }
 }
 
-fn group(site: &Site, trial: &str) -> Result<TrialGroup, Halt> {
-    let making = |error| halt::cgroup("making the proxy's cgroup", &error);
+fn make_proxy_group(site: &Site, trial: &str) -> Result<TrialGroup, HaltReason> {
+    let making = |error| halt::cgroup_refusal("making the proxy's cgroup", &error);
     let name = format!("{trial}-proxy");
     let name = GroupName::new(Path::new("/proc"), &name).map_err(making)?;
-    let has_memory = site.layout.place(Controller::Memory).is_some();
-    let limits = Limits {
+    let has_memory = site.layout.hierarchy_of(Controller::Memory).is_some();
+    let limits = CgroupLimits {
         cpu_shares: Some(GENERATOR_SHARES),
         memory: has_memory.then_some(Bytes::from_bytes(MEMORY)),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
-    let group = TrialGroup::make(&site.layout, &name.to_string(), &limits);
+    let group = TrialGroup::create_limited(&site.layout, &name.to_string(), &limits);
     Ok(group.map_err(making)?)
 }

@@ -8,12 +8,14 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loadline_cgroup::{CgroupError, Group, Sample, Sampler, SamplerOptions, SamplerReport};
+use loadline_cgroup::{
+    CgroupError, CgroupSample, CgroupSampler, ControlGroup, SamplerOptions, SamplerReport,
+};
 use loadline_sizing::Bytes;
-use loadline_trial::log::{Content, Log};
+use loadline_trial::log::{ChunkContent, EventLog};
 
 use crate::cpus;
-use crate::samples::{Row, encode};
+use crate::samples::{SampleRow, encode_rows};
 
 /// Distance of readings of process memory, ns.
 const RSS_EVERY: u64 = 1_000_000_000;
@@ -25,19 +27,19 @@ const ROWS: usize = 1000;
 const TIME: u64 = 10_000_000_000;
 
 /// A running recording; dropping it stops it.
-pub struct Recording {
-    shared: Arc<Shared>,
-    sampler: Option<Sampler>,
+pub struct SampleRecording {
+    shared: Arc<RecordingState>,
+    sampler: Option<CgroupSampler>,
 }
 
-struct Shared {
-    spool: Mutex<Spool>,
+struct RecordingState {
+    spool: Mutex<RowSpool>,
     peak_rss: Mutex<Option<Bytes>>,
     is_oom: AtomicBool,
 }
 
 /// What a recording gave, beside the rows in the log.
-pub struct Recorded {
+pub struct RecordingResult {
     /// When the last sample was taken.
     pub end_ns: u64,
     /// Whether that was after the application ended. An engine may remove the group first.
@@ -50,16 +52,16 @@ pub struct Recorded {
 
 /// Rows on their way to the log.
 #[derive(Debug)]
-pub struct Spool {
-    log: Arc<Log>,
+pub struct RowSpool {
+    log: Arc<EventLog>,
     instance: u32,
-    rows: Vec<Row>,
+    rows: Vec<SampleRow>,
     last_ns: u64,
 }
 
-impl Spool {
+impl RowSpool {
     /// For the rows of an instance, from 0.
-    pub fn new(log: Arc<Log>, instance: u32) -> Self {
+    pub fn new(log: Arc<EventLog>, instance: u32) -> Self {
         Self {
             log,
             instance,
@@ -69,44 +71,44 @@ impl Spool {
     }
 
     /// Adds a sample.
-    pub fn add(&mut self, sample: &Sample) {
+    pub fn add_sample(&mut self, sample: &CgroupSample) {
         self.last_ns = self.last_ns.max(sample.at_ns);
-        self.rows.push(Row::of(sample));
+        self.rows.push(SampleRow::from_sample(sample));
         let first = self.rows.first().map_or(0, |row| row.at_ns);
         if self.rows.len() >= ROWS || sample.at_ns.saturating_sub(first) >= TIME {
-            self.flush();
+            self.flush_rows();
         }
     }
 
     /// Writes what is left.
-    pub fn flush(&mut self) {
+    pub fn flush_rows(&mut self) {
         if !self.rows.is_empty() {
-            let piece = encode(&self.rows);
+            let piece = encode_rows(&self.rows);
             self.log
-                .whole_piece(Content::Samples, self.instance, &piece);
+                .append_whole_chunk(ChunkContent::Samples, self.instance, &piece);
             self.rows.clear();
         }
     }
 }
 
-impl Recording {
+impl SampleRecording {
     /// Starts sampling a group in a thread pinned to `own_cpus`.
     ///
     /// # Errors
     /// A group that is gone, a thread that cannot be started.
-    pub fn start(
-        group: &Group,
+    pub fn start_recording(
+        group: &ControlGroup,
         options: SamplerOptions,
         own_cpus: Vec<u32>,
-        spool: Spool,
+        spool: RowSpool,
     ) -> Result<Self, CgroupError> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RecordingState {
             spool: Mutex::new(spool),
             peak_rss: Mutex::new(None),
             is_oom: AtomicBool::new(false),
         });
         let sink = sink(Arc::clone(&shared), group.clone(), own_cpus);
-        let sampler = Some(Sampler::start(group, options, sink)?);
+        let sampler = Some(CgroupSampler::start_sampling(group, options, sink)?);
         Ok(Self { shared, sampler })
     }
 
@@ -116,24 +118,35 @@ impl Recording {
     }
 
     /// Stops sampling, adds a last sample where there is one, and hands over.
-    pub fn finish(mut self, last: impl FnOnce() -> Option<Sample>) -> Recorded {
-        let report = self.sampler.take().map(Sampler::stop).unwrap_or_default();
-        let mut spool = lock(&self.shared.spool);
+    pub fn finish_recording(
+        mut self,
+        last: impl FnOnce() -> Option<CgroupSample>,
+    ) -> RecordingResult {
+        let report = self
+            .sampler
+            .take()
+            .map(CgroupSampler::stop_sampling)
+            .unwrap_or_default();
+        let mut spool = lock_mutex(&self.shared.spool);
         let last = last();
         if let Some(sample) = &last {
-            spool.add(sample);
+            spool.add_sample(sample);
         }
-        spool.flush();
-        Recorded {
+        spool.flush_rows();
+        RecordingResult {
             end_ns: spool.last_ns,
             has_end: last.is_some(),
-            peak_rss: *lock(&self.shared.peak_rss),
+            peak_rss: *lock_mutex(&self.shared.peak_rss),
             report,
         }
     }
 }
 
-fn sink(shared: Arc<Shared>, group: Group, cpus: Vec<u32>) -> impl FnMut(&Sample) + Send {
+fn sink(
+    shared: Arc<RecordingState>,
+    group: ControlGroup,
+    cpus: Vec<u32>,
+) -> impl FnMut(&CgroupSample) + Send {
     let mut is_pinned = false;
     let mut rss_due = 0;
     move |sample| {
@@ -145,24 +158,24 @@ fn sink(shared: Arc<Shared>, group: Group, cpus: Vec<u32>) -> impl FnMut(&Sample
         if kills.is_some_and(|kills| kills > 0) {
             shared.is_oom.store(true, Ordering::Relaxed);
         }
-        lock(&shared.spool).add(sample);
+        lock_mutex(&shared.spool).add_sample(sample);
         if sample.at_ns >= rss_due {
             rss_due = sample.at_ns + RSS_EVERY;
-            let now = group.processes().ok().and_then(|pids| rss(&pids));
-            let mut peak = lock(&shared.peak_rss);
+            let now = group.process_ids().ok().and_then(|pids| read_rss(&pids));
+            let mut peak = lock_mutex(&shared.peak_rss);
             *peak = now.max(*peak);
         }
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// RSS of processes, from /proc/PID/status: the high-water mark of a single one, the sum of the
 /// present values of several. Not from smaps_rollup: that walks the page tables of the heap with
 /// the address space locked, in the middle of what is measured.
-fn rss(pids: &[u32]) -> Option<Bytes> {
+fn read_rss(pids: &[u32]) -> Option<Bytes> {
     let field = if pids.len() == 1 { "VmHWM:" } else { "VmRSS:" };
     let of = |pid: &u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -188,7 +201,7 @@ mod tests {
         let status = "Name:\tjava\nVmHWM:\t  2048 kB\nVmRSS:\t    1024 kB\n";
         assert_eq!(status_field(status, "VmHWM:"), Some(Bytes::from_mib(2)));
         assert_eq!(status_field(status, "VmSwap:"), None);
-        assert!(rss(&[std::process::id()]).is_some_and(|rss| rss > Bytes::from_kib(100)));
-        assert_eq!(rss(&[]), None);
+        assert!(read_rss(&[std::process::id()]).is_some_and(|rss| rss > Bytes::from_kib(100)));
+        assert_eq!(read_rss(&[]), None);
     }
 }

@@ -30,25 +30,28 @@ impl Redactor {
     }
 
     /// What may be kept of the stream so far, credentials replaced.
-    pub fn pass(&mut self, chunk: &[u8]) -> Vec<u8> {
+    pub fn redact_chunk(&mut self, chunk: &[u8]) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(chunk);
         for secret in &self.secrets {
-            all = replaced(&all, secret);
+            all = replace_secret(&all, secret);
         }
-        let begun = self.secrets.iter().map(|secret| begun(&all, secret));
+        let begun = self
+            .secrets
+            .iter()
+            .map(|secret| partial_secret_length(&all, secret));
         let keep = all.len() - begun.max().unwrap_or(0);
         self.held = all.split_off(keep);
         all
     }
 
     /// What was held back, at the end of the stream.
-    pub fn rest(&mut self) -> Vec<u8> {
+    pub fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
 }
 
-fn replaced(text: &[u8], secret: &[u8]) -> Vec<u8> {
+fn replace_secret(text: &[u8], secret: &[u8]) -> Vec<u8> {
     let (mut out, mut from) = (Vec::with_capacity(text.len()), 0);
     for at in memchr::memmem::find_iter(text, secret) {
         out.extend_from_slice(&text[from..at]);
@@ -60,7 +63,7 @@ fn replaced(text: &[u8], secret: &[u8]) -> Vec<u8> {
 }
 
 /// How many bytes at the end of a text are the begin of a credential.
-fn begun(text: &[u8], secret: &[u8]) -> usize {
+fn partial_secret_length(text: &[u8], secret: &[u8]) -> usize {
     let longest = text.len().min(secret.len() - 1);
     let is_begin = |length: &usize| secret.starts_with(&text[text.len() - length..]);
     (1..=longest).rev().find(is_begin).unwrap_or(0)
@@ -75,9 +78,9 @@ mod tests {
         let mut redactor = Redactor::new(&secrets);
         let mut out: Vec<u8> = Vec::new();
         for chunk in chunks {
-            out.extend(redactor.pass(chunk.as_bytes()));
+            out.extend(redactor.redact_chunk(chunk.as_bytes()));
         }
-        out.extend(redactor.rest());
+        out.extend(redactor.take_rest());
         String::from_utf8_lossy(&out).into_owned()
     }
 

@@ -9,7 +9,7 @@
 use std::fs;
 
 use loadline_sys::{Namespaces, unshare};
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use rustix::io::Errno;
 use rustix::thread::{self, CapabilitySet};
 
@@ -20,13 +20,13 @@ const HINT: &str = "run as root, or allow user namespaces: sysctl -w user.max_us
 /// one thread.
 ///
 /// # Errors
-/// [`Refusal`] where user namespaces are not allowed.
-pub fn enter() -> Result<(), Refusal> {
+/// [`RunRefusal`] where user namespaces are not allowed.
+pub fn enter_user_namespace() -> Result<(), RunRefusal> {
     if rustix::process::geteuid().is_root() || may_make_namespaces() {
         return Ok(());
     }
     enter_own().map_err(|why| {
-        Refusal::new(
+        RunRefusal::new(
             "making a user namespace, to run trials without root",
             why,
             HINT,

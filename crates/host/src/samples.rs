@@ -14,9 +14,9 @@ use std::io::Read;
 use std::time::Duration;
 
 use loadline_analysis::estimate;
-use loadline_cgroup::{MemorySample, Sample};
+use loadline_cgroup::{CgroupSample, MemorySample};
 use loadline_sizing::Bytes;
-use loadline_trial::log::{Content, Reader};
+use loadline_trial::log::{ChunkContent, EventLogReader};
 
 /// CPUs whose usage has a column of its own; a sum of all is always there.
 const MOST_CPUS: usize = 512;
@@ -26,7 +26,7 @@ const NONE: i64 = -1;
 
 /// One sample, as much of it as anybody reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Row {
+pub struct SampleRow {
     /// CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// CPU time used by all CPUs.
@@ -43,15 +43,17 @@ pub struct Row {
     pub memory: Option<MemorySample>,
 }
 
-impl Row {
+impl SampleRow {
     /// Takes over a sample.
-    pub fn of(sample: &Sample) -> Self {
+    pub fn from_sample(sample: &CgroupSample) -> Self {
         let cpu = &sample.cpu;
         let single = cpu.usage_percpu.iter().take(MOST_CPUS);
         Self {
             at_ns: sample.at_ns,
             cpu: cpu.usage,
-            per_cpu_ns: single.map(|d| nanos(*d).cast_unsigned()).collect(),
+            per_cpu_ns: single
+                .map(|d| nanos_to_column(*d).cast_unsigned())
+                .collect(),
             nr_periods: cpu.nr_periods,
             nr_throttled: cpu.nr_throttled,
             throttled: cpu.throttled_time,
@@ -61,26 +63,26 @@ impl Row {
 
     /// The counters that the estimators of throttling read; `None` where the kernel has no quota to
     /// account for.
-    pub fn counters(&self) -> Option<estimate::Sample> {
-        Some(estimate::Sample {
+    pub fn throttling_counters(&self) -> Option<estimate::CounterSample> {
+        Some(estimate::CounterSample {
             at: self.at_ns,
-            usage: nanos(self.cpu?).cast_unsigned(),
+            usage: nanos_to_column(self.cpu?).cast_unsigned(),
             per_cpu: self.per_cpu_ns.clone(),
-            throttled: nanos(self.throttled?).cast_unsigned(),
+            throttled: nanos_to_column(self.throttled?).cast_unsigned(),
         })
     }
 }
 
 /// A column: its name with the unit at the end, how a row gives its value and how it takes it.
-struct Column {
+struct SampleColumn {
     name: &'static str,
-    get: fn(&Row) -> Option<i64>,
-    set: fn(&mut Row, i64),
+    get: fn(&SampleRow) -> Option<i64>,
+    set: fn(&mut SampleRow, i64),
 }
 
 macro_rules! memory {
     ($name:literal, $field:ident, $from:expr, $to:expr) => {
-        Column {
+        SampleColumn {
             name: $name,
             get: |row| row.memory?.$field.map($to),
             set: |row, value| row.memory.get_or_insert_default().$field = Some($from(value)),
@@ -90,7 +92,7 @@ macro_rules! memory {
 
 macro_rules! counter {
     ($name:literal, $field:ident, $from:expr, $to:expr) => {
-        Column {
+        SampleColumn {
             name: $name,
             get: |row| row.$field.map($to),
             set: |row, value| row.$field = Some($from(value)),
@@ -98,13 +100,13 @@ macro_rules! counter {
     };
 }
 
-const COLUMNS: [Column; 13] = [
-    Column {
+const COLUMNS: [SampleColumn; 13] = [
+    SampleColumn {
         name: "at_ns",
         get: |row| Some(row.at_ns.cast_signed()),
         set: |row, value| row.at_ns = value.cast_unsigned(),
     },
-    counter!("cpu_ns", cpu, duration, nanos),
+    counter!("cpu_ns", cpu, nanos_from_column, nanos_to_column),
     counter!(
         "nr_periods",
         nr_periods,
@@ -117,12 +119,32 @@ const COLUMNS: [Column; 13] = [
         i64::cast_unsigned,
         u64::cast_signed
     ),
-    counter!("throttled_ns", throttled, duration, nanos),
-    memory!("memory_bytes", usage, bytes, count),
-    memory!("memory_peak_bytes", peak, bytes, count),
-    memory!("anon_bytes", anon, bytes, count),
-    memory!("anon_huge_bytes", anon_huge, bytes, count),
-    memory!("inactive_file_bytes", inactive_file, bytes, count),
+    counter!(
+        "throttled_ns",
+        throttled,
+        nanos_from_column,
+        nanos_to_column
+    ),
+    memory!("memory_bytes", usage, bytes_from_column, bytes_to_column),
+    memory!(
+        "memory_peak_bytes",
+        peak,
+        bytes_from_column,
+        bytes_to_column
+    ),
+    memory!("anon_bytes", anon, bytes_from_column, bytes_to_column),
+    memory!(
+        "anon_huge_bytes",
+        anon_huge,
+        bytes_from_column,
+        bytes_to_column
+    ),
+    memory!(
+        "inactive_file_bytes",
+        inactive_file,
+        bytes_from_column,
+        bytes_to_column
+    ),
     memory!(
         "refault_file",
         refault_file,
@@ -138,33 +160,33 @@ const COLUMNS: [Column; 13] = [
     memory!("oom_kill", oom_kill, i64::cast_unsigned, u64::cast_signed),
 ];
 
-fn nanos(duration: Duration) -> i64 {
+fn nanos_to_column(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-fn duration(nanos: i64) -> Duration {
+fn nanos_from_column(nanos: i64) -> Duration {
     Duration::from_nanos(nanos.cast_unsigned())
 }
 
-fn bytes(value: i64) -> Bytes {
+fn bytes_from_column(value: i64) -> Bytes {
     Bytes::from_bytes(value.cast_unsigned())
 }
 
-fn count(bytes: Bytes) -> i64 {
+fn bytes_to_column(bytes: Bytes) -> i64 {
     bytes.as_bytes().cast_signed()
 }
 
 /// The samples of one instance in an event log, in order; ends where the log cannot be read.
 #[derive(Debug)]
-pub struct Rows<R> {
-    log: Reader<R>,
+pub struct SampleRows<R> {
+    log: EventLogReader<R>,
     instance: u32,
-    batch: std::vec::IntoIter<Row>,
+    batch: std::vec::IntoIter<SampleRow>,
 }
 
-impl<R: Read> Rows<R> {
+impl<R: Read> SampleRows<R> {
     /// Of an instance, from 0.
-    pub fn new(log: Reader<R>, instance: u32) -> Self {
+    pub fn new(log: EventLogReader<R>, instance: u32) -> Self {
         Self {
             log,
             instance,
@@ -173,24 +195,24 @@ impl<R: Read> Rows<R> {
     }
 }
 
-impl<R: Read> Iterator for Rows<R> {
-    type Item = Row;
+impl<R: Read> Iterator for SampleRows<R> {
+    type Item = SampleRow;
 
-    fn next(&mut self) -> Option<Row> {
+    fn next(&mut self) -> Option<SampleRow> {
         loop {
             if let Some(row) = self.batch.next() {
                 return Some(row);
             }
-            let piece = self.log.next_piece().ok()??;
-            if piece.content == Content::Samples && piece.instance == self.instance {
-                self.batch = decode(&piece.bytes().ok()?)?.into_iter();
+            let piece = self.log.next_chunk().ok()??;
+            if piece.content == ChunkContent::Samples && piece.instance == self.instance {
+                self.batch = decode_rows(&piece.unpacked_bytes().ok()?)?.into_iter();
             }
         }
     }
 }
 
 /// Rows as one piece.
-pub fn encode(rows: &[Row]) -> Vec<u8> {
+pub fn encode_rows(rows: &[SampleRow]) -> Vec<u8> {
     let cpus = rows.first().map_or(0, |row| row.per_cpu_ns.len());
     let single: Vec<String> = (0..cpus).map(|cpu| format!("cpu{cpu}_ns")).collect();
     let names = COLUMNS.iter().map(|column| column.name);
@@ -206,14 +228,14 @@ pub fn encode(rows: &[Row]) -> Vec<u8> {
         encode_column(&mut out, values);
     }
     for cpu in 0..cpus {
-        let value = |row: &Row| row.per_cpu_ns.get(cpu).map_or(NONE, |ns| ns.cast_signed());
+        let value = |row: &SampleRow| row.per_cpu_ns.get(cpu).map_or(NONE, |ns| ns.cast_signed());
         encode_column(&mut out, rows.iter().map(value));
     }
     out
 }
 
 /// The rows of a piece; `None` when it is none. Never panics.
-pub fn decode(piece: &[u8]) -> Option<Vec<Row>> {
+pub fn decode_rows(piece: &[u8]) -> Option<Vec<SampleRow>> {
     let (length, rest) = piece.split_first_chunk::<4>()?;
     let (names, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
     let names: Vec<String> = serde_json::from_slice(names).ok()?;
@@ -223,7 +245,7 @@ pub fn decode(piece: &[u8]) -> Option<Vec<Row>> {
     if count.checked_mul(names.len().max(1))? > rest.len() {
         return None;
     }
-    let mut rows = vec![Row::default(); count];
+    let mut rows = vec![SampleRow::default(); count];
     for name in &names {
         let known = COLUMNS.iter().find(|column| column.name == name);
         let is_cpu = name.starts_with("cpu") && name != "cpu_ns";
@@ -247,12 +269,12 @@ fn encode_column(out: &mut Vec<u8>, values: impl Iterator<Item = i64>) {
     let mut previous = 0i64;
     for value in values {
         let delta = value.wrapping_sub(previous);
-        leb128(out, ((delta << 1) ^ (delta >> 63)).cast_unsigned());
+        write_leb128(out, ((delta << 1) ^ (delta >> 63)).cast_unsigned());
         previous = value;
     }
 }
 
-fn leb128(out: &mut Vec<u8>, mut value: u64) {
+fn write_leb128(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value as u8) | 0x80);
         value >>= 7;
@@ -289,9 +311,9 @@ mod tests {
     #[test]
     fn samples_are_read_back_with_their_units_and_gaps() {
         let row = |n: u64| {
-            let mut sample = Sample {
+            let mut sample = CgroupSample {
                 at_ns: n * 100,
-                ..Sample::default()
+                ..CgroupSample::default()
             };
             sample.cpu.usage = Some(Duration::from_micros(n));
             sample.cpu.usage_percpu = vec![Duration::from_micros(n), Duration::ZERO];
@@ -300,14 +322,18 @@ mod tests {
                 oom_kill: Some(1),
                 ..MemorySample::default()
             });
-            Row::of(&sample)
+            SampleRow::from_sample(&sample)
         };
-        let rows: Vec<Row> = (0..250).map(row).collect();
-        let back = decode(&encode(&rows)).unwrap();
+        let rows: Vec<SampleRow> = (0..250).map(row).collect();
+        let back = decode_rows(&encode_rows(&rows)).unwrap();
         assert_eq!(back, rows);
         assert_eq!(back[249].per_cpu_ns, [249_000, 0]);
         assert_eq!((back[249].memory, back[249].throttled), (None, None));
-        assert_eq!(back[249].counters(), None, "no quota to account for");
+        assert_eq!(
+            back[249].throttling_counters(),
+            None,
+            "no quota to account for"
+        );
     }
 
     proptest! {
@@ -315,21 +341,21 @@ mod tests {
         fn any_counters_come_back(
             values in prop::collection::vec((any::<u32>(), any::<u32>(), prop::option::of(0_u64..1 << 62)), 0..60),
         ) {
-            let row = |(at, cpu, periods): &(u32, u32, Option<u64>)| Row {
+            let row = |(at, cpu, periods): &(u32, u32, Option<u64>)| SampleRow {
                 at_ns: u64::from(*at),
                 cpu: Some(Duration::from_nanos(u64::from(*cpu))),
                 nr_periods: *periods,
-                ..Row::default()
+                ..SampleRow::default()
             };
-            let rows: Vec<Row> = values.iter().map(row).collect();
-            prop_assert_eq!(decode(&encode(&rows)), Some(rows));
+            let rows: Vec<SampleRow> = values.iter().map(row).collect();
+            prop_assert_eq!(decode_rows(&encode_rows(&rows)), Some(rows));
         }
 
         #[test]
         fn damage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..400), names in 0_usize..3) {
             let head = [&b"\x02\0\0\0[]"[..], b"\x09\0\0\0[\"at_ns\"]", b""][names];
             bytes.splice(0..0, head.iter().copied());
-            decode(&bytes);
+            decode_rows(&bytes);
         }
     }
 }

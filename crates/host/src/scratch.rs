@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use loadline_cgroup::GroupName;
 use loadline_files::remove_tree;
 use loadline_jvm::beneath;
-use loadline_trial::Engine;
+use loadline_trial::ContainerEngine;
 use rustix::fs::{Mode, OFlags};
 
-use crate::halt::{self, Halt};
+use crate::halt::{self, HaltReason};
 use crate::oci;
 
 /// In a scratch directory: who runs the trial.
@@ -61,8 +61,8 @@ impl Scratch {
     ///
     /// # Errors
     /// A directory or file that cannot be made.
-    pub fn make(root: &Path, owner: &GroupName) -> Result<Self, ScratchError> {
-        own(root, &owner.to_string())?;
+    pub fn make_scratch(root: &Path, owner: &GroupName) -> Result<Self, ScratchError> {
+        mark_owner(root, &owner.to_string())?;
         let scratch = Self {
             root: root.to_owned(),
             given: Vec::new(),
@@ -74,18 +74,18 @@ impl Scratch {
             make_directory(&path, 0o700)?;
             // Not by mkdir: the umask would take bits away.
             fs::set_permissions(&path, Permissions::from_mode(0o1777))
-                .map_err(failed("chmod", &path))?;
+                .map_err(file_failed("chmod", &path))?;
         }
         Ok(scratch)
     }
 
     /// Its own /tmp.
-    pub fn tmp(&self) -> PathBuf {
+    pub fn tmp_directory(&self) -> PathBuf {
         self.root.join("private/tmp")
     }
 
     /// What holds all of its files.
-    pub fn private(&self) -> PathBuf {
+    pub fn private_directory(&self) -> PathBuf {
         self.root.join("private")
     }
 
@@ -94,20 +94,20 @@ impl Scratch {
     ///
     /// # Errors
     /// A path that is not below /tmp, a file that cannot be copied.
-    pub fn give(&mut self, seen: &Path, files: &[PathBuf]) -> Result<PathBuf, ScratchError> {
-        let (directory, name) = self.place_of(seen).map_err(failed("find", seen))?;
+    pub fn give_files(&mut self, seen: &Path, files: &[PathBuf]) -> Result<PathBuf, ScratchError> {
+        let (directory, name) = self.place_of(seen).map_err(file_failed("find", seen))?;
         let place = directory.join(name);
         make_directory(&place, 0o700)?;
         for file in files {
             let name = file.file_name().unwrap_or_default();
             let copy = place.join(name);
-            fs::copy(file, &copy).map_err(failed("copy", file))?;
+            fs::copy(file, &copy).map_err(file_failed("copy", file))?;
             fs::set_permissions(&copy, Permissions::from_mode(0o644))
-                .map_err(failed("chmod", &copy))?;
+                .map_err(file_failed("chmod", &copy))?;
             self.given.push(name.to_owned());
         }
         fs::set_permissions(&place, Permissions::from_mode(0o1777))
-            .map_err(failed("chmod", &place))?;
+            .map_err(file_failed("chmod", &place))?;
         Ok(place)
     }
 
@@ -115,7 +115,7 @@ impl Scratch {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn note(&self, engine: &Engine, name: &str) -> Result<(), ScratchError> {
+    pub fn note_container(&self, engine: &ContainerEngine, name: &str) -> Result<(), ScratchError> {
         let text = serde_json::json!({ "engine": engine, "name": name });
         write_new(&self.root.join(CONTAINER), &text.to_string())
     }
@@ -124,15 +124,15 @@ impl Scratch {
     ///
     /// # Errors
     /// A variable with a line break, a file that cannot be written.
-    pub fn variables(&self, env: &BTreeMap<String, String>) -> Result<PathBuf, ScratchError> {
+    pub fn write_env_file(&self, env: &BTreeMap<String, String>) -> Result<PathBuf, ScratchError> {
         let path = self.root.join("env");
         let written = create_new(&path).and_then(|mut file| oci::write_variables(&mut file, env));
-        written.map_err(failed("write", &path))?;
+        written.map_err(file_failed("write", &path))?;
         Ok(path)
     }
 
     /// The shared directories of this machine, each with the trial's own in its place.
-    pub fn replaced(&self) -> Vec<(PathBuf, PathBuf)> {
+    pub fn replaced_directories(&self) -> Vec<(PathBuf, PathBuf)> {
         let is_directory =
             |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
         SHARED
@@ -148,17 +148,22 @@ impl Scratch {
     ///
     /// # Errors
     /// A list that cannot be read, a copy that cannot be made.
-    pub fn named(&self, uid: u32, gid: u32) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
+    pub fn passwd_with_account(
+        &self,
+        uid: u32,
+        gid: u32,
+    ) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
         let seen = PathBuf::from(ACCOUNTS);
         if !seen.is_file() {
             return Ok(None);
         }
         // Bytes: names of people may be in any encoding.
-        let list = fs::read(&seen).map_err(failed("read", &seen))?;
+        let list = fs::read(&seen).map_err(file_failed("read", &seen))?;
         let Some(list) = with_account(list, uid, gid) else {
             return Ok(None);
         };
-        self.copy("passwd", list).map(|copy| Some((seen, copy)))
+        self.write_copy("passwd", list)
+            .map(|copy| Some((seen, copy)))
     }
 
     /// The machine's list of hosts with these names for its loopback, to be seen in the list's place;
@@ -166,24 +171,28 @@ impl Scratch {
     ///
     /// # Errors
     /// A list that cannot be read, a copy that cannot be made.
-    pub fn hosts(&self, names: &[String]) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
+    pub fn hosts_with_names(
+        &self,
+        names: &[String],
+    ) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
         let seen = PathBuf::from(HOSTS);
         if names.is_empty() || !seen.is_file() {
             return Ok(None);
         }
-        let mut list = fs::read(&seen).map_err(failed("read", &seen))?;
+        let mut list = fs::read(&seen).map_err(file_failed("read", &seen))?;
         // The first line with a name counts.
         list.splice(..0, format!("127.0.0.1 {}\n", names.join(" ")).into_bytes());
-        self.copy("hosts", list).map(|copy| Some((seen, copy)))
+        self.write_copy("hosts", list)
+            .map(|copy| Some((seen, copy)))
     }
 
     /// A file that everybody may read and the application cannot write.
-    fn copy(&self, name: &str, content: Vec<u8>) -> Result<PathBuf, ScratchError> {
+    fn write_copy(&self, name: &str, content: Vec<u8>) -> Result<PathBuf, ScratchError> {
         let copy = self.root.join("private").join(name);
-        fs::write(&copy, content).map_err(failed("create", &copy))?;
+        fs::write(&copy, content).map_err(file_failed("create", &copy))?;
         // Not by open: the umask would take bits away.
         fs::set_permissions(&copy, Permissions::from_mode(0o644))
-            .map_err(failed("chmod", &copy))?;
+            .map_err(file_failed("chmod", &copy))?;
         Ok(copy)
     }
 
@@ -191,7 +200,7 @@ impl Scratch {
     ///
     /// # Errors
     /// One that cannot be made, or has no place on the machine.
-    pub fn directories(
+    pub fn empty_directories(
         &self,
         seen: &[PathBuf],
         uid: u32,
@@ -200,12 +209,12 @@ impl Scratch {
         let make = |(number, seen): (usize, &PathBuf)| {
             if !seen.is_dir() {
                 let missing = io::Error::from(io::ErrorKind::NotFound);
-                return Err(failed("find", seen)(missing));
+                return Err(file_failed("find", seen)(missing));
             }
             let real = self.root.join(format!("private/directory-{number}"));
             make_directory(&real, 0o700)?;
             std::os::unix::fs::chown(&real, Some(uid), Some(gid))
-                .map_err(failed("chown", &real))?;
+                .map_err(file_failed("chown", &real))?;
             Ok((seen.clone(), real))
         };
         seen.iter().enumerate().map(make).collect()
@@ -217,7 +226,7 @@ impl Scratch {
     /// # Errors
     /// A file that is not there, is not below such a directory, has a link on its way or is no
     /// regular file.
-    pub fn open(&self, seen: &Path) -> io::Result<File> {
+    pub fn open_seen(&self, seen: &Path) -> io::Result<File> {
         let (directory, name) = self.place_of(seen)?;
         open_beneath(&directory, &name)
     }
@@ -233,10 +242,13 @@ impl Scratch {
 
     /// The real directory and the name in it of a path that the application sees.
     fn place_of(&self, seen: &Path) -> io::Result<(PathBuf, PathBuf)> {
-        let found = self.replaced().into_iter().find_map(|(directory, real)| {
-            let name = seen.strip_prefix(directory).ok()?;
-            Some((real, name.to_owned()))
-        });
+        let found = self
+            .replaced_directories()
+            .into_iter()
+            .find_map(|(directory, real)| {
+                let name = seen.strip_prefix(directory).ok()?;
+                Some((real, name.to_owned()))
+            });
         found.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is not below /tmp"))
     }
 }
@@ -244,7 +256,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // Every process of the trial is dead. What cannot be removed now the next sweep tries again.
-        let _ = remove(&self.root);
+        let _ = remove_scratch(&self.root);
     }
 }
 
@@ -255,14 +267,14 @@ pub fn sweep_containers(root: &Path, proc_root: &Path) -> Vec<ScratchError> {
     let directories = entries.map(|entry| entry.path());
     let leftovers = directories.filter(|directory| is_leftover(directory, proc_root));
     let removed = leftovers.map(|directory| {
-        remove_container(&directory).map_err(failed("remove the container of", &directory))
+        remove_container(&directory).map_err(file_failed("remove the container of", &directory))
     });
     removed.filter_map(Result::err).collect()
 }
 
 /// Removes the scratch directories below `root` whose owner is dead. Returns their paths, and
 /// those that could not be removed with the reason.
-pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>) {
+pub fn sweep_scratch(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>) {
     let (mut removed, mut failures) = (Vec::new(), Vec::new());
     // No directory, no leftovers.
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
@@ -277,9 +289,9 @@ pub fn sweep(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>)
             // Its container could not be removed, and only this says which one it is.
             continue;
         }
-        match remove(&directory) {
+        match remove_scratch(&directory) {
             Ok(()) => removed.push(directory),
-            Err(source) => failures.push(failed("remove", &directory)(source)),
+            Err(source) => failures.push(file_failed("remove", &directory)(source)),
         }
     }
     (removed, failures)
@@ -304,8 +316,8 @@ fn with_account(mut list: Vec<u8>, id: u32, gid: u32) -> Option<Vec<u8>> {
 /// Removes the container that is written down in a directory, if one is.
 fn remove_container(directory: &Path) -> io::Result<()> {
     #[derive(serde::Deserialize)]
-    struct Note {
-        engine: Engine,
+    struct ContainerNote {
+        engine: ContainerEngine,
         name: String,
     }
     let bytes = match open_beneath(directory, Path::new(CONTAINER)) {
@@ -314,28 +326,28 @@ fn remove_container(directory: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     // Half a note was written before there was a container.
-    if let Ok(note) = serde_json::from_slice::<Note>(&bytes) {
-        oci::remove(&note.engine, &note.name).map_err(io::Error::other)?;
+    if let Ok(note) = serde_json::from_slice::<ContainerNote>(&bytes) {
+        oci::remove_by_name(&note.engine, &note.name).map_err(io::Error::other)?;
     }
     fs::remove_file(directory.join(CONTAINER))
 }
 
 /// A refusal of the trial's files.
-pub fn refused(error: ScratchError) -> Halt {
+pub fn scratch_halt(error: ScratchError) -> HaltReason {
     let hint = "the state directory must be on a disk with space, writable for loadline";
-    halt::refused("making the trial's files", error, hint)
+    halt::refusal_halt("making the trial's files", error, hint)
 }
 
 /// Makes the directory with its owner in it. The owner is the target of a link, because a link is
 /// there whole or not at all; a file would be there, and empty, for a moment.
-fn own(root: &Path, owner: &str) -> Result<(), ScratchError> {
+fn mark_owner(root: &Path, owner: &str) -> Result<(), ScratchError> {
     let link = root.join(OWNER);
     loop {
         make_directory(root, 0o700)?;
         match std::os::unix::fs::symlink(owner, &link) {
             // A sweep took it for a leftover: it was empty.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            made => return made.map_err(failed("create", &link)),
+            made => return made.map_err(file_failed("create", &link)),
         }
     }
 }
@@ -344,7 +356,7 @@ fn own(root: &Path, owner: &str) -> Result<(), ScratchError> {
 ///
 /// # Errors
 /// What cannot be removed; it stays with its owner, for the next sweep.
-pub fn remove(root: &Path) -> io::Result<()> {
+pub fn remove_scratch(root: &Path) -> io::Result<()> {
     for entry in fs::read_dir(root)? {
         let entry = entry?;
         match entry.file_name() == OWNER {
@@ -366,7 +378,7 @@ fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
 
 /// A regular file below a directory that someone else may write.
 pub(crate) fn open_beneath(directory: &Path, name: &Path) -> io::Result<File> {
-    beneath::open(open_directory(directory)?, name)
+    beneath::open_beneath(open_directory(directory)?, name)
 }
 
 fn open_directory(directory: &Path) -> io::Result<OwnedFd> {
@@ -379,7 +391,7 @@ fn make_directory(path: &Path, mode: u32) -> Result<(), ScratchError> {
         .recursive(true)
         .mode(mode)
         .create(path);
-    made.map_err(failed("create", path))
+    made.map_err(file_failed("create", path))
 }
 
 fn create_new(path: &Path) -> io::Result<File> {
@@ -393,10 +405,13 @@ fn create_new(path: &Path) -> io::Result<File> {
 fn write_new(path: &Path, text: &str) -> Result<(), ScratchError> {
     create_new(path)
         .and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes()))
-        .map_err(failed("create", path))
+        .map_err(file_failed("create", path))
 }
 
-fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> ScratchError + 'a {
+fn file_failed<'a>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> ScratchError + 'a {
     move |source| ScratchError {
         action,
         path: path.to_owned(),
@@ -419,8 +434,8 @@ mod tests {
     fn nothing_is_left_of_a_trial_that_is_over() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path().join("trial");
-        let scratch = Scratch::make(&root, &owner()).expect("it is made");
-        let (_, tmp) = scratch.replaced().remove(0);
+        let scratch = Scratch::make_scratch(&root, &owner()).expect("it is made");
+        let (_, tmp) = scratch.replaced_directories().remove(0);
         let mode = fs::metadata(&tmp)
             .expect("it is there")
             .permissions()
@@ -453,7 +468,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path();
         let running = root.join("running");
-        let _scratch = Scratch::make(&running, &owner()).expect("it is made");
+        let _scratch = Scratch::make_scratch(&running, &owner()).expect("it is made");
         let dead = GroupName {
             start_time: owner().start_time + 1,
             ..owner()
@@ -468,7 +483,7 @@ mod tests {
         }
         // Killed between two calls of the kernel.
         fs::create_dir(root.join("empty")).expect("a directory");
-        let (mut removed, failures) = sweep(root, Path::new("/proc"));
+        let (mut removed, failures) = sweep_scratch(root, Path::new("/proc"));
         removed.sort();
         assert_eq!(removed, [root.join("dead"), root.join("empty")]);
         assert!(failures.is_empty(), "{failures:?}");
@@ -478,8 +493,9 @@ mod tests {
     #[test]
     fn planted_files_are_not_read() {
         let directory = tempfile::tempdir().expect("a directory");
-        let scratch = Scratch::make(&directory.path().join("trial"), &owner()).expect("made");
-        let (_, tmp) = scratch.replaced().remove(0);
+        let scratch =
+            Scratch::make_scratch(&directory.path().join("trial"), &owner()).expect("made");
+        let (_, tmp) = scratch.replaced_directories().remove(0);
         fs::create_dir(tmp.join("logs")).expect("a directory");
         fs::write(tmp.join("logs/plain"), "0123456789").expect("a file");
         let link = std::os::unix::fs::symlink::<&str, PathBuf>;
@@ -491,7 +507,7 @@ mod tests {
         let read = |name: &str| {
             let mut text = String::new();
             scratch
-                .open(Path::new(name))
+                .open_seen(Path::new(name))
                 .ok()?
                 .read_to_string(&mut text)
                 .ok()?;

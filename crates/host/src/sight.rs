@@ -8,12 +8,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use loadline_analysis::record::Configuration;
-use loadline_jvm::detect::Jdk as Installed;
-use loadline_jvm::gclog::Header;
-use loadline_sizing::limits::{Files, Unreadable};
-use loadline_sizing::{Bytes, Jdk, Options, Vm, sight};
+use loadline_jvm::detect::InstalledJdk as Installed;
+use loadline_jvm::gclog::GcLogHeader;
+use loadline_sizing::limits::{FileSource, UnreadableFile};
+use loadline_sizing::{Bytes, JdkRelease, JvmOptionSet, Vm, sight};
 
-use crate::program::Program;
+use crate::program::ProgramSpec;
 
 /// What to do about it, for those who only look at trials.
 const REMEDY: &str = "in a container on such a kernel it is as blind: set -Xmx and -XX:ActiveProcessorCount, start it through loadline-launch, or take JDK 25";
@@ -27,52 +27,54 @@ pub fn blindness(jdk: &Installed) -> Option<(String, &'static str)> {
     if jdk.kind != Vm::HotSpot {
         return None;
     }
-    let version = Jdk::hotspot(jdk.version.full.parse().ok()?);
-    let reason = sight::gives_up(version, &Machine, &Options::none())?;
+    let version = JdkRelease::for_hotspot(jdk.version.full.parse().ok()?);
+    let reason = sight::gives_up(version, &MachineFiles, &JvmOptionSet::none())?;
     Some((reason, REMEDY))
 }
 
 /// Files of this machine: the cgroup mounts of a trial are the same.
-pub(super) struct Machine;
+pub(super) struct MachineFiles;
 
-impl Files for Machine {
-    fn read(&self, path: &str) -> Result<String, Unreadable> {
+impl FileSource for MachineFiles {
+    fn read(&self, path: &str) -> Result<String, UnreadableFile> {
         std::fs::read_to_string(path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Unreadable::Missing,
-            _ => Unreadable::Refused,
+            ErrorKind::NotFound => UnreadableFile::Missing,
+            _ => UnreadableFile::Refused,
         })
     }
 }
 
 /// The warning for a JVM that did not see its limits. `header` is the head of its GC log, `home`
 /// its JDK where that is known.
-pub(super) fn warning(
-    program: &Program,
+pub(super) fn blindness_warning(
+    program: &ProgramSpec,
     configuration: &Configuration,
-    header: Option<&Header>,
+    header: Option<&GcLogHeader>,
     home: Option<&Path>,
-    files: &impl Files,
+    files: &impl FileSource,
 ) -> Option<String> {
-    let options = Options::from_words(words(program));
+    let options = JvmOptionSet::from_words(command_words(program));
     let stated = header.and_then(|header| header.jdk.clone());
     let is_openj9 = header.is_some_and(|header| header.is_openj9);
     let installed = || Installed::inspect(home?).ok();
     let hotspot = || installed().filter(|jdk| jdk.kind == Vm::HotSpot);
     let version = stated.or_else(|| Some(hotspot()?.version.full));
     let version = version.filter(|_| !is_openj9);
-    let jdk = version.and_then(|text| text.parse().ok()).map(Jdk::hotspot);
+    let jdk = version
+        .and_then(|text| text.parse().ok())
+        .map(JdkRelease::for_hotspot);
     let reason = jdk.and_then(|jdk| sight::gives_up(jdk, files, &options));
     let because = reason.as_ref().map(|why| format!(": {why}"));
     let because = because.unwrap_or_default();
     let Some(memory) = header.and_then(|header| header.memory_bytes) else {
-        let limit = limits(configuration)?;
+        let limit = describe_limits(configuration)?;
         reason?;
         return Some(format!(
             "the JVM cannot see its limits ({limit}){because}; {REMEDY}"
         ));
     };
     let cpus = header.and_then(|header| header.cpus_available);
-    let wrong = differences(configuration, Bytes::from_bytes(memory), cpus, &options);
+    let wrong = limit_differences(configuration, Bytes::from_bytes(memory), cpus, &options);
     (!wrong.is_empty()).then(|| {
         let wrong = wrong.join(" and ");
         let remedy = if is_openj9 { REMEDY_OPENJ9 } else { REMEDY };
@@ -81,11 +83,11 @@ pub(super) fn warning(
 }
 
 /// What the JVM took for its memory and its processors, where that is more than it may use.
-fn differences(
+fn limit_differences(
     configuration: &Configuration,
     memory: Bytes,
     cpus: Option<u64>,
-    options: &Options,
+    options: &JvmOptionSet,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Some(limit) = configuration.memory.filter(|limit| memory > *limit) {
@@ -107,7 +109,7 @@ fn differences(
 }
 
 /// The limits of the configuration in words; `None` when there is nothing to be blind to.
-fn limits(configuration: &Configuration) -> Option<String> {
+fn describe_limits(configuration: &Configuration) -> Option<String> {
     let memory = configuration.memory.map(|limit| format!("{limit} memory"));
     let cpu = configuration.cpu.map(|limit| format!("{limit} CPU"));
     let both: Vec<String> = memory.into_iter().chain(cpu).collect();
@@ -115,7 +117,7 @@ fn limits(configuration: &Configuration) -> Option<String> {
 }
 
 /// The command and the options that a JVM takes from its environment, roughly split.
-fn words(program: &Program) -> Vec<String> {
+fn command_words(program: &ProgramSpec) -> Vec<String> {
     const VARIABLES: [&str; 4] = [
         "JAVA_TOOL_OPTIONS",
         "JDK_JAVA_OPTIONS",
@@ -136,23 +138,23 @@ mod tests {
     /// The kernel's list of user-mode Linux 6.1, which has no cpusets.
     struct WithoutCpuset;
 
-    impl Files for WithoutCpuset {
-        fn read(&self, path: &str) -> Result<String, Unreadable> {
+    impl FileSource for WithoutCpuset {
+        fn read(&self, path: &str) -> Result<String, UnreadableFile> {
             match path {
                 "/proc/cgroups" => Ok("cpu\t0\t1\t1\ncpuacct\t0\t1\t1\nmemory\t0\t1\t1\n".into()),
                 "/proc/self/mountinfo" => {
                     Ok("20 19 0:18 / /sys/fs/cgroup rw - cgroup2 none rw\n".into())
                 }
-                _ => Err(Unreadable::Missing),
+                _ => Err(UnreadableFile::Missing),
             }
         }
     }
 
-    fn program(options: &[&str]) -> Program {
+    fn program(options: &[&str]) -> ProgramSpec {
         let words = ["java"].iter().chain(options);
-        Program {
+        ProgramSpec {
             command: words.map(|word| (*word).to_owned()).collect(),
-            ..Program::default()
+            ..ProgramSpec::default()
         }
     }
 
@@ -164,16 +166,16 @@ mod tests {
         }
     }
 
-    fn header(jdk: &str, memory: Option<u64>, cpus: u64) -> Header {
-        let mut header = Header::default();
+    fn header(jdk: &str, memory: Option<u64>, cpus: u64) -> GcLogHeader {
+        let mut header = GcLogHeader::default();
         header.jdk = Some(jdk.to_owned());
         header.memory_bytes = memory.map(|mib| mib << 20);
         header.cpus_available = Some(cpus);
         header
     }
 
-    fn said(header: &Header, options: &[&str]) -> Option<String> {
-        warning(
+    fn said(header: &GcLogHeader, options: &[&str]) -> Option<String> {
+        blindness_warning(
             &program(options),
             &limited(),
             Some(header),
@@ -226,7 +228,7 @@ mod tests {
             "{text}"
         );
         let (free, header) = (Configuration::default(), header("11.0.20", None, 1));
-        let said = warning(&program(&[]), &free, Some(&header), None, &WithoutCpuset);
+        let said = blindness_warning(&program(&[]), &free, Some(&header), None, &WithoutCpuset);
         assert_eq!(said, None);
     }
 }

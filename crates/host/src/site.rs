@@ -5,20 +5,20 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_analysis::record::{CpuSets, Machine};
-use loadline_cgroup::host::{Host, Memory, outer_conflict, outer_limits};
-use loadline_cgroup::{Layout, Limits};
+use loadline_analysis::record::{CpuSets, MachineDescription};
+use loadline_cgroup::host::{HostFacts, MachineMemory, outer_conflict, outer_limits};
+use loadline_cgroup::{CgroupLayout, CgroupLimits};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Dependency, Order, Refusal};
+use loadline_trial::{DependencySpec, RunRefusal, TrialOrder};
 use rustix::system::uname;
 
 use crate::cpus::{self, CpuPlan};
 use crate::halt;
-use crate::pod::Place;
+use crate::pod::PodPaths;
 
 /// What can be chosen about trials on this machine.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SiteOptions {
     /// The program with the subcommands `trial-part`, `init`, `load-part` and `neighbour`; loadline
     /// itself.
     pub program: PathBuf,
@@ -36,12 +36,12 @@ pub struct Options {
     /// give.
     pub is_pod: bool,
     /// Where things lie in the pod of a trial.
-    pub pod: Option<Place>,
+    pub pod: Option<PodPaths>,
 }
 
-impl Options {
+impl SiteOptions {
     /// In a pod, which is that of a trial where there is a place for it.
-    pub fn in_pod(pod: Option<Place>) -> Self {
+    pub fn in_pod(pod: Option<PodPaths>) -> Self {
         Self {
             evict_page_cache: false,
             is_pod: true,
@@ -51,7 +51,7 @@ impl Options {
     }
 }
 
-impl Default for Options {
+impl Default for SiteOptions {
     fn default() -> Self {
         Self {
             // Not its path: the file may be replaced or moved while trials run.
@@ -71,8 +71,8 @@ impl Default for Options {
 /// This machine.
 #[derive(Debug, Clone)]
 pub struct Site {
-    pub(crate) options: Options,
-    pub(crate) layout: Layout,
+    pub(crate) options: SiteOptions,
+    pub(crate) layout: CgroupLayout,
     cpus: Vec<u32>,
 }
 
@@ -80,19 +80,19 @@ impl Site {
     /// Looks at the machine's cgroups and CPUs.
     ///
     /// # Errors
-    /// [`Refusal`] when no cgroup may be made.
-    pub fn find(options: Options) -> Result<Self, Refusal> {
+    /// [`RunRefusal`] when no cgroup may be made.
+    pub fn detect_site(options: SiteOptions) -> Result<Self, RunRefusal> {
         let what = "finding the cgroups of this machine";
-        let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))
-            .map_err(|error| halt::cgroup(what, &error))?;
+        let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))
+            .map_err(|error| halt::cgroup_refusal(what, &error))?;
         if !options.is_pod {
             layout
                 .check_permission()
-                .map_err(|error| halt::cgroup("making a cgroup for trials", &error))?;
+                .map_err(|error| halt::cgroup_refusal("making a cgroup for trials", &error))?;
         }
-        let cpus = cpus::available().map_err(|errno| {
+        let cpus = cpus::available_cpus().map_err(|errno| {
             let hint = "`loadline doctor` shows what this machine can do";
-            Refusal::new("finding the CPUs of this machine", errno, hint)
+            RunRefusal::new("finding the CPUs of this machine", errno, hint)
         })?;
         Ok(Self {
             options,
@@ -102,20 +102,20 @@ impl Site {
     }
 
     /// What was chosen.
-    pub fn options(&self) -> &Options {
+    pub fn chosen_options(&self) -> &SiteOptions {
         &self.options
     }
 
     /// Its CPUs that loadline may use, sorted.
-    pub fn cpus(&self) -> &[u32] {
+    pub fn usable_cpus(&self) -> &[u32] {
         &self.cpus
     }
 
     /// What it is, for records.
-    pub fn machine(&self) -> Machine {
-        let host = Host::read(Path::new("/proc")).ok();
+    pub fn describe_machine(&self) -> MachineDescription {
+        let host = HostFacts::read(Path::new("/proc")).ok();
         let model = host.as_ref().and_then(|host| host.cpu_model.clone());
-        Machine {
+        MachineDescription {
             version: None,
             kernel: host
                 .as_ref()
@@ -136,7 +136,11 @@ impl Site {
 
     /// The CPUs of one instance, from 0, those that no instance of the trial has, for the
     /// generators, and those of the dependencies.
-    pub(crate) fn plan_cpus(&self, order: &Order, instance: u32) -> Result<CpuPlan, Refusal> {
+    pub(crate) fn plan_cpus(
+        &self,
+        order: &TrialOrder,
+        instance: u32,
+    ) -> Result<CpuPlan, RunRefusal> {
         let is_split = self.options.pod.as_ref().is_some_and(|pod| pod.splits_cpus);
         if self.options.is_pod && !is_split {
             return Ok(CpuPlan::unsplit(&self.cpus));
@@ -162,7 +166,7 @@ impl Site {
     }
 
     /// The CPUs that no dependency names; all where they name every one.
-    fn without_dependencies(&self, order: &Order) -> Result<Vec<u32>, Refusal> {
+    fn without_dependencies(&self, order: &TrialOrder) -> Result<Vec<u32>, RunRefusal> {
         let mut left = self.cpus.clone();
         for sets in order.dependencies.iter().filter_map(|d| d.cpuset.as_ref()) {
             let theirs = self.cpus_of(sets)?;
@@ -178,9 +182,9 @@ impl Site {
     /// The CPUs of a dependency: those that it names, else those of the plan.
     pub(crate) fn dependency_cpus(
         &self,
-        dependency: &Dependency,
+        dependency: &DependencySpec,
         plan: &CpuPlan,
-    ) -> Result<Vec<u32>, Refusal> {
+    ) -> Result<Vec<u32>, RunRefusal> {
         match &dependency.cpuset {
             Some(sets) => self.cpus_of(sets),
             None => Ok(plan.dependencies.clone()),
@@ -188,11 +192,11 @@ impl Site {
     }
 
     /// The CPUs of these sets, sorted; all of them CPUs of this machine.
-    fn cpus_of(&self, sets: &CpuSets) -> Result<Vec<u32>, Refusal> {
-        let wanted: Vec<u32> = sets.all().iter().collect();
+    fn cpus_of(&self, sets: &CpuSets) -> Result<Vec<u32>, RunRefusal> {
+        let wanted: Vec<u32> = sets.all_cpus().iter().collect();
         if wanted.iter().any(|cpu| !self.cpus.contains(cpu)) {
-            let here = cpus::list(&self.cpus);
-            return Err(Refusal::new(
+            let here = cpus::format_cpu_list(&self.cpus);
+            return Err(RunRefusal::new(
                 format!("the cpuset `{sets}`"),
                 format!("loadline may use CPUs {here} of this machine"),
                 "choose among these CPUs",
@@ -202,7 +206,11 @@ impl Site {
     }
 
     /// Refuses what does not fit beside everything else here: so many instances with these limits.
-    pub(crate) fn refuse_too_large(&self, own: &Limits, instances: u32) -> Result<(), Refusal> {
+    pub(crate) fn refuse_too_large(
+        &self,
+        own: &CgroupLimits,
+        instances: u32,
+    ) -> Result<(), RunRefusal> {
         if self.options.is_pod {
             return Ok(());
         }
@@ -210,12 +218,14 @@ impl Site {
         // A limit around the trial that is not above the trial's own would be measured in its place.
         outer_limits(&self.layout)
             .and_then(|outer| outer_conflict(&outer, &limits))
-            .map_err(|error| halt::cgroup("comparing with the limits around loadline", &error))?;
+            .map_err(|error| {
+                halt::cgroup_refusal("comparing with the limits around loadline", &error)
+            })?;
         let Some(limit) = limits.memory else {
             return Ok(());
         };
-        let memory = Memory::read(Path::new("/proc"))
-            .map_err(|error| halt::cgroup("reading how much memory is free", &error))?;
+        let memory = MachineMemory::read(Path::new("/proc"))
+            .map_err(|error| halt::cgroup_refusal("reading how much memory is free", &error))?;
         let reserve = self.options.memory_reserve;
         // An application that takes its whole limit must not bring the machine to swap or kill.
         if limit.saturating_add(reserve) <= memory.available {
@@ -226,14 +236,14 @@ impl Site {
             memory.available.as_mib()
         );
         let hint = "stop other programs, or try smaller sizes";
-        Err(Refusal::new("the memory of this machine", why, hint))
+        Err(RunRefusal::new("the memory of this machine", why, hint))
     }
 }
 
 /// What all instances together may take of the machine.
-fn in_all(own: &Limits, instances: u32) -> Limits {
+fn in_all(own: &CgroupLimits, instances: u32) -> CgroupLimits {
     let times = |cpus: Cpus| Cpus::from_millis(cpus.as_millis().saturating_mul(instances));
-    Limits {
+    CgroupLimits {
         cpu_quota: own.cpu_quota.map(times),
         memory: own.memory.map(|m| m.mul_ratio(u64::from(instances), 1)),
         ..own.clone()
@@ -246,10 +256,10 @@ mod tests {
 
     #[test]
     fn limits_of_all_are_those_of_one_times_their_number() {
-        let own = Limits {
+        let own = CgroupLimits {
             cpu_quota: Some(Cpus::from_millis(500)),
             memory: Some(Bytes::from_mib(256)),
-            ..Limits::default()
+            ..CgroupLimits::default()
         };
         let all = in_all(&own, 4);
         assert_eq!(all.cpu_quota, Some(Cpus::from_whole(2)));

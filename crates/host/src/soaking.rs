@@ -10,15 +10,15 @@ use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Phase, SecondEvidence, SoakEvidence, SoakLook, SoakPoint};
+use loadline_analysis::record::{SecondEvidence, SoakEvidence, SoakLook, SoakPoint, TrialPhase};
 use loadline_cgroup::MemorySample;
-use loadline_jvm::attach::jcmd;
+use loadline_jvm::attach::run_jcmd;
 use loadline_jvm::footprint::{Footprint, live_heap};
 use loadline_jvm::gclog;
-use loadline_jvm::hsperf::Counters;
+use loadline_jvm::hsperf::HsperfCounters;
 use loadline_sizing::Bytes;
-use loadline_trial::log::Log;
-use loadline_trial::{Event, Soak};
+use loadline_trial::log::EventLog;
+use loadline_trial::{SoakSettings, TrialEvent};
 
 use crate::clock::monotonic_ns;
 use crate::instance::Instance;
@@ -39,17 +39,17 @@ const AROUND: Duration = Duration::from_secs(1);
 const CHUNK: usize = 4 << 20;
 
 /// A soak under way.
-pub(crate) struct Soaking {
-    soak: Soak,
-    log: Arc<Log>,
+pub(crate) struct SoakRun {
+    soak: SoakSettings,
+    log: Arc<EventLog>,
     due: Instant,
     requests: u64,
     errors: u64,
     pub(crate) seen: SoakEvidence,
 }
 
-impl Soaking {
-    pub(crate) fn new(soak: Soak, log: &Arc<Log>) -> Self {
+impl SoakRun {
+    pub(crate) fn new(soak: SoakSettings, log: &Arc<EventLog>) -> Self {
         Self {
             soak,
             log: Arc::clone(log),
@@ -60,18 +60,18 @@ impl Soaking {
         }
     }
 
-    pub(crate) fn rest(&self) -> Duration {
+    pub(crate) fn rest_length(&self) -> Duration {
         self.soak.rest
     }
 
     /// Counts a second of load.
-    pub(crate) fn count(&mut self, second: &SecondEvidence) {
+    pub(crate) fn count_second(&mut self, second: &SecondEvidence) {
         self.requests += second.achieved.unwrap_or(0);
         self.errors += second.errors.unwrap_or(0);
     }
 
     /// Takes a point if one is due.
-    pub(crate) fn pass(&mut self, phase: Phase, instances: &[Instance]) {
+    pub(crate) fn take_due_point(&mut self, phase: TrialPhase, instances: &[Instance]) {
         if Instant::now() < self.due {
             return;
         }
@@ -81,37 +81,44 @@ impl Soaking {
             phase,
             requests: self.requests,
             errors: self.errors,
-            ..point(instances)
+            ..read_point(instances)
         };
         // A log without room ends the trial as incomplete: its pieces do not fit either.
-        let _ = self.log.event(&Event::Soak(Box::new(point.clone())));
+        let _ = self
+            .log
+            .append_event(&TrialEvent::Soak(Box::new(point.clone())));
         self.seen.points.push(point);
     }
 
     /// Asks the JVM where its memory is, while nothing is judged; the last time also what malloc can
     /// give back.
-    pub(crate) fn look(&mut self, instances: &[Instance], is_last: bool) {
+    pub(crate) fn probe_jvms(&mut self, instances: &[Instance], is_last: bool) {
         // A sum that one of them is not in would be growth where it is there again.
         let asked = instances.iter().map(|instance| {
-            let processes = instance.processes();
-            processes.iter().find_map(|pid| look(*pid, is_last))
+            let processes = instance.process_ids();
+            processes.iter().find_map(|pid| probe_jvm(*pid, is_last))
         });
         let taken: Option<Vec<SoakLook>> = asked.collect();
-        if let Some(look) = taken.and_then(|looks| looks.into_iter().reduce(together)) {
+        if let Some(look) = taken.and_then(|looks| looks.into_iter().reduce(add_looks)) {
             let look = SoakLook {
                 requests: self.requests,
                 ..look
             };
-            let _ = self.log.event(&Event::Look(Box::new(look.clone())));
+            let _ = self
+                .log
+                .append_event(&TrialEvent::Look(Box::new(look.clone())));
             self.seen.looks.push(look);
         }
     }
 
     /// What was seen, with what the GC log says of the heap.
-    pub(crate) fn finish(mut self, log: &Log) -> SoakEvidence {
-        use loadline_trial::log::Content;
-        if let Ok(reader) = log.reader() {
-            fold_collections(&mut self.seen.points, reader.join(Content::GcLog, 0));
+    pub(crate) fn finish_soak(mut self, log: &EventLog) -> SoakEvidence {
+        use loadline_trial::log::ChunkContent;
+        if let Ok(reader) = log.open_reader() {
+            fold_collections(
+                &mut self.seen.points,
+                reader.join_chunks(ChunkContent::GcLog, 0),
+            );
         }
         self.seen
     }
@@ -119,26 +126,26 @@ impl Soaking {
 
 /// Points of a trial around an outage, one a second of its measured load.
 #[derive(Default)]
-pub(crate) struct Around {
+pub(crate) struct OutagePoints {
     due: Option<Instant>,
     points: Vec<SoakPoint>,
 }
 
-impl Around {
+impl OutagePoints {
     /// Takes a point if one is due.
-    pub(crate) fn pass(&mut self, instances: &[Instance]) {
+    pub(crate) fn take_due_point(&mut self, instances: &[Instance]) {
         if self.due.is_some_and(|due| Instant::now() < due) {
             return;
         }
         self.due = Some(Instant::now() + AROUND);
-        self.points.push(point(instances));
+        self.points.push(read_point(instances));
     }
 
     /// Puts them into the seconds in which they were taken, with what the GC log says of the heap.
-    pub(crate) fn finish(mut self, log: &Log, seconds: &mut [SecondEvidence]) {
-        use loadline_trial::log::Content;
-        if let Ok(reader) = log.reader() {
-            fold_collections(&mut self.points, reader.join(Content::GcLog, 0));
+    pub(crate) fn fold_into_seconds(mut self, log: &EventLog, seconds: &mut [SecondEvidence]) {
+        use loadline_trial::log::ChunkContent;
+        if let Ok(reader) = log.open_reader() {
+            fold_collections(&mut self.points, reader.join_chunks(ChunkContent::GcLog, 0));
         }
         // Into the first are folded all collections since the JVM's start.
         if let Some(first) = self.points.first_mut() {
@@ -190,8 +197,8 @@ pub fn fold_collections(points: &mut [SoakPoint], log: impl Read) {
 }
 
 /// All processes of all instances together.
-fn point(instances: &[Instance]) -> SoakPoint {
-    let processes: Vec<u32> = instances.iter().flat_map(Instance::processes).collect();
+fn read_point(instances: &[Instance]) -> SoakPoint {
+    let processes: Vec<u32> = instances.iter().flat_map(Instance::process_ids).collect();
     let statuses: Vec<String> = processes
         .iter()
         .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/status")).ok())
@@ -199,7 +206,7 @@ fn point(instances: &[Instance]) -> SoakPoint {
     let sum = |name: &str| {
         statuses
             .iter()
-            .filter_map(|s| field(s, name))
+            .filter_map(|s| status_number(s, name))
             .reduce(|a, b| a + b)
     };
     let kib = |name: &str| sum(name).map(Bytes::from_kib);
@@ -207,22 +214,22 @@ fn point(instances: &[Instance]) -> SoakPoint {
         .iter()
         .filter_map(|pid| descriptors(*pid))
         .collect();
-    let counters: Vec<Counters> = processes
+    let counters: Vec<HsperfCounters> = processes
         .iter()
-        .filter_map(|pid| Counters::of(*pid).ok())
+        .filter_map(|pid| HsperfCounters::for_jvm(*pid).ok())
         .collect();
     let groups = instances
         .iter()
-        .filter_map(|i| i.container.group().read().ok());
+        .filter_map(|i| i.container.application_group().read().ok());
     let used =
         groups.filter_map(|sample| sample.memory.as_ref().and_then(MemorySample::working_set));
-    let all = |of: fn(&Counters) -> Option<u64>| {
+    let all = |of: fn(&HsperfCounters) -> Option<u64>| {
         let values = counters.iter().filter_map(of);
         values.reduce(|a, b| a + b).map(Bytes::from_bytes)
     };
     SoakPoint {
         at_ns: monotonic_ns(),
-        phase: Phase::Measure,
+        phase: TrialPhase::Measure,
         requests: 0,
         errors: 0,
         anon: kib("RssAnon:"),
@@ -231,7 +238,7 @@ fn point(instances: &[Instance]) -> SoakPoint {
         heap_after: None,
         heap_before: None,
         heap_committed: all(heap_committed),
-        metaspace: all(|c| c.number("sun.gc.metaspace.capacity")),
+        metaspace: all(|c| c.counter_number("sun.gc.metaspace.capacity")),
         threads: sum("Threads:"),
         descriptors: open.iter().map(|o| o.0).reduce(|a, b| a + b),
         sockets: open.iter().map(|o| o.1).reduce(|a, b| a + b),
@@ -239,7 +246,7 @@ fn point(instances: &[Instance]) -> SoakPoint {
 }
 
 /// `VmRSS:\t  1234 kB`, `Threads:\t12`: the number.
-fn field(status: &str, name: &str) -> Option<u64> {
+fn status_number(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
     rest.trim().trim_end_matches("kB").trim().parse().ok()
 }
@@ -256,20 +263,24 @@ fn descriptors(pid: u32) -> Option<(u64, u64)> {
     Some((all as u64, sockets))
 }
 
-fn heap_committed(counters: &Counters) -> Option<u64> {
-    let of = |n| counters.number(&format!("sun.gc.generation.{n}.capacity"));
+fn heap_committed(counters: &HsperfCounters) -> Option<u64> {
+    let of = |n| counters.counter_number(&format!("sun.gc.generation.{n}.capacity"));
     (0..GENERATIONS).filter_map(of).reduce(|a, b| a + b)
 }
 
 /// The JVM's own account, then a collection and what it left, then what malloc gives back. `None`
 /// for what is no JVM, or one that does not track its memory.
-fn look(pid: u32, is_last: bool) -> Option<SoakLook> {
-    let report = |pid| jcmd(pid, "VM.native_memory detail scale=B").ok();
-    let seen = Footprint::of(&report(pid)?, &smaps(pid)?).ok()?;
-    let live = jcmd(pid, "GC.class_histogram").ok();
+fn probe_jvm(pid: u32, is_last: bool) -> Option<SoakLook> {
+    let report = |pid| run_jcmd(pid, "VM.native_memory detail scale=B").ok();
+    let seen = Footprint::from_nmt_and_smaps(&report(pid)?, &smaps(pid)?).ok()?;
+    let live = run_jcmd(pid, "GC.class_histogram").ok();
     let trimmed = is_last.then(|| {
-        jcmd(pid, "System.trim_native_heap").ok()?;
-        Some(Footprint::of(&report(pid)?, &smaps(pid)?).ok()?.malloc)
+        run_jcmd(pid, "System.trim_native_heap").ok()?;
+        Some(
+            Footprint::from_nmt_and_smaps(&report(pid)?, &smaps(pid)?)
+                .ok()?
+                .malloc,
+        )
     });
     Some(SoakLook {
         at_ns: monotonic_ns(),
@@ -289,7 +300,7 @@ fn look(pid: u32, is_last: bool) -> Option<SoakLook> {
 }
 
 /// What two JVMs have together, at the time of the later look.
-fn together(a: SoakLook, b: SoakLook) -> SoakLook {
+fn add_looks(a: SoakLook, b: SoakLook) -> SoakLook {
     let both = |a: Option<Bytes>, b: Option<Bytes>| Some(a?.saturating_add(b?));
     SoakLook {
         at_ns: a.at_ns.max(b.at_ns),
@@ -322,7 +333,7 @@ mod tests {
     fn at(ns: u64) -> SoakPoint {
         SoakPoint {
             at_ns: ns,
-            ..point(&[])
+            ..read_point(&[])
         }
     }
 
@@ -351,7 +362,7 @@ mod tests {
             threads: mib,
             ..SoakLook::default()
         };
-        let both = together(of(1), of(2));
+        let both = add_looks(of(1), of(2));
         assert_eq!(
             (both.live_heap, both.threads),
             (Some(Bytes::from_mib(3)), 3)
@@ -364,15 +375,15 @@ mod tests {
             live_heap: None,
             ..of(2)
         };
-        assert_eq!(together(of(1), unknown).live_heap, None);
+        assert_eq!(add_looks(of(1), unknown).live_heap, None);
     }
 
     #[test]
     fn counts_come_from_proc() {
         let status = "Name:\tjava\nRssAnon:\t  2048 kB\nThreads:\t31\n";
-        assert_eq!(field(status, "RssAnon:"), Some(2048));
-        assert_eq!(field(status, "Threads:"), Some(31));
-        assert_eq!(field(status, "VmSwap:"), None);
+        assert_eq!(status_number(status, "RssAnon:"), Some(2048));
+        assert_eq!(status_number(status, "Threads:"), Some(31));
+        assert_eq!(status_number(status, "VmSwap:"), None);
         let (all, sockets) = descriptors(std::process::id()).expect("its own");
         let (_here, _there) = std::os::unix::net::UnixStream::pair().expect("sockets");
         let (more, now) = descriptors(std::process::id()).expect("its own");
@@ -381,7 +392,7 @@ mod tests {
             "{all} {more} {sockets} {now}"
         );
         assert_eq!(descriptors(u32::MAX), None);
-        let nothing = point(&[]);
+        let nothing = read_point(&[]);
         assert_eq!(
             (nothing.anon, nothing.threads, nothing.descriptors),
             (None, None, None)

@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 
-struct Job {
+struct SpawnJob {
     command: Command,
     reply: Sender<io::Result<Child>>,
 }
@@ -16,18 +16,18 @@ struct Job {
 /// Starts a process that is killed when loadline ends, if it asks for that.
 ///
 /// # Errors
-/// What [`Command::spawn`] says.
-pub fn spawn(command: Command) -> io::Result<Child> {
-    static JOBS: OnceLock<Sender<Job>> = OnceLock::new();
+/// What [`Command::spawn_command`] says.
+pub fn spawn_command(command: Command) -> io::Result<Child> {
+    static JOBS: OnceLock<Sender<SpawnJob>> = OnceLock::new();
     let (reply, answer) = channel();
-    JOBS.get_or_init(start)
-        .send(Job { command, reply })
-        .map_err(|_| gone())?;
-    answer.recv().map_err(|_| gone())?
+    JOBS.get_or_init(start_spawner)
+        .send(SpawnJob { command, reply })
+        .map_err(|_| spawner_gone())?;
+    answer.recv().map_err(|_| spawner_gone())?
 }
 
-fn start() -> Sender<Job> {
-    let (jobs, queue) = channel::<Job>();
+fn start_spawner() -> Sender<SpawnJob> {
+    let (jobs, queue) = channel::<SpawnJob>();
     // If the thread cannot start, the queue is dropped with the closure and `spawn` says so.
     let _ = std::thread::Builder::new()
         .name("spawner".to_owned())
@@ -40,7 +40,7 @@ fn start() -> Sender<Job> {
     jobs
 }
 
-fn gone() -> io::Error {
+fn spawner_gone() -> io::Error {
     io::Error::other("the thread that starts processes is not there")
 }
 
@@ -50,9 +50,9 @@ mod tests {
 
     #[test]
     fn a_program_starts_and_a_missing_one_is_an_error() {
-        let mut child = spawn(Command::new("true")).expect("true is everywhere");
+        let mut child = spawn_command(Command::new("true")).expect("true is everywhere");
         assert!(child.wait().is_ok_and(|status| status.success()));
-        let missing = spawn(Command::new("/nonexistent/program"));
+        let missing = spawn_command(Command::new("/nonexistent/program"));
         assert_eq!(
             missing.map(drop).map_err(|e| e.kind()),
             Err(io::ErrorKind::NotFound)

@@ -11,13 +11,13 @@ use std::time::Duration;
 use loadline_analysis::record::{CgroupEvidence, MOST_USE, SecondEvidence, USE_EVERY};
 use loadline_cgroup::MemorySample;
 
-use crate::samples::Row;
+use crate::samples::SampleRow;
 
 const SECOND: u64 = 1_000_000_000;
 
 /// The times that a summary is about, CLOCK_MONOTONIC ns.
 #[derive(Debug, Clone, Copy)]
-pub struct Times<'a> {
+pub struct SummaryTimes<'a> {
     /// When the application was executed.
     pub start: u64,
     /// The last sample.
@@ -30,47 +30,47 @@ pub struct Times<'a> {
 
 /// Peaks over everything, counters over the life of the group and over the measure phase; and one
 /// entry a second from start to end.
-pub fn summary(
-    rows: impl Iterator<Item = Row>,
-    times: Times<'_>,
+pub fn summarize_rows(
+    rows: impl Iterator<Item = SampleRow>,
+    times: SummaryTimes<'_>,
 ) -> (CgroupEvidence, Vec<SecondEvidence>) {
     let cuts = cuts(times);
     let moments = cuts.iter().copied().chain(times.measure.map(|m| m.0));
     let moments = moments.chain(times.measure.map(|m| m.1));
-    let mut moments: BTreeMap<u64, Option<Row>> = moments.map(|at| (at, None)).collect();
+    let mut moments: BTreeMap<u64, Option<SampleRow>> = moments.map(|at| (at, None)).collect();
     let mut open = moments.iter_mut().peekable();
     let mut all = CgroupEvidence::default();
-    let mut last: Option<Row> = None;
+    let mut last: Option<SampleRow> = None;
     for row in rows {
         while let Some((_, at)) = open.next_if(|(moment, _)| **moment < row.at_ns) {
             at.clone_from(&last);
         }
-        add(&mut all, &row);
+        add_row(&mut all, &row);
         // Memory is read less often than the CPU: a row has the latest there is.
         let memory = row.memory.or(last.and_then(|last| last.memory));
-        last = Some(Row { memory, ..row });
+        last = Some(SampleRow { memory, ..row });
     }
     open.for_each(|(_, at)| at.clone_from(&last));
     let at = |moment: u64| moments.get(&moment).and_then(Option::as_ref);
     if let Some((begin, end)) = times.measure {
         let (begin, end) = (at(begin), at(end));
-        all.measure_cpu = growth(begin, end, |row| row.cpu);
-        all.measure_nr_periods = growth(begin, end, |row| row.nr_periods);
-        all.measure_nr_throttled = growth(begin, end, |row| row.nr_throttled);
-        all.measure_throttled = growth(begin, end, |row| row.throttled);
+        all.measure_cpu = growth_between(begin, end, |row| row.cpu);
+        all.measure_nr_periods = growth_between(begin, end, |row| row.nr_periods);
+        all.measure_nr_throttled = growth_between(begin, end, |row| row.nr_throttled);
+        all.measure_throttled = growth_between(begin, end, |row| row.throttled);
     }
     let seconds = cuts
         .windows(2)
-        .map(|pair| second(pair[1], at(pair[0]), at(pair[1])));
+        .map(|pair| second_between(pair[1], at(pair[0]), at(pair[1])));
     (all, seconds.collect())
 }
 
 /// CPU time in each [`USE_EVERY`] of the measure phase, in thousandths of a CPU: between two samples
 /// it is taken as even. The first [`MOST_USE`].
-pub fn used(rows: impl Iterator<Item = Row>, (begin, end): (u64, u64)) -> Vec<u16> {
-    let period = nanos(USE_EVERY);
+pub fn cpu_use(rows: impl Iterator<Item = SampleRow>, (begin, end): (u64, u64)) -> Vec<u16> {
+    let period = nanos_u64(USE_EVERY);
     let mut used = Vec::new();
-    let mut counters = rows.filter_map(|row| Some((row.at_ns, nanos(row.cpu?))));
+    let mut counters = rows.filter_map(|row| Some((row.at_ns, nanos_u64(row.cpu?))));
     let Some(mut from) = counters.next() else {
         return used;
     };
@@ -90,11 +90,11 @@ pub fn used(rows: impl Iterator<Item = Row>, (begin, end): (u64, u64)) -> Vec<u1
     used
 }
 
-fn nanos(duration: Duration) -> u64 {
+fn nanos_u64(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn add(all: &mut CgroupEvidence, row: &Row) {
+fn add_row(all: &mut CgroupEvidence, row: &SampleRow) {
     all.cpu = all.cpu.max(row.cpu);
     let Some(memory) = &row.memory else { return };
     all.peak_memory = all.peak_memory.max(memory.peak.max(memory.usage));
@@ -108,7 +108,7 @@ fn add(all: &mut CgroupEvidence, row: &Row) {
 
 /// Where the seconds begin and end, from `start` to the last sample. Where the generator told its own
 /// seconds, the cuts are theirs, so that the trial can put the two together.
-fn cuts(times: Times<'_>) -> Vec<u64> {
+fn cuts(times: SummaryTimes<'_>) -> Vec<u64> {
     let mut cuts = vec![times.start];
     let mut begin = times.start;
     let mut load_ends = times.load_ends.iter().copied().peekable();
@@ -127,13 +127,17 @@ fn cuts(times: Times<'_>) -> Vec<u64> {
     cuts
 }
 
-fn second(at_ns: u64, first: Option<&Row>, last: Option<&Row>) -> SecondEvidence {
+fn second_between(
+    at_ns: u64,
+    first: Option<&SampleRow>,
+    last: Option<&SampleRow>,
+) -> SecondEvidence {
     let memory = last.and_then(|row| row.memory);
     SecondEvidence {
         at_ns,
-        cpu: growth(first, last, |row| row.cpu),
-        nr_throttled: growth(first, last, |row| row.nr_throttled),
-        throttled: growth(first, last, |row| row.throttled),
+        cpu: growth_between(first, last, |row| row.cpu),
+        nr_throttled: growth_between(first, last, |row| row.nr_throttled),
+        throttled: growth_between(first, last, |row| row.throttled),
         memory: memory.and_then(|m| m.usage),
         working_set: memory.as_ref().and_then(MemorySample::working_set),
         anon: memory.and_then(|m| m.anon),
@@ -141,26 +145,26 @@ fn second(at_ns: u64, first: Option<&Row>, last: Option<&Row>) -> SecondEvidence
     }
 }
 
-fn growth<T: Growth>(
-    begin: Option<&Row>,
-    end: Option<&Row>,
-    get: fn(&Row) -> Option<T>,
+fn growth_between<T: CounterGrowth>(
+    begin: Option<&SampleRow>,
+    end: Option<&SampleRow>,
+    get: fn(&SampleRow) -> Option<T>,
 ) -> Option<T> {
-    Some(get(end?)?.growth(get(begin?)?))
+    Some(get(end?)?.growth_since(get(begin?)?))
 }
 
-trait Growth: Sized {
-    fn growth(self, begin: Self) -> Self;
+trait CounterGrowth: Sized {
+    fn growth_since(self, begin: Self) -> Self;
 }
 
-impl Growth for u64 {
-    fn growth(self, begin: Self) -> Self {
+impl CounterGrowth for u64 {
+    fn growth_since(self, begin: Self) -> Self {
         self.saturating_sub(begin)
     }
 }
 
-impl Growth for Duration {
-    fn growth(self, begin: Self) -> Self {
+impl CounterGrowth for Duration {
+    fn growth_since(self, begin: Self) -> Self {
         self.saturating_sub(begin)
     }
 }
@@ -172,8 +176,8 @@ mod tests {
     use super::*;
 
     /// Half a CPU, growing memory, one throttled period a second; memory in every second row.
-    fn rows(to_ms: u64) -> impl Iterator<Item = Row> {
-        (0..=to_ms).step_by(100).map(|ms| Row {
+    fn rows(to_ms: u64) -> impl Iterator<Item = SampleRow> {
+        (0..=to_ms).step_by(100).map(|ms| SampleRow {
             at_ns: ms * 1_000_000,
             cpu: Some(Duration::from_millis(ms / 2)),
             per_cpu_ns: Vec::new(),
@@ -189,8 +193,12 @@ mod tests {
         })
     }
 
-    fn times<'a>(to_ms: u64, load_ends: &'a [u64], measure: Option<(u64, u64)>) -> Times<'a> {
-        Times {
+    fn times<'a>(
+        to_ms: u64,
+        load_ends: &'a [u64],
+        measure: Option<(u64, u64)>,
+    ) -> SummaryTimes<'a> {
+        SummaryTimes {
             start: 0,
             end: to_ms * 1_000_000,
             load_ends,
@@ -201,7 +209,7 @@ mod tests {
     #[test]
     fn peaks_are_over_all_and_counters_over_the_measure_phase() {
         let measure = Some((4_050_000_000, 8_020_000_000));
-        let (all, _) = summary(rows(10_000), times(10_000, &[], measure));
+        let (all, _) = summarize_rows(rows(10_000), times(10_000, &[], measure));
         assert_eq!(all.peak_memory, Some(Bytes::from_mib(100)));
         assert_eq!(all.peak_working_set, Some(Bytes::from_mib(99)));
         assert_eq!(all.cpu, Some(Duration::from_secs(5)));
@@ -214,9 +222,9 @@ mod tests {
 
     #[test]
     fn without_samples_or_a_measure_phase_nothing_is_claimed() {
-        let (none, seconds) = summary(std::iter::empty(), times(0, &[], Some((1, 2))));
+        let (none, seconds) = summarize_rows(std::iter::empty(), times(0, &[], Some((1, 2))));
         assert_eq!((none, seconds.len()), (CgroupEvidence::default(), 0));
-        let (some, _) = summary(rows(1000), times(1000, &[], None));
+        let (some, _) = summarize_rows(rows(1000), times(1000, &[], None));
         assert_eq!(some.measure_cpu, None);
         assert!(some.cpu.is_some());
     }
@@ -224,7 +232,7 @@ mod tests {
     #[test]
     fn the_generators_seconds_are_kept_and_the_rest_is_cut_evenly() {
         let load_ends = [3_500_000_000, 4_500_000_000];
-        let (_, seconds) = summary(rows(6000), times(6000, &load_ends, None));
+        let (_, seconds) = summarize_rows(rows(6000), times(6000, &load_ends, None));
         let ends: Vec<u64> = seconds.iter().map(|s| s.at_ns / 1_000_000).collect();
         assert_eq!(ends, [1000, 2000, 2500, 3500, 4500, 5500, 6000]);
         let cpu: Duration = seconds.iter().filter_map(|s| s.cpu).sum();
@@ -240,8 +248,8 @@ mod tests {
             start in 0..5_000_000_000u64,
             load_ends in proptest::collection::vec(0..9_000_000_000u64, 0..12),
         ) {
-            let times = Times { start, ..times(6000, &load_ends, None) };
-            let (_, seconds) = summary(rows(6000), times);
+            let times = SummaryTimes { start, ..times(6000, &load_ends, None) };
+            let (_, seconds) = summarize_rows(rows(6000), times);
             proptest::prop_assert!(seconds.iter().all(|s| s.at_ns > start));
             proptest::prop_assert!(seconds.is_sorted_by_key(|s| s.at_ns));
         }

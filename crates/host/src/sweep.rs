@@ -7,8 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_cgroup::{GroupName, Layout};
-use loadline_trial::{Engine, Refusal};
+use loadline_cgroup::{CgroupLayout, GroupName};
+use loadline_trial::{ContainerEngine, RunRefusal};
 
 use crate::site::Site;
 use crate::{halt, oci, scratch};
@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// What a sweep did.
 #[derive(Debug, Default)]
-pub struct Swept {
+pub struct SiteSweep {
     /// Groups that are gone now.
     pub groups: Vec<String>,
     /// Processes that still ran in them.
@@ -31,9 +31,9 @@ pub struct Swept {
     pub failures: Vec<String>,
 }
 
-impl Swept {
+impl SiteSweep {
     /// Whether there was nothing to do.
-    pub fn is_empty(&self) -> bool {
+    pub fn found_nothing(&self) -> bool {
         self.groups.is_empty()
             && self.containers.is_empty()
             && self.directories.is_empty()
@@ -46,8 +46,8 @@ impl Site {
     /// start and by `loadline clean`.
     ///
     /// # Errors
-    /// [`Refusal`] when the cgroups cannot be listed.
-    pub fn sweep(&self) -> Result<Swept, Refusal> {
+    /// [`RunRefusal`] when the cgroups cannot be listed.
+    pub fn sweep_leftovers(&self) -> Result<SiteSweep, RunRefusal> {
         let proc = Path::new("/proc");
         // First: an engine that is still starting one would make the groups again.
         let root = self.options.scratch_root.as_deref();
@@ -56,7 +56,7 @@ impl Site {
         let failures = containers.iter().flatten().map(ToString::to_string);
         swept.failures.extend(failures);
         if let Some(root) = &self.options.scratch_root {
-            let (directories, failures) = scratch::sweep(root, proc);
+            let (directories, failures) = scratch::sweep_scratch(root, proc);
             swept.directories = directories;
             swept
                 .failures
@@ -70,22 +70,22 @@ impl Site {
     ///
     /// # Errors
     /// As [`Site::sweep`].
-    pub fn sweep_with(&self, engines: &[Engine]) -> Result<Swept, Refusal> {
+    pub fn sweep_with(&self, engines: &[ContainerEngine]) -> Result<SiteSweep, RunRefusal> {
         let (mut containers, mut failures) = (Vec::new(), Vec::new());
         for engine in engines {
             // One that does not answer has nothing that could be found.
-            let names = oci::labelled(engine).unwrap_or_default();
+            let names = oci::labelled_containers(engine).unwrap_or_default();
             for name in names
                 .into_iter()
                 .filter(|name| is_dead(name, Path::new("/proc")))
             {
-                match oci::remove(engine, &name) {
+                match oci::remove_by_name(engine, &name) {
                     Ok(()) => containers.push(name),
                     Err(error) => failures.push(format!("{name}: {error}")),
                 }
             }
         }
-        let mut swept = self.sweep()?;
+        let mut swept = self.sweep_leftovers()?;
         swept.containers = containers;
         swept.failures.append(&mut failures);
         Ok(swept)
@@ -93,7 +93,7 @@ impl Site {
 }
 
 /// This machine, in sixteen hexadecimal digits: what it makes elsewhere says whose it is.
-pub fn client() -> String {
+pub fn client_id() -> String {
     let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let name = rustix::system::uname()
         .nodename()
@@ -111,10 +111,10 @@ pub fn is_dead(name: &str, proc: &Path) -> bool {
         .is_ok_and(|alive| !alive)
 }
 
-fn sweep_groups(layout: &Layout, proc: &Path) -> Result<Swept, Refusal> {
-    let done = loadline_cgroup::sweep(layout, |name| is_dead(name, proc), DEADLINE)
-        .map_err(|error| halt::cgroup("looking for leftovers of earlier trials", &error))?;
-    Ok(Swept {
+fn sweep_groups(layout: &CgroupLayout, proc: &Path) -> Result<SiteSweep, RunRefusal> {
+    let done = loadline_cgroup::sweep_cgroups(layout, |name| is_dead(name, proc), DEADLINE)
+        .map_err(|error| halt::cgroup_refusal("looking for leftovers of earlier trials", &error))?;
+    Ok(SiteSweep {
         groups: done.removed,
         killed: done.killed,
         containers: Vec::new(),

@@ -7,24 +7,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, Phase, PhaseSpan, ProxyEvidence,
-    SecondEvidence,
+    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, PhaseSpan, ProxyEvidence, SecondEvidence,
+    TrialPhase,
 };
 use loadline_analysis::slo::Slo;
 use loadline_analysis::{early, together};
-use loadline_trial::log::Log;
-use loadline_trial::{LoadPhase, Network, Order, Progress, Readiness};
+use loadline_trial::log::EventLog;
+use loadline_trial::{LoadPhase, NetworkMode, Readiness, TrialOrder, TrialProgress};
 
 use crate::clock::monotonic_ns;
-use crate::dependencies::Dependencies;
-use crate::generator::{Driven, Generator, Wanted};
+use crate::dependencies::TrialDependencies;
+use crate::generator::{GeneratorProcess, GeneratorSetup, LoadShare};
 use crate::group::TrialGroup;
-use crate::halt::{self, Halt, refused};
+use crate::halt::{self, HaltReason, refusal_halt};
 use crate::instance::Instance;
 use crate::instances::Instances;
-use crate::program::Program;
+use crate::program::ProgramSpec;
 use crate::site::Site;
-use crate::soaking::{Around, Soaking};
+use crate::soaking::{OutagePoints, SoakRun};
 use crate::{ending, listener, proxy};
 
 /// Grace for an application that never got ready, or whose trial is told to stop.
@@ -48,45 +48,47 @@ const END_IS_SEEN: Duration = Duration::from_secs(5);
 pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
 
 /// One trial under way.
-struct Trial<'a> {
+struct OngoingTrial<'a> {
     site: &'a Site,
-    order: &'a Order,
+    order: &'a TrialOrder,
     stop: Stop<'a>,
     instances: Instances,
     phases: Vec<PhaseSpan>,
     load: Vec<LoadEvidence>,
     seconds: Vec<SecondEvidence>,
     ended_early: Option<EarlyEnd>,
-    soaking: Option<Soaking>,
+    soaking: Option<SoakRun>,
     /// What is looked at around an outage, where there is one.
-    around: Option<Around>,
+    around: Option<OutagePoints>,
 }
 
 /// Carries an order out. A failing application is evidence, not an error.
 ///
 /// # Errors
-/// [`Halt::Refused`] when this host cannot, whichever phase finds it out; [`Halt::Stopped`] when it
+/// [`HaltReason::Refused`] when this host cannot, whichever phase finds it out; [`HaltReason::Stopped`] when it
 /// was told to stop before the application was stopped. Nothing is left running in either case.
 pub(crate) fn run(
     site: &Site,
-    order: &Order,
-    log: &Arc<Log>,
+    order: &TrialOrder,
+    log: &Arc<EventLog>,
     stop: Stop<'_>,
-) -> Result<Evidence, Halt> {
-    let program = Program::of(order);
+) -> Result<Evidence, HaltReason> {
+    let program = ProgramSpec::from_order(order);
     let began = monotonic_ns();
-    let mut dependencies = Dependencies::new(order);
-    if let Err(halt) = dependencies.start(site, order, stop) {
-        return not_begun(halt, dependencies.end());
+    let mut dependencies = TrialDependencies::new(order);
+    if let Err(halt) = dependencies.start_all(site, order, stop) {
+        return not_begun(halt, dependencies.end_all());
     }
     let prepared = refuse_taken_port(order)
-        .and_then(|()| Instances::prepare(site, order, &program, dependencies, log));
+        .and_then(|()| Instances::prepare_all(site, order, &program, dependencies, log));
     let instances = match prepared {
         Ok(instances) => instances,
-        Err(Halt::Failed(failure)) => return not_begun(Halt::Failed(failure), (Vec::new(), None)),
+        Err(HaltReason::Failed(failure)) => {
+            return not_begun(HaltReason::Failed(failure), (Vec::new(), None));
+        }
         Err(halt) => return Err(halt),
     };
-    let mut trial = Trial {
+    let mut trial = OngoingTrial {
         site,
         order,
         stop,
@@ -95,30 +97,30 @@ pub(crate) fn run(
         load: Vec::new(),
         seconds: Vec::new(),
         ended_early: None,
-        soaking: order.soak.map(|soak| Soaking::new(soak, log)),
-        around: (!proxy::outages(order).is_empty()).then(Around::default),
+        soaking: order.soak.map(|soak| SoakRun::new(soak, log)),
+        around: (!proxy::scheduled_outages(order).is_empty()).then(OutagePoints::default),
     };
-    trial.span(Phase::Prepare, began, monotonic_ns());
-    let halted = trial.start().and_then(|()| trial.drive_all()).err();
-    trial.end(&program, log, halted)
+    trial.add_span(TrialPhase::Prepare, began, monotonic_ns());
+    let halted = trial.start_trial().and_then(|()| trial.drive_all()).err();
+    trial.end_trial(&program, log, halted)
 }
 
-impl Trial<'_> {
-    fn span(&mut self, phase: Phase, start: u64, end: u64) {
+impl OngoingTrial<'_> {
+    fn add_span(&mut self, phase: TrialPhase, start: u64, end: u64) {
         self.phases.push(PhaseSpan { phase, start, end });
     }
 
-    fn give_up(&mut self, phase: Phase, reason: String) {
+    fn give_up(&mut self, phase: TrialPhase, reason: String) {
         self.ended_early = Some(EarlyEnd { phase, reason });
     }
 
-    fn go_on(&mut self) -> Result<(), Halt> {
+    fn go_on(&mut self) -> Result<(), HaltReason> {
         // An application that has ended is evidence, whoever is told to go after it.
         let is_over = self.instances.all.iter().all(|i| i.state.is_over());
         match (self.stop)() && !is_over {
             true if self.cut_soak() => Ok(()),
-            true => Err(Halt::Stopped),
-            false => self.instances.dependencies.look(),
+            true => Err(HaltReason::Stopped),
+            false => self.instances.dependencies.check_running(),
         }
     }
 
@@ -140,44 +142,46 @@ impl Trial<'_> {
         soaking.is_some_and(|soaking| soaking.seen.cut.is_some())
     }
 
-    fn start(&mut self) -> Result<(), Halt> {
-        let began = self.instances.begin(Phase::Start);
+    fn start_trial(&mut self) -> Result<(), HaltReason> {
+        let began = self.instances.begin_phase(TrialPhase::Start);
         let started = self.await_ready();
-        self.span(Phase::Start, began, monotonic_ns());
+        self.add_span(TrialPhase::Start, began, monotonic_ns());
         started
     }
 
     /// Starts every instance and waits until each is ready, has ended, or the deadline has passed.
-    fn await_ready(&mut self) -> Result<(), Halt> {
+    fn await_ready(&mut self) -> Result<(), HaltReason> {
         if !self.site.options.is_pod {
             // In a pod the application runs since it was let: the port is its own.
             refuse_taken_port(self.order)?;
         }
         self.instances.begin_window(&[]);
         for instance in &mut self.instances.all {
-            instance.start()?;
+            instance.start_instance()?;
         }
-        let (begin, mut starts) = (Instant::now(), Starts::default());
+        let (begin, mut starts) = (Instant::now(), StartWatch::default());
         while begin.elapsed() < self.order.start_deadline {
-            self.instances.tick();
+            self.instances.wait_tick();
             let mut waiting = 0;
             for instance in &mut self.instances.all {
-                waiting += u32::from(!instance.look(self.order)?);
+                waiting += u32::from(!instance.check_start(self.order)?);
             }
             if waiting == 0 {
                 break;
             }
-            self.instances.pass(Phase::Start, begin.elapsed());
+            self.instances
+                .report_elapsed(TrialPhase::Start, begin.elapsed());
             self.go_on()?;
             if let Some(slo) = &self.order.give_up
-                && let Some(reason) = starts.look(begin, self.order, slo, &self.instances.all)
+                && let Some(reason) =
+                    starts.hopeless_reason(begin, self.order, slo, &self.instances.all)
             {
-                self.give_up(Phase::Start, reason);
+                self.give_up(TrialPhase::Start, reason);
                 break;
             }
         }
         for instance in &mut self.instances.all {
-            instance.settle(self.order);
+            instance.settle_start(self.order);
         }
         self.instances.end_window();
         if self.instances.all.iter().all(|i| i.state.was_ready()) {
@@ -187,102 +191,108 @@ impl Trial<'_> {
     }
 
     /// All load phases, as long as every application is there.
-    fn drive_all(&mut self) -> Result<(), Halt> {
+    fn drive_all(&mut self) -> Result<(), HaltReason> {
         for load in &self.order.load {
             let is_fit = |i: &Instance| i.state.was_ready() && !i.state.is_over();
             if !self.instances.all.iter().all(is_fit) || self.is_cut() {
                 break;
             }
-            self.before(load.phase)?;
+            self.prepare_soak_cycle(load.phase)?;
             if self.is_cut() {
                 break;
             }
-            self.instances.begin(load.phase);
-            let generators = self.drive(load)?;
-            self.take(load, generators)?;
+            self.instances.begin_phase(load.phase);
+            let generators = self.drive_load(load)?;
+            self.take_load_results(load, generators)?;
         }
         if let (Some(_), false) = (&self.soaking, self.is_cut()) {
-            self.wait(Phase::Again, DRAINED)?;
-            self.look(true);
+            self.wait_without_load(TrialPhase::Again, DRAINED)?;
+            self.probe_soak(true);
         }
         Ok(())
     }
 
     /// Of a soak: the looks before its cycles, and the rest between them.
-    fn before(&mut self, phase: Phase) -> Result<(), Halt> {
-        let rest = self.soaking.as_ref().map(Soaking::rest);
+    fn prepare_soak_cycle(&mut self, phase: TrialPhase) -> Result<(), HaltReason> {
+        let rest = self.soaking.as_ref().map(SoakRun::rest_length);
         match (phase, rest) {
-            (Phase::Measure, Some(_)) => self.look(false),
-            (Phase::Again, Some(rest)) => {
-                let began = self.instances.begin(Phase::Rest);
-                self.wait(Phase::Rest, rest)?;
-                self.look(false);
-                self.span(Phase::Rest, began, monotonic_ns());
+            (TrialPhase::Measure, Some(_)) => self.probe_soak(false),
+            (TrialPhase::Again, Some(rest)) => {
+                let began = self.instances.begin_phase(TrialPhase::Rest);
+                self.wait_without_load(TrialPhase::Rest, rest)?;
+                self.probe_soak(false);
+                self.add_span(TrialPhase::Rest, began, monotonic_ns());
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn look(&mut self, is_last: bool) {
+    fn probe_soak(&mut self, is_last: bool) {
         if let Some(soaking) = &mut self.soaking {
-            soaking.look(&self.instances.all, is_last);
+            soaking.probe_jvms(&self.instances.all, is_last);
         }
     }
 
     /// Waits without load.
-    fn wait(&mut self, phase: Phase, length: Duration) -> Result<(), Halt> {
+    fn wait_without_load(&mut self, phase: TrialPhase, length: Duration) -> Result<(), HaltReason> {
         let begin = Instant::now();
         let is_there = |i: &Instance| !i.state.is_over();
         while begin.elapsed() < length && !self.is_cut() && self.instances.all.iter().all(is_there)
         {
-            self.instances.tick();
-            self.instances.pass(phase, begin.elapsed());
+            self.instances.wait_tick();
+            self.instances.report_elapsed(phase, begin.elapsed());
             self.go_on()?;
         }
         Ok(())
     }
 
     /// One load phase: each instance's generator takes its slots of one schedule.
-    fn drive(&mut self, load: &LoadPhase) -> Result<Vec<Generator>, Halt> {
+    fn drive_load(&mut self, load: &LoadPhase) -> Result<Vec<GeneratorProcess>, HaltReason> {
         let is_one = self.instances.all.len() == 1;
         let is_timed = !is_one || self.instances.dependencies.need_begin();
         let from_ns = is_timed.then(|| monotonic_ns() + LEAD_NS);
         if let Some(at_ns) = from_ns {
-            let is_measured = load.phase == Phase::Measure;
+            let is_measured = load.phase == TrialPhase::Measure;
             self.instances.dependencies.begin_load(at_ns, is_measured)?;
         }
         let start = |instance: &Instance| {
-            let wanted = Wanted {
+            let wanted = GeneratorSetup {
                 loadline: &self.site.options.program,
                 trial: &self.order.trial,
-                group: instance.generator_group.as_ref().map(TrialGroup::group),
+                group: instance.generator_group.as_ref().map(TrialGroup::as_group),
                 part: instance.part,
                 users: &instance.state.users,
                 from_ns,
                 cpus: &instance.plan,
-                network: instance.container.network().path().map(Path::to_owned),
+                network: instance
+                    .container
+                    .application_network()
+                    .namespace_path()
+                    .map(Path::to_owned),
                 generators: self.order.generators.as_ref(),
             };
-            Generator::start(load, &wanted, instance.teller.clone())
+            GeneratorProcess::start_generator(load, &wanted, instance.teller.clone())
         };
         let started = self.instances.all.iter().map(start);
         let mut generators = started.collect::<Result<Vec<_>, _>>()?;
-        let without_group = |(generator, instance): (&Generator, &Instance)| {
+        let without_group = |(generator, instance): (&GeneratorProcess, &Instance)| {
             instance.generator_group.is_none().then(|| generator.id())
         };
         let both = generators.iter().zip(&self.instances.all);
         let alone: Vec<u32> = both.filter_map(without_group).collect();
         self.instances.begin_window(&alone);
-        let (begin, mut live) = (Instant::now(), Live::new(generators.len()));
-        while !generators.iter().all(Generator::is_over) {
-            for (index, line) in self.instances.tick() {
-                let second = generators[index].take(line);
+        let (begin, mut live) = (Instant::now(), LiveFigures::new(generators.len()));
+        while !generators.iter().all(GeneratorProcess::is_over) {
+            for (index, line) in self.instances.wait_tick() {
+                let second = generators[index].take_generator_line(line);
                 if let (Some(soaking), Some(second)) = (&mut self.soaking, second) {
-                    soaking.count(second);
+                    soaking.count_second(second);
                 }
-                if let Some((p99, rate)) = second.and_then(|second| live.pass(index, second)) {
-                    self.instances.progress(Progress {
+                if let Some((p99, rate)) =
+                    second.and_then(|second| live.update_second(index, second))
+                {
+                    self.instances.report_progress(TrialProgress {
                         phase: load.phase,
                         elapsed: begin.elapsed(),
                         p99,
@@ -299,24 +309,24 @@ impl Trial<'_> {
             if let Some(soaking) = self
                 .soaking
                 .as_mut()
-                .filter(|_| load.phase != Phase::WarmUp)
+                .filter(|_| load.phase != TrialPhase::WarmUp)
             {
-                soaking.pass(load.phase, &self.instances.all);
+                soaking.take_due_point(load.phase, &self.instances.all);
             }
             if let Some(around) = self
                 .around
                 .as_mut()
-                .filter(|_| load.phase == Phase::Measure)
+                .filter(|_| load.phase == TrialPhase::Measure)
             {
-                around.pass(&self.instances.all);
+                around.take_due_point(&self.instances.all);
             }
             let is_cut = self.is_cut() || self.ended_early.is_some();
             for (generator, instance) in generators.iter_mut().zip(&self.instances.all) {
                 if is_cut || instance.state.is_over() {
-                    generator.stop();
+                    generator.ask_to_stop();
                 }
                 if generator.is_stuck() {
-                    return Err(halt::failed("the load generator did not end"));
+                    return Err(halt::measurement_failed("the load generator did not end"));
                 }
             }
         }
@@ -325,17 +335,21 @@ impl Trial<'_> {
     }
 
     /// Takes over what the generators of a phase gave.
-    fn take(&mut self, load: &LoadPhase, generators: Vec<Generator>) -> Result<(), Halt> {
-        let finish = |(generator, instance): (Generator, &Instance)| {
-            let group = instance.generator_group.as_ref().map(TrialGroup::group);
-            generator.finish(load, instance.part, group)
+    fn take_load_results(
+        &mut self,
+        load: &LoadPhase,
+        generators: Vec<GeneratorProcess>,
+    ) -> Result<(), HaltReason> {
+        let finish = |(generator, instance): (GeneratorProcess, &Instance)| {
+            let group = instance.generator_group.as_ref().map(TrialGroup::as_group);
+            generator.finish_share(load, instance.part, group)
         };
         let all = generators.into_iter().zip(&self.instances.all);
-        let driven: Vec<Result<Driven, Halt>> = all.map(finish).collect();
+        let driven: Vec<Result<LoadShare, HaltReason>> = all.map(finish).collect();
         let (mut start, mut end) = (u64::MAX, 0);
         let mut all: Option<Vec<SecondEvidence>> = None;
         for (index, driven) in driven.into_iter().enumerate() {
-            let Driven {
+            let LoadShare {
                 load: of,
                 seconds,
                 start_ns,
@@ -354,18 +368,18 @@ impl Trial<'_> {
             state
                 .load_ends
                 .extend(seconds.iter().map(|second| second.at_ns));
-            if load.phase == Phase::Measure && cut_pauses > 0 {
+            if load.phase == TrialPhase::Measure && cut_pauses > 0 {
                 state.warnings.push(format!(
                     "{cut_pauses} pauses of users were cut short: a request was due and all {} \
                      connections were taken; say more of them (--connections)",
                     load.plan.connections
                 ));
             }
-            if load.phase == Phase::Measure {
+            if load.phase == TrialPhase::Measure {
                 state.measure = Some((start_ns, end_ns));
                 // One after the other, when all carry their full memory: pages that they share
                 // count in parts.
-                instance.weigh();
+                instance.measure_memory();
             }
             self.load.push(of);
             all = Some(match all {
@@ -374,7 +388,7 @@ impl Trial<'_> {
             });
         }
         if let Some(seconds) = all {
-            self.span(load.phase, start, end);
+            self.add_span(load.phase, start, end);
             self.seconds.extend(seconds);
         }
         Ok(())
@@ -385,26 +399,32 @@ impl Trial<'_> {
     fn has_ended(&mut self, index: usize) -> bool {
         let begin = Instant::now();
         while !self.instances.all[index].state.is_over() && begin.elapsed() < END_IS_SEEN {
-            self.instances.tick();
+            self.instances.wait_tick();
         }
         self.instances.all[index].state.is_over()
     }
 
     /// Stops everything and puts together what was measured.
-    fn end(mut self, program: &Program, log: &Log, halted: Option<Halt>) -> Result<Evidence, Halt> {
+    fn end_trial(
+        mut self,
+        program: &ProgramSpec,
+        log: &EventLog,
+        halted: Option<HaltReason>,
+    ) -> Result<Evidence, HaltReason> {
         // One that ended takes the application with it: that is seen before the application is.
-        let halted = halted.or_else(|| self.instances.dependencies.look().err());
+        let halted = halted.or_else(|| self.instances.dependencies.check_running().err());
         // Nothing is learned from a slow end of what never started, of what cannot pass any more, or of
         // what the user stops.
         let was_ready = self.instances.all.iter().all(|i| i.state.was_ready());
         let is_given_up = self.ended_early.is_some();
-        let is_cut = is_given_up || matches!(halted, Some(Halt::Refused(_) | Halt::Stopped));
+        let is_cut =
+            is_given_up || matches!(halted, Some(HaltReason::Refused(_) | HaltReason::Stopped));
         let grace = match was_ready && !is_cut {
             true => self.order.stop_grace,
             false => self.order.stop_grace.min(SHORT_GRACE),
         };
-        let began = self.instances.begin(Phase::Stop);
-        let mut parts = ending::end(
+        let began = self.instances.begin_phase(TrialPhase::Stop);
+        let mut parts = ending::end_instances(
             &mut self.instances,
             self.order,
             program,
@@ -413,35 +433,37 @@ impl Trial<'_> {
         );
         let mut evidence = match parts.len() {
             1 => parts.remove(0),
-            _ => together::together(parts),
+            _ => together::merge_instances(parts),
         };
         evidence.noise = std::mem::take(&mut self.instances.noise);
         evidence.start_noise = self.instances.start_noise.take();
-        (evidence.dependencies, evidence.proxy) = self.instances.dependencies.end();
+        (evidence.dependencies, evidence.proxy) = self.instances.dependencies.end_all();
         // Removes what is left of the containers.
         let rooms = std::mem::take(&mut self.instances.rooms);
         drop(self.instances);
-        rooms.iter().for_each(|room| room.judge(&mut evidence));
+        rooms
+            .iter()
+            .for_each(|room| room.record_cause(&mut evidence));
         self.phases.push(PhaseSpan {
-            phase: Phase::Stop,
+            phase: TrialPhase::Stop,
             start: began,
             end: monotonic_ns(),
         });
         match halted {
-            Some(Halt::Failed(failure)) => evidence.failure = Some(failure),
+            Some(HaltReason::Failed(failure)) => evidence.failure = Some(failure),
             Some(halt) => return Err(halt),
             None => {}
         }
         evidence.phases = self.phases;
         evidence.load = self.load;
-        evidence.outages = proxy::outages(self.order);
+        evidence.outages = proxy::scheduled_outages(self.order);
         evidence.ended_early = self.ended_early;
         merge_seconds(&mut evidence.seconds, self.seconds);
         if let Some(around) = self.around {
-            around.finish(log, &mut evidence.seconds);
+            around.fold_into_seconds(log, &mut evidence.seconds);
         }
         if let Some(soaking) = self.soaking {
-            evidence.soak = Some(soaking.finish(log));
+            evidence.soak = Some(soaking.finish_soak(log));
             evidence.seconds.truncate(KEPT_SECONDS);
         }
         Ok(evidence)
@@ -450,17 +472,17 @@ impl Trial<'_> {
 
 /// What was seen at each look at a start: the file pages that each instance had read again.
 #[derive(Default)]
-struct Starts {
+struct StartWatch {
     refaults: Vec<Vec<u64>>,
     looked: Duration,
 }
 
-impl Starts {
+impl StartWatch {
     /// Why the start under way will not end; looks once in a while.
-    fn look(
+    fn hopeless_reason(
         &mut self,
         begin: Instant,
-        order: &Order,
+        order: &TrialOrder,
         slo: &Slo,
         instances: &[Instance],
     ) -> Option<String> {
@@ -476,27 +498,34 @@ impl Starts {
             let state = &instance.state;
             let exec_ns = state.exec_ns.filter(|_| !state.was_ready())?;
             let running = Duration::from_nanos(monotonic_ns().saturating_sub(exec_ns));
-            early::start(slo, order.start_deadline, running, seen)
+            early::why_start_fails(slo, order.start_deadline, running, seen)
         })
     }
 }
 
 /// Why a load under way cannot keep the SLO any more, where that ends it: in the measure phase of an
 /// open model, whose requests can be counted in advance.
-fn cannot_pass(slo: Option<&Slo>, load: &LoadPhase, generators: &[Generator]) -> Option<String> {
-    let slo = slo.filter(|_| load.phase == Phase::Measure)?;
+fn cannot_pass(
+    slo: Option<&Slo>,
+    load: &LoadPhase,
+    generators: &[GeneratorProcess],
+) -> Option<String> {
+    let slo = slo.filter(|_| load.phase == TrialPhase::Measure)?;
     let most = load.plan.model.most_requests()?;
-    let seconds: Vec<_> = generators.iter().map(Generator::seconds).collect();
-    early::load(slo, most, &seconds)
+    let seconds: Vec<_> = generators
+        .iter()
+        .map(GeneratorProcess::passed_seconds)
+        .collect();
+    early::why_load_fails(slo, most, &seconds)
 }
 
 /// The evidence of a trial whose application never ran.
 fn not_begun(
-    halt: Halt,
+    halt: HaltReason,
     (dependencies, proxy): (Vec<DependencyEvidence>, Option<ProxyEvidence>),
-) -> Result<Evidence, Halt> {
+) -> Result<Evidence, HaltReason> {
     match halt {
-        Halt::Failed(failure) => Ok(Evidence {
+        HaltReason::Failed(failure) => Ok(Evidence {
             dependencies,
             proxy,
             failure: Some(failure),
@@ -507,16 +536,16 @@ fn not_begun(
 }
 
 /// Refuses to start an application whose port another server has: its answers would be measured.
-fn refuse_taken_port(order: &Order) -> Result<(), Halt> {
+fn refuse_taken_port(order: &TrialOrder) -> Result<(), HaltReason> {
     let port = match (order.network, &order.readiness) {
-        (Network::Own, _) | (_, Readiness::LogLine { .. } | Readiness::Command { .. }) => {
+        (NetworkMode::Own, _) | (_, Readiness::LogLine { .. } | Readiness::Command { .. }) => {
             return Ok(());
         }
         (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
     };
-    match listener::taken(port) {
+    match listener::bind_error(port) {
         None => Ok(()),
-        Some(error) => Err(refused(
+        Some(error) => Err(refusal_halt(
             &format!("port {port} of this machine"),
             format!("another program listens on it ({error}); nothing was sent to it"),
             "stop the other program, choose another port, or give the application a network of its own (the default)",
@@ -525,15 +554,19 @@ fn refuse_taken_port(order: &Order) -> Result<(), Halt> {
 }
 
 /// The latest figures of each instance, shown as one.
-struct Live(Vec<Option<SecondEvidence>>);
+struct LiveFigures(Vec<Option<SecondEvidence>>);
 
-impl Live {
+impl LiveFigures {
     fn new(instances: usize) -> Self {
         Self(vec![None; instances])
     }
 
     /// 99th percentile and rate, once for all: when the first instance says something.
-    fn pass(&mut self, index: usize, second: &SecondEvidence) -> Option<(Option<Duration>, f64)> {
+    fn update_second(
+        &mut self,
+        index: usize,
+        second: &SecondEvidence,
+    ) -> Option<(Option<Duration>, f64)> {
         self.0[index] = Some(second.clone());
         let known = || self.0.iter().flatten();
         let rates = known().filter_map(|second| second.achieved);

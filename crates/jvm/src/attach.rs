@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
-use crate::process::{Process, ProcessError};
+use crate::process::{JvmProcess, ProcessError};
 use crate::rights::with_rights_of;
 
 /// The JVM answers within milliseconds unless it has no CPU.
@@ -70,9 +70,9 @@ pub enum AttachError {
 
 impl AttachError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn attach_hint(&self) -> Option<&'static str> {
         match self {
-            Self::Process(error) => error.hint(),
+            Self::Process(error) => error.process_hint(),
             Self::NoHandler { .. } => Some(
                 "it is no JVM, runs with -Xrs, or has only just started; try again when it is ready",
             ),
@@ -92,8 +92,8 @@ impl AttachError {
 ///
 /// # Errors
 /// When the process is no JVM that answers, or the command fails.
-pub fn jcmd(pid: u32, command: &str) -> Result<String, AttachError> {
-    let mut socket = connect(pid)?;
+pub fn run_jcmd(pid: u32, command: &str) -> Result<String, AttachError> {
+    let mut socket = connect_to_jvm(pid)?;
     let path = || PathBuf::from(format!("attach socket of process {pid}"));
     let file = |source| AttachError::File {
         pid,
@@ -137,8 +137,8 @@ fn read_reply(socket: &mut UnixStream, within: Duration) -> io::Result<Vec<u8>> 
 /// Connects to the JVM's socket, after the handshake where there is none yet. The directories are
 /// the JVM's, and their entries whatever its user put there: they are opened with loadline's rights
 /// and touched with that user's.
-fn connect(pid: u32) -> Result<UnixStream, AttachError> {
-    let process = Process::of(pid)?;
+fn connect_to_jvm(pid: u32) -> Result<UnixStream, AttachError> {
+    let process = JvmProcess::for_pid(pid)?;
     let open = |path: &str, directory: io::Result<OwnedFd>| match directory {
         Ok(directory) => Ok(JvmDirectory {
             path: PathBuf::from(format!("/proc/{pid}/{path}")),
@@ -154,9 +154,9 @@ fn connect(pid: u32) -> Result<UnixStream, AttachError> {
     let tmp = open("root/tmp", process.temporary_directory())?;
     let connected = with_rights_of(process.uid, process.gid, || {
         // A socket without a listener is left over from a JVM that was killed.
-        match tmp.connect(&process) {
+        match tmp.connect_socket(&process) {
             Ok(stream) => Ok(stream),
-            Err(_) => handshake(&process, &here, &tmp),
+            Err(_) => open_attach_socket(&process, &here, &tmp),
         }
     });
     connected.map_err(|source| AttachError::File {
@@ -167,8 +167,8 @@ fn connect(pid: u32) -> Result<UnixStream, AttachError> {
 }
 
 /// Makes the JVM open its socket, and connects to it.
-fn handshake(
-    process: &Process,
+fn open_attach_socket(
+    process: &JvmProcess,
     here: &JvmDirectory,
     tmp: &JvmDirectory,
 ) -> Result<UnixStream, AttachError> {
@@ -177,13 +177,15 @@ fn handshake(
         return Err(AttachError::NoHandler { pid });
     }
     // Where HotSpot looks first, then where it looks else.
-    let trigger = here.trigger(process).or_else(|_| tmp.trigger(process));
+    let trigger = here
+        .create_trigger_file(process)
+        .or_else(|_| tmp.create_trigger_file(process));
     let _trigger = trigger.map_err(|source| AttachError::File {
         pid,
         path: tmp.path.clone(),
         source,
     })?;
-    process.quit().map_err(|source| AttachError::File {
+    process.send_sigquit().map_err(|source| AttachError::File {
         pid,
         path: PathBuf::from(format!("/proc/{pid}")),
         source,
@@ -191,7 +193,7 @@ fn handshake(
     let begin = Instant::now();
     let mut pause = Duration::from_millis(5);
     loop {
-        match tmp.connect(process) {
+        match tmp.connect_socket(process) {
             Ok(stream) => return Ok(stream),
             Err(last) if begin.elapsed() > SOCKET_WAIT => {
                 return Err(AttachError::NoSocket { pid, last });
@@ -212,7 +214,7 @@ struct JvmDirectory {
 
 impl JvmDirectory {
     /// Connects to the JVM's socket. Who else may have made a file of this name gets no word.
-    fn connect(&self, process: &Process) -> io::Result<UnixStream> {
+    fn connect_socket(&self, process: &JvmProcess) -> io::Result<UnixStream> {
         let name = format!(".java_pid{}", process.inner_pid);
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.directory, name, flags, Mode::empty())?;
@@ -235,24 +237,24 @@ impl JvmDirectory {
 
     /// Makes the file that tells the JVM that SIGQUIT means attach, not a thread dump. It belongs to
     /// the JVM's user because that user makes it; HotSpot takes it from nobody else but root.
-    fn trigger(&self, process: &Process) -> io::Result<Trigger<'_>> {
+    fn create_trigger_file(&self, process: &JvmProcess) -> io::Result<TriggerFile<'_>> {
         let name = format!(".attach_pid{}", process.inner_pid);
         // What a killed jcmd left, or what was planted: a name, removed with its user's rights.
         let _ = unlinkat(&self.directory, &name, AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = Mode::RUSR | Mode::WUSR;
         openat(&self.directory, &name, flags | OFlags::CLOEXEC, mode)?;
-        Ok(Trigger { place: self, name })
+        Ok(TriggerFile { place: self, name })
     }
 }
 
 /// The trigger file. Removed when dropped.
-struct Trigger<'a> {
+struct TriggerFile<'a> {
     place: &'a JvmDirectory,
     name: String,
 }
 
-impl Drop for Trigger<'_> {
+impl Drop for TriggerFile<'_> {
     fn drop(&mut self) {
         // Whoever removed it first: it is gone.
         let _ = unlinkat(&self.place.directory, &self.name, AtFlags::empty());

@@ -16,7 +16,7 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 ///
 /// # Errors
 /// A file that is not there, has a link on its way or is no regular file.
-pub fn open(directory: impl AsFd, name: &Path) -> io::Result<File> {
+pub fn open_beneath(directory: impl AsFd, name: &Path) -> io::Result<File> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     open_by(directory, name, resolve)
 }
@@ -62,7 +62,7 @@ pub fn open_only(
     }
     let name = names.pop();
     let name = name.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it is empty"))?;
-    let file = open(&inner, Path::new(&name))?;
+    let file = open_beneath(&inner, Path::new(&name))?;
     Ok((name, file))
 }
 
@@ -148,10 +148,10 @@ mod tests {
         symlink("../../../..", place.path().join("up")).expect("a link");
         let text = |file: io::Result<File>| read(file.ok()?, 2).ok();
         let own = Some(b"ow".to_vec());
-        assert_eq!(text(open(&root, Path::new("etc/passwd"))), own);
+        assert_eq!(text(open_beneath(&root, Path::new("etc/passwd"))), own);
         for name in ["link", "up/etc/passwd"] {
             let name = Path::new(name);
-            assert_eq!(text(open(&root, name)), None);
+            assert_eq!(text(open_beneath(&root, name)), None);
             assert_eq!(text(open_in_root(&root, name)), own);
         }
         let device = File::open("/dev").expect("it is everywhere");

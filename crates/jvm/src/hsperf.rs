@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::fs::{Dir, Mode, OFlags, openat};
 
 use crate::beneath;
-use crate::process::{Process, ProcessError};
+use crate::process::{JvmProcess, ProcessError};
 
 /// First bytes of the file.
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
@@ -62,7 +62,7 @@ pub enum HsperfError {
 
 /// A counter's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum CounterValue {
     /// A number; its unit is the counter's.
     Number(i64),
     /// A text.
@@ -71,13 +71,13 @@ pub enum Value {
 
 /// All counters at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Counters {
-    by_name: BTreeMap<String, Value>,
+pub struct HsperfCounters {
+    by_name: BTreeMap<String, CounterValue>,
 }
 
 /// Collections of one collector so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Collections {
+pub struct CollectorTotals {
     /// Its name: `Parallel full collection pauses`, `PSParallelCompact` (JDK 8).
     pub name: String,
     /// How many.
@@ -86,13 +86,13 @@ pub struct Collections {
     pub time: Duration,
 }
 
-impl Counters {
+impl HsperfCounters {
     /// Reads the counters of a running JVM.
     ///
     /// # Errors
     /// When there are none, or they cannot be read.
-    pub fn of(pid: u32) -> Result<Self, HsperfError> {
-        let process = Process::of(pid)?;
+    pub fn for_jvm(pid: u32) -> Result<Self, HsperfError> {
+        let process = JvmProcess::for_pid(pid)?;
         let directory = PathBuf::from(format!("/proc/{pid}/root/tmp"));
         let unreadable = |source| HsperfError::Unreadable {
             path: directory.clone(),
@@ -109,7 +109,7 @@ impl Counters {
                 what: "larger than 16 MiB",
             });
         }
-        Self::parse(&bytes)
+        Self::from_hsperfdata(&bytes)
     }
 
     /// Reads a copy of the file.
@@ -117,12 +117,12 @@ impl Counters {
     /// # Errors
     /// When it is not of version 2, or not yet complete. A JVM that is starting says so in the
     /// file.
-    pub fn parse(bytes: &[u8]) -> Result<Self, HsperfError> {
+    pub fn from_hsperfdata(bytes: &[u8]) -> Result<Self, HsperfError> {
         let form = |what| HsperfError::Form { what };
         if bytes.len() < PROLOGUE || bytes[..4] != MAGIC {
             return Err(form("no magic number"));
         }
-        let bytes = Reader {
+        let bytes = CounterReader {
             bytes,
             is_little: bytes[4] == 1,
         };
@@ -150,25 +150,27 @@ impl Counters {
     }
 
     /// A number.
-    pub fn number(&self, name: &str) -> Option<u64> {
+    pub fn counter_number(&self, name: &str) -> Option<u64> {
         match self.by_name.get(name)? {
-            Value::Number(number) => u64::try_from(*number).ok(),
-            Value::Text(_) => None,
+            CounterValue::Number(number) => u64::try_from(*number).ok(),
+            CounterValue::Text(_) => None,
         }
     }
 
     /// A text.
-    pub fn text(&self, name: &str) -> Option<&str> {
+    pub fn counter_text(&self, name: &str) -> Option<&str> {
         match self.by_name.get(name)? {
-            Value::Text(text) => Some(text),
-            Value::Number(_) => None,
+            CounterValue::Text(text) => Some(text),
+            CounterValue::Number(_) => None,
         }
     }
 
     /// A number of ticks as time.
-    pub fn time(&self, name: &str) -> Option<Duration> {
-        let frequency = self.number("sun.os.hrt.frequency").filter(|hz| *hz > 0)?;
-        let nanos = u128::from(self.number(name)?) * 1_000_000_000 / u128::from(frequency);
+    pub fn counter_time(&self, name: &str) -> Option<Duration> {
+        let frequency = self
+            .counter_number("sun.os.hrt.frequency")
+            .filter(|hz| *hz > 0)?;
+        let nanos = u128::from(self.counter_number(name)?) * 1_000_000_000 / u128::from(frequency);
         Some(Duration::from_nanos(
             u64::try_from(nanos).unwrap_or(u64::MAX),
         ))
@@ -176,29 +178,33 @@ impl Counters {
 
     /// Time at safepoints so far, reaching them included.
     pub fn safepoint_time(&self) -> Option<Duration> {
-        self.time("sun.rt.safepointTime")
+        self.counter_time("sun.rt.safepointTime")
     }
 
     /// Classes loaded so far, those of the archive included.
     pub fn classes_loaded(&self) -> Option<u64> {
-        let own = self.number("java.cls.loadedClasses")?;
-        Some(own + self.number("java.cls.sharedLoadedClasses").unwrap_or(0))
+        let own = self.counter_number("java.cls.loadedClasses")?;
+        Some(
+            own + self
+                .counter_number("java.cls.sharedLoadedClasses")
+                .unwrap_or(0),
+        )
     }
 
     /// Of them, those that came from a class archive, the JDK's own included.
     pub fn classes_archived(&self) -> Option<u64> {
-        self.number("java.cls.sharedLoadedClasses")
+        self.counter_number("java.cls.sharedLoadedClasses")
     }
 
     /// Collections so far, one entry for each collector of the JVM.
-    pub fn collections(&self) -> Vec<Collections> {
+    pub fn collections(&self) -> Vec<CollectorTotals> {
         (0..8)
             .map_while(|n| {
                 let of = |what: &str| format!("sun.gc.collector.{n}.{what}");
-                Some(Collections {
-                    name: self.text(&of("name"))?.to_owned(),
-                    count: self.number(&of("invocations"))?,
-                    time: self.time(&of("time"))?,
+                Some(CollectorTotals {
+                    name: self.counter_text(&of("name"))?.to_owned(),
+                    count: self.counter_number(&of("invocations"))?,
+                    time: self.counter_time(&of("time"))?,
                 })
             })
             .collect()
@@ -207,7 +213,7 @@ impl Counters {
 
 /// `hsperfdata_USER/PID` in its /tmp, PID as it sees itself. The process can put anything there, so
 /// only a regular file of its own user counts, and nothing is followed.
-fn file_of(process: &Process) -> io::Result<Option<File>> {
+fn file_of(process: &JvmProcess) -> io::Result<Option<File>> {
     let tmp = process.temporary_directory()?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listed = Dir::new(openat(&tmp, ".", flags, Mode::empty())?)?;
@@ -217,18 +223,18 @@ fn file_of(process: &Process) -> io::Result<Option<File>> {
     let own = |file: &File| file.metadata().is_ok_and(|m| m.uid() == process.uid);
     let file = |name: Vec<u8>| {
         let path = Path::new(OsStr::from_bytes(&name)).join(process.inner_pid.to_string());
-        beneath::open(&tmp, &path).ok().filter(own)
+        beneath::open_beneath(&tmp, &path).ok().filter(own)
     };
     Ok(directories.filter_map(file).next())
 }
 
 /// Numbers at offsets, in the writer's byte order; `None` beyond the end.
-struct Reader<'a> {
+struct CounterReader<'a> {
     bytes: &'a [u8],
     is_little: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CounterReader<'a> {
     /// A 32-bit number that is not negative.
     fn offset(&self, at: usize) -> Option<usize> {
         let bytes: [u8; 4] = self.bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
@@ -248,7 +254,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The text at `at`, up to its NUL or `limit`.
-    fn text(&self, at: usize, limit: usize) -> Option<String> {
+    fn read_text(&self, at: usize, limit: usize) -> Option<String> {
         let rest = self.bytes.get(at..)?;
         let window = &rest[..rest.len().min(limit)];
         let end = memchr::memchr(0, window).unwrap_or(window.len());
@@ -256,13 +262,13 @@ impl<'a> Reader<'a> {
     }
 
     /// An entry: length, name offset, vector length, type, flags, units, variability, data offset.
-    fn entry(&self, at: usize) -> Option<(String, Value)> {
-        let name = self.text(at.checked_add(self.offset(at + 4)?)?, 512)?;
+    fn entry(&self, at: usize) -> Option<(String, CounterValue)> {
+        let name = self.read_text(at.checked_add(self.offset(at + 4)?)?, 512)?;
         let vector = self.offset(at + 8)?;
         let data = at.checked_add(self.offset(at + 16)?)?;
         let value = match self.bytes.get(at + 12)? {
-            b'J' if vector == 0 => Value::Number(self.long(data)?),
-            b'B' => Value::Text(self.text(data, vector)?),
+            b'J' if vector == 0 => CounterValue::Number(self.long(data)?),
+            b'B' => CounterValue::Text(self.read_text(data, vector)?),
             _ => return None,
         };
         Some((name, value))
@@ -279,9 +285,9 @@ mod tests {
 
     #[test]
     fn counters_of_jdk_17_and_25() {
-        let counters = Counters::parse(JDK_17).unwrap();
+        let counters = HsperfCounters::from_hsperfdata(JDK_17).unwrap();
         assert_eq!(
-            counters.text("java.property.java.vm.version"),
+            counters.counter_text("java.property.java.vm.version"),
             Some("17.0.15+6-Debian-1deb12u1")
         );
         let names: Vec<String> = counters.collections().into_iter().map(|c| c.name).collect();
@@ -297,22 +303,28 @@ mod tests {
         assert!(counters.safepoint_time() > Some(counters.collections()[0].time));
         assert!(counters.classes_loaded() > Some(300));
 
-        let counters = Counters::parse(JDK_25).unwrap();
+        let counters = HsperfCounters::from_hsperfdata(JDK_25).unwrap();
         assert_eq!(
-            counters.text("java.property.java.vm.version"),
+            counters.counter_text("java.property.java.vm.version"),
             Some("25.0.3+9-LTS")
         );
         assert_eq!(counters.collections().len(), 3);
-        assert!(counters.time("sun.threads.total_gc_cpu_time").is_some());
+        assert!(
+            counters
+                .counter_time("sun.threads.total_gc_cpu_time")
+                .is_some()
+        );
     }
 
     #[test]
     fn what_is_no_counter_file_is_refused() {
-        assert!(Counters::parse(b"").is_err());
-        assert!(Counters::parse(&[0; 64]).is_err());
+        assert!(HsperfCounters::from_hsperfdata(b"").is_err());
+        assert!(HsperfCounters::from_hsperfdata(&[0; 64]).is_err());
         let mut starting = JDK_17.to_vec();
         starting[7] = 0;
-        let error = Counters::parse(&starting).unwrap_err().to_string();
+        let error = HsperfCounters::from_hsperfdata(&starting)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("still starting"), "{error}");
     }
 
@@ -326,7 +338,7 @@ mod tests {
             for (place, byte) in damage {
                 if let Some(at) = bytes.get_mut(place) { *at = byte; }
             }
-            let _ = Counters::parse(&bytes);
+            let _ = HsperfCounters::from_hsperfdata(&bytes);
         }
     }
 }

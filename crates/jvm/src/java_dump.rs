@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
 
 use crate::beneath;
-use crate::process::{Process, ProcessError};
+use crate::process::{JvmProcess, ProcessError};
 use crate::rights::with_rights_of;
 
 /// One of a Spring Boot service takes less than a second; one without CPU takes longer.
@@ -66,9 +66,9 @@ pub enum DumpError {
 
 impl DumpError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn dump_hint(&self) -> Option<&'static str> {
         match self {
-            Self::Process(error) => error.hint(),
+            Self::Process(error) => error.process_hint(),
             Self::NoHandler { .. } => {
                 Some("it runs with -Xrs, or has only just started; try again when it is ready")
             }
@@ -84,8 +84,8 @@ impl DumpError {
 ///
 /// # Errors
 /// When the process has ended, is not ours, or writes none.
-pub fn take(pid: u32) -> Result<String, DumpError> {
-    let process = Process::of(pid)?;
+pub fn take_java_dump(pid: u32) -> Result<String, DumpError> {
+    let process = JvmProcess::for_pid(pid)?;
     if !process.catches_quit {
         return Err(DumpError::NoHandler { pid });
     }
@@ -98,9 +98,9 @@ pub fn take(pid: u32) -> Result<String, DumpError> {
         process.temporary_directory().map_err(failed("root/tmp"))?,
     ];
     let taken = with_rights_of(process.uid, process.gid, || {
-        let known = places.each_ref().map(|place| names(place, &process));
-        process.quit()?;
-        wait(&places, &known, &process)
+        let known = places.each_ref().map(|place| dump_names(place, &process));
+        process.send_sigquit()?;
+        wait_for_dump(&places, &known, &process)
     });
     let bytes = taken.and_then(|taken| taken).map_err(failed("cwd"))?;
     let bytes = bytes.ok_or(DumpError::None { pid })?;
@@ -109,7 +109,7 @@ pub fn take(pid: u32) -> Result<String, DumpError> {
 
 /// The names of its dumps in a directory: `javacore.20261124.231500.PID.0001.txt`. None where the
 /// directory cannot be read.
-fn names(place: &OwnedFd, process: &Process) -> BTreeSet<Vec<u8>> {
+fn dump_names(place: &OwnedFd, process: &JvmProcess) -> BTreeSet<Vec<u8>> {
     let own = format!(".{}.", process.inner_pid);
     let is_dump = |name: &[u8]| {
         let text = String::from_utf8_lossy(name);
@@ -127,22 +127,22 @@ fn names(place: &OwnedFd, process: &Process) -> BTreeSet<Vec<u8>> {
 /// The whole dump that was not there before, removed; `None` when there is none in time. A signal that
 /// comes while the JVM is busy with the one before is lost, so it is sent again as long as nothing
 /// begins.
-fn wait(
+fn wait_for_dump(
     places: &[OwnedFd; 2],
     known: &[BTreeSet<Vec<u8>>; 2],
-    process: &Process,
+    process: &JvmProcess,
 ) -> io::Result<Option<Vec<u8>>> {
     let begin = Instant::now();
     let mut asked = begin;
     while begin.elapsed() < WAIT {
         let mut has_begun = false;
         for (place, known) in places.iter().zip(known) {
-            let new = names(place, process);
+            let new = dump_names(place, process);
             let Some(name) = new.difference(known).next() else {
                 continue;
             };
             has_begun = true;
-            let bytes = beneath::open(place, Path::new(OsStr::from_bytes(name)))
+            let bytes = beneath::open_beneath(place, Path::new(OsStr::from_bytes(name)))
                 .and_then(|file| beneath::read(file, CAP))?;
             let tail = &bytes[bytes.len().saturating_sub(200)..];
             if tail.windows(END.len()).any(|part| part == END) {
@@ -151,7 +151,7 @@ fn wait(
             }
         }
         if !has_begun && asked.elapsed() > AGAIN {
-            process.quit()?;
+            process.send_sigquit()?;
             asked = Instant::now();
         }
         std::thread::sleep(LOOK);

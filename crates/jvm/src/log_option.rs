@@ -36,7 +36,7 @@ pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Vm) -> Vec<String
 const FULL: &str = "-Xlog:gc*,safepoint:file=";
 
 /// A text with the option of [`gc_log_options`] for a JVM that runs for long: a line a collection.
-pub fn terse(text: &str) -> String {
+pub fn shorten_gc_log_option(text: &str) -> String {
     text.replace(FULL, "-Xlog:gc,gc+init:file=")
 }
 
@@ -47,14 +47,14 @@ mod tests {
     #[test]
     fn each_jdk_gets_the_log_it_can_write() {
         let path = Path::new("/tmp/a:b/gc.log");
-        let version = |text| JdkVersion::parse(text).unwrap();
+        let version = |text| JdkVersion::from_version_text(text).unwrap();
         assert_eq!(
             gc_log_options(path, &version("25.0.3"), Vm::HotSpot),
             ["-Xlog:gc*,safepoint:file=\"/tmp/a:b/gc.log\":tn,u,l,tg:filecount=0"]
         );
         let full = &gc_log_options(path, &version("25.0.3"), Vm::HotSpot)[0];
         let short = "-Xlog:gc,gc+init:file=\"/tmp/a:b/gc.log\":tn,u,l,tg:filecount=0";
-        assert_eq!(terse(full), short);
+        assert_eq!(shorten_gc_log_option(full), short);
         let old = gc_log_options(path, &version("1.8.0_402"), Vm::HotSpot);
         assert_eq!(old[0], "-Xloggc:/tmp/a:b/gc.log");
         let openj9 = gc_log_options(Path::new("/tmp/gc.log"), &version("21"), Vm::OpenJ9);

@@ -19,7 +19,7 @@ pub enum NmtError {
 
 impl NmtError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn nmt_hint(&self) -> Option<&'static str> {
         match self {
             Self::Off => Some("start the JVM with -XX:NativeMemoryTracking=summary"),
             Self::NoTotal => None,
@@ -29,7 +29,7 @@ impl NmtError {
 
 /// Address space and memory of one category.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Category {
+pub struct NmtCategory {
     /// As HotSpot names it: `Java Heap`, `Class`, `Thread`, `Code`, `GC`, `Metaspace`, `Other`
     /// (direct buffers).
     pub name: String,
@@ -45,26 +45,26 @@ pub struct Category {
 
 /// A summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct NmtSummary {
     /// Address space of all categories.
     pub reserved: Bytes,
     /// Committed memory of all categories.
     pub committed: Bytes,
     /// The categories, in the order of the report; small ones are left out by the JVM.
-    pub categories: Vec<Category>,
+    pub categories: Vec<NmtCategory>,
     /// Threads, Java and internal.
     pub threads: Option<u64>,
     /// Classes loaded.
     pub classes: Option<u64>,
 }
 
-impl Summary {
+impl NmtSummary {
     /// Reads a report in any scale (`scale=B` is exact; the default is KB).
     ///
     /// # Errors
     /// [`NmtError::Off`] when the JVM says that it does not track, [`NmtError::NoTotal`] for any
     /// other text.
-    pub fn parse(text: &str) -> Result<Self, NmtError> {
+    pub fn from_nmt_report(text: &str) -> Result<Self, NmtError> {
         if text.contains("Native memory tracking is not enabled") {
             return Err(NmtError::Off);
         }
@@ -81,16 +81,16 @@ impl Summary {
             classes: None,
         };
         for line in lines {
-            summary.take(line);
+            summary.take_line(line);
         }
         Ok(summary)
     }
 
     /// Takes in a line after the total.
-    fn take(&mut self, line: &str) {
+    fn take_line(&mut self, line: &str) {
         if let Some(category) = category(line) {
             self.categories.push(category);
-        } else if let Some((kind, now, peak)) = allocated(line) {
+        } else if let Some((kind, now, peak)) = parse_allocated(line) {
             let Some(category) = self.categories.last_mut() else {
                 return;
             };
@@ -98,9 +98,9 @@ impl Summary {
             if kind == "arena" {
                 category.arena_peak = peak;
             }
-        } else if let Some(threads) = counted(line, &["(thread #", "(threads #"]) {
+        } else if let Some(threads) = count_after(line, &["(thread #", "(threads #"]) {
             self.threads = self.threads.or(Some(threads));
-        } else if let Some(classes) = counted(line, &["(classes #"]) {
+        } else if let Some(classes) = count_after(line, &["(classes #"]) {
             self.classes = self.classes.or(Some(classes));
         }
     }
@@ -116,11 +116,11 @@ impl Summary {
 }
 
 /// `-                 Java Heap (reserved=50331648, committed=50331648)`.
-fn category(line: &str) -> Option<Category> {
+fn category(line: &str) -> Option<NmtCategory> {
     let rest = line.strip_prefix('-')?.trim_start();
     let (name, figures) = rest.split_once(" (")?;
     let (reserved, committed) = reserved_and_committed(figures)?;
-    Some(Category {
+    Some(NmtCategory {
         name: name.trim().to_owned(),
         reserved,
         committed,
@@ -131,7 +131,7 @@ fn category(line: &str) -> Option<Category> {
 
 /// `(malloc=124535 #1626) (at peak)`, `(arena=168560 #5) (peak=2329592 #6)`: which, now, at its
 /// peak. The sites of a detailed report look alike and are told apart by two brackets or a type.
-fn allocated(line: &str) -> Option<(&str, Bytes, Bytes)> {
+fn parse_allocated(line: &str) -> Option<(&str, Bytes, Bytes)> {
     let rest = line.trim_start().strip_prefix('(')?;
     let (kind, figures) = rest.split_once('=')?;
     if !matches!(kind, "malloc" | "arena") || figures.contains(" type=") {
@@ -139,7 +139,7 @@ fn allocated(line: &str) -> Option<(&str, Bytes, Bytes)> {
     }
     let figure = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric());
-        size(&text[..end.unwrap_or(text.len())])
+        parse_scaled_size(&text[..end.unwrap_or(text.len())])
     };
     let now = figure(figures)?;
     let peak = figures
@@ -156,13 +156,13 @@ fn reserved_and_committed(text: &str) -> Option<(Bytes, Bytes)> {
         let end = rest
             .find(|c: char| !c.is_ascii_alphanumeric())
             .unwrap_or(rest.len());
-        size(&rest[..end])
+        parse_scaled_size(&rest[..end])
     };
     Some((figure("reserved=")?, figure("committed=")?))
 }
 
 /// `336232KB`, `336MB`, `1GB`; without a unit bytes.
-fn size(text: &str) -> Option<Bytes> {
+fn parse_scaled_size(text: &str) -> Option<Bytes> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().ok()?;
     match &text[digits.len()..] {
@@ -175,7 +175,7 @@ fn size(text: &str) -> Option<Bytes> {
 }
 
 /// The number after one of these words: `(threads #13)`.
-fn counted(line: &str, words: &[&str]) -> Option<u64> {
+fn count_after(line: &str, words: &[&str]) -> Option<u64> {
     let rest = words
         .iter()
         .find_map(|word| line.trim_start().strip_prefix(word))?;
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn categories_add_up_to_the_total() {
         for text in [JDK_17, JDK_25] {
-            let summary = Summary::parse(text).unwrap();
+            let summary = NmtSummary::from_nmt_report(text).unwrap();
             let sum: u64 = summary
                 .categories
                 .iter()
@@ -218,24 +218,27 @@ mod tests {
 
     #[test]
     fn the_default_scale_is_read_too() {
-        let summary = Summary::parse(JDK_25_KB).unwrap();
+        let summary = NmtSummary::from_nmt_report(JDK_25_KB).unwrap();
         assert_eq!(summary.committed_of("Java Heap"), Bytes::from_mib(48));
     }
 
     #[test]
     fn a_jvm_that_does_not_track_says_so() {
         assert_eq!(
-            Summary::parse("Native memory tracking is not enabled\n"),
+            NmtSummary::from_nmt_report("Native memory tracking is not enabled\n"),
             Err(NmtError::Off)
         );
-        assert_eq!(Summary::parse("Total: soon"), Err(NmtError::NoTotal));
+        assert_eq!(
+            NmtSummary::from_nmt_report("Total: soon"),
+            Err(NmtError::NoTotal)
+        );
     }
 
     proptest! {
         #[test]
         fn a_cut_report_never_makes_it_fail(cut in 0usize..JDK_17.len()) {
             if let Some(text) = JDK_17.get(..cut) {
-                let _ = Summary::parse(text);
+                let _ = NmtSummary::from_nmt_report(text);
             }
         }
     }

@@ -39,7 +39,7 @@ pub enum ProcessError {
 
 impl ProcessError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn process_hint(&self) -> Option<&'static str> {
         match self {
             Self::Unreadable { .. } => {
                 Some("it has ended, or loadline may not look at it (run as root or as its user)")
@@ -51,7 +51,7 @@ impl ProcessError {
 
 /// What /proc/PID/status says, and the way to the process.
 #[derive(Debug)]
-pub struct Process {
+pub struct JvmProcess {
     /// Its id as loadline sees it.
     pub pid: u32,
     /// Its id as it sees itself, in its own PID namespace.
@@ -71,12 +71,12 @@ const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC)
 /// SIGQUIT is signal 3; the mask's lowest bit is signal 1.
 const QUIT_BIT: u64 = 1 << 2;
 
-impl Process {
+impl JvmProcess {
     /// Looks at a process.
     ///
     /// # Errors
     /// When it has ended or may not be read.
-    pub fn of(pid: u32) -> Result<Self, ProcessError> {
+    pub fn for_pid(pid: u32) -> Result<Self, ProcessError> {
         let path = PathBuf::from(format!("/proc/{pid}"));
         let looked = || -> io::Result<(OwnedFd, String)> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -93,10 +93,10 @@ impl Process {
             source,
         };
         let (directory, text) = looked().map_err(unreadable)?;
-        Self::parse(pid, directory, &text)
+        Self::from_status(pid, directory, &text)
     }
 
-    fn parse(pid: u32, directory: OwnedFd, status: &str) -> Result<Self, ProcessError> {
+    fn from_status(pid: u32, directory: OwnedFd, status: &str) -> Result<Self, ProcessError> {
         let field = |field: &'static str| {
             let line = status.lines().find_map(|line| line.strip_prefix(field));
             line.ok_or(ProcessError::Field { pid, field })
@@ -159,7 +159,7 @@ impl Process {
     ///
     /// # Errors
     /// When it has ended or is not ours.
-    pub(crate) fn quit(&self) -> io::Result<()> {
+    pub(crate) fn send_sigquit(&self) -> io::Result<()> {
         let signal = rustix::process::Signal::QUIT;
         Ok(rustix::process::pidfd_send_signal(&self.directory, signal)?)
     }
@@ -175,7 +175,7 @@ mod tests {
                       NSpid:\t4711\t7\nSigCgt:\t2000000181005ccf\n";
         let parse = |status: &str| {
             let directory = File::open("/proc/self").expect("a directory");
-            Process::parse(4711, directory.into(), status)
+            JvmProcess::from_status(4711, directory.into(), status)
         };
         let process = parse(status).unwrap();
         assert_eq!((process.inner_pid, process.uid, process.gid), (7, 1001, 11));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn this_process_can_be_looked_at() {
-        let me = Process::of(std::process::id()).unwrap();
+        let me = JvmProcess::for_pid(std::process::id()).unwrap();
         assert_eq!(me.pid, std::process::id());
         let own = |directory: OwnedFd| rustix::fs::fstat(directory).unwrap().st_ino;
         let tmp = me.temporary_directory().map(own).unwrap();
@@ -202,11 +202,11 @@ mod tests {
             .arg("60")
             .spawn()
             .expect("sleep is everywhere");
-        let process = Process::of(child.id()).expect("it runs");
+        let process = JvmProcess::for_pid(child.id()).expect("it runs");
         child.kill().expect("it is our child");
         child.wait().expect("it is our child");
         // Its id is free now: whoever gets it is not meant.
-        let signalled = process.quit().expect_err("there is nobody");
+        let signalled = process.send_sigquit().expect_err("there is nobody");
         assert_eq!(signalled.raw_os_error(), Some(3), "ESRCH: {signalled}");
         assert!(process.temporary_directory().is_err());
     }

@@ -27,7 +27,7 @@ pub fn with_rights_of<T: Send>(
         return Ok(task());
     }
     std::thread::scope(|scope| {
-        let other = move || take(uid, gid).map(|()| task());
+        let other = move || assume_rights(uid, gid).map(|()| task());
         std::thread::Builder::new()
             .spawn_scoped(scope, other)?
             .join()
@@ -36,7 +36,7 @@ pub fn with_rights_of<T: Send>(
 }
 
 /// Gives this thread the rights. The user comes last: with it goes the right to change groups.
-fn take(uid: u32, gid: u32) -> io::Result<()> {
+fn assume_rights(uid: u32, gid: u32) -> io::Result<()> {
     set_thread_groups(&[])?;
     set_thread_res_gid(None, Gid::from_raw(gid), None)?;
     Ok(set_thread_res_uid(None, Uid::from_raw(uid), None)?)

@@ -6,15 +6,25 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use loadline_jvm::gclog::files::{self, GcLogError};
-use loadline_jvm::gclog::report::Report;
-use loadline_jvm::gclog::{self, Collector, FindingCode, GcLog};
+use loadline_jvm::gclog::report::GcReport;
+use loadline_jvm::gclog::{self, FindingCode, GarbageCollector, GcLog};
 
-use Collector::{G1, Parallel, Serial, Shenandoah, Z};
+use GarbageCollector::{G1, Parallel, Serial, Shenandoah, Z};
 
 /// Counted with awk over the lines `GC(n) ... Pause ... ms`, `... Stall (...) ... ms` and
 /// `Safepoint "`: file, collector, generational, pauses, their sum and largest in us, full ones,
 /// stalls, safepoints.
-type Row = (&'static str, Collector, bool, u64, u64, u64, u64, u64, u64);
+type Row = (
+    &'static str,
+    GarbageCollector,
+    bool,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+);
 
 const LOGS: [Row; 17] = [
     ("17-G1.log", G1, false, 34, 118_128, 31_774, 1, 0, 34),
@@ -258,7 +268,7 @@ fn a_log_cut_at_any_byte_of_its_end_gives_the_same_pauses_up_to_there() {
 
 /// Whether the report says that the log is not whole, in its field and in words.
 fn is_told_incomplete(log: &GcLog) -> bool {
-    let report = Report::of(log, &[]);
+    let report = GcReport::for_log(log, &[]);
     let mut findings = report.findings.iter();
     !report.input.complete && findings.any(|finding| finding.code == FindingCode::Incomplete)
 }
@@ -277,7 +287,7 @@ fn a_set_is_read_in_order_whatever_its_file_names_and_a_gap_is_told() {
     let second = write(directory.path(), "gc.log.2.gz", &gzip(&thirds[1][..]));
     let third = write(directory.path(), "gc.log.0", &thirds[2]);
 
-    let set = files::group(&[third.clone(), second, first.clone()]);
+    let set = files::group_files(&[third.clone(), second, first.clone()]);
     assert_eq!(set.len(), 1);
     let log = files::read(&set[0], usize::MAX).expect("a set");
     assert_eq!(log.pauses, read("17-G1.log").pauses);

@@ -8,20 +8,20 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use loadline_jvm::cache::scc::{self, Limits, Place, Statistics};
-use loadline_jvm::detect::words::{ASK_OPENJ9, Words};
-use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_jvm::cache::scc::{self, SharedCacheLimits, SharedCachePlace, SharedCacheStatistics};
+use loadline_jvm::detect::words::{ASK_OPENJ9, JavaProperties};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_jvm::footprint::{self, Footprint};
-use loadline_jvm::gclog::report::Report;
-use loadline_jvm::gclog::{Builder, Finding, FindingCode, GcLog, WallClock};
+use loadline_jvm::gclog::report::GcReport;
+use loadline_jvm::gclog::{FindingCode, GcFinding, GcLog, GcLogBuilder, WallClock};
 use loadline_jvm::java_dump;
 use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::Bytes;
 use loadline_sizing::Vm;
 
 /// The first OpenJ9 of this machine; says so when there is none.
-fn openj9(test: &str) -> Option<Jdk> {
-    let jdks = Found::look(&Places::of_process()).jdks;
+fn openj9(test: &str) -> Option<InstalledJdk> {
+    let jdks = DetectedJdks::scan_places(&JdkPlaces::of_process()).jdks;
     let found = jdks.into_iter().find(|jdk| jdk.kind == Vm::OpenJ9);
     if found.is_none() {
         println!("SKIP {test}: no OpenJ9 JVM on this machine");
@@ -45,7 +45,7 @@ impl Drop for Killed {
     }
 }
 
-fn java(jdk: &Jdk, words: &[String]) -> Output {
+fn java(jdk: &InstalledJdk, words: &[String]) -> Output {
     let output = Command::new(&jdk.java).args(words).output();
     output.expect("java runs")
 }
@@ -62,7 +62,7 @@ fn a_real_openj9_says_its_build() {
     };
     let output = java(&jdk, &ASK_OPENJ9.map(str::to_owned));
     let text = said(&output);
-    let words = Words::parse(&text).unwrap_or_else(|| panic!("no words: {text}"));
+    let words = JavaProperties::from_output(&text).unwrap_or_else(|| panic!("no words: {text}"));
     assert!(words.is_openj9(), "{words:?}");
     assert!(
         !words.vm_build.is_empty() && !words.runtime.is_empty(),
@@ -99,7 +99,7 @@ fn the_memory_of_a_running_openj9_is_told_by_its_java_dump() {
     let begin = Instant::now();
     let (smaps, dump) = loop {
         let smaps = read(Path::new(&format!("/proc/{pid}/smaps")));
-        match java_dump::take(pid) {
+        match java_dump::take_java_dump(pid) {
             Ok(dump) => break (smaps, dump),
             Err(error) if begin.elapsed() > Duration::from_secs(60) => panic!("{error}"),
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
@@ -144,26 +144,31 @@ fn a_real_openj9_takes_the_options() {
         let version = ["-version".to_owned()];
         said(&java(&jdk, &[options, &version].concat()))
     };
-    let place = Place::own(directory.path());
-    let limits = Limits {
+    let place = SharedCachePlace::in_own_directory(directory.path());
+    let limits = SharedCacheLimits {
         hard: Bytes::from_mib(16),
         soft: Bytes::from_mib(12),
     };
-    run(&scc::populate(&place, limits, false));
+    run(&scc::populate_options(&place, limits, false));
     let said = run(&[scc::print_statistics(&place)]);
-    let statistics = Statistics::parse(&said).unwrap_or_else(|| panic!("no statistics: {said}"));
+    let statistics = SharedCacheStatistics::from_print_stats(&said)
+        .unwrap_or_else(|| panic!("no statistics: {said}"));
     assert!(statistics.classes > 100, "{statistics:?}");
-    let said = run(&scc::attach(&place));
+    let said = run(&scc::attach_options(&place));
     assert!(said.contains("OpenJ9"), "{said}");
-    run(&[scc::destroy(&place)]);
+    run(&[scc::destroy_option(&place)]);
     // Where it cannot be: a directory that is not there, and one that takes nothing.
     let absent = directory.path().join("absent");
-    let said = run(&scc::attach(&Place::own(&absent)));
+    let said = run(&scc::attach_options(&SharedCachePlace::in_own_directory(
+        &absent,
+    )));
     assert!(
         said.contains("OpenJ9") && !absent.join("x").exists(),
         "{said}"
     );
-    let said = run(&scc::attach(&Place::own(Path::new("/proc/self"))));
+    let said = run(&scc::attach_options(&SharedCachePlace::in_own_directory(
+        Path::new("/proc/self"),
+    )));
     assert!(said.contains("OpenJ9"), "{said}");
 }
 
@@ -171,7 +176,7 @@ fn a_real_openj9_takes_the_options() {
 fn compile(directory: &Path, source: (&str, &str)) {
     let program = directory.join(source.0);
     std::fs::write(&program, source.1).expect("it is ours");
-    let jdks = Found::look(&Places::of_process()).jdks;
+    let jdks = DetectedJdks::scan_places(&JdkPlaces::of_process()).jdks;
     let compilers = jdks.iter().map(|jdk| jdk.home.join("bin/javac"));
     let compiler = compilers.into_iter().find(|javac| javac.exists());
     let output = Command::new(compiler.expect("a JDK with javac"))
@@ -184,7 +189,12 @@ fn compile(directory: &Path, source: (&str, &str)) {
 }
 
 /// Runs a program of this test with a GC log; the log's text and what the program printed.
-fn logged(jdk: &Jdk, source: (&str, &str), more: &[&str], arguments: &[&str]) -> (String, String) {
+fn logged(
+    jdk: &InstalledJdk,
+    source: (&str, &str),
+    more: &[&str],
+    arguments: &[&str],
+) -> (String, String) {
     let directory = tempfile::tempdir().expect("a directory");
     compile(directory.path(), source);
     let log = directory.path().join("gc.log");
@@ -206,9 +216,9 @@ fn read(path: &Path) -> String {
 }
 
 fn parsed(text: &str, wall: Option<WallClock>) -> GcLog {
-    let mut builder = Builder::new(10_000).wall(wall);
+    let mut builder = GcLogBuilder::new(10_000).with_wall_clock(wall);
     builder.read(text.as_bytes());
-    builder.finish()
+    builder.finish_log()
 }
 
 /// What another reader makes of it: stops in which a collector worked, and their sum.
@@ -248,7 +258,10 @@ fn the_log_of_a_real_openj9_is_read_under_every_policy() {
 /// Every line is known, and its pauses are those that another reader finds.
 fn is_read(text: &str, policy: &str, heap_max: u64) {
     let log = parsed(text, None);
-    assert_eq!(log.header.collector.map(|c| c.name()), Some(policy));
+    assert_eq!(
+        log.header.collector.map(|c| c.collector_name()),
+        Some(policy)
+    );
     assert_eq!(log.header.heap_max_bytes, Some(heap_max), "{policy}");
     assert_eq!(log.input.unknown_lines, 0, "{policy}");
     assert_eq!(log.input.unfinished_pauses, 0, "{policy}");
@@ -289,10 +302,13 @@ fn the_logs_that_a_real_openj9_wrote_are_read_where_there_is_none() {
 #[test]
 fn metronome_is_named_and_gives_no_pauses() {
     let log = parsed(&kept("metronome"), None);
-    assert_eq!(log.header.collector.map(|c| c.name()), Some("metronome"));
+    assert_eq!(
+        log.header.collector.map(|c| c.collector_name()),
+        Some("metronome")
+    );
     assert_eq!(log.summary.stw.count, 0);
-    let report = Report::of(&log, &[]);
-    let told = |finding: &Finding| finding.code == FindingCode::SumsOnly;
+    let report = GcReport::for_log(&log, &[]);
+    let told = |finding: &GcFinding| finding.code == FindingCode::SumsOnly;
     assert!(report.findings.iter().any(told), "{:?}", report.findings);
 }
 
@@ -317,7 +333,7 @@ fn the_pauses_of_a_real_openj9_lie_where_its_clock_says() {
         started_ms: i64::try_from(started.as_millis()).expect("now"),
     };
     let log = parsed(&text, Some(wall));
-    let asked = |p: &&loadline_jvm::gclog::Pause| p.name.cause.as_deref() == Some("System.gc()");
+    let asked = |p: &&loadline_jvm::gclog::GcPause| p.name.cause.as_deref() == Some("System.gc()");
     let pauses: Vec<(u64, u64)> = log
         .pauses
         .iter()

@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_jvm::attach::{self, AttachError};
-use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_jvm::gclog;
-use loadline_jvm::hsperf::{Counters, HsperfError};
+use loadline_jvm::hsperf::{HsperfCounters, HsperfError};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_jvm::nmt;
 use loadline_sizing::Vm;
@@ -21,14 +21,14 @@ use loadline_sizing::Vm;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// HotSpot JDKs that can run a source file: 11 and later, with the compiler.
-fn jdks(test: &str) -> Vec<Jdk> {
-    let found = Found::look(&Places::of_process());
-    let usable = |jdk: &Jdk| {
+fn jdks(test: &str) -> Vec<InstalledJdk> {
+    let found = DetectedJdks::scan_places(&JdkPlaces::of_process());
+    let usable = |jdk: &InstalledJdk| {
         jdk.kind == Vm::HotSpot
             && jdk.version.feature >= 11
             && jdk.modules.iter().any(|module| module == "jdk.compiler")
     };
-    let jdks: Vec<Jdk> = found.jdks.into_iter().filter(usable).collect();
+    let jdks: Vec<InstalledJdk> = found.jdks.into_iter().filter(usable).collect();
     if jdks.is_empty() {
         println!("SKIP {test}: no JDK 11 or later on this machine");
     }
@@ -39,12 +39,17 @@ fn jdks(test: &str) -> Vec<Jdk> {
 struct Running(Child);
 
 impl Running {
-    fn start(jdk: &Jdk, options: &[String], directory: &Path) -> Self {
+    fn start(jdk: &InstalledJdk, options: &[String], directory: &Path) -> Self {
         Self::start_as(None, jdk, options, directory)
     }
 
     /// As a user, who gets the directory.
-    fn start_as(user: Option<u32>, jdk: &Jdk, options: &[String], directory: &Path) -> Self {
+    fn start_as(
+        user: Option<u32>,
+        jdk: &InstalledJdk,
+        options: &[String],
+        directory: &Path,
+    ) -> Self {
         let source = directory.join("Allocate.java");
         std::fs::write(&source, include_str!("data/gclog/Allocate.java")).expect("it is ours");
         let mut command = Command::new(&jdk.java);
@@ -100,15 +105,15 @@ fn commands_are_answered_without_a_jdk_tool() {
     for jdk in jdks("commands_are_answered_without_a_jdk_tool") {
         let (_guard, directory) = directory();
         let jvm = Running::start(&jdk, &[], &directory);
-        let text = until(|| attach::jcmd(jvm.pid(), "VM.native_memory summary scale=B"));
-        let summary = nmt::Summary::parse(&text).expect(&text);
+        let text = until(|| attach::run_jcmd(jvm.pid(), "VM.native_memory summary scale=B"));
+        let summary = nmt::NmtSummary::from_nmt_report(&text).expect(&text);
         assert_eq!(summary.committed_of("Java Heap").as_mib(), 48.0, "{jdk:?}");
-        let version = attach::jcmd(jvm.pid(), "VM.version").expect("it has answered before");
+        let version = attach::run_jcmd(jvm.pid(), "VM.version").expect("it has answered before");
         assert!(
             version.contains(&jdk.version.feature.to_string()),
             "{version}"
         );
-        let refused = attach::jcmd(jvm.pid(), "No.such_command");
+        let refused = attach::run_jcmd(jvm.pid(), "No.such_command");
         assert!(
             matches!(refused, Err(AttachError::Refused { .. })),
             "{refused:?}"
@@ -152,7 +157,7 @@ fn what_the_jvms_user_planted_is_not_followed() {
         let link = plant(&directory, jvm.pid());
         symlink(&victim, &link).expect("the name is free");
         lchown(&link, Some(USER), Some(USER)).expect("it is ours");
-        let answer = until(|| match attach::jcmd(jvm.pid(), "VM.version") {
+        let answer = until(|| match attach::run_jcmd(jvm.pid(), "VM.version") {
             // Too early: not yet a JVM.
             Err(AttachError::NoHandler { .. }) => Err(()),
             other => Ok(other),
@@ -178,9 +183,9 @@ fn counters_of_a_running_jvm_grow() {
         let (_guard, directory) = directory();
         let jvm = Running::start(&jdk, &["-XX:+UseSerialGC".to_owned()], &directory);
         let collections =
-            |counters: &Counters| counters.collections().iter().map(|c| c.count).sum::<u64>();
-        let first = until(|| Counters::of(jvm.pid()));
-        until(|| match Counters::of(jvm.pid()) {
+            |counters: &HsperfCounters| counters.collections().iter().map(|c| c.count).sum::<u64>();
+        let first = until(|| HsperfCounters::for_jvm(jvm.pid()));
+        until(|| match HsperfCounters::for_jvm(jvm.pid()) {
             Ok(now) if collections(&now) > collections(&first) => Ok(()),
             other => Err(format!("{other:?}")),
         });
@@ -218,8 +223,8 @@ fn what_is_no_jvm_is_left_alone() {
         .arg("60")
         .spawn()
         .expect("sleep is everywhere");
-    let attached = attach::jcmd(child.id(), "VM.version");
-    let counted = Counters::of(child.id());
+    let attached = attach::run_jcmd(child.id(), "VM.version");
+    let counted = HsperfCounters::for_jvm(child.id());
     let is_alive = child.try_wait().expect("it is our child").is_none();
     let _ = child.kill();
     let _ = child.wait();

@@ -8,35 +8,35 @@
 use std::num::NonZeroU32;
 
 use futures_util::future::join_all;
-use loadline_analysis::price::Size;
-use loadline_analysis::record::Node;
+use loadline_analysis::price::InstanceSize;
+use loadline_analysis::record::TrialNode;
 use loadline_engine::experiment::MOST_SLOTS;
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
-use crate::gate::Gate;
-use crate::look::Looks;
-use crate::nodes::Nodes;
-use crate::watched::{Halt, Patience};
+use crate::gate::RequestGate;
+use crate::look::NodeInspector;
+use crate::nodes::NodeRegistry;
+use crate::watched::{PodHalt, RoomPatience};
 
 /// Counts from the first node on, which slot 0 has; each further one becomes that of a slot.
 ///
 /// # Errors
-/// [`Refusal`]: whatever keeps the pod of a look from running.
-pub(crate) async fn count(
-    looks: &Looks,
-    nodes: &Nodes,
-    first: &Node,
-    size: Size,
-) -> Result<NonZeroU32, Refusal> {
+/// [`RunRefusal`]: whatever keeps the pod of a look from running.
+pub(crate) async fn count_fitting_nodes(
+    looks: &NodeInspector,
+    nodes: &NodeRegistry,
+    first: &TrialNode,
+    size: InstanceSize,
+) -> Result<NonZeroU32, RunRefusal> {
     let (mut slots, mut is_full) = (1, false);
     while !is_full && slots < MOST_SLOTS {
         let new = slots.min(MOST_SLOTS - slots);
         let wave = (slots..slots + new).map(|slot| {
-            let place = nodes.place(slot).elsewhere();
+            let place = nodes.placement_for_slot(slot).without_taken_nodes();
             async move {
-                let gate = Gate::default();
+                let gate = RequestGate::default();
                 looks
-                    .look(&place, Some(size), &gate, |_| Patience::None)
+                    .inspect_node(&place, Some(size), &gate, |_| RoomPatience::None)
                     .await
             }
         });
@@ -44,20 +44,20 @@ pub(crate) async fn count(
         for looked in join_all(wave).await {
             let looked = match looked {
                 Ok(looked) => looked,
-                Err(Halt::Refused(refusal)) => return Err(refusal),
+                Err(PodHalt::Refused(refusal)) => return Err(refusal),
                 // A node that goes away while it is looked at is none.
-                Err(Halt::NoRoom(_) | Halt::Lost(_)) => {
+                Err(PodHalt::NoRoom(_) | PodHalt::Lost(_)) => {
                     is_full = true;
                     continue;
                 }
             };
-            if nodes.looked(&looked.node.name).is_some() {
+            if nodes.inspected_node(&looked.node.name).is_some() {
                 continue;
             }
             is_any = true;
-            match looked.unfit(first) {
+            match looked.unfit_reason(first) {
                 None => {
-                    nodes.settle(slots, looked.node);
+                    nodes.assign_node(slots, looked.node);
                     slots += 1;
                 }
                 Some(_) => nodes.avoid(slots, &looked.node.name),

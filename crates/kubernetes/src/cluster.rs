@@ -15,12 +15,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, NodeSystemInfo, Pod, Se
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, TypeMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use tokio::runtime::{Builder, Runtime};
 
-use loadline_engine::experiment::Cluster as Wanted;
+use loadline_engine::experiment::ClusterSettings as Wanted;
 
-use crate::in_cluster::inside::Inside;
+use crate::in_cluster::inside::ControllerPod;
 use crate::refused;
 
 /// How long the API server may take for one answer.
@@ -43,14 +43,14 @@ const IN_CLUSTER: &str = "in-cluster";
 const PAGE: u32 = 500;
 
 /// A cluster that answers.
-pub(crate) struct Cluster {
+pub(crate) struct ConnectedCluster {
     runtime: Runtime,
     /// The way to it.
-    pub(crate) access: Access,
+    pub(crate) access: NamespaceAccess,
     /// What the user asked for.
     pub(crate) wanted: Wanted,
     /// The controller that this process is, if it is one.
-    pub(crate) inside: Option<Inside>,
+    pub(crate) inside: Option<ControllerPod>,
     /// Name of the context.
     pub(crate) context: String,
     /// The API server's version.
@@ -61,7 +61,7 @@ pub(crate) struct Cluster {
 
 /// The way to a namespace of it, for tasks of its runtime too.
 #[derive(Clone)]
-pub(crate) struct Access {
+pub(crate) struct NamespaceAccess {
     client: Client,
     /// Where everything is made.
     pub(crate) namespace: String,
@@ -69,41 +69,41 @@ pub(crate) struct Access {
     tells_nodes: Arc<AtomicBool>,
 }
 
-impl Cluster {
+impl ConnectedCluster {
     /// Finds the cluster and asks for its version.
     ///
     /// # Errors
-    /// [`Refusal`]: no kubeconfig, no such context, nobody answers.
-    pub(crate) fn connect(wanted: &Wanted) -> Result<Self, Refusal> {
-        let runtime = runtime()?;
+    /// [`RunRefusal`]: no kubeconfig, no such context, nobody answers.
+    pub(crate) fn connect_to(wanted: &Wanted) -> Result<Self, RunRefusal> {
+        let runtime = make_runtime()?;
         let (named, namespace) = (wanted.context.as_deref(), wanted.namespace.as_deref());
-        let (client, context, namespace) = runtime.block_on(client(named, namespace))?;
-        Self::answering(wanted, runtime, client, (context, namespace))
+        let (client, context, namespace) = runtime.block_on(connect_client(named, namespace))?;
+        Self::from_client(wanted, runtime, client, (context, namespace))
     }
 
     /// The same at an address, without a kubeconfig.
     #[cfg(test)]
-    pub(crate) fn at(wanted: &Wanted, config: Config) -> Result<Self, Refusal> {
-        let runtime = runtime()?;
+    pub(crate) fn at(wanted: &Wanted, config: Config) -> Result<Self, RunRefusal> {
+        let runtime = make_runtime()?;
         let context = "test".to_owned();
         let client = runtime.block_on(async { Client::try_from(config) });
         let client = client.map_err(|error| refused::unreachable(&context, &error))?;
-        Self::answering(wanted, runtime, client, (context, "sizing".to_owned()))
+        Self::from_client(wanted, runtime, client, (context, "sizing".to_owned()))
     }
 
-    fn answering(
+    fn from_client(
         wanted: &Wanted,
         runtime: Runtime,
         client: Client,
         (context, namespace): (String, String),
-    ) -> Result<Self, Refusal> {
-        let asked = runtime.block_on(within(client.apiserver_version()));
+    ) -> Result<Self, RunRefusal> {
+        let asked = runtime.block_on(within_deadline(client.apiserver_version()));
         let version = asked.map_err(|error| refused::unreachable(&context, &error))?;
         Ok(Self {
             runtime,
-            access: Access::new(client, namespace),
+            access: NamespaceAccess::new(client, namespace),
             wanted: wanted.clone(),
-            inside: Inside::of_process(),
+            inside: ControllerPod::of_process(),
             context,
             version: version.git_version,
             left: RefCell::default(),
@@ -117,12 +117,12 @@ impl Cluster {
 
     /// Removes Jobs with all that is theirs, and those that could not be removed before. What cannot be
     /// now is tried again with the next ones, and at the end; then the sweep of the next start finds it.
-    pub(crate) fn remove(&self, jobs: Vec<String>) {
+    pub(crate) fn remove_jobs(&self, jobs: Vec<String>) {
         let mut left = self.left.borrow_mut();
         left.extend(jobs);
         self.run(async {
             while let Some(job) = left.last() {
-                match remove(&self.access, job).await {
+                match remove_job(&self.access, job).await {
                     Err(error) if refused::is_passing(&error) => break,
                     _ => left.pop(),
                 };
@@ -136,18 +136,18 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for ConnectedCluster {
     fn drop(&mut self) {
         let begin = Instant::now();
-        self.remove(Vec::new());
+        self.remove_jobs(Vec::new());
         while !self.left.borrow().is_empty() && begin.elapsed() < LEAVING {
             std::thread::sleep(PAUSE);
-            self.remove(Vec::new());
+            self.remove_jobs(Vec::new());
         }
     }
 }
 
-impl Access {
+impl NamespaceAccess {
     pub(crate) fn new(client: Client, namespace: String) -> Self {
         Self {
             client,
@@ -182,12 +182,12 @@ impl Access {
 
     /// What the API server tells of a node, where the user may ask: nodes are the cluster's, and few
     /// may. It is asked until it has said no once.
-    pub(crate) async fn node(&self, name: &str) -> Option<NodeSystemInfo> {
+    pub(crate) async fn node_info(&self, name: &str) -> Option<NodeSystemInfo> {
         if !self.tells_nodes.load(Ordering::Relaxed) {
             return None;
         }
         let nodes: Api<Node> = Api::all(self.client.clone());
-        match within(nodes.get(name)).await {
+        match within_deadline(nodes.get(name)).await {
             Ok(node) => node.status?.node_info,
             Err(error) => {
                 self.tells_nodes
@@ -199,7 +199,7 @@ impl Access {
 }
 
 /// One request, with its deadline.
-pub(crate) async fn within<T>(
+pub(crate) async fn within_deadline<T>(
     of: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, kube::Error> {
     match tokio::time::timeout(ANSWER, of).await {
@@ -212,19 +212,19 @@ pub(crate) async fn within<T>(
 }
 
 /// Tries of one request, for as long as an API server may be away.
-pub(crate) struct Tries {
+pub(crate) struct RequestRetries {
     begin: Instant,
 }
 
-impl Tries {
-    pub(crate) fn begin() -> Self {
+impl RequestRetries {
+    pub(crate) fn from_now() -> Self {
         Self {
             begin: Instant::now(),
         }
     }
 
     /// Whether to try again after this answer: it is an error that may pass. Waits a little then.
-    pub(crate) async fn again<T>(&self, answer: &Result<T, kube::Error>) -> bool {
+    pub(crate) async fn wait_to_retry<T>(&self, answer: &Result<T, kube::Error>) -> bool {
         let passes = answer.as_ref().is_err_and(refused::is_passing);
         let again = passes && self.begin.elapsed() < AWAY;
         if again {
@@ -235,33 +235,33 @@ impl Tries {
 }
 
 /// A request that may be carried out twice, tried for as long as an API server may be away.
-pub(crate) async fn often<T, F>(request: impl Fn() -> F) -> Result<T, kube::Error>
+pub(crate) async fn retry_request<T, F>(request: impl Fn() -> F) -> Result<T, kube::Error>
 where
     F: Future<Output = Result<T, kube::Error>>,
 {
-    let tries = Tries::begin();
+    let tries = RequestRetries::from_now();
     loop {
-        let answer = within(request()).await;
-        if !tries.again(&answer).await {
+        let answer = within_deadline(request()).await;
+        if !tries.wait_to_retry(&answer).await {
             return answer;
         }
     }
 }
 
 /// Removes a Job with all that is its; one that is not there is no error.
-pub(crate) async fn remove(access: &Access, job: &str) -> Result<(), kube::Error> {
+pub(crate) async fn remove_job(access: &NamespaceAccess, job: &str) -> Result<(), kube::Error> {
     let (jobs, params) = (access.jobs(), DeleteParams::background());
-    match within(jobs.delete(job, &params)).await {
+    match within_deadline(jobs.delete(job, &params)).await {
         Err(error) if refused::is_gone(&error) => Ok(()),
         other => other.map(drop),
     }
 }
 
 /// A runtime of one thread.
-fn runtime() -> Result<Runtime, Refusal> {
+fn make_runtime() -> Result<Runtime, RunRefusal> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| {
-        Refusal::new(
+        RunRefusal::new(
             "speaking to the cluster",
             error,
             "free some memory and processes",
@@ -272,14 +272,14 @@ fn runtime() -> Result<Runtime, Refusal> {
 /// All objects of a kind in these namespaces, all without one; a page at a time.
 ///
 /// # Errors
-/// [`Refusal`]: no kubeconfig, no such context, nobody answers, no right to list.
-pub(crate) fn list(
+/// [`RunRefusal`]: no kubeconfig, no such context, nobody answers, no right to list.
+pub(crate) fn list_cluster_objects(
     context: Option<&str>,
     namespaces: &[String],
     kinds: &[ApiResource],
-) -> Result<Vec<DynamicObject>, Refusal> {
-    let runtime = runtime()?;
-    let (client, context, _) = runtime.block_on(client(context, None))?;
+) -> Result<Vec<DynamicObject>, RunRefusal> {
+    let runtime = make_runtime()?;
+    let (client, context, _) = runtime.block_on(connect_client(context, None))?;
     let mut all = Vec::new();
     for kind in kinds {
         let apis: Vec<Api<DynamicObject>> = match namespaces {
@@ -309,7 +309,7 @@ async fn pages(api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, kube::Err
     let mut all = Vec::new();
     let mut params = ListParams::default().limit(PAGE);
     loop {
-        let page = within(api.list(&params)).await?;
+        let page = within_deadline(api.list(&params)).await?;
         all.extend(page.items);
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
@@ -318,20 +318,20 @@ async fn pages(api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, kube::Err
     }
 }
 
-async fn client(
+async fn connect_client(
     named: Option<&str>,
     namespace: Option<&str>,
-) -> Result<(Client, String, String), Refusal> {
+) -> Result<(Client, String, String), RunRefusal> {
     let what = "finding the cluster";
     let file = match (Kubeconfig::read(), Config::incluster()) {
         (Ok(file), _) => file,
         (Err(_), Ok(config)) => {
             let context = named.unwrap_or(IN_CLUSTER).to_owned();
-            return at(config, context, namespace);
+            return client_from_config(config, context, namespace);
         }
         (Err(error), Err(_)) => {
             let hint = "kubectl's own settings are used: set KUBECONFIG, or write ~/.kube/config";
-            return Err(Refusal::new(what, error, hint));
+            return Err(RunRefusal::new(what, error, hint));
         }
     };
     let named = named.map(str::to_owned);
@@ -346,7 +346,7 @@ async fn client(
             true => "it has none at all: is KUBECONFIG the right file?".to_owned(),
             false => format!("it has: {}; choose one with --context", known.join(", ")),
         };
-        return Err(Refusal::new(what, why, hint));
+        return Err(RunRefusal::new(what, why, hint));
     }
     let options = KubeConfigOptions {
         context: Some(context.clone()),
@@ -355,17 +355,17 @@ async fn client(
     let config = Config::from_custom_kubeconfig(file, &options).await;
     let config = config.map_err(|error| {
         let hint = format!("`kubectl --context {context} version` must work first");
-        Refusal::new(what, error, hint)
+        RunRefusal::new(what, error, hint)
     })?;
-    at(config, context, namespace)
+    client_from_config(config, context, namespace)
 }
 
 /// A client with these settings; its context and namespace.
-fn at(
+fn client_from_config(
     mut config: Config,
     context: String,
     namespace: Option<&str>,
-) -> Result<(Client, String, String), Refusal> {
+) -> Result<(Client, String, String), RunRefusal> {
     if let Some(namespace) = namespace {
         namespace.clone_into(&mut config.default_namespace);
     }

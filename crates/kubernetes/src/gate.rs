@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::lock::Mutex;
 use kube::Error;
 
-use crate::cluster::{Tries, within};
+use crate::cluster::{RequestRetries, within_deadline};
 
 /// Of one trial; clones are the same gate.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Gate {
+pub(crate) struct RequestGate {
     jobs: Arc<Mutex<Vec<String>>>,
     is_closed: Arc<AtomicBool>,
 }
 
-impl Gate {
+impl RequestGate {
     /// Sends a request that belongs to a Job; `None` where the trial is over.
-    pub(crate) async fn pass<T>(
+    pub(crate) async fn pass_request<T>(
         &self,
         job: &str,
         request: impl Future<Output = Result<T, Error>>,
@@ -32,12 +32,12 @@ impl Gate {
         if !jobs.iter().any(|known| known == job) {
             jobs.push(job.to_owned());
         }
-        Some(within(request).await)
+        Some(within_deadline(request).await)
     }
 
     /// The same, again and again while it fails as one does that may pass; not for longer than an API
     /// server may be away.
-    pub(crate) async fn often<T, F>(
+    pub(crate) async fn pass_with_retries<T, F>(
         &self,
         job: &str,
         request: impl Fn() -> F,
@@ -45,17 +45,17 @@ impl Gate {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let tries = Tries::begin();
+        let tries = RequestRetries::from_now();
         loop {
-            let answer = self.pass(job, request()).await?;
-            if !tries.again(&answer).await {
+            let answer = self.pass_request(job, request()).await?;
+            if !tries.wait_to_retry(&answer).await {
                 return Some(answer);
             }
         }
     }
 
     /// Lets nothing through any more; gives every Job that may be there.
-    pub(crate) async fn close(&self) -> Vec<String> {
+    pub(crate) async fn close_gate(&self) -> Vec<String> {
         self.is_closed.store(true, Ordering::Relaxed);
         std::mem::take(&mut *self.jobs.lock().await)
     }
@@ -85,31 +85,31 @@ mod tests {
     #[test]
     fn what_was_sent_is_known_and_nothing_is_sent_afterwards() {
         run(async {
-            let gate = Gate::default();
+            let gate = RequestGate::default();
             let pass = |job: &'static str| {
                 let gate = gate.clone();
-                async move { gate.pass(job, async { Ok(()) }).await.is_some() }
+                async move { gate.pass_request(job, async { Ok(()) }).await.is_some() }
             };
             assert!(pass("look").await && pass("trial").await && pass("trial").await);
             gate.forget("look").await;
-            assert_eq!(gate.close().await, ["trial"]);
+            assert_eq!(gate.close_gate().await, ["trial"]);
             assert!(!pass("late").await, "it is over");
-            assert_eq!(gate.close().await, [""; 0]);
+            assert_eq!(gate.close_gate().await, [""; 0]);
         });
     }
 
     #[test]
     fn a_request_under_way_is_waited_for() {
         run(async {
-            let gate = Gate::default();
+            let gate = RequestGate::default();
             let is_sent = Cell::new(false);
-            let under_way = gate.pass("trial", async {
+            let under_way = gate.pass_request("trial", async {
                 tokio::task::yield_now().await;
                 is_sent.set(true);
                 Ok(())
             });
             let closing = async {
-                let jobs = gate.close().await;
+                let jobs = gate.close_gate().await;
                 assert!(is_sent.get(), "it was cut off");
                 jobs
             };

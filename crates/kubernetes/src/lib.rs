@@ -34,5 +34,5 @@ mod trial;
 mod watched;
 pub mod workload;
 
-pub use kubernetes::{Demand, Kubernetes};
-pub use sweep::Swept;
+pub use kubernetes::{KubernetesHost, NodeDemand};
+pub use sweep::ClusterSweep;

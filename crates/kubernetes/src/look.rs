@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::{NodeSystemInfo, Pod};
 use kube::ResourceExt;
 use kube::api::{LogParams, PostParams};
-use loadline_analysis::price::Size;
-use loadline_analysis::record::{Enforced, Machine, Node};
-use loadline_engine::experiment::Cluster as Wanted;
-use loadline_host::oci::image::Image;
-use loadline_host::pod::Seen;
+use loadline_analysis::price::InstanceSize;
+use loadline_analysis::record::{EnforcedLimits, MachineDescription, TrialNode};
+use loadline_engine::experiment::ClusterSettings as Wanted;
+use loadline_host::oci::image::EngineImage;
+use loadline_host::pod::ImageReading;
 use loadline_sizing::Bytes;
-use loadline_trial::{Account, Engine, EngineKind, Refusal};
+use loadline_trial::{Account, ContainerEngine, EngineKind, RunRefusal};
 
-use crate::cluster::{Access, remove};
-use crate::gate::Gate;
-use crate::kubernetes::value;
-use crate::manifest::{self, APPLICATION, FILLS, Maker};
-use crate::nodes::Place;
-use crate::watched::{Halt, LOOK, Patience, Watched, begun};
-use crate::workload::Template;
+use crate::cluster::{NamespaceAccess, remove_job};
+use crate::gate::RequestGate;
+use crate::kubernetes::parse_json_value;
+use crate::manifest::{self, APPLICATION, FILLS, MakerIdentity};
+use crate::nodes::PodPlacement;
+use crate::watched::{LOOK, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
+use crate::workload::WorkloadTemplate;
 use crate::{refused, standing, sweep};
 
 /// A look takes two seconds once its images are there.
@@ -34,34 +34,34 @@ const TAKES: Duration = Duration::from_secs(120);
 const KILLED: i32 = 137;
 
 /// What all looks of a run have in common.
-pub(crate) struct Looks {
-    pub(crate) access: Access,
+pub(crate) struct NodeInspector {
+    pub(crate) access: NamespaceAccess,
     pub(crate) wanted: Wanted,
     pub(crate) image: String,
     pub(crate) account: Account,
-    pub(crate) maker: Maker,
+    pub(crate) maker: MakerIdentity,
     /// The workload that trials are made after.
-    pub(crate) template: Option<Template>,
+    pub(crate) template: Option<WorkloadTemplate>,
     /// What loadline's container gets that makes the load.
     pub(crate) memory: Bytes,
 }
 
 /// What a look gave.
-pub(crate) struct Looked {
-    pub(crate) machine: Machine,
-    pub(crate) node: Node,
+pub(crate) struct NodeInspection {
+    pub(crate) machine: MachineDescription,
+    pub(crate) node: TrialNode,
     /// A limit that the node did not enforce.
     pub(crate) unenforced: Option<String>,
-    pub(crate) image: Image,
+    pub(crate) image: EngineImage,
 }
 
-impl Looked {
+impl NodeInspection {
     /// # Errors
-    /// [`Refusal`] where the node does not enforce limits.
-    pub(crate) fn enforced(self) -> Result<Self, Refusal> {
+    /// [`RunRefusal`] where the node does not enforce limits.
+    pub(crate) fn refuse_unenforced(self) -> Result<Self, RunRefusal> {
         match &self.unenforced {
             None => Ok(self),
-            Some(what) => Err(Refusal::new(
+            Some(what) => Err(RunRefusal::new(
                 format!("the node {}", self.node.name),
                 format!(
                     "{what}: its runtime ({}) does not enforce the limit",
@@ -73,8 +73,8 @@ impl Looked {
     }
 
     /// Why no trial may run there whose result has its first node so; `None` where one may.
-    pub(crate) fn unfit(&self, first: &Node) -> Option<String> {
-        let unlike = self.node.unlike(first);
+    pub(crate) fn unfit_reason(&self, first: &TrialNode) -> Option<String> {
+        let unlike = self.node.differences_from(first);
         let why = match (unlike.is_empty(), &self.unenforced) {
             (true, None) => return None,
             (true, Some(what)) => what.clone(),
@@ -84,36 +84,36 @@ impl Looked {
     }
 }
 
-impl Looks {
-    /// Looks, and leaves nothing. `waits` as for [`begun`].
+impl NodeInspector {
+    /// Looks, and leaves nothing. `waits` as for [`wait_until_begun`].
     ///
     /// # Errors
-    /// [`Halt`]: whatever keeps its pod from running.
-    pub(crate) async fn look(
+    /// [`PodHalt`]: whatever keeps its pod from running.
+    pub(crate) async fn inspect_node(
         &self,
-        place: &Place,
-        room: Option<Size>,
-        gate: &Gate,
-        mut waits: impl FnMut(&str) -> Patience,
-    ) -> Result<Looked, Halt> {
-        match self.once(place, room, gate, &mut waits).await {
+        place: &PodPlacement,
+        room: Option<InstanceSize>,
+        gate: &RequestGate,
+        mut waits: impl FnMut(&str) -> RoomPatience,
+    ) -> Result<NodeInspection, PodHalt> {
+        match self.inspect_once(place, room, gate, &mut waits).await {
             // A look asks in one container for what a trial asks for in two, each of which may be allowed.
-            Err(Halt::NoRoom(refusal)) if room.is_some() && is_one_too_large(&refusal) => {
-                self.once(place, None, gate, &mut waits).await
+            Err(PodHalt::NoRoom(refusal)) if room.is_some() && is_one_too_large(&refusal) => {
+                self.inspect_once(place, None, gate, &mut waits).await
             }
             looked => looked,
         }
     }
 
-    async fn once(
+    async fn inspect_once(
         &self,
-        place: &Place,
-        room: Option<Size>,
-        gate: &Gate,
-        waits: impl FnMut(&str) -> Patience,
-    ) -> Result<Looked, Halt> {
-        let name = format!("loadline-look-{}", sweep::unique());
-        let job = value(manifest::look(manifest::Look {
+        place: &PodPlacement,
+        room: Option<InstanceSize>,
+        gate: &RequestGate,
+        waits: impl FnMut(&str) -> RoomPatience,
+    ) -> Result<NodeInspection, PodHalt> {
+        let name = format!("loadline-look-{}", sweep::unique_text());
+        let job = parse_json_value(manifest::inspection_job(manifest::InspectionJobInput {
             name: &name,
             image: &self.image,
             account: self.account,
@@ -124,73 +124,87 @@ impl Looks {
             memory: self.memory,
             room,
         }));
-        let (job, params) = (job.map_err(Halt::Refused)?, PostParams::default());
+        let (job, params) = (job.map_err(PodHalt::Refused)?, PostParams::default());
         let jobs = self.access.jobs();
-        let made = gate.often(&name, || async {
+        let made = gate.pass_with_retries(&name, || async {
             match jobs.create(&params, &job).await {
                 // An earlier try was carried out, and its answer lost.
                 Err(error) if !refused::is_there(&error) => Err(error),
                 _ => Ok(()),
             }
         });
-        answered("making a Job in the cluster", made.await)?;
+        require_answer("making a Job in the cluster", made.await)?;
         let looked = self.run(&name, gate, waits).await;
-        let removed = gate.often(&name, || remove(&self.access, &name)).await;
+        let removed = gate
+            .pass_with_retries(&name, || remove_job(&self.access, &name))
+            .await;
         // One that was stopped is removed by whoever stopped it.
         if removed.is_some() {
             gate.forget(&name).await;
         }
         let (pod, text) = looked?;
-        answered("removing a Job of the cluster", removed)?;
-        let seen = self.seen(&text).map_err(Halt::Refused)?;
-        let name = standing::node(&pod).unwrap_or_default();
-        let told = self.access.node(&name).await;
-        Ok(self.understood(&pod, seen, told))
+        require_answer("removing a Job of the cluster", removed)?;
+        let seen = self.parse_reading(&text).map_err(PodHalt::Refused)?;
+        let name = standing::node_name(&pod).unwrap_or_default();
+        let told = self.access.node_info(&name).await;
+        Ok(self.interpret_reading(&pod, seen, told))
     }
 
     /// Waits for the end of the look; gives the pod and what it printed.
     async fn run(
         &self,
         name: &str,
-        gate: &Gate,
-        waits: impl FnMut(&str) -> Patience,
-    ) -> Result<(Arc<Pod>, String), Halt> {
-        let watched = Watched::start(self.access.pods(), name);
-        begun(&watched, &self.access, name, gate, waits).await?;
+        gate: &RequestGate,
+        waits: impl FnMut(&str) -> RoomPatience,
+    ) -> Result<(Arc<Pod>, String), PodHalt> {
+        let watched = WatchedPod::start_watch(self.access.pods(), name);
+        wait_until_begun(&watched, &self.access, name, gate, waits).await?;
         let begin = Instant::now();
         loop {
             tokio::time::sleep(LOOK).await;
-            let Some(pod) = watched.pod() else { continue };
+            let Some(pod) = watched.latest_pod() else {
+                continue;
+            };
             let has_ended = |container| standing::ended_of(&pod, container).is_some();
             if has_ended(APPLICATION) && has_ended(FILLS) {
-                let text = self.log(name, &pod, gate).await?;
+                let text = self.inspection_log(name, &pod, gate).await?;
                 return Ok((pod, text));
             }
-            match standing::of(&pod) {
-                standing::Standing::Refused(refusal) => return Err(Halt::Refused(refusal)),
-                standing::Standing::Lost(why) => return Err(gone(why)),
+            match standing::standing_of_pod(&pod) {
+                standing::PodStanding::Refused(refusal) => return Err(PodHalt::Refused(refusal)),
+                standing::PodStanding::Lost(why) => return Err(gone_halt(why)),
                 _ if begin.elapsed() > TAKES => {
-                    return Err(gone(format!("it did not end within {} s", TAKES.as_secs())));
+                    return Err(gone_halt(format!(
+                        "it did not end within {} s",
+                        TAKES.as_secs()
+                    )));
                 }
                 _ => {}
             }
         }
     }
 
-    async fn log(&self, job: &str, pod: &Pod, gate: &Gate) -> Result<String, Halt> {
+    async fn inspection_log(
+        &self,
+        job: &str,
+        pod: &Pod,
+        gate: &RequestGate,
+    ) -> Result<String, PodHalt> {
         let params = LogParams {
             container: Some(APPLICATION.to_owned()),
             ..LogParams::default()
         };
         let (name, pods) = (pod.name_any(), self.access.pods());
-        let text = gate.often(job, || pods.logs(&name, &params)).await;
-        answered("reading the log of a pod", text)
+        let text = gate
+            .pass_with_retries(job, || pods.logs(&name, &params))
+            .await;
+        require_answer("reading the log of a pod", text)
     }
 
-    fn seen(&self, text: &str) -> Result<Seen, Refusal> {
+    fn parse_reading(&self, text: &str) -> Result<ImageReading, RunRefusal> {
         serde_json::from_str(text.trim()).map_err(|error| {
             let last = text.lines().last().unwrap_or_default();
-            Refusal::new(
+            RunRefusal::new(
                 format!("looking into the image {}", self.image),
                 format!("it said `{last}`: {error}"),
                 "--trial-image must be an image of this version of loadline, and a static program",
@@ -198,12 +212,17 @@ impl Looks {
         })
     }
 
-    fn understood(&self, pod: &Pod, seen: Seen, told: Option<NodeSystemInfo>) -> Looked {
+    fn interpret_reading(
+        &self,
+        pod: &Pod,
+        seen: ImageReading,
+        told: Option<NodeSystemInfo>,
+    ) -> NodeInspection {
         let exit = standing::ended_of(pod, FILLS).map(|end| end.exit_code);
-        let name = standing::node(pod).unwrap_or_default();
+        let name = standing::node_name(pod).unwrap_or_default();
         let runtime = told.as_ref().map(|told| &told.container_runtime_version);
         let runtime = runtime.filter(|text| !text.is_empty());
-        let node = Node {
+        let node = TrialNode {
             runtime: match runtime {
                 Some(text) => text.replace("://", " "),
                 None => standing::runtime(pod).unwrap_or_default(),
@@ -212,25 +231,25 @@ impl Looks {
             os: told
                 .map(|told| told.os_image)
                 .filter(|text| !text.is_empty()),
-            enforced: exit.map(|memory_exit_code| Enforced {
+            enforced: exit.map(|memory_exit_code| EnforcedLimits {
                 throttled_periods: seen.throttled_periods,
                 memory_exit_code,
             }),
-            ..Node::of(&seen.machine, &name)
+            ..TrialNode::from_machine(&seen.machine, &name)
         };
-        Looked {
+        NodeInspection {
             node,
-            unenforced: unenforced(&seen, exit),
-            image: self.image(pod, &seen),
+            unenforced: limit_not_enforced(&seen, exit),
+            image: self.image_from_reading(pod, &seen),
             machine: seen.machine,
         }
     }
 
-    fn image(&self, pod: &Pod, seen: &Seen) -> Image {
+    fn image_from_reading(&self, pod: &Pod, seen: &ImageReading) -> EngineImage {
         let id = standing::image_id(pod).unwrap_or_default();
         let pinned = id.contains("@sha256:").then(|| id.clone());
-        Image {
-            engine: Engine {
+        EngineImage {
+            engine: ContainerEngine {
                 kind: EngineKind::Kubernetes,
                 program: "kubernetes".into(),
                 env: Default::default(),
@@ -250,28 +269,28 @@ impl Looks {
             version: None,
             seen: None,
             revision: None,
-            jdk: seen.jdk.as_ref().and_then(|jdk| jdk.jdk()),
+            jdk: seen.jdk.as_ref().and_then(|jdk| jdk.to_jdk()),
         }
     }
 }
 
 /// What a request gave; `None` is that of a trial that was stopped.
-fn answered<T>(what: &str, answer: Option<Result<T, kube::Error>>) -> Result<T, Halt> {
-    let answer = answer.ok_or_else(|| Halt::lost("it was stopped"))?;
-    answer.map_err(|error| Halt::Refused(refused::request(what, &error)))
+fn require_answer<T>(what: &str, answer: Option<Result<T, kube::Error>>) -> Result<T, PodHalt> {
+    let answer = answer.ok_or_else(|| PodHalt::pod_lost("it was stopped"))?;
+    answer.map_err(|error| PodHalt::Refused(refused::request_refusal(what, &error)))
 }
 
 /// Whether a LimitRange allows no container of that size.
-fn is_one_too_large(refusal: &Refusal) -> bool {
+fn is_one_too_large(refusal: &RunRefusal) -> bool {
     refusal.why.contains("usage per Container")
 }
 
-fn gone(why: String) -> Halt {
-    Halt::Lost(format!("looking at its node: {why}"))
+fn gone_halt(why: String) -> PodHalt {
+    PodHalt::Lost(format!("looking at its node: {why}"))
 }
 
 /// A limit of the look's pod that held nothing.
-fn unenforced(seen: &Seen, exit: Option<i32>) -> Option<String> {
+fn limit_not_enforced(seen: &ImageReading, exit: Option<i32>) -> Option<String> {
     if seen.is_limited == Some(false) {
         let why = "a container that used more than its CPU limit was not throttled";
         return Some(why.to_owned());
@@ -304,21 +323,21 @@ mod tests {
         serde_json::from_value(pod).expect("it is a pod")
     }
 
-    fn looked(pod: &Pod, is_limited: Value, told: Option<Value>) -> Looked {
+    fn looked(pod: &Pod, is_limited: Value, told: Option<Value>) -> NodeInspection {
         let seen = json!({
-            "machine": Machine { cpus: 4, ..Machine::default() }, "env": {}, "jdk": null,
+            "machine": MachineDescription { cpus: 4, ..MachineDescription::default() }, "env": {}, "jdk": null,
             "is_limited": is_limited, "throttled_periods": 1,
         });
         let seen = serde_json::from_value(seen).expect("it was seen");
         let told = told.map(|told| serde_json::from_value(told).expect("the API knows it"));
-        testing::looks().understood(pod, seen, told)
+        testing::test_inspector().interpret_reading(pod, seen, told)
     }
 
     #[test]
     fn a_node_that_enforces_no_limit_is_refused() {
         let said = |is_limited: Value, filled: i32| {
             let looked = looked(&pod("runsc", filled), is_limited, None);
-            match looked.enforced() {
+            match looked.refuse_unenforced() {
                 Ok(looked) => looked.node.name,
                 Err(refusal) => refusal.to_string(),
             }
@@ -342,7 +361,7 @@ mod tests {
         let node = looked(&pod("containerd", 137), json!(true), Some(told)).node;
         assert_eq!(node.runtime, "containerd 1.6.20");
         assert_eq!(node.os.as_deref(), Some("Debian GNU/Linux 12"));
-        let enforced = Enforced {
+        let enforced = EnforcedLimits {
             throttled_periods: Some(1),
             memory_exit_code: 137,
         };
@@ -356,7 +375,7 @@ mod tests {
         let first = looked(&pod("containerd", 137), json!(true), None).node;
         let unfit = |runtime: &str, is_limited: Value| {
             let looked = looked(&pod(runtime, 137), is_limited, None);
-            looked.unfit(&first)
+            looked.unfit_reason(&first)
         };
         assert_eq!(unfit("containerd", json!(true)), None);
         insta::assert_snapshot!(unfit("cri-o", json!(true)).expect("it is another"), @"the node n1 is not used: it is of another kind: runtime cri-o, not containerd");

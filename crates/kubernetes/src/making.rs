@@ -9,42 +9,42 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use loadline_host::longest as longest_load;
-use loadline_trial::{Order, Refusal};
+use loadline_host::generator_deadline as longest_load;
+use loadline_trial::{RunRefusal, TrialOrder};
 use serde_json::{Value, json};
 
-use crate::cluster::Access;
-use crate::gate::Gate;
-use crate::kubernetes::{no_image, value};
-use crate::look::Looks;
+use crate::cluster::NamespaceAccess;
+use crate::gate::RequestGate;
+use crate::kubernetes::{no_image, parse_json_value};
+use crate::look::NodeInspector;
 use crate::manifest;
-use crate::nodes::Place;
+use crate::nodes::PodPlacement;
 use crate::refused;
-use crate::watched::Halt;
+use crate::watched::PodHalt;
 
 /// A Secret holds 1 MiB.
 const LARGEST_ORDER: usize = 1 << 20;
 
 /// What a trial is made of.
-pub(crate) struct Making<'a> {
-    pub(crate) looks: &'a Looks,
-    pub(crate) gate: &'a Gate,
-    pub(crate) order: &'a Order,
-    pub(crate) place: Place,
+pub(crate) struct TrialCreation<'a> {
+    pub(crate) looks: &'a NodeInspector,
+    pub(crate) gate: &'a RequestGate,
+    pub(crate) order: &'a TrialOrder,
+    pub(crate) place: PodPlacement,
 }
 
-impl Making<'_> {
+impl TrialCreation<'_> {
     /// Makes everything; nothing runs yet.
     ///
     /// # Errors
-    /// [`Halt`]; what was made is known to the gate.
-    pub(crate) async fn make(&self) -> Result<(), Halt> {
+    /// [`PodHalt`]; what was made is known to the gate.
+    pub(crate) async fn create_objects(&self) -> Result<(), PodHalt> {
         let (looks, order) = (self.looks, self.order);
-        let image = manifest::image(order).ok_or_else(|| Halt::Refused(no_image()))?;
-        let packed = packed(order).map_err(Halt::Refused)?;
-        let job = manifest::name(&order.trial);
-        let requests = self.requests(&job);
-        let wanted = manifest::job(manifest::Parts {
+        let image = manifest::image_of_order(order).ok_or_else(|| PodHalt::Refused(no_image()))?;
+        let packed = pack_order(order).map_err(PodHalt::Refused)?;
+        let job = manifest::trial_object_name(&order.trial);
+        let requests = self.job_requests(&job);
+        let wanted = manifest::trial_job(manifest::TrialJobInput {
             order,
             image,
             cluster: &looks.wanted,
@@ -52,24 +52,24 @@ impl Making<'_> {
             place: &self.place,
             template: looks.template.as_ref(),
             memory: looks.memory,
-            seconds: longest(order).as_secs(),
+            seconds: longest_duration(order).as_secs(),
         });
         let uid = requests.make_job(wanted).await?;
-        let secret = manifest::secret(order, &packed, image, &uid);
+        let secret = manifest::trial_secret(order, &packed, image, &uid);
         requests.make_secret(secret).await
     }
 
     /// Lets its pod be made.
     ///
     /// # Errors
-    /// [`Halt`].
-    pub(crate) async fn start(&self) -> Result<(), Halt> {
-        let job = manifest::name(&self.order.trial);
-        self.requests(&job).start().await
+    /// [`PodHalt`].
+    pub(crate) async fn start_pod(&self) -> Result<(), PodHalt> {
+        let job = manifest::trial_object_name(&self.order.trial);
+        self.job_requests(&job).unsuspend_job().await
     }
 
-    fn requests<'a>(&'a self, job: &'a str) -> Requests<'a> {
-        Requests {
+    fn job_requests<'a>(&'a self, job: &'a str) -> JobRequests<'a> {
+        JobRequests {
             access: &self.looks.access,
             gate: self.gate,
             job,
@@ -79,29 +79,29 @@ impl Making<'_> {
 }
 
 /// The requests about one Job.
-pub(crate) struct Requests<'a> {
-    pub(crate) access: &'a Access,
-    pub(crate) gate: &'a Gate,
+pub(crate) struct JobRequests<'a> {
+    pub(crate) access: &'a NamespaceAccess,
+    pub(crate) gate: &'a RequestGate,
     pub(crate) job: &'a str,
     /// Whose Job it is, in words.
     pub(crate) of: &'a str,
 }
 
-impl Requests<'_> {
+impl JobRequests<'_> {
     /// Makes the Job; gives its uid.
     ///
     /// # Errors
-    /// [`Halt`]; what was made is known to the gate.
-    pub(crate) async fn make_job(&self, wanted: Value) -> Result<String, Halt> {
-        let wanted = value(wanted).map_err(Halt::Refused)?;
+    /// [`PodHalt`]; what was made is known to the gate.
+    pub(crate) async fn make_job(&self, wanted: Value) -> Result<String, PodHalt> {
+        let wanted = parse_json_value(wanted).map_err(PodHalt::Refused)?;
         let params = PostParams::default();
-        let made = self.often("making the Job of", || {
+        let made = self.retry_through_gate("making the Job of", || {
             let (jobs, wanted, params, job) = (self.access.jobs(), &wanted, &params, self.job);
             async move {
                 let made = jobs.create(params, wanted).await;
                 let made = match made {
                     // An earlier try was carried out, and its answer lost: no other has this name.
-                    Err(error) if refused::is_there(&error) => named(&jobs, job).await?,
+                    Err(error) if refused::is_there(&error) => find_job(&jobs, job).await?,
                     made => Some(made?),
                 };
                 Ok(made.and_then(|made| made.metadata.uid).unwrap_or_default())
@@ -113,11 +113,11 @@ impl Requests<'_> {
     /// Makes its Secret.
     ///
     /// # Errors
-    /// [`Halt`].
-    pub(crate) async fn make_secret(&self, secret: Value) -> Result<(), Halt> {
-        let secret = value(secret).map_err(Halt::Refused)?;
+    /// [`PodHalt`].
+    pub(crate) async fn make_secret(&self, secret: Value) -> Result<(), PodHalt> {
+        let secret = parse_json_value(secret).map_err(PodHalt::Refused)?;
         let params = PostParams::default();
-        let made = self.often("making the Secret of", || {
+        let made = self.retry_through_gate("making the Secret of", || {
             let (secrets, secret, params) = (self.access.secrets(), &secret, &params);
             async move {
                 match secrets.create(params, secret).await {
@@ -132,44 +132,48 @@ impl Requests<'_> {
     /// Lets its pod be made.
     ///
     /// # Errors
-    /// [`Halt`].
-    pub(crate) async fn start(&self) -> Result<(), Halt> {
+    /// [`PodHalt`].
+    pub(crate) async fn unsuspend_job(&self) -> Result<(), PodHalt> {
         let go = Patch::Merge(json!({ "spec": { "suspend": false } }));
         let params = PatchParams::default();
-        let started = self.often("starting the Job of", || {
+        let started = self.retry_through_gate("starting the Job of", || {
             let (jobs, go, params) = (self.access.jobs(), &go, &params);
             async move { jobs.patch(self.job, params, go).await }
         });
         started.await.map(drop)
     }
 
-    async fn often<T, F>(&self, what: &str, request: impl Fn() -> F) -> Result<T, Halt>
+    async fn retry_through_gate<T, F>(
+        &self,
+        what: &str,
+        request: impl Fn() -> F,
+    ) -> Result<T, PodHalt>
     where
         F: Future<Output = Result<T, kube::Error>>,
     {
-        let answer = self.gate.often(self.job, request).await;
-        let answer = answer.ok_or_else(|| Halt::lost("it was stopped"))?;
+        let answer = self.gate.pass_with_retries(self.job, request).await;
+        let answer = answer.ok_or_else(|| PodHalt::pod_lost("it was stopped"))?;
         let what = format!("{what} {}", self.of);
-        answer.map_err(|error| Halt::Refused(refused::request(&what, &error)))
+        answer.map_err(|error| PodHalt::Refused(refused::request_refusal(&what, &error)))
     }
 }
 
 /// A Job by its name, without the right to get one.
-async fn named(jobs: &Api<Job>, name: &str) -> Result<Option<Job>, kube::Error> {
+async fn find_job(jobs: &Api<Job>, name: &str) -> Result<Option<Job>, kube::Error> {
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     Ok(jobs.list(&params).await?.items.pop())
 }
 
 /// How long its phases may take.
-fn longest(order: &Order) -> Duration {
+fn longest_duration(order: &TrialOrder) -> Duration {
     let phases = order.load.iter().map(|load| longest_load(&load.plan));
     phases.sum::<Duration>() + order.start_deadline + order.stop_grace
 }
 
-fn packed(order: &Order) -> Result<Vec<u8>, Refusal> {
+fn pack_order(order: &TrialOrder) -> Result<Vec<u8>, RunRefusal> {
     let what = "sending the order of a trial to the cluster";
     let failed = |error: &dyn std::fmt::Display| {
-        Refusal::new(
+        RunRefusal::new(
             what,
             error,
             "this is a defect of loadline: please report it",
@@ -184,7 +188,7 @@ fn packed(order: &Order) -> Result<Vec<u8>, Refusal> {
         "it has {} KiB, and a Secret holds 1 MiB",
         packed.len() >> 10
     );
-    Err(Refusal::new(
+    Err(RunRefusal::new(
         what,
         why,
         "smaller bodies, or a profile of fewer intervals",
@@ -194,13 +198,13 @@ fn packed(order: &Order) -> Result<Vec<u8>, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::order;
+    use crate::testing::test_order;
 
     #[test]
     fn an_order_arrives_as_it_was_sent() {
-        let packed = packed(&order()).expect("it is small");
+        let packed = pack_order(&test_order()).expect("it is small");
         let text = zstd::decode_all(packed.as_slice()).expect("it is packed");
-        let back: Order = serde_json::from_slice(&text).expect("it is an order");
-        assert_eq!(back, order());
+        let back: TrialOrder = serde_json::from_slice(&text).expect("it is an order");
+        assert_eq!(back, test_order());
     }
 }

@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loadline_analysis::price::Size;
-use loadline_engine::experiment::Cluster;
+use loadline_analysis::price::InstanceSize;
+use loadline_engine::experiment::ClusterSettings;
 use loadline_host::part::NODE;
 use loadline_host::pod::{MARK, MEMORY_MIB, QUOTA_MILLIS};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Account, App, Image, Order};
+use loadline_trial::{Account, AppSpec, ImageSpec, TrialOrder};
 use serde_json::{Value, json};
 
-use crate::nodes::Place;
-use crate::workload::{self, Template};
+use crate::nodes::PodPlacement;
+use crate::workload::{self, WorkloadTemplate};
 
 /// Container of loadline's own in a pod.
 pub const OWN: &str = "trial-part";
@@ -61,7 +61,7 @@ pub(crate) const GRACE: u64 = 30;
 
 /// Who makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Maker {
+pub struct MakerIdentity {
     /// The machine, as a label.
     pub client: String,
     /// The process, as an annotation.
@@ -71,25 +71,25 @@ pub struct Maker {
 }
 
 /// The name of a trial's objects.
-pub fn name(trial: &str) -> String {
+pub fn trial_object_name(trial: &str) -> String {
     format!("loadline-{trial}")
 }
 
 /// What the Job of a trial is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Parts<'a> {
+pub struct TrialJobInput<'a> {
     /// The trial.
-    pub order: &'a Order,
+    pub order: &'a TrialOrder,
     /// Its image.
-    pub image: &'a Image,
+    pub image: &'a ImageSpec,
     /// Where it runs.
-    pub cluster: &'a Cluster,
+    pub cluster: &'a ClusterSettings,
     /// Who makes it.
-    pub maker: &'a Maker,
+    pub maker: &'a MakerIdentity,
     /// On which node.
-    pub place: &'a Place,
+    pub place: &'a PodPlacement,
     /// The workload that it is made after.
-    pub template: Option<&'a Template>,
+    pub template: Option<&'a WorkloadTemplate>,
     /// What loadline's own container may take where it makes the load ([`memory_for`]).
     pub memory: Bytes,
     /// How long its phases may take, s.
@@ -104,8 +104,8 @@ pub fn memory_for(load: Bytes) -> Bytes {
 }
 
 /// The Job of a trial; it waits (`suspend`) until its Secret is there.
-pub fn job(of: Parts<'_>) -> Value {
-    let Parts {
+pub fn trial_job(of: TrialJobInput<'_>) -> Value {
+    let TrialJobInput {
         order,
         image,
         cluster,
@@ -115,8 +115,8 @@ pub fn job(of: Parts<'_>) -> Value {
         memory,
         seconds,
     } = of;
-    let name = name(&order.trial);
-    let user = user(image.user.unwrap_or(order.account));
+    let name = trial_object_name(&order.trial);
+    let user = pod_security_context(image.user.unwrap_or(order.account));
     let mut pod = json!({
         "restartPolicy": "Never",
         "shareProcessNamespace": !order.as_shipped,
@@ -131,19 +131,22 @@ pub fn job(of: Parts<'_>) -> Value {
             { "name": "loadline-work", "emptyDir": {} },
             { "name": "loadline-tmp", "emptyDir": {} },
         ],
-        "containers": [own(cluster, memory), application(order, image, &name, template)],
+        "containers": [loadline_container(cluster, memory), application_container(order, image, &name, template)],
     });
     if let Some(template) = template {
         extend(&mut pod["volumes"], &template.volumes);
         pod["initContainers"] = json!(template.before);
     }
-    settle(&mut pod, cluster, template);
-    placed(wrapped(&name, maker, pod, seconds + AROUND, true), place)
+    settle_pod(&mut pod, cluster, template);
+    label_pods(
+        wrap_in_job(&name, maker, pod, seconds + AROUND, true),
+        place,
+    )
 }
 
 /// From the wish to end its pod to the kill, s: loadline's own, where trial-part ends the application
 /// itself, and the application's, where the kubelet does.
-fn grace(order: &Order) -> u64 {
+fn grace(order: &TrialOrder) -> u64 {
     match order.as_shipped {
         true => order.stop_grace.as_secs().max(1),
         false => GRACE,
@@ -151,9 +154,9 @@ fn grace(order: &Order) -> u64 {
 }
 
 /// Which runtime starts a pod, and whatever else of a workload is its pods'.
-fn settle(pod: &mut Value, cluster: &Cluster, template: Option<&Template>) {
+fn settle_pod(pod: &mut Value, cluster: &ClusterSettings, template: Option<&WorkloadTemplate>) {
     if let Some(template) = template {
-        workload::lay(&template.pod, pod);
+        workload::lay_under(&template.pod, pod);
     }
     if let Some(class) = runtime_class(cluster, template) {
         pod["runtimeClassName"] = json!(class);
@@ -161,14 +164,17 @@ fn settle(pod: &mut Value, cluster: &Cluster, template: Option<&Template>) {
 }
 
 /// The RuntimeClass of all pods: what the user says, else what the workload has.
-pub fn runtime_class(cluster: &Cluster, template: Option<&Template>) -> Option<String> {
+pub fn runtime_class(
+    cluster: &ClusterSettings,
+    template: Option<&WorkloadTemplate>,
+) -> Option<String> {
     let of_workload = || template?.pod.get("runtimeClassName")?.as_str();
     let class = cluster.runtime_class.as_deref().or_else(of_workload);
     class.map(str::to_owned)
 }
 
 /// Gives the pods of a Job their place.
-fn placed(mut job: Value, place: &Place) -> Value {
+fn label_pods(mut job: Value, place: &PodPlacement) -> Value {
     for (label, value) in place.labels() {
         job["spec"]["template"]["metadata"]["labels"][label] = json!(value);
     }
@@ -183,7 +189,7 @@ fn extend(list: &mut Value, more: &[Value]) {
 
 /// What the Job of a look is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Look<'a> {
+pub struct InspectionJobInput<'a> {
     /// The Job's name.
     pub name: &'a str,
     /// The image that is looked into.
@@ -191,23 +197,23 @@ pub struct Look<'a> {
     /// Who looks.
     pub account: Account,
     /// Where it runs.
-    pub cluster: &'a Cluster,
+    pub cluster: &'a ClusterSettings,
     /// Who makes it.
-    pub maker: &'a Maker,
+    pub maker: &'a MakerIdentity,
     /// On which node.
-    pub place: &'a Place,
+    pub place: &'a PodPlacement,
     /// The workload that trials are made after.
-    pub template: Option<&'a Template>,
+    pub template: Option<&'a WorkloadTemplate>,
     /// What loadline's own container of a trial may take where it makes the load.
     pub memory: Bytes,
     /// The trial for which its node must have room.
-    pub room: Option<Size>,
+    pub room: Option<InstanceSize>,
 }
 
 /// A look from inside an image: loadline's copy of itself runs in it in the place of its program.
 /// Beside it runs a container that must be killed for memory. It gets no node that has no room for the
 /// trial: a pod needs what the largest of its first containers asks for.
-pub fn look(of: Look<'_>) -> Value {
+pub fn inspection_job(of: InspectionJobInput<'_>) -> Value {
     let cluster = of.cluster;
     let limits = json!({ "cpu": format!("{QUOTA_MILLIS}m"), "memory": format!("{MEMORY_MIB}Mi") });
     let mount = json!([{ "name": "loadline", "mountPath": "/loadline" }]);
@@ -218,7 +224,7 @@ pub fn look(of: Look<'_>) -> Value {
             "imagePullPolicy": "IfNotPresent",
             "command": command,
             "env": [{ "name": MARK, "value": "look" }, { "name": "LOADLINE_IMAGE", "value": "" }],
-            "securityContext": rights(),
+            "securityContext": container_security_context(),
             "resources": { "requests": limits, "limits": limits },
             "volumeMounts": mount,
         })
@@ -243,7 +249,7 @@ pub fn look(of: Look<'_>) -> Value {
         "enableServiceLinks": false,
         "nodeSelector": cluster.node_selector,
         "affinity": of.place.affinity(),
-        "securityContext": user(of.account),
+        "securityContext": pod_security_context(of.account),
         "volumes": [{ "name": "loadline", "emptyDir": {} }],
         "initContainers": [copies],
         "containers": [
@@ -251,13 +257,13 @@ pub fn look(of: Look<'_>) -> Value {
             fills,
         ],
     });
-    settle(&mut pod, cluster, of.template);
-    placed(wrapped(of.name, of.maker, pod, AROUND, false), of.place)
+    settle_pod(&mut pod, cluster, of.template);
+    label_pods(wrap_in_job(of.name, of.maker, pod, AROUND, false), of.place)
 }
 
 /// The Secret with a trial's order and the values of credentials; it goes with its Job.
-pub fn secret(order: &Order, packed: &[u8], image: &Image, job_uid: &str) -> Value {
-    let name = name(&order.trial);
+pub fn trial_secret(order: &TrialOrder, packed: &[u8], image: &ImageSpec, job_uid: &str) -> Value {
+    let name = trial_object_name(&order.trial);
     let mut data: BTreeMap<String, String> = [("order".to_owned(), STANDARD.encode(packed))].into();
     for (variable, value) in secret_variables(order, image) {
         data.insert(format!("env.{variable}"), STANDARD.encode(value));
@@ -269,23 +275,23 @@ pub fn secret(order: &Order, packed: &[u8], image: &Image, job_uid: &str) -> Val
         "metadata": {
             "name": name,
             "labels": { MANAGED.0: MANAGED.1 },
-            "ownerReferences": [belongs(&name, job_uid)],
+            "ownerReferences": [owner_reference(&name, job_uid)],
         },
         "data": data,
     })
 }
 
 /// The image of an order, if it is one.
-pub fn image(order: &Order) -> Option<&Image> {
+pub fn image_of_order(order: &TrialOrder) -> Option<&ImageSpec> {
     match &order.app {
-        App::Image(image) => Some(image),
-        App::Command { .. } => None,
+        AppSpec::Image(image) => Some(image),
+        AppSpec::Command { .. } => None,
     }
 }
 
-pub(crate) fn wrapped(
+pub(crate) fn wrap_in_job(
     name: &str,
-    maker: &Maker,
+    maker: &MakerIdentity,
     pod: Value,
     deadline: u64,
     suspend: bool,
@@ -310,24 +316,24 @@ pub(crate) fn wrapped(
             "activeDeadlineSeconds": deadline,
             "ttlSecondsAfterFinished": KEPT,
             "template": {
-                "metadata": { "labels": labels, "annotations": quiet() },
+                "metadata": { "labels": labels, "annotations": quiet_annotations() },
                 "spec": pod,
             },
         },
     });
     if let Some((name, uid)) = &maker.within {
-        job["metadata"]["ownerReferences"] = json!([belongs(name, uid)]);
+        job["metadata"]["ownerReferences"] = json!([owner_reference(name, uid)]);
     }
     job
 }
 
 /// That an object belongs to a Job, and goes with it.
-pub(crate) fn belongs(job: &str, uid: &str) -> Value {
+pub(crate) fn owner_reference(job: &str, uid: &str) -> Value {
     json!({ "apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid })
 }
 
 /// What tells autoscalers to leave a pod's node alone, and a mesh not to inject.
-pub(crate) fn quiet() -> Value {
+pub(crate) fn quiet_annotations() -> Value {
     json!({
         "karpenter.sh/do-not-disrupt": "true",
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -336,7 +342,7 @@ pub(crate) fn quiet() -> Value {
 }
 
 /// Who both containers are. The kernel shows the one to the other only if they are the same.
-pub(crate) fn user(account: Account) -> Value {
+pub(crate) fn pod_security_context(account: Account) -> Value {
     json!({
         "runAsNonRoot": account.uid != 0,
         "runAsUser": account.uid,
@@ -346,7 +352,7 @@ pub(crate) fn user(account: Account) -> Value {
     })
 }
 
-pub(crate) fn rights() -> Value {
+pub(crate) fn container_security_context() -> Value {
     json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } })
 }
 
@@ -354,7 +360,7 @@ pub(crate) fn rights() -> Value {
 /// the hook of the one before has ended: so the application is held back until everything watches. A
 /// native sidecar does the same by its startup probe, and costs the kubelet's looks, one a second, at
 /// three places: that it runs, that it has started, that it ends when the application has.
-fn own(cluster: &Cluster, memory: Bytes) -> Value {
+fn loadline_container(cluster: &ClusterSettings, memory: Bytes) -> Value {
     let command = |last: &[&'static str]| {
         let words = [
             "/loadline",
@@ -377,7 +383,7 @@ fn own(cluster: &Cluster, memory: Bytes) -> Value {
             { "name": NODE, "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } },
             { "name": "LOADLINE_IMAGE", "value": "" },
         ],
-        "securityContext": rights(),
+        "securityContext": container_security_context(),
         "resources": { "requests": limits, "limits": limits },
         "lifecycle": { "postStart": { "exec": { "command": command(&["--armed"]) } } },
         "volumeMounts": [
@@ -389,7 +395,7 @@ fn own(cluster: &Cluster, memory: Bytes) -> Value {
 }
 
 /// CPU of loadline's own container beside the application.
-fn own_cpu(cluster: &Cluster) -> Cpus {
+fn own_cpu(cluster: &ClusterSettings) -> Cpus {
     match cluster.generators {
         None => cluster.trial_cpu.0,
         Some(_) => Cpus::from_millis(WITHOUT_LOAD),
@@ -397,14 +403,19 @@ fn own_cpu(cluster: &Cluster) -> Cpus {
 }
 
 /// Memory of loadline's own container, which takes so much where it makes the load.
-fn own_memory(cluster: &Cluster, with_load: Bytes) -> Bytes {
+fn own_memory(cluster: &ClusterSettings, with_load: Bytes) -> Bytes {
     match cluster.generators {
         None => with_load,
         Some(_) => OWN_MEMORY,
     }
 }
 
-fn application(order: &Order, image: &Image, secret: &str, template: Option<&Template>) -> Value {
+fn application_container(
+    order: &TrialOrder,
+    image: &ImageSpec,
+    secret: &str,
+    template: Option<&WorkloadTemplate>,
+) -> Value {
     let hidden: Vec<&str> = secret_variables(order, image)
         .map(|(name, _)| name)
         .collect();
@@ -435,13 +446,13 @@ fn application(order: &Order, image: &Image, secret: &str, template: Option<&Tem
         "image": image.id,
         "imagePullPolicy": "IfNotPresent",
         "env": env,
-        "securityContext": rights(),
+        "securityContext": container_security_context(),
         "resources": { "requests": limits, "limits": limits },
         "volumeMounts": [{ "name": "loadline-tmp", "mountPath": "/tmp" }],
     });
     if let Some(template) = template {
-        workload::lay(&template.container, &mut container);
-        container["env"] = workload::over(&template.env, env).into();
+        workload::lay_under(&template.container, &mut container);
+        container["env"] = workload::override_variables(&template.env, env).into();
         extend(&mut container["volumeMounts"], &template.mounts);
     }
     if !args.is_empty() {
@@ -452,8 +463,8 @@ fn application(order: &Order, image: &Image, secret: &str, template: Option<&Tem
 
 /// Variables whose value no manifest may show.
 fn secret_variables<'a>(
-    order: &'a Order,
-    image: &'a Image,
+    order: &'a TrialOrder,
+    image: &'a ImageSpec,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
     let holds = |value: &str| {
         order
@@ -470,21 +481,21 @@ fn secret_variables<'a>(
 mod tests {
     use super::*;
     use crate::nodes::SLOT;
-    use crate::testing::{cluster, order};
+    use crate::testing::{test_cluster, test_order};
     use k8s_openapi::api::batch::v1::Job;
     use k8s_openapi::api::core::v1::Secret;
     use loadline_sizing::Cpus;
 
-    fn maker() -> Maker {
-        Maker {
+    fn maker() -> MakerIdentity {
+        MakerIdentity {
             client: "0123456789abcdef".to_owned(),
             owner: "loadline-1-2-3-4-x".to_owned(),
             within: None,
         }
     }
 
-    fn place() -> Place {
-        Place {
+    fn place() -> PodPlacement {
+        PodPlacement {
             slot: "7b-0-1".to_owned(),
             share: "0".to_owned(),
             node: None,
@@ -493,14 +504,18 @@ mod tests {
         }
     }
 
-    fn job_of(order: &Order, template: Option<&Template>) -> Value {
-        job_in(&cluster(), order, template)
+    fn job_of(order: &TrialOrder, template: Option<&WorkloadTemplate>) -> Value {
+        job_in(&test_cluster(), order, template)
     }
 
-    fn job_in(cluster: &Cluster, order: &Order, template: Option<&Template>) -> Value {
-        job(Parts {
+    fn job_in(
+        cluster: &ClusterSettings,
+        order: &TrialOrder,
+        template: Option<&WorkloadTemplate>,
+    ) -> Value {
+        trial_job(TrialJobInput {
             order,
-            image: image(order).expect("it has one"),
+            image: image_of_order(order).expect("it has one"),
             cluster,
             maker: &maker(),
             place: &place(),
@@ -512,7 +527,7 @@ mod tests {
 
     #[test]
     fn the_job_of_a_trial() {
-        let order = order();
+        let order = test_order();
         let job = job_of(&order, None);
         serde_json::from_value::<Job>(job.clone()).expect("the API knows it");
         let text = serde_json::to_string_pretty(&job).expect("it is JSON");
@@ -521,9 +536,9 @@ mod tests {
 
     #[test]
     fn the_job_of_a_trial_after_a_workload() {
-        let order = order();
+        let order = test_order();
         let object = |value: Value| value.as_object().cloned().expect("an object");
-        let template = Template {
+        let template = WorkloadTemplate {
             pod: object(json!({ "serviceAccountName": "orders", "nodeSelector": { "zone": "a" } })),
             volumes: vec![json!({ "name": "config", "configMap": { "name": "orders" } })],
             before: vec![json!({ "name": "migrate", "image": "migrate:1" })],
@@ -533,7 +548,7 @@ mod tests {
                 json!({ "name": "B", "value": "b" }),
             ],
             mounts: vec![json!({ "name": "config", "mountPath": "/etc/orders" })],
-            ..Template::default()
+            ..WorkloadTemplate::default()
         };
         let job = job_of(&order, Some(&template));
         serde_json::from_value::<Job>(job.clone()).expect("the API knows it");
@@ -565,11 +580,11 @@ mod tests {
 
     #[test]
     fn a_credential_stands_in_the_secret_alone() {
-        let order = order();
-        let image = image(&order).expect("it has one");
+        let order = test_order();
+        let image = image_of_order(&order).expect("it has one");
         let job = job_of(&order, None).to_string();
         assert!(!job.contains("hunter2"), "{job}");
-        let secret = secret(&order, b"order", image, "uid-1");
+        let secret = trial_secret(&order, b"order", image, "uid-1");
         let secret: Secret = serde_json::from_value(secret).expect("the API knows it");
         let data = secret.data.unwrap_or_default();
         assert_eq!(
@@ -583,11 +598,11 @@ mod tests {
         );
     }
 
-    fn look_of(cluster: &Cluster, room: Option<Size>) -> Value {
-        look(Look {
+    fn look_of(cluster: &ClusterSettings, room: Option<InstanceSize>) -> Value {
+        inspection_job(InspectionJobInput {
             name: "loadline-look-1",
             image: "orders:1",
-            account: order().account,
+            account: test_order().account,
             cluster,
             maker: &maker(),
             place: &place(),
@@ -599,7 +614,7 @@ mod tests {
 
     #[test]
     fn a_look_is_a_job_that_starts_at_once() {
-        let look = look_of(&cluster(), None);
+        let look = look_of(&test_cluster(), None);
         assert_eq!(look["spec"]["suspend"], json!(false));
         let template = &look["spec"]["template"];
         assert_eq!(template["metadata"]["labels"][SLOT], json!("7b-0-1"));
@@ -614,11 +629,11 @@ mod tests {
         assert_eq!(memory_for(Bytes::from_mib(128)), OWN_MEMORY);
         let odd = Bytes::from_bytes(300 << 20 | 1);
         assert_eq!(memory_for(odd), Bytes::from_mib(601));
-        let order = order();
+        let order = test_order();
         let of = |generators: u32| {
-            let cluster = Cluster {
+            let cluster = ClusterSettings {
                 generators: std::num::NonZeroU32::new(generators),
-                ..cluster()
+                ..test_cluster()
             };
             let job = job_in(&cluster, &order, None);
             let own = &job["spec"]["template"]["spec"]["containers"][0];
@@ -629,11 +644,11 @@ mod tests {
 
     #[test]
     fn a_look_needs_the_room_of_a_trial() {
-        let size = Size {
+        let size = InstanceSize {
             cpu: Cpus::from_millis(500),
             memory: Bytes::from_mib(200),
         };
-        let look = look_of(&cluster(), Some(size));
+        let look = look_of(&test_cluster(), Some(size));
         let pod = &look["spec"]["template"]["spec"];
         let room = &pod["initContainers"][0]["resources"];
         let both = json!({ "cpu": "1500m", "memory": (500 << 20).to_string() });
@@ -649,9 +664,9 @@ mod tests {
     #[test]
     fn a_pod_as_it_ships_shares_no_processes_and_has_the_grace_of_its_application() {
         let of = |as_shipped| {
-            let order = Order {
+            let order = TrialOrder {
                 as_shipped,
-                ..order()
+                ..test_order()
             };
             let job = job_of(&order, None);
             let pod = &job["spec"]["template"]["spec"];
@@ -667,14 +682,14 @@ mod tests {
     #[test]
     fn the_runtime_class_is_that_of_the_user_else_that_of_the_workload() {
         let class = |of_user: Option<&str>, of_workload: Option<&str>| {
-            let mut cluster = cluster();
+            let mut cluster = test_cluster();
             cluster.runtime_class = of_user.map(str::to_owned);
             let class = of_workload.map(|name| ("runtimeClassName".to_owned(), json!(name)));
-            let template = Template {
+            let template = WorkloadTemplate {
                 pod: class.into_iter().collect(),
-                ..Template::default()
+                ..WorkloadTemplate::default()
             };
-            let order = order();
+            let order = test_order();
             let job = job_in(&cluster, &order, Some(&template));
             let class = job["spec"]["template"]["spec"]["runtimeClassName"].clone();
             let recorded = json!(runtime_class(&cluster, Some(&template)));
@@ -684,7 +699,7 @@ mod tests {
         assert_eq!(class(None, None), json!(null));
         assert_eq!(class(None, Some("kata")), json!("kata"));
         assert_eq!(class(Some("gvisor"), Some("kata")), json!("gvisor"));
-        let mut cluster = cluster();
+        let mut cluster = test_cluster();
         cluster.runtime_class = Some("gvisor".to_owned());
         let look = look_of(&cluster, None);
         let class = &look["spec"]["template"]["spec"]["runtimeClassName"];

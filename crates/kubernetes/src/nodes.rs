@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use loadline_analysis::record::Node;
+use loadline_analysis::record::TrialNode;
 use serde_json::{Value, json};
 
 use crate::in_cluster::job::RESULT;
@@ -22,26 +22,26 @@ pub const SHARE: &str = "loadline.dev/share";
 
 /// The nodes of a run, as its trials learn of them.
 #[derive(Debug, Clone)]
-pub(crate) struct Nodes {
+pub(crate) struct NodeRegistry {
     run: String,
     share: usize,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownNodes>>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownNodes {
     /// The node of each slot that has one.
     of_slot: BTreeMap<usize, String>,
     /// Slots whose pod holds a node.
     busy: BTreeSet<usize>,
     /// All that were looked at and are of one kind.
-    looked: BTreeMap<String, Node>,
+    looked: BTreeMap<String, TrialNode>,
     unlike: BTreeSet<String>,
 }
 
 /// Where a pod may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct PodPlacement {
     /// Its run and slot, as a label.
     pub slot: String,
     /// Its place among those that share a node, as a label.
@@ -55,12 +55,12 @@ pub struct Place {
 }
 
 /// A trial that has its node, until its pod is gone. While it lives others may wait for room.
-pub(crate) struct Occupied {
-    nodes: Nodes,
+pub(crate) struct OccupiedNode {
+    nodes: NodeRegistry,
     slot: usize,
 }
 
-impl Nodes {
+impl NodeRegistry {
     /// Of a run in whose nodes `share` trials may be at once.
     pub(crate) fn new(run: String, share: usize) -> Self {
         Self {
@@ -71,13 +71,13 @@ impl Nodes {
     }
 
     /// Where the next pod of a slot may run.
-    pub(crate) fn place(&self, slot: usize) -> Place {
-        let known = self.known();
+    pub(crate) fn placement_for_slot(&self, slot: usize) -> PodPlacement {
+        let known = self.lock_known();
         let node = known.of_slot.get(&slot).cloned();
         let of_others = known.of_slot.iter().filter(|(other, _)| {
             node.is_none() && **other != slot && **other % self.share == slot % self.share
         });
-        Place {
+        PodPlacement {
             slot: format!("{}-{slot}", self.run),
             share: (slot % self.share).to_string(),
             taken: of_others.map(|(_, node)| node.clone()).collect(),
@@ -87,27 +87,27 @@ impl Nodes {
     }
 
     /// The nodes of all slots that have one: a generator runs on none of them.
-    pub(crate) fn taken(&self) -> Vec<String> {
-        let all: BTreeSet<String> = self.known().of_slot.values().cloned().collect();
+    pub(crate) fn slot_nodes(&self) -> Vec<String> {
+        let all: BTreeSet<String> = self.lock_known().of_slot.values().cloned().collect();
         all.into_iter().collect()
     }
 
     /// A slot has a node, which was looked at.
-    pub(crate) fn settle(&self, slot: usize, node: Node) {
-        let mut known = self.known();
+    pub(crate) fn assign_node(&self, slot: usize, node: TrialNode) {
+        let mut known = self.lock_known();
         known.of_slot.insert(slot, node.name.clone());
         known.looked.insert(node.name.clone(), node);
     }
 
     /// A node that was looked at and is of the kind of the others.
-    pub(crate) fn looked(&self, name: &str) -> Option<Node> {
-        self.known().looked.get(name).cloned()
+    pub(crate) fn inspected_node(&self, name: &str) -> Option<TrialNode> {
+        self.lock_known().looked.get(name).cloned()
     }
 
     /// A trial of a slot has its node.
-    pub(crate) fn occupy(&self, slot: usize) -> Occupied {
-        self.known().busy.insert(slot);
-        Occupied {
+    pub(crate) fn occupy(&self, slot: usize) -> OccupiedNode {
+        self.lock_known().busy.insert(slot);
+        OccupiedNode {
             nodes: self.clone(),
             slot,
         }
@@ -115,44 +115,44 @@ impl Nodes {
 
     /// Whether an earlier pod of the slot still holds its node.
     pub(crate) fn is_busy(&self, slot: usize) -> bool {
-        self.known().busy.contains(&slot)
+        self.lock_known().busy.contains(&slot)
     }
 
     /// The node of a slot is not to be relied on: its trial was lost.
-    pub(crate) fn leave(&self, slot: usize) {
-        self.known().of_slot.remove(&slot);
+    pub(crate) fn leave_node(&self, slot: usize) {
+        self.lock_known().of_slot.remove(&slot);
     }
 
     /// A node is not of the kind of the first one, or not fit to measure on.
     pub(crate) fn avoid(&self, slot: usize, node: &str) {
-        self.known().unlike.insert(node.to_owned());
-        self.leave(slot);
+        self.lock_known().unlike.insert(node.to_owned());
+        self.leave_node(slot);
     }
 
     /// Whether a trial of this run has a node, which it will give back.
     pub(crate) fn is_any_occupied(&self) -> bool {
-        !self.known().busy.is_empty()
+        !self.lock_known().busy.is_empty()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_known(&self) -> MutexGuard<'_, KnownNodes> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Occupied {
+impl Drop for OccupiedNode {
     fn drop(&mut self) {
-        self.nodes.known().busy.remove(&self.slot);
+        self.nodes.lock_known().busy.remove(&self.slot);
     }
 }
 
-impl Place {
+impl PodPlacement {
     /// The labels of its pod.
     pub fn labels(&self) -> [(&'static str, &str); 2] {
         [(SLOT, &self.slot), (SHARE, &self.share)]
     }
 
     /// The same, on none of the nodes of other slots.
-    pub fn elsewhere(mut self) -> Self {
+    pub fn without_taken_nodes(mut self) -> Self {
         self.unlike.append(&mut self.taken);
         self
     }
@@ -198,29 +198,29 @@ mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::{Affinity, NodeSelectorTerm};
 
-    fn nodes(share: usize) -> Nodes {
-        Nodes::new("r".to_owned(), share)
+    fn nodes(share: usize) -> NodeRegistry {
+        NodeRegistry::new("r".to_owned(), share)
     }
 
-    fn node(name: &str) -> Node {
-        Node {
+    fn node(name: &str) -> TrialNode {
+        TrialNode {
             name: name.to_owned(),
-            ..Node::default()
+            ..TrialNode::default()
         }
     }
 
     #[test]
     fn a_slot_keeps_its_node_until_the_node_is_lost_or_unlike() {
         let nodes = nodes(1);
-        assert_eq!(nodes.place(0).node, None);
-        nodes.settle(0, node("a"));
-        assert_eq!(nodes.place(0).node.as_deref(), Some("a"));
-        assert_eq!(nodes.looked("a"), Some(node("a")));
-        assert_eq!(nodes.place(1).node, None);
-        nodes.leave(0);
-        assert_eq!(nodes.place(0).node, None);
+        assert_eq!(nodes.placement_for_slot(0).node, None);
+        nodes.assign_node(0, node("a"));
+        assert_eq!(nodes.placement_for_slot(0).node.as_deref(), Some("a"));
+        assert_eq!(nodes.inspected_node("a"), Some(node("a")));
+        assert_eq!(nodes.placement_for_slot(1).node, None);
+        nodes.leave_node(0);
+        assert_eq!(nodes.placement_for_slot(0).node, None);
         nodes.avoid(1, "b");
-        assert_eq!(nodes.place(0).unlike, ["b"]);
+        assert_eq!(nodes.placement_for_slot(0).unlike, ["b"]);
     }
 
     #[test]
@@ -235,17 +235,17 @@ mod tests {
     #[test]
     fn a_slot_without_a_node_rather_takes_one_that_no_other_has() {
         let nodes = nodes(2);
-        nodes.settle(0, node("a"));
-        nodes.settle(1, node("b"));
+        nodes.assign_node(0, node("a"));
+        nodes.assign_node(1, node("b"));
         // 0 and 2 never share a node; 2 and 1 may.
-        assert_eq!(nodes.place(2).taken, ["a"]);
-        nodes.settle(2, node("c"));
-        assert_eq!(nodes.place(2).taken, [""; 0]);
+        assert_eq!(nodes.placement_for_slot(2).taken, ["a"]);
+        nodes.assign_node(2, node("c"));
+        assert_eq!(nodes.placement_for_slot(2).taken, [""; 0]);
     }
 
     #[test]
     fn as_many_share_a_node_as_may() {
-        let share = |share| [0, 1, 2, 3].map(|slot| nodes(share).place(slot).share);
+        let share = |share| [0, 1, 2, 3].map(|slot| nodes(share).placement_for_slot(slot).share);
         assert_eq!(share(1), ["0", "0", "0", "0"]);
         assert_eq!(share(2), ["0", "1", "0", "1"]);
     }
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_api_knows_its_affinity() {
-        let place = |node: Option<&str>| Place {
+        let place = |node: Option<&str>| PodPlacement {
             slot: "r-1".to_owned(),
             share: "0".to_owned(),
             node: node.map(str::to_owned),

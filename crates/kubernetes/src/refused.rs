@@ -5,16 +5,16 @@
 
 use kube::Error;
 use kube::api::ApiResource;
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
 /// Nobody answered, or not as an API server does.
-pub(crate) fn unreachable(context: &str, error: &Error) -> Refusal {
+pub(crate) fn unreachable(context: &str, error: &Error) -> RunRefusal {
     if let Error::Api(status) = error {
-        return said("asking the API server", &status.message, status.code);
+        return server_refusal("asking the API server", &status.message, status.code);
     }
     let hint =
         format!("`kubectl --context {context} version` must work first; is it the right context?");
-    Refusal::new(
+    RunRefusal::new(
         format!("the cluster of context {context}"),
         causes(error),
         hint,
@@ -22,30 +22,30 @@ pub(crate) fn unreachable(context: &str, error: &Error) -> Refusal {
 }
 
 /// Workloads that are not listed.
-pub(crate) fn listing(context: &str, kind: &ApiResource, error: &Error) -> Refusal {
+pub(crate) fn listing(context: &str, kind: &ApiResource, error: &Error) -> RunRefusal {
     let what = format!(
         "listing {} in the cluster of context {context}",
         kind.plural
     );
     match error {
-        Error::Api(status) if status.code == 403 => Refusal::new(
+        Error::Api(status) if status.code == 403 => RunRefusal::new(
             what,
             &status.message,
             "it needs the verb list on deployments and statefulsets of the group apps; where that is \
              given for a namespace only, name it: --namespace NAME",
         ),
-        Error::Api(_) => request(&what, error),
+        Error::Api(_) => request_refusal(&what, error),
         other => unreachable(context, other),
     }
 }
 
 /// A request that failed.
-pub(crate) fn request(what: &str, error: &Error) -> Refusal {
+pub(crate) fn request_refusal(what: &str, error: &Error) -> RunRefusal {
     match error {
-        Error::Api(status) => said(what, &status.message, status.code),
+        Error::Api(status) => server_refusal(what, &status.message, status.code),
         other => {
             let hint = "is the cluster there? `kubectl get pods` must work; then: loadline resume";
-            Refusal::new(what, causes(other), hint)
+            RunRefusal::new(what, causes(other), hint)
         }
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn is_there(error: &Error) -> bool {
 }
 
 /// What a server or a controller said, by its text where the code says too little.
-pub(crate) fn said(what: &str, message: &str, code: u16) -> Refusal {
+pub(crate) fn server_refusal(what: &str, message: &str, code: u16) -> RunRefusal {
     let hint = if message.contains("exceeded quota") || message.contains("failed quota") {
         "the namespace's ResourceQuota has no room for the application and loadline's own container (1 CPU, 256Mi, more for a large load): kubectl describe quota; a larger quota, smaller sizes or another --namespace"
     } else if message.contains("violates PodSecurity") {
@@ -102,7 +102,7 @@ pub(crate) fn said(what: &str, message: &str, code: u16) -> Refusal {
     } else {
         "`kubectl get events` in the namespace says more"
     };
-    Refusal::new(what, message, hint)
+    RunRefusal::new(what, message, hint)
 }
 
 /// An error with what is behind it: the outermost alone says `client error (Connect)`.
@@ -127,7 +127,7 @@ mod tests {
     fn an_api_server_that_does_not_answer_in_time_is_told_with_what_to_do() {
         let silent = Error::Service("no answer within 20 s".into());
         assert!(is_passing(&silent));
-        let refusal = request("making the Job of a trial", &silent);
+        let refusal = request_refusal("making the Job of a trial", &silent);
         insta::assert_snapshot!(refusal, @"making the Job of a trial: ServiceError: no answer within 20 s");
         assert!(refusal.hint.contains("loadline resume"), "{refusal:?}");
         let refusal = unreachable("prod", &silent);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_own_way_out() {
-        let hint = |message: &str, code| said("making the Job", message, code).hint;
+        let hint = |message: &str, code| server_refusal("making the Job", message, code).hint;
         let rights = r#"jobs.batch is forbidden: User "dev" cannot create resource "jobs" in API group "batch" in the namespace "x""#;
         assert!(hint(rights, 403).contains("emit --rbac"));
         let quota = r#"pods "t" is forbidden: exceeded quota: small, requested: limits.cpu=2, used: limits.cpu=0, limited: limits.cpu=1"#;

@@ -14,8 +14,8 @@ use loadline_analysis::record::Evidence;
 use tokio::time::sleep;
 
 use crate::standing;
-use crate::trial::{Follow, KUBELET, add_end};
-use crate::watched::{LOOK, Watched};
+use crate::trial::{KUBELET, PodFollower, add_end};
+use crate::watched::{LOOK, WatchedPod};
 
 /// What ends an application that did not in its grace.
 const KILL: i32 = 9;
@@ -23,32 +23,32 @@ const KILL: i32 = 9;
 /// What is said where no status tells the end.
 const NOT_TOLD: &str = "the kubelet did not say how the application ended";
 
-impl Follow {
+impl PodFollower {
     /// Stops the application and completes the evidence.
-    pub(crate) async fn stop(
+    pub(crate) async fn stop_and_complete(
         &self,
-        watched: &Watched,
+        watched: &WatchedPod,
         name: &str,
         mut evidence: Evidence,
     ) -> Evidence {
         let is_settled =
-            |pod: &Pod| standing::own_end(pod).is_some() || standing::taken(pod).is_some();
-        told(watched, KUBELET, is_settled).await;
-        let has_ended = |pod: &Pod| standing::ended(pod).is_some();
-        if let Some(pod) = watched.pod() {
+            |pod: &Pod| standing::own_end(pod).is_some() || standing::removal_reason(pod).is_some();
+        wait_for_status(watched, KUBELET, is_settled).await;
+        let has_ended = |pod: &Pod| standing::application_end(pod).is_some();
+        if let Some(pod) = watched.latest_pod() {
             evidence.exit.before_stop = has_ended(&pod);
-            self.add(&pod, &mut evidence);
+            self.add_status(&pod, &mut evidence);
         }
         if evidence.start.ready.is_none() || evidence.exit.before_stop {
             // With its pod its log goes.
-            evidence.last_output = self.output(name).await;
+            evidence.last_output = self.application_output(name).await;
         }
         if evidence.exit.before_stop || evidence.failure.is_some() {
             return evidence;
         }
-        self.remove().await;
-        told(watched, self.order.stop_grace + KUBELET, has_ended).await;
-        match watched.pod().filter(|pod| has_ended(pod)) {
+        self.remove_pod_job().await;
+        wait_for_status(watched, self.order.stop_grace + KUBELET, has_ended).await;
+        match watched.latest_pod().filter(|pod| has_ended(pod)) {
             Some(pod) => add_stopped(&pod, &mut evidence),
             None => evidence.warnings.push(NOT_TOLD.to_owned()),
         }
@@ -64,9 +64,9 @@ fn add_stopped(pod: &Pod, evidence: &mut Evidence) {
 }
 
 /// Waits until a status of the pod says so, or nothing will come any more.
-async fn told(watched: &Watched, patience: Duration, says: impl Fn(&Pod) -> bool) {
+async fn wait_for_status(watched: &WatchedPod, patience: Duration, says: impl Fn(&Pod) -> bool) {
     let begin = Instant::now();
-    while begin.elapsed() < patience && !watched.pod().as_deref().is_some_and(&says) {
+    while begin.elapsed() < patience && !watched.latest_pod().as_deref().is_some_and(&says) {
         if watched.is_deleted() {
             return;
         }

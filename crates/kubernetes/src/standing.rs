@@ -4,13 +4,13 @@
 //! (`pkg/kubelet/images`, `kuberuntime`), pod conditions (`PodScheduled`, `DisruptionTarget`).
 
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
 use crate::manifest::{APPLICATION, CONTROLLER, GENERATOR, OWN};
 
 /// Where a pod stands.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
+pub enum PodStanding {
     /// Not there yet; why, where somebody says.
     Waiting(Option<String>),
     /// The scheduler finds no node; its reason. That may pass.
@@ -18,7 +18,7 @@ pub enum Standing {
     /// loadline's container runs or has run.
     Begun,
     /// It never will.
-    Refused(Refusal),
+    Refused(RunRefusal),
     /// Taken away: evicted, preempted, deleted, its node gone.
     Lost(String),
 }
@@ -39,25 +39,25 @@ const CREATE: [&str; 4] = [
 ];
 
 /// Reads where it stands.
-pub fn of(pod: &Pod) -> Standing {
-    if let Some(why) = taken(pod) {
-        return Standing::Lost(why);
+pub fn standing_of_pod(pod: &Pod) -> PodStanding {
+    if let Some(why) = removal_reason(pod) {
+        return PodStanding::Lost(why);
     }
-    if let Some(refusal) = statuses(pod).find_map(|status| stuck(pod, status)) {
-        return Standing::Refused(refusal);
+    if let Some(refusal) = statuses(pod).find_map(|status| stuck_refusal(pod, status)) {
+        return PodStanding::Refused(refusal);
     }
     let has_begun = |status: &ContainerStatus| {
         let state = status.state.as_ref();
         is_own(&status.name) && state.is_some_and(|s| s.running.is_some() || s.terminated.is_some())
     };
     if statuses(pod).any(has_begun) {
-        return Standing::Begun;
+        return PodStanding::Begun;
     }
-    if let Some(why) = unscheduled(pod) {
-        return Standing::NoRoom(why);
+    if let Some(why) = unscheduled_reason(pod) {
+        return PodStanding::NoRoom(why);
     }
     let reason = statuses(pod).find_map(|s| s.state.as_ref()?.waiting.as_ref()?.reason.clone());
-    Standing::Waiting(reason)
+    PodStanding::Waiting(reason)
 }
 
 fn is_own(container: &str) -> bool {
@@ -65,7 +65,7 @@ fn is_own(container: &str) -> bool {
 }
 
 /// Why the pod was taken away, if it was. A pod that was resized in place is not: its limits tell.
-pub fn taken(pod: &Pod) -> Option<String> {
+pub fn removal_reason(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let conditions = status.conditions.as_ref().into_iter().flatten();
     let mut disrupted = conditions.filter(|c| c.type_ == "DisruptionTarget" && c.status == "True");
@@ -102,14 +102,14 @@ pub fn is_over(pod: &Pod) -> bool {
 }
 
 /// How the application's container ended, once it has.
-pub fn ended(pod: &Pod) -> Option<&ContainerStateTerminated> {
+pub fn application_end(pod: &Pod) -> Option<&ContainerStateTerminated> {
     ended_of(pod, APPLICATION)
 }
 
 /// The same of another container.
 pub fn ended_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStateTerminated> {
     let found = statuses(pod).find(|status| status.name == container)?;
-    terminated(found.state.as_ref()?)
+    terminated_state(found.state.as_ref()?)
 }
 
 /// How loadline's own container ended, once it has: it goes when its trial is over, and not before.
@@ -132,11 +132,11 @@ pub fn image_id(pod: &Pod) -> Option<String> {
 }
 
 /// The node.
-pub fn node(pod: &Pod) -> Option<String> {
+pub fn node_name(pod: &Pod) -> Option<String> {
     pod.spec.as_ref()?.node_name.clone()
 }
 
-pub(crate) fn terminated(state: &ContainerState) -> Option<&ContainerStateTerminated> {
+pub(crate) fn terminated_state(state: &ContainerState) -> Option<&ContainerStateTerminated> {
     state.terminated.as_ref()
 }
 
@@ -147,14 +147,14 @@ pub(crate) fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     first.into_iter().chain(then).flatten()
 }
 
-fn unscheduled(pod: &Pod) -> Option<String> {
+fn unscheduled_reason(pod: &Pod) -> Option<String> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let scheduled = conditions.iter().find(|c| c.type_ == "PodScheduled")?;
     (scheduled.status == "False").then(|| scheduled.message.clone().unwrap_or_default())
 }
 
 /// A container that never starts.
-fn stuck(pod: &Pod, status: &ContainerStatus) -> Option<Refusal> {
+fn stuck_refusal(pod: &Pod, status: &ContainerStatus) -> Option<RunRefusal> {
     let waiting = status.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.as_deref()?;
     let message = waiting.message.as_deref().unwrap_or_default();
@@ -170,16 +170,16 @@ fn stuck(pod: &Pod, status: &ContainerStatus) -> Option<Refusal> {
                 "check the name; of a private registry the default service account of the namespace needs imagePullSecrets",
             ),
         };
-        return Some(Refusal::new(what, why, hint));
+        return Some(RunRefusal::new(what, why, hint));
     }
     if CREATE.contains(&reason) {
         let what = format!(
             "starting the container {} on {}",
             status.name,
-            node(pod).unwrap_or_default()
+            node_name(pod).unwrap_or_default()
         );
         let hint = "an image that needs its own user is told with --user UID:GID; `kubectl describe pod` says more";
-        return Some(Refusal::new(what, why, hint));
+        return Some(RunRefusal::new(what, why, hint));
     }
     None
 }
@@ -202,27 +202,30 @@ mod tests {
     fn a_pod_without_a_node_waits_with_the_scheduler_s_reason() {
         let why = "0/3 nodes are available: 3 Insufficient cpu.";
         let status = json!({ "conditions": [{ "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why }] });
-        assert_eq!(of(&pod(status)), Standing::NoRoom(why.to_owned()));
-        assert_eq!(of(&pod(json!({}))), Standing::Waiting(None));
+        assert_eq!(
+            standing_of_pod(&pod(status)),
+            PodStanding::NoRoom(why.to_owned())
+        );
+        assert_eq!(standing_of_pod(&pod(json!({}))), PodStanding::Waiting(None));
     }
 
     #[test]
     fn an_image_that_cannot_be_pulled_is_a_refusal_that_names_it() {
         let state = json!({ "waiting": { "reason": "ErrImagePull", "message": "not found" } });
-        let of_app = of(&pod(
+        let of_app = standing_of_pod(&pod(
             json!({ "containerStatuses": [container(APPLICATION, state.clone())] }),
         ));
-        let Standing::Refused(refusal) = of_app else {
+        let PodStanding::Refused(refusal) = of_app else {
             panic!("{of_app:?}");
         };
         assert_eq!(
             refusal.to_string(),
             "the image orders:1: ErrImagePull: not found"
         );
-        let of_own = of(&pod(
+        let of_own = standing_of_pod(&pod(
             json!({ "containerStatuses": [container(OWN, state)] }),
         ));
-        let Standing::Refused(refusal) = of_own else {
+        let PodStanding::Refused(refusal) = of_own else {
             panic!("{of_own:?}");
         };
         assert!(refusal.hint.contains("--trial-image"), "{refusal:?}");
@@ -248,11 +251,14 @@ mod tests {
             "conditions": [{ "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "preempted" }],
         });
         let lost = "the cluster took the pod away: PreemptionByScheduler preempted";
-        assert_eq!(of(&pod(status)), Standing::Lost(lost.to_owned()));
+        assert_eq!(
+            standing_of_pod(&pod(status)),
+            PodStanding::Lost(lost.to_owned())
+        );
         let evicted = json!({ "reason": "Evicted", "message": "low on memory" });
         assert_eq!(
-            of(&pod(evicted)),
-            Standing::Lost("Evicted: low on memory".to_owned())
+            standing_of_pod(&pod(evicted)),
+            PodStanding::Lost("Evicted: low on memory".to_owned())
         );
     }
 
@@ -261,9 +267,12 @@ mod tests {
         let own = container(OWN, json!({ "running": {} }));
         let end = json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } });
         let all = pod(json!({ "containerStatuses": [own, container(APPLICATION, end.clone())] }));
-        assert_eq!(of(&all), Standing::Begun);
-        assert_eq!(ended(&all).map(|end| end.exit_code), Some(137));
-        assert_eq!((own_end(&all), node(&all).as_deref()), (None, Some("n")));
+        assert_eq!(standing_of_pod(&all), PodStanding::Begun);
+        assert_eq!(application_end(&all).map(|end| end.exit_code), Some(137));
+        assert_eq!(
+            (own_end(&all), node_name(&all).as_deref()),
+            (None, Some("n"))
+        );
         let all = pod(json!({ "containerStatuses": [container(OWN, end)] }));
         assert_eq!(own_end(&all).as_deref(), Some("exit code 137, OOMKilled"));
     }

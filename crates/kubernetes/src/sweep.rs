@@ -9,65 +9,65 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kube::api::ListParams;
 use loadline_cgroup::GroupName;
-use loadline_engine::experiment::Cluster as Wanted;
-use loadline_host::{client, is_dead};
-use loadline_trial::Refusal;
+use loadline_engine::experiment::ClusterSettings as Wanted;
+use loadline_host::{client_id, is_dead};
+use loadline_trial::RunRefusal;
 
-use crate::cluster::{Cluster, remove, within};
-use crate::in_cluster::inside::Inside;
+use crate::cluster::{ConnectedCluster, remove_job, within_deadline};
+use crate::in_cluster::inside::ControllerPod;
 use crate::in_cluster::{job, outside};
-use crate::manifest::{CLIENT, MANAGED, Maker, OWNER};
+use crate::manifest::{CLIENT, MANAGED, MakerIdentity, OWNER};
 use crate::refused;
 
 /// What a sweep did.
 #[derive(Debug, Default)]
-pub struct Swept {
+pub struct ClusterSweep {
     /// Jobs that are gone now.
     pub jobs: Vec<String>,
     /// Results with a Job of their own, in which loadline works or has worked: they are left alone.
     pub results: Vec<String>,
 }
 
-impl Swept {
+impl ClusterSweep {
     /// Removes what dead processes of this machine left in a cluster.
     ///
     /// # Errors
-    /// [`Refusal`] when the cluster does not answer or does not let it.
-    pub fn of(wanted: &Wanted) -> Result<Self, Refusal> {
-        let cluster = Cluster::connect(wanted)?;
+    /// [`RunRefusal`] when the cluster does not answer or does not let it.
+    pub fn remove_leftovers(wanted: &Wanted) -> Result<Self, RunRefusal> {
+        let cluster = ConnectedCluster::connect_to(wanted)?;
         Ok(Self {
-            results: outside::results(&cluster)?,
-            ..sweep(&cluster)?
+            results: outside::list_results(&cluster)?,
+            ..sweep_jobs(&cluster)?
         })
     }
 }
 
 /// This process. Of the pods of a controller one lives: what another one made is left over.
-pub(crate) fn maker(inside: Option<&Inside>) -> Maker {
+pub(crate) fn maker_identity(inside: Option<&ControllerPod>) -> MakerIdentity {
     if let Some(inside) = inside {
-        return Maker {
+        return MakerIdentity {
             client: format!("result-{}", inside.result),
             owner: inside.pod.clone(),
-            within: Some((job::name(&inside.result), inside.uid.clone())),
+            within: Some((job::controller_name(&inside.result), inside.uid.clone())),
         };
     }
-    let owner = GroupName::new(Path::new("/proc"), &unique());
-    Maker {
-        client: client(),
+    let owner = GroupName::new(Path::new("/proc"), &unique_text());
+    MakerIdentity {
+        client: client_id(),
         owner: owner.map(|name| name.to_string()).unwrap_or_default(),
         within: None,
     }
 }
 
 /// A text that no other object of this process has, and hardly one of another.
-pub(crate) fn unique() -> String {
+pub(crate) fn unique_text() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{:x}-{number}", loadline_host::monotonic_ns())
 }
 
-pub(crate) fn sweep(cluster: &Cluster) -> Result<Swept, Refusal> {
-    let own = maker(cluster.inside.as_ref());
+pub(crate) fn sweep_jobs(cluster: &ConnectedCluster) -> Result<ClusterSweep, RunRefusal> {
+    let own = maker_identity(cluster.inside.as_ref());
     let is_left = |owner: &String| match &own.within {
         Some(_) => *owner != own.owner,
         None => is_dead(owner, Path::new("/proc")),
@@ -75,17 +75,18 @@ pub(crate) fn sweep(cluster: &Cluster) -> Result<Swept, Refusal> {
     let labels = format!("{}={},{CLIENT}={}", MANAGED.0, MANAGED.1, own.client);
     let params = ListParams::default().labels(&labels);
     let jobs = cluster.access.jobs();
-    let listed = cluster.run(within(jobs.list(&params)));
-    let listed = listed.map_err(|e| refused::request("listing Jobs of earlier trials", &e))?;
-    let mut swept = Swept::default();
+    let listed = cluster.run(within_deadline(jobs.list(&params)));
+    let listed =
+        listed.map_err(|e| refused::request_refusal("listing Jobs of earlier trials", &e))?;
+    let mut swept = ClusterSweep::default();
     for job in listed.items {
         let owner = job.metadata.annotations.as_ref().and_then(|a| a.get(OWNER));
         let name = job.metadata.name.clone().unwrap_or_default();
         if !owner.is_some_and(is_left) {
             continue;
         }
-        let removed = cluster.run(remove(&cluster.access, &name));
-        removed.map_err(|e| refused::request("removing a Job of an earlier trial", &e))?;
+        let removed = cluster.run(remove_job(&cluster.access, &name));
+        removed.map_err(|e| refused::request_refusal("removing a Job of an earlier trial", &e))?;
         swept.jobs.push(name);
     }
     Ok(swept)
@@ -98,8 +99,8 @@ mod tests {
     #[test]
     fn a_living_owner_and_a_text_that_is_none_are_left_alone() {
         let proc = Path::new("/proc");
-        assert!(!is_dead(&maker(None).owner, proc));
+        assert!(!is_dead(&maker_identity(None).owner, proc));
         assert!(!is_dead("somebody", proc));
-        assert_eq!(client().len(), 16);
+        assert_eq!(client_id().len(), 16);
     }
 }

@@ -6,19 +6,20 @@ use std::time::Duration;
 
 use kube::{Client, Config};
 use loadline_analysis::record::Configuration;
-use loadline_engine::experiment::{Cluster, Slots, TrialCpu};
+use loadline_engine::experiment::{ClusterSettings, Slots, TrialCpu};
 use loadline_sizing::Bytes;
 use loadline_trial::{
-    Account, App, Engine, EngineKind, Image, Network, Order, Readiness, Sampling,
+    Account, AppSpec, ContainerEngine, EngineKind, ImageSpec, NetworkMode, Readiness, SamplingRate,
+    TrialOrder,
 };
 
-use crate::cluster::Access;
-use crate::look::Looks;
+use crate::cluster::NamespaceAccess;
+use crate::look::NodeInspector;
 use crate::sweep;
 
-pub(crate) fn cluster() -> Cluster {
+pub(crate) fn test_cluster() -> ClusterSettings {
     let node_selector = [("pool".to_owned(), "sizing".to_owned())];
-    Cluster {
+    ClusterSettings {
         context: None,
         namespace: None,
         trial_image: "registry.example/loadline:1".to_owned(),
@@ -32,29 +33,29 @@ pub(crate) fn cluster() -> Cluster {
     }
 }
 
-pub(crate) fn looks() -> Looks {
+pub(crate) fn test_inspector() -> NodeInspector {
     // A client that sends nothing needs a runtime to be made.
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.expect("a runtime");
     let nobody = "http://127.0.0.1:1".parse().expect("an address");
     let client = runtime.block_on(async { Client::try_from(Config::new(nobody)) });
-    Looks {
-        access: Access::new(client.expect("a client"), "sizing".to_owned()),
-        wanted: cluster(),
+    NodeInspector {
+        access: NamespaceAccess::new(client.expect("a client"), "sizing".to_owned()),
+        wanted: test_cluster(),
         image: "orders:1".to_owned(),
-        account: order().account,
-        maker: sweep::maker(None),
+        account: test_order().account,
+        maker: sweep::maker_identity(None),
         template: None,
         memory: Bytes::from_mib(256),
     }
 }
 
-pub(crate) fn order() -> Order {
+pub(crate) fn test_order() -> TrialOrder {
     let env: BTreeMap<String, String> = [("A", "$(B)"), ("PASSWORD", "hunter2")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
-    let image = Image {
-        engine: Engine {
+    let image = ImageSpec {
+        engine: ContainerEngine {
             kind: EngineKind::Kubernetes,
             program: "kubernetes".into(),
             env: BTreeMap::new(),
@@ -72,20 +73,20 @@ pub(crate) fn order() -> Order {
         layers: Vec::new(),
         writable: None,
     };
-    Order {
+    TrialOrder {
         trial: "t-1".to_owned(),
         configuration: Configuration {
             cpu: "500m".parse().ok(),
             memory: "200Mi".parse().ok(),
             ..Configuration::default()
         },
-        app: App::Image(Box::new(image)),
+        app: AppSpec::Image(Box::new(image)),
         dependencies: Vec::new(),
         kept: None,
         stubs: Vec::new(),
         secrets: vec!["hunter2".to_owned()],
         readiness: Readiness::Tcp { port: 8080 },
-        network: Network::Own,
+        network: NetworkMode::Own,
         account: Account {
             uid: 64_999,
             gid: 64_999,
@@ -95,7 +96,7 @@ pub(crate) fn order() -> Order {
         gc_log: None,
         log_line: None,
         hand_over: Vec::new(),
-        sampling: Sampling::Period,
+        sampling: SamplingRate::Period,
         start_deadline: Duration::from_secs(60),
         load: Vec::new(),
         give_up: None,

@@ -17,23 +17,23 @@ use futures_util::{AsyncBufReadExt, Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::LogParams;
-use loadline_analysis::price::Size;
-use loadline_analysis::record::{Evidence, Failure, Invalid, LoadFrom, Node};
-use loadline_engine::host::{Delivery, Running};
+use loadline_analysis::price::InstanceSize;
+use loadline_analysis::record::{Evidence, InvalidReason, LoadFrom, MeasurementFailure, TrialNode};
+use loadline_engine::host::{Delivery, TrialHandle};
 use loadline_host::container::how_it_ended;
-use loadline_host::{plain, pod};
-use loadline_trial::log::{Reader, Record};
-use loadline_trial::{Ending, Event, Order, Refusal};
+use loadline_host::{plain_text, pod};
+use loadline_trial::log::{EventLogReader, LogEntry};
+use loadline_trial::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use tokio::time::{sleep, timeout};
 
-use crate::cluster::{AWAY, Cluster, remove, within};
-use crate::gate::Gate;
-use crate::generators::Pool;
-use crate::look::Looks;
-use crate::making::Making;
+use crate::cluster::{AWAY, ConnectedCluster, remove_job, within_deadline};
+use crate::gate::RequestGate;
+use crate::generators::GeneratorPool;
+use crate::look::NodeInspector;
+use crate::making::TrialCreation;
 use crate::manifest::{self, APPLICATION, OWN};
-use crate::nodes::{Nodes, Occupied};
-use crate::watched::{Halt, LOOK, Patience, Watched, begun};
+use crate::nodes::{NodeRegistry, OccupiedNode};
+use crate::watched::{LOOK, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
 use crate::{refused, standing};
 
 /// A connection on which nothing came for so long is made anew: a trial tells something every second.
@@ -49,37 +49,41 @@ const LOOKS: u32 = 2;
 const LINES: i64 = 50;
 
 /// A trial that runs as a pod. Dropping it removes its Job, and with it everything.
-pub(crate) struct Trial {
-    cluster: Rc<Cluster>,
-    gate: Gate,
-    events: Receiver<Event>,
+pub(crate) struct PodTrial {
+    cluster: Rc<ConnectedCluster>,
+    gate: RequestGate,
+    events: Receiver<TrialEvent>,
     asked: bool,
     is_over: bool,
 }
 
-impl Running for Trial {
-    fn next(&mut self) -> Option<Event> {
+impl TrialHandle for PodTrial {
+    fn next(&mut self) -> Option<TrialEvent> {
         if self.is_over {
             return None;
         }
         if self.asked {
             self.is_over = true;
-            return Some(Event::Ended(Ending::Stopped));
+            return Some(TrialEvent::Ended(TrialEnding::Stopped));
         }
         let event = self.events.try_recv().ok()?;
-        self.is_over = matches!(event, Event::Ended(_));
+        self.is_over = matches!(event, TrialEvent::Ended(_));
         Some(event)
     }
 
-    fn stop(&mut self) {
+    fn stop_trial(&mut self) {
         self.asked = true;
-        self.remove();
+        self.remove_all_jobs();
     }
 }
 
-impl Trial {
+impl PodTrial {
     /// One whose events come.
-    pub(crate) fn new(cluster: &Rc<Cluster>, gate: Gate, events: Receiver<Event>) -> Self {
+    pub(crate) fn new(
+        cluster: &Rc<ConnectedCluster>,
+        gate: RequestGate,
+        events: Receiver<TrialEvent>,
+    ) -> Self {
         Self {
             cluster: Rc::clone(cluster),
             gate,
@@ -89,51 +93,51 @@ impl Trial {
         }
     }
 
-    fn remove(&self) {
-        let jobs = self.cluster.run(self.gate.close());
-        self.cluster.remove(jobs);
+    fn remove_all_jobs(&self) {
+        let jobs = self.cluster.run(self.gate.close_gate());
+        self.cluster.remove_jobs(jobs);
     }
 }
 
-impl Drop for Trial {
+impl Drop for PodTrial {
     fn drop(&mut self) {
         if !self.asked {
-            self.remove();
+            self.remove_all_jobs();
         }
     }
 }
 
 /// What the end of a trial says of the node of its slot.
-fn learn(nodes: &Nodes, slot: usize, ending: &Ending) {
-    let Ending::Measured(evidence) = ending else {
+fn learn_from_ending(nodes: &NodeRegistry, slot: usize, ending: &TrialEnding) {
+    let TrialEnding::Measured(evidence) = ending else {
         return;
     };
     let cause = evidence.failure.as_ref().map(|failure| failure.cause);
     match (cause, &evidence.node) {
-        (Some(Invalid::OtherNode), Some(node)) => nodes.avoid(slot, &node.name),
-        (Some(Invalid::RuntimeLost), _) => nodes.leave(slot),
+        (Some(InvalidReason::OtherNode), Some(node)) => nodes.avoid(slot, &node.name),
+        (Some(InvalidReason::RuntimeLost), _) => nodes.leave_node(slot),
         // Nobody could drop the image's files from the page cache behind it: the next look does.
-        _ if evidence.as_shipped => nodes.leave(slot),
+        _ if evidence.as_shipped => nodes.leave_node(slot),
         _ => {}
     }
 }
 
-fn is_lost(ending: &Ending) -> bool {
-    let Ending::Measured(evidence) = ending else {
+fn is_lost(ending: &TrialEnding) -> bool {
+    let TrialEnding::Measured(evidence) = ending else {
         return false;
     };
     let failure = evidence.failure.as_ref();
-    failure.is_some_and(|failure| failure.cause == Invalid::RuntimeLost)
+    failure.is_some_and(|failure| failure.cause == InvalidReason::RuntimeLost)
 }
 
-fn measured(evidence: Evidence) -> Ending {
-    Ending::Measured(Box::new(evidence))
+fn measured_ending(evidence: Evidence) -> TrialEnding {
+    TrialEnding::Measured(Box::new(evidence))
 }
 
 /// What one connection gave.
-enum Heard {
+enum LogConnectionEnd {
     /// The last event.
-    Ending(Box<Ending>),
+    Ending(Box<TrialEnding>),
     /// All that was written, or all that the node's kubelet gave when it went away.
     Whole,
     /// Not all.
@@ -141,31 +145,31 @@ enum Heard {
 }
 
 /// What a task needs to carry out one trial.
-pub(crate) struct Follow {
-    looks: Arc<Looks>,
-    first: Node,
-    pool: Option<Arc<Pool>>,
-    nodes: Nodes,
+pub(crate) struct PodFollower {
+    looks: Arc<NodeInspector>,
+    first: TrialNode,
+    pool: Option<Arc<GeneratorPool>>,
+    nodes: NodeRegistry,
     slot: usize,
-    gate: Gate,
-    pub(crate) order: Order,
+    gate: RequestGate,
+    pub(crate) order: TrialOrder,
     log: File,
-    reading: Reader<File>,
+    reading: EventLogReader<File>,
 }
 
-impl Follow {
+impl PodFollower {
     /// Of an order in a slot.
     ///
     /// # Errors
     /// An event log that cannot be made.
     pub(crate) fn new(
-        (looks, first, pool): (&Arc<Looks>, &Node, Option<&Arc<Pool>>),
-        (nodes, slot): (&Nodes, usize),
-        order: &Order,
+        (looks, first, pool): (&Arc<NodeInspector>, &TrialNode, Option<&Arc<GeneratorPool>>),
+        (nodes, slot): (&NodeRegistry, usize),
+        order: &TrialOrder,
         delivery: &Delivery,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, RunRefusal> {
         let (log, reading) = make_log(&delivery.log).map_err(|error| {
-            Refusal::new(
+            RunRefusal::new(
                 format!("making the event log {}", delivery.log.display()),
                 error,
                 "the state directory must be writable, on a disk with space",
@@ -174,7 +178,7 @@ impl Follow {
         // Where the workload's own pods share their PID namespace, every trial is as shipped.
         let template = looks.template.as_ref();
         let shares = template.is_some_and(|template| template.shares_processes);
-        let order = Order {
+        let order = TrialOrder {
             as_shipped: order.as_shipped && !shares,
             ..order.clone()
         };
@@ -184,36 +188,36 @@ impl Follow {
             pool: pool.cloned(),
             nodes: nodes.clone(),
             slot,
-            gate: Gate::default(),
+            gate: RequestGate::default(),
             order,
             log,
-            reading: Reader::new(reading),
+            reading: EventLogReader::new(reading),
         })
     }
 
     /// What is made of it.
-    pub(crate) fn gate(&self) -> Gate {
+    pub(crate) fn gate(&self) -> RequestGate {
         self.gate.clone()
     }
 
     /// Carries it out; what happens is told. The slot is given back when the pod is gone.
-    pub(crate) fn start(mut self, cluster: &Cluster) -> Receiver<Event> {
+    pub(crate) fn start_following(mut self, cluster: &ConnectedCluster) -> Receiver<TrialEvent> {
         let (tell, events) = channel();
         cluster.spawn(async move {
             let mut pod = None;
             let ending = match self.until_it_ends(&tell, &mut pod).await {
                 Ok(ending) => ending,
-                Err(halt) => halt.ending(),
+                Err(halt) => halt.into_ending(),
             };
-            learn(&self.nodes, self.slot, &ending);
+            learn_from_ending(&self.nodes, self.slot, &ending);
             if let (Some(pool), true) = (&self.pool, is_lost(&ending)) {
                 // It may have been one of them.
                 pool.renew(self.slot).await;
             }
             // Nobody listens to a trial that was stopped.
-            let _ = tell.send(Event::Ended(ending));
+            let _ = tell.send(TrialEvent::Ended(ending));
             if let Some((watched, _occupied)) = pod {
-                watched.gone().await;
+                watched.wait_until_gone().await;
             }
         });
         events
@@ -221,10 +225,10 @@ impl Follow {
 
     async fn until_it_ends(
         &mut self,
-        tell: &Sender<Event>,
-        pod: &mut Option<(Watched, Occupied)>,
-    ) -> Result<Ending, Halt> {
-        if self.nodes.place(self.slot).node.is_none() {
+        tell: &Sender<TrialEvent>,
+        pod: &mut Option<(WatchedPod, OccupiedNode)>,
+    ) -> Result<TrialEnding, PodHalt> {
+        if self.nodes.placement_for_slot(self.slot).node.is_none() {
             // A look needs room, too, and a pod as shipped leaves its slot without a node.
             self.until_free().await;
         }
@@ -232,31 +236,33 @@ impl Follow {
         if let Some(pool) = &self.pool {
             let waits = |why: &str| {
                 // Nobody listens to a trial that was stopped.
-                let _ = tell.send(Event::Waits(why.to_owned()));
+                let _ = tell.send(TrialEvent::Waits(why.to_owned()));
             };
-            self.order.generators = Some(pool.ready(self.slot, waits).await?);
+            self.order.generators = Some(pool.ready_generators(self.slot, waits).await?);
         }
-        let making = Making {
+        let making = TrialCreation {
             looks: &self.looks,
             gate: &self.gate,
             order: &self.order,
-            place: self.nodes.place(self.slot),
+            place: self.nodes.placement_for_slot(self.slot),
         };
-        making.make().await?;
+        making.create_objects().await?;
         self.until_free().await;
-        making.start().await?;
-        let job = manifest::name(&self.order.trial);
+        making.start_pod().await?;
+        let job = manifest::trial_object_name(&self.order.trial);
         let access = self.looks.access.clone();
-        let watched = Watched::start(access.pods(), &job);
-        let waits = waits(tell, &self.nodes);
-        let begun = begun(&watched, &access, &job, &self.gate, waits).await?;
+        let watched = WatchedPod::start_watch(access.pods(), &job);
+        let waits = tell_waits(tell, &self.nodes);
+        let begun = wait_until_begun(&watched, &access, &job, &self.gate, waits).await?;
         let (watched, _) = pod.insert((watched, self.nodes.occupy(self.slot)));
         let name = begun.name_any();
         match self.tail(watched, &name, tell).await? {
-            Ending::Measured(evidence) if self.order.as_shipped => {
-                Ok(measured(self.stop(watched, &name, *evidence).await))
+            TrialEnding::Measured(evidence) if self.order.as_shipped => Ok(measured_ending(
+                self.stop_and_complete(watched, &name, *evidence).await,
+            )),
+            TrialEnding::Measured(evidence) => {
+                Ok(self.complete_pod_evidence(watched, &name, *evidence).await)
             }
-            Ending::Measured(evidence) => Ok(self.complete(watched, &name, *evidence).await),
             other => Ok(other),
         }
     }
@@ -271,46 +277,51 @@ impl Follow {
 
     /// Finds a node for the slot where it has none, and looks at it. One that became another slot's
     /// while the look waited is kept only where there is no other.
-    async fn find_node(&self, tell: &Sender<Event>) -> Result<(), Halt> {
+    async fn find_node(&self, tell: &Sender<TrialEvent>) -> Result<(), PodHalt> {
         let (mut lost, mut of_another) = (0, None);
         loop {
-            let place = self.nodes.place(self.slot);
+            let place = self.nodes.placement_for_slot(self.slot);
             if place.node.is_some() {
                 return Ok(());
             }
-            let (room, gate) = (room(&self.order), &self.gate);
+            let (room, gate) = (needed_room(&self.order), &self.gate);
             let looked = match &of_another {
                 None => {
-                    let waits = waits(tell, &self.nodes);
-                    self.looks.look(&place, room, gate, waits).await
+                    let waits = tell_waits(tell, &self.nodes);
+                    self.looks.inspect_node(&place, room, gate, waits).await
                 }
                 Some(_) => {
-                    let place = place.elsewhere();
+                    let place = place.without_taken_nodes();
                     self.looks
-                        .look(&place, room, gate, |_| Patience::None)
+                        .inspect_node(&place, room, gate, |_| RoomPatience::None)
                         .await
                 }
             };
             let looked = match (looked, of_another.take()) {
-                (Err(Halt::NoRoom(_)), Some(node)) => {
-                    self.nodes.settle(self.slot, node);
+                (Err(PodHalt::NoRoom(_)), Some(node)) => {
+                    self.nodes.assign_node(self.slot, node);
                     continue;
                 }
-                (Err(Halt::Lost(_)), node) if lost < LOOKS && !gate.is_closed() => {
+                (Err(PodHalt::Lost(_)), node) if lost < LOOKS && !gate.is_closed() => {
                     (lost, of_another) = (lost + 1, node);
                     continue;
                 }
                 (looked, _) => looked?,
             };
             let name = &looked.node.name;
-            if let Some(why) = looked.unfit(&self.first) {
+            if let Some(why) = looked.unfit_reason(&self.first) {
                 self.nodes.avoid(self.slot, name);
                 // Nobody listens to a trial that was stopped.
-                let _ = tell.send(Event::Waits(why));
-            } else if self.nodes.place(self.slot).taken.contains(name) {
+                let _ = tell.send(TrialEvent::Waits(why));
+            } else if self
+                .nodes
+                .placement_for_slot(self.slot)
+                .taken
+                .contains(name)
+            {
                 of_another = Some(looked.node);
             } else {
-                self.nodes.settle(self.slot, looked.node);
+                self.nodes.assign_node(self.slot, looked.node);
             }
         }
     }
@@ -318,10 +329,10 @@ impl Follow {
     /// Takes lines until the last event, over as many connections as it needs.
     async fn tail(
         &mut self,
-        watched: &Watched,
+        watched: &WatchedPod,
         name: &str,
-        tell: &Sender<Event>,
-    ) -> Result<Ending, Halt> {
+        tell: &Sender<TrialEvent>,
+    ) -> Result<TrialEnding, PodHalt> {
         let (mut written, mut silent) = (0, Instant::now());
         let params = LogParams {
             container: Some(OWN.to_owned()),
@@ -330,118 +341,133 @@ impl Follow {
         };
         loop {
             // Before its log is read: what it wrote before is in it.
-            let own_end = watched.pod().as_deref().and_then(standing::own_end);
-            match within(self.looks.access.pods().log_stream(name, &params)).await {
+            let own_end = watched.latest_pod().as_deref().and_then(standing::own_end);
+            match within_deadline(self.looks.access.pods().log_stream(name, &params)).await {
                 Ok(stream) => {
                     let lines = std::pin::pin!(stream.lines());
                     let all = (&mut written, &mut silent);
-                    match (self.lines(lines, watched, all, tell).await?, own_end) {
-                        (Heard::Ending(ending), _) => return Ok(*ending),
-                        (Heard::Whole, Some(how)) => return Err(ended_early(&how)),
-                        (Heard::Whole | Heard::Cut, _) => {}
+                    match (self.follow_lines(lines, watched, all, tell).await?, own_end) {
+                        (LogConnectionEnd::Ending(ending), _) => return Ok(*ending),
+                        (LogConnectionEnd::Whole, Some(how)) => return Err(ended_early(&how)),
+                        (LogConnectionEnd::Whole | LogConnectionEnd::Cut, _) => {}
                     }
                 }
                 // A kubelet that has just been started does not know its pods yet.
                 Err(error) if refused::is_gone(&error) => {
                     if watched.is_gone() || silent.elapsed() > DEAD {
-                        return Err(Halt::lost("its pod is gone"));
+                        return Err(PodHalt::pod_lost("its pod is gone"));
                     }
                 }
                 Err(_) => {}
             }
-            if let Some(why) = watched.pod().as_deref().and_then(standing::taken) {
-                return Err(Halt::Lost(why));
+            if let Some(why) = watched
+                .latest_pod()
+                .as_deref()
+                .and_then(standing::removal_reason)
+            {
+                return Err(PodHalt::Lost(why));
             }
             if silent.elapsed() > AWAY {
-                return Err(Halt::lost("the API server gave nothing of it any more"));
+                return Err(PodHalt::pod_lost(
+                    "the API server gave nothing of it any more",
+                ));
             }
             sleep(Duration::from_millis(500)).await;
         }
     }
 
     /// Takes the lines of one connection.
-    async fn lines(
+    async fn follow_lines(
         &mut self,
         mut lines: impl Stream<Item = std::io::Result<String>> + Unpin,
-        watched: &Watched,
+        watched: &WatchedPod,
         (written, silent): (&mut u64, &mut Instant),
-        tell: &Sender<Event>,
-    ) -> Result<Heard, Halt> {
+        tell: &Sender<TrialEvent>,
+    ) -> Result<LogConnectionEnd, PodHalt> {
         loop {
             let line = match timeout(LOOK, lines.next()).await {
                 Ok(Some(Ok(line))) => line,
-                Ok(Some(Err(_))) => return Ok(Heard::Cut),
-                Ok(None) => return Ok(Heard::Whole),
-                Err(_) if is_silent(watched, *silent) => return Ok(Heard::Cut),
+                Ok(Some(Err(_))) => return Ok(LogConnectionEnd::Cut),
+                Ok(None) => return Ok(LogConnectionEnd::Whole),
+                Err(_) if is_silent(watched, *silent) => return Ok(LogConnectionEnd::Cut),
                 Err(_) => continue,
             };
             *silent = Instant::now();
-            pod::take(&mut self.log, &line, written).map_err(Halt::Lost)?;
-            if let Some(ending) = self.events(tell)? {
-                return Ok(Heard::Ending(Box::new(ending)));
+            pod::append_line(&mut self.log, &line, written).map_err(PodHalt::Lost)?;
+            if let Some(ending) = self.forward_pod_events(tell)? {
+                return Ok(LogConnectionEnd::Ending(Box::new(ending)));
             }
         }
     }
 
     /// Tells the events that are new; gives the last one.
-    fn events(&mut self, tell: &Sender<Event>) -> Result<Option<Ending>, Halt> {
+    fn forward_pod_events(
+        &mut self,
+        tell: &Sender<TrialEvent>,
+    ) -> Result<Option<TrialEnding>, PodHalt> {
         loop {
-            let record = self.reading.next_record();
-            match record.map_err(|error| Halt::Lost(error.to_string()))? {
-                Some(Record::Event(Event::Ended(ending))) => return Ok(Some(ending)),
-                Some(Record::Event(event)) => {
+            let record = self.reading.next_entry();
+            match record.map_err(|error| PodHalt::Lost(error.to_string()))? {
+                Some(LogEntry::Event(TrialEvent::Ended(ending))) => return Ok(Some(ending)),
+                Some(LogEntry::Event(event)) => {
                     // Nobody listens to a trial that was stopped.
                     let _ = tell.send(event);
                 }
-                Some(Record::Piece(_)) => {}
+                Some(LogEntry::Piece(_)) => {}
                 None => return Ok(None),
             }
         }
     }
 
     /// Adds what only the kubelet knows, and what makes it INVALID after all.
-    async fn complete(&self, watched: &Watched, name: &str, mut evidence: Evidence) -> Ending {
+    async fn complete_pod_evidence(
+        &self,
+        watched: &WatchedPod,
+        name: &str,
+        mut evidence: Evidence,
+    ) -> TrialEnding {
         let begin = Instant::now();
-        let has_ended =
-            |pod: &Pod| standing::ended(pod).is_some() || standing::taken(pod).is_some();
-        while begin.elapsed() < KUBELET && !watched.pod().as_deref().is_some_and(has_ended) {
+        let has_ended = |pod: &Pod| {
+            standing::application_end(pod).is_some() || standing::removal_reason(pod).is_some()
+        };
+        while begin.elapsed() < KUBELET && !watched.latest_pod().as_deref().is_some_and(has_ended) {
             sleep(LOOK).await;
         }
-        if let Some(pod) = watched.pod() {
-            self.add(&pod, &mut evidence);
+        if let Some(pod) = watched.latest_pod() {
+            self.add_status(&pod, &mut evidence);
         }
         let is_clean = evidence.start.ready.is_some() && !evidence.exit.before_stop;
         if !is_clean {
-            evidence.last_output = self.output(name).await;
+            evidence.last_output = self.application_output(name).await;
         }
-        measured(evidence)
+        measured_ending(evidence)
     }
 
     /// Adds what the status of its pod says.
-    pub(crate) fn add(&self, pod: &Pod, evidence: &mut Evidence) {
-        let known = standing::node(pod).and_then(|name| self.nodes.looked(&name));
-        add(pod, &self.first, known.as_ref(), evidence);
+    pub(crate) fn add_status(&self, pod: &Pod, evidence: &mut Evidence) {
+        let known = standing::node_name(pod).and_then(|name| self.nodes.inspected_node(&name));
+        add_pod_status(pod, &self.first, known.as_ref(), evidence);
     }
 
     /// Removes its Job, and with it the pod.
-    pub(crate) async fn remove(&self) {
-        let job = manifest::name(&self.order.trial);
+    pub(crate) async fn remove_pod_job(&self) {
+        let job = manifest::trial_object_name(&self.order.trial);
         // One that was stopped, and one that cannot be asked, is removed by whoever stopped it or next.
         let _ = self
             .gate
-            .often(&job, || remove(&self.looks.access, &job))
+            .pass_with_retries(&job, || remove_job(&self.looks.access, &job))
             .await;
     }
 
     /// The last lines of the application.
-    pub(crate) async fn output(&self, name: &str) -> Vec<String> {
+    pub(crate) async fn application_output(&self, name: &str) -> Vec<String> {
         let params = LogParams {
             container: Some(APPLICATION.to_owned()),
             tail_lines: Some(LINES),
             limit_bytes: Some(64 << 10),
             ..LogParams::default()
         };
-        let text = within(self.looks.access.pods().logs(name, &params)).await;
+        let text = within_deadline(self.looks.access.pods().logs(name, &params)).await;
         let mut text = text.unwrap_or_default();
         for secret in self
             .order
@@ -451,48 +477,53 @@ impl Follow {
         {
             text = text.replace(secret, "***");
         }
-        text.lines().map(plain).collect()
+        text.lines().map(plain_text).collect()
     }
 }
 
 /// Whether nothing will come any more on a connection: the pod was taken away, or the connection died
 /// without a word.
-fn is_silent(watched: &Watched, since: Instant) -> bool {
-    let is_taken = |pod: &Pod| standing::taken(pod).is_some();
+fn is_silent(watched: &WatchedPod, since: Instant) -> bool {
+    let is_taken = |pod: &Pod| standing::removal_reason(pod).is_some();
     since.elapsed() > DEAD
-        || (since.elapsed() > KUBELET && watched.pod().as_deref().is_some_and(is_taken))
+        || (since.elapsed() > KUBELET && watched.latest_pod().as_deref().is_some_and(is_taken))
 }
 
-fn ended_early(how: &str) -> Halt {
-    Halt::Lost(format!(
+fn ended_early(how: &str) -> PodHalt {
+    PodHalt::Lost(format!(
         "loadline's own container ended in the middle of it ({how})"
     ))
 }
 
 /// Tells why a pod has no node yet, once for each reason.
-fn waits(tell: &Sender<Event>, nodes: &Nodes) -> impl FnMut(&str) -> Patience {
+fn tell_waits(tell: &Sender<TrialEvent>, nodes: &NodeRegistry) -> impl FnMut(&str) -> RoomPatience {
     let mut told = String::new();
     move |why| {
         if told != why {
             why.clone_into(&mut told);
             // Nobody listens to a trial that was stopped.
-            let _ = tell.send(Event::Waits(told.clone()));
+            let _ = tell.send(TrialEvent::Waits(told.clone()));
         }
         match nodes.is_any_occupied() {
-            true => Patience::Given,
-            false => Patience::Some,
+            true => RoomPatience::Given,
+            false => RoomPatience::Some,
         }
     }
 }
 
 /// What a trial asks for.
-fn room(order: &Order) -> Option<Size> {
+fn needed_room(order: &TrialOrder) -> Option<InstanceSize> {
     let (cpu, memory) = (order.configuration.cpu?, order.configuration.memory?);
-    Some(Size { cpu, memory })
+    Some(InstanceSize { cpu, memory })
 }
 
 /// What a pod's status adds to the evidence of its trial, and what a look at its node did.
-pub(crate) fn add(pod: &Pod, first: &Node, looked: Option<&Node>, evidence: &mut Evidence) {
+pub(crate) fn add_pod_status(
+    pod: &Pod,
+    first: &TrialNode,
+    looked: Option<&TrialNode>,
+    evidence: &mut Evidence,
+) {
     add_end(pod, evidence);
     for load in &mut evidence.load {
         // Generators say it themselves.
@@ -506,7 +537,7 @@ pub(crate) fn add(pod: &Pod, first: &Node, looked: Option<&Node>, evidence: &mut
             node.os.clone_from(&looked.os);
             node.enforced.clone_from(&looked.enforced);
         }
-        let unlike = node.unlike(first);
+        let unlike = node.differences_from(first);
         if !unlike.is_empty() {
             let detail = format!(
                 "it ran on {}, which is unlike the result's first node {}: {}; --node-selector keeps trials on nodes that are alike",
@@ -514,15 +545,15 @@ pub(crate) fn add(pod: &Pod, first: &Node, looked: Option<&Node>, evidence: &mut
                 first.name,
                 unlike.join("; ")
             );
-            evidence.failure = Some(Failure {
-                cause: Invalid::OtherNode,
+            evidence.failure = Some(MeasurementFailure {
+                cause: InvalidReason::OtherNode,
                 detail,
             });
         }
     }
-    if let Some(detail) = standing::taken(pod) {
-        evidence.failure = Some(Failure {
-            cause: Invalid::RuntimeLost,
+    if let Some(detail) = standing::removal_reason(pod) {
+        evidence.failure = Some(MeasurementFailure {
+            cause: InvalidReason::RuntimeLost,
             detail,
         });
     }
@@ -530,7 +561,7 @@ pub(crate) fn add(pod: &Pod, first: &Node, looked: Option<&Node>, evidence: &mut
 
 /// How the application ended, where the kubelet says so already.
 pub(crate) fn add_end(pod: &Pod, evidence: &mut Evidence) {
-    let Some(end) = standing::ended(pod) else {
+    let Some(end) = standing::application_end(pod) else {
         return;
     };
     (evidence.exit.code, evidence.exit.signal) = how_it_ended(Some(end.exit_code));
@@ -553,7 +584,7 @@ fn make_log(path: &Path) -> std::io::Result<(File, File)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadline_analysis::record::Enforced;
+    use loadline_analysis::record::EnforcedLimits;
     use serde_json::json;
 
     fn ended(state: serde_json::Value) -> Pod {
@@ -571,7 +602,7 @@ mod tests {
     fn how_it_ended_comes_from_the_kubelet() {
         let of = |state| {
             let mut evidence = Evidence::default();
-            add(&ended(state), &Node::default(), None, &mut evidence);
+            add_pod_status(&ended(state), &TrialNode::default(), None, &mut evidence);
             (
                 evidence.exit.code,
                 evidence.exit.signal,
@@ -586,48 +617,48 @@ mod tests {
 
     #[test]
     fn a_trial_on_another_kind_of_node_is_no_evidence() {
-        let node = |name: &str, cpus| Node {
+        let node = |name: &str, cpus| TrialNode {
             name: name.to_owned(),
             runtime: "containerd".to_owned(),
             cpus,
-            ..Node::default()
+            ..TrialNode::default()
         };
         let judged = |cpus, class: Option<&str>| {
             let mut evidence = Evidence {
                 node: Some(node("b", cpus)),
                 ..Evidence::default()
             };
-            let looked = Node {
+            let looked = TrialNode {
                 runtime_class: class.map(str::to_owned),
                 ..node("b", 4)
             };
             let (pod, first) = (ended(json!({ "exitCode": 143 })), node("a", 4));
-            add(&pod, &first, Some(&looked), &mut evidence);
+            add_pod_status(&pod, &first, Some(&looked), &mut evidence);
             evidence
         };
         let failure = |cpus, class| judged(cpus, class).failure.map(|failure| failure.cause);
         assert_eq!(failure(4, None), None);
-        assert_eq!(failure(8, None), Some(Invalid::OtherNode));
-        assert_eq!(failure(4, Some("gvisor")), Some(Invalid::OtherNode));
+        assert_eq!(failure(8, None), Some(InvalidReason::OtherNode));
+        assert_eq!(failure(4, Some("gvisor")), Some(InvalidReason::OtherNode));
     }
 
     #[test]
     fn how_a_node_held_limits_stands_in_the_record_of_its_trials() {
-        let looked = Node {
+        let looked = TrialNode {
             runtime: "containerd 1.6.20".to_owned(),
             os: Some("Debian GNU/Linux 12".to_owned()),
-            enforced: Some(Enforced {
+            enforced: Some(EnforcedLimits {
                 throttled_periods: Some(1),
                 memory_exit_code: 137,
             }),
-            ..Node::default()
+            ..TrialNode::default()
         };
         let mut evidence = Evidence {
-            node: Some(Node::default()),
+            node: Some(TrialNode::default()),
             ..Evidence::default()
         };
         let pod = ended(json!({ "exitCode": 143 }));
-        add(&pod, &looked, Some(&looked), &mut evidence);
+        add_pod_status(&pod, &looked, Some(&looked), &mut evidence);
         assert_eq!((evidence.node, evidence.failure), (Some(looked), None));
     }
 }

@@ -10,14 +10,14 @@ use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Event as ClusterEvent, Pod};
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt};
-use loadline_analysis::record::{Evidence, Failure, Invalid};
-use loadline_trial::{Ending, Refusal};
+use loadline_analysis::record::{Evidence, InvalidReason, MeasurementFailure};
+use loadline_trial::{RunRefusal, TrialEnding};
 use tokio::time::sleep;
 
-use crate::cluster::{Access, within};
-use crate::gate::Gate;
+use crate::cluster::{NamespaceAccess, within_deadline};
+use crate::gate::RequestGate;
 use crate::refused;
-use crate::standing::{self, Standing};
+use crate::standing::{self, PodStanding};
 
 /// How often the state of a pod is looked at, which a watch keeps.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
@@ -38,30 +38,30 @@ pub(crate) const NO_NODE: &str = "finding a node for a trial";
 const GOES: Duration = Duration::from_secs(45);
 
 /// The pod of a Job as it was last told; a watch keeps it while this lives.
-pub(crate) struct Watched {
-    latest: Arc<Mutex<Latest>>,
+pub(crate) struct WatchedPod {
+    latest: Arc<Mutex<LatestPod>>,
     task: tokio::task::JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Latest {
+struct LatestPod {
     pod: Option<Arc<Pod>>,
     is_deleted: bool,
 }
 
 /// What ends a trial before its log does.
-pub(crate) enum Halt {
+pub(crate) enum PodHalt {
     /// Nothing of it can be.
-    Refused(Refusal),
+    Refused(RunRefusal),
     /// No node has room, or nobody may make its pod as large.
-    NoRoom(Refusal),
+    NoRoom(RunRefusal),
     /// Its pod was taken away.
     Lost(String),
 }
 
 /// Whether it is worth waiting for a node that has room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum RoomPatience {
     /// One will be given back.
     Given,
     /// For a while: other trials may end, a node may come.
@@ -70,26 +70,28 @@ pub(crate) enum Patience {
     None,
 }
 
-impl Halt {
-    pub(crate) fn lost(why: impl Into<String>) -> Self {
+impl PodHalt {
+    pub(crate) fn pod_lost(why: impl Into<String>) -> Self {
         Self::Lost(why.into())
     }
 
     /// The same of what is done before the first trial.
-    pub(crate) fn refusal(self, what: &str) -> Refusal {
+    pub(crate) fn into_refusal(self, what: &str) -> RunRefusal {
         match self {
             Self::Refused(refusal) | Self::NoRoom(refusal) => refusal,
-            Self::Lost(why) => Refusal::new(what, why, "try again; `kubectl get events` says more"),
+            Self::Lost(why) => {
+                RunRefusal::new(what, why, "try again; `kubectl get events` says more")
+            }
         }
     }
 
     /// The end of a trial by it.
-    pub(crate) fn ending(self) -> Ending {
+    pub(crate) fn into_ending(self) -> TrialEnding {
         match self {
-            Self::Refused(refusal) | Self::NoRoom(refusal) => Ending::Refused(refusal),
-            Self::Lost(detail) => Ending::Measured(Box::new(Evidence {
-                failure: Some(Failure {
-                    cause: Invalid::RuntimeLost,
+            Self::Refused(refusal) | Self::NoRoom(refusal) => TrialEnding::Refused(refusal),
+            Self::Lost(detail) => TrialEnding::Measured(Box::new(Evidence {
+                failure: Some(MeasurementFailure {
+                    cause: InvalidReason::RuntimeLost,
                     detail,
                 }),
                 ..Evidence::default()
@@ -98,21 +100,21 @@ impl Halt {
     }
 }
 
-impl Watched {
-    pub(crate) fn start(pods: Api<Pod>, job: &str) -> Self {
+impl WatchedPod {
+    pub(crate) fn start_watch(pods: Api<Pod>, job: &str) -> Self {
         let latest = Arc::default();
         let selector = format!("batch.kubernetes.io/job-name={job}");
-        let task = tokio::spawn(watch(pods, selector, Arc::clone(&latest)));
+        let task = tokio::spawn(watch_pod(pods, selector, Arc::clone(&latest)));
         Self { latest, task }
     }
 
-    pub(crate) fn pod(&self) -> Option<Arc<Pod>> {
-        lock(&self.latest).pod.clone()
+    pub(crate) fn latest_pod(&self) -> Option<Arc<Pod>> {
+        lock_latest(&self.latest).pod.clone()
     }
 
     /// Waits until its pod holds no node any more, or nobody says so for too long. The scheduler
     /// counts a pod until it is deleted or all of it has ended.
-    pub(crate) async fn gone(&self) {
+    pub(crate) async fn wait_until_gone(&self) {
         let begin = Instant::now();
         while begin.elapsed() < GOES && !self.is_gone() {
             sleep(LOOK).await;
@@ -121,27 +123,27 @@ impl Watched {
 
     /// Whether its pod is there no more: nothing more is told of it.
     pub(crate) fn is_deleted(&self) -> bool {
-        lock(&self.latest).is_deleted
+        lock_latest(&self.latest).is_deleted
     }
 
     /// Whether its pod was deleted, or all of it has ended.
     pub(crate) fn is_gone(&self) -> bool {
-        let latest = lock(&self.latest);
+        let latest = lock_latest(&self.latest);
         latest.is_deleted || latest.pod.as_deref().is_none_or(standing::is_over)
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedPod {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-fn lock(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {
+fn lock_latest(latest: &Mutex<LatestPod>) -> MutexGuard<'_, LatestPod> {
     latest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn watch(pods: Api<Pod>, selector: String, latest: Arc<Mutex<Latest>>) {
+async fn watch_pod(pods: Api<Pod>, selector: String, latest: Arc<Mutex<LatestPod>>) {
     let params = WatchParams::default().labels(&selector).timeout(240);
     loop {
         if let Ok(stream) = pods.watch(&params, "0").await {
@@ -149,12 +151,12 @@ async fn watch(pods: Api<Pod>, selector: String, latest: Arc<Mutex<Latest>>) {
             while let Some(Ok(event)) = stream.next().await {
                 match event {
                     WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
-                        lock(&latest).pod = Some(Arc::new(pod));
+                        lock_latest(&latest).pod = Some(Arc::new(pod));
                     }
                     WatchEvent::Deleted(mut pod) => {
                         let at = pod.metadata.creation_timestamp.clone();
                         pod.metadata.deletion_timestamp = pod.metadata.deletion_timestamp.or(at);
-                        *lock(&latest) = Latest {
+                        *lock_latest(&latest) = LatestPod {
                             pod: Some(Arc::new(pod)),
                             is_deleted: true,
                         };
@@ -173,45 +175,49 @@ async fn watch(pods: Api<Pod>, selector: String, latest: Arc<Mutex<Latest>>) {
 ///
 /// # Errors
 /// What stands in the way, or that the pod was taken away before.
-pub(crate) async fn begun(
-    watched: &Watched,
-    access: &Access,
+pub(crate) async fn wait_until_begun(
+    watched: &WatchedPod,
+    access: &NamespaceAccess,
     job: &str,
-    gate: &Gate,
-    mut waits: impl FnMut(&str) -> Patience,
-) -> Result<Arc<Pod>, Halt> {
+    gate: &RequestGate,
+    mut waits: impl FnMut(&str) -> RoomPatience,
+) -> Result<Arc<Pod>, PodHalt> {
     let events = access.events();
     let mut begin = Instant::now();
     let mut asked = Duration::ZERO;
-    let mut placed = Placed::default();
+    let mut placed = PlacedPod::default();
     loop {
-        let pod = watched.pod();
-        match pod.as_deref().map(standing::of) {
-            Some(Standing::Begun) => return pod.ok_or_else(|| Halt::lost("its pod vanished")),
-            Some(Standing::Refused(refusal)) => return Err(Halt::Refused(refusal)),
-            Some(Standing::Lost(why)) => return Err(Halt::lost(why)),
-            Some(Standing::NoRoom(why)) => {
+        let pod = watched.latest_pod();
+        match pod.as_deref().map(standing::standing_of_pod) {
+            Some(PodStanding::Begun) => {
+                return pod.ok_or_else(|| PodHalt::pod_lost("its pod vanished"));
+            }
+            Some(PodStanding::Refused(refusal)) => return Err(PodHalt::Refused(refusal)),
+            Some(PodStanding::Lost(why)) => return Err(PodHalt::pod_lost(why)),
+            Some(PodStanding::NoRoom(why)) => {
                 let patience = waits(&why);
-                if patience == Patience::Given {
+                if patience == RoomPatience::Given {
                     begin = Instant::now();
                 }
-                if patience == Patience::None || begin.elapsed() > ROOM {
-                    return Err(Halt::NoRoom(no_room(&why, begin.elapsed())));
+                if patience == RoomPatience::None || begin.elapsed() > ROOM {
+                    return Err(PodHalt::NoRoom(no_room(&why, begin.elapsed())));
                 }
             }
-            None if gate.is_closed() => return Err(Halt::lost("it was stopped")),
+            None if gate.is_closed() => return Err(PodHalt::pod_lost("it was stopped")),
             None if begin.elapsed() > asked + NO_POD => {
                 asked = begin.elapsed();
                 if let Some(refusal) = never_made(&events, job).await {
-                    return Err(Halt::NoRoom(refusal));
+                    return Err(PodHalt::NoRoom(refusal));
                 }
                 if asked > ROOM {
-                    return Err(Halt::lost("its Job made no pod, and nobody says why"));
+                    return Err(PodHalt::pod_lost(
+                        "its Job made no pod, and nobody says why",
+                    ));
                 }
             }
-            Some(Standing::Waiting(_)) => {
-                if let Some(pod) = pod.filter(|pod| standing::node(pod).is_some()) {
-                    placed.look(&events, &pod, &mut waits).await?;
+            Some(PodStanding::Waiting(_)) => {
+                if let Some(pod) = pod.filter(|pod| standing::node_name(pod).is_some()) {
+                    placed.ask_kubelet(&events, &pod, &mut waits).await?;
                 }
             }
             None => {}
@@ -222,21 +228,21 @@ pub(crate) async fn begun(
 
 /// A pod that has a node and has not begun.
 #[derive(Default)]
-struct Placed {
+struct PlacedPod {
     since: Option<Instant>,
     asked: Duration,
     /// Since when its kubelet complains.
     complains: Option<Instant>,
 }
 
-impl Placed {
+impl PlacedPod {
     /// Asks now and then what the kubelet says.
-    async fn look(
+    async fn ask_kubelet(
         &mut self,
         events: &Api<ClusterEvent>,
         pod: &Pod,
-        waits: &mut impl FnMut(&str) -> Patience,
-    ) -> Result<(), Halt> {
+        waits: &mut impl FnMut(&str) -> RoomPatience,
+    ) -> Result<(), PodHalt> {
         let waited = self.since.get_or_insert_with(Instant::now).elapsed();
         if waited < self.asked + NO_BEGIN {
             return Ok(());
@@ -248,33 +254,37 @@ impl Placed {
         waits(&why);
         let since = self.complains.get_or_insert_with(Instant::now);
         if refused::never_passes(&why) || since.elapsed() > ROOM {
-            let node = standing::node(pod).unwrap_or_default();
+            let node = standing::node_name(pod).unwrap_or_default();
             let what = format!("starting a pod on the node {node}");
-            return Err(Halt::Refused(refused::said(&what, &why, 0)));
+            return Err(PodHalt::Refused(refused::server_refusal(&what, &why, 0)));
         }
         Ok(())
     }
 }
 
-fn no_room(why: &str, waited: Duration) -> Refusal {
+fn no_room(why: &str, waited: Duration) -> RunRefusal {
     let hint = format!(
         "it waited {} s; a node needs room for the application's limits and 1 CPU, 256Mi (more for a large load) for loadline's own container: smaller sizes, larger nodes, or another --node-selector",
         waited.as_secs()
     );
-    Refusal::new(NO_NODE, why, hint)
+    RunRefusal::new(NO_NODE, why, hint)
 }
 
 /// Why the Job's controller made no pod, if it said so.
-async fn never_made(events: &Api<ClusterEvent>, job: &str) -> Option<Refusal> {
+async fn never_made(events: &Api<ClusterEvent>, job: &str) -> Option<RunRefusal> {
     let message = said_of(events, job, "reason=FailedCreate").await?;
-    Some(refused::said("making the pod of a trial", &message, 403))
+    Some(refused::server_refusal(
+        "making the pod of a trial",
+        &message,
+        403,
+    ))
 }
 
 /// What the cluster last said of an object.
 async fn said_of(events: &Api<ClusterEvent>, name: &str, which: &str) -> Option<String> {
     let fields = format!("involvedObject.name={name},{which}");
     let params = ListParams::default().fields(&fields);
-    let list = within(events.list(&params));
+    let list = within_deadline(events.list(&params));
     // Without the right to read events it waits for its time-out.
     list.await.ok()?.items.pop()?.message
 }

@@ -11,11 +11,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
-use loadline_engine::experiment::Cluster as Wanted;
-use loadline_trial::Refusal;
+use loadline_engine::experiment::ClusterSettings as Wanted;
+use loadline_trial::RunRefusal;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{self, Cluster, within};
+use crate::cluster::{self, ConnectedCluster, within_deadline};
 use crate::refused;
 
 /// Kinds that have a pod template, with the short names that kubectl knows.
@@ -65,12 +65,12 @@ const NOT_OF_CONTAINER: [(&str, &str); 2] = [
 
 /// A workload of a namespace: `deployment/orders`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name {
+pub struct WorkloadName {
     kind: &'static str,
     name: String,
 }
 
-impl FromStr for Name {
+impl FromStr for WorkloadName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -92,7 +92,7 @@ impl FromStr for Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for WorkloadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.kind.to_lowercase(), self.name)
     }
@@ -101,42 +101,49 @@ impl fmt::Display for Name {
 /// The whole object of a workload, as the API server has it now.
 ///
 /// # Errors
-/// [`Refusal`] when the cluster does not answer or has no such workload.
-pub fn read(wanted: &Wanted, name: &Name) -> Result<Value, Refusal> {
-    of_cluster(&Cluster::connect(wanted)?, name)
+/// [`RunRefusal`] when the cluster does not answer or has no such workload.
+pub fn read(wanted: &Wanted, name: &WorkloadName) -> Result<Value, RunRefusal> {
+    of_cluster(&ConnectedCluster::connect_to(wanted)?, name)
 }
 
 /// Every workload of these namespaces, all without one, as the API server has them now. Needs no more
 /// than the right to list them.
 ///
 /// # Errors
-/// [`Refusal`] when the cluster does not answer, or lists nothing for this user.
-pub fn all(context: Option<&str>, namespaces: &[String]) -> Result<Vec<Value>, Refusal> {
-    let kinds = KINDS.map(|(kind, _)| resource(kind));
-    let found = cluster::list(context, namespaces, &kinds)?;
+/// [`RunRefusal`] when the cluster does not answer, or lists nothing for this user.
+pub fn list_workloads(
+    context: Option<&str>,
+    namespaces: &[String],
+) -> Result<Vec<Value>, RunRefusal> {
+    let kinds = KINDS.map(|(kind, _)| workload_resource(kind));
+    let found = cluster::list_cluster_objects(context, namespaces, &kinds)?;
     let value = |object: DynamicObject| serde_json::to_value(object).map_err(defect);
     found.into_iter().map(value).collect()
 }
 
-fn resource(kind: &str) -> ApiResource {
+fn workload_resource(kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind))
 }
 
-fn defect(error: serde_json::Error) -> Refusal {
+fn defect(error: serde_json::Error) -> RunRefusal {
     let hint = "this is a defect of loadline: please report it";
-    Refusal::new("reading a workload", error, hint)
+    RunRefusal::new("reading a workload", error, hint)
 }
 
-pub(crate) fn of_cluster(cluster: &Cluster, name: &Name) -> Result<Value, Refusal> {
-    let api: Api<DynamicObject> = cluster.access.dynamic(&resource(name.kind));
-    let found = cluster.run(within(api.get(&name.name)));
-    let found = found.map_err(|error| refused::request(&format!("reading {name}"), &error))?;
+pub(crate) fn of_cluster(
+    cluster: &ConnectedCluster,
+    name: &WorkloadName,
+) -> Result<Value, RunRefusal> {
+    let api: Api<DynamicObject> = cluster.access.dynamic(&workload_resource(name.kind));
+    let found = cluster.run(within_deadline(api.get(&name.name)));
+    let found =
+        found.map_err(|error| refused::request_refusal(&format!("reading {name}"), &error))?;
     serde_json::to_value(found).map_err(defect)
 }
 
 /// What trials take of a workload.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Template {
+pub struct WorkloadTemplate {
     /// Fields of the pod.
     pub pod: Map<String, Value>,
     /// Its volumes.
@@ -162,65 +169,74 @@ pub struct Template {
 /// Takes what trials need of a workload's object.
 ///
 /// # Errors
-/// [`Refusal`] for what no second pod may have.
-pub fn take(name: &Name, object: &Value, container: &str) -> Result<Template, Refusal> {
+/// [`RunRefusal`] for what no second pod may have.
+pub fn extract_template(
+    name: &WorkloadName,
+    object: &Value,
+    container: &str,
+) -> Result<WorkloadTemplate, RunRefusal> {
     let spec = object.pointer("/spec/template/spec");
     let spec = spec
         .and_then(Value::as_object)
-        .ok_or_else(|| none(name, container))?;
-    let all = list(spec, "containers");
-    let of = all.iter().find(|c| text(c, "name") == Some(container));
+        .ok_or_else(|| missing_container(name, container))?;
+    let all = list_field(spec, "containers");
+    let of = all
+        .iter()
+        .find(|c| text_field(c, "name") == Some(container));
     let of = of
         .and_then(Value::as_object)
-        .ok_or_else(|| none(name, container))?;
-    let mut template = Template {
+        .ok_or_else(|| missing_container(name, container))?;
+    let mut template = WorkloadTemplate {
         image: of
             .get("image")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned(),
-        env: list(of, "env"),
-        container: some(of, &OF_CONTAINER),
-        pod: some(spec, &OF_POD),
-        user: user(spec, of),
+        env: list_field(of, "env"),
+        container: pick_fields(of, &OF_CONTAINER),
+        pod: pick_fields(spec, &OF_POD),
+        user: container_user(spec, of),
         shares_processes: spec.get(SHARES).and_then(Value::as_bool).unwrap_or(false),
-        ..Template::default()
+        ..WorkloadTemplate::default()
     };
-    template.mount(name, spec, of)?;
-    template.leave(spec, of, &all);
+    template.add_mounts(name, spec, of)?;
+    template.note_left_out(spec, of, &all);
     Ok(template)
 }
 
-impl Template {
+impl WorkloadTemplate {
     /// Volumes that the container or what runs before it mounts.
-    fn mount(
+    fn add_mounts(
         &mut self,
-        name: &Name,
+        name: &WorkloadName,
         spec: &Map<String, Value>,
         of: &Map<String, Value>,
-    ) -> Result<(), Refusal> {
-        let inits = list(spec, "initContainers");
+    ) -> Result<(), RunRefusal> {
+        let inits = list_field(spec, "initContainers");
         let (stay, end): (Vec<_>, Vec<_>) = inits
             .into_iter()
-            .partition(|c| text(c, "restartPolicy") == Some("Always"));
-        self.left_out.extend(stay.iter().map(beside));
+            .partition(|c| text_field(c, "restartPolicy") == Some("Always"));
+        self.left_out.extend(stay.iter().map(describe_sidecar));
         self.before = end;
-        self.mounts = list(of, "volumeMounts");
+        self.mounts = list_field(of, "volumeMounts");
         // It has a directory of its own there, which loadline reads.
         let before = self.mounts.len();
-        self.mounts
-            .retain(|m| text(m, "mountPath").map(|p| p.trim_end_matches('/')) != Some("/tmp"));
+        self.mounts.retain(|m| {
+            text_field(m, "mountPath").map(|p| p.trim_end_matches('/')) != Some("/tmp")
+        });
         if self.mounts.len() < before {
             self.left_out
                 .push("its volume at /tmp: a trial has one of its own there".to_owned());
         }
         let of_inits = self.before.iter().filter_map(Value::as_object);
-        let mut used: Vec<Value> = of_inits.flat_map(|c| list(c, "volumeMounts")).collect();
+        let mut used: Vec<Value> = of_inits
+            .flat_map(|c| list_field(c, "volumeMounts"))
+            .collect();
         used.extend(self.mounts.iter().cloned());
-        for volume in list(spec, "volumes") {
+        for volume in list_field(spec, "volumes") {
             let is_used = used
                 .iter()
-                .any(|m| text(m, "name") == text(&volume, "name"));
+                .any(|m| text_field(m, "name") == text_field(&volume, "name"));
             let is_shared = SHARED.iter().any(|kind| volume.get(kind).is_some());
             match (is_used, is_shared) {
                 (false, _) => {}
@@ -231,9 +247,9 @@ impl Template {
         Ok(())
     }
 
-    fn leave(&mut self, spec: &Map<String, Value>, of: &Map<String, Value>, all: &[Value]) {
+    fn note_left_out(&mut self, spec: &Map<String, Value>, of: &Map<String, Value>, all: &[Value]) {
         let others = all.iter().filter(|c| c.get("name") != of.get("name"));
-        self.left_out.extend(others.map(beside));
+        self.left_out.extend(others.map(describe_sidecar));
         let not = NOT_OF_CONTAINER
             .iter()
             .filter(|(field, _)| of.contains_key(*field));
@@ -244,7 +260,7 @@ impl Template {
                 "its affinity: trials are kept apart by their own; --node-selector chooses nodes";
             self.left_out.push(what.to_owned());
         }
-        if list(of, "envFrom")
+        if list_field(of, "envFrom")
             .iter()
             .any(|from| from.get("configMapRef").is_some())
         {
@@ -254,13 +270,13 @@ impl Template {
     }
 }
 
-fn beside(container: &Value) -> String {
-    let name = text(container, "name").unwrap_or_default();
+fn describe_sidecar(container: &Value) -> String {
+    let name = text_field(container, "name").unwrap_or_default();
     format!("the container {name}, which runs beside the application")
 }
 
 /// Who the container is started as.
-fn user(spec: &Map<String, Value>, of: &Map<String, Value>) -> Option<(u32, u32)> {
+fn container_user(spec: &Map<String, Value>, of: &Map<String, Value>) -> Option<(u32, u32)> {
     let contexts = [of.get("securityContext"), spec.get("securityContext")];
     let field = |name: &str| {
         let mut found = contexts
@@ -273,7 +289,7 @@ fn user(spec: &Map<String, Value>, of: &Map<String, Value>) -> Option<(u32, u32)
     Some((uid, field("runAsGroup").unwrap_or(uid)))
 }
 
-fn some(of: &Map<String, Value>, fields: &[&str]) -> Map<String, Value> {
+fn pick_fields(of: &Map<String, Value>, fields: &[&str]) -> Map<String, Value> {
     let is_some = |(name, _): &(&String, &Value)| fields.contains(&name.as_str());
     let found = of.iter().filter(is_some);
     found
@@ -281,44 +297,44 @@ fn some(of: &Map<String, Value>, fields: &[&str]) -> Map<String, Value> {
         .collect()
 }
 
-fn list(of: &Map<String, Value>, name: &str) -> Vec<Value> {
+fn list_field(of: &Map<String, Value>, name: &str) -> Vec<Value> {
     let list = of.get(name).and_then(Value::as_array);
     list.cloned().unwrap_or_default()
 }
 
-fn text<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
+fn text_field<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
     of.get(name)?.as_str()
 }
 
-fn none(name: &Name, container: &str) -> Refusal {
+fn missing_container(name: &WorkloadName, container: &str) -> RunRefusal {
     let why = format!("its pods have no container {container} any more");
-    Refusal::new(name, why, "name one that it has with --container")
+    RunRefusal::new(name, why, "name one that it has with --container")
 }
 
-fn not_shared(name: &Name, volume: &Value) -> Refusal {
+fn not_shared(name: &WorkloadName, volume: &Value) -> RunRefusal {
     let kinds = volume.as_object().into_iter().flatten();
     let kind = kinds
         .map(|(kind, _)| kind.as_str())
         .find(|kind| *kind != "name");
     let why = format!(
         "its container mounts the volume {}, a {}, which a second pod must not use",
-        text(volume, "name").unwrap_or_default(),
+        text_field(volume, "name").unwrap_or_default(),
         kind.unwrap_or("volume of unknown kind")
     );
     let hint =
         "measure the image by itself: --image in place of --from, with what it needs in --env";
-    Refusal::new(name, why, hint)
+    RunRefusal::new(name, why, hint)
 }
 
 /// Puts variables of a trial behind those of the template, in whose place they stand.
-pub(crate) fn over(template: &[Value], own: Vec<Value>) -> Vec<Value> {
+pub(crate) fn override_variables(template: &[Value], own: Vec<Value>) -> Vec<Value> {
     let is_own = |v: &&Value| own.iter().any(|o| o.get("name") == v.get("name"));
     let kept = template.iter().filter(|v| !is_own(v)).cloned();
     kept.chain(own.iter().cloned()).collect()
 }
 
 /// Lays fields over an object; of a map that both have, what is there already wins.
-pub(crate) fn lay(fields: &Map<String, Value>, under: &mut Value) {
+pub(crate) fn lay_under(fields: &Map<String, Value>, under: &mut Value) {
     for (name, value) in fields {
         match (under.get_mut(name), value) {
             (Some(Value::Object(own)), Value::Object(more)) => {
@@ -363,7 +379,7 @@ mod tests {
         } } } })
     }
 
-    fn name() -> Name {
+    fn name() -> WorkloadName {
         "deploy/orders".parse().expect("a name")
     }
 
@@ -377,16 +393,16 @@ mod tests {
             "deployment/a/b",
             "deployment/A",
         ] {
-            let said = wrong.parse::<Name>().expect_err(wrong);
+            let said = wrong.parse::<WorkloadName>().expect_err(wrong);
             assert!(said.contains("deployment/NAME"), "{said}");
         }
     }
 
     #[test]
     fn a_trial_takes_what_its_container_needs_and_says_what_it_leaves() {
-        let template = take(&name(), &orders(), "app").expect("it can be taken");
+        let template = extract_template(&name(), &orders(), "app").expect("it can be taken");
         let names = |values: &[Value]| {
-            let all = values.iter().filter_map(|v| text(v, "name"));
+            let all = values.iter().filter_map(|v| text_field(v, "name"));
             all.map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(template.image, "registry/orders:1.4");
@@ -411,7 +427,7 @@ mod tests {
         let shares = |value: Value| {
             let mut object = orders();
             object["spec"]["template"]["spec"][SHARES] = value;
-            let taken = take(&name(), &object, "app").expect("it can be taken");
+            let taken = extract_template(&name(), &object, "app").expect("it can be taken");
             assert!(!taken.pod.contains_key(SHARES), "a trial says that itself");
             taken.shares_processes
         };
@@ -426,16 +442,16 @@ mod tests {
             .pointer_mut("/spec/template/spec/volumes/1")
             .expect("it is there");
         *volumes = json!({ "name": "config", "persistentVolumeClaim": { "claimName": "data" } });
-        let refusal = take(&name(), &object, "app").expect_err("it is one pod's");
+        let refusal = extract_template(&name(), &object, "app").expect_err("it is one pod's");
         insta::assert_snapshot!(refusal, @"deployment/orders: its container mounts the volume config, a persistentVolumeClaim, which a second pod must not use");
-        let gone = take(&name(), &orders(), "web").expect_err("there is none");
+        let gone = extract_template(&name(), &orders(), "web").expect_err("there is none");
         assert!(gone.to_string().contains("no container web"), "{gone}");
     }
 
     #[test]
     fn what_a_trial_says_wins() {
         let own = vec![json!({ "name": "A", "value": "c" })];
-        let env = over(
+        let env = override_variables(
             &[
                 json!({ "name": "A", "value": "b" }),
                 json!({ "name": "B", "value": "b" }),
@@ -451,8 +467,8 @@ mod tests {
         );
         let mut pod =
             json!({ "nodeSelector": { "pool": "green" }, "automountServiceAccountToken": false });
-        let template = take(&name(), &orders(), "app").expect("it can be taken");
-        lay(&template.pod, &mut pod);
+        let template = extract_template(&name(), &orders(), "app").expect("it can be taken");
+        lay_under(&template.pod, &mut pod);
         assert_eq!(pod["nodeSelector"], json!({ "pool": "green", "zone": "a" }));
         assert_eq!(pod["serviceAccountName"], json!("orders"));
     }

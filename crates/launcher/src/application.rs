@@ -18,13 +18,13 @@ const NOT_APPLICATIONS: &[&str] = &["-sources.jar", "-javadoc.jar", "-plain.jar"
 ///
 /// # Errors
 /// A sentence that says where was looked and what to set.
-pub fn find(environment: &Environment) -> Result<Vec<OsString>, String> {
-    if let Some(words) = by_name(environment) {
+pub fn find_application(environment: &Environment) -> Result<Vec<OsString>, String> {
+    if let Some(words) = find_by_name(environment) {
         return Ok(words);
     }
-    let directories = directories(environment);
+    let directories = application_directories(environment);
     for directory in &directories {
-        if let Some(words) = by_layout(directory)? {
+        if let Some(words) = find_by_layout(directory)? {
             return Ok(words);
         }
     }
@@ -38,20 +38,24 @@ pub fn find(environment: &Environment) -> Result<Vec<OsString>, String> {
     ))
 }
 
-fn directories(environment: &Environment) -> Vec<PathBuf> {
+fn application_directories(environment: &Environment) -> Vec<PathBuf> {
     let set = ["LOADLINE_APP_DIR", "JAVA_APP_DIR"];
-    if let Some(set) = set.iter().find_map(|name| environment.raw(name)) {
+    if let Some(set) = set.iter().find_map(|name| environment.raw_value(name)) {
         return vec![PathBuf::from(set)];
     }
     ["/app", "/deployments", "."].map(PathBuf::from).to_vec()
 }
 
-fn by_name(environment: &Environment) -> Option<Vec<OsString>> {
-    let directory = directories(environment).into_iter().next().filter(|_| {
-        environment.raw("JAVA_APP_DIR").is_some() || environment.raw("LOADLINE_APP_DIR").is_some()
-    });
-    if let Some(class) = environment.raw("JAVA_MAIN_CLASS") {
-        let path = environment.raw("JAVA_CLASSPATH").map(OsString::from);
+fn find_by_name(environment: &Environment) -> Option<Vec<OsString>> {
+    let directory = application_directories(environment)
+        .into_iter()
+        .next()
+        .filter(|_| {
+            environment.raw_value("JAVA_APP_DIR").is_some()
+                || environment.raw_value("LOADLINE_APP_DIR").is_some()
+        });
+    if let Some(class) = environment.raw_value("JAVA_MAIN_CLASS") {
+        let path = environment.raw_value("JAVA_CLASSPATH").map(OsString::from);
         let path = path.unwrap_or_else(|| {
             let directory = directory.unwrap_or_else(|| PathBuf::from("."));
             let mut path = directory.clone().into_os_string();
@@ -61,13 +65,13 @@ fn by_name(environment: &Environment) -> Option<Vec<OsString>> {
         });
         return Some(vec!["-cp".into(), path, class.to_owned()]);
     }
-    let jar = PathBuf::from(environment.raw("JAVA_APP_JAR")?);
+    let jar = PathBuf::from(environment.raw_value("JAVA_APP_JAR")?);
     let jar = directory.map_or(jar.clone(), |directory| directory.join(jar));
     Some(vec!["-jar".into(), jar.into()])
 }
 
 /// The application in one directory. `None` when there is none.
-fn by_layout(directory: &Path) -> Result<Option<Vec<OsString>>, String> {
+fn find_by_layout(directory: &Path) -> Result<Option<Vec<OsString>>, String> {
     let at = |name: &str| directory.join(name);
     let argument = |path: PathBuf| {
         let mut word = OsString::from("@");
@@ -93,7 +97,7 @@ fn by_layout(directory: &Path) -> Result<Option<Vec<OsString>>, String> {
             return Ok(Some(vec!["-cp".into(), directory.into(), (*class).into()]));
         }
     }
-    let jars = jars(directory);
+    let jars = list_jars(directory);
     match jars.as_slice() {
         [] => Ok(None),
         [jar] => Ok(Some(vec!["-jar".into(), jar.into()])),
@@ -105,7 +109,7 @@ fn by_layout(directory: &Path) -> Result<Option<Vec<OsString>>, String> {
     }
 }
 
-fn jars(directory: &Path) -> Vec<PathBuf> {
+fn list_jars(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut jars: Vec<PathBuf> = entries
         .map(|entry| entry.path())
@@ -133,7 +137,10 @@ mod tests {
             std::fs::write(path, "").unwrap();
         }
         let here = directory.path().to_str().unwrap().to_owned();
-        let words = find(&Environment::of(&[("LOADLINE_APP_DIR", here.as_str())]))?;
+        let words = find_application(&Environment::from_pairs(&[(
+            "LOADLINE_APP_DIR",
+            here.as_str(),
+        )]))?;
         let text = |word: OsString| word.to_string_lossy().replace(&here, "D");
         Ok(words.into_iter().map(text).collect())
     }
@@ -174,9 +181,17 @@ mod tests {
 
     #[test]
     fn names_of_run_java_are_known() {
-        let environment = Environment::of(&[("JAVA_APP_DIR", "/d"), ("JAVA_APP_JAR", "x.jar")]);
-        assert_eq!(find(&environment).unwrap(), ["-jar", "/d/x.jar"]);
-        let environment = Environment::of(&[("JAVA_APP_DIR", "/d"), ("JAVA_MAIN_CLASS", "M")]);
-        assert_eq!(find(&environment).unwrap(), ["-cp", "/d:/d/*", "M"]);
+        let environment =
+            Environment::from_pairs(&[("JAVA_APP_DIR", "/d"), ("JAVA_APP_JAR", "x.jar")]);
+        assert_eq!(
+            find_application(&environment).unwrap(),
+            ["-jar", "/d/x.jar"]
+        );
+        let environment =
+            Environment::from_pairs(&[("JAVA_APP_DIR", "/d"), ("JAVA_MAIN_CLASS", "M")]);
+        assert_eq!(
+            find_application(&environment).unwrap(),
+            ["-cp", "/d:/d/*", "M"]
+        );
     }
 }

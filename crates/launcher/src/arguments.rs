@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// What the launcher is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum LauncherAction {
     /// Start the application.
     Launch,
     /// Print the options it would add, one a line.
@@ -22,9 +22,9 @@ pub enum Action {
 
 /// The command line, read.
 #[derive(Debug, Clone)]
-pub struct Arguments {
+pub struct LauncherArguments {
     /// What to do.
-    pub action: Action,
+    pub action: LauncherAction,
     /// Flags of the launcher that stand for variables, as name and value; they win over these.
     pub variables: Vec<(&'static str, OsString)>,
     /// `calc`: what to compute with, as flag and value.
@@ -63,9 +63,9 @@ Flags (each has a variable, see `variables`):
 ///
 /// # Errors
 /// A sentence about the word that was not understood.
-pub fn read(words: Vec<OsString>, is_java: bool) -> Result<Arguments, String> {
-    let mut arguments = Arguments {
-        action: Action::Launch,
+pub fn read(words: Vec<OsString>, is_java: bool) -> Result<LauncherArguments, String> {
+    let mut arguments = LauncherArguments {
+        action: LauncherAction::Launch,
         variables: Vec::new(),
         inputs: Vec::new(),
         command: Vec::new(),
@@ -78,12 +78,12 @@ pub fn read(words: Vec<OsString>, is_java: bool) -> Result<Arguments, String> {
     }
     let mut words = words.into_iter().peekable();
     arguments.action = match words.peek().map(|word| word.as_bytes()) {
-        Some(b"options") => Action::Options,
-        Some(b"calc") => Action::Calc,
-        Some(b"variables") => Action::Variables,
-        _ => Action::Launch,
+        Some(b"options") => LauncherAction::Options,
+        Some(b"calc") => LauncherAction::Calc,
+        Some(b"variables") => LauncherAction::Variables,
+        _ => LauncherAction::Launch,
     };
-    if arguments.action != Action::Launch {
+    if arguments.action != LauncherAction::Launch {
         words.next();
     }
     while let Some(word) = words.next() {
@@ -115,14 +115,14 @@ pub fn read(words: Vec<OsString>, is_java: bool) -> Result<Arguments, String> {
             "--profile" => arguments.variables.push(("LOADLINE_PROFILE", value()?)),
             "--memory" => arguments.variables.push(("LOADLINE_MEMORY", value()?)),
             "--cpus" | "--cpu" => arguments.variables.push(("LOADLINE_CPUS", value()?)),
-            "--jdk" | "--classes" | "--threads" if arguments.action == Action::Calc => {
+            "--jdk" | "--classes" | "--threads" if arguments.action == LauncherAction::Calc => {
                 let value = value()?.to_string_lossy().into_owned();
                 arguments
                     .inputs
                     .push((name.trim_start_matches('-').to_owned(), value));
             }
-            "--help" | "-h" => arguments.action = Action::Help,
-            "--version" | "-V" => arguments.action = Action::Version,
+            "--help" | "-h" => arguments.action = LauncherAction::Help,
+            "--version" | "-V" => arguments.action = LauncherAction::Version,
             _ => {
                 return Err(format!(
                     "{text} is no flag of loadline-launch; java's options stand after `--`"
@@ -137,7 +137,7 @@ pub fn read(words: Vec<OsString>, is_java: bool) -> Result<Arguments, String> {
 mod tests {
     use super::*;
 
-    fn read_words(words: &[&str]) -> Result<Arguments, String> {
+    fn read_words(words: &[&str]) -> Result<LauncherArguments, String> {
         read(words.iter().map(OsString::from).collect(), false)
     }
 
@@ -156,6 +156,6 @@ mod tests {
     fn under_the_name_java_every_word_is_javas() {
         let arguments = read(vec!["--version".into()], true).unwrap();
         assert_eq!(arguments.command, ["java", "--version"]);
-        assert_eq!(arguments.action, Action::Launch);
+        assert_eq!(arguments.action, LauncherAction::Launch);
     }
 }

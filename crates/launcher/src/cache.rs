@@ -9,19 +9,20 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use loadline_sizing::cache::{
-    CacheKind, ClassPathFile, Manifest, Mismatch, Start, cpu_features, workaround,
+    CacheKind, CacheManifest, CacheMismatch, ClassPathFile, StartConditions, cpu_features,
+    workaround,
 };
-use loadline_sizing::hotspot::{Collector, Ergonomics};
-use loadline_sizing::options::dimension::Dimension;
-use loadline_sizing::{Jdk, Options};
+use loadline_sizing::hotspot::{CollectorKind, HotSpotErgonomics};
+use loadline_sizing::options::dimension::OptionDimension;
+use loadline_sizing::{JdkRelease, JvmOptionSet};
 
-use crate::command::Target;
+use crate::command::StartTarget;
 use crate::files;
 use crate::java::Java;
 
 /// A cache that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cache {
+pub struct StartupCache {
     /// The options to add.
     pub options: Vec<String>,
     /// Why it is used, in plain words.
@@ -36,34 +37,37 @@ const CPUINFO: u64 = 16 << 10;
 const HEADER: u64 = 4096;
 
 /// Finds a cache for what starts. Every cache passed over leaves a note.
-pub fn find(
+pub fn find_cache(
     java: &Java,
-    target: &Target,
-    options: &Options,
-    ergonomics: Option<&Ergonomics>,
+    target: &StartTarget,
+    options: &JvmOptionSet,
+    ergonomics: Option<&HotSpotErgonomics>,
     notes: &mut Vec<String>,
-) -> Option<Cache> {
-    let (Some(jdk), Target::Jar(jar)) = (java.jdk, target) else {
+) -> Option<StartupCache> {
+    let (Some(jdk), StartTarget::Jar(jar)) = (java.jdk, target) else {
         return None;
     };
-    if options.freezing(Dimension::StartupCache).is_some() {
+    if options
+        .freezing_option(OptionDimension::StartupCache)
+        .is_some()
+    {
         return None;
     }
     let jar = Path::new(jar);
     let start = start_of(java, options, ergonomics);
-    for (path, option) in candidates(jdk, jar) {
+    for (path, option) in cache_candidates(jdk, jar) {
         if !path.exists() {
             continue;
         }
-        match usable(java, jar, &path, &start, ergonomics) {
+        match check_cache(java, jar, &path, &start, ergonomics) {
             Ok(how) => {
-                let mut given = before(option, jdk);
+                let mut given = build_workarounds(option, jdk);
                 given.push(format!("{option}{}", path.display()));
                 if option.starts_with("-XX:SharedArchiveFile") {
                     given.push("-Xshare:auto".to_owned());
                 }
                 let reason = format!("{} lies beside the application and {how}", path.display());
-                return Some(Cache {
+                return Some(StartupCache {
                     options: given,
                     reason,
                 });
@@ -78,7 +82,7 @@ pub fn find(
 }
 
 /// What a build needs besides that does not check the CPU itself.
-fn before(option: &str, jdk: Jdk) -> Vec<String> {
+fn build_workarounds(option: &str, jdk: JdkRelease) -> Vec<String> {
     let kind = match option.starts_with("-XX:AOTCache=") {
         true => CacheKind::Aot,
         false => CacheKind::AppCds,
@@ -87,7 +91,7 @@ fn before(option: &str, jdk: Jdk) -> Vec<String> {
     needed.map(|option| (*option).to_owned()).collect()
 }
 
-fn candidates(jdk: Jdk, jar: &Path) -> Vec<(PathBuf, &'static str)> {
+fn cache_candidates(jdk: JdkRelease, jar: &Path) -> Vec<(PathBuf, &'static str)> {
     let mut candidates = Vec::new();
     if jdk.at_least(24) {
         candidates.push((jar.with_extension("aot"), "-XX:AOTCache="));
@@ -99,12 +103,12 @@ fn candidates(jdk: Jdk, jar: &Path) -> Vec<(PathBuf, &'static str)> {
 }
 
 /// Why a cache may be used, or why not.
-fn usable(
+fn check_cache(
     java: &Java,
     jar: &Path,
     cache: &Path,
-    start: &Start,
-    ergonomics: Option<&Ergonomics>,
+    start: &StartConditions,
+    ergonomics: Option<&HotSpotErgonomics>,
 ) -> Result<String, String> {
     let header = files::read_bytes(cache, HEADER).map_err(|_| "it cannot be read".to_owned())?;
     let magic = header
@@ -119,7 +123,8 @@ fn usable(
         .ok_or("the JDK's build is not known")?;
     match files::read_text(&manifest_of(cache)) {
         Ok(text) => {
-            let made = Manifest::parse(&text).ok_or("its manifest cannot be understood")?;
+            let made =
+                CacheManifest::parse_manifest(&text).ok_or("its manifest cannot be understood")?;
             by_manifest(&made, jar, cache, build, start).map_err(|m| m.to_string())?;
             Ok(match made.loss(start) {
                 Some(loss) => format!("fits; {loss}"),
@@ -128,7 +133,7 @@ fn usable(
         }
         Err(_) => {
             without_manifest(&header, build, jar, cache)?;
-            fits(java, ergonomics)?;
+            check_collector(java, ergonomics)?;
             Ok("fits as far as its header says; it has no manifest".to_owned())
         }
     }
@@ -142,12 +147,12 @@ pub(crate) fn manifest_of(cache: &Path) -> PathBuf {
 
 /// Everything that would cost a silent slow start, or a JVM that aborts.
 pub(crate) fn by_manifest(
-    made: &Manifest,
+    made: &CacheManifest,
     jar: &Path,
     cache: &Path,
     build: &str,
-    start: &Start,
-) -> Result<(), Mismatch> {
+    start: &StartConditions,
+) -> Result<(), CacheMismatch> {
     if let Some(mismatch) = made.mismatch(build, start) {
         return Err(mismatch);
     }
@@ -158,26 +163,26 @@ pub(crate) fn by_manifest(
             0 => jar.to_owned(),
             _ => home.join(&file.path),
         };
-        if let Some(what) = changed(&path, file) {
-            return Err(Mismatch::ClassPath {
+        if let Some(what) = find_change(&path, file) {
+            return Err(CacheMismatch::ClassPath {
                 path: path.display().to_string(),
                 what,
             });
         }
     }
-    whole(made, cache)
+    check_whole(made, cache)
 }
 
 /// Damage would end a JVM, or make an OpenJ9 write its dumps before it goes on.
-pub(crate) fn whole(made: &Manifest, cache: &Path) -> Result<(), Mismatch> {
-    match damage(cache, made.size, made.checksum) {
-        Some(what) => Err(Mismatch::Damaged { what }),
+pub(crate) fn check_whole(made: &CacheManifest, cache: &Path) -> Result<(), CacheMismatch> {
+    match find_damage(cache, made.size, made.checksum) {
+        Some(what) => Err(CacheMismatch::Damaged { what }),
         None => Ok(()),
     }
 }
 
 /// What of a file is not what was written.
-pub(crate) fn damage(file: &Path, size: u64, checksum: u64) -> Option<&'static str> {
+pub(crate) fn find_damage(file: &Path, size: u64, checksum: u64) -> Option<&'static str> {
     let length = file.metadata().map(|metadata| metadata.len()).ok();
     if length != Some(size) {
         return Some("its length is not the one that was written");
@@ -186,7 +191,7 @@ pub(crate) fn damage(file: &Path, size: u64, checksum: u64) -> Option<&'static s
         .then_some("its checksum is not the one that was written")
 }
 
-fn changed(path: &Path, file: &ClassPathFile) -> Option<&'static str> {
+fn find_change(path: &Path, file: &ClassPathFile) -> Option<&'static str> {
     let Ok(metadata) = path.metadata() else {
         return Some("is not there");
     };
@@ -220,22 +225,26 @@ fn without_manifest(header: &[u8], build: &str, jar: &Path, cache: &Path) -> Res
 }
 
 /// What this start has, as far as it is known before the JVM runs.
-fn start_of(java: &Java, options: &Options, ergonomics: Option<&Ergonomics>) -> Start {
+fn start_of(
+    java: &Java,
+    options: &JvmOptionSet,
+    ergonomics: Option<&HotSpotErgonomics>,
+) -> StartConditions {
     let feature = java.jdk.map_or(0, |jdk| jdk.version.feature);
-    let headers = options.switch("UseCompactObjectHeaders");
-    Start {
-        is_z: ergonomics.map(|e| e.collector == Collector::Z),
+    let headers = options.switch_value("UseCompactObjectHeaders");
+    StartConditions {
+        is_z: ergonomics.map(|e| e.collector == CollectorKind::Z),
         collector: ergonomics.map(|e| e.collector.to_string()),
         compressed_oops: ergonomics.map(|e| e.heap.compressed_oops),
         // On by default from 27 on (JEP 534); there the JVM's word is not guessed.
         compact_headers: headers.or((feature < 27).then_some(false)),
         feature,
-        cpu: cpu(),
+        cpu: read_cpu_features(),
     }
 }
 
 /// What the kernel says of this CPU; the first one stands at the begin of a text that can be long.
-fn cpu() -> Option<Vec<String>> {
+fn read_cpu_features() -> Option<Vec<String>> {
     let text = files::read_bytes(Path::new("/proc/cpuinfo"), CPUINFO).ok()?;
     let features = cpu_features(&String::from_utf8_lossy(&text));
     (!features.is_empty()).then_some(features)
@@ -243,12 +252,12 @@ fn cpu() -> Option<Vec<String>> {
 
 /// Measured on 25: with ZGC or without compressed oops the whole cache is rejected. From 26 on
 /// (JEP 516) caches fit every collector.
-fn fits(java: &Java, ergonomics: Option<&Ergonomics>) -> Result<(), String> {
+fn check_collector(java: &Java, ergonomics: Option<&HotSpotErgonomics>) -> Result<(), String> {
     let Some(ergonomics) = ergonomics else {
         return Ok(());
     };
     let any_collector = java.jdk.is_some_and(|jdk| jdk.at_least(26));
-    if ergonomics.collector == Collector::Z && !any_collector {
+    if ergonomics.collector == CollectorKind::Z && !any_collector {
         return Err("ZGC rejects it".to_owned());
     }
     if !ergonomics.heap.compressed_oops && !any_collector {
@@ -267,7 +276,7 @@ mod tests {
     fn java(build: &str) -> Java {
         Java {
             path: PathBuf::from("/none"),
-            jdk: Some(Jdk::hotspot("25.0.3".parse().unwrap())),
+            jdk: Some(JdkRelease::for_hotspot("25.0.3".parse().unwrap())),
             build: Some(build.to_owned()),
         }
     }
@@ -278,14 +287,20 @@ mod tests {
         bytes
     }
 
-    fn find_beside(content: &[u8], build: &str) -> (Option<Cache>, Vec<String>) {
+    fn find_beside(content: &[u8], build: &str) -> (Option<StartupCache>, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         let jar = directory.path().join("app.jar");
         std::fs::write(&jar, "").unwrap();
         std::fs::write(directory.path().join("app.aot"), content).unwrap();
         let mut notes = Vec::new();
-        let target = Target::Jar(jar.into());
-        let cache = find(&java(build), &target, &Options::none(), None, &mut notes);
+        let target = StartTarget::Jar(jar.into());
+        let cache = find_cache(
+            &java(build),
+            &target,
+            &JvmOptionSet::none(),
+            None,
+            &mut notes,
+        );
         (cache, notes)
     }
 
@@ -326,7 +341,7 @@ mod tests {
             std::fs::write(shipped.path("lib/a.jar"), "library").unwrap();
             // Older than the jar: with a manifest only what it says counts.
             std::fs::write(shipped.path("app.aot"), archive("25.0.3+9")).unwrap();
-            let made = Manifest {
+            let made = CacheManifest {
                 kind: loadline_sizing::cache::CacheKind::Aot,
                 build: "25.0.3+9".to_owned(),
                 collector: "G1".to_owned(),
@@ -334,7 +349,7 @@ mod tests {
                 compact_headers: false,
                 size: shipped.path("app.aot").metadata().unwrap().len(),
                 checksum: files::checksum(&shipped.path("app.aot")).unwrap(),
-                cpu: cpu().unwrap_or_default(),
+                cpu: read_cpu_features().unwrap_or_default(),
                 class_path: ["app.jar", "lib/a.jar"].map(|n| shipped.file(n)).into(),
                 shared: None,
             };
@@ -359,16 +374,16 @@ mod tests {
         /// What is said about it: why it is used, or why not.
         fn found(&self, build: &str, options: &[&str]) -> Result<String, String> {
             let mut notes = Vec::new();
-            let target = Target::Jar(self.path("app.jar").into());
-            let options = Options::from_words(options.iter().copied());
-            let machine = loadline_sizing::hotspot::Machine::from_limits(
+            let target = StartTarget::Jar(self.path("app.jar").into());
+            let options = JvmOptionSet::from_words(options.iter().copied());
+            let machine = loadline_sizing::hotspot::MachineSize::from_limits(
                 loadline_sizing::Bytes::from_gib(2),
                 loadline_sizing::Cpus::from_whole(2),
             );
             let java = java(build);
             let ergonomics =
                 loadline_sizing::hotspot::predict(java.jdk.unwrap(), machine, &options).unwrap();
-            let cache = find(&java, &target, &options, Some(&ergonomics), &mut notes);
+            let cache = find_cache(&java, &target, &options, Some(&ergonomics), &mut notes);
             cache.map(|c| c.reason).ok_or_else(|| notes.concat())
         }
     }
@@ -409,11 +424,11 @@ mod tests {
         let shipped = Shipped::new();
         let path = shipped.path("app.aot.manifest");
         let text = std::fs::read_to_string(&path).unwrap();
-        let mut made = Manifest::parse(&text).unwrap();
+        let mut made = CacheManifest::parse_manifest(&text).unwrap();
         made.cpu.push("avx1024".to_owned());
         std::fs::write(&path, made.to_text()).unwrap();
         let said = shipped.found("25.0.3+9", &[]);
-        match cpu() {
+        match read_cpu_features() {
             Some(_) => assert!(
                 said.unwrap_err()
                     .contains("CPU with avx1024, which this one lacks")

@@ -3,22 +3,22 @@
 use std::fmt::Write as _;
 
 use loadline_sizing::compat::{calculator, fabric8, openj9};
-use loadline_sizing::decision::{self, Input};
-use loadline_sizing::hotspot::{self, Machine};
-use loadline_sizing::limits::{Found, Host, Limits, Quota};
-use loadline_sizing::profile::Profile;
-use loadline_sizing::sight::Sight;
-use loadline_sizing::{Bytes, Cpus, Jdk, Options, Version};
+use loadline_sizing::decision::{self, DecisionInput};
+use loadline_sizing::hotspot::{self, MachineSize};
+use loadline_sizing::limits::{ContainerLimits, Quota, SourcedValue, SystemCallFacts};
+use loadline_sizing::profile::AppProfile;
+use loadline_sizing::sight::PerceivedMachine;
+use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
 
 /// What to compute with.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
+pub struct CalculatorCase {
     /// The memory limit.
     pub memory: Bytes,
     /// The CPU limit.
     pub cpus: Cpus,
     /// The JDK.
-    pub jdk: Version,
+    pub jdk: JavaVersion,
     /// Loaded classes.
     pub classes: u64,
     /// Threads.
@@ -26,21 +26,21 @@ pub struct Case {
 }
 
 /// One launcher's row.
-struct Row {
+struct LauncherRow {
     name: &'static str,
     answer: String,
     leaves_out: String,
 }
 
 /// The table.
-pub fn table(case: &Case) -> String {
+pub fn comparison_table(case: &CalculatorCase) -> String {
     let rows = [
-        ours(case),
-        plain(case),
-        paketo(case),
+        own_row(case),
+        plain_row(case),
+        paketo_row(case),
         cloud_foundry(case),
-        fabric8(case),
-        openj9(case),
+        fabric8_row(case),
+        openj9_row(case),
     ];
     let mut page = format!(
         "limit {}, {} CPUs, JDK {}, {} classes, {} threads\n",
@@ -56,28 +56,28 @@ pub fn table(case: &Case) -> String {
     page
 }
 
-fn ours(case: &Case) -> Row {
-    let limits = limits(case);
-    let sight = Sight {
+fn own_row(case: &CalculatorCase) -> LauncherRow {
+    let limits = case_limits(case);
+    let sight = PerceivedMachine {
         memory: case.memory,
         cpus: case.cpus.ceil().max(1),
         blindness: Vec::new(),
     };
-    let profile = Profile {
+    let profile = AppProfile {
         classes: Some(case.classes),
-        ..Profile::default()
+        ..AppProfile::default()
     };
-    let decision = decision::decide(&Input {
-        jdk: Jdk::hotspot(case.jdk),
+    let decision = decision::decide_launch(&DecisionInput {
+        jdk: JdkRelease::for_hotspot(case.jdk),
         limits: &limits,
         sight: &sight,
-        options: &Options::none(),
+        options: &JvmOptionSet::none(),
         profile: Some(&profile),
     });
     let options: Vec<&str> = decision.options.iter().map(|c| c.option.as_str()).collect();
     let leaves_out =
         "nothing by itself; without a measured profile the regions are those of a typical service";
-    Row {
+    LauncherRow {
         name: "loadline-launch",
         answer: options.join(" "),
         leaves_out: decision
@@ -89,18 +89,18 @@ fn ours(case: &Case) -> Row {
 }
 
 /// A container with these limits and nothing else known.
-fn limits(case: &Case) -> Limits {
-    Limits {
-        host: Host {
+fn case_limits(case: &CalculatorCase) -> ContainerLimits {
+    ContainerLimits {
+        host: SystemCallFacts {
             memory: Bytes::from_bytes(u64::MAX),
             affinity: case.cpus.ceil().max(1),
             address_space: None,
             processes: None,
         },
-        memory: Some(Found::new(case.memory, "--memory")),
+        memory: Some(SourcedValue::new(case.memory, "--memory")),
         memory_high: None,
         swap: None,
-        quota: Some(Found::new(
+        quota: Some(SourcedValue::new(
             Quota {
                 quota_us: u64::from(case.cpus.as_millis()) * 100,
                 period_us: 100_000,
@@ -115,35 +115,47 @@ fn limits(case: &Case) -> Limits {
     }
 }
 
-fn plain(case: &Case) -> Row {
-    let machine = Machine::from_limits(case.memory, case.cpus);
-    let answer = match hotspot::predict(Jdk::hotspot(case.jdk), machine, &Options::none()) {
-        Ok(e) => format!("-Xmx{} -XX:+{}", e.heap.max.jvm(), e.collector.flag()),
+fn plain_row(case: &CalculatorCase) -> LauncherRow {
+    let machine = MachineSize::from_limits(case.memory, case.cpus);
+    let answer = match hotspot::predict(
+        JdkRelease::for_hotspot(case.jdk),
+        machine,
+        &JvmOptionSet::none(),
+    ) {
+        Ok(e) => format!(
+            "-Xmx{} -XX:+{}",
+            e.heap.max.to_jvm_size(),
+            e.collector.flag()
+        ),
         Err(refusal) => refusal.to_string(),
     };
-    Row {
+    LauncherRow {
         name: "java by itself",
         answer,
         leaves_out: "every native region: a quarter (small: half) of the limit".to_owned(),
     }
 }
 
-fn calculator_row(name: &'static str, flavour: calculator::Flavour, case: &Case) -> Row {
-    let options = Options::none();
-    let input = calculator::Input {
+fn calculator_row(
+    name: &'static str,
+    flavour: calculator::Flavour,
+    case: &CalculatorCase,
+) -> LauncherRow {
+    let options = JvmOptionSet::none();
+    let input = calculator::CalculatorInput {
         total: case.memory,
         classes: case.classes,
         threads: case.threads,
         headroom_percent: 0,
         options: &options,
     };
-    match calculator::calculate(flavour, &input) {
-        Ok(answer) => Row {
+    match calculator::calculate_memory(flavour, &input) {
+        Ok(answer) => LauncherRow {
             name,
             answer: answer.options.join(" "),
             leaves_out: answer.leaves_out.to_owned(),
         },
-        Err(refusal) => Row {
+        Err(refusal) => LauncherRow {
             name,
             answer: format!("refuses to start: {refusal}"),
             leaves_out: String::new(),
@@ -151,7 +163,7 @@ fn calculator_row(name: &'static str, flavour: calculator::Flavour, case: &Case)
     }
 }
 
-fn paketo(case: &Case) -> Row {
+fn paketo_row(case: &CalculatorCase) -> LauncherRow {
     calculator_row(
         "Paketo memory calculator",
         calculator::Flavour::Paketo,
@@ -159,7 +171,7 @@ fn paketo(case: &Case) -> Row {
     )
 }
 
-fn cloud_foundry(case: &Case) -> Row {
+fn cloud_foundry(case: &CalculatorCase) -> LauncherRow {
     calculator_row(
         "Cloud Foundry memory calculator",
         calculator::Flavour::CloudFoundry,
@@ -167,25 +179,25 @@ fn cloud_foundry(case: &Case) -> Row {
     )
 }
 
-fn fabric8(case: &Case) -> Row {
-    let answer = fabric8::calculate(&fabric8::Input {
+fn fabric8_row(case: &CalculatorCase) -> LauncherRow {
+    let answer = fabric8::calculate(&fabric8::Fabric8Input {
         limit: Some(case.memory),
         cpus: Some(case.cpus),
         jdk: case.jdk,
         max_ratio: None,
         init_ratio: None,
-        options: &Options::none(),
+        options: &JvmOptionSet::none(),
     });
-    Row {
+    LauncherRow {
         name: "fabric8 run-java.sh",
         answer: answer.options.join(" "),
         leaves_out: answer.leaves_out.to_owned(),
     }
 }
 
-fn openj9(case: &Case) -> Row {
-    let answer = openj9::calculate(case.memory);
-    Row {
+fn openj9_row(case: &CalculatorCase) -> LauncherRow {
+    let answer = openj9::calculate_max_heap(case.memory);
+    LauncherRow {
         name: "OpenJ9 by itself",
         answer: answer.options.join(" "),
         leaves_out: answer.leaves_out.to_owned(),

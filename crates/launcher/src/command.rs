@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use loadline_sizing::options::words;
-use loadline_sizing::{Options, Origin};
+use loadline_sizing::{JvmOptionSet, OptionOrigin};
 
 use crate::environment::Environment;
 use crate::files;
@@ -32,7 +32,7 @@ const WITH_VALUE: &[&str] = &[
 
 /// What starts after the JVM's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum StartTarget {
     /// `-jar FILE`.
     Jar(OsString),
     /// A main class, a module or a source file.
@@ -43,14 +43,14 @@ pub enum Target {
 
 /// What is read from the words of a start and from the environment.
 #[derive(Debug, Clone)]
-pub struct Reading {
+pub struct CommandReading {
     /// The JVM's options with their sources, files expanded.
-    pub options: Vec<(String, Origin)>,
+    pub options: Vec<(String, OptionOrigin)>,
     /// The words of `JAVA_OPTS` and `JAVA_OPTIONS`, as they are passed on: only a launcher reads
     /// these.
     pub own: Vec<String>,
     /// What starts.
-    pub target: Target,
+    pub target: StartTarget,
     /// The class path of what starts, as the last option says; not of a jar.
     pub class_path: Option<String>,
     /// What could not be read.
@@ -59,7 +59,7 @@ pub struct Reading {
 
 /// Who reads the options.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader {
+pub struct OptionReader {
     /// The `java` launcher has `@argument` files and `JDK_JAVA_OPTIONS`, the JVM VMOptionsFile:
     /// since 9.
     pub is_9: bool,
@@ -68,49 +68,57 @@ pub struct Reader {
 }
 
 /// Reads the words after `java`, and every variable that holds options.
-pub fn read(words: &[OsString], environment: &Environment, reader: Reader) -> Reading {
-    let mut reading = Reading {
+pub fn read(words: &[OsString], environment: &Environment, reader: OptionReader) -> CommandReading {
+    let mut reading = CommandReading {
         options: Vec::new(),
         own: Vec::new(),
-        target: Target::Nothing,
+        target: StartTarget::Nothing,
         class_path: None,
         doubts: Vec::new(),
     };
-    let jvm = |name: &str, origin, reading: &mut Reading| {
-        let words = reading.variable(name, environment);
+    let jvm = |name: &str, origin, reading: &mut CommandReading| {
+        let words = reading.variable_words(name, environment);
         let words = words.into_iter().map(|word| (word, origin));
         reading.options.extend(words);
     };
-    jvm("JAVA_TOOL_OPTIONS", Origin::ToolOptions, &mut reading);
-    jvm("OPENJ9_JAVA_OPTIONS", Origin::ToolOptions, &mut reading);
+    jvm("JAVA_TOOL_OPTIONS", OptionOrigin::ToolOptions, &mut reading);
+    jvm(
+        "OPENJ9_JAVA_OPTIONS",
+        OptionOrigin::ToolOptions,
+        &mut reading,
+    );
     if reader.is_9 {
-        let words = reading.variable("JDK_JAVA_OPTIONS", environment);
+        let words = reading.variable_words("JDK_JAVA_OPTIONS", environment);
         // What starts may not be named there.
-        Line::new(reader).read(words, Origin::JdkJavaOptions, &mut reading);
+        CommandLineParser::new(reader).read(words, OptionOrigin::JdkJavaOptions, &mut reading);
     }
     if reader.uses_java_opts {
         for name in ["JAVA_OPTS", "JAVA_OPTIONS"] {
-            let words = reading.variable(name, environment);
+            let words = reading.variable_words(name, environment);
             reading.own.extend(words);
         }
     }
-    let mut line = Line::new(reader);
-    line.read(reading.own.clone(), Origin::JavaOpts, &mut reading);
+    let mut line = CommandLineParser::new(reader);
+    line.read(reading.own.clone(), OptionOrigin::JavaOpts, &mut reading);
     let texts = words
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    line.read(texts, Origin::CommandLine, &mut reading);
+    line.read(texts, OptionOrigin::CommandLine, &mut reading);
     reading.target = line.target;
     reading.class_path = line.class_path;
-    jvm("_JAVA_OPTIONS", Origin::UnderscoreJavaOptions, &mut reading);
+    jvm(
+        "_JAVA_OPTIONS",
+        OptionOrigin::UnderscoreJavaOptions,
+        &mut reading,
+    );
     reading.expand_files_of_the_jvm(reader);
     reading
 }
 
 /// What an option's value, the next word, is.
 #[derive(Debug, Clone, Copy)]
-enum Value {
+enum OptionValue {
     /// What starts.
     Module,
     /// The class path.
@@ -122,44 +130,44 @@ enum Value {
 /// A command line on its way: what the next word will be.
 ///
 /// Source: java.c, `ParseArguments`; args.c, `checkArg` and `JLI_PreprocessArg`.
-struct Line {
+struct CommandLineParser {
     /// `@argument` files are expanded, up to what starts.
     expands: bool,
     /// What the next word is a value of, if it is one.
-    value_of: Option<Value>,
+    value_of: Option<OptionValue>,
     class_path: Option<String>,
     /// `-jar` was there; options may follow it, the first other word is the jar.
     is_jar: bool,
-    target: Target,
+    target: StartTarget,
 }
 
-impl Line {
-    fn new(reader: Reader) -> Self {
+impl CommandLineParser {
+    fn new(reader: OptionReader) -> Self {
         Self {
             expands: reader.is_9,
             value_of: None,
             class_path: None,
             is_jar: false,
-            target: Target::Nothing,
+            target: StartTarget::Nothing,
         }
     }
 
     /// Reads words up to what starts; those behind it are the application's.
-    fn read(&mut self, words: Vec<String>, origin: Origin, reading: &mut Reading) {
+    fn read(&mut self, words: Vec<String>, origin: OptionOrigin, reading: &mut CommandReading) {
         for word in words {
             let file = word.strip_prefix('@').filter(|file| {
                 let is_file = !file.is_empty() && !file.starts_with('@');
-                is_file && self.expands && self.target == Target::Nothing
+                is_file && self.expands && self.target == StartTarget::Nothing
             });
             let Some(file) = file else {
-                self.word(word, origin, reading);
+                self.take_word(word, origin, reading);
                 continue;
             };
             match files::read_text(Path::new(file)) {
                 // A file's words are not expanded again.
                 Ok(text) => {
-                    for word in words::argument_file(&text) {
-                        self.word(word, origin, reading);
+                    for word in words::split_argument_file(&text) {
+                        self.take_word(word, origin, reading);
                     }
                 }
                 Err(_) => reading.doubts.push(format!("{word} could not be read")),
@@ -167,49 +175,54 @@ impl Line {
         }
     }
 
-    fn word(&mut self, word: String, origin: Origin, reading: &mut Reading) {
-        if self.target != Target::Nothing {
+    fn take_word(&mut self, word: String, origin: OptionOrigin, reading: &mut CommandReading) {
+        if self.target != StartTarget::Nothing {
             return;
         }
         // A value is never an option itself.
         match self.value_of.take() {
-            Some(Value::Module) => self.target = Target::Main(word.into()),
-            Some(Value::ClassPath) => self.class_path = Some(word),
-            Some(Value::Other) => {}
+            Some(OptionValue::Module) => self.target = StartTarget::Main(word.into()),
+            Some(OptionValue::ClassPath) => self.class_path = Some(word),
+            Some(OptionValue::Other) => {}
             None => self.option_or_target(word, origin, reading),
         }
     }
 
-    fn option_or_target(&mut self, word: String, origin: Origin, reading: &mut Reading) {
+    fn option_or_target(
+        &mut self,
+        word: String,
+        origin: OptionOrigin,
+        reading: &mut CommandReading,
+    ) {
         match word.as_str() {
             "-jar" => self.is_jar = true,
-            "-m" | "--module" => self.value_of = Some(Value::Module),
+            "-m" | "--module" => self.value_of = Some(OptionValue::Module),
             "--disable-@files" => self.expands = false,
             text if text.starts_with("--module=") => {
                 let module = text.trim_start_matches("--module=");
-                self.target = Target::Main(module.into());
+                self.target = StartTarget::Main(module.into());
             }
             text if text.starts_with('-') => {
                 if let Some(path) = text.strip_prefix("--class-path=") {
                     self.class_path = Some(path.to_owned());
                 } else if CLASS_PATH.contains(&text) {
-                    self.value_of = Some(Value::ClassPath);
+                    self.value_of = Some(OptionValue::ClassPath);
                 } else if WITH_VALUE.contains(&text) {
-                    self.value_of = Some(Value::Other);
+                    self.value_of = Some(OptionValue::Other);
                 }
                 reading.options.push((word, origin));
             }
-            _ if self.is_jar => self.target = Target::Jar(word.into()),
-            _ => self.target = Target::Main(word.into()),
+            _ if self.is_jar => self.target = StartTarget::Jar(word.into()),
+            _ => self.target = StartTarget::Main(word.into()),
         }
     }
 }
 
-impl Reading {
+impl CommandReading {
     /// The words of a variable; none, and a doubt, when they cannot be told apart.
-    fn variable(&mut self, name: &str, environment: &Environment) -> Vec<String> {
-        let text = environment.text(name).unwrap_or_default();
-        words::environment(&text).unwrap_or_else(|error| {
+    fn variable_words(&mut self, name: &str, environment: &Environment) -> Vec<String> {
+        let text = environment.text_value(name).unwrap_or_default();
+        words::split_environment(&text).unwrap_or_else(|error| {
             self.doubts
                 .push(format!("{name}: {error}; it was passed over"));
             Vec::new()
@@ -221,23 +234,23 @@ impl Reading {
     ///
     /// Source: arguments.cpp, `parse_vm_options_file` and `process_settings_file`; measured on 17
     /// and 25: both set a collector and a heap, from the environment too.
-    fn expand_files_of_the_jvm(&mut self, reader: Reader) {
+    fn expand_files_of_the_jvm(&mut self, reader: OptionReader) {
         let mut weakest = Vec::new();
         let mut all = Vec::new();
         for (option, origin) in std::mem::take(&mut self.options) {
             let file = option.strip_prefix("-XX:VMOptionsFile=");
             if let Some(file) = file.filter(|_| reader.is_9) {
-                let text = self.file_of(&option, file);
-                let words = words::environment(&text).unwrap_or_else(|error| {
+                let text = self.read_option_file(&option, file);
+                let words = words::split_environment(&text).unwrap_or_else(|error| {
                     self.doubts.push(format!("{option}: {error}"));
                     Vec::new()
                 });
                 all.extend(words.into_iter().map(|word| (word, origin)));
             } else if let Some(file) = option.strip_prefix("-XX:Flags=") {
-                let text = self.file_of(&option, file);
-                let flags = words::argument_file(&text);
+                let text = self.read_option_file(&option, file);
+                let flags = words::split_argument_file(&text);
                 let flags = flags.into_iter().map(|flag| format!("-XX:{flag}"));
-                weakest.extend(flags.map(|flag| (flag, Origin::ToolOptions)));
+                weakest.extend(flags.map(|flag| (flag, OptionOrigin::ToolOptions)));
             }
             all.push((option, origin));
         }
@@ -245,7 +258,7 @@ impl Reading {
         self.options = weakest;
     }
 
-    fn file_of(&mut self, option: &str, file: &str) -> String {
+    fn read_option_file(&mut self, option: &str, file: &str) -> String {
         files::read_text(Path::new(file)).unwrap_or_else(|_| {
             self.doubts.push(format!("{option} could not be read"));
             String::new()
@@ -255,11 +268,11 @@ impl Reading {
     /// The directories where the application lies, nearest first: the jar's; else that of the class
     /// path's first entry, and where that is a directory (`BOOT-INF/classes`, Jib's `resources`) the
     /// one above it too.
-    pub fn homes(&self) -> Vec<PathBuf> {
+    pub fn application_homes(&self) -> Vec<PathBuf> {
         let parent = |path: &Path| path.parent().map(Path::to_owned);
         match (&self.target, &self.class_path) {
-            (Target::Jar(jar), _) => parent(Path::new(jar)).into_iter().collect(),
-            (Target::Main(_), Some(path)) => {
+            (StartTarget::Jar(jar), _) => parent(Path::new(jar)).into_iter().collect(),
+            (StartTarget::Main(_), Some(path)) => {
                 let first = path.split(':').find(|entry| !entry.is_empty());
                 let first = Path::new(first.unwrap_or("."));
                 let is_file = ["jar", "*"].map(Path::new).iter().any(|name| {
@@ -273,8 +286,8 @@ impl Reading {
     }
 
     /// The options as the JVM merges them.
-    pub fn merged(&self) -> Options {
-        Options::merge(self.options.iter().cloned())
+    pub fn merged_options(&self) -> JvmOptionSet {
+        JvmOptionSet::merge(self.options.iter().cloned())
     }
 }
 
@@ -282,17 +295,17 @@ impl Reading {
 mod tests {
     use super::*;
 
-    const READER: Reader = Reader {
+    const READER: OptionReader = OptionReader {
         is_9: true,
         uses_java_opts: true,
     };
 
-    fn read_words(text: &[&str]) -> Reading {
+    fn read_words(text: &[&str]) -> CommandReading {
         let words: Vec<OsString> = text.iter().map(OsString::from).collect();
-        read(&words, &Environment::of(&[]), READER)
+        read(&words, &Environment::from_pairs(&[]), READER)
     }
 
-    fn texts(reading: &Reading) -> Vec<&str> {
+    fn texts(reading: &CommandReading) -> Vec<&str> {
         reading
             .options
             .iter()
@@ -312,23 +325,23 @@ mod tests {
     fn options_end_where_the_application_begins() {
         let reading = read_words(&["-Xmx1g", "-cp", "-Xodd", "Main", "-Xmx9g"]);
         assert_eq!(texts(&reading), ["-Xmx1g", "-cp"]);
-        assert_eq!(reading.target, Target::Main("Main".into()));
+        assert_eq!(reading.target, StartTarget::Main("Main".into()));
         let reading = read_words(&["-jar", "app.jar", "-Xmx9g"]);
         assert!(reading.options.is_empty());
-        assert_eq!(reading.target, Target::Jar("app.jar".into()));
-        assert_eq!(read_words(&["-version"]).target, Target::Nothing);
+        assert_eq!(reading.target, StartTarget::Jar("app.jar".into()));
+        assert_eq!(read_words(&["-version"]).target, StartTarget::Nothing);
     }
 
     #[test]
     fn options_may_stand_between_jar_and_its_file() {
         let reading = read_words(&["-jar", "-XX:+UseParallelGC", "app.jar", "-Xmx9g"]);
         assert_eq!(texts(&reading), ["-XX:+UseParallelGC"]);
-        assert_eq!(reading.target, Target::Jar("app.jar".into()));
+        assert_eq!(reading.target, StartTarget::Jar("app.jar".into()));
         // After a module they are the application's.
         for module in [&["-m", "a/b"][..], &["--module=a/b"]] {
             let reading = read_words(&[module, &["-Xmx9g"]].concat());
             assert!(reading.options.is_empty());
-            assert_eq!(reading.target, Target::Main("a/b".into()));
+            assert_eq!(reading.target, StartTarget::Main("a/b".into()));
         }
     }
 
@@ -350,7 +363,7 @@ mod tests {
             (&["-cp", "/app", "-version"], &[]),
         ] {
             let homes: Vec<PathBuf> = homes.iter().map(PathBuf::from).collect();
-            assert_eq!(read_words(words).homes(), homes, "{words:?}");
+            assert_eq!(read_words(words).application_homes(), homes, "{words:?}");
         }
     }
 
@@ -358,7 +371,7 @@ mod tests {
     fn argument_files_are_read_and_missing_ones_noted() {
         let (_directory, file) = file("-Xmx1g\n-jar \"a b.jar\"\n");
         let reading = read_words(&[&format!("@{file}")]);
-        assert_eq!(reading.target, Target::Jar("a b.jar".into()));
+        assert_eq!(reading.target, StartTarget::Jar("a b.jar".into()));
         assert_eq!(texts(&reading), ["-Xmx1g"]);
         assert_eq!(read_words(&["@/no/such/file"]).doubts.len(), 1);
     }
@@ -373,32 +386,32 @@ mod tests {
             assert_eq!(read_words(words).doubts, [""; 0], "{words:?}");
         }
         let is_9 = false;
-        let reader = Reader { is_9, ..READER };
-        let reading = read(&["@user".into()], &Environment::of(&[]), reader);
-        assert_eq!(reading.target, Target::Main("@user".into()));
+        let reader = OptionReader { is_9, ..READER };
+        let reading = read(&["@user".into()], &Environment::from_pairs(&[]), reader);
+        assert_eq!(reading.target, StartTarget::Main("@user".into()));
     }
 
     #[test]
     fn java_opts_stand_below_the_command_line() {
-        let environment = Environment::of(&[
+        let environment = Environment::from_pairs(&[
             ("JAVA_OPTS", "-Xmx1g -Dx='a b'"),
             ("JAVA_TOOL_OPTIONS", "-Xss512k"),
             ("_JAVA_OPTIONS", "\"unclosed"),
         ]);
         let reading = read(&["-Xmx2g".into(), "Main".into()], &environment, READER);
-        let options = reading.merged();
+        let options = reading.merged_options();
         assert_eq!(options.setting("MaxHeapSize").unwrap().value, "2g");
-        assert_eq!(options.count("ThreadStackSize"), Some(512));
+        assert_eq!(options.count_value("ThreadStackSize"), Some(512));
         assert_eq!(reading.own, ["-Xmx1g", "-Dx=a b"]);
         assert_eq!(reading.doubts.len(), 1);
         let uses_java_opts = false;
-        let reader = Reader {
+        let reader = OptionReader {
             uses_java_opts,
             ..READER
         };
         let reading = read(&["Main".into()], &environment, reader);
         assert!(reading.own.is_empty());
-        assert!(!reading.merged().is_set("MaxHeapSize"));
+        assert!(!reading.merged_options().is_set("MaxHeapSize"));
     }
 
     #[test]
@@ -406,15 +419,15 @@ mod tests {
         let (_directory, file) = file("-XX:+UseParallelGC # own\n");
         let argument = format!("@{file}");
         for name in ["JDK_JAVA_OPTIONS", "JAVA_OPTS"] {
-            let environment = Environment::of(&[(name, &argument)]);
+            let environment = Environment::from_pairs(&[(name, &argument)]);
             let reading = read(&["Main".into()], &environment, READER);
-            let collector = reading.merged().switch("UseParallelGC");
+            let collector = reading.merged_options().switch_value("UseParallelGC");
             assert_eq!(collector, Some(true), "{name}");
         }
         // The JVM itself does not expand them.
-        let environment = Environment::of(&[("JAVA_TOOL_OPTIONS", &argument)]);
+        let environment = Environment::from_pairs(&[("JAVA_TOOL_OPTIONS", &argument)]);
         let reading = read(&["Main".into()], &environment, READER);
-        assert!(!reading.merged().is_set("UseParallelGC"));
+        assert!(!reading.merged_options().is_set("UseParallelGC"));
     }
 
     #[test]
@@ -422,11 +435,11 @@ mod tests {
         let (_directory, file) = file("-XX:+UseParallelGC -Xmx77m\n");
         let option = format!("-XX:VMOptionsFile={file}");
         let reading = read_words(&["-Xmx66m", &option, "Main"]);
-        let options = reading.merged();
-        assert_eq!(options.switch("UseParallelGC"), Some(true));
+        let options = reading.merged_options();
+        assert_eq!(options.switch_value("UseParallelGC"), Some(true));
         assert_eq!(options.setting("MaxHeapSize").unwrap().value, "77m");
-        let environment = Environment::of(&[("_JAVA_OPTIONS", &option)]);
-        let options = read(&["-Xmx1g".into()], &environment, READER).merged();
+        let environment = Environment::from_pairs(&[("_JAVA_OPTIONS", &option)]);
+        let options = read(&["-Xmx1g".into()], &environment, READER).merged_options();
         assert_eq!(options.setting("MaxHeapSize").unwrap().value, "77m");
         let doubts = read_words(&["-XX:VMOptionsFile=/no/such/file"]).doubts;
         assert!(doubts[0].contains("/no/such/file"), "{doubts:?}");
@@ -436,9 +449,9 @@ mod tests {
     fn a_file_of_flags_stands_below_everything() {
         let (_directory, file) = file("+UseParallelGC # own\nMaxHeapSize=100m\n");
         let option = format!("-XX:Flags={file}");
-        let environment = Environment::of(&[("JAVA_TOOL_OPTIONS", "-Xmx9m")]);
-        let options = read(&[option.into()], &environment, READER).merged();
-        assert_eq!(options.switch("UseParallelGC"), Some(true));
+        let environment = Environment::from_pairs(&[("JAVA_TOOL_OPTIONS", "-Xmx9m")]);
+        let options = read(&[option.into()], &environment, READER).merged_options();
+        assert_eq!(options.switch_value("UseParallelGC"), Some(true));
         assert_eq!(options.setting("MaxHeapSize").unwrap().value, "9m");
     }
 }

@@ -1,8 +1,8 @@
 //! Other launchers' options, from what this launcher knows.
 
 use loadline_sizing::compat::{calculator, fabric8};
-use loadline_sizing::profile::Profile;
-use loadline_sizing::{Jdk, Options};
+use loadline_sizing::profile::AppProfile;
+use loadline_sizing::{JdkRelease, JvmOptionSet};
 
 use crate::environment::Environment;
 use crate::plan::StartPlan;
@@ -11,25 +11,25 @@ use crate::plan::StartPlan;
 ///
 /// # Errors
 /// Its refusal, or what is missing to compute it.
-pub fn options(
+pub fn compatible_options(
     name: &str,
     environment: &Environment,
     plan: &StartPlan,
-    jdk: Jdk,
-    profile: Option<&Profile>,
+    jdk: JdkRelease,
+    profile: Option<&AppProfile>,
 ) -> Result<Vec<String>, String> {
     let number = |name: &str| {
         environment
-            .text(name)
+            .text_value(name)
             .and_then(|text| text.parse::<u64>().ok())
     };
     if name == "fabric8" {
         let limits = &plan.limits;
-        let answer = fabric8::calculate(&fabric8::Input {
+        let answer = fabric8::calculate(&fabric8::Fabric8Input {
             limit: limits
                 .is_memory_limited()
                 .then(|| limits.usable_memory().value),
-            cpus: limits.quota.as_ref().map(|quota| quota.value.cpus()),
+            cpus: limits.quota.as_ref().map(|quota| quota.value.to_cpus()),
             jdk: jdk.version,
             max_ratio: number("JAVA_MAX_MEM_RATIO"),
             init_ratio: number("JAVA_INIT_MEM_RATIO"),
@@ -46,14 +46,15 @@ pub fn options(
     let classes = classes.ok_or(
         "the loaded classes are not known; set BPL_JVM_LOADED_CLASS_COUNT or ship a profile",
     )?;
-    let user: &Options = &plan.options;
-    let input = calculator::Input {
+    let user: &JvmOptionSet = &plan.options;
+    let input = calculator::CalculatorInput {
         total: plan.limits.usable_memory().value,
         classes,
         threads: number("BPL_JVM_THREAD_COUNT").unwrap_or(250),
         headroom_percent: number("BPL_JVM_HEAD_ROOM").unwrap_or(0).min(100),
         options: user,
     };
-    let answer = calculator::calculate(flavour, &input).map_err(|refusal| refusal.to_string())?;
+    let answer =
+        calculator::calculate_memory(flavour, &input).map_err(|refusal| refusal.to_string())?;
     Ok(answer.options)
 }

@@ -4,29 +4,29 @@
 
 use std::path::Path;
 
-use loadline_sizing::decision::Chosen;
-use loadline_sizing::regions::Provenance;
-use loadline_sizing::{Bytes, Jdk, Options, Vm};
+use loadline_sizing::decision::ChosenOption;
+use loadline_sizing::regions::SizeProvenance;
+use loadline_sizing::{Bytes, JdkRelease, JvmOptionSet, Vm};
 
 use crate::environment::Environment;
 use crate::sys;
 
 /// The options of every preset that is on; notes say what was left out and why.
-pub fn options(
+pub fn preset_options(
     environment: &Environment,
-    jdk: Option<Jdk>,
-    user: &Options,
+    jdk: Option<JdkRelease>,
+    user: &JvmOptionSet,
     heap: Option<Bytes>,
     notes: &mut Vec<String>,
-) -> Vec<Chosen> {
+) -> Vec<ChosenOption> {
     let is_9 = jdk.is_none_or(|jdk| jdk.at_least(9));
     let is_openj9 = jdk.is_some_and(|jdk| jdk.vm == Vm::OpenJ9);
     let mut chosen = Vec::new();
     for (name, preset) in PRESETS {
-        let Some(value) = environment.text(name) else {
+        let Some(value) = environment.text_value(name) else {
             continue;
         };
-        let asked = Asked {
+        let asked = PresetContext {
             environment,
             value: &value,
             user,
@@ -35,16 +35,16 @@ pub fn options(
             heap,
         };
         match preset(&asked) {
-            Ok(options) => chosen.extend(options.into_iter().map(|option| Chosen {
+            Ok(options) => chosen.extend(options.into_iter().map(|option| ChosenOption {
                 option,
-                provenance: Provenance::User,
+                provenance: SizeProvenance::User,
                 reason: (*name).to_owned(),
             })),
             Err(reason) => notes.push(format!("{name}: {reason}; it was passed over")),
         }
     }
-    let is_new = |chosen: &Chosen| {
-        let own = Options::from_words([chosen.option.as_str()]);
+    let is_new = |chosen: &ChosenOption| {
+        let own = JvmOptionSet::from_words([chosen.option.as_str()]);
         own.settings().all(|(name, _)| !user.is_set(name))
     };
     chosen.retain(is_new);
@@ -52,20 +52,20 @@ pub fn options(
 }
 
 /// What a preset is made from.
-struct Asked<'a> {
+struct PresetContext<'a> {
     environment: &'a Environment,
     value: &'a str,
-    user: &'a Options,
+    user: &'a JvmOptionSet,
     is_9: bool,
     is_openj9: bool,
     heap: Option<Bytes>,
 }
 
 /// The options of a preset, or why it is left out: the JVM would not start with them.
-type Preset = fn(&Asked<'_>) -> Result<Vec<String>, String>;
+type Preset = fn(&PresetContext<'_>) -> Result<Vec<String>, String>;
 
 const PRESETS: &[(&str, Preset)] = &[
-    ("LOADLINE_GC_LOG", gc_log),
+    ("LOADLINE_GC_LOG", gc_log_options),
     ("LOADLINE_NMT", native_memory),
     ("LOADLINE_HEAP_DUMP", heap_dump),
     ("LOADLINE_JFR", recording),
@@ -73,8 +73,8 @@ const PRESETS: &[(&str, Preset)] = &[
     ("LOADLINE_JMX", jmx),
 ];
 
-fn gc_log(asked: &Asked<'_>) -> Result<Vec<String>, String> {
-    let file = writable(asked.value)?;
+fn gc_log_options(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
+    let file = check_writable(asked.value)?;
     Ok(vec![match (asked.is_openj9, asked.is_9) {
         // Files and collections in each: about 4 KB a collection.
         (true, _) => format!("-Xverbosegclog:{file},5,5000"),
@@ -85,7 +85,7 @@ fn gc_log(asked: &Asked<'_>) -> Result<Vec<String>, String> {
     }])
 }
 
-fn native_memory(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+fn native_memory(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
     match asked.value {
         _ if asked.is_openj9 => Err("OpenJ9 ignores native memory tracking in silence".to_owned()),
         level @ ("summary" | "detail") => Ok(vec![format!("-XX:NativeMemoryTracking={level}")]),
@@ -93,11 +93,11 @@ fn native_memory(asked: &Asked<'_>) -> Result<Vec<String>, String> {
     }
 }
 
-fn recording(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+fn recording(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
     if asked.is_openj9 {
         return Err("OpenJ9 has no such recordings".to_owned());
     }
-    let file = writable(asked.value)?;
+    let file = check_writable(asked.value)?;
     Ok(vec![format!(
         "-XX:StartFlightRecording=filename={file},dumponexit=true"
     )])
@@ -105,7 +105,7 @@ fn recording(asked: &Asked<'_>) -> Result<Vec<String>, String> {
 
 /// A file that the JVM can make: it does not start when it cannot, nor with a name that its
 /// options cannot hold.
-fn writable(file: &str) -> Result<&str, String> {
+fn check_writable(file: &str) -> Result<&str, String> {
     if file.contains([':', ',', '"', ' ', '\n']) {
         return Err(format!("the JVM's options cannot hold the name `{file}`"));
     }
@@ -122,7 +122,7 @@ fn writable(file: &str) -> Result<&str, String> {
     }
 }
 
-fn heap_dump(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+fn heap_dump(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
     let directory = asked.value;
     let Some(free) = sys::free_space(Path::new(directory)) else {
         return Err(format!("{directory} is no directory that can be used"));
@@ -143,7 +143,7 @@ fn heap_dump(asked: &Asked<'_>) -> Result<Vec<String>, String> {
 /// The options that load the debugger's agent: the JVM does not start with two of them.
 const DEBUGGERS: &[&str] = &["-agentlib:jdwp", "-Xrunjdwp"];
 
-fn debug(asked: &Asked<'_>) -> Result<Vec<String>, String> {
+fn debug(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
     let is_there = |debugger: &&str| asked.user.with_prefix(debugger).next().is_some();
     if let Some(debugger) = DEBUGGERS.iter().find(|debugger| is_there(debugger)) {
         return Err(format!("the options have {debugger} already"));
@@ -156,7 +156,7 @@ fn debug(asked: &Asked<'_>) -> Result<Vec<String>, String> {
         Some((host, digits)) => (Some(host), digits),
         None => (None, asked.value),
     };
-    let port = port(digits)?;
+    let port = parse_port(digits)?;
     // Since 9 a bare port means localhost; before, every interface.
     let address = match (host, asked.is_9) {
         (Some(host), _) => format!("{host}:{port}"),
@@ -169,8 +169,8 @@ fn debug(asked: &Asked<'_>) -> Result<Vec<String>, String> {
 }
 
 /// Bound to localhost: without a password nothing else is defensible.
-fn jmx(asked: &Asked<'_>) -> Result<Vec<String>, String> {
-    let port = port(asked.value)?;
+fn jmx(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
+    let port = parse_port(asked.value)?;
     let remote = [
         format!("port={port}"),
         format!("rmi.port={port}"),
@@ -184,7 +184,7 @@ fn jmx(asked: &Asked<'_>) -> Result<Vec<String>, String> {
     Ok(remote.into_iter().chain([host]).collect())
 }
 
-fn port(text: &str) -> Result<u16, String> {
+fn parse_port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| format!("`{text}` is no port"))
 }
 
@@ -193,15 +193,25 @@ mod tests {
     use super::*;
 
     fn of(pairs: &[(&str, &str)], user: &[&str]) -> (Vec<String>, Vec<String>) {
-        of_jdk(Jdk::hotspot("17".parse().unwrap()), pairs, user)
+        of_jdk(JdkRelease::for_hotspot("17".parse().unwrap()), pairs, user)
     }
 
-    fn of_jdk(jdk: Jdk, pairs: &[(&str, &str)], user: &[&str]) -> (Vec<String>, Vec<String>) {
+    fn of_jdk(
+        jdk: JdkRelease,
+        pairs: &[(&str, &str)],
+        user: &[&str],
+    ) -> (Vec<String>, Vec<String>) {
         let mut notes = Vec::new();
         let jdk = Some(jdk);
-        let user = Options::from_words(user.iter().copied());
+        let user = JvmOptionSet::from_words(user.iter().copied());
         let heap = Some(Bytes::from_mib(64));
-        let chosen = options(&Environment::of(pairs), jdk, &user, heap, &mut notes);
+        let chosen = preset_options(
+            &Environment::from_pairs(pairs),
+            jdk,
+            &user,
+            heap,
+            &mut notes,
+        );
         (
             chosen.into_iter().map(|chosen| chosen.option).collect(),
             notes,
@@ -210,9 +220,9 @@ mod tests {
 
     #[test]
     fn openj9_gets_no_option_of_hotspot() {
-        let openj9 = Jdk {
+        let openj9 = JdkRelease {
             vm: Vm::OpenJ9,
-            ..Jdk::hotspot("25".parse().unwrap())
+            ..JdkRelease::for_hotspot("25".parse().unwrap())
         };
         let asked = [
             ("LOADLINE_GC_LOG", "/tmp/gc.log"),

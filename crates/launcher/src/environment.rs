@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use loadline_sizing::{Bytes, Cpus};
 
-use crate::init::Options;
+use crate::init::InitOptions;
 
 /// Signals that a process may ask for when its parent dies.
 const PARENT_DEATH: [(&str, i32); 5] = [
@@ -23,7 +23,7 @@ pub struct Environment {
 
 /// What the launcher does with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum LauncherMode {
     /// Add them.
     Apply,
     /// Say them, start java unchanged.
@@ -34,7 +34,7 @@ pub enum Mode {
 
 /// What is printed at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Log {
+pub enum LogMode {
     /// Warnings as text.
     Text,
     /// One JSON line.
@@ -45,7 +45,7 @@ pub enum Log {
 
 impl Environment {
     /// The real one.
-    pub fn real() -> Self {
+    pub fn from_process() -> Self {
         Self {
             variables: std::env::vars_os().collect(),
             flags: Vec::new(),
@@ -53,7 +53,7 @@ impl Environment {
     }
 
     /// One made of pairs, for tests.
-    pub fn of(pairs: &[(&str, &str)]) -> Self {
+    pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
         let pair = |(name, value): &(&str, &str)| (OsString::from(name), OsString::from(value));
         Self {
             variables: pairs.iter().map(pair).collect(),
@@ -62,18 +62,18 @@ impl Environment {
     }
 
     /// With flags of the command line, which win over variables and are not passed on.
-    pub fn with(mut self, flags: &[(&'static str, OsString)]) -> Self {
+    pub fn with_flags(mut self, flags: &[(&'static str, OsString)]) -> Self {
         self.flags.extend_from_slice(flags);
         self
     }
 
     /// All variables to pass on, in their order.
-    pub fn all(&self) -> &[(OsString, OsString)] {
+    pub fn all_variables(&self) -> &[(OsString, OsString)] {
         &self.variables
     }
 
     /// A variable's bytes; an empty one counts as not set.
-    pub fn raw(&self, name: &str) -> Option<&OsStr> {
+    pub fn raw_value(&self, name: &str) -> Option<&OsStr> {
         let flag = self
             .flags
             .iter()
@@ -88,46 +88,52 @@ impl Environment {
     }
 
     /// A variable's text; invalid UTF-8 is replaced.
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.raw(name)
+    pub fn text_value(&self, name: &str) -> Option<String> {
+        self.raw_value(name)
             .map(|value| value.to_string_lossy().into_owned())
     }
 
     /// Whether a switch is on: `1`, `true`, `on`, `yes`.
     pub fn is_on(&self, name: &str) -> bool {
-        let value = self.text(name).unwrap_or_default().to_ascii_lowercase();
+        let value = self
+            .text_value(name)
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         ["1", "true", "on", "yes"].contains(&value.as_str())
     }
 
     /// Whether a switch is off: `0`, `false`, `off`, `no`.
     pub fn is_off(&self, name: &str) -> bool {
-        let value = self.text(name).unwrap_or_default().to_ascii_lowercase();
+        let value = self
+            .text_value(name)
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         ["0", "false", "off", "no"].contains(&value.as_str())
     }
 
     /// `LOADLINE_MODE`; what is not understood applies.
-    pub fn mode(&self) -> Mode {
-        match self.text("LOADLINE_MODE").as_deref() {
-            Some("off") => Mode::Off,
-            Some("report") => Mode::Report,
-            _ => Mode::Apply,
+    pub fn launcher_mode(&self) -> LauncherMode {
+        match self.text_value("LOADLINE_MODE").as_deref() {
+            Some("off") => LauncherMode::Off,
+            Some("report") => LauncherMode::Report,
+            _ => LauncherMode::Apply,
         }
     }
 
     /// `LOADLINE_LOG`.
-    pub fn log(&self) -> Log {
-        match self.text("LOADLINE_LOG").as_deref() {
-            Some("json") => Log::Json,
-            Some("quiet") => Log::Quiet,
-            _ => Log::Text,
+    pub fn log_mode(&self) -> LogMode {
+        match self.text_value("LOADLINE_LOG").as_deref() {
+            Some("json") => LogMode::Json,
+            Some("quiet") => LogMode::Quiet,
+            _ => LogMode::Text,
         }
     }
 
     /// `LOADLINE_SIGNAL_GROUP` and `LOADLINE_PARENT_DEATH`.
-    pub fn init_options(&self) -> Options {
-        let name = self.text("LOADLINE_PARENT_DEATH").unwrap_or_default();
+    pub fn init_options(&self) -> InitOptions {
+        let name = self.text_value("LOADLINE_PARENT_DEATH").unwrap_or_default();
         let signal = PARENT_DEATH.iter().find(|(known, _)| *known == name);
-        Options {
+        InitOptions {
             is_group: self.is_on("LOADLINE_SIGNAL_GROUP"),
             parent_death: signal.map_or(0, |(_, signal)| *signal),
         }
@@ -143,7 +149,7 @@ impl Environment {
         ];
         let odd = |(name, values): (&str, &[&str])| {
             let value = self
-                .text(name)
+                .text_value(name)
                 .filter(|value| !values.contains(&value.as_str()))?;
             let values = values.join(", ");
             Some(format!(
@@ -157,8 +163,8 @@ impl Environment {
     ///
     /// # Errors
     /// A sentence about the value.
-    pub fn memory(&self) -> Result<Option<Bytes>, String> {
-        let text = self.text("LOADLINE_MEMORY");
+    pub fn memory_override(&self) -> Result<Option<Bytes>, String> {
+        let text = self.text_value("LOADLINE_MEMORY");
         let parsed = text.map(|text| text.parse().map_err(|e| format!("LOADLINE_MEMORY: {e}")));
         parsed.transpose()
     }
@@ -167,8 +173,8 @@ impl Environment {
     ///
     /// # Errors
     /// A sentence about the value.
-    pub fn cpus(&self) -> Result<Option<Cpus>, String> {
-        let text = self.text("LOADLINE_CPUS");
+    pub fn cpu_override(&self) -> Result<Option<Cpus>, String> {
+        let text = self.text_value("LOADLINE_CPUS");
         let parsed = text.map(|text| text.parse().map_err(|e| format!("LOADLINE_CPUS: {e}")));
         parsed.transpose()
     }

@@ -2,44 +2,44 @@
 
 use std::fmt::Write as _;
 
-use loadline_sizing::decision::Decision;
-use loadline_sizing::limits::{Found, Limits};
+use loadline_sizing::decision::LaunchDecision;
+use loadline_sizing::limits::{ContainerLimits, SourcedValue};
 
 use crate::json::Json;
 use crate::plan::StartPlan;
 use crate::secret::{mask, mask_words};
 
 /// The text of `--explain`.
-pub fn text(plan: &StartPlan) -> String {
+pub fn explain_start(plan: &StartPlan) -> String {
     let mut page = String::new();
     let jdk = plan
         .java
         .jdk
         .map_or("unknown version".to_owned(), |jdk| jdk.to_string());
-    line(
+    write_line(
         &mut page,
         "java",
         format!("{} ({jdk})", plan.java.path.display()),
     );
-    limits(&mut page, &plan.limits);
+    explain_limits(&mut page, &plan.limits);
     if let Some(sight) = &plan.sight {
         let cpus = sight.cpus;
-        line(
+        write_line(
             &mut page,
             "the JVM sees",
             format!("{} and {cpus} processors", sight.memory),
         );
     }
     if let Some(profile) = &plan.profile {
-        line(&mut page, "profile", profile.display().to_string());
+        write_line(&mut page, "profile", profile.display().to_string());
     }
     if let Some(decision) = &plan.decision {
         regions(&mut page, decision);
         if let Some(ergonomics) = &decision.ergonomics {
-            line(&mut page, "collector", ergonomics.collector.to_string());
+            write_line(&mut page, "collector", ergonomics.collector.to_string());
         }
         for kept in &decision.kept {
-            line(&mut page, "kept", format!("{} (user)", mask(&kept.option)));
+            write_line(&mut page, "kept", format!("{} (user)", mask(&kept.option)));
         }
     }
     let verb = if plan.is_applied {
@@ -49,42 +49,63 @@ pub fn text(plan: &StartPlan) -> String {
     };
     for chosen in &plan.added {
         let (option, why) = (mask(&chosen.option), &chosen.reason);
-        line(
+        write_line(
             &mut page,
             verb,
             format!("{option} ({}: {why})", chosen.provenance),
         );
     }
     if let Some(cache) = &plan.cache {
-        line(&mut page, "cache", cache.clone());
+        write_line(&mut page, "cache", cache.clone());
     }
     for warning in warnings(plan) {
-        line(&mut page, "warning", warning);
+        write_line(&mut page, "warning", warning);
     }
-    line(&mut page, "starts", mask_words(&plan.words).join(" "));
+    write_line(&mut page, "starts", mask_words(&plan.words).join(" "));
     page
 }
 
-fn line(page: &mut String, name: &str, text: impl AsRef<str>) {
+fn write_line(page: &mut String, name: &str, text: impl AsRef<str>) {
     // Writing to a String cannot fail.
     let _ = writeln!(page, "loadline-launch: {name:<14} {}", text.as_ref());
 }
 
-fn limits(page: &mut String, limits: &Limits) {
-    line(page, "memory", limits.usable_memory().to_string());
-    line(page, "CPU", limits.usable_cpus().to_string());
+fn explain_limits(page: &mut String, limits: &ContainerLimits) {
+    write_line(page, "memory", limits.usable_memory().to_string());
+    write_line(page, "CPU", limits.usable_cpus().to_string());
     let found = [
-        ("memory limit", limits.memory.as_ref().map(Found::to_string)),
+        (
+            "memory limit",
+            limits.memory.as_ref().map(SourcedValue::to_string),
+        ),
         (
             "memory.high",
-            limits.memory_high.as_ref().map(Found::to_string),
+            limits.memory_high.as_ref().map(SourcedValue::to_string),
         ),
-        ("swap limit", limits.swap.as_ref().map(Found::to_string)),
-        ("CPU quota", limits.quota.as_ref().map(Found::to_string)),
-        ("CPU shares", limits.shares.as_ref().map(Found::to_string)),
-        ("CPU weight", limits.weight.as_ref().map(Found::to_string)),
-        ("cpuset", limits.cpuset.as_ref().map(Found::to_string)),
-        ("process limit", limits.pids.as_ref().map(Found::to_string)),
+        (
+            "swap limit",
+            limits.swap.as_ref().map(SourcedValue::to_string),
+        ),
+        (
+            "CPU quota",
+            limits.quota.as_ref().map(SourcedValue::to_string),
+        ),
+        (
+            "CPU shares",
+            limits.shares.as_ref().map(SourcedValue::to_string),
+        ),
+        (
+            "CPU weight",
+            limits.weight.as_ref().map(SourcedValue::to_string),
+        ),
+        (
+            "cpuset",
+            limits.cpuset.as_ref().map(SourcedValue::to_string),
+        ),
+        (
+            "process limit",
+            limits.pids.as_ref().map(SourcedValue::to_string),
+        ),
         (
             "RLIMIT_AS",
             limits.host.address_space.map(|size| size.to_string()),
@@ -96,12 +117,12 @@ fn limits(page: &mut String, limits: &Limits) {
     ];
     for (name, value) in found {
         if let Some(value) = value {
-            line(page, name, value);
+            write_line(page, name, value);
         }
     }
 }
 
-fn regions(page: &mut String, decision: &Decision) {
+fn regions(page: &mut String, decision: &LaunchDecision) {
     let Some(budget) = &decision.budget else {
         return;
     };
@@ -111,22 +132,22 @@ fn regions(page: &mut String, decision: &Decision) {
             "{:<14} {size}  {} ({})",
             region.name, region.how, region.provenance
         );
-        line(page, "region", text);
+        write_line(page, "region", text);
     }
     let reserve = budget.reserve.as_mib();
-    line(
+    write_line(
         page,
         "region",
         format!("{:<14} {reserve:>6.1} MiB  kept free", "reserve"),
     );
     let heap = decision.heap.unwrap_or(budget.heap);
-    line(
+    write_line(
         page,
         "region",
         format!("{:<14} {:>6.1} MiB", "heap", heap.as_mib()),
     );
-    let total = budget.total(heap);
-    line(
+    let total = budget.total_bytes(heap);
+    write_line(
         page,
         "region",
         format!(
@@ -146,12 +167,12 @@ pub fn warnings(plan: &StartPlan) -> Vec<String> {
 }
 
 /// The JSON line of `LOADLINE_LOG=json`.
-pub fn json(plan: &StartPlan) -> String {
+pub fn start_json(plan: &StartPlan) -> String {
     let found = |name: &'static str, found: Option<(u64, &str)>| {
         let value = found.map(|(value, from)| {
             Json::Object(vec![
                 ("value", Json::Number(value)),
-                ("from", Json::text(from)),
+                ("from", Json::from_text(from)),
             ])
         });
         (name, value.unwrap_or(Json::Null))
@@ -178,23 +199,25 @@ pub fn json(plan: &StartPlan) -> String {
         ])
     });
     let profile = plan.profile.as_ref();
-    let profile = profile.map_or(Json::Null, |path| Json::text(path.display().to_string()));
+    let profile = profile.map_or(Json::Null, |path| {
+        Json::from_text(path.display().to_string())
+    });
     let decision = plan.decision.as_ref();
-    let options = plan.added.iter().map(option).collect();
+    let options = plan.added.iter().map(option_json).collect();
     let kept = decision.map_or(Vec::new(), |decision| {
         decision
             .kept
             .iter()
-            .map(|kept| Json::text(mask(&kept.option)))
+            .map(|kept| Json::from_text(mask(&kept.option)))
             .collect()
     });
     let words = mask_words(&plan.words);
     let jdk = plan
         .java
         .jdk
-        .map_or(Json::Null, |jdk| Json::text(jdk.to_string()));
+        .map_or(Json::Null, |jdk| Json::from_text(jdk.to_string()));
     Json::Object(vec![
-        ("event", Json::text("loadline-launch")),
+        ("event", Json::from_text("loadline-launch")),
         ("schema", Json::Number(1)),
         ("jdk", jdk),
         ("limits", limits),
@@ -214,20 +237,20 @@ pub fn json(plan: &StartPlan) -> String {
             Json::List(
                 plan.added
                     .iter()
-                    .map(|o| Json::text(mask(&o.option)))
+                    .map(|o| Json::from_text(mask(&o.option)))
                     .collect(),
             ),
         ),
-        ("warnings", Json::texts(&warnings(plan))),
-        ("command", Json::texts(&words)),
+        ("warnings", Json::from_texts(&warnings(plan))),
+        ("command", Json::from_texts(&words)),
     ])
-    .print()
+    .to_json_line()
 }
 
-fn option(chosen: &loadline_sizing::decision::Chosen) -> Json {
+fn option_json(chosen: &loadline_sizing::decision::ChosenOption) -> Json {
     Json::Object(vec![
-        ("option", Json::text(mask(&chosen.option))),
-        ("provenance", Json::text(chosen.provenance.to_string())),
-        ("reason", Json::text(&chosen.reason)),
+        ("option", Json::from_text(mask(&chosen.option))),
+        ("provenance", Json::from_text(chosen.provenance.to_string())),
+        ("reason", Json::from_text(&chosen.reason)),
     ])
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use loadline_sizing::cache::Checksum;
-use loadline_sizing::limits::{Files, Unreadable};
+use loadline_sizing::limits::{FileSource, UnreadableFile};
 
 /// The most that is read of one file: mountinfo of a busy host has some 100 KB.
 const CAP: u64 = 1 << 20;
@@ -21,56 +21,56 @@ pub struct FileSystem {
 
 impl FileSystem {
     /// The real one.
-    pub fn real() -> Self {
+    pub fn from_root() -> Self {
         Self {
             root: PathBuf::from("/"),
         }
     }
 
     /// The one below this directory.
-    pub fn below(root: &Path) -> Self {
+    pub fn below_root(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
         }
     }
 }
 
-impl Files for FileSystem {
-    fn read(&self, path: &str) -> Result<String, Unreadable> {
+impl FileSource for FileSystem {
+    fn read(&self, path: &str) -> Result<String, UnreadableFile> {
         let bytes = read_bytes(&self.root.join(path.trim_start_matches('/')), CAP)?;
-        String::from_utf8(bytes).map_err(|_| Unreadable::Refused)
+        String::from_utf8(bytes).map_err(|_| UnreadableFile::Refused)
     }
 }
 
 /// At most `cap` bytes of a regular file.
 ///
 /// # Errors
-/// [`Unreadable`]; a FIFO, a device or a directory counts as refused.
-pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, Unreadable> {
+/// [`UnreadableFile`]; a FIFO, a device or a directory counts as refused.
+pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, UnreadableFile> {
     let options = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
         .open(path);
     let file = options.map_err(|error| match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => Unreadable::Missing,
-        _ => Unreadable::Refused,
+        ErrorKind::NotFound | ErrorKind::NotADirectory => UnreadableFile::Missing,
+        _ => UnreadableFile::Refused,
     })?;
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
     if !is_file {
-        return Err(Unreadable::Refused);
+        return Err(UnreadableFile::Refused);
     }
     let mut bytes = Vec::new();
     file.take(cap)
         .read_to_end(&mut bytes)
-        .map_err(|_| Unreadable::Refused)?;
+        .map_err(|_| UnreadableFile::Refused)?;
     Ok(bytes)
 }
 
 /// The text of a file a user wrote (profile, argument file); invalid UTF-8 is replaced.
 ///
 /// # Errors
-/// [`Unreadable`].
-pub fn read_text(path: &Path) -> Result<String, Unreadable> {
+/// [`UnreadableFile`].
+pub fn read_text(path: &Path) -> Result<String, UnreadableFile> {
     let bytes = read_bytes(path, CAP)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -88,8 +88,8 @@ pub fn checksum(path: &Path) -> Option<u64> {
     let mut piece = vec![0; PIECE];
     loop {
         match file.read(&mut piece) {
-            Ok(0) => return Some(sum.finish()),
-            Ok(length) => sum.add(&piece[..length]),
+            Ok(0) => return Some(sum.final_checksum()),
+            Ok(length) => sum.add_bytes(&piece[..length]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => return None,
         }
@@ -115,12 +115,16 @@ mod tests {
             .arg(at("fifo"))
             .status();
         assert!(fifo.unwrap().success());
-        let files = FileSystem::below(directory.path());
+        let files = FileSystem::below_root(directory.path());
         assert_eq!(files.read("/text"), Ok("512\n".to_owned()));
-        assert_eq!(files.read("/none"), Err(Unreadable::Missing));
-        assert_eq!(files.read("/text/none"), Err(Unreadable::Missing));
+        assert_eq!(files.read("/none"), Err(UnreadableFile::Missing));
+        assert_eq!(files.read("/text/none"), Err(UnreadableFile::Missing));
         for refused in ["/binary", "/directory", "/device", "/fifo", "/loop"] {
-            assert_eq!(files.read(refused), Err(Unreadable::Refused), "{refused}");
+            assert_eq!(
+                files.read(refused),
+                Err(UnreadableFile::Refused),
+                "{refused}"
+            );
         }
         assert_eq!(files.read("/large").unwrap().len(), 1 << 20);
     }

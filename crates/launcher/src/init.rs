@@ -3,11 +3,11 @@
 //! All signals are blocked and waited for, so nothing runs in a handler and nothing wakes the
 //! process while nothing happens.
 
-use crate::sys::{self, Inherited, Program};
+use crate::sys::{self, ExecProgram, InheritedSignals};
 
 /// What an init may be asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct InitOptions {
     /// Signals go to all processes of the application's group, not to its first one alone.
     pub is_group: bool,
     /// The signal that this process gets, and passes on, when its parent dies; 0 is none.
@@ -16,7 +16,12 @@ pub struct Options {
 
 /// Runs the application to its end and returns its exit code: 128 + signal when a signal ended it,
 /// 127 or 126 when it could not be started, which `say` is then told.
-pub fn run(program: &Program, inherited: &Inherited, options: Options, say: fn(&str)) -> i32 {
+pub fn run(
+    program: &ExecProgram,
+    inherited: &InheritedSignals,
+    options: InitOptions,
+    say: fn(&str),
+) -> i32 {
     if !sys::is_pid_one() {
         sys::become_subreaper();
     }
@@ -25,7 +30,7 @@ pub fn run(program: &Program, inherited: &Inherited, options: Options, say: fn(&
     let child = match sys::spawn(program, inherited, say) {
         Ok(child) => child,
         Err(error) => {
-            say(&program.failure(&error));
+            say(&program.failure_text(&error));
             return sys::exec_failure_code(&error);
         }
     };
@@ -35,7 +40,7 @@ pub fn run(program: &Program, inherited: &Inherited, options: Options, say: fn(&
         };
         if signal != libc::SIGCHLD || is_sent {
             // The child leads a group of its own, and a group has the negative number of its leader.
-            sys::send(if options.is_group { -child } else { child }, signal);
+            sys::send_signal(if options.is_group { -child } else { child }, signal);
         }
         if let Some(code) = reap_all(child) {
             return code;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use loadline_sizing::jdk::OPENJ9_FILES;
-use loadline_sizing::{Jdk, Vm};
+use loadline_sizing::{JdkRelease, Vm};
 
 use crate::environment::Environment;
 use crate::files;
@@ -16,7 +16,7 @@ pub struct Java {
     /// The file to start.
     pub path: PathBuf,
     /// What it is; `None` when no `release` file says so.
-    pub jdk: Option<Jdk>,
+    pub jdk: Option<JdkRelease>,
     /// `JAVA_RUNTIME_VERSION`: names the build, as start-up caches do; of an OpenJ9 that has none
     /// `JAVA_VERSION`, as `loadline cache` does.
     pub build: Option<String>,
@@ -24,22 +24,22 @@ pub struct Java {
 
 /// Finds it: the word of the command when it is a path, else `LOADLINE_JAVA`, `JAVA_HOME`, `PATH`.
 /// Never this launcher itself, which may be installed under the name `java`.
-pub fn find(word: &OsStr, environment: &Environment) -> Option<Java> {
+pub fn find_java(word: &OsStr, environment: &Environment) -> Option<Java> {
     let path = if word.as_bytes().contains(&b'/') {
         Some(PathBuf::from(word))
     } else {
         by_environment(environment)
     };
-    path.map(describe)
+    path.map(describe_java)
 }
 
 fn by_environment(environment: &Environment) -> Option<PathBuf> {
     let own = std::fs::canonicalize("/proc/self/exe").ok();
-    let set = environment.raw("LOADLINE_JAVA").map(PathBuf::from);
+    let set = environment.raw_value("LOADLINE_JAVA").map(PathBuf::from);
     let home = environment
-        .raw("JAVA_HOME")
+        .raw_value("JAVA_HOME")
         .map(|home| Path::new(home).join("bin/java"));
-    let path = environment.raw("PATH").map(std::env::split_paths);
+    let path = environment.raw_value("PATH").map(std::env::split_paths);
     let path = path
         .into_iter()
         .flatten()
@@ -51,8 +51,8 @@ fn by_environment(environment: &Environment) -> Option<PathBuf> {
     })
 }
 
-fn describe(path: PathBuf) -> Java {
-    let (home, release) = home_of(&path).unzip();
+fn describe_java(path: PathBuf) -> Java {
+    let (home, release) = find_java_home(&path).unzip();
     let release = release.unwrap_or_default();
     let value = |key: &str| {
         let mut lines = release.lines();
@@ -61,8 +61,8 @@ fn describe(path: PathBuf) -> Java {
     };
     let has = |home: &PathBuf| OPENJ9_FILES.iter().any(|file| home.join(file).exists());
     let is_openj9 = home.as_ref().is_some_and(has);
-    let jdk = Jdk::from_release(&release).map(|jdk| match is_openj9 {
-        true => Jdk {
+    let jdk = JdkRelease::from_release(&release).map(|jdk| match is_openj9 {
+        true => JdkRelease {
             vm: Vm::OpenJ9,
             ..jdk
         },
@@ -74,7 +74,7 @@ fn describe(path: PathBuf) -> Java {
 }
 
 /// The home with its `release` file: `bin/java` lies beside it; on a JDK 8 it may be `jre/bin/java`.
-fn home_of(java: &Path) -> Option<(PathBuf, String)> {
+fn find_java_home(java: &Path) -> Option<(PathBuf, String)> {
     let real = std::fs::canonicalize(java).ok()?;
     let mut homes = real.ancestors().skip(2).take(2);
     homes.find_map(|home| {

@@ -20,12 +20,12 @@ pub enum Json {
 
 impl Json {
     /// A text.
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
     /// A list of texts.
-    pub fn texts<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
+    pub fn from_texts<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
         Self::List(
             texts
                 .into_iter()
@@ -35,7 +35,7 @@ impl Json {
     }
 
     /// One line.
-    pub fn print(&self) -> String {
+    pub fn to_json_line(&self) -> String {
         let mut line = String::new();
         self.write(&mut line);
         line
@@ -97,12 +97,15 @@ mod tests {
     #[test]
     fn texts_are_escaped_and_order_is_kept() {
         let json = Json::Object(vec![
-            ("b", Json::text("a\"\\\n\u{1}é")),
+            ("b", Json::from_text("a\"\\\n\u{1}é")),
             (
                 "a",
                 Json::List(vec![Json::Number(1), Json::Null, Json::Switch(true)]),
             ),
         ]);
-        assert_eq!(json.print(), r#"{"b":"a\"\\\n\u0001é","a":[1,null,true]}"#);
+        assert_eq!(
+            json.to_json_line(),
+            r#"{"b":"a\"\\\n\u0001é","a":[1,null,true]}"#
+        );
     }
 }

@@ -29,9 +29,9 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::path::Path;
 
-use arguments::{Action, Arguments};
-use calc::Case;
-use environment::{Environment, Log, Mode};
+use arguments::{LauncherAction, LauncherArguments};
+use calc::CalculatorCase;
+use environment::{Environment, LauncherMode, LogMode};
 use plan::StartPlan;
 
 /// Wrong usage.
@@ -42,61 +42,69 @@ const REFUSED: i32 = 78;
 const NOT_FOUND: i32 = 127;
 
 /// Runs the launcher with these words, its own name first. Returns its exit code; as `exec` it only returns when something failed.
-pub fn run(words: Vec<OsString>, inherited: &sys::Inherited) -> i32 {
+pub fn run(words: Vec<OsString>, inherited: &sys::InheritedSignals) -> i32 {
     let mut words = words.into_iter();
     let own_name = words.next().unwrap_or_default();
     let is_java = Path::new(&own_name).file_name() == Some(OsStr::new("java"));
     let arguments = match arguments::read(words.collect(), is_java) {
         Ok(arguments) => arguments,
         Err(error) => {
-            say(&format!(
+            say_to_stderr(&format!(
                 "loadline-launch: {error}\nhint: loadline-launch --help\n"
             ));
             return USAGE;
         }
     };
-    let environment = Environment::real().with(&arguments.variables);
+    let environment = Environment::from_process().with_flags(&arguments.variables);
     match arguments.action {
-        Action::Help => print(arguments::HELP),
-        Action::Version => print(concat!("loadline-launch ", env!("LOADLINE_VERSION"), "\n")),
-        Action::Variables => print(&variables::reference()),
-        Action::Calc => calculate(&arguments, &environment),
-        Action::Options | Action::Launch => launch(arguments, &environment, inherited),
+        LauncherAction::Help => print_to_stdout(arguments::HELP),
+        LauncherAction::Version => {
+            print_to_stdout(concat!("loadline-launch ", env!("LOADLINE_VERSION"), "\n"))
+        }
+        LauncherAction::Variables => print_to_stdout(&variables::reference()),
+        LauncherAction::Calc => print_calculation(&arguments, &environment),
+        LauncherAction::Options | LauncherAction::Launch => {
+            launch_application(arguments, &environment, inherited)
+        }
     }
 }
 
-fn launch(arguments: Arguments, environment: &Environment, inherited: &sys::Inherited) -> i32 {
-    let command = match command(&arguments, environment) {
+fn launch_application(
+    arguments: LauncherArguments,
+    environment: &Environment,
+    inherited: &sys::InheritedSignals,
+) -> i32 {
+    let command = match start_command(&arguments, environment) {
         Ok(command) => command,
         Err(error) => {
-            say(&format!("loadline-launch: {error}\n"));
+            say_to_stderr(&format!("loadline-launch: {error}\n"));
             return NOT_FOUND;
         }
     };
     if !is_java(&command[0]) {
-        if environment.log() == Log::Text {
-            say(&format!(
+        if environment.log_mode() == LogMode::Text {
+            say_to_stderr(&format!(
                 "loadline-launch: {} is not java; it is started unchanged\n",
                 command[0].to_string_lossy()
             ));
         }
-        return start(
+        return start_program(
             &command[0],
             &command,
-            environment.all(),
+            environment.all_variables(),
             environment,
             inherited,
         );
     }
-    let plan = match plan::plan(environment, &command, arguments.is_java) {
+    let plan = match plan::plan_start(environment, &command, arguments.is_java) {
         Ok(plan) => plan,
         Err(error) => {
-            say(&format!("loadline-launch: {error}\n"));
+            say_to_stderr(&format!("loadline-launch: {error}\n"));
             return NOT_FOUND;
         }
     };
-    if arguments.action == Action::Options {
-        return print(
+    if arguments.action == LauncherAction::Options {
+        return print_to_stdout(
             &plan
                 .added
                 .iter()
@@ -104,18 +112,18 @@ fn launch(arguments: Arguments, environment: &Environment, inherited: &sys::Inhe
                 .collect::<String>(),
         );
     }
-    tell(&plan, environment);
+    tell_plan(&plan, environment);
     let refusal = plan
-        .refusal()
+        .strict_refusal()
         .filter(|_| environment.is_on("LOADLINE_STRICT"));
     if let Some(refusal) = refusal {
-        say(&format!(
+        say_to_stderr(&format!(
             "loadline-launch: refused by LOADLINE_STRICT: {refusal}\n"
         ));
         return REFUSED;
     }
-    let variables = plan.environment(environment);
-    start(
+    let variables = plan.start_environment(environment);
+    start_program(
         plan.java.path.as_os_str(),
         &plan.words,
         &variables,
@@ -125,16 +133,19 @@ fn launch(arguments: Arguments, environment: &Environment, inherited: &sys::Inhe
 }
 
 /// The command given, or java with the application found.
-fn command(arguments: &Arguments, environment: &Environment) -> Result<Vec<OsString>, String> {
+fn start_command(
+    arguments: &LauncherArguments,
+    environment: &Environment,
+) -> Result<Vec<OsString>, String> {
     let mut command = arguments.command.clone();
     let first = command
         .first()
         .map(|word| word.to_string_lossy().into_owned());
     match first.as_deref() {
-        None if arguments.action == Action::Options => Ok(vec!["java".into()]),
+        None if arguments.action == LauncherAction::Options => Ok(vec!["java".into()]),
         None => {
             command.push("java".into());
-            command.extend(application::find(environment)?);
+            command.extend(application::find_application(environment)?);
             Ok(command)
         }
         // Options alone, or a jar, are java's.
@@ -154,31 +165,32 @@ fn is_java(word: &OsStr) -> bool {
     Path::new(word).file_name() == Some(OsStr::new("java"))
 }
 
-fn tell(plan: &StartPlan, environment: &Environment) {
+fn tell_plan(plan: &StartPlan, environment: &Environment) {
     // A report that nobody sees is none.
-    let is_report = environment.mode() == Mode::Report && environment.log() == Log::Text;
+    let is_report = environment.launcher_mode() == LauncherMode::Report
+        && environment.log_mode() == LogMode::Text;
     let is_explained = environment.is_on("LOADLINE_EXPLAIN") || is_report;
     if is_explained {
-        say(&explain::text(plan));
+        say_to_stderr(&explain::explain_start(plan));
     }
-    match environment.log() {
-        Log::Json => say(&format!("{}\n", explain::json(plan))),
-        Log::Quiet => {}
-        Log::Text if is_explained => {}
-        Log::Text => {
+    match environment.log_mode() {
+        LogMode::Json => say_to_stderr(&format!("{}\n", explain::start_json(plan))),
+        LogMode::Quiet => {}
+        LogMode::Text if is_explained => {}
+        LogMode::Text => {
             for warning in explain::warnings(plan) {
-                say(&format!("loadline-launch: warning: {warning}\n"));
+                say_to_stderr(&format!("loadline-launch: warning: {warning}\n"));
             }
         }
     }
 }
 
-fn start(
+fn start_program(
     path: &OsStr,
     words: &[OsString],
     variables: &[(OsString, OsString)],
     environment: &Environment,
-    inherited: &sys::Inherited,
+    inherited: &sys::InheritedSignals,
 ) -> i32 {
     let path = if path.as_encoded_bytes().contains(&b'/') {
         Some(path.into())
@@ -186,35 +198,38 @@ fn start(
         in_path(path, environment)
     };
     let Some(path) = path else {
-        say(&format!(
+        say_to_stderr(&format!(
             "loadline-launch: {} was not found in PATH\n",
             words[0].to_string_lossy()
         ));
         return NOT_FOUND;
     };
-    let program = match sys::Program::new(&path, words, variables) {
+    let program = match sys::ExecProgram::new(&path, words, variables) {
         Ok(program) => program,
         Err(error) => {
-            say(&format!("loadline-launch: {}: {error}\n", path.display()));
+            say_to_stderr(&format!("loadline-launch: {}: {error}\n", path.display()));
             return USAGE;
         }
     };
-    let is_init = match environment.text("LOADLINE_INIT").as_deref() {
+    let is_init = match environment.text_value("LOADLINE_INIT").as_deref() {
         Some("always") => true,
         Some("never") => false,
         _ => sys::is_pid_one(),
     };
     if is_init {
         let options = environment.init_options();
-        return mapped(init::run(&program, inherited, options, say), environment);
+        return mapped(
+            init::run(&program, inherited, options, say_to_stderr),
+            environment,
+        );
     }
     let error = program.exec(inherited);
-    say(&program.failure(&error));
+    say_to_stderr(&program.failure_text(&error));
     sys::exec_failure_code(&error)
 }
 
 fn in_path(word: &OsStr, environment: &Environment) -> Option<std::path::PathBuf> {
-    let directories = std::env::split_paths(environment.raw("PATH")?).collect::<Vec<_>>();
+    let directories = std::env::split_paths(environment.raw_value("PATH")?).collect::<Vec<_>>();
     directories
         .into_iter()
         .map(|directory| directory.join(word))
@@ -223,22 +238,27 @@ fn in_path(word: &OsStr, environment: &Environment) -> Option<std::path::PathBuf
 
 /// `LOADLINE_EXIT_ZERO`: codes that count as success.
 fn mapped(code: i32, environment: &Environment) -> i32 {
-    let list = environment.text("LOADLINE_EXIT_ZERO").unwrap_or_default();
+    let list = environment
+        .text_value("LOADLINE_EXIT_ZERO")
+        .unwrap_or_default();
     let is_listed = list.split([',', ' ']).any(|word| word.parse() == Ok(code));
     if is_listed { 0 } else { code }
 }
 
-fn calculate(arguments: &Arguments, environment: &Environment) -> i32 {
-    match case(arguments, environment) {
-        Ok(case) => print(&calc::table(&case)),
+fn print_calculation(arguments: &LauncherArguments, environment: &Environment) -> i32 {
+    match case_from_arguments(arguments, environment) {
+        Ok(case) => print_to_stdout(&calc::comparison_table(&case)),
         Err(error) => {
-            say(&format!("loadline-launch: {error}\n"));
+            say_to_stderr(&format!("loadline-launch: {error}\n"));
             USAGE
         }
     }
 }
 
-fn case(arguments: &Arguments, environment: &Environment) -> Result<Case, String> {
+fn case_from_arguments(
+    arguments: &LauncherArguments,
+    environment: &Environment,
+) -> Result<CalculatorCase, String> {
     let input = |name: &str| {
         arguments
             .inputs
@@ -253,16 +273,19 @@ fn case(arguments: &Arguments, environment: &Environment) -> Result<Case, String
             .map_err(|_| format!("--{name} `{text}` is no whole number")),
         None => Ok(default),
     };
-    let limits = loadline_sizing::limits::discover(&files::FileSystem::real(), sys::host());
+    let limits =
+        loadline_sizing::limits::discover(&files::FileSystem::from_root(), sys::read_host());
     let jdk = match input("jdk") {
         Some(text) => text.parse().map_err(|e| format!("--jdk: {e}"))?,
-        None => loadline_sizing::Version::feature(25),
+        None => loadline_sizing::JavaVersion::from_feature(25),
     };
-    Ok(Case {
+    Ok(CalculatorCase {
         memory: environment
-            .memory()?
+            .memory_override()?
             .unwrap_or(limits.usable_memory().value),
-        cpus: environment.cpus()?.unwrap_or(limits.usable_cpus().value),
+        cpus: environment
+            .cpu_override()?
+            .unwrap_or(limits.usable_cpus().value),
         jdk,
         classes: number("classes", 10_000)?,
         threads: number("threads", 250)?,
@@ -270,12 +293,12 @@ fn case(arguments: &Arguments, environment: &Environment) -> Result<Case, String
 }
 
 /// To stderr; a closed one is no reason not to start.
-fn say(text: &str) {
+fn say_to_stderr(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// To stdout; the exit code says whether it worked.
-fn print(text: &str) -> i32 {
+fn print_to_stdout(text: &str) -> i32 {
     let mut out = std::io::stdout();
     i32::from(
         out.write_all(text.as_bytes())

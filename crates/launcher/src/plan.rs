@@ -6,15 +6,15 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use loadline_sizing::decision::{self, Chosen, Decision, Input};
-use loadline_sizing::limits::{self, Found, Limits, Quota};
-use loadline_sizing::profile::Profile;
-use loadline_sizing::regions::Provenance;
-use loadline_sizing::sight::{self, Sight};
-use loadline_sizing::{Options, Vm};
+use loadline_sizing::decision::{self, ChosenOption, DecisionInput, LaunchDecision};
+use loadline_sizing::limits::{self, ContainerLimits, Quota, SourcedValue};
+use loadline_sizing::profile::AppProfile;
+use loadline_sizing::regions::SizeProvenance;
+use loadline_sizing::sight::{self, PerceivedMachine};
+use loadline_sizing::{JvmOptionSet, Vm};
 
-use crate::command::{self, Reading};
-use crate::environment::{Environment, Mode};
+use crate::command::{self, CommandReading};
+use crate::environment::{Environment, LauncherMode};
 use crate::files::{self, FileSystem};
 use crate::java::{self, Java};
 use crate::{cache, compatible, diagnostics, shared_classes, sys};
@@ -24,15 +24,15 @@ pub struct StartPlan {
     /// The java to start.
     pub java: Java,
     /// What the container may use.
-    pub limits: Limits,
+    pub limits: ContainerLimits,
     /// What the JVM believes; `None` when the JDK is not known.
-    pub sight: Option<Sight>,
+    pub sight: Option<PerceivedMachine>,
     /// The decision; `None` when the JDK is not known or the mode is off.
-    pub decision: Option<Decision>,
+    pub decision: Option<LaunchDecision>,
     /// The options to add, in order.
-    pub added: Vec<Chosen>,
+    pub added: Vec<ChosenOption>,
     /// The user's options, merged.
-    pub options: Options,
+    pub options: JvmOptionSet,
     /// Where the profile came from.
     pub profile: Option<PathBuf>,
     /// Why the start-up cache is used, if one is.
@@ -53,24 +53,24 @@ pub struct StartPlan {
 ///
 /// # Errors
 /// A sentence when there is no java to start.
-pub fn plan(
+pub fn plan_start(
     environment: &Environment,
     command: &[OsString],
     is_java: bool,
 ) -> Result<StartPlan, String> {
     let (word, words) = command.split_first().ok_or("no command")?;
-    let java = java::find(word, environment)
+    let java = java::find_java(word, environment)
         .ok_or("no java was found; set LOADLINE_JAVA or JAVA_HOME, or install one in PATH")?;
-    let reader = command::Reader {
+    let reader = command::OptionReader {
         is_9: java.jdk.is_none_or(|jdk| jdk.at_least(9)),
         uses_java_opts: !is_java,
     };
     let reading = command::read(words, environment, reader);
     let mut doubts = environment.odd_values();
     doubts.extend(reading.doubts.iter().cloned());
-    let file_system = FileSystem::real();
-    let limits = overridden(
-        limits::discover(&file_system, sys::host()),
+    let file_system = FileSystem::from_root();
+    let limits = override_limits(
+        limits::discover(&file_system, sys::read_host()),
         environment,
         &mut doubts,
     );
@@ -81,22 +81,27 @@ pub fn plan(
         sight: None,
         decision: None,
         added: Vec::new(),
-        options: reading.merged(),
+        options: reading.merged_options(),
         profile: None,
         cache: None,
         notes: Vec::new(),
         doubts,
-        is_applied: environment.mode() == Mode::Apply,
+        is_applied: environment.launcher_mode() == LauncherMode::Apply,
         words: Vec::new(),
     };
-    if environment.mode() != Mode::Off {
-        decide(&mut plan, environment, &file_system, &reading);
+    if environment.launcher_mode() != LauncherMode::Off {
+        decide_options(&mut plan, environment, &file_system, &reading);
     }
     plan.words = words_to_start(&plan, word, reading.own, words);
     Ok(plan)
 }
 
-fn decide(plan: &mut StartPlan, environment: &Environment, files: &FileSystem, reading: &Reading) {
+fn decide_options(
+    plan: &mut StartPlan,
+    environment: &Environment,
+    files: &FileSystem,
+    reading: &CommandReading,
+) {
     let Some(jdk) = plan.java.jdk else {
         let note =
             "the JDK has no readable release file; its version is not known, nothing is added";
@@ -104,23 +109,23 @@ fn decide(plan: &mut StartPlan, environment: &Environment, files: &FileSystem, r
         return;
     };
     let sight = sight::predict(jdk, files, &plan.limits, &plan.options);
-    let (profile, path) = profile(environment, reading, plan);
-    let input = Input {
+    let (profile, path) = find_profile(environment, reading, plan);
+    let input = DecisionInput {
         jdk,
         limits: &plan.limits,
         sight: &sight,
         options: &plan.options,
         profile: profile.as_ref(),
     };
-    let mut decision = decision::decide(&input);
+    let mut decision = decision::decide_launch(&input);
     if environment.is_off("LOADLINE_EXIT_ON_OOM") {
         decision
             .options
             .retain(|chosen| chosen.option != "-XX:+ExitOnOutOfMemoryError");
     }
     let mut refused = None;
-    if let Some(name) = environment.text("LOADLINE_COMPAT") {
-        let theirs = compatible(&name, environment, plan, jdk, profile.as_ref());
+    if let Some(name) = environment.text_value("LOADLINE_COMPAT") {
+        let theirs = choose_compatible(&name, environment, plan, jdk, profile.as_ref());
         let theirs = theirs.unwrap_or_else(|reason| {
             refused = Some(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
             Vec::new()
@@ -132,10 +137,13 @@ fn decide(plan: &mut StartPlan, environment: &Environment, files: &FileSystem, r
     plan.added = decision.options.clone();
     let found = match jdk.vm {
         _ if environment.is_off("LOADLINE_CACHE") => None,
-        Vm::OpenJ9 => {
-            shared_classes::find(&plan.java, &reading.target, &plan.options, &mut plan.notes)
-        }
-        Vm::HotSpot => cache::find(
+        Vm::OpenJ9 => shared_classes::find_shared_cache(
+            &plan.java,
+            &reading.target,
+            &plan.options,
+            &mut plan.notes,
+        ),
+        Vm::HotSpot => cache::find_cache(
             &plan.java,
             &reading.target,
             &plan.options,
@@ -144,9 +152,9 @@ fn decide(plan: &mut StartPlan, environment: &Environment, files: &FileSystem, r
         ),
     };
     if let Some(cache) = found {
-        let chosen = cache.options.into_iter().map(|option| Chosen {
+        let chosen = cache.options.into_iter().map(|option| ChosenOption {
             option,
-            provenance: Provenance::Calculated,
+            provenance: SizeProvenance::Calculated,
             reason: cache.reason.clone(),
         });
         plan.added.extend(chosen);
@@ -154,7 +162,7 @@ fn decide(plan: &mut StartPlan, environment: &Environment, files: &FileSystem, r
     }
     let heap = decision.heap;
     let presets =
-        diagnostics::options(environment, Some(jdk), &plan.options, heap, &mut plan.notes);
+        diagnostics::preset_options(environment, Some(jdk), &plan.options, heap, &mut plan.notes);
     plan.added.extend(presets);
     plan.profile = path;
     plan.sight = Some(sight);
@@ -162,30 +170,30 @@ fn decide(plan: &mut StartPlan, environment: &Environment, files: &FileSystem, r
 }
 
 /// The options of another launcher, or why they cannot be computed.
-fn compatible(
+fn choose_compatible(
     name: &str,
     environment: &Environment,
     plan: &StartPlan,
-    jdk: loadline_sizing::Jdk,
-    profile: Option<&Profile>,
-) -> Result<Vec<Chosen>, String> {
-    let options = compatible::options(name, environment, plan, jdk, profile)?;
-    let chosen = options.into_iter().map(|option| Chosen {
+    jdk: loadline_sizing::JdkRelease,
+    profile: Option<&AppProfile>,
+) -> Result<Vec<ChosenOption>, String> {
+    let options = compatible::compatible_options(name, environment, plan, jdk, profile)?;
+    let chosen = options.into_iter().map(|option| ChosenOption {
         option,
-        provenance: Provenance::Calculated,
+        provenance: SizeProvenance::Calculated,
         reason: format!("as {name} computes it"),
     });
     Ok(chosen.collect())
 }
 
 /// The profile, and the file it came from.
-fn profile(
+fn find_profile(
     environment: &Environment,
-    reading: &Reading,
+    reading: &CommandReading,
     plan: &mut StartPlan,
-) -> (Option<Profile>, Option<PathBuf>) {
-    let set = environment.raw("LOADLINE_PROFILE").map(PathBuf::from);
-    let homes = reading.homes().into_iter();
+) -> (Option<AppProfile>, Option<PathBuf>) {
+    let set = environment.raw_value("LOADLINE_PROFILE").map(PathBuf::from);
+    let homes = reading.application_homes().into_iter();
     let beside = homes.map(|home| home.join("loadline.profile"));
     let candidates = match &set {
         Some(set) => vec![set.clone()],
@@ -196,12 +204,12 @@ fn profile(
     for path in candidates {
         match files::read_text(&path) {
             Ok(text) => {
-                let profile = Profile::parse(&text);
+                let profile = AppProfile::parse_profile(&text);
                 // A newer profile may say more than this launcher knows.
                 plan.notes.extend(profile.notes.iter().cloned());
                 return (Some(profile), Some(path));
             }
-            Err(limits::Unreadable::Missing) if set.is_none() => {}
+            Err(limits::UnreadableFile::Missing) if set.is_none() => {}
             Err(_) => plan
                 .doubts
                 .push(format!("the profile {} could not be read", path.display())),
@@ -211,22 +219,26 @@ fn profile(
 }
 
 /// `LOADLINE_MEMORY` and `LOADLINE_CPUS` take the place of what was found.
-fn overridden(mut limits: Limits, environment: &Environment, doubts: &mut Vec<String>) -> Limits {
-    match environment.memory() {
+fn override_limits(
+    mut limits: ContainerLimits,
+    environment: &Environment,
+    doubts: &mut Vec<String>,
+) -> ContainerLimits {
+    match environment.memory_override() {
         Ok(Some(memory)) => {
-            limits.memory = Some(Found::new(memory, "LOADLINE_MEMORY"));
+            limits.memory = Some(SourcedValue::new(memory, "LOADLINE_MEMORY"));
             limits.memory_high = None;
         }
         Ok(None) => {}
         Err(error) => doubts.push(error),
     }
-    match environment.cpus() {
+    match environment.cpu_override() {
         Ok(Some(cpus)) if cpus.as_millis() > 0 => {
             let quota = Quota {
                 quota_us: u64::from(cpus.as_millis()) * 100,
                 period_us: 100_000,
             };
-            limits.quota = Some(Found::new(quota, "LOADLINE_CPUS"));
+            limits.quota = Some(SourcedValue::new(quota, "LOADLINE_CPUS"));
             // It may be more than this machine has: planning for another one.
             limits.host.affinity = limits.host.affinity.max(cpus.ceil());
             limits.cpuset = None;
@@ -260,18 +272,18 @@ fn words_to_start(
 impl StartPlan {
     /// The environment to start java with: `MALLOC_ARENA_MAX=2` where memory is limited, because
     /// glibc's arenas (8 a CPU) otherwise grow unseen (Cloud Foundry #157).
-    pub fn environment(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
-        let mut all = environment.all().to_vec();
+    pub fn start_environment(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
+        let mut all = environment.all_variables().to_vec();
         let name = "MALLOC_ARENA_MAX";
         let applies = self.is_applied && self.limits.is_memory_limited();
-        if applies && environment.raw(name).is_none() {
+        if applies && environment.raw_value(name).is_none() {
             all.push((name.into(), "2".into()));
         }
         all
     }
 
     /// Whether `LOADLINE_STRICT` refuses this start, and why.
-    pub fn refusal(&self) -> Option<String> {
+    pub fn strict_refusal(&self) -> Option<String> {
         let decision = self.decision.as_ref();
         if let Some(minimum) = decision.and_then(|decision| decision.minimum) {
             let limit = decision

@@ -8,30 +8,32 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_sizing::Options;
-use loadline_sizing::cache::shared::{FileName, IN_IMAGE, NAME, named};
-use loadline_sizing::cache::{CacheKind, Manifest, Mismatch, Shared, Start};
-use loadline_sizing::options::dimension::Dimension;
+use loadline_sizing::JvmOptionSet;
+use loadline_sizing::cache::shared::{FileName, IN_IMAGE, NAME, named_cache};
+use loadline_sizing::cache::{
+    CacheKind, CacheManifest, CacheMismatch, SharedCacheInfo, StartConditions,
+};
+use loadline_sizing::options::dimension::OptionDimension;
 
-use crate::cache::{Cache, by_manifest, damage, manifest_of, whole};
-use crate::command::Target;
+use crate::cache::{StartupCache, by_manifest, check_whole, find_damage, manifest_of};
+use crate::command::StartTarget;
 use crate::files;
 use crate::java::Java;
 
 /// Finds a cache for what starts. Every cache passed over leaves a note.
-pub fn find(
+pub fn find_shared_cache(
     java: &Java,
-    target: &Target,
-    options: &Options,
+    target: &StartTarget,
+    options: &JvmOptionSet,
     notes: &mut Vec<String>,
-) -> Option<Cache> {
+) -> Option<StartupCache> {
     let jar = match target {
-        Target::Jar(jar) => Some(Path::new(jar)),
+        StartTarget::Jar(jar) => Some(Path::new(jar)),
         _ => None,
     };
-    if let Some(given) = options.freezing(Dimension::StartupCache) {
+    if let Some(given) = options.freezing_option(OptionDimension::StartupCache) {
         // Of an image that has a cache: the user's word counts, and what is wrong with it is said.
-        notes.extend(doubt(java, jar, given));
+        notes.extend(doubt_named_cache(java, jar, given));
         return None;
     }
     let beside = jar.and_then(|jar| Some(jar.parent()?.join("scc")));
@@ -44,13 +46,13 @@ pub fn find(
 }
 
 /// What is wrong with the cache that an option of the user's names.
-fn doubt(java: &Java, jar: Option<&Path>, given: &str) -> Option<String> {
-    let (name, directory) = named(given)?;
+fn doubt_named_cache(java: &Java, jar: Option<&Path>, given: &str) -> Option<String> {
+    let (name, directory) = named_cache(given)?;
     let directory = Path::new(directory);
     let mut why = None;
     for layers in caches_in(directory, Some(name)) {
         let path = directory.join(layers.into_iter().next()?);
-        match usable(java, jar, &path) {
+        match check_shared_cache(java, jar, &path) {
             // The JVM finds the one that is its own.
             Ok(_) => return None,
             Err(reason) => why = why.or(Some((path, reason))),
@@ -70,22 +72,22 @@ fn in_directory(
     jar: Option<&Path>,
     directory: &Path,
     notes: &mut Vec<String>,
-) -> Option<Cache> {
+) -> Option<StartupCache> {
     let shown = directory.display();
     for layers in caches_in(directory, None) {
         for (index, file) in layers.iter().enumerate() {
             let path = directory.join(file);
-            let Some(FileName { name, layer, .. }) = FileName::parse(file) else {
+            let Some(FileName { name, layer, .. }) = FileName::parse_name(file) else {
                 continue;
             };
-            match usable(java, jar, &path) {
+            match check_shared_cache(java, jar, &path) {
                 Ok(how) => {
                     // Without a number the JVM takes the uppermost.
                     let layer = match index {
                         0 => String::new(),
                         _ => format!(",layer={layer}"),
                     };
-                    return Some(Cache {
+                    return Some(StartupCache {
                         options: vec![format!(
                             "-Xshareclasses:name={name},cacheDir={shown}{layer},readonly,nonfatal"
                         )],
@@ -109,12 +111,12 @@ fn caches_in(directory: &Path, name: Option<&str>) -> Vec<Vec<String>> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut files: Vec<String> = files
-        .filter(|file| FileName::parse(file).is_some())
+        .filter(|file| FileName::parse_name(file).is_some())
         .collect();
     files.sort_unstable();
     let parsed: Vec<FileName<'_>> = files
         .iter()
-        .filter_map(|file| FileName::parse(file))
+        .filter_map(|file| FileName::parse_name(file))
         .collect();
     let names = || parsed.iter().map(|file| file.name);
     let own = || names().find(|name| *name == NAME);
@@ -130,14 +132,18 @@ fn caches_in(directory: &Path, name: Option<&str>) -> Vec<Vec<String>> {
     of_name.retain(|(file, _)| file.name == name);
     // Of a newer format first, and in each the uppermost first.
     of_name.sort_by_key(|(file, _)| std::cmp::Reverse((file.generation, file.version, file.layer)));
-    let caches = of_name.chunk_by(|(a, _), (b, _)| a.is_of(b));
+    let caches = of_name.chunk_by(|(a, _), (b, _)| a.is_layer_of(b));
     caches
         .map(|layers| layers.iter().map(|(_, file)| (*file).clone()).collect())
         .collect()
 }
 
 /// Why it may be used, or why not.
-fn usable(java: &Java, jar: Option<&Path>, file: &Path) -> Result<&'static str, String> {
+fn check_shared_cache(
+    java: &Java,
+    jar: Option<&Path>,
+    file: &Path,
+) -> Result<&'static str, String> {
     of_this_release(java, file)?;
     let begin = files::read_bytes(file, 1).map_err(|_| "it cannot be read".to_owned())?;
     if begin.is_empty() {
@@ -146,24 +152,24 @@ fn usable(java: &Java, jar: Option<&Path>, file: &Path) -> Result<&'static str, 
     let Ok(text) = files::read_text(&manifest_of(file)) else {
         return Ok("has no manifest: the JVM checks it");
     };
-    let made = Manifest::parse(&text).filter(|made| made.kind == CacheKind::Scc);
+    let made = CacheManifest::parse_manifest(&text).filter(|made| made.kind == CacheKind::Scc);
     let made = made.ok_or("its manifest cannot be understood")?;
     let build = java.build.as_deref();
     let build = build.ok_or("the JDK's build is not known")?;
     // The file's name has the rest: release, reference width, generation.
-    let start = Start::default();
+    let start = StartConditions::default();
     let fits = match jar {
         // Of an image it has no class path: that stays as it is while the image does.
         Some(jar) => by_manifest(&made, jar, file, build, &start),
         None => match made.mismatch(build, &start) {
             Some(mismatch) => Err(mismatch),
-            None => whole(&made, file),
+            None => check_whole(&made, file),
         },
     };
     let fits = fits.and_then(|()| {
         made.shared
             .as_ref()
-            .map_or(Ok(()), |made| stands(made, file))
+            .map_or(Ok(()), |made| check_layers_below(made, file))
     });
     let how = match made.shared.is_some_and(|made| !made.below.is_empty()) {
         true => "fits, with the layers below it",
@@ -176,8 +182,8 @@ fn usable(java: &Java, jar: Option<&Path>, file: &Path) -> Result<&'static str, 
 fn of_this_release(java: &Java, file: &Path) -> Result<(), String> {
     let name = file.file_name().and_then(|name| name.to_str());
     let made = name
-        .and_then(FileName::parse)
-        .and_then(|file| file.feature());
+        .and_then(FileName::parse_name)
+        .and_then(|file| file.feature_release());
     let own = java.jdk.map(|jdk| jdk.version.feature);
     match made.zip(own) {
         Some((made, own)) if made != own => {
@@ -189,18 +195,18 @@ fn of_this_release(java: &Java, file: &Path) -> Result<(), String> {
 
 /// Whether it lies on what it was made above: OpenJ9 compares only the path, the length and the time
 /// of what is below.
-fn stands(made: &Shared, file: &Path) -> Result<(), Mismatch> {
+fn check_layers_below(made: &SharedCacheInfo, file: &Path) -> Result<(), CacheMismatch> {
     let directory = file.parent().unwrap_or(Path::new("/"));
     if let Some(made) = &made.directory
         && Path::new(made) != directory
     {
         let made = made.clone();
-        return Err(Mismatch::Directory { made });
+        return Err(CacheMismatch::Directory { made });
     }
     for layer in &made.below {
-        if let Some(what) = damage(&directory.join(&layer.name), layer.size, layer.checksum) {
+        if let Some(what) = find_damage(&directory.join(&layer.name), layer.size, layer.checksum) {
             let name = layer.name.clone();
-            return Err(Mismatch::Layer { name, what });
+            return Err(CacheMismatch::Layer { name, what });
         }
     }
     Ok(())
@@ -210,8 +216,8 @@ fn stands(made: &Shared, file: &Path) -> Result<(), Mismatch> {
 mod tests {
     use super::*;
 
-    use loadline_sizing::cache::shared::Layer;
-    use loadline_sizing::{Jdk, Version, Vm};
+    use loadline_sizing::cache::shared::CacheLayer;
+    use loadline_sizing::{JavaVersion, JdkRelease, Vm};
 
     const FILE: &str = "C290M25F1A64P_loadline_G45L00";
     const ABOVE: &str = "C290M25F1A64P_loadline_G45L01";
@@ -237,9 +243,9 @@ mod tests {
         }
 
         /// One layer of it.
-        fn layer(&self, file: &str, build: &str, shared: Option<Shared>) {
+        fn layer(&self, file: &str, build: &str, shared: Option<SharedCacheInfo>) {
             self.write(file, "classes");
-            let made = Manifest {
+            let made = CacheManifest {
                 kind: CacheKind::Scc,
                 build: build.to_owned(),
                 collector: "gencon".to_owned(),
@@ -259,12 +265,12 @@ mod tests {
         }
 
         /// What a layer says that lies above the first one, made for this directory.
-        fn above(&self, directory: &Path) -> Option<Shared> {
-            Some(Shared {
+        fn above(&self, directory: &Path) -> Option<SharedCacheInfo> {
+            Some(SharedCacheInfo {
                 hard_limit: 7,
                 soft_limit: 7,
                 directory: Some(directory.display().to_string()),
-                below: vec![Layer {
+                below: vec![CacheLayer {
                     name: FILE.to_owned(),
                     size: 7,
                     checksum: files::checksum(&self.scc().join(FILE)).unwrap(),
@@ -272,18 +278,18 @@ mod tests {
             })
         }
 
-        fn found(&self, options: &Options) -> (Option<Cache>, String) {
+        fn found(&self, options: &JvmOptionSet) -> (Option<StartupCache>, String) {
             let java = Java {
                 path: PathBuf::from("/none"),
-                jdk: Some(Jdk {
-                    version: Version::feature(25),
+                jdk: Some(JdkRelease {
+                    version: JavaVersion::from_feature(25),
                     vm: Vm::OpenJ9,
                 }),
                 build: Some("25.0.1+8".to_owned()),
             };
-            let target = Target::Jar(self.directory.path().join("app.jar").into());
+            let target = StartTarget::Jar(self.directory.path().join("app.jar").into());
             let mut notes = Vec::new();
-            let cache = find(&java, &target, options, &mut notes);
+            let cache = find_shared_cache(&java, &target, options, &mut notes);
             (cache, notes.concat())
         }
     }
@@ -291,9 +297,9 @@ mod tests {
     #[test]
     fn a_cache_beside_the_application_is_used_unless_the_user_chose() {
         let shipped = Shipped::new();
-        assert_eq!(shipped.found(&Options::none()), (None, String::new()));
+        assert_eq!(shipped.found(&JvmOptionSet::none()), (None, String::new()));
         shipped.write(FILE, "classes");
-        let (cache, notes) = shipped.found(&Options::none());
+        let (cache, notes) = shipped.found(&JvmOptionSet::none());
         let scc = shipped.directory.path().join("scc");
         let expected = format!(
             "-Xshareclasses:name=loadline,cacheDir={},readonly,nonfatal",
@@ -302,7 +308,7 @@ mod tests {
         let cache = cache.unwrap();
         assert_eq!((cache.options, notes.as_str()), (vec![expected], ""));
         assert!(cache.reason.contains("no manifest"), "{}", cache.reason);
-        let user = Options::from_words(["-Xshareclasses:none"]);
+        let user = JvmOptionSet::from_words(["-Xshareclasses:none"]);
         assert_eq!(shipped.found(&user).0, None);
     }
 
@@ -310,12 +316,12 @@ mod tests {
     fn a_cache_that_does_not_fit_is_passed_over_and_said_so() {
         let shipped = Shipped::new();
         let why = || {
-            let (cache, notes) = shipped.found(&Options::none());
+            let (cache, notes) = shipped.found(&JvmOptionSet::none());
             assert_eq!(cache, None, "{notes}");
             notes
         };
         shipped.ship("25.0.1+8");
-        let (cache, _) = shipped.found(&Options::none());
+        let (cache, _) = shipped.found(&JvmOptionSet::none());
         assert!(cache.unwrap().reason.ends_with("fits"));
         shipped.write(FILE, "classer");
         assert!(why().contains("checksum"), "{}", why());
@@ -332,14 +338,14 @@ mod tests {
     #[test]
     fn the_uppermost_layer_is_used_where_all_below_it_are_whole() {
         let shipped = Shipped::new();
-        let none = Options::none();
+        let none = JvmOptionSet::none();
         shipped.ship("25.0.1+8");
         let scc = shipped.scc();
         let option = |layer: &str| {
             let scc = scc.display();
             format!("-Xshareclasses:name=loadline,cacheDir={scc}{layer},readonly,nonfatal")
         };
-        let given = |cache: Option<Cache>| cache.map(|cache| cache.options.concat());
+        let given = |cache: Option<StartupCache>| cache.map(|cache| cache.options.concat());
         shipped.layer(ABOVE, "25.0.1+8", shipped.above(&scc));
         let (cache, notes) = shipped.found(&none);
         let cache = cache.unwrap();
@@ -368,7 +374,7 @@ mod tests {
         shipped.ship("25.0.1+8");
         let scc = shipped.scc();
         let own = format!("-Xshareclasses:name=loadline,cacheDir={}", scc.display());
-        let user = Options::from_words([own.as_str()]);
+        let user = JvmOptionSet::from_words([own.as_str()]);
         assert_eq!(shipped.found(&user), (None, String::new()));
         shipped.write(FILE, "class");
         let (cache, notes) = shipped.found(&user);
@@ -381,7 +387,7 @@ mod tests {
         let shipped = Shipped::new();
         let name = |name: &str| format!("C290M25F1A64P_{name}_G45L00");
         let given = || {
-            let (cache, _) = shipped.found(&Options::none());
+            let (cache, _) = shipped.found(&JvmOptionSet::none());
             cache.map(|cache| cache.options.concat())
         };
         shipped.write(&name("openj9_system_scc"), "classes");
@@ -398,7 +404,7 @@ mod tests {
     fn of_the_caches_of_several_releases_the_one_of_this_jvm_is_used() {
         const OTHER: &str = "C290M21F1A64P_loadline_G44L00";
         let shipped = Shipped::new();
-        let none = Options::none();
+        let none = JvmOptionSet::none();
         shipped.layer(OTHER, "21.0.5+11", None);
         let (cache, notes) = shipped.found(&none);
         assert_eq!(cache, None);
@@ -422,7 +428,7 @@ mod tests {
         assert!(notes.contains("another build"), "{notes}");
         let scc = shipped.scc();
         let own = format!("-Xshareclasses:name=loadline,cacheDir={}", scc.display());
-        let user = Options::from_words([own.as_str()]);
+        let user = JvmOptionSet::from_words([own.as_str()]);
         assert_eq!(shipped.found(&user), (None, String::new()));
     }
 }

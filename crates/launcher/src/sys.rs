@@ -10,13 +10,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use loadline_sizing::Bytes;
-use loadline_sizing::limits::Host;
+use loadline_sizing::limits::SystemCallFacts;
 
 /// The host as system calls show it.
-pub fn host() -> Host {
-    Host {
+pub fn read_host() -> SystemCallFacts {
+    SystemCallFacts {
         memory: physical_memory(),
-        affinity: affinity(),
+        affinity: affinity_count(),
         address_space: rlimit(libc::RLIMIT_AS).map(Bytes::from_bytes),
         processes: rlimit(libc::RLIMIT_NPROC),
     }
@@ -37,7 +37,7 @@ fn physical_memory() -> Bytes {
 }
 
 /// Processors in the affinity mask; 1 when the kernel has more than 65,536.
-fn affinity() -> u32 {
+fn affinity_count() -> u32 {
     let mut mask = [0u8; 8192];
     // SAFETY: the kernel writes at most `mask.len()` bytes into `mask`, which lives on.
     let written = unsafe {
@@ -100,9 +100,9 @@ pub fn is_pid_one() -> bool {
 /// The command line as C's start-up gives it to `main`, which alone makes one. (Rust's own list of
 /// arguments is empty behind a C `main` with musl.)
 #[repr(transparent)]
-pub struct Words(*const *const libc::c_char);
+pub struct CommandWords(*const *const libc::c_char);
 
-impl Words {
+impl CommandWords {
     /// Copies of them, the program's own name first.
     pub fn read(&self) -> Vec<OsString> {
         let word = |index| {
@@ -121,16 +121,16 @@ impl Words {
 }
 
 /// The signal mask and the SIGPIPE and SIGCHLD actions that the launcher was started with.
-pub struct Inherited {
+pub struct InheritedSignals {
     mask: libc::sigset_t,
     pipe: libc::sigaction,
     child: libc::sigaction,
 }
 
-impl Inherited {
+impl InheritedSignals {
     /// Remembers them. Ignores SIGPIPE: a closed stderr must not end the start. Does not ignore
     /// SIGCHLD: the kernel would reap the application and say nothing, and init would wait forever.
-    pub fn take() -> Self {
+    pub fn save_signals() -> Self {
         // SAFETY: sigset_t is plain data; all zeroes is a value of it.
         let mut mask: libc::sigset_t = unsafe { std::mem::zeroed() };
         // SAFETY: both pointers are null or to a live value of the right type.
@@ -169,7 +169,7 @@ fn replace_action(signal: i32, handler: libc::sighandler_t) -> libc::sigaction {
 }
 
 /// A program ready to start: everything exec needs, allocated beforehand.
-pub struct Program {
+pub struct ExecProgram {
     path: CString,
     _arguments: Vec<CString>,
     _environment: Vec<CString>,
@@ -177,7 +177,7 @@ pub struct Program {
     environment_pointers: Vec<*const libc::c_char>,
 }
 
-impl Program {
+impl ExecProgram {
     /// Prepares exec.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl Program {
 
     /// Becomes the program, with the inherited signal state. Returns only the error; SIGPIPE is then
     /// ignored again, so that saying it to a closed stderr does not end the process.
-    pub fn exec(&self, inherited: &Inherited) -> io::Error {
+    pub fn exec(&self, inherited: &InheritedSignals) -> io::Error {
         inherited.restore();
         // SAFETY: path and both arrays are NUL-terminated and owned by `self`, which lives on.
         unsafe {
@@ -234,7 +234,7 @@ impl Program {
     }
 
     /// That it could not be started, for people.
-    pub fn failure(&self, error: &io::Error) -> String {
+    pub fn failure_text(&self, error: &io::Error) -> String {
         let path = self.path.to_string_lossy();
         let hint = match error.raw_os_error() {
             // The kernel says the same when the file is there and its ELF interpreter is not.
@@ -301,7 +301,11 @@ pub fn wait_signal() -> Option<(i32, bool)> {
 ///
 /// # Errors
 /// When fork fails.
-pub fn spawn(program: &Program, inherited: &Inherited, say: fn(&str)) -> io::Result<i32> {
+pub fn spawn(
+    program: &ExecProgram,
+    inherited: &InheritedSignals,
+    say: fn(&str),
+) -> io::Result<i32> {
     // SAFETY: this process has one thread, so the child may go on using everything.
     let pid = unsafe { libc::fork() };
     match pid {
@@ -316,7 +320,7 @@ pub fn spawn(program: &Program, inherited: &Inherited, say: fn(&str)) -> io::Res
                 }
             }
             let error = program.exec(inherited);
-            say(&program.failure(&error));
+            say(&program.failure_text(&error));
             // SAFETY: _exit ends the child without running the parent's clean-up.
             unsafe { libc::_exit(exec_failure_code(&error)) }
         }
@@ -330,7 +334,7 @@ pub fn spawn(program: &Program, inherited: &Inherited, say: fn(&str)) -> io::Res
 }
 
 /// Sends a signal; a child that is already gone is no error.
-pub fn send(pid: i32, signal: i32) {
+pub fn send_signal(pid: i32, signal: i32) {
     // SAFETY: integers only.
     unsafe { libc::kill(pid, signal) };
 }

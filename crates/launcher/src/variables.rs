@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 /// One variable.
-pub struct Variable {
+pub struct LauncherVariable {
     /// Its name.
     pub name: &'static str,
     /// What values it takes.
@@ -16,13 +16,13 @@ pub struct Variable {
     pub meaning: &'static str,
 }
 
-const fn row(
+const fn variable_row(
     name: &'static str,
     values: &'static str,
     default: &'static str,
     meaning: &'static str,
-) -> Variable {
-    Variable {
+) -> LauncherVariable {
+    LauncherVariable {
         name,
         values,
         default,
@@ -31,183 +31,183 @@ const fn row(
 }
 
 /// All of them, in the order of the reference.
-pub const TABLE: &[Variable] = &[
-    row(
+pub const TABLE: &[LauncherVariable] = &[
+    variable_row(
         "LOADLINE_MODE",
         "`apply`, `report`, `off`",
         "`apply`",
         "`report` says what it would add and adds nothing of its own; `off` adds nothing",
     ),
-    row(
+    variable_row(
         "LOADLINE_EXPLAIN",
         "`1`",
         "off",
         "print limits, decisions and reasons to stderr before the start",
     ),
-    row(
+    variable_row(
         "LOADLINE_LOG",
         "`text`, `json`, `quiet`",
         "`text`",
         "`text` prints warnings; `json` prints one JSON line with limits, decisions and reasons; `quiet` prints only why a start failed or was refused",
     ),
-    row(
+    variable_row(
         "LOADLINE_STRICT",
         "`1`",
         "off",
         "refuse to start (exit 78) when the limit is too small, or when limits, options, the profile or a setting cannot be read or understood",
     ),
-    row(
+    variable_row(
         "LOADLINE_INIT",
         "`auto`, `always`, `never`",
         "`auto`",
         "act as init: reap orphans, forward signals; `auto` does so as PID 1",
     ),
-    row(
+    variable_row(
         "LOADLINE_SIGNAL_GROUP",
         "`1`",
         "off",
         "as init, pass signals on to every process of the application's group, as tini's `-g` does",
     ),
-    row(
+    variable_row(
         "LOADLINE_PARENT_DEATH",
         "`TERM`, `INT`, `HUP`, `QUIT`, `KILL`",
         "none",
         "as init, the signal that this process gets, and passes on, when its parent dies, as tini's `-p` has it; the application is killed in any case when this process is",
     ),
-    row(
+    variable_row(
         "LOADLINE_EXIT_ZERO",
         "exit codes, such as `143`",
         "none",
         "as init, end with 0 when the application ends with one of these",
     ),
-    row(
+    variable_row(
         "LOADLINE_PROFILE",
         "a file",
         "`loadline.profile` beside the application, then `/etc/loadline/profile`",
         "the measured profile of the application",
     ),
-    row(
+    variable_row(
         "LOADLINE_MEMORY",
         "`512Mi`",
         "the cgroup limit",
         "plan for this much memory instead, whatever `memory.high` says",
     ),
-    row(
+    variable_row(
         "LOADLINE_CPUS",
         "`1.5`, `250m`",
         "the CFS quota",
         "plan for this much CPU instead",
     ),
-    row(
+    variable_row(
         "LOADLINE_JAVA",
         "a file",
         "`$JAVA_HOME/bin/java`, then `PATH`",
         "the java to start",
     ),
-    row(
+    variable_row(
         "LOADLINE_APP_DIR",
         "a directory",
         "`JAVA_APP_DIR`, `/app`, `/deployments`, the working directory",
         "where to find the application when no command is given",
     ),
-    row(
+    variable_row(
         "LOADLINE_COMPAT",
         "`paketo`, `cf`, `fabric8`",
         "none",
         "reproduce another launcher's memory options instead",
     ),
-    row(
+    variable_row(
         "LOADLINE_CACHE",
         "`auto`, `off`",
         "`auto`",
         "use a start-up cache that lies beside the jar of `-jar`: `app.aot` or `app.jsa`, for OpenJ9 a directory `scc`",
     ),
-    row(
+    variable_row(
         "LOADLINE_EXIT_ON_OOM",
         "`on`, `off`",
         "`on`",
         "end the JVM at the first OutOfMemoryError",
     ),
-    row(
+    variable_row(
         "LOADLINE_GC_LOG",
         "a file",
         "off",
         "write the GC and safepoint log there, 5 files of 20 MB",
     ),
-    row(
+    variable_row(
         "LOADLINE_NMT",
         "`summary`, `detail`",
         "off",
         "switch native memory tracking on",
     ),
-    row(
+    variable_row(
         "LOADLINE_HEAP_DUMP",
         "a directory",
         "off",
         "dump the heap there at an OutOfMemoryError, when the heap fits into its free space",
     ),
-    row(
+    variable_row(
         "LOADLINE_JFR",
         "a file",
         "off",
         "record a flight recording, written at exit",
     ),
-    row(
+    variable_row(
         "LOADLINE_DEBUG",
         "`[host:]port`",
         "off",
         "accept a debugger; only from this host unless a host is given",
     ),
-    row(
+    variable_row(
         "LOADLINE_DEBUG_SUSPEND",
         "`1`",
         "off",
         "wait for the debugger before main",
     ),
-    row(
+    variable_row(
         "LOADLINE_JMX",
         "a port",
         "off",
         "accept JMX on localhost, without password",
     ),
-    row(
+    variable_row(
         "JAVA_OPTS, JAVA_OPTIONS",
         "options",
         "none",
         "added before the options of the command line, in every mode; quotes group, no shell reads them; under the name `java` not added, because a start script does",
     ),
-    row(
+    variable_row(
         "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, _JAVA_OPTIONS",
         "options",
         "none",
         "read by the JVM itself; here they freeze what they set",
     ),
-    row(
+    variable_row(
         "OPENJ9_JAVA_OPTIONS",
         "options",
         "none",
         "the same for OpenJ9",
     ),
-    row("JAVA_HOME", "a directory", "none", "where java is"),
-    row(
+    variable_row("JAVA_HOME", "a directory", "none", "where java is"),
+    variable_row(
         "JAVA_APP_DIR, JAVA_APP_JAR, JAVA_MAIN_CLASS, JAVA_CLASSPATH",
         "names",
         "none",
         "the application, by the names of run-java.sh, when no command is given",
     ),
-    row(
+    variable_row(
         "JAVA_MAX_MEM_RATIO, JAVA_INIT_MEM_RATIO",
         "percent",
         "none",
         "with `fabric8` compatibility",
     ),
-    row(
+    variable_row(
         "BPL_JVM_LOADED_CLASS_COUNT, BPL_JVM_THREAD_COUNT, BPL_JVM_HEAD_ROOM",
         "numbers",
         "classes of the profile, 250, 0",
         "with `paketo` and `cf` compatibility",
     ),
-    row(
+    variable_row(
         "MALLOC_ARENA_MAX",
         "a number",
         "`2` where memory is limited",

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
-use loadline_sizing::cache::shared::Layer;
-use loadline_sizing::cache::{CacheKind, Checksum, ClassPathFile, Manifest, Shared};
+use loadline_sizing::cache::shared::CacheLayer;
+use loadline_sizing::cache::{CacheKind, CacheManifest, Checksum, ClassPathFile, SharedCacheInfo};
 
 const LAUNCHER: &str = env!("CARGO_BIN_EXE_loadline-launch");
 
@@ -57,17 +57,17 @@ impl Shipped {
     fn write_manifest(&self) {
         let archive = fs::read(self.path("app.jsa")).expect("an archive");
         let mut sum = Checksum::default();
-        sum.add(&archive);
+        sum.add_bytes(&archive);
         let jar = self.path("app.jar").metadata().expect("a jar");
         let modified = jar.modified().expect("a time");
-        let made = Manifest {
+        let made = CacheManifest {
             kind: CacheKind::AppCds,
             build: build(&self.jdks[0]),
             collector: "G1".to_owned(),
             compressed_oops: true,
             compact_headers: false,
             size: archive.len() as u64,
-            checksum: sum.finish(),
+            checksum: sum.final_checksum(),
             cpu: Vec::new(),
             class_path: vec![ClassPathFile {
                 path: "app.jar".to_owned(),
@@ -262,14 +262,14 @@ fn build_of(jdk: &Path) -> String {
 fn measured(file: &Path) -> (u64, u64) {
     let bytes = fs::read(file).expect("a cache");
     let mut sum = Checksum::default();
-    sum.add(&bytes);
-    (bytes.len() as u64, sum.finish())
+    sum.add_bytes(&bytes);
+    (bytes.len() as u64, sum.final_checksum())
 }
 
 /// The manifest beside a shared class cache.
-fn write_manifest(file: &Path, build: &str, shared: Option<Shared>) {
+fn write_manifest(file: &Path, build: &str, shared: Option<SharedCacheInfo>) {
     let (size, checksum) = measured(file);
-    let made = Manifest {
+    let made = CacheManifest {
         kind: CacheKind::Scc,
         build: build.to_owned(),
         collector: "gencon".to_owned(),
@@ -371,11 +371,11 @@ fn an_openj9_starts_with_the_layers_that_are_whole() {
         .expect("a name")
         .to_string_lossy()
         .into_owned();
-    let made = Shared {
+    let made = SharedCacheInfo {
         hard_limit: 4 << 20,
         soft_limit: 4 << 20,
         directory: Some(scc.display().to_string()),
-        below: vec![Layer {
+        below: vec![CacheLayer {
             name,
             size,
             checksum,

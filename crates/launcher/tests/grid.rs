@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loadline_sizing::hotspot::{self, Machine};
-use loadline_sizing::{Bytes, Jdk, Options};
+use loadline_sizing::hotspot::{self, MachineSize};
+use loadline_sizing::{Bytes, JdkRelease, JvmOptionSet};
 
 const LAUNCHER: &str = env!("CARGO_BIN_EXE_loadline-launch");
 const MEMORY_MIB: &[u64] = &[
@@ -97,27 +97,31 @@ fn check(group: &Group, mib: u64, cpus: &str, collector: &str, home: &Path) -> V
         )];
     }
     let release = std::fs::read_to_string(home.join("release")).expect("a JDK");
-    let jdk = Jdk::from_release(&release).expect("a JDK");
+    let jdk = JdkRelease::from_release(&release).expect("a JDK");
     let processors = std::thread::available_parallelism()
         .expect("Linux says")
         .get() as u32;
-    let machine = Machine {
+    let machine = MachineSize {
         memory: Bytes::from_mib(mib),
         cpus: processors,
     };
     let all = options.lines().chain(given);
-    let predicted = match hotspot::predict(jdk, machine, &Options::from_words(all)) {
+    let predicted = match hotspot::predict(jdk, machine, &JvmOptionSet::from_words(all)) {
         Ok(predicted) => predicted,
         Err(refusal) => return vec![format!("{cell}: predicted {refusal}")],
     };
     let real = flags(&text);
-    let differs = |flag: &hotspot::Flag| {
+    let differs = |flag: &hotspot::PrintedFlag| {
         let expected = flag.value.to_string();
         let got = real.get(flag.name).copied();
         (got != Some(expected.as_str()))
             .then(|| format!("{cell}: {} is {got:?}, predicted {expected}", flag.name))
     };
-    predicted.flags().iter().filter_map(differs).collect()
+    predicted
+        .printed_flags()
+        .iter()
+        .filter_map(differs)
+        .collect()
 }
 
 #[test]

@@ -14,18 +14,18 @@ use crate::error::LoadError;
 /// # Errors
 /// [`LoadError::Plan`] names the first such CPU and those that are allowed;
 /// [`LoadError::System`] when the kernel refuses to say.
-pub(crate) fn check(cpus: &[u32]) -> Result<(), LoadError> {
+pub(crate) fn check_cpus(cpus: &[u32]) -> Result<(), LoadError> {
     if cpus.is_empty() {
         return Ok(());
     }
-    let allowed = allowed()?;
+    let allowed = allowed_cpus()?;
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(()),
         Some(cpu) => Err(LoadError::Plan {
             field: "cpus",
             why: format!(
                 "CPU {cpu} does not exist or is not allowed here; --cpus may name {}",
-                ranges(&allowed)
+                format_ranges(&allowed)
             ),
         }),
     }
@@ -34,14 +34,15 @@ pub(crate) fn check(cpus: &[u32]) -> Result<(), LoadError> {
 /// The CPUs that the calling thread can be put on. They are more than its affinity says: whoever
 /// was started with `taskset` may leave its CPUs again, but not those of its cpuset. Asking for
 /// all CPUs gives those that there are.
-fn allowed() -> Result<Vec<u32>, LoadError> {
+fn allowed_cpus() -> Result<Vec<u32>, LoadError> {
     let get = || {
         let hint = "a seccomp profile may forbid it";
-        sched_getaffinity(None).map_err(LoadError::system("sched_getaffinity", hint))
+        sched_getaffinity(None).map_err(LoadError::from_system_call("sched_getaffinity", hint))
     };
     let set = |cpus: &CpuSet| {
         let hint = "a seccomp profile may forbid it; without --cpus it is not needed";
-        sched_setaffinity(None, cpus).map_err(LoadError::system("sched_setaffinity", hint))
+        sched_setaffinity(None, cpus)
+            .map_err(LoadError::from_system_call("sched_setaffinity", hint))
     };
     let before = get()?;
     let mut all = CpuSet::new();
@@ -57,7 +58,7 @@ fn allowed() -> Result<Vec<u32>, LoadError> {
 }
 
 /// As `--cpus` takes them: `0-1,4`.
-fn ranges(cpus: &[u32]) -> String {
+fn format_ranges(cpus: &[u32]) -> String {
     let mut text = String::new();
     for run in cpus.chunk_by(|a, b| a + 1 == *b) {
         let comma = if text.is_empty() { "" } else { "," };
@@ -78,30 +79,30 @@ mod tests {
     #[test]
     fn a_cpu_that_is_not_there_is_refused_with_those_that_are() {
         let before = sched_getaffinity(None).expect("a thread may ask");
-        let known = allowed().expect("the kernel says");
-        assert!(check(&known).is_ok());
+        let known = allowed_cpus().expect("the kernel says");
+        assert!(check_cpus(&known).is_ok());
         for missing in [1023, 5000] {
-            let error = check(&[known[0], missing]).expect_err("no machine has it");
+            let error = check_cpus(&[known[0], missing]).expect_err("no machine has it");
             let text = error.to_string();
             assert!(text.contains(&format!("CPU {missing} ")), "{text}");
             assert!(text.contains("--cpus"), "{text}");
-            assert!(text.contains(&ranges(&known)), "{text}");
+            assert!(text.contains(&format_ranges(&known)), "{text}");
         }
         assert_eq!(sched_getaffinity(None), Ok(before), "it stays where it was");
     }
 
     #[test]
     fn a_thread_that_was_put_on_one_cpu_may_leave_it() {
-        let known = allowed().expect("the kernel says");
+        let known = allowed_cpus().expect("the kernel says");
         let mut one = CpuSet::new();
         one.set(known[0] as usize);
         sched_setaffinity(None, &one).expect("it is allowed");
-        assert_eq!(allowed().expect("the kernel says"), known);
+        assert_eq!(allowed_cpus().expect("the kernel says"), known);
     }
 
     #[test]
     fn cpus_are_named_as_the_flag_takes_them() {
-        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-        assert_eq!(ranges(&[3]), "3");
+        assert_eq!(format_ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(format_ranges(&[3]), "3");
     }
 }

@@ -4,24 +4,24 @@
 
 use memchr::memmem::Finder;
 
-use crate::http2::Session;
+use crate::http2::Http2Connection;
 use crate::outcome::ErrorKind;
-use crate::plan::{Expectation, Http2, Plan};
+use crate::plan::{Expectation, Http2Options, LoadPlan};
 use crate::request::target_of;
-use crate::response::{Fed, Malformed, Parser, Response, Sink};
-use crate::shard::Times;
+use crate::response::{MalformedResponse, ParseProgress, Response, ResponseParser, ResponseSink};
+use crate::shard::RunTimes;
 use crate::user::User;
-use crate::wire::Wire;
+use crate::wire::ClientSocket;
 
 /// Where a connection is.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum ConnectionState {
     /// No socket. The next request opens one; the handshake is part of its latency.
     Closed,
     /// Waiting for the TCP and TLS handshakes.
-    Connecting(Wire),
+    Connecting(ClientSocket),
     /// Ready to send and receive.
-    Open(Wire),
+    Open(ClientSocket),
 }
 
 /// A request on its way.
@@ -43,17 +43,17 @@ pub(crate) struct InFlight {
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) state: State,
+pub(crate) struct LoadConnection {
+    pub(crate) state: ConnectionState,
     pub(crate) request: Option<InFlight>,
     /// The bytes of the request, where they differ from one to the next.
     pub(crate) rendered: Vec<u8>,
-    pub(crate) parser: Parser,
+    pub(crate) parser: ResponseParser,
     pub(crate) body: Option<BodySearch>,
     /// Whose connection it is, where the load has users; `None` is nobody's.
     pub(crate) user: Option<User>,
     /// With HTTP/2: its streams, instead of the request, parser and body above.
-    pub(crate) session: Option<Box<Session>>,
+    pub(crate) session: Option<Box<Http2Connection>>,
     /// When its socket was opened, and when its last byte came, CLOCK_MONOTONIC ns.
     pub(crate) opened: u64,
     pub(crate) heard: u64,
@@ -61,15 +61,15 @@ pub(crate) struct Connection {
     pub(crate) target: usize,
 }
 
-impl Connection {
-    pub(crate) fn new(target: usize, plan: &Plan) -> Self {
+impl LoadConnection {
+    pub(crate) fn new(target: usize, plan: &LoadPlan) -> Self {
         let expect = &plan.expect;
-        let session = |http2: Http2| Box::new(Session::new(http2.streams, expect));
+        let session = |http2: Http2Options| Box::new(Http2Connection::new(http2.streams, expect));
         Self {
-            state: State::Closed,
+            state: ConnectionState::Closed,
             request: None,
             rendered: Vec::new(),
-            parser: Parser::default(),
+            parser: ResponseParser::default(),
             body: expect.body_contains.as_deref().map(BodySearch::new),
             user: None,
             session: plan.http2.map(session),
@@ -81,30 +81,34 @@ impl Connection {
 
     /// Whether encrypted bytes wait for room in the socket.
     pub(crate) fn has_unflushed(&self) -> bool {
-        matches!(&self.state, State::Open(wire) if wire.has_unflushed())
+        matches!(&self.state, ConnectionState::Open(wire) if wire.has_unflushed())
     }
 
     /// Closes the socket and forgets what was read.
-    pub(crate) fn close(&mut self) {
-        self.state = State::Closed;
-        self.parser.reset();
+    pub(crate) fn close_socket(&mut self) {
+        self.state = ConnectionState::Closed;
+        self.parser.reset_parser();
         if let Some(body) = &mut self.body {
-            body.reset();
+            body.finish_body();
         }
         if let Some(session) = &mut self.session {
-            session.reset();
+            session.reset_connection();
         }
     }
 
     /// Takes received bytes of the response to its request.
     ///
     /// # Errors
-    /// [`Malformed`] when they are no response.
-    pub(crate) fn feed(&mut self, bytes: &[u8], head_only: bool) -> Result<Fed, Malformed> {
+    /// [`MalformedResponse`] when they are no response.
+    pub(crate) fn feed_response(
+        &mut self,
+        bytes: &[u8],
+        head_only: bool,
+    ) -> Result<ParseProgress, MalformedResponse> {
         if self.body.is_none() && self.user.is_none() {
             return self.parser.feed(bytes, head_only, &mut |_: &[u8]| {});
         }
-        let mut reader = Reader {
+        let mut reader = ResponseObserver {
             search: self.body.as_mut(),
             user: self.user.as_mut(),
             rendered: &self.rendered,
@@ -113,23 +117,27 @@ impl Connection {
     }
 
     /// Whether a complete response is as expected.
-    pub(crate) fn judge(&mut self, response: Response, expect: &Expectation) -> Option<ErrorKind> {
-        let found = self.body.as_mut().is_none_or(BodySearch::reset);
-        judge(response, found, expect)
+    pub(crate) fn judge_response(
+        &mut self,
+        response: Response,
+        expect: &Expectation,
+    ) -> Option<ErrorKind> {
+        let found = self.body.as_mut().is_none_or(BodySearch::finish_body);
+        find_response_error(response, found, expect)
     }
 
     /// Whether a handshake, or the peer's settings, are still to come.
     pub(crate) fn is_opening(&self) -> bool {
-        let unsettled = |s: &Session| !s.is_settled();
+        let unsettled = |s: &Http2Connection| !s.is_settled();
         match self.state {
-            State::Closed => false,
-            State::Connecting(_) => true,
-            State::Open(_) => self.session.as_deref().is_some_and(unsettled),
+            ConnectionState::Closed => false,
+            ConnectionState::Connecting(_) => true,
+            ConnectionState::Open(_) => self.session.as_deref().is_some_and(unsettled),
         }
     }
 
     /// Which deadline of the connection itself is over, if one is.
-    pub(crate) fn overdue(&self, now: u64, times: &Times) -> Option<ErrorKind> {
+    pub(crate) fn missed_deadline(&self, now: u64, times: &RunTimes) -> Option<ErrorKind> {
         if self.is_opening() {
             let late = now.saturating_sub(self.opened) > times.connect_timeout;
             return late.then_some(ErrorKind::ConnectTimeout);
@@ -138,7 +146,7 @@ impl Connection {
             return None;
         }
         let sent = self
-            .requests()
+            .pending_requests()
             .map(|r| r.sent)
             .filter(|sent| *sent > 0)
             .min()?;
@@ -147,7 +155,7 @@ impl Connection {
     }
 
     /// Requests that were begun and have no outcome.
-    pub(crate) fn requests(&self) -> impl Iterator<Item = InFlight> {
+    pub(crate) fn pending_requests(&self) -> impl Iterator<Item = InFlight> {
         let places = self.session.iter().flat_map(|s| &s.places);
         self.request
             .into_iter()
@@ -156,29 +164,33 @@ impl Connection {
 }
 
 /// Who looks at what a response brings.
-struct Reader<'a> {
+struct ResponseObserver<'a> {
     search: Option<&'a mut BodySearch>,
     user: Option<&'a mut User>,
     /// The request.
     rendered: &'a [u8],
 }
 
-impl Sink for Reader<'_> {
-    fn body(&mut self, piece: &[u8]) {
+impl ResponseSink for ResponseObserver<'_> {
+    fn on_body_piece(&mut self, piece: &[u8]) {
         if let Some(search) = &mut self.search {
             search.feed(piece);
         }
     }
 
-    fn cookie(&mut self, value: &[u8]) {
+    fn on_cookie(&mut self, value: &[u8]) {
         if let Some(user) = &mut self.user {
-            user.cookies.set(value, target_of(self.rendered));
+            user.cookies.store_cookie(value, target_of(self.rendered));
         }
     }
 }
 
 /// Whether a response is as expected; `found` says that its body holds the text expected.
-pub(crate) fn judge(response: Response, found: bool, expect: &Expectation) -> Option<ErrorKind> {
+pub(crate) fn find_response_error(
+    response: Response,
+    found: bool,
+    expect: &Expectation,
+) -> Option<ErrorKind> {
     let status = response.status;
     let is_expected = if expect.status.is_empty() {
         (200..400).contains(&status)
@@ -234,7 +246,7 @@ impl BodySearch {
     }
 
     /// Gets ready for the next body; says whether the text was in the last one.
-    pub(crate) fn reset(&mut self) -> bool {
+    pub(crate) fn finish_body(&mut self) -> bool {
         self.tail.clear();
         let found = self.found;
         self.found = self.finder.needle().is_empty();
@@ -257,8 +269,8 @@ mod tests {
             for piece in body.as_bytes().chunks(size) {
                 search.feed(piece);
             }
-            prop_assert_eq!(search.reset(), body.contains(&text));
-            prop_assert!(!search.reset());
+            prop_assert_eq!(search.finish_body(), body.contains(&text));
+            prop_assert!(!search.finish_body());
         }
     }
 
@@ -285,7 +297,10 @@ mod tests {
             (&sized, 201, 3, Some(ErrorKind::WrongStatus)),
             (&sized, 301, 3, Some(ErrorKind::Http3xx)),
         ] {
-            assert_eq!(judge(response(status, bytes), true, expect), expected);
+            assert_eq!(
+                find_response_error(response(status, bytes), true, expect),
+                expected
+            );
         }
     }
 }

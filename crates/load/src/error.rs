@@ -90,7 +90,7 @@ pub enum LoadError {
 }
 
 /// A refusal of a load says what is wrong, then what to write: the two apart, where it has both.
-pub fn said_and_next(refusal: &str) -> (&str, Option<&str>) {
+pub fn split_refusal(refusal: &str) -> (&str, Option<&str>) {
     match refusal.rsplit_once("; ") {
         Some((said, next)) => (said, Some(next)),
         None => (refusal, None),
@@ -99,7 +99,7 @@ pub fn said_and_next(refusal: &str) -> (&str, Option<&str>) {
 
 impl LoadError {
     /// What to do about it, where the message does not say it.
-    pub fn hint(&self) -> Option<&str> {
+    pub fn load_hint(&self) -> Option<&str> {
         match self {
             Self::Part { hint, .. } => Some(hint),
             Self::System { hint, .. } => Some(hint),
@@ -112,7 +112,10 @@ impl LoadError {
         }
     }
 
-    pub(crate) fn system(call: &'static str, hint: &'static str) -> impl Fn(Errno) -> Self {
+    pub(crate) fn from_system_call(
+        call: &'static str,
+        hint: &'static str,
+    ) -> impl Fn(Errno) -> Self {
         move |errno| Self::System { call, errno, hint }
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use crate::histogram::{self, Histogram};
-use crate::outcome::{Second, Totals};
+use crate::outcome::{LoadSecond, LoadTotals};
 
 /// Steps for each halving of the distance to 100 %, as the usual tools print.
 const TICKS_PER_HALF: u32 = 5;
@@ -18,7 +18,7 @@ const NS_PER_MS: f64 = 1e6;
 /// The percentile distribution in ms, as the public plotter reads it. Percentiles run over all
 /// requests: `failed` ones that are not in the histogram count as infinitely slow, so the rows end
 /// at the share that was answered.
-pub fn hgrm(histogram: &Histogram, failed: u64) -> String {
+pub fn to_hgrm(histogram: &Histogram, failed: u64) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write_hgrm(&mut out, histogram, failed);
@@ -85,10 +85,10 @@ pub fn hlog_head(start: SystemTime) -> String {
 /// are ns, the maximum is printed in ms as the standard readers expect. Requests of the warm-up
 /// stand in rows of their own with a tag, which those readers leave out unless asked for it. The
 /// form has no place for failed requests: a comment counts them.
-pub fn hlog_rows(offset: Duration, second: &Second) -> String {
+pub fn hlog_rows(offset: Duration, second: &LoadSecond) -> String {
     let mut rows = String::new();
-    for (is_warmup, totals) in phases(second) {
-        let failed = totals.failed() + totals.unfinished;
+    for (is_warmup, totals) in row_phases(second) {
+        let failed = totals.failed_requests() + totals.unfinished;
         // Writing to a String cannot fail.
         let _ = match failed {
             0 => Ok(()),
@@ -104,7 +104,7 @@ pub fn hlog_rows(offset: Duration, second: &Second) -> String {
             offset.as_secs_f64(),
             second.length.as_secs_f64(),
             totals.latency.max() as f64 / NS_PER_MS,
-            histogram::encode(&totals.latency)
+            histogram::encode_histogram(&totals.latency)
         );
     }
     rows
@@ -116,27 +116,27 @@ pub const CSV_HEAD: &str =
 
 /// One second as CSV. Percentiles count failed requests as infinitely slow, `inf`; they are empty
 /// where no request ended. Requests of the warm-up have rows of their own.
-pub fn csv_rows(second: &Second) -> String {
-    let rows = phases(second).into_iter();
+pub fn csv_rows(second: &LoadSecond) -> String {
+    let rows = row_phases(second).into_iter();
     rows.map(|(is_warmup, totals)| csv_row(second, is_warmup, totals))
         .collect()
 }
 
-fn csv_row(second: &Second, is_warmup: bool, totals: &Totals) -> String {
+fn csv_row(second: &LoadSecond, is_warmup: bool, totals: &LoadTotals) -> String {
     let micros = |d: Duration| format!("{:.1}", d.as_nanos() as f64 / 1e3);
-    let at = |h: &Histogram, failed, q| match histogram::quantile(h, failed, q) {
+    let at = |h: &Histogram, failed, q| match histogram::quantile_with_failures(h, failed, q) {
         Some(value) => micros(value),
         None if failed > 0 => "inf".to_owned(),
         None => String::new(),
     };
-    let failed = totals.failed() + totals.unfinished;
+    let failed = totals.failed_requests() + totals.unfinished;
     format!(
         "{},{},{is_warmup},{},{},{},{},{},{},{}\n",
         second.index,
         second.at_ns,
         totals.scheduled,
         totals.ok,
-        totals.failed(),
+        totals.failed_requests(),
         at(&totals.latency, failed, 0.5),
         at(&totals.latency, failed, 0.99),
         at(&totals.latency, 0, 1.0),
@@ -146,11 +146,12 @@ fn csv_row(second: &Second, is_warmup: bool, totals: &Totals) -> String {
 
 /// What a second has rows for: whether it is the warm-up, and its outcomes. Around the end of the
 /// warm-up a second has both.
-fn phases(second: &Second) -> Vec<(bool, &Totals)> {
+fn row_phases(second: &LoadSecond) -> Vec<(bool, &LoadTotals)> {
     let Some(phases) = &second.phases else {
         return vec![(second.is_warmup, &second.totals)];
     };
-    let is_empty = |t: &Totals| t.scheduled == 0 && t.ok + t.failed() == 0 && t.unfinished == 0;
+    let is_empty =
+        |t: &LoadTotals| t.scheduled == 0 && t.ok + t.failed_requests() == 0 && t.unfinished == 0;
     [true, false]
         .into_iter()
         .zip(phases.iter())
@@ -166,14 +167,14 @@ mod tests {
     use crate::outcome::ErrorKind;
 
     #[allow(clippy::field_reassign_with_default, reason = "one field is private")]
-    fn second() -> Second {
-        let mut totals = Totals::default();
+    fn second() -> LoadSecond {
+        let mut totals = LoadTotals::default();
         totals.scheduled = 4;
         totals.ok = 4;
         for ms in [1, 2, 3, 100] {
             totals.latency.saturating_record(ms * 1_000_000);
         }
-        Second {
+        LoadSecond {
             index: 0,
             at_ns: 5_000_000_000,
             length: Duration::from_secs(1),
@@ -184,19 +185,19 @@ mod tests {
     }
 
     /// The same with a failed request and one of the warm-up, of 7 ms.
-    fn last_of_warm_up() -> Second {
-        let mut warm_up = Totals {
+    fn last_of_warm_up() -> LoadSecond {
+        let mut warm_up = LoadTotals {
             scheduled: 0,
             ok: 1,
-            ..Totals::default()
+            ..LoadTotals::default()
         };
         warm_up.latency.saturating_record(7_000_000);
         let mut measured = second().totals;
         measured.scheduled += 1;
-        measured.fail(ErrorKind::Timeout);
+        measured.count_failure(ErrorKind::Timeout);
         let mut totals = measured.clone();
-        totals.add(&warm_up);
-        Second {
+        totals.add_outcomes(&warm_up);
+        LoadSecond {
             totals,
             phases: Some(Box::new([warm_up, measured])),
             ..second()
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_percentile_text_has_the_usual_form() {
-        insta::assert_snapshot!(hgrm(&second().totals.latency, 0), @"
+        insta::assert_snapshot!(to_hgrm(&second().totals.latency, 0), @"
                Value   Percentile   TotalCount 1/(1-Percentile)
 
                1.000     0.000000            1         1.00
@@ -237,13 +238,13 @@ mod tests {
         };
         assert_eq!(row.start_timestamp(), Duration::from_secs(7));
         assert_eq!(row.duration(), Duration::from_secs(1));
-        let read = histogram::decode(row.encoded_histogram()).unwrap();
+        let read = histogram::decode_histogram(row.encoded_histogram()).unwrap();
         assert_eq!(read, second().totals.latency);
     }
 
     #[test]
     fn percentiles_run_over_failed_requests_too() {
-        insta::assert_snapshot!(hgrm(&second().totals.latency, 1), @"
+        insta::assert_snapshot!(to_hgrm(&second().totals.latency, 1), @"
                Value   Percentile   TotalCount 1/(1-Percentile)
 
                1.000     0.000000            1         1.00
@@ -283,9 +284,9 @@ mod tests {
             .map(|r| r.tag().map(|t| t.to_string()))
             .collect();
         assert_eq!(tags, [Some("warmup".to_owned()), None]);
-        let measured = histogram::decode(rows[1].encoded_histogram()).unwrap();
+        let measured = histogram::decode_histogram(rows[1].encoded_histogram()).unwrap();
         assert_eq!(measured, second().totals.latency);
-        let warm_up = histogram::decode(rows[0].encoded_histogram()).unwrap();
+        let warm_up = histogram::decode_histogram(rows[0].encoded_histogram()).unwrap();
         assert_eq!(warm_up.len(), 1);
     }
 

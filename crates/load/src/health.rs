@@ -12,8 +12,8 @@ use std::time::Duration;
 use rustix::param::clock_ticks_per_second;
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Totals;
-use crate::plan::{Model, Pacing, Plan};
+use crate::outcome::LoadTotals;
+use crate::plan::{LoadModel, LoadPlan, Pacing};
 
 /// The generator's 99th percentile send lag must stay below this, or a tenth of the SLO if that
 /// is longer, plus the pacing quantum.
@@ -54,7 +54,7 @@ pub struct Health {
 
 /// What is read before and after.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Usage {
+pub(crate) struct GeneratorUsage {
     pub(crate) cpu: Duration,
     pub(crate) run_delay: Duration,
     pub(crate) throttled: Duration,
@@ -62,10 +62,10 @@ pub(crate) struct Usage {
     pub(crate) stolen: Duration,
 }
 
-impl Usage {
+impl GeneratorUsage {
     /// What kept the generator from its CPUs in `wall` seconds of theirs, in words; empty when
     /// nothing is known. Each wake-up waits some µs for its CPU: that is not worth a word.
-    fn hindrance(&self, wall: f64) -> String {
+    fn describe_hindrance(&self, wall: f64) -> String {
         let waited = match self.run_delay.as_secs_f64() > MAX_WAIT * wall {
             true => self.run_delay,
             false => Duration::ZERO,
@@ -85,7 +85,12 @@ impl Usage {
 
 impl Health {
     /// Judges one run; `wall` is its length without the drain.
-    pub(crate) fn judge(plan: &Plan, totals: &Totals, usage: Usage, wall: Duration) -> Self {
+    pub(crate) fn judge_run(
+        plan: &LoadPlan,
+        totals: &LoadTotals,
+        usage: GeneratorUsage,
+        wall: Duration,
+    ) -> Self {
         let lag = &totals.send_lag;
         let limit = lag_limit(plan);
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
@@ -101,15 +106,15 @@ impl Health {
             throttled: usage.throttled,
             saturated: None,
         };
-        let wall = wall.as_secs_f64() * f64::from(plan.shards());
-        let late = health.late(limit);
-        let late = late.map(|why| why + &usage.hindrance(wall));
-        health.saturated = late.or_else(|| health.reason(plan, totals, wall));
+        let wall = wall.as_secs_f64() * f64::from(plan.shard_count());
+        let late = health.late_sends(limit);
+        let late = late.map(|why| why + &usage.describe_hindrance(wall));
+        health.saturated = late.or_else(|| health.machine_shortfall(plan, totals, wall));
         health
     }
 
     /// The requests themselves tell.
-    fn late(&self, limit: Duration) -> Option<String> {
+    fn late_sends(&self, limit: Duration) -> Option<String> {
         if self.send_lag_p99 > limit {
             return Some(format!(
                 "the generator sent 1 % of the requests more than {:.1} ms late (limit {:.1} ms)",
@@ -128,7 +133,7 @@ impl Health {
     }
 
     /// The machine tells; `wall` is the time that all threads had, in s.
-    fn reason(&self, plan: &Plan, totals: &Totals, wall: f64) -> Option<String> {
+    fn machine_shortfall(&self, plan: &LoadPlan, totals: &LoadTotals, wall: f64) -> Option<String> {
         let share = |d: Duration| d.as_secs_f64() / wall.max(1e-9);
         if share(self.throttled) > MAX_WAIT {
             return Some(format!(
@@ -153,24 +158,24 @@ impl Health {
 }
 
 /// The send lag that is still healthy; what the pacing grid adds is asked for.
-fn lag_limit(plan: &Plan) -> Duration {
-    MAX_LAG.max(plan.slo.unwrap_or_default() / 10) + plan.quantum()
+fn lag_limit(plan: &LoadPlan) -> Duration {
+    MAX_LAG.max(plan.slo.unwrap_or_default() / 10) + plan.pacing_quantum()
 }
 
 /// In an open model the lag itself tells; a closed one has none.
-fn is_late_from_waiting(plan: &Plan, totals: &Totals) -> bool {
-    !matches!(plan.model, Model::Open { .. }) || is_behind(plan, totals)
+fn is_late_from_waiting(plan: &LoadPlan, totals: &LoadTotals) -> bool {
+    !matches!(plan.model, LoadModel::Open { .. }) || is_behind(plan, totals)
 }
 
 /// Whether the load that was wanted did not come about.
-fn is_behind(plan: &Plan, totals: &Totals) -> bool {
+fn is_behind(plan: &LoadPlan, totals: &LoadTotals) -> bool {
     match plan.model {
-        Model::Open { .. } => {
+        LoadModel::Open { .. } => {
             let p99 = totals.latency.value_at_quantile(0.99);
             let waited = p99 > 2 * totals.service_time.value_at_quantile(0.99);
-            waited || totals.unfinished + totals.failed() > 0
+            waited || totals.unfinished + totals.failed_requests() > 0
         }
-        Model::ClosedFor { .. } | Model::ClosedRequests { .. } => true,
+        LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => true,
     }
 }
 
@@ -183,14 +188,14 @@ pub(crate) fn thread_run_delay() -> Duration {
 
 /// Time that a hypervisor took from all CPUs of this machine since it started.
 pub(crate) fn stolen_time() -> Duration {
-    stolen(
+    parse_stolen_time(
         &fs::read_to_string("/proc/stat").unwrap_or_default(),
         clock_ticks_per_second(),
     )
 }
 
 /// The eighth number of the first line, in ticks.
-fn stolen(stat: &str, ticks_per_second: u64) -> Duration {
+fn parse_stolen_time(stat: &str, ticks_per_second: u64) -> Duration {
     let field = stat
         .lines()
         .next()
@@ -205,7 +210,7 @@ pub(crate) fn throttled_time() -> Duration {
     cpu_groups(&own)
         .iter()
         .filter_map(|path| fs::read_to_string(path).ok())
-        .map(|text| throttled(&text))
+        .map(|text| parse_throttled_time(&text))
         .sum()
 }
 
@@ -238,7 +243,7 @@ fn cpu_groups(own: &str) -> Vec<PathBuf> {
 }
 
 /// v1 counts `throttled_time` in ns, v2 `throttled_usec` in µs.
-fn throttled(cpu_stat: &str) -> Duration {
+fn parse_throttled_time(cpu_stat: &str) -> Duration {
     let value = |name: &str| {
         let line = cpu_stat.lines().find_map(|l| l.strip_prefix(name));
         line.and_then(|v| v.trim().parse::<u64>().ok())
@@ -258,30 +263,30 @@ mod tests {
     fn throttling_is_read_in_the_unit_of_its_kernel() {
         let v1 = "nr_periods 10\nnr_throttled 2\nthrottled_time 5000000\n";
         let v2 = "usage_usec 7\nnr_throttled 2\nthrottled_usec 5000\n";
-        assert_eq!(throttled(v1), Duration::from_millis(5));
-        assert_eq!(throttled(v2), Duration::from_millis(5));
-        assert_eq!(throttled("usage_usec 7\n"), Duration::ZERO);
+        assert_eq!(parse_throttled_time(v1), Duration::from_millis(5));
+        assert_eq!(parse_throttled_time(v2), Duration::from_millis(5));
+        assert_eq!(parse_throttled_time("usage_usec 7\n"), Duration::ZERO);
     }
 
     #[test]
     fn what_kept_the_generator_from_its_cpus_is_named() {
         let stat = "cpu  10 0 20 70 5 0 1 25 0 0\ncpu0 1 0 1 1 1 0 0 9 0 0\n";
-        assert_eq!(stolen(stat, 100), Duration::from_millis(250));
-        assert_eq!(stolen("", 100), Duration::ZERO);
-        let usage = Usage {
+        assert_eq!(parse_stolen_time(stat, 100), Duration::from_millis(250));
+        assert_eq!(parse_stolen_time("", 100), Duration::ZERO);
+        let usage = GeneratorUsage {
             run_delay: Duration::from_millis(120),
             stolen: Duration::from_millis(250),
-            ..Usage::default()
+            ..GeneratorUsage::default()
         };
         assert_eq!(
-            usage.hindrance(2.0),
+            usage.describe_hindrance(2.0),
             "; it waited 120 ms for a CPU; a hypervisor took 250 ms from this machine's CPUs"
         );
         assert_eq!(
-            usage.hindrance(10.0),
+            usage.describe_hindrance(10.0),
             "; a hypervisor took 250 ms from this machine's CPUs"
         );
-        assert_eq!(Usage::default().hindrance(2.0), "");
+        assert_eq!(GeneratorUsage::default().describe_hindrance(2.0), "");
     }
 
     #[test]

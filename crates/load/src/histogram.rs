@@ -24,21 +24,21 @@ pub fn new() -> Histogram {
 }
 
 /// An empty one that takes memory as its values ask for it: for the many that a mix has, most of
-/// which see few requests, and for what a log may not have. Only [`record`] lets it grow.
-pub(crate) fn growing() -> Histogram {
+/// which see few requests, and for what a log may not have. Only [`record_value`] lets it grow.
+pub(crate) fn growing_histogram() -> Histogram {
     Histogram::new(3).expect("3 digits are allowed")
 }
 
 /// Counts a value; memory is taken when it is larger than all before by a power of two, so a few
 /// dozen times at most.
-pub(crate) fn record(histogram: &mut Histogram, ns: u64) {
+pub(crate) fn record_value(histogram: &mut Histogram, ns: u64) {
     histogram
         .record(ns.min(MAX_NS))
         .expect("it grows as far as the largest value");
 }
 
 /// Adds all values of another, whatever bounds the two have.
-pub(crate) fn add(mine: &mut Histogram, theirs: &Histogram) {
+pub(crate) fn add_histogram(mine: &mut Histogram, theirs: &Histogram) {
     if !theirs.is_empty() {
         mine.auto(true);
         mine.add(theirs).expect("it grows as far as needed");
@@ -46,7 +46,7 @@ pub(crate) fn add(mine: &mut Histogram, theirs: &Histogram) {
 }
 
 /// As text: V2 deflate, base64.
-pub fn encode(histogram: &Histogram) -> String {
+pub fn encode_histogram(histogram: &Histogram) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(histogram, &mut bytes)
@@ -54,11 +54,11 @@ pub fn encode(histogram: &Histogram) -> String {
     STANDARD.encode(bytes)
 }
 
-/// From text that [`encode`] or another HdrHistogram tool wrote.
+/// From text that [`encode_histogram`] or another HdrHistogram tool wrote.
 ///
 /// # Errors
 /// [`LoadError::Histogram`] when the text is no such histogram.
-pub fn decode(text: &str) -> Result<Histogram, LoadError> {
+pub fn decode_histogram(text: &str) -> Result<Histogram, LoadError> {
     let bytes = STANDARD
         .decode(text)
         .map_err(|e| LoadError::Histogram(e.to_string()))?;
@@ -72,14 +72,14 @@ pub fn decode(text: &str) -> Result<Histogram, LoadError> {
 ///
 /// # Errors
 /// [`LoadError::Histogram`] when the text is no such log, or has no interval.
-pub fn of_log(text: &str) -> Result<Histogram, LoadError> {
+pub fn from_interval_log(text: &str) -> Result<Histogram, LoadError> {
     let refused = |why: String| LoadError::Histogram(why);
-    let mut all = growing();
+    let mut all = growing_histogram();
     for (entry, number) in IntervalLogIterator::new(text.as_bytes()).zip(1..) {
         let entry =
             entry.map_err(|_| refused(format!("entry {number} is none of an interval log")))?;
         if let LogEntry::Interval(interval) = entry {
-            add(&mut all, &decode(interval.encoded_histogram())?);
+            add_histogram(&mut all, &decode_histogram(interval.encoded_histogram())?);
         }
     }
     match all.is_empty() {
@@ -90,7 +90,11 @@ pub fn of_log(text: &str) -> Result<Histogram, LoadError> {
 
 /// The value below which a fraction of all requests lies, where `failed` requests that are not in
 /// the histogram count as infinitely slow. `None` is infinite, or no request at all.
-pub fn quantile(histogram: &Histogram, failed: u64, fraction: f64) -> Option<Duration> {
+pub fn quantile_with_failures(
+    histogram: &Histogram,
+    failed: u64,
+    fraction: f64,
+) -> Option<Duration> {
     let all = histogram.len() + failed;
     let rank = (fraction * all as f64).ceil().max(1.0);
     if all == 0 || rank > histogram.len() as f64 {
@@ -111,27 +115,33 @@ mod tests {
         for value in [1, 1_000, 123_456_789, MAX_NS] {
             histogram.saturating_record(value);
         }
-        assert_eq!(decode(&encode(&histogram)).unwrap(), histogram);
-        assert!(decode("AAAA").is_err());
-        assert!(decode("not base64!").is_err());
+        assert_eq!(
+            decode_histogram(&encode_histogram(&histogram)).unwrap(),
+            histogram
+        );
+        assert!(decode_histogram("AAAA").is_err());
+        assert!(decode_histogram("not base64!").is_err());
     }
 
     #[test]
     fn one_that_grows_holds_the_same_and_takes_little_until_then() {
-        let (mut small, mut whole) = (growing(), new());
+        let (mut small, mut whole) = (growing_histogram(), new());
         assert!(small.distinct_values() * 8 < whole.distinct_values());
         for value in [0, 900, 40_000_000, 2 * MAX_NS] {
-            record(&mut small, value);
+            record_value(&mut small, value);
             whole.saturating_record(value);
         }
         for quantile in [0.25, 0.5, 0.75, 1.0] {
-            let of = |h| super::quantile(h, 0, quantile);
+            let of = |h| super::quantile_with_failures(h, 0, quantile);
             assert_eq!(of(&small), of(&whole));
         }
-        let mut sum = growing();
-        record(&mut sum, 5);
-        add(&mut sum, &whole);
-        add(&mut whole, &decode(&encode(&small)).unwrap());
+        let mut sum = growing_histogram();
+        record_value(&mut sum, 5);
+        add_histogram(&mut sum, &whole);
+        add_histogram(
+            &mut whole,
+            &decode_histogram(&encode_histogram(&small)).unwrap(),
+        );
         assert_eq!((sum.len(), whole.len()), (5, 8));
         assert_eq!(sum.max(), whole.max());
     }
@@ -142,9 +152,9 @@ mod tests {
         for ms in 1..=98 {
             histogram.saturating_record(ms * 1_000_000);
         }
-        let p98 = quantile(&histogram, 2, 0.98).unwrap();
+        let p98 = quantile_with_failures(&histogram, 2, 0.98).unwrap();
         assert!((p98.as_secs_f64() * 1e3 - 98.0).abs() < 0.1);
-        assert_eq!(quantile(&histogram, 2, 0.99), None);
-        assert_eq!(quantile(&new(), 0, 0.5), None);
+        assert_eq!(quantile_with_failures(&histogram, 2, 0.99), None);
+        assert_eq!(quantile_with_failures(&new(), 0, 0.5), None);
     }
 }

@@ -14,16 +14,16 @@ mod reader;
 mod session;
 mod settings;
 
-pub use hpack::{Decoder, Head};
-pub use reader::{Frame, Reader};
-pub use settings::Settings;
+pub use hpack::{DecodedHead, HpackDecoder};
+pub use reader::{FrameReader, Http2Frame};
+pub use settings::Http2Settings;
 
-pub(crate) use encoder::{Encoder, Fields, FixedFields};
-pub(crate) use session::{Ended, Session};
+pub(crate) use encoder::{FixedFields, HeaderFields, HpackEncoder};
+pub(crate) use session::{Http2Connection, StreamEnd};
 
 /// Bytes that break HTTP/2; the connection must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum Http2Violation {
     /// A frame is longer than allowed, or has a length its type does not allow.
     #[error("frame of a wrong size")]
     FrameSize,

@@ -38,15 +38,16 @@ mod user;
 pub mod warmup;
 mod wire;
 
-pub use clock::now_ns;
-pub use error::{LoadError, said_and_next};
+pub use clock::clock_ns;
+pub use error::{LoadError, split_refusal};
 pub use health::{Health, MAX_LAG, MAX_MISSED};
-pub use outcome::{ErrorKind, RequestTotals, Second, Totals};
+pub use outcome::{ErrorKind, LoadSecond, LoadTotals, RequestTotals};
 pub use plan::{
-    Expectation, Http2, Model, Pacing, Part, Plan, RequestSpec, Think, TlsSpec, Users, Weighted,
+    Expectation, Http2Options, LoadModel, LoadPart, LoadPlan, Pacing, RequestSpec, ThinkTime,
+    TlsSpec, Users, WeightedRequest,
 };
-pub use run::{Outcome, run};
-pub use schedule::{Arrivals, Segment};
-pub use spec::{ProfileSource, Spec};
-pub use target::Target;
+pub use run::{LoadOutcome, run};
+pub use schedule::{ArrivalPattern, RateSegment};
+pub use spec::{LoadSpec, ProfileSource};
+pub use target::LoadTarget;
 pub use user::User;

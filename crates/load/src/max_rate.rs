@@ -19,20 +19,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadline_analysis::search::Outcome as Verdict;
-use loadline_analysis::search::max_rate::{MaxRate, Parameters, Step, critical_rate};
+use loadline_analysis::search::TrialOutcome as Verdict;
+use loadline_analysis::search::max_rate::{MaxRate, RateParameters, RateStep, critical_rate};
 use loadline_analysis::slo::Slo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
-use crate::plan::{Model, Plan};
+use crate::plan::{LoadModel, LoadPlan};
 use crate::run::run;
-use crate::schedule::Arrivals;
+use crate::schedule::ArrivalPattern;
 pub use curve::CurvePoint;
-use goal::Goal;
+use goal::LoadGoal;
 pub use text::TRIALS_HEAD;
-pub use trial::Trial;
+pub use trial::MaxRateTrial;
 
 /// Length of the closed-model probe.
 const PROBE: Duration = Duration::from_secs(2);
@@ -44,18 +44,18 @@ const WIDTH: f64 = 1.03;
 const RANGES: usize = 4;
 /// Why a search that a signal ended is not complete.
 const STOPPED: &str = "it was stopped";
-/// Version of [`Found`]; 2: `rate` is what was answered, not what was offered.
+/// Version of [`MaxRateResult`]; 2: `rate` is what was answered, not what was offered.
 const SCHEMA: u32 = 2;
 
 /// What to search for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Search {
+pub struct MaxRateSearch {
     /// The SLOs, each searched for its own rate.
     pub slos: Vec<Slo>,
     /// Length of a trial, at least 1 s; what is left of a second is not judged for its rate.
     pub trial: Duration,
     /// How requests of the trials and of the curve are spread.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalPattern,
     /// Decide each rate by a majority of five trials instead of the first good one of two.
     pub is_strict: bool,
     /// Steps of the response-time curve up to the highest rate found; 0 is no curve.
@@ -64,18 +64,18 @@ pub struct Search {
 
 /// What the search found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Found {
+pub struct MaxRateResult {
     /// Version of this form.
     pub schema: u32,
     /// Good responses a second of the closed-model probe; 0 when the search was stopped before.
     pub ceiling: f64,
     /// One for each SLO, in order.
-    pub goals: Vec<GoalFound>,
+    pub goals: Vec<GoalAnswer>,
     /// Geometric mean of the rates of all goals, as in SPECjbb2015 where the goals are its five;
     /// `None` when one of them has no rate.
     pub critical_rate: Option<f64>,
     /// Every trial, in order.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<MaxRateTrial>,
     /// Response times at shares of the highest rate found; empty unless asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<CurvePoint>,
@@ -85,7 +85,7 @@ pub struct Found {
 
 /// The answer for one SLO.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GoalFound {
+pub struct GoalAnswer {
     /// The SLO in text.
     pub slo: String,
     /// Highest rate that was carried, answers a second: what was offered there, less what was not
@@ -101,16 +101,16 @@ pub struct GoalFound {
 ///
 /// # Errors
 /// [`LoadError`] when load cannot be made at all, or an SLO is about something else than load.
-pub fn max_rate(
-    plan: &Plan,
-    search: &Search,
+pub fn find_max_rate(
+    plan: &LoadPlan,
+    search: &MaxRateSearch,
     stop: &Arc<AtomicBool>,
-    observe: &mut dyn FnMut(&Trial),
-) -> Result<Found, LoadError> {
+    observe: &mut dyn FnMut(&MaxRateTrial),
+) -> Result<MaxRateResult, LoadError> {
     let goals = search
         .slos
         .iter()
-        .map(Goal::new)
+        .map(LoadGoal::new)
         .collect::<Result<Vec<_>, _>>()?;
     if search.trial < Duration::from_secs(1) {
         return Err(LoadError::Plan {
@@ -118,8 +118,8 @@ pub fn max_rate(
             why: "a trial shorter than 1 s says nothing about a rate".to_owned(),
         });
     }
-    let probe = probe(plan, stop)?;
-    let mut hunt = Hunt {
+    let probe = probe_ceiling(plan, stop)?;
+    let mut hunt = GoalHunt {
         plan,
         search,
         goals: &goals,
@@ -130,7 +130,7 @@ pub fn max_rate(
     };
     let found = match probe {
         Some(ceiling) => hunt.hunt(ceiling)?,
-        None => hunt.stopped(),
+        None => hunt.interrupted_answers(),
     };
     let top = found.iter().filter_map(|g| g.rate).fold(0.0, f64::max);
     let curve = match hunt.incomplete.is_none() && search.curve_steps > 0 && top > 0.0 {
@@ -142,7 +142,7 @@ pub fn max_rate(
         false => Vec::new(),
     };
     let rates: Option<Vec<f64>> = found.iter().map(|g| g.rate).collect();
-    Ok(Found {
+    Ok(MaxRateResult {
         schema: SCHEMA,
         ceiling: probe.unwrap_or_default(),
         critical_rate: rates.and_then(|rates| critical_rate(&rates)),
@@ -154,46 +154,46 @@ pub fn max_rate(
 }
 
 /// The closed-model rate; it also warms the target up. `None` when it was stopped.
-fn probe(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Option<f64>, LoadError> {
-    let closed = Plan {
-        model: Model::ClosedFor { duration: PROBE },
+fn probe_ceiling(plan: &LoadPlan, stop: &Arc<AtomicBool>) -> Result<Option<f64>, LoadError> {
+    let closed = LoadPlan {
+        model: LoadModel::ClosedFor { duration: PROBE },
         warmup: PROBE / 4,
         ..plan.clone()
     };
     let outcome = run(&closed, stop, &mut |_| {})?;
-    let rate =
-        outcome.measure.answered_in_time as f64 / outcome.measured(&closed).as_secs_f64().max(1e-9);
+    let rate = outcome.measure.answered_in_time as f64
+        / outcome.measured_time(&closed).as_secs_f64().max(1e-9);
     match outcome.measure.ok {
         _ if outcome.stopped => Ok(None),
         0 => Err(LoadError::Target {
             authority: plan.targets[0].to_string(),
             why: format!(
                 "no good response in {PROBE:?}: {:?}",
-                outcome.measure.errors()
+                outcome.measure.errors_by_name()
             ),
         }),
         _ => Ok(Some(rate)),
     }
 }
 
-struct Hunt<'a> {
-    plan: &'a Plan,
-    search: &'a Search,
-    goals: &'a [Goal],
+struct GoalHunt<'a> {
+    plan: &'a LoadPlan,
+    search: &'a MaxRateSearch,
+    goals: &'a [LoadGoal],
     stop: &'a Arc<AtomicBool>,
-    observe: &'a mut dyn FnMut(&Trial),
-    trials: Vec<Trial>,
+    observe: &'a mut dyn FnMut(&MaxRateTrial),
+    trials: Vec<MaxRateTrial>,
     incomplete: Option<String>,
 }
 
 /// The bounds of one goal: a rate that is carried, one that is too high.
 type Bounds = (Option<f64>, Option<f64>);
 
-impl Hunt<'_> {
+impl GoalHunt<'_> {
     /// Searches all goals, in ranges that move down and up until every goal has both bounds.
-    fn hunt(&mut self, ceiling: f64) -> Result<Vec<GoalFound>, LoadError> {
+    fn hunt(&mut self, ceiling: f64) -> Result<Vec<GoalAnswer>, LoadError> {
         let (mut low, mut high) = (ceiling * RANGE.0, ceiling * RANGE.1);
-        let mut machine = self.machine(low, high);
+        let mut machine = self.rate_search(low, high);
         let mut bounds = Vec::new();
         for _ in 0..RANGES {
             bounds = self.narrow(&mut machine)?;
@@ -206,27 +206,27 @@ impl Hunt<'_> {
             high = if is_high { high * 2.0 } else { high };
             machine.widen(low, high);
         }
-        Ok(self.answers(bounds))
+        Ok(self.goal_answers(bounds))
     }
 
     /// What is known when a stop comes.
-    fn stopped(&mut self) -> Vec<GoalFound> {
+    fn interrupted_answers(&mut self) -> Vec<GoalAnswer> {
         self.incomplete = Some(STOPPED.to_owned());
-        self.answers(self.known())
+        self.goal_answers(self.known_bounds())
     }
 
-    fn answers(&self, bounds: Vec<Bounds>) -> Vec<GoalFound> {
+    fn goal_answers(&self, bounds: Vec<Bounds>) -> Vec<GoalAnswer> {
         let goals = bounds.into_iter().enumerate();
         goals
-            .map(|(goal, bounds)| self.answer(goal, bounds))
+            .map(|(goal, bounds)| self.answer_goal(goal, bounds))
             .collect()
     }
 
-    fn machine(&self, low: f64, high: f64) -> MaxRate {
+    fn rate_search(&self, low: f64, high: f64) -> MaxRate {
         let length = self.search.trial;
         let mut parameters = match self.search.is_strict {
-            true => Parameters::strict(low, high, length),
-            false => Parameters::new(low, high, length),
+            true => RateParameters::strict(low, high, length),
+            false => RateParameters::new(low, high, length),
         };
         let goal = parameters.goals[0];
         parameters.goals = vec![goal; self.goals.len()];
@@ -238,36 +238,36 @@ impl Hunt<'_> {
     fn narrow(&mut self, machine: &mut MaxRate) -> Result<Vec<Bounds>, LoadError> {
         loop {
             match machine.next() {
-                Step::Try { rate, .. } => {
+                RateStep::Try { rate, .. } => {
                     let trial = trial::run(self.plan, self.search, self.goals, rate, self.stop)?;
                     if self.stop.load(Ordering::Relaxed) {
                         self.incomplete = Some(STOPPED.to_owned());
-                        return Ok(self.known());
+                        return Ok(self.known_bounds());
                     }
                     let verdict = |broke: &Option<String>| match (&trial.saturated, broke) {
                         (Some(_), _) => Verdict::Invalid,
                         (None, None) => Verdict::Pass,
                         (None, Some(_)) => Verdict::Fail,
                     };
-                    machine.record(&trial.broke.iter().map(verdict).collect::<Vec<_>>());
+                    machine.record_outcomes(&trial.broke.iter().map(verdict).collect::<Vec<_>>());
                     (self.observe)(&trial);
                     self.trials.push(trial);
                 }
-                Step::Done(answers) => {
+                RateStep::Done(answers) => {
                     return Ok(answers.iter().map(|a| (a.rate, a.too_high)).collect());
                 }
-                Step::CouldNotMeasure { rate } => {
+                RateStep::CouldNotMeasure { rate } => {
                     let last = self.trials.iter().rev().find_map(|t| t.saturated.clone());
                     let why = last.unwrap_or_default();
                     self.incomplete = Some(format!("{rate:.1}/s could not be measured: {why}"));
-                    return Ok(self.known());
+                    return Ok(self.known_bounds());
                 }
             }
         }
     }
 
     /// What the trials of an unfinished search say about each goal.
-    fn known(&self) -> Vec<Bounds> {
+    fn known_bounds(&self) -> Vec<Bounds> {
         let bounds = |goal: usize| {
             let evidence = || self.trials.iter().filter(|t| t.saturated.is_none());
             let too_high = evidence()
@@ -284,7 +284,7 @@ impl Hunt<'_> {
         (0..self.goals.len()).map(bounds).collect()
     }
 
-    fn answer(&self, goal: usize, (carried, too_high): Bounds) -> GoalFound {
+    fn answer_goal(&self, goal: usize, (carried, too_high): Bounds) -> GoalAnswer {
         let at = |rate: Option<f64>| {
             let trials = self.trials.iter().filter(|t| t.saturated.is_none());
             trials.filter(move |t| Some(t.offered_rate) == rate)
@@ -294,7 +294,7 @@ impl Hunt<'_> {
             .filter(|t| t.broke[goal].is_none())
             .map(|t| t.achieved_rate.min(t.offered_rate))
             .reduce(f64::min);
-        GoalFound {
+        GoalAnswer {
             slo: self.search.slos[goal].to_string(),
             rate: answered,
             too_high,

@@ -71,7 +71,7 @@ error_kinds! {
 
 impl ErrorKind {
     /// The kind of a failed system call on a socket.
-    pub(crate) fn of(errno: Errno) -> Self {
+    pub(crate) fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::CONNREFUSED => Self::Refused,
             Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => Self::Reset,
@@ -87,7 +87,7 @@ impl ErrorKind {
 
 /// Outcomes of the requests of one phase.
 #[derive(Debug, Clone)]
-pub struct Totals {
+pub struct LoadTotals {
     /// Requests that became due (open model) or were begun (closed model).
     pub scheduled: u64,
     /// Good responses.
@@ -117,10 +117,10 @@ pub struct Totals {
     /// From when a request could have been sent (it was due and a connection was free) to its
     /// send, ns: the generator's own delay.
     pub send_lag: Histogram,
-    /// The same by request of the mix, in its order; empty without a mix, and in a [`Second`].
+    /// The same by request of the mix, in its order; empty without a mix, and in a [`LoadSecond`].
     pub by_request: Vec<RequestTotals>,
     /// The same by the second in which requests were due, those that were shed included; empty where
-    /// the plan does not ask for it, and in a [`Second`].
+    /// the plan does not ask for it, and in a [`LoadSecond`].
     pub by_second: Vec<RequestTotals>,
 }
 
@@ -140,31 +140,31 @@ pub struct RequestTotals {
 impl RequestTotals {
     /// Nothing yet, for so many requests. A profile has up to thousands: each one's histogram
     /// begins small, and a thread keeps one set for the whole run, not one for each second.
-    pub(crate) fn of_each(requests: usize) -> Vec<Self> {
+    pub(crate) fn zeros_for_each(requests: usize) -> Vec<Self> {
         let empty = Self {
             ok: 0,
             failed: 0,
             unfinished: 0,
-            latency: histogram::growing(),
+            latency: histogram::growing_histogram(),
         };
         vec![empty; requests]
     }
 
     /// Counts a good response.
-    pub(crate) fn succeed(&mut self, latency: u64) {
+    pub(crate) fn count_success(&mut self, latency: u64) {
         self.ok += 1;
-        histogram::record(&mut self.latency, latency);
+        histogram::record_value(&mut self.latency, latency);
     }
 
-    fn add(&mut self, other: &Self) {
+    fn add_outcomes(&mut self, other: &Self) {
         self.ok += other.ok;
         self.failed += other.failed;
         self.unfinished += other.unfinished;
-        histogram::add(&mut self.latency, &other.latency);
+        histogram::add_histogram(&mut self.latency, &other.latency);
     }
 }
 
-impl Default for Totals {
+impl Default for LoadTotals {
     fn default() -> Self {
         Self {
             scheduled: 0,
@@ -186,26 +186,26 @@ impl Default for Totals {
     }
 }
 
-impl Totals {
+impl LoadTotals {
     /// Counts a good response.
-    pub(crate) fn succeed(&mut self, latency: u64, service_time: u64) {
+    pub(crate) fn count_success(&mut self, latency: u64, service_time: u64) {
         self.ok += 1;
         self.latency.saturating_record(latency);
         self.service_time.saturating_record(service_time);
     }
 
     /// Counts a failed request.
-    pub(crate) fn fail(&mut self, kind: ErrorKind) {
-        self.fail_many(kind, 1);
+    pub(crate) fn count_failure(&mut self, kind: ErrorKind) {
+        self.count_failures(kind, 1);
     }
 
     /// Counts several failed requests.
-    pub(crate) fn fail_many(&mut self, kind: ErrorKind, count: u64) {
+    pub(crate) fn count_failures(&mut self, kind: ErrorKind, count: u64) {
         self.errors[kind as usize] += count;
     }
 
     /// Failed requests, shed ones included.
-    pub fn failed(&self) -> u64 {
+    pub fn failed_requests(&self) -> u64 {
         self.errors.iter().sum()
     }
 
@@ -215,7 +215,7 @@ impl Totals {
     }
 
     /// Failed requests by the names of their kinds; kinds without any are left out.
-    pub fn errors(&self) -> BTreeMap<String, u64> {
+    pub fn errors_by_name(&self) -> BTreeMap<String, u64> {
         let counts = ErrorKind::ALL.iter().map(|k| (*k, self.errors_of(*k)));
         counts
             .filter(|(_, count)| *count > 0)
@@ -226,11 +226,15 @@ impl Totals {
     /// The latency quantile over all scheduled requests: failed and unfinished ones count as
     /// infinitely slow. `None` is infinite.
     pub fn latency_quantile(&self, fraction: f64) -> Option<Duration> {
-        histogram::quantile(&self.latency, self.failed() + self.unfinished, fraction)
+        histogram::quantile_with_failures(
+            &self.latency,
+            self.failed_requests() + self.unfinished,
+            fraction,
+        )
     }
 
     /// Adds the outcomes of another thread, second or process.
-    pub fn add(&mut self, other: &Self) {
+    pub fn add_outcomes(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         self.ok += other.ok;
         self.answered_in_time += other.answered_in_time;
@@ -243,17 +247,17 @@ impl Totals {
         self.redirects += other.redirects;
         self.sessions += other.sessions;
         self.cut_pauses += other.cut_pauses;
-        histogram::add(&mut self.latency, &other.latency);
-        histogram::add(&mut self.service_time, &other.service_time);
-        histogram::add(&mut self.send_lag, &other.send_lag);
+        histogram::add_histogram(&mut self.latency, &other.latency);
+        histogram::add_histogram(&mut self.service_time, &other.service_time);
+        histogram::add_histogram(&mut self.send_lag, &other.send_lag);
         for (mine, theirs) in self.by_request.iter_mut().zip(&other.by_request) {
-            mine.add(theirs);
+            mine.add_outcomes(theirs);
         }
     }
 
     /// Adds the outcomes of another process, those by request and by second included.
     pub(crate) fn add_all(&mut self, other: &Self) {
-        self.add(other);
+        self.add_outcomes(other);
         self.add_seconds(&other.by_second);
     }
 
@@ -264,16 +268,17 @@ impl Totals {
             return;
         }
         for (mine, theirs) in self.by_request.iter_mut().zip(&thread) {
-            mine.add(theirs);
+            mine.add_outcomes(theirs);
         }
     }
 
     /// Adds what one thread counted for each second.
     pub(crate) fn add_seconds(&mut self, thread: &[RequestTotals]) {
         let missing = thread.len().saturating_sub(self.by_second.len());
-        self.by_second.extend(RequestTotals::of_each(missing));
+        self.by_second
+            .extend(RequestTotals::zeros_for_each(missing));
         for (mine, theirs) in self.by_second.iter_mut().zip(thread) {
-            mine.add(theirs);
+            mine.add_outcomes(theirs);
         }
     }
 
@@ -304,8 +309,8 @@ impl Totals {
     ///
     /// # Errors
     /// [`LoadError::Accounting`] with both sums.
-    pub fn check(&self) -> Result<(), LoadError> {
-        let accounted = self.ok + self.failed() + self.unfinished;
+    pub fn check_balance(&self) -> Result<(), LoadError> {
+        let accounted = self.ok + self.failed_requests() + self.unfinished;
         if accounted == self.scheduled {
             Ok(())
         } else {
@@ -319,7 +324,7 @@ impl Totals {
 
 /// One second of a run, all threads together.
 #[derive(Debug)]
-pub struct Second {
+pub struct LoadSecond {
     /// Its number, from 0.
     pub index: u64,
     /// Its end, CLOCK_MONOTONIC ns.
@@ -330,9 +335,9 @@ pub struct Second {
     pub is_warmup: bool,
     /// Requests that became due in it and outcomes that came in it. Its sums need not match:
     /// a request may end in a later second than the one it was due in.
-    pub totals: Totals,
+    pub totals: LoadTotals,
     /// The same apart: those due in the warm-up, and the others; `None` without a warm-up.
-    pub phases: Option<Box<[Totals; 2]>>,
+    pub phases: Option<Box<[LoadTotals; 2]>>,
 }
 
 #[cfg(test)]
@@ -341,42 +346,45 @@ mod tests {
 
     #[test]
     fn outcomes_must_add_up() {
-        let mut totals = Totals {
+        let mut totals = LoadTotals {
             scheduled: 3,
             ok: 1,
             unfinished: 1,
-            ..Totals::default()
+            ..LoadTotals::default()
         };
-        assert!(totals.check().is_err());
-        totals.fail(ErrorKind::Http5xx);
-        assert!(totals.check().is_ok());
+        assert!(totals.check_balance().is_err());
+        totals.count_failure(ErrorKind::Http5xx);
+        assert!(totals.check_balance().is_ok());
         assert_eq!(
-            totals.errors(),
+            totals.errors_by_name(),
             BTreeMap::from([("http_5xx".to_owned(), 1)])
         );
     }
 
     #[test]
     fn the_sum_of_parts_is_the_whole() {
-        let mut part = Totals {
+        let mut part = LoadTotals {
             scheduled: 2,
             ok: 1,
-            ..Totals::default()
+            ..LoadTotals::default()
         };
-        part.fail(ErrorKind::Reset);
+        part.count_failure(ErrorKind::Reset);
         part.latency.saturating_record(5_000);
-        let mut sum = Totals::default();
-        sum.add(&part);
-        sum.add(&part);
-        assert!(sum.check().is_ok());
+        let mut sum = LoadTotals::default();
+        sum.add_outcomes(&part);
+        sum.add_outcomes(&part);
+        assert!(sum.check_balance().is_ok());
         assert_eq!(sum.latency.len(), 2);
         sum.clear();
-        assert_eq!((sum.scheduled, sum.failed(), sum.latency.len()), (0, 0, 0));
+        assert_eq!(
+            (sum.scheduled, sum.failed_requests(), sum.latency.len()),
+            (0, 0, 0)
+        );
     }
 
     /// Every count differs from every other.
-    fn counted(factor: u64) -> Totals {
-        let mut totals = Totals {
+    fn counted(factor: u64) -> LoadTotals {
+        let mut totals = LoadTotals {
             scheduled: 100 * factor,
             ok: 2 * factor,
             answered_in_time: 3 * factor,
@@ -386,22 +394,22 @@ mod tests {
             redirects: 13 * factor,
             sessions: 17 * factor,
             cut_pauses: 19 * factor,
-            by_request: RequestTotals::of_each(2),
-            ..Totals::default()
+            by_request: RequestTotals::zeros_for_each(2),
+            ..LoadTotals::default()
         };
-        totals.fail_many(ErrorKind::Reset, 23 * factor);
-        totals.fail_many(ErrorKind::Shed, 29 * factor);
-        totals.succeed(1000 * factor, 2000 * factor);
+        totals.count_failures(ErrorKind::Reset, 23 * factor);
+        totals.count_failures(ErrorKind::Shed, 29 * factor);
+        totals.count_success(1000 * factor, 2000 * factor);
         totals.send_lag.saturating_record(3000 * factor);
         for (totals, n) in totals.by_request.iter_mut().zip([31, 37]) {
-            totals.succeed(n * 100 * factor);
+            totals.count_success(n * 100 * factor);
             (totals.failed, totals.unfinished) = (n * factor, (n + 1) * factor);
         }
         totals
     }
 
     /// All that is in totals, in words.
-    fn told(totals: &Totals) -> String {
+    fn told(totals: &LoadTotals) -> String {
         let of = |r: &RequestTotals| {
             (
                 r.ok,
@@ -415,7 +423,7 @@ mod tests {
         let seconds: Vec<_> = totals.by_second.iter().map(of).collect();
         let histograms = [&totals.latency, &totals.service_time, &totals.send_lag];
         let histograms = histograms.map(|h| (h.len(), h.min(), h.max()));
-        let Totals {
+        let LoadTotals {
             scheduled,
             ok,
             answered_in_time,
@@ -429,34 +437,34 @@ mod tests {
         } = totals;
         format!(
             "{scheduled} {ok} {answered_in_time} {unfinished} {body_bytes} {body_bytes_in_time} {redirects} {sessions} {cut_pauses}\n{:?} {}\n{histograms:?}\n{requests:?}\n{seconds:?}",
-            totals.errors(),
-            totals.failed()
+            totals.errors_by_name(),
+            totals.failed_requests()
         )
     }
 
     #[test]
     fn every_count_of_both_is_in_the_sum_and_none_after_it_was_cleared() {
         let mut sum = counted(1);
-        sum.add(&counted(10));
+        sum.add_outcomes(&counted(10));
         insta::assert_snapshot!(told(&sum));
         let mut all = counted(1);
         let mut other = counted(10);
-        other.by_second = RequestTotals::of_each(2);
-        other.by_second[1].succeed(500);
+        other.by_second = RequestTotals::zeros_for_each(2);
+        other.by_second[1].count_success(500);
         all.add_all(&other);
         all.add_all(&other);
         let seconds: Vec<_> = all.by_second.iter().map(|s| s.ok).collect();
         assert_eq!((seconds, all.scheduled), (vec![0, 2], 2100));
-        all.add_seconds(&RequestTotals::of_each(1));
+        all.add_seconds(&RequestTotals::zeros_for_each(1));
         assert_eq!(all.by_second.len(), 2);
         sum.clear();
         sum.by_request.clear();
-        assert_eq!(told(&sum), told(&Totals::default()));
+        assert_eq!(told(&sum), told(&LoadTotals::default()));
     }
 
     #[test]
     fn threads_count_the_same_requests() {
-        let mut totals = Totals::default();
+        let mut totals = LoadTotals::default();
         totals.add_requests(counted(1).by_request);
         totals.add_requests(counted(10).by_request);
         let of = |r: &RequestTotals| (r.ok, r.failed, r.unfinished);
@@ -466,7 +474,7 @@ mod tests {
 
     #[test]
     fn a_system_call_that_failed_has_a_kind() {
-        let of = |errno: Errno| ErrorKind::of(errno).name();
+        let of = |errno: Errno| ErrorKind::from_errno(errno).name();
         let all = [
             (Errno::CONNREFUSED, "refused"),
             (Errno::CONNRESET, "reset"),
@@ -488,9 +496,9 @@ mod tests {
 
     #[test]
     fn what_failed_or_never_ended_is_slower_than_all_else() {
-        let mut totals = Totals::default();
-        (1..=90).for_each(|ms| totals.succeed(ms * 1_000_000, 1));
-        totals.fail_many(ErrorKind::Timeout, 5);
+        let mut totals = LoadTotals::default();
+        (1..=90).for_each(|ms| totals.count_success(ms * 1_000_000, 1));
+        totals.count_failures(ErrorKind::Timeout, 5);
         totals.unfinished = 5;
         let at = |fraction| totals.latency_quantile(fraction).map(|d| d.as_millis());
         assert_eq!((at(0.5), at(0.9), at(0.91)), (Some(50), Some(90), None));

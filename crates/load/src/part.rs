@@ -1,7 +1,7 @@
 //! One generator process of a trial: an order on standard input, messages on standard output.
 //!
 //! Owns the JSON of both. The order is one JSON document; messages are JSON lines: a
-//! [`Message::Second`] a second, then one [`Message::Result`]. SIGTERM and SIGINT stop the load;
+//! [`LoadMessage::LoadSecond`] a second, then one [`LoadMessage::Result`]. SIGTERM and SIGINT stop the load;
 //! the result still comes. With generators elsewhere the process drives them ([`crate::remote`]) and
 //! says the same.
 
@@ -19,17 +19,17 @@ use serde::{Deserialize, Serialize};
 use crate::error::LoadError;
 use crate::health::Health;
 use crate::histogram;
-use crate::outcome::{RequestTotals, Second, Totals};
-use crate::plan::{Plan, nanos, nanos_opt};
-use crate::remote::{self, Failed, GeneratorMessage, Generators};
-use crate::run::{Outcome, run as run_plan};
+use crate::outcome::{LoadSecond, LoadTotals, RequestTotals};
+use crate::plan::{LoadPlan, nanos, nanos_opt};
+use crate::remote::{self, GeneratorMessage, Generators, RemoteLoadFailure};
+use crate::run::{LoadOutcome, run as run_plan};
 use crate::user::User;
 
 /// What the process is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Order {
+pub struct LoadOrder {
     /// The load.
-    pub plan: Plan,
+    pub plan: LoadPlan,
     /// Network namespace to enter before anything else, such as `/proc/PID/ns/net`.
     #[serde(default)]
     pub netns: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub struct Order {
 /// What the process says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "message")]
-pub enum Message {
+pub enum LoadMessage {
     /// One second has passed.
     Second(SecondMessage),
     /// The load is over; the last message.
@@ -49,7 +49,7 @@ pub enum Message {
     /// Of generators elsewhere there is no result; the last message.
     Failed {
         /// What kind of end it is.
-        how: Failed,
+        how: RemoteLoadFailure,
         /// Which generator, and why.
         detail: String,
     },
@@ -173,34 +173,34 @@ impl TotalsMessage {
         }
     }
 
-    pub(crate) fn new(totals: &Totals, duration: Duration) -> Self {
+    pub(crate) fn new(totals: &LoadTotals, duration: Duration) -> Self {
         Self {
             duration,
             scheduled: totals.scheduled,
             ok: totals.ok,
             answered_in_time: totals.answered_in_time,
-            errors: totals.errors(),
+            errors: totals.errors_by_name(),
             unfinished: totals.unfinished,
             body_bytes: totals.body_bytes,
             body_bytes_in_time: totals.body_bytes_in_time,
             redirects: totals.redirects,
             sessions: totals.sessions,
             cut_pauses: totals.cut_pauses,
-            latency: histogram::encode(&totals.latency),
-            service_time: histogram::encode(&totals.service_time),
-            send_lag: histogram::encode(&totals.send_lag),
-            by_request: totals.by_request.iter().map(message).collect(),
-            by_second: totals.by_second.iter().map(message).collect(),
+            latency: histogram::encode_histogram(&totals.latency),
+            service_time: histogram::encode_histogram(&totals.service_time),
+            send_lag: histogram::encode_histogram(&totals.send_lag),
+            by_request: totals.by_request.iter().map(request_message).collect(),
+            by_second: totals.by_second.iter().map(request_message).collect(),
         }
     }
 }
 
-fn message(totals: &RequestTotals) -> RequestMessage {
+fn request_message(totals: &RequestTotals) -> RequestMessage {
     RequestMessage {
         ok: totals.ok,
         failed: totals.failed,
         unfinished: totals.unfinished,
-        latency: histogram::encode(&totals.latency),
+        latency: histogram::encode_histogram(&totals.latency),
     }
 }
 
@@ -213,10 +213,10 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError
     input
         .read_to_string(&mut text)
         .map_err(|e| LoadError::Order(serde_json::Error::io(e)))?;
-    let order: Order = serde_json::from_str(&text).map_err(LoadError::Order)?;
+    let order: LoadOrder = serde_json::from_str(&text).map_err(LoadError::Order)?;
     let stop = stop_on_signals()?;
     if let Some(path) = &order.netns {
-        enter(path)?;
+        enter_network_namespace(path)?;
     }
     if let Some(generators) = &order.generators {
         return remote::run(&order.plan, generators, &stop, &mut |message| {
@@ -225,7 +225,7 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError
     }
     let mut broken = None;
     let outcome = run_plan(&order.plan, &stop, &mut |second| {
-        let written = write(&mut output, &Message::Second(second_message(second)));
+        let written = write(&mut output, &LoadMessage::Second(second_message(second)));
         broken = broken.take().or(written.err());
     })?;
     if let Some(error) = broken {
@@ -233,7 +233,7 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError
     }
     write(
         &mut output,
-        &Message::Result(Box::new(result_message(&order.plan, &outcome))),
+        &LoadMessage::Result(Box::new(result_message(&order.plan, &outcome))),
     )
 }
 
@@ -250,7 +250,7 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>, LoadError> {
     Ok(stop)
 }
 
-fn enter(path: &PathBuf) -> Result<(), LoadError> {
+fn enter_network_namespace(path: &PathBuf) -> Result<(), LoadError> {
     let refuse = |errno| LoadError::Namespace {
         path: path.clone(),
         errno,
@@ -261,36 +261,36 @@ fn enter(path: &PathBuf) -> Result<(), LoadError> {
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(refuse)
 }
 
-fn write(output: &mut impl Write, message: &Message) -> Result<(), LoadError> {
+fn write(output: &mut impl Write, message: &LoadMessage) -> Result<(), LoadError> {
     let mut line = serde_json::to_vec(message).map_err(|e| LoadError::Output(e.into()))?;
     line.push(b'\n');
     output.write_all(&line).map_err(LoadError::Output)?;
     output.flush().map_err(LoadError::Output)
 }
 
-pub(crate) fn second_message(second: &Second) -> SecondMessage {
+pub(crate) fn second_message(second: &LoadSecond) -> SecondMessage {
     let totals = &second.totals;
     let latency = &totals.latency;
     SecondMessage {
         at_ns: second.at_ns,
         offered: totals.scheduled,
         ok: totals.ok,
-        errors: totals.failed(),
+        errors: totals.failed_requests(),
         p50: totals.latency_quantile(0.5),
         p99: totals.latency_quantile(0.99),
         max: (!latency.is_empty()).then(|| Duration::from_nanos(latency.max())),
-        send_lag_p99: histogram::quantile(&totals.send_lag, 0, 0.99),
+        send_lag_p99: histogram::quantile_with_failures(&totals.send_lag, 0, 0.99),
         is_warmup: second.is_warmup,
     }
 }
 
 /// The result of a run as a message.
-pub(crate) fn result_message(plan: &Plan, outcome: &Outcome) -> ResultMessage {
+pub(crate) fn result_message(plan: &LoadPlan, outcome: &LoadOutcome) -> ResultMessage {
     let has_warmup = !plan.warmup.is_zero();
     ResultMessage {
         start_ns: outcome.start_ns,
         end_ns: outcome.end_ns,
-        measure: TotalsMessage::new(&outcome.measure, outcome.measured(plan)),
+        measure: TotalsMessage::new(&outcome.measure, outcome.measured_time(plan)),
         warmup: has_warmup.then(|| TotalsMessage::new(&outcome.warmup, plan.warmup)),
         health: outcome.health.clone(),
         stopped: outcome.stopped,
@@ -306,12 +306,12 @@ mod tests {
 
     #[test]
     fn a_second_s_percentiles_count_failures_as_slowest() {
-        let mut totals = Totals::default();
+        let mut totals = LoadTotals::default();
         for _ in 0..2 {
             totals.latency.saturating_record(1_000_000);
         }
-        totals.fail(ErrorKind::Timeout);
-        let message = second_message(&Second {
+        totals.count_failure(ErrorKind::Timeout);
+        let message = second_message(&LoadSecond {
             index: 0,
             at_ns: 0,
             length: Duration::from_secs(1),

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::LoadError;
 use crate::health::Health;
 use crate::histogram;
-use crate::outcome::{ErrorKind, RequestTotals, Totals};
+use crate::outcome::{ErrorKind, LoadTotals, RequestTotals};
 use crate::part::{RequestMessage, ResultMessage, TotalsMessage, result_message};
-use crate::plan::{Model, Part, Plan, nanos};
-use crate::run::Outcome;
-use crate::summary::{Setting, Summary};
+use crate::plan::{LoadModel, LoadPart, LoadPlan, nanos};
+use crate::run::LoadOutcome;
+use crate::summary::{LoadSummary, SummarySetting};
 
 /// Version of [`PartFile`]; 2: it says which part it is of which schedule.
 pub const SCHEMA: u32 = 2;
@@ -26,27 +26,27 @@ pub struct PartFile {
     /// [`SCHEMA`].
     pub schema: u32,
     /// Which part it is.
-    pub part: Part,
+    pub part: LoadPart,
     /// The schedule that all parts share, warm-up included.
-    pub schedule: Model,
+    pub schedule: LoadModel,
     /// Leading part of the schedule that is recorded apart.
     #[serde(rename = "warmup_ns", with = "nanos")]
     pub warmup: Duration,
     /// What was run.
-    pub setting: Setting,
+    pub setting: SummarySetting,
     /// What came of it.
     pub result: ResultMessage,
 }
 
 impl PartFile {
     /// Of a run.
-    pub fn new(plan: &Plan, outcome: &Outcome, url: &str) -> Self {
+    pub fn new(plan: &LoadPlan, outcome: &LoadOutcome, url: &str) -> Self {
         Self {
             schema: SCHEMA,
             part: plan.part,
             schedule: plan.model.clone(),
             warmup: plan.warmup,
-            setting: Setting::new(plan, outcome, url),
+            setting: SummarySetting::new(plan, outcome, url),
             result: result_message(plan, outcome),
         }
     }
@@ -54,21 +54,21 @@ impl PartFile {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// [`LoadError::Part`] when the text is no such file or of another version.
-    pub fn parse(text: &str) -> Result<Self, LoadError> {
+    /// [`LoadError::LoadPart`] when the text is no such file or of another version.
+    pub fn parse_part_file(text: &str) -> Result<Self, LoadError> {
         #[derive(Deserialize)]
-        struct Head {
+        struct PartFileHeader {
             schema: u32,
         }
         let no_part = |e: serde_json::Error| {
-            refuse(
+            refuse_parts(
                 e,
                 "only files that `loadline load --out` wrote can be merged",
             )
         };
-        let head: Head = serde_json::from_str(text).map_err(no_part)?;
+        let head: PartFileHeader = serde_json::from_str(text).map_err(no_part)?;
         if head.schema != SCHEMA {
-            return Err(refuse(
+            return Err(refuse_parts(
                 format!(
                     "the file has schema {}, this loadline reads {SCHEMA}",
                     head.schema
@@ -80,7 +80,7 @@ impl PartFile {
     }
 
     /// What of the load is not that of another file, in words.
-    fn difference(&self, other: &Self) -> Option<&'static str> {
+    fn find_difference(&self, other: &Self) -> Option<&'static str> {
         let (mine, theirs) = (&self.setting, &other.setting);
         let known = [
             ("the number of parts", self.part.of == other.part.of),
@@ -97,7 +97,7 @@ impl PartFile {
     }
 }
 
-fn refuse(why: impl ToString, hint: impl ToString) -> LoadError {
+fn refuse_parts(why: impl ToString, hint: impl ToString) -> LoadError {
     LoadError::Part {
         why: why.to_string(),
         hint: hint.to_string(),
@@ -105,10 +105,10 @@ fn refuse(why: impl ToString, hint: impl ToString) -> LoadError {
 }
 
 /// Refuses files that are not all parts of one load, each of them once.
-fn check(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
+fn check_parts(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
     for other in parts {
-        if let Some(what) = first.difference(other) {
-            return Err(refuse(
+        if let Some(what) = first.find_difference(other) {
+            return Err(refuse_parts(
                 format!(
                     "{} and {} are of different loads: {what} is not the same",
                     first.part, other.part
@@ -118,20 +118,20 @@ fn check(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
         }
     }
     for index in 0..first.part.of {
-        let part = Part {
+        let part = LoadPart {
             index,
             ..first.part
         };
         match parts.iter().filter(|p| p.part == part).count() {
             1 => {}
             0 => {
-                return Err(refuse(
+                return Err(refuse_parts(
                     format!("{part} is missing"),
                     format!("the load has {} parts; give the file of each", part.of),
                 ));
             }
             _ => {
-                return Err(refuse(
+                return Err(refuse_parts(
                     format!("{part} is given more than once"),
                     "give the file of each part once",
                 ));
@@ -144,14 +144,14 @@ fn check(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
 /// Sums up all parts of one load.
 ///
 /// # Errors
-/// [`LoadError::Part`] when one is missing, twice there or of another load;
+/// [`LoadError::LoadPart`] when one is missing, twice there or of another load;
 /// [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes are
 /// missing.
-pub fn merge(parts: &[PartFile]) -> Result<Summary, LoadError> {
+pub fn merge(parts: &[PartFile]) -> Result<LoadSummary, LoadError> {
     let (first, rest) = parts
         .split_first()
-        .ok_or_else(|| refuse("no file is given", "give the file of each part"))?;
-    check(first, parts)?;
+        .ok_or_else(|| refuse_parts("no file is given", "give the file of each part"))?;
+    check_parts(first, parts)?;
     let mut setting = first.setting.clone();
     for part in rest {
         let theirs = &part.setting;
@@ -160,22 +160,22 @@ pub fn merge(parts: &[PartFile]) -> Result<Summary, LoadError> {
         setting.duration_seconds = setting.duration_seconds.max(theirs.duration_seconds);
     }
     let results = || parts.iter().map(|p| &p.result);
-    let Sum {
+    let PartsSum {
         measure, health, ..
-    } = sum(results())?;
+    } = sum_results(results())?;
     let warmups = || results().filter_map(|r| r.warmup.as_ref());
     let answered = measure.ok + warmups().map(|w| w.ok).sum::<u64>();
-    let mut summary = Summary::of(&setting, &measure, answered, &health);
+    let mut summary = LoadSummary::from_totals(&setting, &measure, answered, &health);
     summary.warmup_requests = warmups().map(|w| w.scheduled).sum();
     summary.stopped = results().any(|r| r.stopped);
     Ok(summary)
 }
 
 /// What several processes counted together.
-pub(crate) struct Sum {
-    pub(crate) measure: Totals,
+pub(crate) struct PartsSum {
+    pub(crate) measure: LoadTotals,
     /// Of those that had a warm-up.
-    pub(crate) warmup: Totals,
+    pub(crate) warmup: LoadTotals,
     pub(crate) health: Health,
 }
 
@@ -183,27 +183,28 @@ pub(crate) struct Sum {
 ///
 /// # Errors
 /// [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes are missing.
-pub(crate) fn sum<'a>(
+pub(crate) fn sum_results<'a>(
     mut results: impl Iterator<Item = &'a ResultMessage>,
-) -> Result<Sum, LoadError> {
+) -> Result<PartsSum, LoadError> {
     let first = results
         .next()
-        .ok_or_else(|| refuse("there is no result", "this is a defect of loadline"))?;
-    let warmup = |result: &ResultMessage| result.warmup.as_ref().map(totals).transpose();
-    let mut all = Sum {
-        measure: totals(&first.measure)?,
+        .ok_or_else(|| refuse_parts("there is no result", "this is a defect of loadline"))?;
+    let warmup =
+        |result: &ResultMessage| result.warmup.as_ref().map(totals_from_message).transpose();
+    let mut all = PartsSum {
+        measure: totals_from_message(&first.measure)?,
         warmup: warmup(first)?.unwrap_or_default(),
         health: first.health.clone(),
     };
     for result in results {
-        all.measure.add_all(&totals(&result.measure)?);
+        all.measure.add_all(&totals_from_message(&result.measure)?);
         if let Some(warmup) = warmup(result)? {
             all.warmup.add_all(&warmup);
         }
         add_health(&mut all.health, &result.health);
     }
-    all.measure.check()?;
-    all.warmup.check()?;
+    all.measure.check_balance()?;
+    all.warmup.check_balance()?;
     Ok(all)
 }
 
@@ -220,22 +221,22 @@ fn add_health(mine: &mut Health, theirs: &Health) {
     }
 }
 
-pub(crate) fn totals(message: &TotalsMessage) -> Result<Totals, LoadError> {
-    let mut totals = Totals {
-        latency: histogram::decode(&message.latency)?,
-        service_time: histogram::decode(&message.service_time)?,
-        send_lag: histogram::decode(&message.send_lag)?,
+pub(crate) fn totals_from_message(message: &TotalsMessage) -> Result<LoadTotals, LoadError> {
+    let mut totals = LoadTotals {
+        latency: histogram::decode_histogram(&message.latency)?,
+        service_time: histogram::decode_histogram(&message.service_time)?,
+        send_lag: histogram::decode_histogram(&message.send_lag)?,
         by_request: message
             .by_request
             .iter()
-            .map(request_totals)
+            .map(request_totals_from_message)
             .collect::<Result<_, _>>()?,
         by_second: message
             .by_second
             .iter()
-            .map(request_totals)
+            .map(request_totals_from_message)
             .collect::<Result<_, _>>()?,
-        ..Totals::default()
+        ..LoadTotals::default()
     };
     totals.scheduled = message.scheduled;
     totals.ok = message.ok;
@@ -248,17 +249,17 @@ pub(crate) fn totals(message: &TotalsMessage) -> Result<Totals, LoadError> {
     totals.cut_pauses = message.cut_pauses;
     for kind in ErrorKind::ALL {
         if let Some(count) = message.errors.get(kind.name()) {
-            totals.fail_many(*kind, *count);
+            totals.count_failures(*kind, *count);
         }
     }
     Ok(totals)
 }
 
-fn request_totals(message: &RequestMessage) -> Result<RequestTotals, LoadError> {
+fn request_totals_from_message(message: &RequestMessage) -> Result<RequestTotals, LoadError> {
     Ok(RequestTotals {
         ok: message.ok,
         failed: message.failed,
         unfinished: message.unfinished,
-        latency: histogram::decode(&message.latency)?,
+        latency: histogram::decode_histogram(&message.latency)?,
     })
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
-use crate::schedule::{Arrivals, Segment};
-pub use users::{Think, Users};
+use crate::schedule::{ArrivalPattern, RateSegment};
+pub use users::{ThinkTime, Users};
 
 /// Above this rate on one thread, exact pacing spends more CPU on wake-ups than on requests.
 const EXACT_RATE: f64 = 5_000.0;
@@ -23,14 +23,14 @@ const AUTO_QUANTUM: Duration = Duration::from_micros(100);
 
 /// One load run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct LoadPlan {
     /// Addresses of the instances; connections are spread evenly over them.
     pub targets: Vec<SocketAddr>,
     /// The request; not sent when there is a mix.
     pub request: RequestSpec,
     /// Requests to choose from, at random by their weights; empty is always `request`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mix: Vec<Weighted>,
+    pub mix: Vec<WeightedRequest>,
     /// What counts as a good response.
     #[serde(default)]
     pub expect: Expectation,
@@ -39,9 +39,9 @@ pub struct Plan {
     pub tls: Option<TlsSpec>,
     /// HTTP/2 instead of HTTP/1.1: by ALPN over TLS, else with prior knowledge; `None` is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http2: Option<Http2>,
+    pub http2: Option<Http2Options>,
     /// How the load is made.
-    pub model: Model,
+    pub model: LoadModel,
     /// Leading part of the run that is recorded apart; part of the model's length.
     #[serde(rename = "warmup_ns", with = "nanos", default)]
     pub warmup: Duration,
@@ -72,7 +72,7 @@ pub struct Plan {
     /// Closed model, or with users: how long a connection pauses between an answer and its next
     /// request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub think: Option<Think>,
+    pub think: Option<ThinkTime>,
     /// Connections are users who come and go; `None` is connections that stay and keep nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<Users>,
@@ -90,7 +90,7 @@ pub struct Plan {
     pub pacing: Pacing,
     /// Which part of the load this process makes.
     #[serde(default)]
-    pub part: Part,
+    pub part: LoadPart,
     /// When to begin, CLOCK_MONOTONIC; `None` or a time that has passed is at once.
     #[serde(default)]
     pub start_ns: Option<u64>,
@@ -109,27 +109,27 @@ fn is_not(flag: &bool) -> bool {
 /// One of several processes that make one load together, without talking to each other: each
 /// takes its slots of the same schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct LoadPart {
     /// Which, from 0.
     pub index: u32,
     /// How many there are.
     pub of: u32,
 }
 
-impl Part {
+impl LoadPart {
     /// Its share in a whole number of things, such as connections: at least 1.
     pub fn share_of(self, whole: u32) -> u32 {
         (whole / self.of + u32::from(self.index < whole % self.of)).max(1)
     }
 }
 
-impl Default for Part {
+impl Default for LoadPart {
     fn default() -> Self {
         Self { index: 0, of: 1 }
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for LoadPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.index, self.of)
     }
@@ -137,7 +137,7 @@ impl fmt::Display for Part {
 
 /// A request of a mix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Weighted {
+pub struct WeightedRequest {
     /// Its name in results.
     pub name: String,
     /// Its share of all requests is its weight over the sum of weights; above 0.
@@ -152,14 +152,14 @@ pub struct Weighted {
 /// How load is made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Model {
+pub enum LoadModel {
     /// Requests leave on a schedule that does not wait for answers.
     Open {
         /// The rate over time.
-        segments: Vec<Segment>,
+        segments: Vec<RateSegment>,
         /// How requests are spread at that rate.
         #[serde(default)]
-        arrivals: Arrivals,
+        arrivals: ArrivalPattern,
     },
     /// Each connection sends when its last answer came, for a time (warm-up included).
     ClosedFor {
@@ -175,21 +175,21 @@ pub enum Model {
     },
 }
 
-impl Model {
+impl LoadModel {
     /// An open model with evenly spread arrivals at a constant rate, in requests a second.
-    pub fn constant(rate: f64, duration: Duration) -> Self {
+    pub fn at_constant_rate(rate: f64, duration: Duration) -> Self {
         Self::Open {
-            segments: vec![Segment::constant(rate, duration)],
-            arrivals: Arrivals::Uniform,
+            segments: vec![RateSegment::constant_rate(rate, duration)],
+            arrivals: ArrivalPattern::Uniform,
         }
     }
 
     /// Mean of the scheduled rate, in requests a second; `None` for a closed model.
-    pub fn rate(&self) -> Option<f64> {
+    pub fn mean_rate(&self) -> Option<f64> {
         let Self::Open { segments, .. } = self else {
             return None;
         };
-        let requests: f64 = segments.iter().map(Segment::requests).sum();
+        let requests: f64 = segments.iter().map(RateSegment::due_requests).sum();
         let seconds: f64 = segments.iter().map(|s| s.duration.as_secs_f64()).sum();
         Some(requests / seconds)
     }
@@ -205,7 +205,7 @@ impl Model {
 
     /// The same course of an open model at another mean rate; a closed model has none to change.
     pub fn at_rate(mut self, rate: f64) -> Self {
-        let factor = self.rate().map(|own| rate / own);
+        let factor = self.mean_rate().map(|own| rate / own);
         if let (Self::Open { segments, .. }, Some(factor)) = (&mut self, factor) {
             for segment in segments {
                 segment.from *= factor;
@@ -217,31 +217,31 @@ impl Model {
 
     /// Load of this length before it, at a constant rate: the one that it begins with, or its mean
     /// where it begins with silence. A closed model stays one.
-    pub fn before(&self, length: Duration) -> Self {
+    pub fn lead_in(&self, length: Duration) -> Self {
         let Self::Open { segments, arrivals } = self else {
             return Self::ClosedFor { duration: length };
         };
         let first = segments.first().map(|s| s.from).filter(|rate| *rate > 0.0);
-        let rate = first.or(self.rate()).unwrap_or_default();
+        let rate = first.or(self.mean_rate()).unwrap_or_default();
         Self::Open {
-            segments: vec![Segment::constant(rate, length)],
+            segments: vec![RateSegment::constant_rate(rate, length)],
             arrivals: *arrivals,
         }
     }
 
     /// The same load for this length: an open model's course again and again, cut at its end.
-    pub fn lasting(&self, length: Duration) -> Self {
+    pub fn repeated_for(&self, length: Duration) -> Self {
         let Self::Open { segments, arrivals } = self else {
             return Self::ClosedFor { duration: length };
         };
         Self::Open {
-            segments: crate::schedule::lasting(segments, length),
+            segments: crate::schedule::repeat_segments(segments, length),
             arrivals: *arrivals,
         }
     }
 
     /// How long requests are scheduled; `None` where only their number is known.
-    pub fn duration(&self) -> Option<Duration> {
+    pub fn scheduled_duration(&self) -> Option<Duration> {
         match self {
             Self::Open { segments, .. } => Some(segments.iter().map(|s| s.duration).sum()),
             Self::ClosedFor { duration } => Some(*duration),
@@ -270,7 +270,7 @@ pub struct RequestSpec {
 
 impl RequestSpec {
     /// A GET without more headers.
-    pub fn get(path: &str) -> Self {
+    pub fn for_get(path: &str) -> Self {
         Self {
             method: "GET".to_owned(),
             path: path.to_owned(),
@@ -282,7 +282,7 @@ impl RequestSpec {
 
     /// Whether it says that its connection ends with the answer. RFC 9112 §9.6: then no other
     /// request may follow on it, whether or not the answer says the same.
-    pub(crate) fn closes(&self) -> bool {
+    pub(crate) fn closes_connection(&self) -> bool {
         self.headers.iter().any(|(name, value)| {
             let mut options = value.split(',');
             name.eq_ignore_ascii_case("connection")
@@ -306,13 +306,13 @@ pub struct TlsSpec {
 
 /// HTTP/2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Http2 {
+pub struct Http2Options {
     /// Requests under way at once on each connection, 1 to [`Self::MAX_STREAMS`]; fewer where the
     /// server allows fewer.
     pub streams: u32,
 }
 
-impl Http2 {
+impl Http2Options {
     /// More than any server allows by default.
     pub const MAX_STREAMS: u32 = 1000;
 }
@@ -351,9 +351,9 @@ pub enum Pacing {
     Spin,
 }
 
-impl Plan {
+impl LoadPlan {
     /// A plan with 100 connections, a timeout and a drain of 10 s, and defaults for the rest.
-    pub fn new(targets: Vec<SocketAddr>, request: RequestSpec, model: Model) -> Self {
+    pub fn new(targets: Vec<SocketAddr>, request: RequestSpec, model: LoadModel) -> Self {
         Self {
             targets,
             request,
@@ -373,7 +373,7 @@ impl Plan {
             cpus: Vec::new(),
             seed: 0,
             pacing: Pacing::Auto,
-            part: Part::default(),
+            part: LoadPart::default(),
             start_ns: None,
             by_second: false,
             slo: None,
@@ -385,18 +385,18 @@ impl Plan {
         if length.is_zero() {
             return self;
         }
-        let before = self.model.before(length);
+        let before = self.model.lead_in(length);
         match (&mut self.model, before) {
             (
-                Model::Open { segments, .. },
-                Model::Open {
+                LoadModel::Open { segments, .. },
+                LoadModel::Open {
                     segments: first, ..
                 },
             ) => {
                 segments.splice(0..0, first);
             }
-            (Model::ClosedFor { duration }, _) => *duration += length,
-            (Model::Open { .. } | Model::ClosedRequests { .. }, _) => {}
+            (LoadModel::ClosedFor { duration }, _) => *duration += length,
+            (LoadModel::Open { .. } | LoadModel::ClosedRequests { .. }, _) => {}
         }
         self.warmup = length;
         self
@@ -405,8 +405,8 @@ impl Plan {
     /// Refuses a plan that cannot be run.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] names the field.
-    pub fn check(&self) -> Result<(), LoadError> {
+    /// [`LoadError::LoadPlan`] names the field.
+    pub fn check_plan(&self) -> Result<(), LoadError> {
         let refuse = |field, why: &str| {
             Err(LoadError::Plan {
                 field,
@@ -431,8 +431,8 @@ impl Plan {
         if self.think.is_some_and(|t| t.from > t.to) {
             return refuse("think", "the shortest pause comes first");
         }
-        users::check(self)?;
-        let allowed = 1..=Http2::MAX_STREAMS;
+        users::check_users(self)?;
+        let allowed = 1..=Http2Options::MAX_STREAMS;
         if self.http2.is_some_and(|h| !allowed.contains(&h.streams)) {
             return refuse("streams", "it must lie between 1 and 1000");
         }
@@ -447,19 +447,23 @@ impl Plan {
             return refuse("request", "every weight must be above 0");
         }
         match &self.model {
-            Model::Open { segments, .. } => check_segments(segments)?,
-            Model::ClosedFor { duration } if duration.is_zero() => {
+            LoadModel::Open { segments, .. } => check_segments(segments)?,
+            LoadModel::ClosedFor { duration } if duration.is_zero() => {
                 return refuse("duration", "it must be longer than 0");
             }
-            Model::ClosedRequests { requests: 0 } => {
+            LoadModel::ClosedRequests { requests: 0 } => {
                 return refuse("requests", "at least 1 is needed");
             }
-            Model::ClosedFor { .. } | Model::ClosedRequests { .. } => {}
+            LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => {}
         }
-        if self.model.duration().is_some_and(|d| d <= self.warmup) {
+        if self
+            .model
+            .scheduled_duration()
+            .is_some_and(|d| d <= self.warmup)
+        {
             return refuse("warmup", "nothing is left to measure after the warm-up");
         }
-        if self.quantum() >= self.timeout {
+        if self.pacing_quantum() >= self.timeout {
             return refuse(
                 "pacing",
                 "its grid must be shorter than the timeout, or requests are shed before they may leave",
@@ -469,44 +473,44 @@ impl Plan {
     }
 
     /// Distance of the grid that sends happen on; zero is exact.
-    pub(crate) fn quantum(&self) -> Duration {
+    pub(crate) fn pacing_quantum(&self) -> Duration {
         let Some(peak) = self.model.peak() else {
             return Duration::ZERO;
         };
         match self.pacing {
             Pacing::Exact | Pacing::Spin => Duration::ZERO,
             Pacing::Quantum { quantum } => quantum.min(Duration::from_secs(1)),
-            Pacing::Auto if peak / f64::from(self.streams()) > EXACT_RATE => AUTO_QUANTUM,
+            Pacing::Auto if peak / f64::from(self.stream_count()) > EXACT_RATE => AUTO_QUANTUM,
             Pacing::Auto => Duration::ZERO,
         }
     }
 
     /// Number of threads.
-    pub(crate) fn shards(&self) -> u32 {
+    pub(crate) fn shard_count(&self) -> u32 {
         self.cpus.len().max(1) as u32
     }
 
     /// Into how many streams the schedule is dealt, one for each thread of every part, where all
     /// parts have as many threads as this one.
-    pub(crate) fn streams(&self) -> u32 {
-        self.shards() * self.part.of
+    pub(crate) fn stream_count(&self) -> u32 {
+        self.shard_count() * self.part.of
     }
 
     /// The stream of a thread. Together the threads of a part make the slots that leave the
     /// part's number when divided by the number of parts: that holds however many threads it has,
     /// so parts need not have as many as each other.
-    pub(crate) fn stream(&self, shard: u32) -> u32 {
+    pub(crate) fn shard_stream(&self, shard: u32) -> u32 {
         self.part.index + self.part.of * shard
     }
 
     /// Requests that can be under way at once, at least 1.
-    pub fn at_once(&self) -> u32 {
+    pub fn max_in_flight(&self) -> u32 {
         let streams = self.http2.map_or(1, |http2| http2.streams);
         self.connections.saturating_mul(streams).max(1)
     }
 
     /// The request with this number in the mix, or the only one.
-    pub(crate) fn spec(&self, kind: usize) -> &RequestSpec {
+    pub(crate) fn request_spec(&self, kind: usize) -> &RequestSpec {
         self.mix.get(kind).map_or(&self.request, |w| &w.request)
     }
 
@@ -516,7 +520,7 @@ impl Plan {
     }
 
     /// All requests that may be sent, with their weights.
-    pub(crate) fn requests(&self) -> Vec<(f64, &RequestSpec)> {
+    pub(crate) fn weighted_requests(&self) -> Vec<(f64, &RequestSpec)> {
         match self.mix.as_slice() {
             [] => vec![(1.0, &self.request)],
             mix => mix.iter().map(|w| (w.weight, &w.request)).collect(),
@@ -524,7 +528,7 @@ impl Plan {
     }
 }
 
-fn check_segments(segments: &[Segment]) -> Result<(), LoadError> {
+fn check_segments(segments: &[RateSegment]) -> Result<(), LoadError> {
     let plausible = |rate: f64| rate.is_finite() && (0.0..=1e8).contains(&rate);
     let right = segments
         .iter()
@@ -535,7 +539,7 @@ fn check_segments(segments: &[Segment]) -> Result<(), LoadError> {
             why: "rates must lie between 0 and 100 million a second, for longer than 0".to_owned(),
         });
     }
-    if segments.iter().map(Segment::requests).sum::<f64>() <= 0.0 {
+    if segments.iter().map(RateSegment::due_requests).sum::<f64>() <= 0.0 {
         return Err(LoadError::Plan {
             field: "rate",
             why: "no request would ever be sent".to_owned(),
@@ -600,16 +604,16 @@ mod tests {
     #[test]
     fn a_course_lasts_by_being_played_again_and_cut() {
         let seconds = Duration::from_secs;
-        let ramp = Segment {
+        let ramp = RateSegment {
             from: 0.0,
             to: 100.0,
-            ..Segment::constant(0.0, seconds(10))
+            ..RateSegment::constant_rate(0.0, seconds(10))
         };
-        let course = Model::Open {
-            segments: vec![Segment::constant(50.0, seconds(5)), ramp],
-            arrivals: Arrivals::Uniform,
+        let course = LoadModel::Open {
+            segments: vec![RateSegment::constant_rate(50.0, seconds(5)), ramp],
+            arrivals: ArrivalPattern::Uniform,
         };
-        let Model::Open { segments, .. } = course.lasting(seconds(25)) else {
+        let LoadModel::Open { segments, .. } = course.repeated_for(seconds(25)) else {
             panic!("it stays open");
         };
         let told: Vec<_> = segments
@@ -618,7 +622,7 @@ mod tests {
             .collect();
         let (flat, whole) = ((50.0, 50.0, seconds(5)), (0.0, 100.0, seconds(10)));
         assert_eq!(told, [flat, whole, flat, (0.0, 50.0, seconds(5))]);
-        let closed = Model::ClosedRequests { requests: 7 }.lasting(seconds(3));
-        assert_eq!(closed.duration(), Some(seconds(3)));
+        let closed = LoadModel::ClosedRequests { requests: 7 }.repeated_for(seconds(3));
+        assert_eq!(closed.scheduled_duration(), Some(seconds(3)));
     }
 }

@@ -27,20 +27,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
-use crate::plan::Think;
-use crate::schedule::Segment;
+use crate::plan::ThinkTime;
+use crate::schedule::RateSegment;
 use crate::spec::text::as_text;
-pub use answered::Seen;
-pub use build::{Builder, Rejected};
-pub use known::{Found, NAMES, NotFound, detect, named};
-pub use line::{Format, Source};
-pub use observed::{Distribution, Observed, Sessions};
+pub use answered::ClassAnswers;
+pub use build::{ProfileBuilder, RejectedLine};
+pub use known::{DetectedFormat, NAMES, UnknownLogFormat, detect_format, format_by_name};
+pub use line::{AccessLogFormat, LogSource};
+pub use observed::{Distribution, LogObservations, UserSessionCounts};
 pub use pattern::Pattern;
-pub use templates::Templates;
+pub use templates::RequestTemplates;
 
 /// What a request does, whatever it is about: its method and its path with identifiers replaced, as
 /// `loadline profile` names it: `GET /owners/{id}?page`.
-pub fn class_of(method: &[u8], path: &[u8]) -> Vec<u8> {
+pub fn request_class(method: &[u8], path: &[u8]) -> Vec<u8> {
     let mut class = [method, b" "].concat();
     class::normalise(path, &mut class);
     class
@@ -52,9 +52,9 @@ pub const SCHEMA: u32 = 1;
 /// A load profile.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Profile {
+pub struct LoadProfile {
     /// [`SCHEMA`].
-    #[serde(default = "current")]
+    #[serde(default = "current_version")]
     pub schema: u32,
     /// Where it comes from, in words; for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -73,22 +73,22 @@ pub struct Profile {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
-    pub think: Option<Think>,
+    pub think: Option<ThinkTime>,
     /// Requests a second in each interval, from the first to the last; empty is no curve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
     /// What the logs said; replay reads none of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed: Option<Observed>,
+    pub observed: Option<LogObservations>,
     /// The requests.
     #[serde(default, rename = "request")]
-    pub requests: Vec<Request>,
+    pub requests: Vec<MixRequest>,
 }
 
 /// A request of the mix.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Request {
+pub struct MixRequest {
     /// Its name in results; method and path where it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -99,7 +99,7 @@ pub struct Request {
     #[serde(default, rename = "first", skip_serializing_if = "is_not")]
     pub is_first: bool,
     /// HTTP method.
-    #[serde(default = "get")]
+    #[serde(default = "default_method")]
     pub method: String,
     /// Path and query; may hold variables, see [`crate::template`].
     pub path: String,
@@ -114,9 +114,9 @@ pub struct Request {
     pub body_file: Option<PathBuf>,
 }
 
-impl Request {
+impl MixRequest {
     /// Its name in results.
-    pub fn name(&self) -> String {
+    pub fn request_name(&self) -> String {
         match &self.name {
             Some(name) => name.clone(),
             None => format!("{} {}", self.method, self.path),
@@ -128,7 +128,7 @@ fn is_not(flag: &bool) -> bool {
     !flag
 }
 
-fn current() -> u32 {
+fn current_version() -> u32 {
     SCHEMA
 }
 
@@ -136,22 +136,22 @@ fn one_minute() -> f64 {
     60.0
 }
 
-fn get() -> String {
+fn default_method() -> String {
     "GET".to_owned()
 }
 
-impl Profile {
+impl LoadProfile {
     /// Reads the TOML form.
     ///
     /// # Errors
     /// [`LoadError::Plan`] with the place and what is wrong.
-    pub fn parse(text: &str) -> Result<Self, LoadError> {
+    pub fn parse_load_profile(text: &str) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan {
             field: "profile",
             why,
         };
         let profile: Self = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
-        profile.check()?;
+        profile.check_profile()?;
         Ok(profile)
     }
 
@@ -159,7 +159,7 @@ impl Profile {
     ///
     /// # Errors
     /// [`LoadError::Plan`] with what is wrong.
-    pub fn check(&self) -> Result<(), LoadError> {
+    pub fn check_profile(&self) -> Result<(), LoadError> {
         let refuse = |why: String| LoadError::Plan {
             field: "profile",
             why,
@@ -187,7 +187,7 @@ impl Profile {
     ///
     /// # Errors
     /// [`LoadError::Plan`] when a value has no TOML form.
-    pub fn text(&self) -> Result<String, LoadError> {
+    pub fn toml_text(&self) -> Result<String, LoadError> {
         toml::to_string(self).map_err(|e| LoadError::Plan {
             field: "profile",
             why: e.to_string(),
@@ -196,19 +196,19 @@ impl Profile {
 
     /// Requests of the mix whose method takes a body and that have none: their names and shares,
     /// in [0, 1].
-    pub fn bodiless(&self) -> Vec<(String, f64)> {
+    pub fn bodiless_requests(&self) -> Vec<(String, f64)> {
         let all: f64 = self.requests.iter().map(|r| r.weight).sum();
-        let lacks = |r: &&Request| {
+        let lacks = |r: &&MixRequest| {
             let takes_one = matches!(r.method.as_str(), "POST" | "PUT" | "PATCH");
             takes_one && r.body.is_empty() && r.body_file.is_none()
         };
-        let named = |r: &Request| (r.name(), r.weight / all);
+        let named = |r: &MixRequest| (r.request_name(), r.weight / all);
         self.requests.iter().filter(lacks).map(named).collect()
     }
 
     /// The stretch of so many intervals with the most requests, in seconds since 1970, and the
     /// share of all requests in it; `None` when it has no rates, or does not say when they begin.
-    pub fn busiest(&self, intervals: usize) -> Option<(Range<f64>, f64)> {
+    pub fn busiest_stretch(&self, intervals: usize) -> Option<(Range<f64>, f64)> {
         let begin = self.observed.as_ref()?.begin_unix_seconds?;
         let length = intervals.clamp(1, self.rates.len().max(1));
         let sum = |rates: &[f64]| rates.iter().sum::<f64>();
@@ -232,12 +232,12 @@ impl Profile {
     ///
     /// # Errors
     /// [`LoadError::Plan`] when the profile has no rates.
-    pub fn segments(
+    pub fn rate_segments(
         &self,
         scale: f64,
         speed: f64,
         length: Option<Duration>,
-    ) -> Result<Vec<Segment>, LoadError> {
+    ) -> Result<Vec<RateSegment>, LoadError> {
         let refuse = |why: &str| LoadError::Plan {
             field: "profile",
             why: why.to_owned(),
@@ -257,7 +257,7 @@ impl Profile {
                 break;
             }
             let duration = interval.min(left);
-            segments.push(Segment::constant(rate * scale, duration));
+            segments.push(RateSegment::constant_rate(rate * scale, duration));
             left -= duration;
         }
         Ok(segments)
@@ -287,70 +287,83 @@ mod tests {
 
     #[test]
     fn a_profile_gives_a_mix_and_a_curve() {
-        let profile = Profile::parse(TEXT).unwrap();
-        let names: Vec<_> = profile.requests.iter().map(Request::name).collect();
+        let profile = LoadProfile::parse_load_profile(TEXT).unwrap();
+        let names: Vec<_> = profile
+            .requests
+            .iter()
+            .map(MixRequest::request_name)
+            .collect();
         assert_eq!(names, ["GET /owners/{rand:1:10}", "new owner"]);
-        let segments = profile.segments(2.0, 5.0, None).unwrap();
-        let expected = [2.0, 6.0].map(|r| Segment::constant(r, Duration::from_secs(2)));
+        let segments = profile.rate_segments(2.0, 5.0, None).unwrap();
+        let expected = [2.0, 6.0].map(|r| RateSegment::constant_rate(r, Duration::from_secs(2)));
         assert_eq!(segments, expected);
-        let cut = profile.segments(1.0, 1.0, Some(Duration::from_secs(25)));
+        let cut = profile.rate_segments(1.0, 1.0, Some(Duration::from_secs(25)));
         let lengths: Vec<_> = cut.unwrap().iter().map(|s| s.duration.as_secs()).collect();
         assert_eq!(lengths, [10, 10, 5]);
     }
 
     #[test]
     fn the_busiest_stretch_is_found_wherever_it_lies() {
-        let profile = |rates: &[f64]| Profile {
+        let profile = |rates: &[f64]| LoadProfile {
             interval_seconds: 60.0,
             rates: rates.to_vec(),
-            observed: Some(Observed {
+            observed: Some(LogObservations {
                 begin_unix_seconds: Some(600.0),
-                ..Observed::default()
+                ..LogObservations::default()
             }),
-            ..Profile::default()
+            ..LoadProfile::default()
         };
         let busy = profile(&[1.0, 0.0, 2.0, 4.0, 1.0]);
-        assert_eq!(busy.busiest(2), Some((720.0..840.0, 0.75)));
-        assert_eq!(busy.busiest(1), Some((780.0..840.0, 0.5)));
-        assert_eq!(busy.busiest(9), Some((600.0..900.0, 1.0)));
-        assert_eq!(profile(&[]).busiest(1), None);
+        assert_eq!(busy.busiest_stretch(2), Some((720.0..840.0, 0.75)));
+        assert_eq!(busy.busiest_stretch(1), Some((780.0..840.0, 0.5)));
+        assert_eq!(busy.busiest_stretch(9), Some((600.0..900.0, 1.0)));
+        assert_eq!(profile(&[]).busiest_stretch(1), None);
     }
 
     #[test]
     fn requests_that_lack_a_body_are_named_with_their_share() {
-        let mut profile = Profile::parse(TEXT).unwrap();
-        assert_eq!(profile.bodiless(), []);
+        let mut profile = LoadProfile::parse_load_profile(TEXT).unwrap();
+        assert_eq!(profile.bodiless_requests(), []);
         profile.requests[1].body.clear();
-        assert_eq!(profile.bodiless(), [("new owner".to_owned(), 0.25)]);
+        assert_eq!(
+            profile.bodiless_requests(),
+            [("new owner".to_owned(), 0.25)]
+        );
         profile.requests[1].body_file = Some("x".into());
-        assert_eq!(profile.bodiless(), []);
+        assert_eq!(profile.bodiless_requests(), []);
     }
 
     #[test]
     fn what_was_written_reads_back() {
-        let profile = Profile::parse(TEXT).unwrap();
-        assert_eq!(Profile::parse(&profile.text().unwrap()).unwrap(), profile);
+        let profile = LoadProfile::parse_load_profile(TEXT).unwrap();
+        assert_eq!(
+            LoadProfile::parse_load_profile(&profile.toml_text().unwrap()).unwrap(),
+            profile
+        );
     }
 
     #[test]
     fn what_was_observed_is_written_and_changes_nothing_that_is_sent() {
-        let plain = Profile::parse(TEXT).unwrap();
+        let plain = LoadProfile::parse_load_profile(TEXT).unwrap();
         let mut described = plain.clone();
-        let seen = Observed {
+        let seen = LogObservations {
             requests: 40,
             statuses: [("200".to_owned(), 39), ("503".to_owned(), 1)].into(),
             response_bytes: Some(Distribution::default()),
             think_time_ms: Some(Distribution::default()),
-            ..Observed::default()
+            ..LogObservations::default()
         };
         described.observed = Some(seen);
-        let text = described.text().unwrap();
+        let text = described.toml_text().unwrap();
         assert!(text.contains("[observed.statuses]\n200 = 39\n"), "{text}");
-        assert_eq!(Profile::parse(&text).unwrap(), described);
+        assert_eq!(LoadProfile::parse_load_profile(&text).unwrap(), described);
         assert_eq!(described.requests, plain.requests);
         // Figures of another version do not keep a file from being replayed.
         let later = format!("{TEXT}\n[observed]\nrequests = 1\nsomething-new = [1]\n");
-        assert_eq!(Profile::parse(&later).unwrap().requests, plain.requests);
+        assert_eq!(
+            LoadProfile::parse_load_profile(&later).unwrap().requests,
+            plain.requests
+        );
     }
 
     #[test]
@@ -361,7 +374,9 @@ mod tests {
             ("schema = 9\nrates = [1]", "schema is 9"),
             ("interval-seconds = 0\nrates = [1]", "above 0"),
         ] {
-            let error = Profile::parse(text).unwrap_err().to_string();
+            let error = LoadProfile::parse_load_profile(text)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

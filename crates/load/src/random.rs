@@ -4,9 +4,9 @@
 
 /// A generator; the same seed gives the same numbers on every machine.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -21,7 +21,7 @@ impl Random {
     }
 
     /// Uniform in [0, `limit`]; its bias is below 1 in 2^20 for limits below 2^44.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn next_up_to(&mut self, limit: u64) -> u64 {
         self.next_u64() % limit.saturating_add(1)
     }
 
@@ -42,14 +42,14 @@ mod tests {
 
     #[test]
     fn the_first_numbers_of_seed_zero_are_those_of_the_published_generator() {
-        let mut random = Random::new(0);
+        let mut random = SeededRandom::new(0);
         assert_eq!(random.next_u64(), 0xe220_a839_7b1d_cdaf);
         assert_eq!(random.next_u64(), 0x6e78_9e6a_a1b9_65f4);
     }
 
     #[test]
     fn exponential_numbers_have_mean_and_variance_one() {
-        let mut random = Random::new(7);
+        let mut random = SeededRandom::new(7);
         let n = 200_000;
         let values: Vec<f64> = (0..n).map(|_| random.next_exponential()).collect();
         let mean = values.iter().sum::<f64>() / n as f64;

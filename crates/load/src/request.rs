@@ -5,21 +5,21 @@
 //! refusal of text that would end its line.
 
 use crate::error::LoadError;
-use crate::http2::{Encoder, Fields, FixedFields};
-use crate::plan::{Plan, RequestSpec};
-use crate::random::Random;
+use crate::http2::{FixedFields, HeaderFields, HpackEncoder};
+use crate::plan::{LoadPlan, RequestSpec};
+use crate::random::SeededRandom;
 use crate::schedule::shard_seed;
-use crate::template::{Encoding, Template, Variables};
+use crate::template::{TemplateVariables, TextTemplate, ValueEncoding};
 use crate::user::User;
 
 /// All requests of one thread.
-pub(crate) struct Requests {
-    requests: Vec<Request>,
+pub(crate) struct CompiledRequests {
+    requests: Vec<CompiledRequest>,
     /// Those that follow, and those that are sent first of a session; empty is none.
-    following: Draw,
-    first: Draw,
-    variables: Variables,
-    random: Random,
+    following: WeightedDraw,
+    first: WeightedDraw,
+    variables: TemplateVariables,
+    random: SeededRandom,
     /// With HTTP/2: the fields that are compressed.
     fixed: FixedFields,
     scratch: Vec<u8>,
@@ -27,56 +27,56 @@ pub(crate) struct Requests {
 
 /// A choice by weight.
 #[derive(Default)]
-struct Draw {
+struct WeightedDraw {
     /// Each request and the sum of the shares up to it, the last one 1.
     shares: Vec<(usize, f64)>,
 }
 
-struct Request {
+struct CompiledRequest {
     is_head: bool,
-    bytes: Bytes,
+    bytes: RequestBytes,
 }
 
-enum Bytes {
+enum RequestBytes {
     Fixed(Vec<u8>),
     /// The head up to the value of Content-Length (or its end), and the body.
     Templated {
-        head: Template,
+        head: TextTemplate,
         has_length: bool,
-        body: Template,
+        body: TextTemplate,
     },
     /// The header fields of HTTP/2, and the body, rendered for good when it has no variables.
     Stream {
-        fields: Fields,
-        body: Template,
+        fields: HeaderFields,
+        body: TextTemplate,
         fixed_body: Option<Vec<u8>>,
     },
 }
 
-impl Requests {
+impl CompiledRequests {
     /// Renders and compiles the requests of a plan for one stream of its threads and parts.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] names the field.
-    pub(crate) fn new(plan: &Plan, stream: u32) -> Result<Self, LoadError> {
+    /// [`LoadError::LoadPlan`] names the field.
+    pub(crate) fn new(plan: &LoadPlan, stream: u32) -> Result<Self, LoadError> {
         let address = plan.targets[0].to_string();
         let mut requests = Vec::new();
         let mut fixed = FixedFields::default();
         let is_tls = plan.tls.is_some();
-        for (_, spec) in plan.requests() {
-            check(spec)?;
+        for (_, spec) in plan.weighted_requests() {
+            check_request(spec)?;
             requests.push(match plan.http2 {
-                None if plan.users.is_some() => compile(spec, &address)?,
-                None => compile(spec, &address)?.fixed(),
+                None if plan.users.is_some() => compile_request(spec, &address)?,
+                None => compile_request(spec, &address)?.render_if_fixed(),
                 Some(_) => compile_stream(spec, &address, is_tls, &mut fixed)?,
             });
         }
         Ok(Self {
             requests,
-            following: Draw::of(plan, false),
-            first: Draw::of(plan, true),
-            variables: Variables::new(plan.seed, stream, plan.streams()),
-            random: Random::new(shard_seed(plan.seed ^ MIX_SEED, stream)),
+            following: WeightedDraw::for_plan(plan, false),
+            first: WeightedDraw::for_plan(plan, true),
+            variables: TemplateVariables::new(plan.seed, stream, plan.stream_count()),
+            random: SeededRandom::new(shard_seed(plan.seed ^ MIX_SEED, stream)),
             fixed,
             scratch: Vec::new(),
         })
@@ -93,8 +93,13 @@ impl Requests {
 
     /// Writes an HTTP/1.1 request to `rendered`, with the cookies of its user, unless its bytes are
     /// fixed.
-    pub(crate) fn render(&mut self, kind: usize, user: Option<&User>, rendered: &mut Vec<u8>) {
-        if let Bytes::Templated {
+    pub(crate) fn render_request(
+        &mut self,
+        kind: usize,
+        user: Option<&User>,
+        rendered: &mut Vec<u8>,
+    ) {
+        if let RequestBytes::Templated {
             head,
             has_length,
             body,
@@ -111,7 +116,7 @@ impl Requests {
             }
             rendered.extend_from_slice(&self.scratch);
         }
-        if let Some(user) = user.filter(|u| !u.cookies.is_empty()) {
+        if let Some(user) = user.filter(|u| !u.cookies.has_no_cookies()) {
             self.scratch.clear();
             user.cookies.write(target_of(rendered), &mut self.scratch);
             let at = after_host(rendered);
@@ -119,11 +124,11 @@ impl Requests {
         }
     }
 
-    /// The bytes of an HTTP/1.1 request; `rendered` is what [`Self::render`] wrote.
-    pub(crate) fn bytes<'a>(&'a self, kind: usize, rendered: &'a [u8]) -> &'a [u8] {
+    /// The bytes of an HTTP/1.1 request; `rendered` is what [`Self::render_request`] wrote.
+    pub(crate) fn request_bytes<'a>(&'a self, kind: usize, rendered: &'a [u8]) -> &'a [u8] {
         match &self.requests[kind].bytes {
-            Bytes::Fixed(bytes) => bytes,
-            Bytes::Templated { .. } | Bytes::Stream { .. } => rendered,
+            RequestBytes::Fixed(bytes) => bytes,
+            RequestBytes::Templated { .. } | RequestBytes::Stream { .. } => rendered,
         }
     }
 
@@ -132,11 +137,11 @@ impl Requests {
     pub(crate) fn render_stream(
         &mut self,
         kind: usize,
-        encoder: &mut Encoder,
+        encoder: &mut HpackEncoder,
         rendered: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> usize {
-        let Bytes::Stream {
+        let RequestBytes::Stream {
             fields,
             body,
             fixed_body,
@@ -159,9 +164,9 @@ impl Requests {
     }
 
     /// The body of an HTTP/2 request; `rendered` is what [`Self::render_stream`] wrote.
-    pub(crate) fn body<'a>(&'a self, kind: usize, rendered: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn request_body<'a>(&'a self, kind: usize, rendered: &'a [u8]) -> &'a [u8] {
         match &self.requests[kind].bytes {
-            Bytes::Stream {
+            RequestBytes::Stream {
                 fixed_body: Some(body),
                 ..
             } => body,
@@ -175,9 +180,9 @@ impl Requests {
     }
 }
 
-impl Draw {
-    fn of(plan: &Plan, is_first: bool) -> Self {
-        let requests = plan.requests().into_iter().enumerate();
+impl WeightedDraw {
+    fn for_plan(plan: &LoadPlan, is_first: bool) -> Self {
+        let requests = plan.weighted_requests().into_iter().enumerate();
         let belongs = |(kind, _): &(usize, _)| plan.is_first(*kind) == is_first;
         let own: Vec<_> = requests.filter(belongs).collect();
         let sum: f64 = own.iter().map(|(_, (weight, _))| weight).sum();
@@ -191,7 +196,7 @@ impl Draw {
         }
     }
 
-    fn pick(&self, random: &mut Random) -> usize {
+    fn pick(&self, random: &mut SeededRandom) -> usize {
         match self.shares.as_slice() {
             [(kind, _)] => *kind,
             shares => {
@@ -235,36 +240,36 @@ pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Compiles an HTTP/1.1 request. `address` is the Host where the request names none.
-fn compile(spec: &RequestSpec, address: &str) -> Result<Request, LoadError> {
+fn compile_request(spec: &RequestSpec, address: &str) -> Result<CompiledRequest, LoadError> {
     let has = |name: &str| {
         spec.headers
             .iter()
             .any(|(n, _)| n.eq_ignore_ascii_case(name))
     };
-    let mut head = Template::default();
-    head.text(&format!("{} ", spec.method));
-    head.compile(spec.path.as_bytes(), Encoding::Path)?;
-    head.text(" HTTP/1.1\r\n");
+    let mut head = TextTemplate::default();
+    head.append_text(&format!("{} ", spec.method));
+    head.append_compiled(spec.path.as_bytes(), ValueEncoding::Path)?;
+    head.append_text(" HTTP/1.1\r\n");
     if !has("host") {
         let host = spec.host.as_deref().unwrap_or(address);
-        head.text(&format!("Host: {host}\r\n"));
+        head.append_text(&format!("Host: {host}\r\n"));
     }
     for (name, value) in &spec.headers {
-        head.text(&format!("{name}: "));
-        head.compile(value.as_bytes(), Encoding::Plain)?;
-        head.text("\r\n");
+        head.append_text(&format!("{name}: "));
+        head.append_compiled(value.as_bytes(), ValueEncoding::Plain)?;
+        head.append_text("\r\n");
     }
-    let mut body = Template::default();
-    body.compile(&spec.body, Encoding::Plain)?;
+    let mut body = TextTemplate::default();
+    body.append_compiled(&spec.body, ValueEncoding::Plain)?;
     let has_length = needs_length(spec) && !has("content-length");
-    head.text(if has_length {
+    head.append_text(if has_length {
         "Content-Length: "
     } else {
         "\r\n"
     });
-    Ok(Request {
+    Ok(CompiledRequest {
         is_head: spec.method == "HEAD",
-        bytes: Bytes::Templated {
+        bytes: RequestBytes::Templated {
             head,
             has_length,
             body,
@@ -292,28 +297,28 @@ fn compile_stream(
     address: &str,
     is_tls: bool,
     fixed: &mut FixedFields,
-) -> Result<Request, LoadError> {
-    let mut fields = Fields::default();
+) -> Result<CompiledRequest, LoadError> {
+    let mut fields = HeaderFields::default();
     let mut add = |name: &str, value: &str, encoding| {
-        let mut template = Template::default();
-        template.compile(value.as_bytes(), encoding)?;
-        fields.add(name, template, fixed);
+        let mut template = TextTemplate::default();
+        template.append_compiled(value.as_bytes(), encoding)?;
+        fields.add_field(name, template, fixed);
         Ok(())
     };
     let is_host = |name: &str| name.eq_ignore_ascii_case("host");
     let host = spec.headers.iter().find(|(name, _)| is_host(name));
     let host = host.map(|(_, value)| value).or(spec.host.as_ref());
-    add(":method", &spec.method, Encoding::Plain)?;
+    add(":method", &spec.method, ValueEncoding::Plain)?;
     add(
         ":scheme",
         if is_tls { "https" } else { "http" },
-        Encoding::Plain,
+        ValueEncoding::Plain,
     )?;
-    add(":path", &spec.path, Encoding::Path)?;
+    add(":path", &spec.path, ValueEncoding::Path)?;
     add(
         ":authority",
         host.map_or(address, String::as_str),
-        Encoding::Plain,
+        ValueEncoding::Plain,
     )?;
     let mut has_length = false;
     for (name, value) in spec.headers.iter().filter(|(name, _)| !is_host(name)) {
@@ -325,19 +330,23 @@ fn compile_stream(
             });
         }
         has_length |= name == "content-length";
-        add(&name, value, Encoding::Plain)?;
+        add(&name, value, ValueEncoding::Plain)?;
     }
-    let mut body = Template::default();
-    body.compile(&spec.body, Encoding::Plain)?;
-    let fixed_body = body.fixed();
+    let mut body = TextTemplate::default();
+    body.append_compiled(&spec.body, ValueEncoding::Plain)?;
+    let fixed_body = body.fixed_text();
     match &fixed_body {
         _ if has_length || !needs_length(spec) => {}
-        Some(body) => add("content-length", &body.len().to_string(), Encoding::Plain)?,
+        Some(body) => add(
+            "content-length",
+            &body.len().to_string(),
+            ValueEncoding::Plain,
+        )?,
         None => fields.add_length(),
     }
-    Ok(Request {
+    Ok(CompiledRequest {
         is_head: spec.method == "HEAD",
-        bytes: Bytes::Stream {
+        bytes: RequestBytes::Stream {
             fields,
             body,
             fixed_body,
@@ -345,10 +354,10 @@ fn compile_stream(
     })
 }
 
-impl Request {
+impl CompiledRequest {
     /// Rendered for good when it has no variables.
-    fn fixed(mut self) -> Self {
-        let Bytes::Templated {
+    fn render_if_fixed(mut self) -> Self {
+        let RequestBytes::Templated {
             head,
             has_length,
             body,
@@ -356,7 +365,7 @@ impl Request {
         else {
             return self;
         };
-        let (Some(head), Some(body)) = (head.fixed(), body.fixed()) else {
+        let (Some(head), Some(body)) = (head.fixed_text(), body.fixed_text()) else {
             return self;
         };
         let mut bytes = head;
@@ -365,12 +374,12 @@ impl Request {
             bytes.extend_from_slice(b"\r\n\r\n");
         }
         bytes.extend_from_slice(&body);
-        self.bytes = Bytes::Fixed(bytes);
+        self.bytes = RequestBytes::Fixed(bytes);
         self
     }
 }
 
-fn check(spec: &RequestSpec) -> Result<(), LoadError> {
+fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
     let refuse = |field, text: &str, why: &str| {
         Err(LoadError::Plan {
             field,
@@ -412,36 +421,36 @@ fn check(spec: &RequestSpec) -> Result<(), LoadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Model, Weighted};
+    use crate::plan::{LoadModel, WeightedRequest};
 
-    fn requests(mix: Vec<(f64, RequestSpec)>) -> Result<Requests, LoadError> {
-        let model = Model::ClosedRequests { requests: 1 };
+    fn requests(mix: Vec<(f64, RequestSpec)>) -> Result<CompiledRequests, LoadError> {
+        let model = LoadModel::ClosedRequests { requests: 1 };
         let target = "127.0.0.1:80".parse().expect("an address");
-        let mut plan = Plan::new(vec![target], RequestSpec::get("/"), model);
+        let mut plan = LoadPlan::new(vec![target], RequestSpec::for_get("/"), model);
         plan.mix = mix
             .into_iter()
-            .map(|(weight, request)| Weighted {
+            .map(|(weight, request)| WeightedRequest {
                 name: request.path.clone(),
                 weight,
                 is_first: false,
                 request,
             })
             .collect();
-        Requests::new(&plan, 0)
+        CompiledRequests::new(&plan, 0)
     }
 
     fn render(spec: RequestSpec) -> Result<String, LoadError> {
         let mut requests = requests(vec![(1.0, spec)])?;
         let mut rendered = Vec::new();
         let kind = requests.pick(false);
-        requests.render(kind, None, &mut rendered);
-        Ok(String::from_utf8_lossy(requests.bytes(kind, &rendered)).into_owned())
+        requests.render_request(kind, None, &mut rendered);
+        Ok(String::from_utf8_lossy(requests.request_bytes(kind, &rendered)).into_owned())
     }
 
     #[test]
     fn a_get_is_as_short_as_it_can_be() {
         assert_eq!(
-            render(RequestSpec::get("/a?b=c")).unwrap(),
+            render(RequestSpec::for_get("/a?b=c")).unwrap(),
             "GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n"
         );
     }
@@ -472,15 +481,15 @@ mod tests {
 
     #[test]
     fn what_could_smuggle_a_second_request_is_refused() {
-        let mut header = RequestSpec::get("/");
+        let mut header = RequestSpec::for_get("/");
         header
             .headers
             .push(("X".to_owned(), "1\r\nY: 2".to_owned()));
-        let mut method = RequestSpec::get("/");
+        let mut method = RequestSpec::for_get("/");
         method.method = "GET /x HTTP/1.1\r\n".to_owned();
         for spec in [
-            RequestSpec::get("/a b"),
-            RequestSpec::get("a"),
+            RequestSpec::for_get("/a b"),
+            RequestSpec::for_get("a"),
             header,
             method,
         ] {
@@ -490,7 +499,7 @@ mod tests {
 
     #[test]
     fn a_mix_keeps_its_weights() {
-        let get = RequestSpec::get;
+        let get = RequestSpec::for_get;
         let mut requests = requests(vec![(3.0, get("/a")), (1.0, get("/b"))]).unwrap();
         let mut counts = [0u32; 2];
         for _ in 0..100_000 {

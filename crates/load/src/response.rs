@@ -6,7 +6,7 @@
 
 mod chunked;
 
-pub use chunked::Chunked;
+pub use chunked::ChunkedDecoder;
 
 /// Largest head, and largest trailer, that is accepted: 64 KiB.
 pub const MAX_HEAD: usize = 64 * 1024;
@@ -25,7 +25,7 @@ pub struct Response {
 
 /// A response that breaks the protocol; the connection must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum MalformedResponse {
     /// The head is no HTTP head.
     #[error("malformed head")]
     Head,
@@ -47,23 +47,23 @@ pub enum Malformed {
 }
 
 /// What a response brings besides its end; a closure takes its body alone.
-pub trait Sink {
+pub trait ResponseSink {
     /// Takes the next piece of the body.
-    fn body(&mut self, piece: &[u8]);
+    fn on_body_piece(&mut self, piece: &[u8]);
 
     /// Takes the value of a Set-Cookie field of the final response.
-    fn cookie(&mut self, _value: &[u8]) {}
+    fn on_cookie(&mut self, _value: &[u8]) {}
 }
 
-impl<F: FnMut(&[u8])> Sink for F {
-    fn body(&mut self, piece: &[u8]) {
+impl<F: FnMut(&[u8])> ResponseSink for F {
+    fn on_body_piece(&mut self, piece: &[u8]) {
         self(piece);
     }
 }
 
-/// What [`Parser::feed`] made of the bytes.
+/// What [`ResponseParser::feed_chunks`] made of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fed {
+pub struct ParseProgress {
     /// Bytes used; the rest does not belong to this response.
     pub used: usize,
     /// The response, when these bytes completed it.
@@ -72,8 +72,8 @@ pub struct Fed {
 
 /// The parser of one connection. After a complete response it expects the next one.
 #[derive(Debug, Default)]
-pub struct Parser {
-    state: State,
+pub struct ResponseParser {
+    state: ParserState,
     /// Part of a head that came in pieces.
     partial: Vec<u8>,
     status: u16,
@@ -82,23 +82,23 @@ pub struct Parser {
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum ParserState {
     #[default]
     Head,
     Length(u64),
-    Chunked(Chunked),
+    Chunked(ChunkedDecoder),
     UntilClose,
 }
 
-impl Parser {
+impl ResponseParser {
     /// Whether no byte of the next response has been seen.
     pub fn is_fresh(&self) -> bool {
-        matches!(self.state, State::Head) && self.partial.is_empty()
+        matches!(self.state, ParserState::Head) && self.partial.is_empty()
     }
 
     /// Forgets everything, for a new connection.
-    pub fn reset(&mut self) {
-        self.state = State::Head;
+    pub fn reset_parser(&mut self) {
+        self.state = ParserState::Head;
         self.partial.clear();
     }
 
@@ -106,66 +106,66 @@ impl Parser {
     /// body are handed to `sink` in order, after the cookies of the head.
     ///
     /// # Errors
-    /// [`Malformed`] when the bytes are no HTTP/1.x response.
+    /// [`MalformedResponse`] when the bytes are no HTTP/1.x response.
     pub fn feed(
         &mut self,
         bytes: &[u8],
         head_only: bool,
-        sink: &mut impl Sink,
-    ) -> Result<Fed, Malformed> {
+        sink: &mut impl ResponseSink,
+    ) -> Result<ParseProgress, MalformedResponse> {
         let mut used = 0;
         while used < bytes.len() {
             let rest = &bytes[used..];
             let done = match &mut self.state {
-                State::Head => {
-                    let (taken, done) = self.head(rest, head_only, sink)?;
+                ParserState::Head => {
+                    let (taken, done) = self.take_head(rest, head_only, sink)?;
                     used += taken;
                     done
                 }
-                State::Length(left) => {
+                ParserState::Length(left) => {
                     let take = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    sink.body(&rest[..take]);
+                    sink.on_body_piece(&rest[..take]);
                     used += take;
                     self.body_bytes += take as u64;
                     *left -= take as u64;
                     *left == 0
                 }
-                State::Chunked(chunked) => {
-                    let (taken, done) = chunked.feed(rest, &mut |piece| {
+                ParserState::Chunked(chunked) => {
+                    let (taken, done) = chunked.feed_chunks(rest, &mut |piece| {
                         self.body_bytes += piece.len() as u64;
-                        sink.body(piece);
+                        sink.on_body_piece(piece);
                     })?;
                     used += taken;
                     done
                 }
-                State::UntilClose => {
-                    sink.body(rest);
+                ParserState::UntilClose => {
+                    sink.on_body_piece(rest);
                     used += rest.len();
                     self.body_bytes += rest.len() as u64;
                     false
                 }
             };
             if done {
-                let response = Some(self.complete());
-                return Ok(Fed { used, response });
+                let response = Some(self.complete_response());
+                return Ok(ParseProgress { used, response });
             }
         }
-        Ok(Fed {
+        Ok(ParseProgress {
             used,
             response: None,
         })
     }
 
     /// The server closed its side: a response that lasts until then is complete now.
-    pub fn end(&mut self) -> Option<Response> {
+    pub fn complete_at_eof(&mut self) -> Option<Response> {
         match self.state {
-            State::UntilClose => Some(self.complete()),
+            ParserState::UntilClose => Some(self.complete_response()),
             _ => None,
         }
     }
 
-    fn complete(&mut self) -> Response {
-        self.state = State::Head;
+    fn complete_response(&mut self) -> Response {
+        self.state = ParserState::Head;
         Response {
             status: self.status,
             keep_alive: self.keep_alive,
@@ -174,12 +174,12 @@ impl Parser {
     }
 
     /// Takes head bytes; returns how many, and whether the response ends with the head.
-    fn head(
+    fn take_head(
         &mut self,
         bytes: &[u8],
         head_only: bool,
-        sink: &mut impl Sink,
-    ) -> Result<(usize, bool), Malformed> {
+        sink: &mut impl ResponseSink,
+    ) -> Result<(usize, bool), MalformedResponse> {
         if self.partial.is_empty() {
             return match parse_head(bytes, sink)? {
                 Some(head) => Ok((head.length, self.begin_body(&head, head_only)?)),
@@ -198,24 +198,28 @@ impl Parser {
                 self.partial.clear();
                 Ok((head.length - before, self.begin_body(&head, head_only)?))
             }
-            None if self.partial.len() > MAX_HEAD => Err(Malformed::HeadTooLarge),
+            None if self.partial.len() > MAX_HEAD => Err(MalformedResponse::HeadTooLarge),
             None => Ok((bytes.len(), false)),
         }
     }
 
-    fn keep_partial(&mut self, bytes: &[u8]) -> Result<(usize, bool), Malformed> {
+    fn keep_partial(&mut self, bytes: &[u8]) -> Result<(usize, bool), MalformedResponse> {
         if bytes.len() > MAX_HEAD {
-            return Err(Malformed::HeadTooLarge);
+            return Err(MalformedResponse::HeadTooLarge);
         }
         self.partial.extend_from_slice(bytes);
         Ok((bytes.len(), false))
     }
 
-    fn begin_body(&mut self, head: &Head, head_only: bool) -> Result<bool, Malformed> {
+    fn begin_body(
+        &mut self,
+        head: &ResponseHead,
+        head_only: bool,
+    ) -> Result<bool, MalformedResponse> {
         match head.status {
             // RFC 9110 §15.2: interim responses come before the final one.
             100 | 102..=199 => return Ok(false),
-            101 => return Err(Malformed::Upgrade),
+            101 => return Err(MalformedResponse::Upgrade),
             _ => {}
         }
         self.status = head.status;
@@ -224,18 +228,18 @@ impl Parser {
         self.state = match head.framing {
             _ if head_only || matches!(head.status, 204 | 304) => return Ok(true),
             Framing::Length(0) => return Ok(true),
-            Framing::Length(length) => State::Length(length),
-            Framing::Chunked => State::Chunked(Chunked::default()),
+            Framing::Length(length) => ParserState::Length(length),
+            Framing::Chunked => ParserState::Chunked(ChunkedDecoder::default()),
             Framing::UntilClose => {
                 self.keep_alive = false;
-                State::UntilClose
+                ParserState::UntilClose
             }
         };
         Ok(false)
     }
 }
 
-struct Head {
+struct ResponseHead {
     length: usize,
     status: u16,
     keep_alive: bool,
@@ -249,17 +253,23 @@ enum Framing {
 }
 
 /// `None` when the head is not complete yet.
-fn parse_head(bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Head>, Malformed> {
+fn parse_head(
+    bytes: &[u8],
+    sink: &mut impl ResponseSink,
+) -> Result<Option<ResponseHead>, MalformedResponse> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
     let length = match response.parse(bytes) {
         Ok(httparse::Status::Complete(length)) if length <= MAX_HEAD => length,
-        Ok(httparse::Status::Complete(_)) => return Err(Malformed::HeadTooLarge),
+        Ok(httparse::Status::Complete(_)) => return Err(MalformedResponse::HeadTooLarge),
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(Malformed::HeadTooLarge),
-        Err(_) => return Err(Malformed::Head),
+        Err(httparse::Error::TooManyHeaders) => return Err(MalformedResponse::HeadTooLarge),
+        Err(_) => return Err(MalformedResponse::Head),
     };
-    let status = response.code.filter(|s| *s >= 100).ok_or(Malformed::Head)?;
+    let status = response
+        .code
+        .filter(|s| *s >= 100)
+        .ok_or(MalformedResponse::Head)?;
     // HTTP/1.1 connections persist unless said otherwise, HTTP/1.0 ones the other way round.
     let mut keep_alive = response.version == Some(1);
     let mut content_length = None;
@@ -277,18 +287,18 @@ fn parse_head(bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Head>, Malfor
                 }
             }
             10 if status >= 200 && header.name.eq_ignore_ascii_case("set-cookie") => {
-                sink.cookie(header.value);
+                sink.on_cookie(header.value);
             }
             14 if header.name.eq_ignore_ascii_case("content-length") => {
                 let value = parse_length(header.value)?;
                 if content_length.is_some_and(|c| c != value) {
-                    return Err(Malformed::Length);
+                    return Err(MalformedResponse::Length);
                 }
                 content_length = Some(value);
             }
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                 if !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
-                    return Err(Malformed::Coding);
+                    return Err(MalformedResponse::Coding);
                 }
                 chunked = true;
             }
@@ -301,7 +311,7 @@ fn parse_head(bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Head>, Malfor
         Some(length) => Framing::Length(length),
         None => Framing::UntilClose,
     };
-    Ok(Some(Head {
+    Ok(Some(ResponseHead {
         length,
         status,
         keep_alive,
@@ -309,10 +319,10 @@ fn parse_head(bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Head>, Malfor
     }))
 }
 
-fn parse_length(value: &[u8]) -> Result<u64, Malformed> {
+fn parse_length(value: &[u8]) -> Result<u64, MalformedResponse> {
     let digits = value.trim_ascii();
     if digits.is_empty() || digits.len() > 19 || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Malformed::Length);
+        return Err(MalformedResponse::Length);
     }
     Ok(digits
         .iter()

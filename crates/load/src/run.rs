@@ -15,25 +15,25 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::affinity;
-use crate::clock::{now_ns, process_cpu};
+use crate::clock::{clock_ns, process_cpu};
 use crate::error::LoadError;
-use crate::health::{Health, Usage, stolen_time, throttled_time};
-use crate::outcome::{RequestTotals, Second, Totals};
-use crate::plan::{Model, Plan};
-use crate::shard::{Interval, Shard, Times};
+use crate::health::{GeneratorUsage, Health, stolen_time, throttled_time};
+use crate::outcome::{LoadSecond, LoadTotals, RequestTotals};
+use crate::plan::{LoadModel, LoadPlan};
+use crate::shard::{RunTimes, Shard, ShardInterval};
 use crate::user::User;
 
 /// What a load run gave.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// When the first request could be due, CLOCK_MONOTONIC ns.
     pub start_ns: u64,
     /// When the last request could be due: the drain came after it.
     pub end_ns: u64,
     /// Outcomes of requests that were due in the warm-up.
-    pub warmup: Totals,
+    pub warmup: LoadTotals,
     /// Outcomes of the others.
-    pub measure: Totals,
+    pub measure: LoadTotals,
     /// The generator about itself.
     pub health: Health,
     /// Whether it was stopped before its end.
@@ -42,9 +42,9 @@ pub struct Outcome {
     pub users: Vec<User>,
 }
 
-impl Outcome {
+impl LoadOutcome {
     /// Length of the measured part: without warm-up and drain.
-    pub fn measured(&self, plan: &Plan) -> Duration {
+    pub fn measured_time(&self, plan: &LoadPlan) -> Duration {
         Duration::from_nanos(self.end_ns - self.start_ns).saturating_sub(plan.warmup)
     }
 }
@@ -58,10 +58,10 @@ const LEAD_NS: u64 = 5_000_000;
 /// # Errors
 /// [`LoadError`] when the plan or the machine cannot; failed requests are no error.
 pub fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &Arc<AtomicBool>,
-    observe: &mut dyn FnMut(&Second),
-) -> Result<Outcome, LoadError> {
+    observe: &mut dyn FnMut(&LoadSecond),
+) -> Result<LoadOutcome, LoadError> {
     let mut begin = |earliest: u64| earliest.max(plan.start_ns.unwrap_or(0));
     run_from(plan, stop, &mut begin, observe)
 }
@@ -72,30 +72,30 @@ pub fn run(
 /// # Errors
 /// As [`run`].
 pub(crate) fn run_from(
-    plan: &Plan,
+    plan: &LoadPlan,
     stop: &Arc<AtomicBool>,
     begin: &mut dyn FnMut(u64) -> u64,
-    observe: &mut dyn FnMut(&Second),
-) -> Result<Outcome, LoadError> {
-    plan.check()?;
-    affinity::check(&plan.cpus)?;
+    observe: &mut dyn FnMut(&LoadSecond),
+) -> Result<LoadOutcome, LoadError> {
+    plan.check_plan()?;
+    affinity::check_cpus(&plan.cpus)?;
     let (sender, intervals) = channel();
     let mut shards = Vec::new();
     let mut recyclers = Vec::new();
-    for index in 0..plan.shards() {
+    for index in 0..plan.shard_count() {
         let (recycler, recycled) = channel();
         recyclers.push(recycler);
-        shards.push(Shard::connect(plan, index, sender.clone(), recycled)?);
+        shards.push(Shard::connect_shard(plan, index, sender.clone(), recycled)?);
     }
     drop(sender);
-    let before = Usage {
+    let before = GeneratorUsage {
         cpu: process_cpu(),
         run_delay: Duration::ZERO,
         throttled: throttled_time(),
         stolen: stolen_time(),
     };
-    let wanted = begin(now_ns() + LEAD_NS);
-    let times = Times::starting(wanted.max(now_ns() + LEAD_NS), plan);
+    let wanted = begin(clock_ns() + LEAD_NS);
+    let times = RunTimes::starting_at(wanted.max(clock_ns() + LEAD_NS), plan);
     thread::scope(|scope| {
         let started: io::Result<Vec<_>> = shards
             .into_iter()
@@ -113,9 +113,9 @@ pub(crate) fn run_from(
                 hint: "the load needs a thread for each of its CPUs: look at ulimit -u and pids.max",
             }
         })?;
-        let mut gathered = Gathered::new(times, plan);
-        gathered.receive(&intervals, &recyclers, observe);
-        let mut usage = Usage::default();
+        let mut gathered = SecondGatherer::new(times, plan);
+        gathered.receive_intervals(&intervals, &recyclers, observe);
+        let mut usage = GeneratorUsage::default();
         let mut end_ns = times.start;
         let mut stopped = false;
         let mut users = Vec::new();
@@ -131,41 +131,41 @@ pub(crate) fn run_from(
         usage.cpu = process_cpu().saturating_sub(before.cpu);
         usage.throttled = throttled_time().saturating_sub(before.throttled);
         usage.stolen = stolen_time().saturating_sub(before.stolen);
-        let outcome = gathered.finish(usage, end_ns, stopped)?;
-        Ok(Outcome { users, ..outcome })
+        let outcome = gathered.into_outcome(usage, end_ns, stopped)?;
+        Ok(LoadOutcome { users, ..outcome })
     })
 }
 
 /// Seconds on their way from the threads to the observer.
-struct Gathered<'a> {
-    plan: &'a Plan,
-    times: Times,
+struct SecondGatherer<'a> {
+    plan: &'a LoadPlan,
+    times: RunTimes,
     /// Seconds that some threads have delivered, and how many have.
-    pending: BTreeMap<u64, (Second, usize)>,
-    totals: [Totals; 2],
+    pending: BTreeMap<u64, (LoadSecond, usize)>,
+    totals: [LoadTotals; 2],
     /// The last second of each thread, once it has delivered it.
     last: Vec<Option<u64>>,
 }
 
-impl<'a> Gathered<'a> {
-    fn new(times: Times, plan: &'a Plan) -> Self {
+impl<'a> SecondGatherer<'a> {
+    fn new(times: RunTimes, plan: &'a LoadPlan) -> Self {
         Self {
             plan,
             times,
             pending: BTreeMap::new(),
             totals: Default::default(),
-            last: vec![None; plan.shards() as usize],
+            last: vec![None; plan.shard_count() as usize],
         }
     }
 
-    fn receive(
+    fn receive_intervals(
         &mut self,
-        intervals: &Receiver<Box<Interval>>,
-        recyclers: &[Sender<Box<Interval>>],
-        observe: &mut dyn FnMut(&Second),
+        intervals: &Receiver<Box<ShardInterval>>,
+        recyclers: &[Sender<Box<ShardInterval>>],
+        observe: &mut dyn FnMut(&LoadSecond),
     ) {
         while let Ok(mut interval) = intervals.recv() {
-            self.take(&interval);
+            self.add_interval(&interval);
             interval.clear();
             // A thread that has ended needs no more.
             let _ = recyclers[interval.shard as usize].send(interval);
@@ -178,30 +178,30 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    fn take(&mut self, interval: &Interval) {
+    fn add_interval(&mut self, interval: &ShardInterval) {
         let times = self.times;
         let (second, count) = self.pending.entry(interval.index).or_insert_with(|| {
             let begin = times.start + interval.index * 1_000_000_000;
-            let second = Second {
+            let second = LoadSecond {
                 index: interval.index,
                 at_ns: begin,
                 length: Duration::ZERO,
                 is_warmup: begin < times.warm_end,
-                totals: Totals::default(),
+                totals: LoadTotals::default(),
                 phases: (!self.plan.warmup.is_zero()).then(Box::default),
             };
             (second, 0)
         });
         for (sum, part) in self.totals.iter_mut().zip(&interval.totals) {
-            sum.add(part);
-            second.totals.add(part);
+            sum.add_outcomes(part);
+            second.totals.add_outcomes(part);
         }
         let phases = second
             .phases
             .iter_mut()
             .flat_map(|phases| phases.iter_mut());
         for (sum, part) in phases.zip(&interval.totals) {
-            sum.add(part);
+            sum.add_outcomes(part);
         }
         second.at_ns = second.at_ns.max(interval.end_ns);
         let begin = times.start + interval.index * 1_000_000_000;
@@ -213,7 +213,7 @@ impl<'a> Gathered<'a> {
     }
 
     /// The oldest second, once every thread has delivered it or ended before it.
-    fn next_complete(&mut self) -> Option<Second> {
+    fn next_complete(&mut self) -> Option<LoadSecond> {
         let entry = self.pending.first_entry()?;
         let ended_before = |last: &&Option<u64>| last.is_some_and(|last| last < *entry.key());
         let ended = self.last.iter().filter(ended_before).count();
@@ -227,13 +227,18 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    fn finish(self, usage: Usage, end_ns: u64, stopped: bool) -> Result<Outcome, LoadError> {
+    fn into_outcome(
+        self,
+        usage: GeneratorUsage,
+        end_ns: u64,
+        stopped: bool,
+    ) -> Result<LoadOutcome, LoadError> {
         let [warmup, measure] = self.totals;
-        warmup.check()?;
-        measure.check()?;
+        warmup.check_balance()?;
+        measure.check_balance()?;
         let wall = Duration::from_nanos(end_ns - self.times.start);
-        let health = Health::judge(self.plan, &measure, usage, wall);
-        Ok(Outcome {
+        let health = Health::judge_run(self.plan, &measure, usage, wall);
+        Ok(LoadOutcome {
             start_ns: self.times.start,
             end_ns,
             warmup,
@@ -245,12 +250,12 @@ impl<'a> Gathered<'a> {
     }
 }
 
-impl Times {
-    pub(crate) fn starting(start: u64, plan: &Plan) -> Self {
+impl RunTimes {
+    pub(crate) fn starting_at(start: u64, plan: &LoadPlan) -> Self {
         let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         let end = match plan.model {
-            Model::ClosedRequests { .. } => u64::MAX,
-            _ => start.saturating_add(plan.model.duration().map_or(0, nanos)),
+            LoadModel::ClosedRequests { .. } => u64::MAX,
+            _ => start.saturating_add(plan.model.scheduled_duration().map_or(0, nanos)),
         };
         Self {
             start,
@@ -274,27 +279,27 @@ mod tests {
     /// Hands intervals over in an order, as (thread, index, whether it is its last); returns the
     /// seconds given out and how many answers each has. Every interval has one.
     fn gather(order: &[(u32, u64, bool)]) -> Vec<(u64, u64)> {
-        let model = Model::constant(100.0, Duration::from_secs(3));
-        let plan = Plan {
+        let model = LoadModel::at_constant_rate(100.0, Duration::from_secs(3));
+        let plan = LoadPlan {
             cpus: vec![0, 1],
-            ..Plan::new(
+            ..LoadPlan::new(
                 vec![([127, 0, 0, 1], 1).into()],
-                RequestSpec::get("/"),
+                RequestSpec::for_get("/"),
                 model,
             )
         };
-        let mut gathered = Gathered::new(Times::starting(SECOND, &plan), &plan);
+        let mut gathered = SecondGatherer::new(RunTimes::starting_at(SECOND, &plan), &plan);
         let mut seconds = Vec::new();
         for (shard, index, is_last) in order {
-            let mut interval = Interval {
+            let mut interval = ShardInterval {
                 shard: *shard,
                 index: *index,
                 end_ns: SECOND * (index + 2),
                 is_last: *is_last,
-                ..Interval::default()
+                ..ShardInterval::default()
             };
             interval.totals[1].ok = 1;
-            gathered.take(&interval);
+            gathered.add_interval(&interval);
             while let Some(second) = gathered.next_complete() {
                 seconds.push((second.index, second.totals.ok));
             }

@@ -1,6 +1,6 @@
 //! When requests are due: intended send times from slot numbers, never from connections.
 //!
-//! The rate over time is a list of [`Segment`]s (constant, ramp, steps, a recorded profile are
+//! The rate over time is a list of [`RateSegment`]s (constant, ramp, steps, a recorded profile are
 //! all lists of them). F(t) is the number of requests due before t; slot k is due at F⁻¹(E_k),
 //! where E_k = k for uniform arrivals and a sum of k exponentials for Poisson ones. Nothing
 //! accumulates from one request to the next but the exponentials, so a schedule cannot drift.
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Model;
-use crate::random::Random;
+use crate::plan::LoadModel;
+use crate::random::SeededRandom;
 
 /// A stretch of time in which the rate is constant or changes linearly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Segment {
+pub struct RateSegment {
     /// Requests a second at its start; 0 is allowed.
     pub from: f64,
     /// Requests a second at its end.
@@ -25,7 +25,7 @@ pub struct Segment {
 }
 
 /// A course played again and again for this length, cut at its end.
-pub(crate) fn lasting(segments: &[Segment], length: Duration) -> Vec<Segment> {
+pub(crate) fn repeat_segments(segments: &[RateSegment], length: Duration) -> Vec<RateSegment> {
     let mut left = length;
     let mut course = Vec::new();
     for segment in segments.iter().filter(|s| !s.duration.is_zero()).cycle() {
@@ -34,7 +34,7 @@ pub(crate) fn lasting(segments: &[Segment], length: Duration) -> Vec<Segment> {
         }
         let duration = segment.duration.min(left);
         let share = duration.as_secs_f64() / segment.duration.as_secs_f64();
-        course.push(Segment {
+        course.push(RateSegment {
             to: segment.from + (segment.to - segment.from) * share,
             duration,
             ..*segment
@@ -44,9 +44,9 @@ pub(crate) fn lasting(segments: &[Segment], length: Duration) -> Vec<Segment> {
     course
 }
 
-impl Segment {
+impl RateSegment {
     /// A constant rate, in requests a second.
-    pub fn constant(rate: f64, duration: Duration) -> Self {
+    pub fn constant_rate(rate: f64, duration: Duration) -> Self {
         Self {
             from: rate,
             to: rate,
@@ -55,12 +55,12 @@ impl Segment {
     }
 
     /// Requests due in it.
-    pub fn requests(&self) -> f64 {
+    pub fn due_requests(&self) -> f64 {
         (self.from + self.to) / 2.0 * self.duration.as_secs_f64()
     }
 
     /// Seconds into the segment at which `count` requests were due; `count` < `requests()`.
-    fn inverse(&self, count: f64) -> f64 {
+    fn seconds_until(&self, count: f64) -> f64 {
         let slope = (self.to - self.from) / self.duration.as_secs_f64();
         if slope.abs() < 1e-9 {
             return count / self.from;
@@ -76,7 +76,7 @@ impl Segment {
 /// How requests are spread at a given rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Arrivals {
+pub enum ArrivalPattern {
     /// Evenly: the gaps follow the rate exactly.
     #[default]
     Uniform,
@@ -84,17 +84,17 @@ pub enum Arrivals {
     Poisson,
 }
 
-impl Model {
+impl LoadModel {
     /// At most so many requests are scheduled: with random arrivals five standard deviations more
     /// than the mean. `None` for a closed model.
     pub fn most_requests(&self) -> Option<u64> {
         let Self::Open { segments, arrivals } = self else {
             return None;
         };
-        let requests: f64 = segments.iter().map(Segment::requests).sum();
+        let requests: f64 = segments.iter().map(RateSegment::due_requests).sum();
         let more = match arrivals {
-            Arrivals::Uniform => 1.0,
-            Arrivals::Poisson => 5.0 * requests.sqrt() + 10.0,
+            ArrivalPattern::Uniform => 1.0,
+            ArrivalPattern::Poisson => 5.0 * requests.sqrt() + 10.0,
         };
         Some((requests + more).ceil() as u64)
     }
@@ -102,8 +102,8 @@ impl Model {
 
 /// The intended send times of one shard, in order, as ns since the start.
 #[derive(Debug, Clone)]
-pub(crate) struct Schedule {
-    segments: Vec<Segment>,
+pub(crate) struct SendSchedule {
+    segments: Vec<RateSegment>,
     current: usize,
     /// Requests due, and seconds passed, before the current segment.
     base_count: f64,
@@ -111,17 +111,17 @@ pub(crate) struct Schedule {
     /// E of the next slot, and the step to the one after it.
     position: f64,
     stride: f64,
-    poisson: Option<Random>,
+    poisson: Option<SeededRandom>,
     next: Option<u64>,
     taken: u64,
 }
 
-impl Schedule {
+impl SendSchedule {
     /// Shard `index` of `shards`. Uniform slots are dealt out in turn; Poisson arrivals are
     /// split into independent Poisson streams, whose sum is one again.
     pub(crate) fn new(
-        segments: &[Segment],
-        arrivals: Arrivals,
+        segments: &[RateSegment],
+        arrivals: ArrivalPattern,
         seed: u64,
         index: u32,
         shards: u32,
@@ -138,12 +138,12 @@ impl Schedule {
             next: None,
             taken: 0,
         };
-        if arrivals == Arrivals::Poisson {
-            let mut random = Random::new(shard_seed(seed, index));
+        if arrivals == ArrivalPattern::Poisson {
+            let mut random = SeededRandom::new(shard_seed(seed, index));
             schedule.position = random.next_exponential() * stride;
             schedule.poisson = Some(random);
         }
-        schedule.next = schedule.time_of(schedule.position);
+        schedule.next = schedule.time_at_position(schedule.position);
         schedule
     }
 
@@ -159,7 +159,7 @@ impl Schedule {
             None => self.stride,
             Some(random) => random.next_exponential() * self.stride,
         };
-        self.next = self.time_of(self.position);
+        self.next = self.time_at_position(self.position);
     }
 
     /// Takes all that are due before `limit` (ns); returns how many.
@@ -171,13 +171,13 @@ impl Schedule {
         self.taken - before
     }
 
-    fn time_of(&mut self, position: f64) -> Option<u64> {
+    fn time_at_position(&mut self, position: f64) -> Option<u64> {
         loop {
             let segment = self.segments.get(self.current)?;
             let within = position - self.base_count;
-            let requests = segment.requests();
+            let requests = segment.due_requests();
             if within < requests {
-                let seconds = self.base_seconds + segment.inverse(within);
+                let seconds = self.base_seconds + segment.seconds_until(within);
                 return Some((seconds * 1e9) as u64);
             }
             self.base_count += requests;
@@ -189,7 +189,7 @@ impl Schedule {
 
 /// Seeds of shards must not be neighbours in one stream: mix the index in by its own draw.
 pub(crate) fn shard_seed(seed: u64, index: u32) -> u64 {
-    let mut random = Random::new(u64::from(index));
+    let mut random = SeededRandom::new(u64::from(index));
     seed ^ random.next_u64()
 }
 
@@ -197,8 +197,13 @@ pub(crate) fn shard_seed(seed: u64, index: u32) -> u64 {
 mod tests {
     use super::*;
 
-    fn times(segments: &[Segment], arrivals: Arrivals, index: u32, shards: u32) -> Vec<u64> {
-        let mut schedule = Schedule::new(segments, arrivals, 42, index, shards);
+    fn times(
+        segments: &[RateSegment],
+        arrivals: ArrivalPattern,
+        index: u32,
+        shards: u32,
+    ) -> Vec<u64> {
+        let mut schedule = SendSchedule::new(segments, arrivals, 42, index, shards);
         std::iter::from_fn(|| {
             let next = schedule.peek()?;
             schedule.advance();
@@ -209,8 +214,8 @@ mod tests {
 
     #[test]
     fn a_constant_rate_gives_every_slot_at_its_place_and_none_at_the_end() {
-        let one = [Segment::constant(1000.0, Duration::from_secs(20))];
-        let times = times(&one, Arrivals::Uniform, 0, 1);
+        let one = [RateSegment::constant_rate(1000.0, Duration::from_secs(20))];
+        let times = times(&one, ArrivalPattern::Uniform, 0, 1);
         assert_eq!(times.len(), 20_000);
         assert_eq!(times[0], 0);
         assert_eq!(times[1], 1_000_000);
@@ -220,16 +225,16 @@ mod tests {
     #[test]
     fn shards_together_are_the_whole_schedule() {
         let segments = [
-            Segment::constant(333.3, Duration::from_secs(3)),
-            Segment {
+            RateSegment::constant_rate(333.3, Duration::from_secs(3)),
+            RateSegment {
                 from: 100.0,
                 to: 900.0,
                 duration: Duration::from_secs(4),
             },
         ];
-        let whole = times(&segments, Arrivals::Uniform, 0, 1);
+        let whole = times(&segments, ArrivalPattern::Uniform, 0, 1);
         let mut parts: Vec<u64> = (0..3)
-            .flat_map(|i| times(&segments, Arrivals::Uniform, i, 3))
+            .flat_map(|i| times(&segments, ArrivalPattern::Uniform, i, 3))
             .collect();
         parts.sort_unstable();
         assert_eq!(whole, parts);
@@ -237,12 +242,12 @@ mod tests {
 
     #[test]
     fn a_ramp_has_half_of_its_requests_where_the_integral_says() {
-        let ramp = [Segment {
+        let ramp = [RateSegment {
             from: 0.0,
             to: 1000.0,
             duration: Duration::from_secs(10),
         }];
-        let times = times(&ramp, Arrivals::Uniform, 0, 1);
+        let times = times(&ramp, ArrivalPattern::Uniform, 0, 1);
         assert_eq!(times.len(), 5000);
         // F(t) = 50 t², so half of 5000 is reached at t = sqrt(50).
         let half = 50f64.sqrt() * 1e9;
@@ -253,11 +258,11 @@ mod tests {
     #[test]
     fn steps_and_silence_keep_their_boundaries() {
         let steps = [
-            Segment::constant(10.0, Duration::from_secs(1)),
-            Segment::constant(0.0, Duration::from_secs(5)),
-            Segment::constant(20.0, Duration::from_secs(1)),
+            RateSegment::constant_rate(10.0, Duration::from_secs(1)),
+            RateSegment::constant_rate(0.0, Duration::from_secs(5)),
+            RateSegment::constant_rate(20.0, Duration::from_secs(1)),
         ];
-        let times = times(&steps, Arrivals::Uniform, 0, 1);
+        let times = times(&steps, ArrivalPattern::Uniform, 0, 1);
         assert_eq!(times.len(), 30);
         assert_eq!(times[9], 900_000_000);
         assert_eq!(times[10], 6_000_000_000);
@@ -265,11 +270,11 @@ mod tests {
 
     #[test]
     fn poisson_counts_per_interval_have_a_variance_equal_to_their_mean() {
-        let one = [Segment::constant(1000.0, Duration::from_secs(100))];
+        let one = [RateSegment::constant_rate(1000.0, Duration::from_secs(100))];
         for shards in [1, 4] {
             let mut counts = vec![0f64; 10_000];
             for index in 0..shards {
-                for t in times(&one, Arrivals::Poisson, index, shards) {
+                for t in times(&one, ArrivalPattern::Poisson, index, shards) {
                     counts[(t / 10_000_000) as usize] += 1.0;
                 }
             }

@@ -24,16 +24,16 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
-use crate::clock::{now_ns, timespec};
-use crate::connection::Connection;
+use crate::clock::{clock_ns, to_timespec};
+use crate::connection::LoadConnection;
 use crate::error::LoadError;
 use crate::health::thread_run_delay;
-use crate::http2::Ended as EndedStream;
-use crate::outcome::{RequestTotals, Totals};
-use crate::plan::{Model, Pacing, Plan};
-use crate::random::Random;
-use crate::request::Requests;
-use crate::schedule::{Schedule, shard_seed};
+use crate::http2::StreamEnd as EndedStream;
+use crate::outcome::{LoadTotals, RequestTotals};
+use crate::plan::{LoadModel, LoadPlan, Pacing};
+use crate::random::SeededRandom;
+use crate::request::CompiledRequests;
+use crate::schedule::{SendSchedule, shard_seed};
 use crate::tls::TlsSetup;
 use crate::user::User;
 
@@ -53,7 +53,7 @@ const MOST_SECONDS: usize = 3600;
 
 /// The points in time of a run, CLOCK_MONOTONIC ns, and its two spans, ns.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Times {
+pub(crate) struct RunTimes {
     pub(crate) start: u64,
     pub(crate) warm_end: u64,
     pub(crate) end: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Times {
     pub(crate) drain: u64,
 }
 
-impl Times {
+impl RunTimes {
     /// Index of the totals that a point in time belongs to: 0 is the warm-up.
     fn phase(&self, at: u64) -> usize {
         usize::from(at >= self.warm_end)
@@ -73,15 +73,15 @@ impl Times {
 
 /// One second of one thread: outcomes of warm-up requests and of measured ones.
 #[derive(Debug, Default)]
-pub(crate) struct Interval {
+pub(crate) struct ShardInterval {
     pub(crate) shard: u32,
     pub(crate) index: u64,
     pub(crate) end_ns: u64,
     pub(crate) is_last: bool,
-    pub(crate) totals: [Totals; 2],
+    pub(crate) totals: [LoadTotals; 2],
 }
 
-impl Interval {
+impl ShardInterval {
     pub(crate) fn clear(&mut self) {
         for totals in &mut self.totals {
             totals.clear();
@@ -91,7 +91,7 @@ impl Interval {
 
 /// How a thread ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ShardEnd {
     pub(crate) run_delay: Duration,
     pub(crate) end_ns: u64,
     pub(crate) stopped: bool,
@@ -104,16 +104,19 @@ pub(crate) struct Ended {
 }
 
 /// Where requests come from.
-enum Source {
+enum RequestSource {
     /// Two cursors over one schedule: what became due, and what was sent or shed.
-    Open { due: Schedule, send: Schedule },
+    Open {
+        due: SendSchedule,
+        send: SendSchedule,
+    },
     /// Connections send as soon as they are free; so many requests are left after the warm-up.
     Closed { left: u64 },
 }
 
 /// Room for one request: the only one of an HTTP/1.1 connection, one of several with HTTP/2.
 #[derive(Debug, Clone, Copy)]
-struct Free {
+struct FreePlace {
     connection: u32,
     /// CLOCK_MONOTONIC ns; 0 is before the load.
     since: u64,
@@ -121,16 +124,16 @@ struct Free {
 
 /// One thread's part of the load.
 pub(crate) struct Shard<'a> {
-    plan: &'a Plan,
+    plan: &'a LoadPlan,
     index: u32,
-    requests: Requests,
+    requests: CompiledRequests,
     tls: Option<TlsSetup>,
     /// Distance of the grid that sends happen on, ns; 1 is exact.
     quantum: u64,
     epoll: OwnedFd,
-    connections: Vec<Connection>,
+    connections: Vec<LoadConnection>,
     /// Room for requests, the longest free first.
-    ready: VecDeque<Free>,
+    ready: VecDeque<FreePlace>,
     /// Connections that pause, after a failed connect or because their user thinks, and until when.
     paused: BinaryHeap<Reverse<(u64, u32)>>,
     /// Open model with users: connections that are nobody's.
@@ -143,45 +146,46 @@ pub(crate) struct Shard<'a> {
     ended: Vec<EndedStream>,
     in_flight: u32,
     /// Draws think times, and how long sessions are.
-    thinking: Random,
-    source: Source,
-    times: Times,
+    thinking: SeededRandom,
+    source: RequestSource,
+    times: RunTimes,
     hard_end: u64,
     next_second: u64,
     next_scan: u64,
-    interval: Box<Interval>,
+    interval: Box<ShardInterval>,
     /// The requests of the mix, warm-up and measured ones; empty without a mix.
     by_request: [Vec<RequestTotals>; 2],
     /// Measured requests by the second in which they were due; empty unless the plan asks for it.
     by_second: Vec<RequestTotals>,
-    sender: Sender<Box<Interval>>,
-    recycled: Receiver<Box<Interval>>,
+    sender: Sender<Box<ShardInterval>>,
+    recycled: Receiver<Box<ShardInterval>>,
     buffer: Vec<u8>,
 }
 
 impl<'a> Shard<'a> {
     /// Opens this thread's share of the connections and waits until they stand or have failed.
-    pub(crate) fn connect(
-        plan: &'a Plan,
+    pub(crate) fn connect_shard(
+        plan: &'a LoadPlan,
         index: u32,
-        sender: Sender<Box<Interval>>,
-        recycled: Receiver<Box<Interval>>,
+        sender: Sender<Box<ShardInterval>>,
+        recycled: Receiver<Box<ShardInterval>>,
     ) -> Result<Self, LoadError> {
-        let shards = plan.shards();
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(LoadError::system(
-            "epoll_create1",
-            "the limit of open files may be reached (ulimit -n)",
-        ))?;
+        let shards = plan.shard_count();
+        let epoll =
+            epoll::create(epoll::CreateFlags::CLOEXEC).map_err(LoadError::from_system_call(
+                "epoll_create1",
+                "the limit of open files may be reached (ulimit -n)",
+            ))?;
         let connections: Vec<_> = (index..plan.connections)
             .step_by(shards as usize)
-            .map(|i| Connection::new(i as usize % plan.targets.len(), plan))
+            .map(|i| LoadConnection::new(i as usize % plan.targets.len(), plan))
             .collect();
         let mut shard = Self {
             plan,
             index,
-            requests: Requests::new(plan, plan.stream(index))?,
+            requests: CompiledRequests::new(plan, plan.shard_stream(index))?,
             tls: tls_setup(plan)?,
-            quantum: (plan.quantum().as_nanos() as u64).max(1),
+            quantum: (plan.pacing_quantum().as_nanos() as u64).max(1),
             epoll,
             ready: VecDeque::new(),
             connections,
@@ -191,9 +195,12 @@ impl<'a> Shard<'a> {
             unflushed: Vec::new(),
             ended: Vec::new(),
             in_flight: 0,
-            thinking: Random::new(shard_seed(plan.seed ^ THINK_SEED, plan.stream(index))),
+            thinking: SeededRandom::new(shard_seed(
+                plan.seed ^ THINK_SEED,
+                plan.shard_stream(index),
+            )),
             source: source(plan, index),
-            times: Times {
+            times: RunTimes {
                 start: 0,
                 warm_end: 0,
                 end: 0,
@@ -206,7 +213,7 @@ impl<'a> Shard<'a> {
             next_second: u64::MAX,
             next_scan: 0,
             interval: Box::default(),
-            by_request: by_request(plan),
+            by_request: zero_request_totals(plan),
             by_second: Vec::new(),
             sender,
             recycled,
@@ -217,7 +224,7 @@ impl<'a> Shard<'a> {
         }
         shard.connect_all()?;
         shard.fill_ready();
-        shard.vacate();
+        shard.vacate_connections();
         Ok(shard)
     }
 
@@ -225,17 +232,17 @@ impl<'a> Shard<'a> {
         for id in 0..self.connections.len() as u32 {
             // What is nobody's is opened by who comes.
             if self.plan.users.is_none() || self.connections[id as usize].user.is_some() {
-                self.open(id);
+                self.open_connection(id);
             }
         }
-        let deadline = now_ns() + CONNECT_NS;
+        let deadline = clock_ns() + CONNECT_NS;
         let mut events = Vec::with_capacity(EVENTS);
         loop {
-            let now = now_ns();
-            if now >= deadline || !self.connections.iter().any(Connection::is_opening) {
+            let now = clock_ns();
+            if now >= deadline || !self.connections.iter().any(LoadConnection::is_opening) {
                 return Ok(());
             }
-            self.wait(&mut events, deadline - now)?;
+            self.wait_for_ready_sockets(&mut events, deadline - now)?;
             for event in events.drain(..) {
                 self.on_event(event.data.u64() as u32, event.flags);
             }
@@ -249,14 +256,14 @@ impl<'a> Shard<'a> {
             return;
         };
         for free in self.ready.drain(..) {
-            let at = self.times.start + self.thinking.below(nanos(think.to));
+            let at = self.times.start + self.thinking.next_up_to(duration_ns(think.to));
             self.paused.push(Reverse((at, free.connection)));
         }
     }
 
     /// All room there is, spread over the connections.
     fn fill_ready(&mut self) {
-        let room = |c: &Connection| c.session.as_ref().map_or(1, |s| s.room());
+        let room = |c: &LoadConnection| c.session.as_ref().map_or(1, |s| s.request_capacity());
         let most = self.connections.iter().map(room).max().unwrap_or(1);
         for nth in 0..most {
             let having = self
@@ -264,7 +271,7 @@ impl<'a> Shard<'a> {
                 .iter()
                 .zip(0..)
                 .filter(|(c, _)| nth < room(c));
-            let free = |(_, connection)| Free {
+            let free = |(_, connection)| FreePlace {
                 connection,
                 since: 0,
             };
@@ -272,13 +279,13 @@ impl<'a> Shard<'a> {
         }
         for connection in &mut self.connections {
             if let Some(session) = &mut connection.session {
-                session.held = session.places.len() - session.room();
+                session.held = session.places.len() - session.request_capacity();
             }
         }
     }
 
     /// Makes the load. Returns when every request has its outcome or the drain is over.
-    pub(crate) fn run(mut self, times: Times, stop: &AtomicBool) -> Result<Ended, LoadError> {
+    pub(crate) fn run(mut self, times: RunTimes, stop: &AtomicBool) -> Result<ShardEnd, LoadError> {
         self.settle_thread()?;
         let delay_before = thread_run_delay();
         self.times = times;
@@ -288,10 +295,10 @@ impl<'a> Shard<'a> {
         let mut events = Vec::with_capacity(EVENTS);
         let mut stopped = false;
         loop {
-            let now = now_ns();
+            let now = clock_ns();
             if !stopped && stop.load(Ordering::Relaxed) {
                 stopped = true;
-                self.stop(now);
+                self.stop_sending(now);
             }
             self.housekeeping(now);
             self.dispatch(now);
@@ -299,21 +306,21 @@ impl<'a> Shard<'a> {
                 break;
             }
             let wait = self.next_wake(now).saturating_sub(now).min(MAX_WAIT_NS);
-            self.wait(&mut events, wait)?;
+            self.wait_for_ready_sockets(&mut events, wait)?;
             for event in events.drain(..) {
                 let now = self.on_event(event.data.u64() as u32, event.flags);
                 self.dispatch(now);
             }
             self.continue_unread();
         }
-        let end = self.finish();
-        Ok(Ended {
+        let end = self.finish_load();
+        Ok(ShardEnd {
             run_delay: thread_run_delay().saturating_sub(delay_before),
             end_ns: end,
             stopped,
             by_request: std::mem::take(&mut self.by_request),
             by_second: std::mem::take(&mut self.by_second),
-            users: self.present(),
+            users: self.present_users(),
         })
     }
 
@@ -322,27 +329,31 @@ impl<'a> Shard<'a> {
         if let Some(cpu) = self.plan.cpus.get(self.index as usize) {
             let mut set = CpuSet::new();
             set.set(*cpu as usize);
-            sched_setaffinity(None, &set).map_err(LoadError::system(
+            sched_setaffinity(None, &set).map_err(LoadError::from_system_call(
                 "sched_setaffinity",
                 "the CPUs given must exist and be allowed (taskset -p $$)",
             ))?;
         }
         // The default slack of 50 µs would be part of every send lag.
-        set_current_timer_slack(NonZeroU64::new(1)).map_err(LoadError::system(
+        set_current_timer_slack(NonZeroU64::new(1)).map_err(LoadError::from_system_call(
             "prctl(PR_SET_TIMERSLACK)",
             "a seccomp profile may forbid it",
         ))
     }
 
-    fn wait(&self, events: &mut Vec<epoll::Event>, nanos: u64) -> Result<(), LoadError> {
+    fn wait_for_ready_sockets(
+        &self,
+        events: &mut Vec<epoll::Event>,
+        nanos: u64,
+    ) -> Result<(), LoadError> {
         let timeout = match self.plan.pacing {
-            Pacing::Spin => timespec(0),
-            _ if !self.unread.is_empty() => timespec(0),
-            _ => timespec(nanos),
+            Pacing::Spin => to_timespec(0),
+            _ if !self.unread.is_empty() => to_timespec(0),
+            _ => to_timespec(nanos),
         };
         match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(LoadError::system(
+            Err(errno) => Err(LoadError::from_system_call(
                 "epoll_pwait2",
                 "it needs Linux 5.11 or newer",
             )(errno)),
@@ -368,7 +379,7 @@ impl<'a> Shard<'a> {
                 break;
             }
             self.paused.pop();
-            self.ready.push_back(Free {
+            self.ready.push_back(FreePlace {
                 connection: id,
                 since: at,
             });
@@ -393,7 +404,7 @@ impl<'a> Shard<'a> {
         wake
     }
 
-    fn stop(&mut self, now: u64) {
+    fn stop_sending(&mut self, now: u64) {
         self.times.end = self.times.end.min(now.max(self.times.start));
         self.hard_end = self.hard_end.min(now + self.times.drain.min(SECOND_NS));
     }
@@ -411,7 +422,8 @@ impl<'a> Shard<'a> {
         }
         if index >= self.by_second.len() {
             let missing = index + 1 - self.by_second.len();
-            self.by_second.extend(RequestTotals::of_each(missing));
+            self.by_second
+                .extend(RequestTotals::zeros_for_each(missing));
         }
         self.by_second.get_mut(index)
     }
@@ -432,11 +444,14 @@ impl<'a> Shard<'a> {
     }
 
     /// Counts what has no outcome and hands the last interval over; returns the end of the load.
-    fn finish(&mut self) -> u64 {
-        let now = now_ns();
+    fn finish_load(&mut self) -> u64 {
+        let now = clock_ns();
         self.count_due(u64::MAX);
         let mut unfinished = [0; 2];
-        let under_way = self.connections.iter().flat_map(Connection::requests);
+        let under_way = self
+            .connections
+            .iter()
+            .flat_map(LoadConnection::pending_requests);
         for request in under_way.collect::<Vec<_>>() {
             if let Some(second) = self.second_of(request.intended) {
                 second.unfinished += 1;
@@ -456,38 +471,38 @@ impl<'a> Shard<'a> {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+fn duration_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A place for each request of the mix in each phase that the plan has.
-fn by_request(plan: &Plan) -> [Vec<RequestTotals>; 2] {
+fn zero_request_totals(plan: &LoadPlan) -> [Vec<RequestTotals>; 2] {
     let warm = if plan.warmup.is_zero() {
         0
     } else {
         plan.mix.len()
     };
-    [warm, plan.mix.len()].map(RequestTotals::of_each)
+    [warm, plan.mix.len()].map(RequestTotals::zeros_for_each)
 }
 
-fn tls_setup(plan: &Plan) -> Result<Option<TlsSetup>, LoadError> {
+fn tls_setup(plan: &LoadPlan) -> Result<Option<TlsSetup>, LoadError> {
     let setup = |spec| TlsSetup::new(spec, plan.http2.is_some());
     plan.tls.as_ref().map(setup).transpose()
 }
 
 /// This shard's part of the model.
-fn source(plan: &Plan, index: u32) -> Source {
-    let (stream, streams) = (plan.stream(index), plan.streams());
+fn source(plan: &LoadPlan, index: u32) -> RequestSource {
+    let (stream, streams) = (plan.shard_stream(index), plan.stream_count());
     match &plan.model {
-        Model::Open { segments, arrivals } => {
-            let schedule = Schedule::new(segments, *arrivals, plan.seed, stream, streams);
-            Source::Open {
+        LoadModel::Open { segments, arrivals } => {
+            let schedule = SendSchedule::new(segments, *arrivals, plan.seed, stream, streams);
+            RequestSource::Open {
                 due: schedule.clone(),
                 send: schedule,
             }
         }
-        Model::ClosedFor { .. } => Source::Closed { left: u64::MAX },
-        Model::ClosedRequests { requests } => Source::Closed {
+        LoadModel::ClosedFor { .. } => RequestSource::Closed { left: u64::MAX },
+        LoadModel::ClosedRequests { requests } => RequestSource::Closed {
             left: requests / u64::from(streams)
                 + u64::from(u64::from(stream) < requests % u64::from(streams)),
         },

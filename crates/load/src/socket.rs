@@ -10,7 +10,7 @@ use crate::outcome::ErrorKind;
 
 /// What a read or write did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moved {
+pub(crate) enum SocketProgress {
     /// So many bytes, at least one.
     Bytes(usize),
     /// None now; an event will tell.
@@ -21,56 +21,56 @@ pub(crate) enum Moved {
 
 /// A TCP socket that never blocks.
 #[derive(Debug)]
-pub(crate) struct Socket(OwnedFd);
+pub(crate) struct TcpSocket(OwnedFd);
 
-impl Socket {
+impl TcpSocket {
     /// Begins to connect; the end of it shows as an event.
-    pub(crate) fn connect(address: SocketAddr) -> Result<Self, ErrorKind> {
+    pub(crate) fn begin_connect(address: SocketAddr) -> Result<Self, ErrorKind> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
         };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))
-            .map_err(ErrorKind::of)?;
+            .map_err(ErrorKind::from_errno)?;
         // Without it Nagle's algorithm would hold back the second part of a large request.
-        net::sockopt::set_tcp_nodelay(&fd, true).map_err(ErrorKind::of)?;
+        net::sockopt::set_tcp_nodelay(&fd, true).map_err(ErrorKind::from_errno)?;
         match net::connect(&fd, &address) {
             Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(Self(fd)),
-            Err(errno) => Err(ErrorKind::of(errno)),
+            Err(errno) => Err(ErrorKind::from_errno(errno)),
         }
     }
 
     /// The result of a connect, once an event came.
-    pub(crate) fn connected(&self) -> Result<(), ErrorKind> {
+    pub(crate) fn connect_result(&self) -> Result<(), ErrorKind> {
         match net::sockopt::socket_error(&self.0) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(errno)) | Err(errno) => Err(ErrorKind::of(errno)),
+            Ok(Err(errno)) | Err(errno) => Err(ErrorKind::from_errno(errno)),
         }
     }
 
-    pub(crate) fn send(&self, bytes: &[u8]) -> Result<Moved, ErrorKind> {
+    pub(crate) fn send_bytes(&self, bytes: &[u8]) -> Result<SocketProgress, ErrorKind> {
         match net::send(&self.0, bytes, SendFlags::NOSIGNAL) {
-            Ok(n) => Ok(Moved::Bytes(n)),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(Moved::Later),
-            Err(errno) => Err(ErrorKind::of(errno)),
+            Ok(n) => Ok(SocketProgress::Bytes(n)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(SocketProgress::Later),
+            Err(errno) => Err(ErrorKind::from_errno(errno)),
         }
     }
 
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<Moved, ErrorKind> {
+    pub(crate) fn receive_bytes(&self, buffer: &mut [u8]) -> Result<SocketProgress, ErrorKind> {
         loop {
             match net::recv(&self.0, &mut *buffer, RecvFlags::empty()) {
-                Ok((0, _)) => return Ok(Moved::End),
-                Ok((n, _)) => return Ok(Moved::Bytes(n)),
+                Ok((0, _)) => return Ok(SocketProgress::End),
+                Ok((n, _)) => return Ok(SocketProgress::Bytes(n)),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Moved::Later),
-                Err(errno) => return Err(ErrorKind::of(errno)),
+                Err(Errno::AGAIN) => return Ok(SocketProgress::Later),
+                Err(errno) => return Err(ErrorKind::from_errno(errno)),
             }
         }
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for TcpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -1,7 +1,7 @@
 //! A load as people write it: the one vocabulary of flags, experiment files and profiles.
 //!
-//! Owns the names, the defaults and what contradicts what. A [`Spec`] holds references (files,
-//! environment variables); [`Spec::plan`] reads them and makes the [`Plan`] that is run. It is
+//! Owns the names, the defaults and what contradicts what. A [`LoadSpec`] holds references (files,
+//! environment variables); [`LoadSpec::to_plan`] reads them and makes the [`LoadPlan`] that is run. It is
 //! stored, a plan never is.
 
 mod files;
@@ -20,14 +20,16 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use secret::{authorization, credential};
+pub use secret::{authorization, read_credential};
 
 use crate::error::LoadError;
-use crate::plan::{Expectation, Http2, Model, Pacing, Plan, Think, TlsSpec, Users};
-use crate::profile::{Profile, Request};
-use crate::schedule::{Arrivals, Segment};
-use crate::target::Target;
-use text::{Factor, Shape, Time, TimeOrNone, as_text};
+use crate::plan::{
+    Expectation, Http2Options, LoadModel, LoadPlan, Pacing, ThinkTime, TlsSpec, Users,
+};
+use crate::profile::{LoadProfile, MixRequest};
+use crate::schedule::{ArrivalPattern, RateSegment};
+use crate::target::LoadTarget;
+use text::{PositiveFactor, PositiveTime, RateShape, TimeOrNone, as_text};
 
 /// Connections kept open.
 pub const CONNECTIONS: u32 = 20;
@@ -43,7 +45,7 @@ const CONNECTIONS_MAX: u32 = 10_000;
 /// The load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Spec {
+pub struct LoadSpec {
     /// What is requested: `http://localhost:8080/owners?lastName=Da`; with requests of its own the
     /// path is not used. `https` needs `cacert` or `insecure`.
     #[serde(
@@ -52,7 +54,7 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "String")]
-    pub url: Option<Target>,
+    pub url: Option<LoadTarget>,
     /// Request method; default GET.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
@@ -83,7 +85,7 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
-    pub rate: Option<Shape>,
+    pub rate: Option<RateShape>,
     /// So many requests instead of a duration: at the rate where there is one, else as fast as
     /// answers come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +104,7 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
-    pub think: Option<Think>,
+    pub think: Option<ThinkTime>,
     /// Sessions of so many requests on average: each connection is a user, who keeps the cookies that
     /// the server sets, pauses for `think` between requests, and leaves; a new user comes with a
     /// connection of their own. An open model keeps its rate.
@@ -119,7 +121,7 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
-    pub scale: Option<Factor>,
+    pub scale: Option<PositiveFactor>,
     /// Replays the profile so many times faster, at the same rates; default 1.
     #[serde(
         default,
@@ -127,7 +129,7 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
-    pub speed: Option<Factor>,
+    pub speed: Option<PositiveFactor>,
     /// Connections kept open; default 20. With sessions the most users at once; default: half as many
     /// again as the highest rate times a pause and a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,7 +162,7 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
-    pub duration: Option<Time>,
+    pub duration: Option<PositiveTime>,
     /// A request without an answer after this has failed: `5s` (default).
     #[serde(
         default,
@@ -168,7 +170,7 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
-    pub timeout: Option<Time>,
+    pub timeout: Option<PositiveTime>,
     /// A connection that does not stand after this has failed, TLS included.
     #[serde(
         default,
@@ -176,7 +178,7 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
-    pub connect_timeout: Option<Time>,
+    pub connect_timeout: Option<PositiveTime>,
     /// A connection that brings no byte of an answer for this long has failed.
     #[serde(
         default,
@@ -184,7 +186,7 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     #[schemars(with = "Option<String>")]
-    pub read_timeout: Option<Time>,
+    pub read_timeout: Option<PositiveTime>,
     /// When sends happen: `auto` (default), `exact`, `spin`, or bundled on a grid of this length,
     /// `1ms`.
     #[serde(
@@ -211,7 +213,7 @@ pub struct Spec {
     pub expect_bytes: Option<u64>,
     /// Requests to choose from, at random by their weights, as in a profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub request: Vec<Request>,
+    pub request: Vec<MixRequest>,
 }
 
 /// A load profile: the file, or what it held.
@@ -221,14 +223,14 @@ pub enum ProfileSource {
     /// Where it is.
     File(PathBuf),
     /// What it says.
-    Inline(Box<Profile>),
+    Inline(Box<LoadProfile>),
 }
 
 // By hand, because an untagged enum hides which key of the table is wrong.
 impl<'de> Deserialize<'de> for ProfileSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
+        struct ProfileSourceVisitor;
+        impl<'de> Visitor<'de> for ProfileSourceVisitor {
             type Value = ProfileSource;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,34 +242,35 @@ impl<'de> Deserialize<'de> for ProfileSource {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ProfileSource, A::Error> {
-                let profile = Profile::deserialize(MapAccessDeserializer::new(map))?;
+                let profile = LoadProfile::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(ProfileSource::Inline(Box::new(profile)))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(ProfileSourceVisitor)
     }
 }
 
-impl Spec {
+impl LoadSpec {
     /// Refuses a load that contradicts itself. Reads no file and no variable.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] names the key, which is also the flag.
-    pub fn check(&self) -> Result<(), LoadError> {
+    /// [`LoadError::LoadPlan`] names the key, which is also the flag.
+    pub fn check_spec(&self) -> Result<(), LoadError> {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         if self.cacert.is_some() && self.url.as_ref().is_some_and(|url| !url.is_tls) {
             let why =
                 "the URL is http, where no certificate is checked; write https://, or leave it out";
-            return Err(refuse("cacert", why));
+            return Err(refuse_key("cacert", why));
         }
         self.check_mix()?;
-        self.draft(vec![nowhere], self.model()?)?.check()
+        self.draft(vec![nowhere], self.judged_model()?)?
+            .check_plan()
     }
 
     /// Refuses what a load that is stored may not hold: a credential itself.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] names the key.
+    /// [`LoadError::LoadPlan`] names the key.
     pub fn refuse_literal_credentials(&self) -> Result<(), LoadError> {
         secret::refuse_literals(self)
     }
@@ -276,57 +279,61 @@ impl Spec {
     /// itself. The model is that of the judged part, without a warm-up.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] names the key whose file or variable is not there.
-    pub fn plan(&self, targets: Vec<SocketAddr>) -> Result<Plan, LoadError> {
-        self.plan_of(targets, self.model()?)
+    /// [`LoadError::LoadPlan`] names the key whose file or variable is not there.
+    pub fn to_plan(&self, targets: Vec<SocketAddr>) -> Result<LoadPlan, LoadError> {
+        self.plan_with_model(targets, self.judged_model()?)
     }
 
     /// The same with another model.
     ///
     /// # Errors
-    /// As [`Self::plan`].
-    pub fn plan_of(&self, targets: Vec<SocketAddr>, model: Model) -> Result<Plan, LoadError> {
+    /// As [`Self::to_plan`].
+    pub fn plan_with_model(
+        &self,
+        targets: Vec<SocketAddr>,
+        model: LoadModel,
+    ) -> Result<LoadPlan, LoadError> {
         let mut plan = self.draft(targets, model)?;
-        self.fill(&mut plan)?;
-        plan.check()?;
+        self.fill_plan(&mut plan)?;
+        plan.check_plan()?;
         Ok(plan)
     }
 
     /// How the judged part is made.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] when that is not clear.
-    pub fn model(&self) -> Result<Model, LoadError> {
+    /// [`LoadError::LoadPlan`] when that is not clear.
+    pub fn judged_model(&self) -> Result<LoadModel, LoadError> {
         let duration = self.duration.map_or(DURATION, |time| time.0);
-        let curve = self.curve();
+        let curve = self.replayed_profile();
         if self.rate.is_some() || self.closed == Some(true) || curve.is_none() {
             self.refuse_factors()?;
         }
         match (&self.rate, self.closed == Some(true), self.requests) {
-            (Some(_), true, _) => Err(refuse(
+            (Some(_), true, _) => Err(refuse_key(
                 "closed",
                 "a rate is given too; leave one of them out",
             )),
-            (Some(shape), false, requests) => self.open(match requests {
-                None => shape.segments(duration),
-                Some(requests) => shape.segments_of(requests).ok_or_else(|| {
-                    refuse(
+            (Some(shape), false, requests) => self.open_model(match requests {
+                None => shape.segments_over(duration),
+                Some(requests) => shape.segments_for_requests(requests).ok_or_else(|| {
+                    refuse_key(
                         "requests",
                         "so many take more than a year at this rate; say fewer, or a higher rate (--rate)",
                     )
                 })?,
             }),
-            (None, true, None) => self.closed(Model::ClosedFor { duration }),
-            (None, true, Some(requests)) => self.closed(Model::ClosedRequests { requests }),
+            (None, true, None) => self.closed_model(LoadModel::ClosedFor { duration }),
+            (None, true, Some(requests)) => self.closed_model(LoadModel::ClosedRequests { requests }),
             (None, false, requests) => match (curve, requests) {
-                (Some(profile), None) => self.open(self.replayed(profile)?),
-                (Some(_), Some(_)) => Err(refuse(
+                (Some(profile), None) => self.open_model(self.replayed_segments(profile)?),
+                (Some(_), Some(_)) => Err(refuse_key(
                     "requests",
                     "a profile's own rates say how many; cut them off with duration \
                      (--duration), or say a rate (--rate) or closed",
                 )),
-                (None, Some(requests)) => self.closed(Model::ClosedRequests { requests }),
-                (None, None) => Err(refuse(
+                (None, Some(requests)) => self.closed_model(LoadModel::ClosedRequests { requests }),
+                (None, None) => Err(refuse_key(
                     "rate",
                     "the load is not clear: say how it is made by rate, closed, requests or the \
                      rates of a profile; rate = \"300/s\" (--rate 300/s) is load as in production, \
@@ -336,23 +343,23 @@ impl Spec {
         }
     }
 
-    fn open(&self, segments: Vec<Segment>) -> Result<Model, LoadError> {
+    fn open_model(&self, segments: Vec<RateSegment>) -> Result<LoadModel, LoadError> {
         if self.poisson == Some(true) && self.requests.is_some() {
-            return Err(refuse(
+            return Err(refuse_key(
                 "poisson",
                 "how many requests a random schedule has is random; give a duration instead of \
                  requests",
             ));
         }
-        Ok(Model::Open {
+        Ok(LoadModel::Open {
             segments,
             arrivals: self.arrivals(),
         })
     }
 
-    fn closed(&self, model: Model) -> Result<Model, LoadError> {
+    fn closed_model(&self, model: LoadModel) -> Result<LoadModel, LoadError> {
         match self.poisson {
-            Some(true) => Err(refuse(
+            Some(true) => Err(refuse_key(
                 "poisson",
                 "in a closed model answers say when requests leave; give a rate, or leave it out",
             )),
@@ -361,23 +368,23 @@ impl Spec {
     }
 
     /// How requests are spread at the rate of an open model.
-    pub fn arrivals(&self) -> Arrivals {
+    pub fn arrivals(&self) -> ArrivalPattern {
         match self.poisson {
-            Some(true) => Arrivals::Poisson,
-            _ => Arrivals::Uniform,
+            Some(true) => ArrivalPattern::Poisson,
+            _ => ArrivalPattern::Uniform,
         }
     }
 
-    fn replayed(&self, profile: &Profile) -> Result<Vec<Segment>, LoadError> {
-        let factor = |factor: Option<Factor>| factor.map_or(1.0, |f| f.0);
+    fn replayed_segments(&self, profile: &LoadProfile) -> Result<Vec<RateSegment>, LoadError> {
+        let factor = |factor: Option<PositiveFactor>| factor.map_or(1.0, |f| f.0);
         let length = self.duration.map(|time| time.0);
-        profile.segments(factor(self.scale), factor(self.speed), length)
+        profile.rate_segments(factor(self.scale), factor(self.speed), length)
     }
 
     fn refuse_factors(&self) -> Result<(), LoadError> {
         for (field, factor) in [("scale", self.scale), ("speed", self.speed)] {
             if factor.is_some() {
-                return Err(refuse(
+                return Err(refuse_key(
                     field,
                     "it is for the rates of a profile, and none are replayed; name a profile with \
                      rates (--profile FILE) and give neither rate nor closed",
@@ -388,7 +395,7 @@ impl Spec {
     }
 
     /// The profile, once it has been read.
-    pub fn profile(&self) -> Option<&Profile> {
+    pub fn loaded_profile(&self) -> Option<&LoadProfile> {
         match &self.profile {
             Some(ProfileSource::Inline(profile)) => Some(profile),
             Some(ProfileSource::File(_)) | None => None,
@@ -396,9 +403,9 @@ impl Spec {
     }
 
     /// The profile, where its rates are replayed.
-    pub fn curve(&self) -> Option<&Profile> {
+    pub fn replayed_profile(&self) -> Option<&LoadProfile> {
         let is_other = self.rate.is_some() || self.closed == Some(true);
-        let profile = self.profile().filter(|_| !is_other);
+        let profile = self.loaded_profile().filter(|_| !is_other);
         profile.filter(|profile| !profile.rates.is_empty())
     }
 
@@ -409,11 +416,11 @@ impl Spec {
 
     /// Connections kept open under this load. As many users are there at once as come in the time that
     /// one needs for a request (Little): a pause and, at most, a second.
-    pub fn connections(&self, model: &Model) -> u32 {
+    pub fn connection_count(&self, model: &LoadModel) -> u32 {
         let users = || {
-            let (_, rate) = (self.session()?, model.peak()?);
+            let (_, rate) = (self.session_requests()?, model.peak()?);
             let think = self
-                .think()
+                .think_time()
                 .map_or(0.0, |t| (t.from + t.to).as_secs_f64() / 2.0);
             let users = (1.5 * rate * (think + 1.0)).ceil() as u32;
             Some(users.max(CONNECTIONS))
@@ -422,12 +429,12 @@ impl Spec {
     }
 
     /// Requests of a session on average; `None` is no sessions.
-    pub fn session(&self) -> Option<f64> {
-        self.session.or_else(|| self.profile()?.session)
+    pub fn session_requests(&self) -> Option<f64> {
+        self.session.or_else(|| self.loaded_profile()?.session)
     }
 
-    fn think(&self) -> Option<Think> {
-        self.think.or_else(|| self.profile()?.think)
+    fn think_time(&self) -> Option<ThinkTime> {
+        self.think.or_else(|| self.loaded_profile()?.think)
     }
 
     /// Length of the warm-up; zero is none.
@@ -436,20 +443,20 @@ impl Spec {
     }
 
     /// HTTP/2, where it is spoken.
-    pub fn http2(&self) -> Option<Http2> {
+    pub fn http2(&self) -> Option<Http2Options> {
         let is_spoken = self.http2 == Some(true) || self.streams.is_some();
-        is_spoken.then(|| Http2 {
+        is_spoken.then(|| Http2Options {
             streams: self.streams.unwrap_or(1),
         })
     }
 
     /// The plan without what files and variables hold.
-    fn draft(&self, targets: Vec<SocketAddr>, model: Model) -> Result<Plan, LoadError> {
-        let connections = self.connections(&model);
+    fn draft(&self, targets: Vec<SocketAddr>, model: LoadModel) -> Result<LoadPlan, LoadError> {
+        let connections = self.connection_count(&model);
         if connections > CONNECTIONS_MAX {
             return Err(match self.connections {
-                Some(_) => refuse("connections", "it must lie between 1 and 10000"),
-                None => refuse(
+                Some(_) => refuse_key("connections", "it must lie between 1 and 10000"),
+                None => refuse_key(
                     "session",
                     &format!(
                         "users who pause so long need {connections} connections at this rate, and \
@@ -460,9 +467,9 @@ impl Spec {
             });
         }
         let timeout = self.timeout.map_or(TIMEOUT, |time| time.0);
-        let request = self.request()?;
-        let mix = self.weighted(&request);
-        Ok(Plan {
+        let request = self.url_request()?;
+        let mix = self.weighted_mix(&request);
+        Ok(LoadPlan {
             mix,
             expect: Expectation {
                 status: self.expect_status.clone(),
@@ -475,14 +482,14 @@ impl Spec {
             timeout,
             connect_timeout: self.connect_timeout.map(|time| time.0),
             read_timeout: self.read_timeout.map(|time| time.0),
-            think: self.think(),
-            users: self.session().map(|requests| Users {
+            think: self.think_time(),
+            users: self.session_requests().map(|requests| Users {
                 requests,
                 present: Vec::new(),
             }),
             drain: timeout,
             pacing: self.pacing.unwrap_or_default(),
-            ..Plan::new(targets, request, model)
+            ..LoadPlan::new(targets, request, model)
         })
     }
 
@@ -497,7 +504,7 @@ impl Spec {
 }
 
 /// A refusal that names the key.
-fn refuse(field: &'static str, why: &str) -> LoadError {
+fn refuse_key(field: &'static str, why: &str) -> LoadError {
     LoadError::Plan {
         field,
         why: why.to_owned(),

@@ -1,6 +1,6 @@
 //! The end of a load run as people and programs read it.
 //!
-//! Owns the stored form ([`Summary`], JSON, units in the field names) and its text. Percentiles
+//! Owns the stored form ([`LoadSummary`], JSON, units in the field names) and its text. Percentiles
 //! run over every scheduled request: one that failed or never ended counts as infinitely slow,
 //! which is `null` in JSON and `failed` in text.
 
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::health::Health;
 use crate::histogram::{self, Histogram};
-use crate::outcome::{RequestTotals, Totals};
-use crate::plan::{Http2, Model, Plan};
-use crate::run::Outcome;
-use crate::schedule::Arrivals;
+use crate::outcome::{LoadTotals, RequestTotals};
+use crate::plan::{Http2Options, LoadModel, LoadPlan};
+use crate::run::LoadOutcome;
+use crate::schedule::ArrivalPattern;
 use crate::warmup::WarmUp;
 
 /// Version of the stored form; it grows when a field changes its meaning.
@@ -24,7 +24,7 @@ pub const SCHEMA: u32 = 1;
 
 /// A load run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Summary {
+pub struct LoadSummary {
     /// [`SCHEMA`].
     pub schema: u32,
     /// Where requests went.
@@ -125,8 +125,8 @@ impl RequestSummary {
         }
     }
 
-    fn time(&self, micros: Option<f64>) -> String {
-        time_of(micros, self.ok + self.errors + self.unfinished)
+    fn format_time(&self, micros: Option<f64>) -> String {
+        format_micros_if_any(micros, self.ok + self.errors + self.unfinished)
     }
 }
 
@@ -154,7 +154,7 @@ pub struct Percentiles {
 impl Percentiles {
     fn new(histogram: &Histogram, failed: u64) -> Self {
         let micros = |d: Duration| d.as_nanos() as f64 / 1e3;
-        let at = |q| histogram::quantile(histogram, failed, q).map(micros);
+        let at = |q| histogram::quantile_with_failures(histogram, failed, q).map(micros);
         Self {
             p50: at(0.5),
             p90: at(0.9),
@@ -167,7 +167,7 @@ impl Percentiles {
         }
     }
 
-    fn rows(&self) -> [(&'static str, Option<f64>); 7] {
+    fn percentile_rows(&self) -> [(&'static str, Option<f64>); 7] {
         [
             ("p50", self.p50),
             ("p90", self.p90),
@@ -182,7 +182,7 @@ impl Percentiles {
 
 /// What a summary needs besides the outcomes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct SummarySetting {
     /// Where requests went.
     pub url: String,
     /// The model in words.
@@ -199,26 +199,26 @@ pub struct Setting {
     pub requests: Vec<String>,
 }
 
-impl Setting {
+impl SummarySetting {
     /// Of a run.
-    pub fn new(plan: &Plan, outcome: &Outcome, url: &str) -> Self {
+    pub fn new(plan: &LoadPlan, outcome: &LoadOutcome, url: &str) -> Self {
         Self {
             url: url.to_owned(),
             model: model_words(plan),
-            is_open: matches!(plan.model, Model::Open { .. }),
+            is_open: matches!(plan.model, LoadModel::Open { .. }),
             connections: plan.connections,
-            threads: plan.shards(),
-            duration_seconds: outcome.measured(plan).as_secs_f64().max(1e-9),
+            threads: plan.shard_count(),
+            duration_seconds: outcome.measured_time(plan).as_secs_f64().max(1e-9),
             requests: plan.mix.iter().map(|w| w.name.clone()).collect(),
         }
     }
 }
 
-impl Summary {
+impl LoadSummary {
     /// Sums up a run.
-    pub fn new(plan: &Plan, outcome: &Outcome, url: &str) -> Self {
-        let setting = Setting::new(plan, outcome, url);
-        let mut summary = Self::of(
+    pub fn new(plan: &LoadPlan, outcome: &LoadOutcome, url: &str) -> Self {
+        let setting = SummarySetting::new(plan, outcome, url);
+        let mut summary = Self::from_totals(
             &setting,
             &outcome.measure,
             outcome.warmup.ok + outcome.measure.ok,
@@ -231,9 +231,14 @@ impl Summary {
 
     /// From outcomes that may come from several processes; `answered` counts good responses of
     /// the warm-up too.
-    pub fn of(setting: &Setting, totals: &Totals, answered: u64, health: &Health) -> Self {
+    pub fn from_totals(
+        setting: &SummarySetting,
+        totals: &LoadTotals,
+        answered: u64,
+        health: &Health,
+    ) -> Self {
         let seconds = setting.duration_seconds;
-        let failed = totals.failed() + totals.unfinished;
+        let failed = totals.failed_requests() + totals.unfinished;
         let cpu = health.cpu.as_secs_f64();
         let named = setting.requests.iter().zip(&totals.by_request);
         Self {
@@ -245,12 +250,12 @@ impl Summary {
             duration_seconds: seconds,
             requests: totals.scheduled,
             ok: totals.ok,
-            errors: totals.failed(),
+            errors: totals.failed_requests(),
             unfinished: totals.unfinished,
             redirects: totals.redirects,
             sessions: totals.sessions,
             cut_pauses: totals.cut_pauses,
-            errors_by_kind: totals.errors(),
+            errors_by_kind: totals.errors_by_name(),
             offered_rate: setting.is_open.then(|| totals.scheduled as f64 / seconds),
             achieved_rate: totals.answered_in_time as f64 / seconds,
             body_bytes_per_second: totals.body_bytes_in_time as f64 / seconds,
@@ -275,7 +280,7 @@ impl Summary {
     }
 
     /// As people read it: model, offered and achieved rate first.
-    pub fn text(&self) -> String {
+    pub fn summary_text(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = self.write(&mut text);
@@ -329,7 +334,7 @@ impl Summary {
         self.write_requests(out)?;
         self.write_errors(out)?;
         if let Some(warm_up) = &self.warm_up {
-            writeln!(out, "\n  {}", warm_up.text())?;
+            writeln!(out, "\n  {}", warm_up.summary_line())?;
         }
         self.write_generator(out)
     }
@@ -349,8 +354,8 @@ impl Summary {
                 request.ok,
                 request.errors,
                 request.unfinished,
-                request.time(request.latency_us.p50),
-                request.time(request.latency_us.p99),
+                request.format_time(request.latency_us.p50),
+                request.format_time(request.latency_us.p99),
                 request.name
             )?;
         }
@@ -359,13 +364,15 @@ impl Summary {
 
     fn write_percentiles(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "              latency  service time")?;
-        let rows = self.latency_us.rows();
-        for ((name, latency), (_, service)) in rows.into_iter().zip(self.service_time_us.rows()) {
+        let rows = self.latency_us.percentile_rows();
+        for ((name, latency), (_, service)) in
+            rows.into_iter().zip(self.service_time_us.percentile_rows())
+        {
             writeln!(
                 out,
                 "  {name:8} {:>10} {:>13}",
-                time_of(latency, self.requests),
-                time_of(service, self.requests)
+                format_micros_if_any(latency, self.requests),
+                format_micros_if_any(service, self.requests)
             )?;
         }
         writeln!(
@@ -402,7 +409,7 @@ impl Summary {
             write!(out, ", {cost:.2} us a request")?;
         }
         if let Some(lag) = self.send_lag_us {
-            write!(out, ", send lag p99 {}", time(lag.p99))?;
+            write!(out, ", send lag p99 {}", format_micros(lag.p99))?;
         }
         match &self.saturated {
             None => writeln!(out, ", not the bottleneck"),
@@ -411,30 +418,30 @@ impl Summary {
     }
 }
 
-fn model_words(plan: &Plan) -> String {
+fn model_words(plan: &LoadPlan) -> String {
     let model = match &plan.model {
-        Model::Open {
-            arrivals: Arrivals::Uniform,
+        LoadModel::Open {
+            arrivals: ArrivalPattern::Uniform,
             ..
         } => "open model, uniform arrivals",
-        Model::Open {
-            arrivals: Arrivals::Poisson,
+        LoadModel::Open {
+            arrivals: ArrivalPattern::Poisson,
             ..
         } => "open model, Poisson arrivals",
-        Model::ClosedFor { .. } | Model::ClosedRequests { .. } => "closed model",
+        LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => "closed model",
     };
     match plan.http2 {
         None => match &plan.users {
             None => model.to_owned(),
             Some(users) => format!("{model}, sessions of {} requests", users.requests),
         },
-        Some(Http2 { streams: 1 }) => format!("HTTP/2, {model}"),
-        Some(Http2 { streams }) => format!("HTTP/2 with {streams} streams, {model}"),
+        Some(Http2Options { streams: 1 }) => format!("HTTP/2, {model}"),
+        Some(Http2Options { streams }) => format!("HTTP/2 with {streams} streams, {model}"),
     }
 }
 
 /// A time in µs as people read it, four figures.
-fn time(micros: Option<f64>) -> String {
+fn format_micros(micros: Option<f64>) -> String {
     match micros {
         None => "failed".to_owned(),
         Some(us) if us < 1_000.0 => format!("{us:.1} us"),
@@ -446,20 +453,20 @@ fn time(micros: Option<f64>) -> String {
 }
 
 /// The same of so many requests: of none there is no time.
-fn time_of(micros: Option<f64>, requests: u64) -> String {
+fn format_micros_if_any(micros: Option<f64>, requests: u64) -> String {
     match requests {
         0 => "-".to_owned(),
-        _ => time(micros),
+        _ => format_micros(micros),
     }
 }
 
 /// One line about a second, for a person who watches; failed requests count as slowest.
-pub fn live_line(second: u64, totals: &Totals) -> String {
-    let failed = totals.failed() + totals.unfinished;
+pub fn live_line(second: u64, totals: &LoadTotals) -> String {
+    let failed = totals.failed_requests() + totals.unfinished;
     let at = |histogram: &Histogram, failed, q| {
         let micros = |d: Duration| d.as_nanos() as f64 / 1e3;
-        let value = histogram::quantile(histogram, failed, q).map(micros);
-        time_of(value, histogram.len() + failed)
+        let value = histogram::quantile_with_failures(histogram, failed, q).map(micros);
+        format_micros_if_any(value, histogram.len() + failed)
     };
     let lag = match totals.send_lag.is_empty() {
         true => String::new(),
@@ -472,7 +479,7 @@ pub fn live_line(second: u64, totals: &Totals) -> String {
         at(&totals.latency, failed, 0.5),
         at(&totals.latency, failed, 0.99),
         at(&totals.latency, 0, 1.0),
-        totals.failed(),
+        totals.failed_requests(),
     )
 }
 
@@ -482,8 +489,8 @@ mod tests {
     use crate::outcome::ErrorKind;
 
     #[allow(clippy::field_reassign_with_default, reason = "one field is private")]
-    fn summary(failed: u64) -> Summary {
-        let mut totals = Totals::default();
+    fn summary(failed: u64) -> LoadSummary {
+        let mut totals = LoadTotals::default();
         totals.scheduled = 1000 + failed;
         totals.ok = 1000;
         for n in 1..=1000 {
@@ -492,10 +499,10 @@ mod tests {
             totals.send_lag.saturating_record(20_000);
         }
         for _ in 0..failed {
-            totals.fail(ErrorKind::Http5xx);
+            totals.count_failure(ErrorKind::Http5xx);
         }
         let percentiles = |h: &Histogram| Percentiles::new(h, failed);
-        Summary {
+        LoadSummary {
             schema: SCHEMA,
             url: "http://localhost:8080/".to_owned(),
             model: "open model, uniform arrivals".to_owned(),
@@ -509,7 +516,7 @@ mod tests {
             redirects: 0,
             sessions: 0,
             cut_pauses: 0,
-            errors_by_kind: totals.errors(),
+            errors_by_kind: totals.errors_by_name(),
             offered_rate: Some(totals.scheduled as f64 / 10.0),
             achieved_rate: 100.0,
             body_bytes_per_second: 0.0,
@@ -531,7 +538,7 @@ mod tests {
 
     #[test]
     fn the_model_and_the_rates_come_first() {
-        insta::assert_snapshot!(summary(0).text(), @"
+        insta::assert_snapshot!(summary(0).summary_text(), @"
         http://localhost:8080/
           open model, uniform arrivals, 100 connections, 1 thread, 10.0 s
           offered        100.0/s   1000 requests
@@ -553,7 +560,7 @@ mod tests {
 
     #[test]
     fn failures_stand_where_the_slowest_would() {
-        insta::assert_snapshot!(summary(20).text(), @"
+        insta::assert_snapshot!(summary(20).summary_text(), @"
         http://localhost:8080/
           open model, uniform arrivals, 100 connections, 1 thread, 10.0 s
           offered        102.0/s   1020 requests
@@ -580,16 +587,16 @@ mod tests {
 
     #[test]
     fn the_live_line_counts_failures_as_slowest() {
-        let mut totals = Totals::default();
+        let mut totals = LoadTotals::default();
         assert!(live_line(0, &totals).contains("p99         -"));
-        totals.fail(ErrorKind::Timeout);
+        totals.count_failure(ErrorKind::Timeout);
         totals.latency.saturating_record(1_000_000);
         let line = live_line(0, &totals);
         assert!(
             line.contains("p50  1.000 ms  p99    failed  max  1.000 ms"),
             "{line}"
         );
-        let mut waiting = Totals::default();
+        let mut waiting = LoadTotals::default();
         waiting.latency.saturating_record(1_000_000);
         waiting.unfinished = 1;
         assert!(live_line(0, &waiting).contains("p99    failed"));
@@ -599,13 +606,13 @@ mod tests {
     fn json_reads_back() {
         let summary = summary(20);
         let text = serde_json::to_string(&summary).unwrap();
-        assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+        assert_eq!(serde_json::from_str::<LoadSummary>(&text).unwrap(), summary);
     }
 
     /// Everything that a run can say is said, each with a figure of its own.
     #[test]
     fn every_figure_of_a_run_is_in_its_summary_and_in_its_text() {
-        let setting = Setting {
+        let setting = SummarySetting {
             url: "http://localhost:8080/".to_owned(),
             model: "open model, Poisson arrivals".to_owned(),
             is_open: true,
@@ -614,17 +621,17 @@ mod tests {
             duration_seconds: 4.0,
             requests: vec!["GET /a".to_owned(), "POST /b".to_owned()],
         };
-        let mut totals = Totals::default();
+        let mut totals = LoadTotals::default();
         (totals.scheduled, totals.ok, totals.answered_in_time) = (120, 0, 90);
-        (1..=100).for_each(|n| totals.succeed(n * 20_000_000, n * 3_000));
+        (1..=100).for_each(|n| totals.count_success(n * 20_000_000, n * 3_000));
         totals.send_lag.saturating_record(40_000);
-        totals.fail_many(ErrorKind::Refused, 8);
-        totals.fail_many(ErrorKind::Shed, 5);
+        totals.count_failures(ErrorKind::Refused, 8);
+        totals.count_failures(ErrorKind::Shed, 5);
         totals.unfinished = 7;
         (totals.body_bytes, totals.body_bytes_in_time) = (5000, 4000);
         (totals.redirects, totals.sessions, totals.cut_pauses) = (3, 11, 13);
-        totals.add_requests(crate::outcome::RequestTotals::of_each(2));
-        totals.by_request[1].succeed(700_000);
+        totals.add_requests(crate::outcome::RequestTotals::zeros_for_each(2));
+        totals.by_request[1].count_success(700_000);
         (totals.by_request[1].failed, totals.by_request[1].unfinished) = (1, 2);
         let ms = Duration::from_millis;
         let health = |saturated: Option<&str>| Health {
@@ -637,16 +644,17 @@ mod tests {
             throttled: ms(1500),
             saturated: saturated.map(str::to_owned),
         };
-        let mut open = Summary::of(&setting, &totals, 120, &health(Some("it was late")));
+        let mut open =
+            LoadSummary::from_totals(&setting, &totals, 120, &health(Some("it was late")));
         insta::assert_snapshot!(serde_json::to_string_pretty(&open).unwrap());
         open.stopped = true;
-        insta::assert_snapshot!(open.text());
-        let closed = Setting {
+        insta::assert_snapshot!(open.summary_text());
+        let closed = SummarySetting {
             is_open: false,
             ..setting
         };
-        let closed = Summary::of(&closed, &Totals::default(), 0, &health(None));
-        insta::assert_snapshot!(closed.text());
+        let closed = LoadSummary::from_totals(&closed, &LoadTotals::default(), 0, &health(None));
+        insta::assert_snapshot!(closed.summary_text());
     }
 
     #[test]
@@ -659,7 +667,7 @@ mod tests {
                 unfinished,
                 latency_us: Percentiles::new(&histogram::new(), 0),
             };
-            request.time(None)
+            request.format_time(None)
         };
         assert_eq!(told(0, 0, 0), "-");
         let sent = [told(1, 0, 0), told(0, 1, 0), told(0, 0, 1), told(1, 1, 0)];
@@ -670,19 +678,19 @@ mod tests {
     fn a_model_is_told_in_words() {
         let plan = |model| {
             let target = ([127, 0, 0, 1], 80).into();
-            Plan::new(vec![target], crate::plan::RequestSpec::get("/"), model)
+            LoadPlan::new(vec![target], crate::plan::RequestSpec::for_get("/"), model)
         };
         let second = Duration::from_secs(1);
-        let mut poisson = plan(Model::constant(1.0, second));
-        if let Model::Open { arrivals, .. } = &mut poisson.model {
-            *arrivals = Arrivals::Poisson;
+        let mut poisson = plan(LoadModel::at_constant_rate(1.0, second));
+        if let LoadModel::Open { arrivals, .. } = &mut poisson.model {
+            *arrivals = ArrivalPattern::Poisson;
         }
-        let http2 = |streams| Plan {
-            http2: Some(Http2 { streams }),
-            ..plan(Model::ClosedRequests { requests: 5 })
+        let http2 = |streams| LoadPlan {
+            http2: Some(Http2Options { streams }),
+            ..plan(LoadModel::ClosedRequests { requests: 5 })
         };
         let all = [
-            plan(Model::constant(1.0, second)),
+            plan(LoadModel::at_constant_rate(1.0, second)),
             poisson,
             http2(1),
             http2(8),
@@ -702,7 +710,7 @@ mod tests {
             let mut summary = summary(errors);
             summary.unfinished = unfinished;
             summary.requests = 100;
-            let text = summary.text();
+            let text = summary.summary_text();
             let share = text.lines().find(|line| line.contains("not answered well"));
             let is_explained = text.contains("percentiles count failed");
             (share.map(|share| share.trim().to_owned()), is_explained)
@@ -723,7 +731,7 @@ mod tests {
         let all = [
             999.94, 1_000.0, 9_999.4, 10_000.0, 99_994.0, 100_000.0, 999_940.0, 1e6,
         ];
-        let all = all.map(|micros| time(Some(micros))).join(", ");
+        let all = all.map(|micros| format_micros(Some(micros))).join(", ");
         insta::assert_snapshot!(all, @"999.9 us, 1.000 ms, 9.999 ms, 10.00 ms, 99.99 ms, 100.0 ms, 999.9 ms, 1.000 s");
     }
 }

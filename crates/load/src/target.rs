@@ -11,7 +11,7 @@ use crate::error::LoadError;
 
 /// Where requests go, as a person writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct LoadTarget {
     /// Host name or address, without brackets.
     pub host: String,
     /// Whether it is https.
@@ -24,7 +24,7 @@ pub struct Target {
     pub authority: String,
 }
 
-impl FromStr for Target {
+impl FromStr for LoadTarget {
     type Err = LoadError;
 
     fn from_str(url: &str) -> Result<Self, LoadError> {
@@ -66,7 +66,7 @@ impl FromStr for Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for LoadTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };
         write!(f, "{scheme}://{}{}", self.authority, self.path)
@@ -108,13 +108,13 @@ fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-impl Target {
+impl LoadTarget {
     /// The address that load is sent to: the first one that accepts a connection.
     ///
     /// # Errors
-    /// [`LoadError::UnknownHost`] when the name is unknown, [`LoadError::Target`] when nothing
+    /// [`LoadError::UnknownHost`] when the name is unknown, [`LoadError::LoadTarget`] when nothing
     /// listens.
-    pub fn address(&self) -> Result<SocketAddr, LoadError> {
+    pub fn resolve_address(&self) -> Result<SocketAddr, LoadError> {
         let refuse = |why: std::io::Error| LoadError::Target {
             authority: self.authority.clone(),
             why: why.to_string(),
@@ -153,7 +153,7 @@ mod tests {
             ("http://[::1]", "::1", 80, "/"),
             ("https://a/b", "a", 443, "/b"),
         ] {
-            let target: Target = url.parse().unwrap();
+            let target: LoadTarget = url.parse().unwrap();
             assert_eq!(
                 (target.host.as_str(), target.port, target.path.as_str()),
                 (host, port, path)
@@ -174,7 +174,7 @@ mod tests {
             "http://a:0/",
             "http://a/b c",
         ] {
-            assert!(url.parse::<Target>().is_err(), "{url}");
+            assert!(url.parse::<LoadTarget>().is_err(), "{url}");
         }
     }
 }

@@ -9,16 +9,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::LoadError;
-use crate::random::Random;
+use crate::random::SeededRandom;
 use crate::request::push_number;
 use crate::schedule::shard_seed;
 
 /// A text with variables.
 #[derive(Debug, Default)]
-pub(crate) struct Template(Vec<Segment>);
+pub(crate) struct TextTemplate(Vec<TemplateSegment>);
 
 #[derive(Debug)]
-enum Segment {
+enum TemplateSegment {
     Text(Vec<u8>),
     Sequence,
     Random { low: u64, high: u64 },
@@ -29,7 +29,7 @@ enum Segment {
 
 /// How values of variables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(crate) enum ValueEncoding {
     /// As they are.
     Plain,
     /// Percent-encoded, but for letters, digits and `-._~` (RFC 3986 §2.3).
@@ -38,18 +38,18 @@ pub(crate) enum Encoding {
 
 /// Where the values of one thread come from.
 #[derive(Debug)]
-pub(crate) struct Variables {
-    random: Random,
+pub(crate) struct TemplateVariables {
+    random: SeededRandom,
     sequence: u64,
     next: u64,
     stride: u64,
 }
 
-impl Variables {
+impl TemplateVariables {
     /// For one of several streams that must not share a sequence number.
     pub(crate) fn new(seed: u64, stream: u32, streams: u32) -> Self {
         Self {
-            random: Random::new(shard_seed(seed ^ VALUE_SEED, stream)),
+            random: SeededRandom::new(shard_seed(seed ^ VALUE_SEED, stream)),
             sequence: 0,
             next: u64::from(stream),
             stride: u64::from(streams),
@@ -66,16 +66,16 @@ impl Variables {
 /// Keeps values apart from arrivals, which use the same seed.
 const VALUE_SEED: u64 = 0x7661_6c00;
 
-impl Template {
+impl TextTemplate {
     /// Appends fixed text.
-    pub(crate) fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
+    pub(crate) fn append_text(&mut self, text: &str) {
+        self.append_bytes(text.as_bytes());
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    fn append_bytes(&mut self, bytes: &[u8]) {
         match self.0.last_mut() {
-            Some(Segment::Text(last)) => last.extend_from_slice(bytes),
-            _ => self.0.push(Segment::Text(bytes.to_vec())),
+            Some(TemplateSegment::Text(last)) => last.extend_from_slice(bytes),
+            _ => self.0.push(TemplateSegment::Text(bytes.to_vec())),
         }
     }
 
@@ -83,52 +83,56 @@ impl Template {
     ///
     /// # Errors
     /// [`LoadError::Plan`] for a variable with wrong arguments or a CSV file that cannot be read.
-    pub(crate) fn compile(&mut self, text: &[u8], encoding: Encoding) -> Result<(), LoadError> {
+    pub(crate) fn append_compiled(
+        &mut self,
+        text: &[u8],
+        encoding: ValueEncoding,
+    ) -> Result<(), LoadError> {
         let mut rest = text;
         while let Some(begin) = rest.iter().position(|b| *b == b'{') {
-            self.bytes(&rest[..begin]);
+            self.append_bytes(&rest[..begin]);
             rest = &rest[begin..];
-            match variable(rest, encoding)? {
+            match parse_variable(rest, encoding)? {
                 Some((segment, length)) => {
                     self.0.push(segment);
                     rest = &rest[length..];
                 }
                 None => {
-                    self.bytes(b"{");
+                    self.append_bytes(b"{");
                     rest = &rest[1..];
                 }
             }
         }
-        self.bytes(rest);
+        self.append_bytes(rest);
         Ok(())
     }
 
     /// The whole text, when it has no variables.
-    pub(crate) fn fixed(&self) -> Option<Vec<u8>> {
+    pub(crate) fn fixed_text(&self) -> Option<Vec<u8>> {
         match self.0.as_slice() {
             [] => Some(Vec::new()),
-            [Segment::Text(text)] => Some(text.clone()),
+            [TemplateSegment::Text(text)] => Some(text.clone()),
             _ => None,
         }
     }
 
     /// Appends the text with the values of the current request.
-    pub(crate) fn render(&self, variables: &mut Variables, out: &mut Vec<u8>) {
+    pub(crate) fn render(&self, variables: &mut TemplateVariables, out: &mut Vec<u8>) {
         for segment in &self.0 {
             match segment {
-                Segment::Text(text) => out.extend_from_slice(text),
-                Segment::Sequence => push_number(out, variables.sequence),
-                Segment::Random { low, high } => {
+                TemplateSegment::Text(text) => out.extend_from_slice(text),
+                TemplateSegment::Sequence => push_number(out, variables.sequence),
+                TemplateSegment::Random { low, high } => {
                     // The bias of the remainder is below 1 in 2^32 for ranges below 2^32.
                     let span = (high - low).saturating_add(1);
                     push_number(out, low + variables.random.next_u64() % span);
                 }
-                Segment::Uuid => push_uuid(out, &mut variables.random),
-                Segment::Pick(values) => {
+                TemplateSegment::Uuid => push_uuid(out, &mut variables.random),
+                TemplateSegment::Pick(values) => {
                     let at = variables.random.next_u64() % values.len() as u64;
                     out.extend_from_slice(&values[at as usize]);
                 }
-                Segment::Column(values) => {
+                TemplateSegment::Column(values) => {
                     let row = variables.sequence % values.len() as u64;
                     out.extend_from_slice(&values[row as usize]);
                 }
@@ -138,7 +142,10 @@ impl Template {
 }
 
 /// The variable at the beginning of `text`, and its length; `None` when it is plain text.
-fn variable(text: &[u8], encoding: Encoding) -> Result<Option<(Segment, usize)>, LoadError> {
+fn parse_variable(
+    text: &[u8],
+    encoding: ValueEncoding,
+) -> Result<Option<(TemplateSegment, usize)>, LoadError> {
     let Some(end) = text.iter().position(|b| *b == b'}') else {
         return Ok(None);
     };
@@ -150,8 +157,8 @@ fn variable(text: &[u8], encoding: Encoding) -> Result<Option<(Segment, usize)>,
         why: format!("`{{{inner}}}` {why}"),
     };
     let segment = match inner.split_once(':') {
-        None if inner == "seq" => Segment::Sequence,
-        None if inner == "uuid" => Segment::Uuid,
+        None if inner == "seq" => TemplateSegment::Sequence,
+        None if inner == "uuid" => TemplateSegment::Uuid,
         Some(("rand", range)) => {
             let bounds = range.split_once(':').and_then(|(low, high)| {
                 let bounds: (u64, u64) = (low.parse().ok()?, high.parse().ok()?);
@@ -159,18 +166,18 @@ fn variable(text: &[u8], encoding: Encoding) -> Result<Option<(Segment, usize)>,
             });
             let (low, high) =
                 bounds.ok_or_else(|| refuse("is no range; write {rand:1:100}".to_owned()))?;
-            Segment::Random { low, high }
+            TemplateSegment::Random { low, high }
         }
         // Written out by the user: never encoded.
         Some(("pick", values)) => {
-            Segment::Pick(values.split('|').map(|v| v.as_bytes().to_vec()).collect())
+            TemplateSegment::Pick(values.split('|').map(|v| v.as_bytes().to_vec()).collect())
         }
         Some(("csv", source)) => {
             let (file, column) = source
                 .rsplit_once(':')
                 .ok_or_else(|| refuse("has no column; write {csv:FILE:COLUMN}".to_owned()))?;
-            let values = column_of(file, column).map_err(refuse)?;
-            Segment::Column(values.into_iter().map(|v| encode(v, encoding)).collect())
+            let values = read_column(file, column).map_err(refuse)?;
+            TemplateSegment::Column(values.into_iter().map(|v| encode(v, encoding)).collect())
         }
         _ => return Ok(None),
     };
@@ -178,10 +185,10 @@ fn variable(text: &[u8], encoding: Encoding) -> Result<Option<(Segment, usize)>,
 }
 
 /// The text with the files of its tables made absolute: those that are not lie below `base`.
-pub(crate) fn absolute(text: &str, base: &Path) -> String {
+pub(crate) fn absolute_tables(text: &str, base: &Path) -> String {
     let mut made = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, file, after)) = table(rest) {
+    while let Some((before, file, after)) = find_table(rest) {
         made.push_str(before);
         made.push_str(TABLE);
         made.push_str(&base.join(file).to_string_lossy());
@@ -191,10 +198,10 @@ pub(crate) fn absolute(text: &str, base: &Path) -> String {
 }
 
 /// The files of the tables of a text.
-pub(crate) fn files(text: &str) -> Vec<PathBuf> {
+pub(crate) fn table_files(text: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut rest = text;
-    while let Some((_, file, after)) = table(rest) {
+    while let Some((_, file, after)) = find_table(rest) {
         files.push(PathBuf::from(file));
         rest = after;
     }
@@ -205,7 +212,7 @@ const TABLE: &str = "{csv:";
 
 /// The first table that a text names: what stands before it, its file, and the rest from the colon
 /// before the column on.
-fn table(text: &str) -> Option<(&str, &str, &str)> {
+fn find_table(text: &str) -> Option<(&str, &str, &str)> {
     let (before, after) = text.split_once(TABLE)?;
     let end = after.find('}')?;
     let colon = after[..end].rfind(':')?;
@@ -213,16 +220,21 @@ fn table(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// All values of one column; why not, when there are none.
-fn column_of(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
+fn read_column(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
     let text = fs::read_to_string(file).map_err(|e| format!("cannot be read: {e}"))?;
     let mut lines = text.lines();
-    let head = fields(lines.next().unwrap_or_default());
+    let head = split_csv_fields(lines.next().unwrap_or_default());
     let index = head.iter().position(|name| name == column);
     let index =
         index.ok_or_else(|| format!("names no column of it; it has {}", head.join(", ")))?;
     let values: Vec<_> = lines
         .filter(|line| !line.is_empty())
-        .map(|line| fields(line).into_iter().nth(index).unwrap_or_default())
+        .map(|line| {
+            split_csv_fields(line)
+                .into_iter()
+                .nth(index)
+                .unwrap_or_default()
+        })
         .map(String::into_bytes)
         .collect();
     match values.is_empty() {
@@ -232,7 +244,7 @@ fn column_of(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
 }
 
 /// Fields of a CSV line: commas, double quotes around fields, doubled quotes within.
-fn fields(line: &str) -> Vec<String> {
+fn split_csv_fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut quoted = false;
     let mut characters = line.chars().peekable();
@@ -251,8 +263,8 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-fn encode(value: Vec<u8>, encoding: Encoding) -> Vec<u8> {
-    if encoding == Encoding::Plain {
+fn encode(value: Vec<u8>, encoding: ValueEncoding) -> Vec<u8> {
+    if encoding == ValueEncoding::Plain {
         return value;
     }
     let mut out = Vec::new();
@@ -266,7 +278,7 @@ fn encode(value: Vec<u8>, encoding: Encoding) -> Vec<u8> {
 }
 
 /// Version 4: random, RFC 9562 §5.4.
-fn push_uuid(out: &mut Vec<u8>, random: &mut Random) {
+fn push_uuid(out: &mut Vec<u8>, random: &mut SeededRandom) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut bits = (u128::from(random.next_u64()) << 64) | u128::from(random.next_u64());
     bits = bits & !(0xf << 76) | 0x4 << 76;
@@ -283,10 +295,10 @@ fn push_uuid(out: &mut Vec<u8>, random: &mut Random) {
 mod tests {
     use super::*;
 
-    fn render(text: &str, encoding: Encoding, count: usize) -> Vec<String> {
-        let mut template = Template::default();
-        template.compile(text.as_bytes(), encoding).unwrap();
-        let mut variables = Variables::new(1, 1, 2);
+    fn render(text: &str, encoding: ValueEncoding, count: usize) -> Vec<String> {
+        let mut template = TextTemplate::default();
+        template.append_compiled(text.as_bytes(), encoding).unwrap();
+        let mut variables = TemplateVariables::new(1, 1, 2);
         let mut all = Vec::new();
         for _ in 0..count {
             let mut out = Vec::new();
@@ -300,14 +312,14 @@ mod tests {
     #[test]
     fn sequence_numbers_of_streams_never_meet() {
         assert_eq!(
-            render("/{seq}-{seq}", Encoding::Path, 3),
+            render("/{seq}-{seq}", ValueEncoding::Path, 3),
             ["/1-1", "/3-3", "/5-5"]
         );
     }
 
     #[test]
     fn random_numbers_stay_in_their_range_and_reach_its_ends() {
-        let all = render("{rand:3:5}", Encoding::Plain, 200);
+        let all = render("{rand:3:5}", ValueEncoding::Plain, 200);
         for number in ["3", "4", "5"] {
             assert!(all.iter().any(|n| n == number));
         }
@@ -316,13 +328,13 @@ mod tests {
 
     #[test]
     fn one_of_several_texts_is_picked() {
-        let all = render("{pick:/a/1|/b}", Encoding::Path, 50);
+        let all = render("{pick:/a/1|/b}", ValueEncoding::Path, 50);
         assert!(all.iter().any(|p| p == "/a/1") && all.iter().any(|p| p == "/b"));
     }
 
     #[test]
     fn a_uuid_has_its_version_and_variant() {
-        let all = render("{uuid}", Encoding::Plain, 50);
+        let all = render("{uuid}", ValueEncoding::Plain, 50);
         for uuid in &all {
             assert_eq!((uuid.len(), uuid.as_bytes()[14]), (36, b'4'), "{uuid}");
             assert!(b"89ab".contains(&uuid.as_bytes()[19]), "{uuid}");
@@ -335,9 +347,10 @@ mod tests {
         let file = std::env::temp_dir().join(format!("loadline-csv-{}", std::process::id()));
         fs::write(&file, "id,name\n1,Da vis\n2,\"O\"\"x, y\"\n").unwrap();
         let text = format!("{{csv:{}:name}}", file.display());
-        let plain = render(&text, Encoding::Plain, 2);
-        let path = render(&text, Encoding::Path, 2);
-        let wrong = Template::default().compile(b"{csv:/nowhere:x}", Encoding::Plain);
+        let plain = render(&text, ValueEncoding::Plain, 2);
+        let path = render(&text, ValueEncoding::Path, 2);
+        let wrong =
+            TextTemplate::default().append_compiled(b"{csv:/nowhere:x}", ValueEncoding::Plain);
         fs::remove_file(&file).unwrap();
         assert_eq!(plain, ["O\"x, y", "O\"x, y"]);
         assert_eq!(path[0], "O%22x%2C%20y");
@@ -347,18 +360,21 @@ mod tests {
     #[test]
     fn tables_lie_beside_the_file_that_names_them() {
         let text = "a {csv:x.csv:id} {csv:/y/z.csv:id} {csv:broken";
-        let made = absolute(text, Path::new("/base"));
+        let made = absolute_tables(text, Path::new("/base"));
         assert_eq!(made, "a {csv:/base/x.csv:id} {csv:/y/z.csv:id} {csv:broken");
-        assert_eq!(files(&made), ["/base/x.csv", "/y/z.csv"].map(PathBuf::from));
+        assert_eq!(
+            table_files(&made),
+            ["/base/x.csv", "/y/z.csv"].map(PathBuf::from)
+        );
     }
 
     #[test]
     fn other_braces_are_text() {
         let json = "{\"a\": {\"b\": {}}, \"c\": \"{seqs}\"}";
-        assert_eq!(render(json, Encoding::Plain, 1), [json]);
+        assert_eq!(render(json, ValueEncoding::Plain, 1), [json]);
         assert!(
-            Template::default()
-                .compile(b"{rand:5:1}", Encoding::Plain)
+            TextTemplate::default()
+                .append_compiled(b"{rand:5:1}", ValueEncoding::Plain)
                 .is_err()
         );
     }

@@ -18,7 +18,7 @@ use rustls::{
 use crate::error::LoadError;
 use crate::outcome::ErrorKind;
 use crate::plan::TlsSpec;
-use crate::socket::{Moved, Socket};
+use crate::socket::{SocketProgress, TcpSocket};
 
 /// Where Debian, Ubuntu, Fedora (by link) and Alpine keep the system's roots.
 const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -52,7 +52,7 @@ impl TlsSetup {
         } else {
             let path = spec.roots.as_deref().unwrap_or(Path::new(SYSTEM_ROOTS));
             builder
-                .with_root_certificates(roots(path).map_err(refuse)?)
+                .with_root_certificates(read_roots(path).map_err(refuse)?)
                 .with_no_client_auth()
         };
         let protocol = if is_http2 { HTTP2 } else { b"http/1.1" };
@@ -64,7 +64,7 @@ impl TlsSetup {
     }
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, String> {
+fn read_roots(path: &Path) -> Result<RootCertStore, String> {
     let failed = |e: rustls::pki_types::pem::Error| {
         format!(
             "{}: {e}; give a PEM file with --cacert, or --insecure",
@@ -85,14 +85,14 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
 /// A TLS connection.
 #[derive(Debug)]
 pub(crate) struct TlsSocket {
-    socket: Socket,
+    socket: TcpSocket,
     session: ClientConnection,
     /// The last read of the socket got less than there was room for.
     drained: bool,
 }
 
 impl TlsSocket {
-    pub(crate) fn new(socket: Socket, setup: &TlsSetup) -> Result<Self, ErrorKind> {
+    pub(crate) fn new(socket: TcpSocket, setup: &TlsSetup) -> Result<Self, ErrorKind> {
         let session = ClientConnection::new(Arc::clone(&setup.config), setup.name.clone());
         Ok(Self {
             socket,
@@ -108,35 +108,35 @@ impl TlsSocket {
 
     /// True when the handshake is over.
     pub(crate) fn handshake(&mut self) -> Result<bool, ErrorKind> {
-        self.socket.connected()?;
-        self.flush()?;
+        self.socket.connect_result()?;
+        self.flush_records()?;
         while self.session.is_handshaking() {
             match self.read_records()? {
-                Moved::Bytes(_) => self.flush()?,
-                Moved::Later => return Ok(false),
-                Moved::End => return Err(ErrorKind::Tls),
+                SocketProgress::Bytes(_) => self.flush_records()?,
+                SocketProgress::Later => return Ok(false),
+                SocketProgress::End => return Err(ErrorKind::Tls),
             }
         }
         Ok(true)
     }
 
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<Moved, ErrorKind> {
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> Result<SocketProgress, ErrorKind> {
         // rustls takes at most its buffer limit, and nothing while that is full.
         let taken = self
             .session
             .writer()
             .write(bytes)
             .map_err(|_| ErrorKind::Tls)?;
-        self.flush()?;
+        self.flush_records()?;
         Ok(match taken {
-            0 => Moved::Later,
-            n => Moved::Bytes(n),
+            0 => SocketProgress::Later,
+            n => SocketProgress::Bytes(n),
         })
     }
 
-    pub(crate) fn flush(&mut self) -> Result<(), ErrorKind> {
+    pub(crate) fn flush_records(&mut self) -> Result<(), ErrorKind> {
         while self.session.wants_write() {
-            let mut raw = Raw::new(&self.socket);
+            let mut raw = RustlsTransport::new(&self.socket);
             match self.session.write_tls(&mut raw) {
                 Ok(_) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -150,20 +150,22 @@ impl TlsSocket {
         self.session.wants_write()
     }
 
-    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> Result<Moved, ErrorKind> {
+    pub(crate) fn receive_bytes(&mut self, buffer: &mut [u8]) -> Result<SocketProgress, ErrorKind> {
         loop {
             match self.session.reader().read(buffer) {
-                Ok(0) => return Ok(Moved::End),
-                Ok(n) => return Ok(Moved::Bytes(n)),
+                Ok(0) => return Ok(SocketProgress::End),
+                Ok(n) => return Ok(SocketProgress::Bytes(n)),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 // The peer closed without saying so in TLS: HTTP's own framing decides.
-                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Moved::End),
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                    return Ok(SocketProgress::End);
+                }
                 Err(_) => return Err(ErrorKind::Tls),
             }
             match self.read_records()? {
-                Moved::Later => return Ok(Moved::Later),
+                SocketProgress::Later => return Ok(SocketProgress::Later),
                 // After the end rustls hands out what it still holds, then the end.
-                Moved::Bytes(_) | Moved::End => {}
+                SocketProgress::Bytes(_) | SocketProgress::End => {}
             }
         }
     }
@@ -172,13 +174,13 @@ impl TlsSocket {
         self.drained
     }
 
-    fn read_records(&mut self) -> Result<Moved, ErrorKind> {
-        let mut raw = Raw::new(&self.socket);
+    fn read_records(&mut self) -> Result<SocketProgress, ErrorKind> {
+        let mut raw = RustlsTransport::new(&self.socket);
         let read = match self.session.read_tls(&mut raw) {
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 self.drained = true;
-                return Ok(Moved::Later);
+                return Ok(SocketProgress::Later);
             }
             Err(_) => return Err(raw.error.unwrap_or(ErrorKind::Io)),
         };
@@ -186,26 +188,26 @@ impl TlsSocket {
         let processed = self.session.process_new_packets();
         if processed.is_err() {
             // Sends the alert, as far as there is room; the connection ends anyway.
-            let _ = self.flush();
+            let _ = self.flush_records();
             return Err(ErrorKind::Tls);
         }
-        self.flush()?;
+        self.flush_records()?;
         Ok(match read {
-            0 => Moved::End,
-            n => Moved::Bytes(n),
+            0 => SocketProgress::End,
+            n => SocketProgress::Bytes(n),
         })
     }
 }
 
 /// The socket as rustls wants it; keeps the kind of an error that std's form would lose.
-struct Raw<'a> {
-    socket: &'a Socket,
+struct RustlsTransport<'a> {
+    socket: &'a TcpSocket,
     error: Option<ErrorKind>,
     was_short: bool,
 }
 
-impl<'a> Raw<'a> {
-    fn new(socket: &'a Socket) -> Self {
+impl<'a> RustlsTransport<'a> {
+    fn new(socket: &'a TcpSocket) -> Self {
         Self {
             socket,
             error: None,
@@ -213,11 +215,11 @@ impl<'a> Raw<'a> {
         }
     }
 
-    fn result(&mut self, moved: Result<Moved, ErrorKind>) -> io::Result<usize> {
+    fn to_io_result(&mut self, moved: Result<SocketProgress, ErrorKind>) -> io::Result<usize> {
         match moved {
-            Ok(Moved::Bytes(n)) => Ok(n),
-            Ok(Moved::End) => Ok(0),
-            Ok(Moved::Later) => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(SocketProgress::Bytes(n)) => Ok(n),
+            Ok(SocketProgress::End) => Ok(0),
+            Ok(SocketProgress::Later) => Err(io::ErrorKind::WouldBlock.into()),
             Err(kind) => {
                 self.error = Some(kind);
                 Err(io::ErrorKind::Other.into())
@@ -226,18 +228,18 @@ impl<'a> Raw<'a> {
     }
 }
 
-impl Read for Raw<'_> {
+impl Read for RustlsTransport<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let moved = self.socket.receive(buffer);
-        self.was_short = matches!(moved, Ok(Moved::Bytes(n)) if n < buffer.len());
-        self.result(moved)
+        let moved = self.socket.receive_bytes(buffer);
+        self.was_short = matches!(moved, Ok(SocketProgress::Bytes(n)) if n < buffer.len());
+        self.to_io_result(moved)
     }
 }
 
-impl Write for Raw<'_> {
+impl Write for RustlsTransport<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let moved = self.socket.send(bytes);
-        self.result(moved)
+        let moved = self.socket.send_bytes(bytes);
+        self.to_io_result(moved)
     }
 
     fn flush(&mut self) -> io::Result<()> {

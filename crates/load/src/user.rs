@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::random::Random;
+use crate::random::SeededRandom;
 
 /// Cookies kept; RFC 6265 §6.1 asks for at least 50 of a domain.
 const MOST: usize = 50;
@@ -31,7 +31,7 @@ pub struct User {
 impl User {
     /// A user whose session has so many requests on average: each may be the last with the same
     /// probability, as in partly-open models (Schroeder et al., NSDI 2006).
-    pub(crate) fn arriving(mean: f64, random: &mut Random) -> Self {
+    pub(crate) fn with_mean_requests(mean: f64, random: &mut SeededRandom) -> Self {
         let more = match mean > 1.0 {
             true => random.next_open().ln() / (1.0 - 1.0 / mean).ln(),
             false => 0.0,
@@ -65,14 +65,14 @@ impl fmt::Debug for Cookies {
 impl Cookies {
     /// Takes a `Set-Cookie` field of the answer to a request for `target`. One that is malformed,
     /// holds other than ASCII, or finds no room, is passed over.
-    pub(crate) fn set(&mut self, field: &[u8], target: &str) {
-        let Some((new, is_removed)) = parse(field, target) else {
+    pub(crate) fn store_cookie(&mut self, field: &[u8], target: &str) {
+        let Some((new, is_removed)) = parse_cookie(field, target) else {
             return;
         };
         self.0
             .retain(|old| (&old.name, &old.path) != (&new.name, &new.path));
-        let held: usize = self.0.iter().map(Cookie::length).sum();
-        if is_removed || self.0.len() == MOST || held + new.length() > LONGEST {
+        let held: usize = self.0.iter().map(Cookie::byte_length).sum();
+        if is_removed || self.0.len() == MOST || held + new.byte_length() > LONGEST {
             return;
         }
         let before = |old: &Cookie| old.path.len() >= new.path.len();
@@ -82,7 +82,7 @@ impl Cookies {
 
     /// Appends the `Cookie` line of a request for `target`; nothing when none belongs to it.
     pub(crate) fn write(&self, target: &str, out: &mut Vec<u8>) {
-        let path = path_of(target);
+        let path = without_query(target);
         let mut lead = "Cookie: ";
         for cookie in self.0.iter().filter(|c| c.is_for(path)) {
             for part in [lead, &cookie.name, "=", &cookie.value] {
@@ -95,13 +95,13 @@ impl Cookies {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(crate) fn has_no_cookies(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Cookie {
-    fn length(&self) -> usize {
+    fn byte_length(&self) -> usize {
         self.name.len() + self.value.len() + self.path.len()
     }
 
@@ -115,7 +115,7 @@ impl Cookie {
 }
 
 /// A cookie, and whether it is to be removed.
-fn parse(field: &[u8], target: &str) -> Option<(Cookie, bool)> {
+fn parse_cookie(field: &[u8], target: &str) -> Option<(Cookie, bool)> {
     let text = std::str::from_utf8(field).ok()?;
     let is_plain = text.bytes().all(|b| (b' '..=b'~').contains(&b));
     let mut parts = text.split(';');
@@ -124,7 +124,7 @@ fn parse(field: &[u8], target: &str) -> Option<(Cookie, bool)> {
     if name.is_empty() || !is_plain {
         return None;
     }
-    let path = path_of(target);
+    let path = without_query(target);
     // RFC 6265 §5.1.4: the directory of the request.
     let mut path = match path.rfind('/') {
         Some(0) | None => "/",
@@ -152,7 +152,7 @@ fn parse(field: &[u8], target: &str) -> Option<(Cookie, bool)> {
 }
 
 /// A request's target without its query.
-fn path_of(target: &str) -> &str {
+fn without_query(target: &str) -> &str {
     target.split('?').next().unwrap_or(target)
 }
 
@@ -164,7 +164,7 @@ mod tests {
     fn sent(fields: &[&str], target: &str) -> String {
         let mut cookies = Cookies::default();
         for field in fields {
-            cookies.set(field.as_bytes(), "/shop/cart?x=/1");
+            cookies.store_cookie(field.as_bytes(), "/shop/cart?x=/1");
         }
         let mut line = Vec::new();
         cookies.write(target, &mut line);
@@ -208,19 +208,21 @@ mod tests {
         let mut cookies = Cookies::default();
         for n in 0..10_000 {
             let many = format!("name{n}={}", "v".repeat(n % 3_000));
-            cookies.set(many.as_bytes(), "/");
+            cookies.store_cookie(many.as_bytes(), "/");
         }
-        let held: usize = cookies.0.iter().map(Cookie::length).sum();
+        let held: usize = cookies.0.iter().map(Cookie::byte_length).sum();
         assert!(cookies.0.len() <= MOST && held <= LONGEST, "{held}");
-        assert!(!cookies.is_empty());
+        assert!(!cookies.has_no_cookies());
     }
 
     #[test]
     fn sessions_have_the_mean_asked_for() {
-        let mut random = Random::new(3);
+        let mut random = SeededRandom::new(3);
         for mean in [1.0, 1.5, 8.0, 400.0] {
             let n = 100_000;
-            let all: u64 = (0..n).map(|_| User::arriving(mean, &mut random).left).sum();
+            let all: u64 = (0..n)
+                .map(|_| User::with_mean_requests(mean, &mut random).left)
+                .sum();
             let found = all as f64 / f64::from(n);
             assert!((found / mean - 1.0).abs() < 0.02, "{found} for {mean}");
         }
@@ -228,8 +230,8 @@ mod tests {
 
     #[test]
     fn nothing_of_a_cookie_is_shown() {
-        let mut user = User::arriving(1.0, &mut Random::new(1));
-        user.cookies.set(b"token=secret", "/");
+        let mut user = User::with_mean_requests(1.0, &mut SeededRandom::new(1));
+        user.cookies.store_cookie(b"token=secret", "/");
         assert!(!format!("{user:?}").contains("secret"), "{user:?}");
     }
 }

@@ -7,19 +7,19 @@
 
 use std::time::Duration;
 
-use loadline_analysis::steady::{Rule, judge};
+use loadline_analysis::steady::{SteadinessRule, judge_steadiness};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram;
-use crate::outcome::Second;
-use crate::plan::{Model, Plan};
+use crate::outcome::LoadSecond;
+use crate::plan::{LoadModel, LoadPlan};
 
 /// How the target warmed up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WarmUp {
     /// Whether enough of the run was steady to say so.
-    pub outcome: Steady,
+    pub outcome: SteadyEnd,
     /// Seconds until the steady part begins, from the first request due: the time to performance
     /// where the outcome is steady.
     pub seconds: u64,
@@ -39,7 +39,7 @@ pub struct WarmUp {
 /// Whether the end of a run is steady.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Steady {
+pub enum SteadyEnd {
     /// At least 30 s and 40 % of the run.
     Steady,
     /// Less: the run is too short, or the target never settles.
@@ -48,20 +48,20 @@ pub enum Steady {
 
 impl WarmUp {
     /// One line for people.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn summary_line(&self) -> String {
         let requests = format!(
             "{} of {} requests until then were slower",
             self.slower_requests, self.requests_before
         );
         match self.outcome {
-            Steady::Steady if self.seconds == 0 => {
+            SteadyEnd::Steady if self.seconds == 0 => {
                 format!("warm-up: none, steady for {} s", self.steady_seconds)
             }
-            Steady::Steady => format!(
+            SteadyEnd::Steady => format!(
                 "warm-up: {} s to performance, then steady for {} s; {requests}",
                 self.seconds, self.steady_seconds
             ),
-            Steady::NotSteady => format!(
+            SteadyEnd::NotSteady => format!(
                 "NOT STEADY: only the last {} s are alike, 30 s and 40 % of the run are needed; \
                  a longer run (--duration) may settle",
                 self.steady_seconds
@@ -72,39 +72,39 @@ impl WarmUp {
 
 /// The seconds of a run, as far as they are judged.
 #[derive(Debug)]
-pub struct Study {
-    rule: Rule,
+pub struct WarmUpStudy {
+    rule: SteadinessRule,
     /// Seconds of the run without its drain; 0 where nothing is judged.
     length: u64,
     timeout: Duration,
-    seconds: Vec<Judged>,
+    seconds: Vec<JudgedSecond>,
 }
 
 /// A second in which a request was due or ended.
 #[derive(Debug, Clone, Copy)]
-struct Judged {
+struct JudgedSecond {
     index: u64,
     requests: u64,
     /// Median latency in s, the timeout where it lies in failed requests; `None` where none ended.
     p50: Option<f64>,
 }
 
-impl Study {
+impl WarmUpStudy {
     /// Of a run with this plan.
-    pub fn new(plan: &Plan) -> Self {
-        Self::with_rule(plan, Rule::default())
+    pub fn new(plan: &LoadPlan) -> Self {
+        Self::with_rule(plan, SteadinessRule::default())
     }
 
     /// The same with another rule of steadiness.
-    pub fn with_rule(plan: &Plan, rule: Rule) -> Self {
+    pub fn with_rule(plan: &LoadPlan, rule: SteadinessRule) -> Self {
         let is_even = match &plan.model {
-            Model::Open { segments, .. } => segments
+            LoadModel::Open { segments, .. } => segments
                 .iter()
                 .all(|s| s.from == s.to && s.from == segments[0].from),
-            Model::ClosedFor { .. } => true,
-            Model::ClosedRequests { .. } => false,
+            LoadModel::ClosedFor { .. } => true,
+            LoadModel::ClosedRequests { .. } => false,
         };
-        let length = plan.model.duration().filter(|_| is_even);
+        let length = plan.model.scheduled_duration().filter(|_| is_even);
         Self {
             rule,
             length: length.unwrap_or_default().as_secs(),
@@ -114,17 +114,17 @@ impl Study {
     }
 
     /// Takes the next second.
-    pub fn take(&mut self, second: &Second) {
+    pub fn add_second(&mut self, second: &LoadSecond) {
         if second.index >= self.length || second.length < Duration::from_secs(1) {
             return;
         }
         let totals = &second.totals;
-        let ended = totals.ok + totals.failed();
+        let ended = totals.ok + totals.failed_requests();
         if ended + totals.scheduled == 0 {
             return;
         }
-        let p50 = histogram::quantile(&totals.latency, totals.failed(), 0.5);
-        self.seconds.push(Judged {
+        let p50 = histogram::quantile_with_failures(&totals.latency, totals.failed_requests(), 0.5);
+        self.seconds.push(JudgedSecond {
             index: second.index,
             requests: ended,
             p50: (ended > 0).then(|| p50.unwrap_or(self.timeout).as_secs_f64()),
@@ -135,7 +135,7 @@ impl Study {
     /// do; at the end of the run they take as long as the timeout.
     fn medians(&self) -> Vec<f64> {
         let mut next = self.timeout.as_secs_f64();
-        let later = |second: &Judged| {
+        let later = |second: &JudgedSecond| {
             next = second.p50.unwrap_or(next);
             next
         };
@@ -145,12 +145,12 @@ impl Study {
     }
 
     /// What they say; `None` where the run is too short to be steady, or its load changes.
-    pub fn judge(&self) -> Option<WarmUp> {
+    pub fn judge_warm_up(&self) -> Option<WarmUp> {
         if self.seconds.len() < self.rule.fewest_steady {
             return None;
         }
         let series = self.medians();
-        let verdict = judge(&series, &self.rule)?;
+        let verdict = judge_steadiness(&series, &self.rule)?;
         let slow = verdict.level * (1.0 + self.rule.tolerance);
         let before = || self.seconds.iter().zip(&series).take(verdict.from);
         let requests = |least: f64| {
@@ -165,8 +165,8 @@ impl Study {
         let begin = at(&verdict.from);
         Some(WarmUp {
             outcome: match verdict.is_steady {
-                true => Steady::Steady,
-                false => Steady::NotSteady,
+                true => SteadyEnd::Steady,
+                false => SteadyEnd::NotSteady,
             },
             seconds: begin,
             steady_seconds: end - begin,
@@ -181,37 +181,37 @@ impl Study {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{ErrorKind, Totals};
+    use crate::outcome::{ErrorKind, LoadTotals};
     use crate::plan::RequestSpec;
 
-    fn plan(seconds: u64) -> Plan {
+    fn plan(seconds: u64) -> LoadPlan {
         let target = ([127, 0, 0, 1], 1).into();
-        let model = Model::constant(100.0, Duration::from_secs(seconds));
-        Plan::new(vec![target], RequestSpec::get("/"), model)
+        let model = LoadModel::at_constant_rate(100.0, Duration::from_secs(seconds));
+        LoadPlan::new(vec![target], RequestSpec::for_get("/"), model)
     }
 
     /// 100 requests of one latency in µs each; 0 is 100 failures. A little noise, as PELT expects.
     fn study(latencies: &[u64]) -> Option<WarmUp> {
-        let mut study = Study::new(&plan(latencies.len() as u64));
+        let mut study = WarmUpStudy::new(&plan(latencies.len() as u64));
         for (index, us) in latencies.iter().enumerate() {
-            let mut totals = Totals {
+            let mut totals = LoadTotals {
                 scheduled: 100,
-                ..Totals::default()
+                ..LoadTotals::default()
             };
             match us {
-                0 => totals.fail_many(ErrorKind::Refused, 100),
+                0 => totals.count_failures(ErrorKind::Refused, 100),
                 us => {
                     let noisy = us * 1000 + (index as u64 * 37 % 11) * us * 2;
-                    (0..100).for_each(|_| totals.succeed(noisy, noisy));
+                    (0..100).for_each(|_| totals.count_success(noisy, noisy));
                 }
             }
-            study.take(&second(index, totals));
+            study.add_second(&second(index, totals));
         }
-        study.judge()
+        study.judge_warm_up()
     }
 
-    fn second(index: usize, totals: Totals) -> Second {
-        Second {
+    fn second(index: usize, totals: LoadTotals) -> LoadSecond {
+        LoadSecond {
             index: index as u64,
             at_ns: 0,
             length: Duration::from_secs(1),
@@ -229,29 +229,29 @@ mod tests {
     #[test]
     fn the_time_to_performance_and_its_cost_are_found() {
         let warm_up = study(&steps(&[(0, 2), (5000, 10), (1500, 15), (900, 60)])).unwrap();
-        assert_eq!(warm_up.outcome, Steady::Steady);
+        assert_eq!(warm_up.outcome, SteadyEnd::Steady);
         assert!((26..=28).contains(&warm_up.seconds), "{warm_up:?}");
         assert_eq!(warm_up.requests_before, warm_up.seconds * 100);
         assert!(warm_up.slower_requests >= 2600, "{warm_up:?}");
         assert!((warm_up.steady_p50_us / 910.0 - 1.0).abs() < 0.02);
-        let text = warm_up.text();
+        let text = warm_up.summary_line();
         assert!(text.contains("s to performance, then steady for"), "{text}");
     }
 
     /// Seconds with so many requests due and latencies in ms of those that ended.
     fn sparse(seconds: &[(u64, &[u64])]) -> Option<WarmUp> {
-        let mut study = Study::new(&plan(seconds.len() as u64));
+        let mut study = WarmUpStudy::new(&plan(seconds.len() as u64));
         for (index, (due, ended)) in seconds.iter().enumerate() {
-            let mut totals = Totals {
+            let mut totals = LoadTotals {
                 scheduled: *due,
-                ..Totals::default()
+                ..LoadTotals::default()
             };
             ended
                 .iter()
-                .for_each(|ms| totals.succeed(ms * 1_000_000, ms * 1_000_000));
-            study.take(&second(index, totals));
+                .for_each(|ms| totals.count_success(ms * 1_000_000, ms * 1_000_000));
+            study.add_second(&second(index, totals));
         }
-        study.judge()
+        study.judge_warm_up()
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
             })
             .collect();
         let warm_up = sparse(&rare).unwrap();
-        assert_eq!(warm_up.outcome, Steady::Steady, "{warm_up:?}");
+        assert_eq!(warm_up.outcome, SteadyEnd::Steady, "{warm_up:?}");
         assert_eq!((warm_up.seconds, warm_up.steady_seconds), (20, 139));
         assert_eq!((warm_up.requests_before, warm_up.slower_requests), (10, 10));
         assert!((warm_up.steady_p50_us / 1e4 - 1.0).abs() < 0.01);
@@ -282,7 +282,7 @@ mod tests {
             })
             .collect();
         let warm_up = sparse(&late).unwrap();
-        assert_eq!((warm_up.outcome, warm_up.seconds), (Steady::Steady, 0));
+        assert_eq!((warm_up.outcome, warm_up.seconds), (SteadyEnd::Steady, 0));
         // A server that hangs to the end is not steady at its old speed.
         let mut hanging = late;
         hanging.extend((0..40).map(|_| (1, &[][..])));
@@ -293,29 +293,29 @@ mod tests {
     #[test]
     fn what_changes_to_the_end_is_not_steady() {
         let warm_up = study(&steps(&[(1000, 40), (2000, 10), (900, 12)])).unwrap();
-        assert_eq!(warm_up.outcome, Steady::NotSteady);
-        assert!(warm_up.text().starts_with("NOT STEADY"));
+        assert_eq!(warm_up.outcome, SteadyEnd::NotSteady);
+        assert!(warm_up.summary_line().starts_with("NOT STEADY"));
     }
 
     #[test]
     fn a_fast_target_has_no_warm_up() {
         let warm_up = study(&steps(&[(300, 40)])).unwrap();
-        assert_eq!((warm_up.outcome, warm_up.seconds), (Steady::Steady, 0));
-        assert_eq!(warm_up.text(), "warm-up: none, steady for 40 s");
+        assert_eq!((warm_up.outcome, warm_up.seconds), (SteadyEnd::Steady, 0));
+        assert_eq!(warm_up.summary_line(), "warm-up: none, steady for 40 s");
     }
 
     #[test]
     fn a_short_run_and_a_ramp_say_nothing() {
         assert_eq!(study(&[1000; 20]), None);
         let mut ramp = plan(60);
-        ramp.model = Model::Open {
-            segments: vec![crate::schedule::Segment {
+        ramp.model = LoadModel::Open {
+            segments: vec![crate::schedule::RateSegment {
                 from: 1.0,
                 to: 10.0,
                 duration: Duration::from_secs(60),
             }],
-            arrivals: crate::schedule::Arrivals::Uniform,
+            arrivals: crate::schedule::ArrivalPattern::Uniform,
         };
-        assert_eq!(Study::new(&ramp).length, 0);
+        assert_eq!(WarmUpStudy::new(&ramp).length, 0);
     }
 }

@@ -1,19 +1,19 @@
 //! A connection's bytes: plain TCP or TLS, behind one set of calls.
 
 use crate::outcome::ErrorKind;
-use crate::socket::{Moved, Socket};
+use crate::socket::{SocketProgress, TcpSocket};
 use crate::tls::{TlsSetup, TlsSocket};
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) enum Wire {
-    Plain(Socket),
+pub(crate) enum ClientSocket {
+    Plain(TcpSocket),
     Tls(Box<TlsSocket>),
 }
 
-impl Wire {
+impl ClientSocket {
     /// Over a socket that is connecting.
-    pub(crate) fn new(socket: Socket, tls: Option<&TlsSetup>) -> Result<Self, ErrorKind> {
+    pub(crate) fn new(socket: TcpSocket, tls: Option<&TlsSetup>) -> Result<Self, ErrorKind> {
         Ok(match tls {
             None => Self::Plain(socket),
             Some(setup) => Self::Tls(Box::new(TlsSocket::new(socket, setup)?)),
@@ -23,7 +23,7 @@ impl Wire {
     /// Goes on with the handshakes after an event; true when requests can be sent.
     pub(crate) fn handshake(&mut self) -> Result<bool, ErrorKind> {
         match self {
-            Self::Plain(socket) => socket.connected().map(|()| true),
+            Self::Plain(socket) => socket.connect_result().map(|()| true),
             Self::Tls(tls) => tls.handshake(),
         }
     }
@@ -36,18 +36,18 @@ impl Wire {
         }
     }
 
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<Moved, ErrorKind> {
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> Result<SocketProgress, ErrorKind> {
         match self {
-            Self::Plain(socket) => socket.send(bytes),
-            Self::Tls(tls) => tls.send(bytes),
+            Self::Plain(socket) => socket.send_bytes(bytes),
+            Self::Tls(tls) => tls.send_bytes(bytes),
         }
     }
 
     /// Sends what TLS still holds.
-    pub(crate) fn flush(&mut self) -> Result<(), ErrorKind> {
+    pub(crate) fn flush_records(&mut self) -> Result<(), ErrorKind> {
         match self {
             Self::Plain(_) => Ok(()),
-            Self::Tls(tls) => tls.flush(),
+            Self::Tls(tls) => tls.flush_records(),
         }
     }
 
@@ -58,10 +58,10 @@ impl Wire {
         }
     }
 
-    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> Result<Moved, ErrorKind> {
+    pub(crate) fn receive_bytes(&mut self, buffer: &mut [u8]) -> Result<SocketProgress, ErrorKind> {
         match self {
-            Self::Plain(socket) => socket.receive(buffer),
-            Self::Tls(tls) => tls.receive(buffer),
+            Self::Plain(socket) => socket.receive_bytes(buffer),
+            Self::Tls(tls) => tls.receive_bytes(buffer),
         }
     }
 

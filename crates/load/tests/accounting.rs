@@ -16,38 +16,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use loadline_load::parts::PartFile;
-use loadline_load::summary::Summary;
-use loadline_load::{Model, Outcome, Pacing, Plan, Weighted, run};
+use loadline_load::summary::LoadSummary;
+use loadline_load::{LoadModel, LoadOutcome, LoadPlan, Pacing, WeightedRequest, run};
 use plans::plan;
 use rustix::net::{AddressFamily, SocketType};
 use server::{Answer, Server, ok};
 
-fn open(rate: f64, millis: u64) -> Model {
-    Model::constant(rate, Duration::from_millis(millis))
+fn open(rate: f64, millis: u64) -> LoadModel {
+    LoadModel::at_constant_rate(rate, Duration::from_millis(millis))
 }
 
 /// Runs and checks the invariant and that the seconds add up to the totals.
-fn go(plan: &Plan) -> Outcome {
+fn go(plan: &LoadPlan) -> LoadOutcome {
     go_until(plan, &Arc::new(AtomicBool::new(false)))
 }
 
 /// The same, until the plan's end or a stop.
-fn go_until(plan: &Plan, stop: &Arc<AtomicBool>) -> Outcome {
+fn go_until(plan: &LoadPlan, stop: &Arc<AtomicBool>) -> LoadOutcome {
     let (mut scheduled, mut ok, mut failed, mut next) = (0, 0, 0, 0);
     let outcome = run(plan, stop, &mut |second| {
         scheduled += second.totals.scheduled;
         ok += second.totals.ok;
-        failed += second.totals.failed();
+        failed += second.totals.failed_requests();
         assert_eq!(second.index, next, "every second comes once, in order");
         next += 1;
     })
     .expect("the plan can be run");
-    let sum = |f: fn(&loadline_load::Totals) -> u64| f(&outcome.warmup) + f(&outcome.measure);
-    outcome.measure.check().expect("outcomes add up");
-    outcome.warmup.check().expect("outcomes add up");
+    let sum = |f: fn(&loadline_load::LoadTotals) -> u64| f(&outcome.warmup) + f(&outcome.measure);
+    outcome.measure.check_balance().expect("outcomes add up");
+    outcome.warmup.check_balance().expect("outcomes add up");
     assert_eq!(scheduled, sum(|t| t.scheduled));
     assert_eq!(ok, sum(|t| t.ok));
-    assert_eq!(failed, sum(|t| t.failed()));
+    assert_eq!(failed, sum(|t| t.failed_requests()));
     assert_eq!(outcome.measure.ok, outcome.measure.latency.len());
     outcome
 }
@@ -68,7 +68,7 @@ fn a_healthy_server_answers_the_whole_schedule() {
 #[test]
 fn a_closed_model_makes_exactly_the_requests_asked_for() {
     let server = Server::start(|_| ok());
-    let requests = Model::ClosedRequests { requests: 777 };
+    let requests = LoadModel::ClosedRequests { requests: 777 };
     let outcome = go(&plan(server.address, requests));
     assert_eq!((outcome.measure.scheduled, outcome.measure.ok), (777, 777));
     assert_eq!(server.requests.load(Ordering::SeqCst), 777);
@@ -77,8 +77,11 @@ fn a_closed_model_makes_exactly_the_requests_asked_for() {
 #[test]
 fn two_threads_share_one_schedule() {
     let server = Server::start(|_| ok());
-    for model in [open(501.0, 1000), Model::ClosedRequests { requests: 501 }] {
-        let outcome = go(&Plan {
+    for model in [
+        open(501.0, 1000),
+        LoadModel::ClosedRequests { requests: 501 },
+    ] {
+        let outcome = go(&LoadPlan {
             cpus: vec![cpus::first(); 2],
             ..plan(server.address, model)
         });
@@ -91,15 +94,15 @@ fn the_warmup_is_apart_and_nothing_is_lost() {
     let server = Server::start(|_| ok());
     for model in [
         open(200.0, 1500),
-        Model::ClosedFor {
+        LoadModel::ClosedFor {
             duration: Duration::from_millis(2500),
         },
     ] {
-        let outcome = go(&Plan {
+        let outcome = go(&LoadPlan {
             warmup: Duration::from_millis(500),
             ..plan(server.address, model.clone())
         });
-        if matches!(model, Model::Open { .. }) {
+        if matches!(model, LoadModel::Open { .. }) {
             assert_eq!(outcome.warmup.ok, 100);
             assert_eq!(outcome.measure.ok, 200);
         } else {
@@ -126,7 +129,7 @@ fn each_way_to_fail_has_its_name() {
         ("protocol", 20),
         ("reset", 20),
     ];
-    assert_eq!(outcome.measure.errors(), errors(&expected));
+    assert_eq!(outcome.measure.errors_by_name(), errors(&expected));
 }
 
 /// An address that refuses connections for as long as the socket is kept: it is bound, so that
@@ -144,9 +147,12 @@ fn refusing() -> (OwnedFd, SocketAddr) {
 fn a_server_that_is_gone_costs_errors_but_not_the_schedule() {
     let (_kept, gone) = refusing();
     let outcome = go(&plan(gone, open(300.0, 1000)));
-    assert_eq!(outcome.measure.errors(), errors(&[("refused", 300)]));
-    let outcome = go(&plan(gone, Model::ClosedRequests { requests: 50 }));
-    assert_eq!(outcome.measure.errors(), errors(&[("refused", 50)]));
+    assert_eq!(
+        outcome.measure.errors_by_name(),
+        errors(&[("refused", 300)])
+    );
+    let outcome = go(&plan(gone, LoadModel::ClosedRequests { requests: 50 }));
+    assert_eq!(outcome.measure.errors_by_name(), errors(&[("refused", 50)]));
 }
 
 #[test]
@@ -154,14 +160,14 @@ fn silence_is_timeout_shed_and_unfinished() {
     let server = Server::start(|_| Answer::Silence);
     // Of 3.1 s the first requests time out after 2 s; what was due in the last second is not that
     // late yet, were the generator to stand still for most of it.
-    let outcome = go(&Plan {
+    let outcome = go(&LoadPlan {
         timeout: Duration::from_secs(2),
         drain: Duration::from_millis(100),
         ..plan(server.address, open(100.0, 3000))
     });
     let measure = &outcome.measure;
     assert_eq!((measure.scheduled, measure.ok), (300, 0));
-    let found = measure.errors();
+    let found = measure.errors_by_name();
     assert!(
         found.contains_key("timeout") && found.contains_key("shed"),
         "{found:?}"
@@ -171,14 +177,14 @@ fn silence_is_timeout_shed_and_unfinished() {
 }
 
 /// A mix of two requests that are alike.
-fn twins(plan: Plan) -> Plan {
-    let twin = |name: &str| Weighted {
+fn twins(plan: LoadPlan) -> LoadPlan {
+    let twin = |name: &str| WeightedRequest {
         is_first: false,
         name: name.to_owned(),
         weight: 1.0,
         request: plan.request.clone(),
     };
-    Plan {
+    LoadPlan {
         mix: vec![twin("a"), twin("b")],
         ..plan
     }
@@ -196,11 +202,11 @@ fn requests_of_a_mix_that_never_end_are_their_slowest() {
         }
         if n < 40 { ok() } else { Answer::Silence }
     });
-    let plan = twins(Plan {
+    let plan = twins(LoadPlan {
         drain: Duration::from_millis(100),
         ..plan(
             server.address,
-            Model::ClosedFor {
+            LoadModel::ClosedFor {
                 duration: Duration::from_secs(60),
             },
         )
@@ -210,7 +216,7 @@ fn requests_of_a_mix_that_never_end_are_their_slowest() {
     let sum = |f: fn(&loadline_load::RequestTotals) -> u64| by_request.iter().map(f).sum::<u64>();
     assert_eq!((sum(|r| r.ok), sum(|r| r.unfinished)), (40, 8));
     assert_eq!(outcome.measure.unfinished, 8);
-    let summary = Summary::new(&plan, &outcome, "http://x/");
+    let summary = LoadSummary::new(&plan, &outcome, "http://x/");
     for request in summary.by_request.iter().filter(|r| r.unfinished > 0) {
         assert_eq!(request.latency_us.p99, None, "{request:?}");
     }
@@ -227,7 +233,7 @@ fn the_achieved_rate_is_what_a_server_carries_not_what_it_catches_up_with() {
     server.stop();
     // The drain is long enough for all of them.
     assert_eq!(outcome.measure.ok, 600);
-    let summary = Summary::new(&overload, &outcome, "http://x/");
+    let summary = LoadSummary::new(&overload, &outcome, "http://x/");
     assert_eq!(summary.offered_rate, Some(300.0));
     // A busy machine makes it less; 300 would be the answers of the drain.
     assert!(
@@ -246,10 +252,10 @@ fn the_achieved_rate_is_what_a_server_carries_not_what_it_catches_up_with() {
 #[test]
 fn a_number_of_requests_is_achieved_whole() {
     let server = Server::start(|_| ok());
-    let plan = plan(server.address, Model::ClosedRequests { requests: 400 });
+    let plan = plan(server.address, LoadModel::ClosedRequests { requests: 400 });
     let outcome = go(&plan);
     assert_eq!(outcome.measure.answered_in_time, 400);
-    let summary = Summary::new(&plan, &outcome, "http://x/");
+    let summary = LoadSummary::new(&plan, &outcome, "http://x/");
     let seconds = (outcome.end_ns - outcome.start_ns) as f64 / 1e9;
     assert!((summary.achieved_rate * seconds - 400.0).abs() < 0.1);
 }
@@ -259,20 +265,20 @@ fn the_summary_says_what_kept_the_generator_from_its_cpus() {
     let server = Server::start(|_| ok());
     let open = plan(server.address, open(100.0, 500));
     let outcome = go(&open);
-    let summary = Summary::new(&open, &outcome, "http://x/");
+    let summary = LoadSummary::new(&open, &outcome, "http://x/");
     assert_eq!(summary.missed_share, Some(outcome.health.missed));
     let known = (outcome.health.run_delay, outcome.health.throttled);
     let said = (summary.run_delay_seconds, summary.throttled_seconds);
     assert_eq!(said, (known.0.as_secs_f64(), known.1.as_secs_f64()));
-    let closed = plan(server.address, Model::ClosedRequests { requests: 10 });
-    let summary = Summary::new(&closed, &go(&closed), "http://x/");
+    let closed = plan(server.address, LoadModel::ClosedRequests { requests: 10 });
+    let summary = LoadSummary::new(&closed, &go(&closed), "http://x/");
     assert_eq!(summary.missed_share, None);
 }
 
 #[test]
 fn a_pacing_grid_longer_than_the_timeout_is_refused() {
     let server = Server::start(|_| ok());
-    let plan = Plan {
+    let plan = LoadPlan {
         pacing: Pacing::Quantum {
             quantum: Duration::from_millis(500),
         },
@@ -280,7 +286,7 @@ fn a_pacing_grid_longer_than_the_timeout_is_refused() {
         ..plan(server.address, open(100.0, 500))
     };
     let refused = plan
-        .check()
+        .check_plan()
         .expect_err("it sheds most requests")
         .to_string();
     assert!(refused.starts_with("pacing: "), "{refused}");
@@ -295,7 +301,7 @@ fn a_connection_closed_after_every_answer_is_opened_again() {
     let server = Server::start(|_| Answer::Last(b"HTTP/1.1 200 OK\r\n\r\nto the end".to_vec()));
     let outcome = go(&plan(
         server.address,
-        Model::ClosedRequests { requests: 100 },
+        LoadModel::ClosedRequests { requests: 100 },
     ));
     assert_eq!(outcome.measure.ok, 100);
 }
@@ -312,7 +318,7 @@ fn a_stop_ends_the_schedule_and_keeps_the_sum() {
         flag.store(true, Ordering::Relaxed);
     })
     .unwrap();
-    outcome.measure.check().unwrap();
+    outcome.measure.check_balance().unwrap();
     assert!(outcome.stopped);
     assert!(outcome.measure.scheduled >= 100 && outcome.measure.scheduled < 1000);
     assert!(seconds < 10);

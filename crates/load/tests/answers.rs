@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadline_load::{Expectation, Model, Plan, Totals, run};
+use loadline_load::{Expectation, LoadModel, LoadPlan, LoadTotals, run};
 use server::{Answer, Server};
 
-fn go(plan: &Plan) -> Totals {
+fn go(plan: &LoadPlan) -> LoadTotals {
     let outcome = run(plan, &Arc::new(AtomicBool::new(false)), &mut |_| {});
     outcome.expect("the plan can be run").measure
 }
 
 /// 40 requests, one connection after the other's answer.
-fn closed(server: &Server) -> Plan {
-    plans::plan(server.address, Model::ClosedRequests { requests: 40 })
+fn closed(server: &Server) -> LoadPlan {
+    plans::plan(server.address, LoadModel::ClosedRequests { requests: 40 })
 }
 
-fn answers(answer: impl Fn(u64) -> Answer + Send + Sync + 'static) -> Totals {
+fn answers(answer: impl Fn(u64) -> Answer + Send + Sync + 'static) -> LoadTotals {
     go(&closed(&Server::start(answer)))
 }
 
@@ -68,7 +68,7 @@ fn an_answer_of_each_form_ends_where_it_ends() {
         let answer = [b"HTTP/1.1 ", head.as_bytes(), b"\r\n\r\n", body].concat();
         let server = Server::start(move |_| Answer::Bytes(answer.clone()));
         let totals = go(&closed(&server));
-        assert_eq!(totals.ok, 40, "{head}: {:?}", totals.errors());
+        assert_eq!(totals.ok, 40, "{head}: {:?}", totals.errors_by_name());
         assert_eq!(totals.body_bytes, 40 * counted, "{head}");
         // 8 connections serve all 40 requests: nothing of an answer was left over.
         assert_eq!(server.connections.load(Ordering::SeqCst), 8, "{head}");
@@ -110,7 +110,7 @@ fn http_1_0_closes_unless_it_says_otherwise() {
             _ => Answer::Bytes(answer.clone().into_bytes()),
         });
         let totals = go(&closed(&server));
-        assert_eq!(totals.ok, 40, "{connection}: {:?}", totals.errors());
+        assert_eq!(totals.ok, 40, "{connection}: {:?}", totals.errors_by_name());
         let opened = server.connections.load(Ordering::SeqCst);
         assert!(opened >= connections, "{connection}: {opened}");
     }
@@ -124,7 +124,7 @@ fn a_request_that_closes_its_connection_is_the_last_on_it() {
     let mut plan = closed(&server);
     plan.request.headers = vec![("Connection".to_owned(), "Close".to_owned())];
     let totals = go(&plan);
-    assert_eq!(totals.ok, 40, "{:?}", totals.errors());
+    assert_eq!(totals.ok, 40, "{:?}", totals.errors_by_name());
     assert!(server.connections.load(Ordering::SeqCst) >= 40);
 }
 
@@ -133,7 +133,7 @@ fn a_half_closed_socket_ends_the_answer_and_the_connection() {
     let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec();
     let totals = answers(move |_| Answer::HalfClosed(whole.clone()));
     // The answer is whole; the next request may find the connection closing under it.
-    let found = totals.errors();
+    let found = totals.errors_by_name();
     let known = ["closed", "reset"]
         .iter()
         .filter_map(|kind| found.get(*kind));
@@ -144,11 +144,11 @@ fn a_half_closed_socket_ends_the_answer_and_the_connection() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
     ] {
         let totals = answers(move |_| Answer::HalfClosed(cut.to_vec()));
-        assert_eq!(totals.errors(), all("closed"));
+        assert_eq!(totals.errors_by_name(), all("closed"));
     }
     let to_the_end = b"HTTP/1.1 200 OK\r\n\r\nto the end".to_vec();
     let totals = answers(move |_| Answer::HalfClosed(to_the_end.clone()));
-    assert_eq!(totals.ok, 40, "{:?}", totals.errors());
+    assert_eq!(totals.ok, 40, "{:?}", totals.errors_by_name());
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn a_slow_loris_runs_into_the_timeout() {
             Duration::from_millis(100),
         )
     });
-    let totals = go(&Plan {
+    let totals = go(&LoadPlan {
         timeout: Duration::from_millis(600),
         ..closed(&server)
     });
-    assert_eq!(totals.errors(), all("timeout"));
+    assert_eq!(totals.errors_by_name(), all("timeout"));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn what_is_cut_short_is_no_good_answer() {
     ] {
         let totals = answers(|_| Answer::Last(cut.to_vec()));
         assert_eq!(
-            totals.errors(),
+            totals.errors_by_name(),
             all("closed"),
             "{}",
             String::from_utf8_lossy(cut)
@@ -212,7 +212,7 @@ fn broken_heads_are_protocol_errors() {
     ] {
         let answer = broken.clone();
         let totals = answers(move |_| Answer::Bytes(answer.clone().into_bytes()));
-        assert_eq!(totals.errors(), all("protocol"), "{:.40}", broken);
+        assert_eq!(totals.errors_by_name(), all("protocol"), "{:.40}", broken);
     }
 }
 
@@ -231,14 +231,14 @@ fn an_answer_must_be_what_was_expected() {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
         Answer::Bytes((head + body).into_bytes())
     });
-    let totals = go(&Plan {
+    let totals = go(&LoadPlan {
         expect: Expectation {
             body_contains: Some("is well".to_owned()),
             ..Expectation::default()
         },
         ..closed(&server)
     });
-    assert_eq!((totals.ok, totals.errors()["wrong_body"]), (30, 10));
+    assert_eq!((totals.ok, totals.errors_by_name()["wrong_body"]), (30, 10));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_large_request_arrives_whole() {
     let server = Server::start(|_| server::ok());
     let mut plan = closed(&server);
     plan.timeout = Duration::from_secs(10);
-    plan.model = Model::ClosedRequests { requests: 16 };
+    plan.model = LoadModel::ClosedRequests { requests: 16 };
     plan.request.method = "POST".to_owned();
     plan.request.body = vec![b'x'; 8 << 20];
     let totals = go(&plan);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use loadline_load::{Model, Plan, run};
+use loadline_load::{LoadModel, LoadPlan, run};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
@@ -25,16 +25,16 @@ fn connections_that_this_machine_has_no_room_for_are_named_so() {
         ..limits
     };
     setrlimit(Resource::Nofile, few).expect("a soft limit may be lowered");
-    let plan = Plan {
+    let plan = LoadPlan {
         connections: 64,
         timeout: Duration::from_millis(500),
         drain: Duration::from_secs(30),
-        ..plans::plan(address, Model::ClosedRequests { requests: 128 })
+        ..plans::plan(address, LoadModel::ClosedRequests { requests: 128 })
     };
     let outcome = run(&plan, &Arc::new(AtomicBool::new(false)), &mut |_| {});
     setrlimit(Resource::Nofile, limits).expect("it was so before");
     let totals = outcome.expect("the plan can be run").measure;
-    let errors = totals.errors();
-    assert_eq!(totals.failed(), 128, "{errors:?}");
+    let errors = totals.errors_by_name();
+    assert_eq!(totals.failed_requests(), 128, "{errors:?}");
     assert!(errors["port_exhausted"] >= 64, "{errors:?}");
 }

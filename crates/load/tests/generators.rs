@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadline_load::part::{self, Message, Order, ResultMessage, SecondMessage};
-use loadline_load::remote::{Failed, Generators, Member, frame, serve};
-use loadline_load::{Model, Plan, Users, histogram, now_ns};
+use loadline_load::part::{self, LoadMessage, LoadOrder, ResultMessage, SecondMessage};
+use loadline_load::remote::{GeneratorMember, Generators, RemoteLoadFailure, frame, serve};
+use loadline_load::{LoadModel, LoadPlan, Users, clock_ns, histogram};
 use server::{Server, ok};
 
 /// The variable that makes this program a generator.
@@ -78,7 +78,7 @@ fn this_program_is_a_generator_where_it_is_told_so() {
 }
 
 fn members(generators: &[Generator]) -> Generators {
-    let member = |(generator, name): (&Generator, u32)| Member {
+    let member = |(generator, name): (&Generator, u32)| GeneratorMember {
         name: format!("g{name}"),
         node: "n".to_owned(),
         address: generator.address,
@@ -90,8 +90,8 @@ fn members(generators: &[Generator]) -> Generators {
 }
 
 /// What `load-part` says of an order.
-fn said(plan: Plan, generators: Option<Generators>) -> Vec<Message> {
-    let order = Order {
+fn said(plan: LoadPlan, generators: Option<Generators>) -> Vec<LoadMessage> {
+    let order = LoadOrder {
         plan,
         netns: None,
         generators,
@@ -104,32 +104,32 @@ fn said(plan: Plan, generators: Option<Generators>) -> Vec<Message> {
     lines.map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
-fn result(messages: Vec<Message>) -> (Vec<SecondMessage>, ResultMessage) {
+fn result(messages: Vec<LoadMessage>) -> (Vec<SecondMessage>, ResultMessage) {
     let mut seconds = Vec::new();
     for message in messages {
         match message {
-            Message::Second(second) => seconds.push(second),
-            Message::Result(result) => return (seconds, *result),
-            Message::Failed { how, detail } => panic!("{how:?}: {detail}"),
+            LoadMessage::Second(second) => seconds.push(second),
+            LoadMessage::Result(result) => return (seconds, *result),
+            LoadMessage::Failed { how, detail } => panic!("{how:?}: {detail}"),
         }
     }
     panic!("no result");
 }
 
-fn failed(messages: Vec<Message>) -> (Failed, String) {
+fn failed(messages: Vec<LoadMessage>) -> (RemoteLoadFailure, String) {
     match messages.last() {
-        Some(Message::Failed { how, detail }) => (*how, detail.clone()),
+        Some(LoadMessage::Failed { how, detail }) => (*how, detail.clone()),
         other => panic!("{other:?}"),
     }
 }
 
-fn plan(server: &Server, seconds: u64) -> Plan {
-    Plan {
+fn plan(server: &Server, seconds: u64) -> LoadPlan {
+    LoadPlan {
         connections: 8,
         by_second: true,
         ..plans::plan(
             server.address,
-            Model::constant(300.0, Duration::from_secs(seconds)),
+            LoadModel::at_constant_rate(300.0, Duration::from_secs(seconds)),
         )
     }
 }
@@ -142,9 +142,9 @@ fn two_generators_with_other_clocks_make_the_load_of_one() {
     });
     let (_, alone) = result(said(plan(&server, 2), None));
     let both = [generator(Duration::ZERO), generator(AHEAD)];
-    let before = now_ns();
+    let before = clock_ns();
     let (seconds, together) = result(said(plan(&server, 2), Some(members(&both))));
-    let after = now_ns();
+    let after = clock_ns();
 
     let sums = |of: &ResultMessage| {
         let measure = &of.measure;
@@ -154,7 +154,7 @@ fn two_generators_with_other_clocks_make_the_load_of_one() {
     };
     assert_eq!(sums(&together), sums(&alone));
     assert_eq!(together.measure.duration, alone.measure.duration);
-    let latencies = histogram::decode(&together.measure.latency).unwrap();
+    let latencies = histogram::decode_histogram(&together.measure.latency).unwrap();
     assert_eq!(latencies.len(), together.measure.ok);
     // Each took its slots of one schedule.
     let parts: Vec<u64> = together.generators.iter().map(|g| g.scheduled).collect();
@@ -180,7 +180,7 @@ fn two_generators_with_other_clocks_make_the_load_of_one() {
 fn users_go_on_from_one_load_to_the_next() {
     let server = Server::start(|_| ok());
     let both = [generator(Duration::ZERO), generator(Duration::ZERO)];
-    let users = |present| Plan {
+    let users = |present| LoadPlan {
         users: Some(Users {
             requests: 1e9,
             present,
@@ -211,7 +211,7 @@ fn a_generator_that_is_killed_makes_no_result_and_the_other_sends_nothing_more()
         drop(both.remove(1));
         load.join().unwrap()
     });
-    assert_eq!(how, Failed::Lost);
+    assert_eq!(how, RemoteLoadFailure::Lost);
     assert!(detail.starts_with("the generator g1 on n: "), "{detail}");
     // What is under way ends.
     thread::sleep(Duration::from_millis(300));
@@ -222,7 +222,7 @@ fn a_generator_that_is_killed_makes_no_result_and_the_other_sends_nothing_more()
     let (_, next) = result(said(
         plans::plan(
             server.address,
-            Model::constant(50.0, Duration::from_secs(1)),
+            LoadModel::at_constant_rate(50.0, Duration::from_secs(1)),
         ),
         Some(self::members(&both)),
     ));
@@ -235,9 +235,14 @@ fn an_application_that_the_generator_cannot_reach_is_told_from_one_that_is_gone(
     // Its network is asked by the address of the connection, which a listener on another one is not.
     let other = TcpListener::bind("127.0.0.2:0").unwrap();
     let address = other.local_addr().unwrap();
-    let plan = || plans::plan(address, Model::constant(50.0, Duration::from_secs(1)));
+    let plan = || {
+        plans::plan(
+            address,
+            LoadModel::at_constant_rate(50.0, Duration::from_secs(1)),
+        )
+    };
     let (how, detail) = failed(said(plan(), Some(members(&one))));
-    assert_eq!(how, Failed::Unreachable);
+    assert_eq!(how, RemoteLoadFailure::Unreachable);
     let wanted = format!("127.0.0.1:{}", address.port());
     assert!(
         detail.contains(&wanted) && detail.contains("refused"),
@@ -257,7 +262,7 @@ fn a_stranger_gets_no_further_than_the_first_words_and_takes_no_client_s_place()
         ..members(&one)
     };
     let (how, detail) = failed(said(plan(&server, 1), Some(wrong)));
-    assert_eq!(how, Failed::Lost);
+    assert_eq!(how, RemoteLoadFailure::Lost);
     assert!(detail.contains("does not know the secret"), "{detail}");
 
     // Those who know nothing: silent, in bytes, in words, with a proof that is none.
@@ -307,7 +312,7 @@ fn one_of_another_secret_is_no_generator() {
             .ok()
             .flatten()
     });
-    let member = Member {
+    let member = GeneratorMember {
         name: "g".to_owned(),
         node: "n".to_owned(),
         address,
@@ -318,7 +323,7 @@ fn one_of_another_secret_is_no_generator() {
     };
     let server = Server::start(|_| ok());
     let (how, _) = failed(said(plan(&server, 1), Some(generators)));
-    assert_eq!(how, Failed::Lost);
+    assert_eq!(how, RemoteLoadFailure::Lost);
     let heard = answers.join().unwrap();
     assert_eq!(heard, None, "it was given a proof");
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_load::export::hgrm;
+use loadline_load::export::to_hgrm;
 use loadline_load::histogram::{self, Histogram};
 
 const LOG: &str = include_str!("data/run.hlog");
@@ -18,7 +18,7 @@ fn sum() -> Histogram {
     let rows = rows.filter(|l| !l.starts_with("Tag=warmup,"));
     for row in rows {
         let encoded = row.rsplit(',').next().expect("the last field");
-        let interval = histogram::decode(encoded).expect("a histogram of loadline");
+        let interval = histogram::decode_histogram(encoded).expect("a histogram of loadline");
         sum.add(interval).expect("it has the same bounds");
     }
     sum
@@ -54,7 +54,7 @@ fn the_standard_tool_reads_the_interval_log_as_it_was_meant() {
 
 #[test]
 fn the_percentile_text_is_that_of_the_standard_tool() {
-    let ours = hgrm(&sum(), 0);
+    let ours = to_hgrm(&sum(), 0);
     let by_percentile: BTreeMap<u64, (f64, u64)> = rows(&ours)
         .into_iter()
         .map(|(millionths, value, count)| (millionths, (value, count)))

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadline_load::{Http2, Model, Plan, TlsSpec, run};
+use loadline_load::{Http2Options, LoadModel, LoadPlan, TlsSpec, run};
 
 /// Growth of the generator's memory that one kind of server may cause, KiB.
 const MOST_GROWTH: u64 = 32 << 10;
@@ -289,26 +289,29 @@ fn no_server_fills_the_memory_or_loses_a_request() {
     };
     for (name, speech, script) in KINDS {
         let address = serve(*script);
-        let plan = Plan {
+        let plan = LoadPlan {
             connections: 4,
             timeout: Duration::from_millis(500),
             drain: Duration::from_millis(500),
             tls: (*speech == Tls).then(|| tls.clone()),
-            http2: (*speech == H2).then_some(Http2 { streams: 4 }),
-            ..plans::plan(address, Model::constant(200.0, Duration::from_secs(1)))
+            http2: (*speech == H2).then_some(Http2Options { streams: 4 }),
+            ..plans::plan(
+                address,
+                LoadModel::at_constant_rate(200.0, Duration::from_secs(1)),
+            )
         };
         forget_peak();
         let (before, start) = (memory_kib("VmRSS:"), Instant::now());
         let outcome = run(&plan, &Arc::new(AtomicBool::new(false)), &mut |_| {});
         let totals = outcome.expect("the plan can be run").measure;
         let growth = memory_kib("VmHWM:").saturating_sub(before);
-        let (took, errors) = (start.elapsed(), totals.errors());
+        let (took, errors) = (start.elapsed(), totals.errors_by_name());
         println!(
             "{name}: {} ok, {errors:?}, {growth} KiB, {took:?}",
             totals.ok
         );
         assert_eq!(
-            totals.ok + totals.failed() + totals.unfinished,
+            totals.ok + totals.failed_requests() + totals.unfinished,
             200,
             "{name}: {errors:?}"
         );

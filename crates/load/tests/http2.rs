@@ -13,18 +13,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use loadline_load::{Expectation, Http2, Model, Plan, RequestSpec, TlsSpec, Totals, run};
+use loadline_load::{
+    Expectation, Http2Options, LoadModel, LoadPlan, LoadTotals, RequestSpec, TlsSpec, run,
+};
 use scripted::{Frame, Server, Talk};
 
-fn plan(address: SocketAddr, streams: u32, requests: u64) -> Plan {
-    Plan {
+fn plan(address: SocketAddr, streams: u32, requests: u64) -> LoadPlan {
+    LoadPlan {
         connections: 2,
-        http2: Some(Http2 { streams }),
-        ..plans::plan(address, Model::ClosedRequests { requests })
+        http2: Some(Http2Options { streams }),
+        ..plans::plan(address, LoadModel::ClosedRequests { requests })
     }
 }
 
-fn go(plan: &Plan) -> Totals {
+fn go(plan: &LoadPlan) -> LoadTotals {
     let outcome = run(plan, &Arc::new(AtomicBool::new(false)), &mut |_| {});
     outcome.expect("the plan can be run").measure
 }
@@ -43,10 +45,10 @@ fn many_streams_are_answered_on_few_connections() {
         }
     });
     for model in [
-        Model::ClosedRequests { requests: 2000 },
-        Model::constant(1000.0, Duration::from_secs(2)),
+        LoadModel::ClosedRequests { requests: 2000 },
+        LoadModel::at_constant_rate(1000.0, Duration::from_secs(2)),
     ] {
-        let totals = go(&Plan {
+        let totals = go(&LoadPlan {
             model,
             ..plan(server.address, 10, 0)
         });
@@ -54,7 +56,7 @@ fn many_streams_are_answered_on_few_connections() {
             (totals.ok, totals.body_bytes),
             (2000, 4000),
             "{:?}",
-            totals.errors()
+            totals.errors_by_name()
         );
     }
     // The rest of a run never opens a connection anew.
@@ -98,7 +100,7 @@ fn answers_may_come_in_any_order_with_padding_trailers_and_interim_heads() {
             }
         }
     });
-    let plan = Plan {
+    let plan = LoadPlan {
         connections: 1,
         expect: Expectation {
             body_contains: Some("hello".to_owned()),
@@ -108,7 +110,7 @@ fn answers_may_come_in_any_order_with_padding_trailers_and_interim_heads() {
         ..plan(server.address, 4, 40)
     };
     let totals = go(&plan);
-    assert_eq!(totals.ok, 40, "{:?}", totals.errors());
+    assert_eq!(totals.ok, 40, "{:?}", totals.errors_by_name());
     assert!(server.saw_pong());
 }
 
@@ -147,13 +149,13 @@ fn a_large_body_is_sent_as_flow_control_allows() {
         let request = RequestSpec {
             method: "POST".to_owned(),
             body,
-            ..RequestSpec::get("/")
+            ..RequestSpec::for_get("/")
         };
-        let totals = go(&Plan {
+        let totals = go(&LoadPlan {
             request,
             ..plan(server.address, 3, 12)
         });
-        assert_eq!(totals.ok, 12, "{:?}", totals.errors());
+        assert_eq!(totals.ok, 12, "{:?}", totals.errors_by_name());
     }
 }
 
@@ -170,12 +172,17 @@ fn streams_that_goaway_leaves_out_are_sent_again_once() {
         }
     });
     let totals = go(&plan(server.address, 5, 100));
-    assert_eq!(totals.ok + totals.failed(), 100);
+    assert_eq!(totals.ok + totals.failed_requests(), 100);
     // Two of five are left out by each connection; most of them are served by the next.
-    assert!(totals.ok >= 60, "{} {:?}", totals.ok, totals.errors());
+    assert!(
+        totals.ok >= 60,
+        "{} {:?}",
+        totals.ok,
+        totals.errors_by_name()
+    );
     assert!(
         totals
-            .errors()
+            .errors_by_name()
             .keys()
             .all(|kind| kind == "closed" || kind == "timeout")
     );
@@ -202,13 +209,17 @@ fn requests_that_wait_when_the_server_leaves_go_to_the_next_connection() {
             talk.close();
         }
     });
-    let plan = Plan {
+    let plan = LoadPlan {
         connections: 1,
         ..plan(server.address, 5, 20)
     };
     let totals = go(&plan);
     assert_eq!(
-        (totals.ok, totals.errors()["closed"], totals.failed()),
+        (
+            totals.ok,
+            totals.errors_by_name()["closed"],
+            totals.failed_requests()
+        ),
         (17, 3, 3)
     );
     assert_eq!(server.connections(), 2);
@@ -248,7 +259,7 @@ fn wrong_answers_are_counted_by_their_kind() {
             }
         });
         let totals = go(&plan(server.address, 2, 20));
-        let errors = totals.errors();
+        let errors = totals.errors_by_name();
         assert_eq!((totals.ok, errors.get(kind)), (0, Some(&20)), "{errors:?}");
     }
 }
@@ -261,13 +272,13 @@ fn a_stream_without_an_answer_times_out_and_its_connection_goes_on() {
         Frame::Reset { stream } => assert_eq!(stream, 1),
         _ => {}
     });
-    let plan = Plan {
+    let plan = LoadPlan {
         timeout: Duration::from_secs(3),
         connections: 1,
         ..plan(server.address, 2, 50)
     };
     let totals = go(&plan);
-    assert_eq!((totals.ok, totals.errors()["timeout"]), (49, 1));
+    assert_eq!((totals.ok, totals.errors_by_name()["timeout"]), (49, 1));
     assert_eq!(server.connections(), 1);
 }
 
@@ -281,11 +292,11 @@ fn a_server_of_http_1_is_named_as_such() {
         }
     });
     let totals = go(&plan(address, 1, 4));
-    assert_eq!((totals.ok, totals.failed()), (0, 4));
+    assert_eq!((totals.ok, totals.failed_requests()), (0, 4));
     assert!(
-        totals.errors().contains_key("protocol"),
+        totals.errors_by_name().contains_key("protocol"),
         "{:?}",
-        totals.errors()
+        totals.errors_by_name()
     );
 }
 
@@ -370,9 +381,9 @@ fn nghttpd_answers_over_tcp_and_tls_and_files_arrive_whole() {
             insecure: false,
             roots: Some(data("certificate.pem")),
         });
-        let wanted = Plan {
+        let wanted = LoadPlan {
             tls,
-            request: RequestSpec::get("/tests/data/README.md"),
+            request: RequestSpec::for_get("/tests/data/README.md"),
             expect: Expectation {
                 body_bytes: Some(size),
                 ..Expectation::default()
@@ -380,11 +391,16 @@ fn nghttpd_answers_over_tcp_and_tls_and_files_arrive_whole() {
             ..plan(server.1, 10, 2000)
         };
         let totals = go(&wanted);
-        assert_eq!(totals.ok, 2000, "tls {is_tls}: {:?}", totals.errors());
-        let missing = Plan {
-            request: RequestSpec::get("/none/{seq}"),
+        assert_eq!(
+            totals.ok,
+            2000,
+            "tls {is_tls}: {:?}",
+            totals.errors_by_name()
+        );
+        let missing = LoadPlan {
+            request: RequestSpec::for_get("/none/{seq}"),
             ..wanted
         };
-        assert_eq!(go(&missing).errors()["http_4xx"], 2000);
+        assert_eq!(go(&missing).errors_by_name()["http_4xx"], 2000);
     }
 }

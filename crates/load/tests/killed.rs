@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use loadline_load::{Model, Outcome, Plan, run};
+use loadline_load::{LoadModel, LoadOutcome, LoadPlan, run};
 use rig::server::{Behaviour, Server};
 
 const ADDRESS: &str = "LOADLINE_TEST_ADDRESS";
@@ -70,7 +70,7 @@ impl Drop for Process {
 
 /// Runs; the server dies after the first second, and `then` may bring another one. Returns what
 /// was answered in that second too.
-fn killed(plan: &Plan, server: &mut Process, then: &mut dyn FnMut()) -> (Outcome, u64) {
+fn killed(plan: &LoadPlan, server: &mut Process, then: &mut dyn FnMut()) -> (LoadOutcome, u64) {
     let (mut scheduled, mut ended, mut before) = (0, 0, 0);
     let outcome = run(plan, &Arc::new(AtomicBool::new(false)), &mut |second| {
         if second.index == 0 {
@@ -80,12 +80,12 @@ fn killed(plan: &Plan, server: &mut Process, then: &mut dyn FnMut()) -> (Outcome
         }
         let totals = &second.totals;
         scheduled += totals.scheduled;
-        ended += totals.ok + totals.failed() + totals.unfinished;
+        ended += totals.ok + totals.failed_requests() + totals.unfinished;
     });
     let outcome = outcome.expect("failed requests are no error");
-    outcome.measure.check().expect("outcomes add up");
+    outcome.measure.check_balance().expect("outcomes add up");
     assert_eq!((scheduled, ended), (outcome.measure.scheduled, scheduled));
-    let errors = outcome.measure.errors();
+    let errors = outcome.measure.errors_by_name();
     let known = ["refused", "reset", "closed", "shed"];
     assert!(
         errors.keys().all(|kind| known.contains(&kind.as_str())),
@@ -101,7 +101,7 @@ fn free() -> SocketAddr {
 #[test]
 fn a_killed_server_costs_errors_but_not_the_schedule() {
     let mut server = Process::start(free());
-    let model = Model::constant(1000.0, Duration::from_secs(3));
+    let model = LoadModel::at_constant_rate(1000.0, Duration::from_secs(3));
     let plan = plans::plan(server.address, model);
     let (outcome, before) = killed(&plan, &mut server, &mut || {});
     let measure = &outcome.measure;
@@ -112,18 +112,22 @@ fn a_killed_server_costs_errors_but_not_the_schedule() {
         before >= 100 && measure.ok >= before,
         "{before}: {measure:?}"
     );
-    assert!(measure.failed() >= 500, "{:?}", measure.errors());
+    assert!(
+        measure.failed_requests() >= 500,
+        "{:?}",
+        measure.errors_by_name()
+    );
 }
 
 #[test]
 fn a_closed_model_goes_on_without_its_server() {
     let mut server = Process::start(free());
-    let model = Model::ClosedFor {
+    let model = LoadModel::ClosedFor {
         duration: Duration::from_secs(2),
     };
     let plan = plans::plan(server.address, model);
     let (outcome, _) = killed(&plan, &mut server, &mut || {});
-    assert!(outcome.measure.ok > 0 && outcome.measure.failed() > 0);
+    assert!(outcome.measure.ok > 0 && outcome.measure.failed_requests() > 0);
 }
 
 #[test]
@@ -131,7 +135,7 @@ fn a_server_that_comes_back_is_used_again() {
     let mut server = Process::start(free());
     let address = server.address;
     let mut second = None;
-    let model = Model::constant(500.0, Duration::from_secs(6));
+    let model = LoadModel::at_constant_rate(500.0, Duration::from_secs(6));
     let plan = plans::plan(address, model);
     let (outcome, _) = killed(&plan, &mut server, &mut || {
         second = Some(Process::start(address));
@@ -139,5 +143,5 @@ fn a_server_that_comes_back_is_used_again() {
     let measure = &outcome.measure;
     assert_eq!(measure.scheduled, 3000);
     // It came back while the second was observed; what was refused until then stays refused.
-    assert!(measure.ok >= 1500, "{:?}", measure.errors());
+    assert!(measure.ok >= 1500, "{:?}", measure.errors_by_name());
 }

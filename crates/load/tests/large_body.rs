@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use loadline_load::{Model, run};
+use loadline_load::{LoadModel, run};
 use server::{Answer, Server};
 
 const BODY: usize = 1 << 30;
@@ -30,7 +30,7 @@ fn a_body_of_1_gb_takes_no_memory() {
         0 => Answer::Large(BODY),
         _ => server::ok(),
     });
-    let model = Model::constant(100.0, Duration::from_secs(2));
+    let model = LoadModel::at_constant_rate(100.0, Duration::from_secs(2));
     let mut plan = plans::plan(server.address, model);
     plan.timeout = Duration::from_secs(120);
     plan.drain = Duration::from_secs(120);
@@ -39,7 +39,7 @@ fn a_body_of_1_gb_takes_no_memory() {
     let outcome = outcome.expect("the plan can be run");
     let grown = peak_memory() - before;
     let totals = outcome.measure;
-    assert_eq!(totals.ok, 200, "{:?}", totals.errors());
+    assert_eq!(totals.ok, 200, "{:?}", totals.errors_by_name());
     assert_eq!(totals.body_bytes, BODY as u64 + 199 * 2);
     // Histograms and threads; 1/64 of the body would show.
     assert!(grown < 16 * 1024, "{grown} KiB");

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadline_load::{Expectation, Model, Plan, Think, TlsSpec, Totals, run};
+use loadline_load::{Expectation, LoadModel, LoadPlan, LoadTotals, ThinkTime, TlsSpec, run};
 use server::{Answer, Server, ok};
 
-fn go(plan: &Plan) -> Totals {
+fn go(plan: &LoadPlan) -> LoadTotals {
     let outcome = run(plan, &Arc::new(AtomicBool::new(false)), &mut |_| {});
     outcome.expect("the plan can be run").measure
 }
@@ -22,7 +22,7 @@ fn a_handshake_that_stands_still_runs_into_its_own_deadline() {
     // The kernel accepts, nobody answers.
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let address = listener.local_addr().expect("it is bound");
-    let plan = Plan {
+    let plan = LoadPlan {
         tls: Some(TlsSpec {
             server_name: "localhost".to_owned(),
             insecure: true,
@@ -30,10 +30,13 @@ fn a_handshake_that_stands_still_runs_into_its_own_deadline() {
         }),
         connect_timeout: Some(Duration::from_millis(300)),
         timeout: Duration::from_secs(60),
-        ..plans::plan(address, Model::ClosedRequests { requests: 8 })
+        ..plans::plan(address, LoadModel::ClosedRequests { requests: 8 })
     };
     let totals = go(&plan);
-    assert_eq!((totals.ok, totals.errors()["connect_timeout"]), (0, 8));
+    assert_eq!(
+        (totals.ok, totals.errors_by_name()["connect_timeout"]),
+        (0, 8)
+    );
 }
 
 #[test]
@@ -47,29 +50,32 @@ fn silence_ends_a_connection_and_slowness_does_not() {
         },
         _ => ok(),
     });
-    let plan = Plan {
+    let plan = LoadPlan {
         connections: 2,
         read_timeout: Some(Duration::from_secs(4)),
         timeout: Duration::from_secs(60),
-        ..plans::plan(server.address, Model::ClosedRequests { requests: 40 })
+        ..plans::plan(server.address, LoadModel::ClosedRequests { requests: 40 })
     };
     let totals = go(&plan);
-    assert_eq!((totals.ok, totals.errors()["read_timeout"]), (39, 1));
+    assert_eq!(
+        (totals.ok, totals.errors_by_name()["read_timeout"]),
+        (39, 1)
+    );
 }
 
 #[test]
 fn a_user_who_thinks_sends_less() {
     let server = Server::start(|_| ok());
     let pause = Duration::from_millis(100);
-    let plan = Plan {
+    let plan = LoadPlan {
         connections: 4,
-        think: Some(Think {
+        think: Some(ThinkTime {
             from: pause,
             to: pause,
         }),
         ..plans::plan(
             server.address,
-            Model::ClosedFor {
+            LoadModel::ClosedFor {
                 duration: Duration::from_secs(2),
             },
         )
@@ -77,7 +83,7 @@ fn a_user_who_thinks_sends_less() {
     let totals = go(&plan);
     // At most one request at once and one after each pause.
     assert!((4..=4 * 21).contains(&totals.ok), "{}", totals.ok);
-    assert_eq!(totals.failed(), 0);
+    assert_eq!(totals.failed_requests(), 0);
 }
 
 #[test]
@@ -86,10 +92,10 @@ fn redirects_are_counted_and_not_followed() {
         let head = "HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n";
         Answer::Bytes(head.as_bytes().to_vec())
     });
-    let plan = plans::plan(server.address, Model::ClosedRequests { requests: 50 });
+    let plan = plans::plan(server.address, LoadModel::ClosedRequests { requests: 50 });
     let totals = go(&plan);
     assert_eq!((totals.ok, totals.redirects), (50, 50));
-    let strict = Plan {
+    let strict = LoadPlan {
         expect: Expectation {
             status: vec![200],
             ..Expectation::default()
@@ -97,7 +103,10 @@ fn redirects_are_counted_and_not_followed() {
         ..plan
     };
     let totals = go(&strict);
-    assert_eq!((totals.errors()["http_3xx"], totals.redirects), (50, 50));
+    assert_eq!(
+        (totals.errors_by_name()["http_3xx"], totals.redirects),
+        (50, 50)
+    );
     assert_eq!(server.requests.load(Ordering::SeqCst), 100);
 }
 
@@ -106,9 +115,9 @@ fn instances_get_equal_shares() {
     let servers = [Server::start(|_| ok()), Server::start(|_| ok())];
     let plan = plans::plan(
         servers[0].address,
-        Model::constant(200.0, Duration::from_secs(2)),
+        LoadModel::at_constant_rate(200.0, Duration::from_secs(2)),
     );
-    let plan = Plan {
+    let plan = LoadPlan {
         targets: servers.iter().map(|s| s.address).collect(),
         ..plan
     };

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadline_load::max_rate::{Search, Trial, max_rate};
-use loadline_load::{Arrivals, Model, Plan};
+use loadline_load::max_rate::{MaxRateSearch, MaxRateTrial, find_max_rate};
+use loadline_load::{ArrivalPattern, LoadModel, LoadPlan};
 use rig::server::{Behaviour, Server};
 
 const CAPACITY: f64 = 400.0;
@@ -32,24 +32,24 @@ fn the_answer_is_right() -> Result<(), String> {
         capacity: Some(CAPACITY),
         ..Behaviour::default()
     });
-    let model = Model::ClosedRequests { requests: 1 };
-    let plan = Plan {
+    let model = LoadModel::ClosedRequests { requests: 1 };
+    let plan = LoadPlan {
         // A machine that runs other tests makes the generator late; the search is tested here.
         slo: Some(Duration::from_secs(5)),
         ..plans::plan(server.address, model)
     };
-    let search = Search {
+    let search = MaxRateSearch {
         slos: ["p90<100ms", "p99<150ms,errors<1%"]
             .map(|slo| slo.parse().expect("an SLO"))
             .to_vec(),
         trial: Duration::from_secs(3),
-        arrivals: Arrivals::Uniform,
+        arrivals: ArrivalPattern::Uniform,
         is_strict: false,
         curve_steps: 4,
     };
     let stop = Arc::new(AtomicBool::new(false));
-    let found = max_rate(&plan, &search, &stop, &mut |trial| {
-        println!("{}", trial.row())
+    let found = find_max_rate(&plan, &search, &stop, &mut |trial| {
+        println!("{}", trial.trial_row())
     })
     .expect("the server answers");
     server.stop();
@@ -63,7 +63,7 @@ fn the_answer_is_right() -> Result<(), String> {
         // the 8 connections when they begin and end.
         assert!(rate <= CAPACITY + 2.0 * 8.0 / 3.0, "{goal:?}");
         // It is what was answered in a trial, not what was offered.
-        let answered = |t: &Trial| t.achieved_rate.min(t.offered_rate) == rate;
+        let answered = |t: &MaxRateTrial| t.achieved_rate.min(t.offered_rate) == rate;
         assert!(found.trials.iter().any(answered), "{goal:?}");
         quiet::holds(rate >= 0.95 * CAPACITY, || format!("{goal:?}"))?;
     }
@@ -77,8 +77,8 @@ fn the_answer_is_right() -> Result<(), String> {
     quiet::holds(is_reached, || format!("{half:?}"))
 }
 
-fn search(arrivals: Arrivals) -> Search {
-    Search {
+fn search(arrivals: ArrivalPattern) -> MaxRateSearch {
+    MaxRateSearch {
         slos: vec!["p90<5s".parse().expect("an SLO")],
         trial: Duration::from_secs(1),
         arrivals,
@@ -107,15 +107,16 @@ fn trials_have_the_arrivals_asked_for() {
         capacity: Some(CAPACITY),
         ..Behaviour::default()
     });
-    let plan = Plan {
+    let plan = LoadPlan {
         // None waits for a connection, which would make its arrival the server's doing.
         connections: 300,
-        ..plans::plan(server.address, Model::ClosedRequests { requests: 1 })
+        ..plans::plan(server.address, LoadModel::ClosedRequests { requests: 1 })
     };
     let stop = Arc::new(AtomicBool::new(false));
     // One trial is enough.
-    let end = |_: &Trial| stop.store(true, Ordering::Relaxed);
-    let found = max_rate(&plan, &search(Arrivals::Poisson), &stop, &mut { end }).unwrap();
+    let end = |_: &MaxRateTrial| stop.store(true, Ordering::Relaxed);
+    let found =
+        find_max_rate(&plan, &search(ArrivalPattern::Poisson), &stop, &mut { end }).unwrap();
     let arrivals = server.stop();
     assert_eq!(found.trials.len(), 1, "{found:?}");
     let dispersion = dispersion(&arrivals, 300);
@@ -127,10 +128,14 @@ fn a_stop_during_the_probe_is_no_fault_of_the_server() {
     // It takes connections and answers nothing.
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let target = listener.local_addr().unwrap();
-    let plan = plans::plan(target, Model::ClosedRequests { requests: 1 });
+    let plan = plans::plan(target, LoadModel::ClosedRequests { requests: 1 });
     let stop = Arc::new(AtomicBool::new(true));
-    let found = max_rate(&plan, &search(Arrivals::Uniform), &stop, &mut |_| {}).unwrap();
+    let found = find_max_rate(&plan, &search(ArrivalPattern::Uniform), &stop, &mut |_| {}).unwrap();
     assert_eq!(found.incomplete.as_deref(), Some("it was stopped"));
     assert_eq!(found.goals[0].rate, None);
-    assert!(found.text().contains(": not known"), "{}", found.text());
+    assert!(
+        found.result_text().contains(": not known"),
+        "{}",
+        found.result_text()
+    );
 }

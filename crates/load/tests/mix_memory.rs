@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use loadline_load::{Model, Plan, RequestSpec, Weighted, run};
+use loadline_load::{LoadModel, LoadPlan, RequestSpec, WeightedRequest, run};
 use server::{Server, ok};
 
 const REQUESTS: u64 = 400;
@@ -26,14 +26,14 @@ fn peak_kib() -> u64 {
 #[test]
 fn each_request_of_a_mix_costs_far_less_than_a_full_histogram() {
     let server = Server::start(|_| ok());
-    let weighted = |n| Weighted {
+    let weighted = |n| WeightedRequest {
         is_first: false,
         name: format!("request {n}"),
         weight: 1.0,
-        request: RequestSpec::get(&format!("/{n}")),
+        request: RequestSpec::for_get(&format!("/{n}")),
     };
-    let model = Model::constant(4000.0, Duration::from_secs(2));
-    let plan = Plan {
+    let model = LoadModel::at_constant_rate(4000.0, Duration::from_secs(2));
+    let plan = LoadPlan {
         mix: (0..REQUESTS).map(weighted).collect(),
         ..plans::plan(server.address, model)
     };

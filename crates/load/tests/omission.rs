@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use loadline_load::{Model, Outcome, Plan, run};
+use loadline_load::{LoadModel, LoadOutcome, LoadPlan, run};
 use rig::server::{Behaviour, Server};
 
 const RATE: f64 = 1000.0;
@@ -23,13 +23,13 @@ const RATE: f64 = 1000.0;
 /// hundreds of connections wake up at once looks like one of up to 20 ms.
 const STANDSTILL: Duration = Duration::from_millis(30);
 
-fn go(plan: &Plan) -> Outcome {
+fn go(plan: &LoadPlan) -> LoadOutcome {
     run(plan, &Arc::new(AtomicBool::new(false)), &mut |_| {}).expect("the plan can be run")
 }
 
 /// From when each request was due to its arrival at the server, ms. They are numbered as they
 /// came: among those that come at once, which is which makes no difference.
-fn lateness(arrivals: &[u64], outcome: &Outcome) -> Vec<f64> {
+fn lateness(arrivals: &[u64], outcome: &LoadOutcome) -> Vec<f64> {
     let late = |(at, due): (&u64, u32)| {
         let since = at.saturating_sub(outcome.start_ns);
         since as f64 / 1e6 - f64::from(due) * 1e3 / RATE
@@ -45,7 +45,7 @@ fn quantile_of(mut latencies: Vec<f64>, quantile: f64) -> f64 {
 }
 
 /// What was measured, ms.
-fn found(outcome: &Outcome, quantile: f64) -> f64 {
+fn found(outcome: &LoadOutcome, quantile: f64) -> f64 {
     let found = outcome.measure.latency_quantile(quantile);
     found.expect("no failures").as_secs_f64() * 1e3
 }
@@ -58,9 +58,9 @@ fn stall(connections: u32) -> Result<(), String> {
         stall: Some((Duration::from_secs(4), stall)),
         ..Behaviour::default()
     });
-    let outcome = go(&Plan {
+    let outcome = go(&LoadPlan {
         connections,
-        ..plans::plan(server.address, Model::constant(RATE, window))
+        ..plans::plan(server.address, LoadModel::at_constant_rate(RATE, window))
     });
     let late = lateness(&server.stop(), &outcome);
     assert_eq!(outcome.measure.ok, 8000);
@@ -112,7 +112,7 @@ fn one_slow_request_in_a_hundred() -> Result<(), String> {
         slow: Some((100, slow)),
         ..Behaviour::default()
     });
-    let model = Model::constant(RATE, Duration::from_secs(5));
+    let model = LoadModel::at_constant_rate(RATE, Duration::from_secs(5));
     let outcome = go(&plans::plan(server.address, model));
     let mut real = lateness(&server.stop(), &outcome);
     for late in real.iter_mut().skip(99).step_by(100) {
@@ -141,7 +141,7 @@ fn a_server_without_capacity() -> Result<(), String> {
         capacity: Some(500.0),
         ..Behaviour::default()
     });
-    let model = Model::constant(RATE, Duration::from_secs(2));
+    let model = LoadModel::at_constant_rate(RATE, Duration::from_secs(2));
     let outcome = go(&plans::plan(server.address, model));
     let arrivals = server.stop();
     // 2000 requests at 500/s: the last one waits until 4 s, 2 s after it was due. A server that

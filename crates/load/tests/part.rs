@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "other tests need more of it")]
 mod server;
 
-use loadline_load::{Model, histogram, part};
+use loadline_load::{LoadModel, histogram, part};
 use std::time::Duration;
 
 use server::{Server, ok};
@@ -19,7 +19,7 @@ fn an_order_gives_seconds_and_one_result() {
     );
     let mut output = Vec::new();
     part::run(order.as_bytes(), &mut output).unwrap();
-    let messages: Vec<part::Message> = String::from_utf8(output)
+    let messages: Vec<part::LoadMessage> = String::from_utf8(output)
         .unwrap()
         .lines()
         .map(|l| serde_json::from_str(l).unwrap())
@@ -28,42 +28,47 @@ fn an_order_gives_seconds_and_one_result() {
     assert!(
         seconds
             .iter()
-            .all(|m| matches!(m, part::Message::Second(_)))
+            .all(|m| matches!(m, part::LoadMessage::Second(_)))
     );
     assert!(seconds.len() >= 2);
-    let part::Message::Result(result) = last else {
+    let part::LoadMessage::Result(result) = last else {
         panic!("{last:?}");
     };
     assert_eq!((result.measure.scheduled, result.measure.ok), (200, 200));
     assert_eq!(result.end_ns - result.start_ns, 2_000_000_000);
     assert_eq!(
-        histogram::decode(&result.measure.latency).unwrap().len(),
+        histogram::decode_histogram(&result.measure.latency)
+            .unwrap()
+            .len(),
         200
     );
 }
 
 #[test]
 fn an_order_reads_back_as_it_was_written() {
-    let order = part::Order {
-        plan: loadline_load::Plan {
+    let order = part::LoadOrder {
+        plan: loadline_load::LoadPlan {
             pacing: loadline_load::Pacing::Quantum {
                 quantum: Duration::from_micros(250),
             },
             slo: Some(Duration::from_millis(50)),
-            ..loadline_load::Plan::new(
+            ..loadline_load::LoadPlan::new(
                 vec!["[::1]:80".parse().unwrap()],
                 loadline_load::RequestSpec {
                     body: vec![0, 255],
-                    ..loadline_load::RequestSpec::get("/x")
+                    ..loadline_load::RequestSpec::for_get("/x")
                 },
-                Model::constant(1.5, Duration::from_secs(1)),
+                LoadModel::at_constant_rate(1.5, Duration::from_secs(1)),
             )
         },
         netns: Some("/proc/1/ns/net".into()),
         generators: None,
     };
     let text = serde_json::to_string(&order).unwrap();
-    assert_eq!(serde_json::from_str::<part::Order>(&text).unwrap(), order);
+    assert_eq!(
+        serde_json::from_str::<part::LoadOrder>(&text).unwrap(),
+        order
+    );
 }
 
 #[test]

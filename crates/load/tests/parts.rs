@@ -11,20 +11,22 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use loadline_load::parts::{PartFile, merge};
-use loadline_load::{Model, Outcome, Part, Plan, Spec, run};
+use loadline_load::{LoadModel, LoadOutcome, LoadPart, LoadPlan, LoadSpec, run};
 use server::{Server, ok};
 
-fn go(plan: &Plan) -> Outcome {
+fn go(plan: &LoadPlan) -> LoadOutcome {
     run(plan, &Arc::new(AtomicBool::new(false)), &mut |_| {}).expect("the plan can be run")
 }
 
-fn mixed(server: &Server, model: Model) -> Plan {
+fn mixed(server: &Server, model: LoadModel) -> LoadPlan {
     let mix = "[[request]]\nweight = 3\npath = \"/a?n={seq}\"\n\
                    [[request]]\nname = \"b\"\nweight = 1\npath = \"/b\"\n";
     let load = format!("url = \"http://{}/\"\nclosed = true\n{mix}", server.address);
-    let load: Spec = toml::from_str(&load).expect("a load");
-    let load = load.plan(vec![server.address]).expect("no file is needed");
-    Plan {
+    let load: LoadSpec = toml::from_str(&load).expect("a load");
+    let load = load
+        .to_plan(vec![server.address])
+        .expect("no file is needed");
+    LoadPlan {
         mix: load.mix,
         ..plans::plan(server.address, model)
     }
@@ -33,7 +35,7 @@ fn mixed(server: &Server, model: Model) -> Plan {
 #[test]
 fn every_request_of_a_mix_is_counted_under_its_name() {
     let server = Server::start(|_| ok());
-    let plan = mixed(&server, Model::ClosedRequests { requests: 2000 });
+    let plan = mixed(&server, LoadModel::ClosedRequests { requests: 2000 });
     let outcome = go(&plan);
     let counts: Vec<u64> = outcome.measure.by_request.iter().map(|r| r.ok).collect();
     assert_eq!(counts.iter().sum::<u64>(), 2000);
@@ -50,17 +52,17 @@ fn every_request_of_a_mix_is_counted_under_its_name() {
 #[test]
 fn parts_are_the_whole_and_merge_exactly() {
     let server = Server::start(|_| ok());
-    let model = Model::constant(300.0, Duration::from_secs(1));
-    let parts: Vec<(Outcome, PartFile)> = (0..3)
+    let model = LoadModel::at_constant_rate(300.0, Duration::from_secs(1));
+    let parts: Vec<(LoadOutcome, PartFile)> = (0..3)
         .map(|index| {
-            let plan = Plan {
-                part: Part { index, of: 3 },
+            let plan = LoadPlan {
+                part: LoadPart { index, of: 3 },
                 ..mixed(&server, model.clone())
             };
             let outcome = go(&plan);
             let file = PartFile::new(&plan, &outcome, "http://x/");
             let text = serde_json::to_string(&file).unwrap();
-            (outcome, PartFile::parse(&text).unwrap())
+            (outcome, PartFile::parse_part_file(&text).unwrap())
         })
         .collect();
     for (outcome, _) in &parts {
@@ -73,8 +75,8 @@ fn parts_are_the_whole_and_merge_exactly() {
         (300, 300, 24)
     );
     let mut whole = parts[0].0.measure.clone();
-    whole.add(&parts[1].0.measure);
-    whole.add(&parts[2].0.measure);
+    whole.add_outcomes(&parts[1].0.measure);
+    whole.add_outcomes(&parts[2].0.measure);
     let p99 = whole.latency_quantile(0.99).unwrap().as_nanos() as f64 / 1e3;
     assert_eq!(summary.latency_us.p99, Some(p99));
     let named: u64 = summary.by_request.iter().map(|r| r.ok).sum();
@@ -82,9 +84,9 @@ fn parts_are_the_whole_and_merge_exactly() {
 }
 
 /// The file of one of two parts.
-fn half(server: &Server, index: u32, model: Model) -> PartFile {
-    let plan = Plan {
-        part: Part { index, of: 2 },
+fn half(server: &Server, index: u32, model: LoadModel) -> PartFile {
+    let plan = LoadPlan {
+        part: LoadPart { index, of: 2 },
         ..plans::plan(server.address, model)
     };
     PartFile::new(&plan, &go(&plan), "http://x/")
@@ -93,7 +95,7 @@ fn half(server: &Server, index: u32, model: Model) -> PartFile {
 #[test]
 fn only_all_parts_of_one_load_merge_each_of_them_once() {
     let server = Server::start(|_| ok());
-    let model = || Model::constant(100.0, Duration::from_millis(200));
+    let model = || LoadModel::at_constant_rate(100.0, Duration::from_millis(200));
     let (first, second) = (half(&server, 0, model()), half(&server, 1, model()));
     let changed = |change: fn(&mut PartFile)| {
         let mut other = second.clone();
@@ -103,9 +105,9 @@ fn only_all_parts_of_one_load_merge_each_of_them_once() {
     let faster = half(
         &server,
         1,
-        Model::constant(200.0, Duration::from_millis(200)),
+        LoadModel::at_constant_rate(200.0, Duration::from_millis(200)),
     );
-    let closed = half(&server, 1, Model::ClosedRequests { requests: 10 });
+    let closed = half(&server, 1, LoadModel::ClosedRequests { requests: 10 });
     let cases = [
         (Vec::new(), "part: no file is given"),
         (vec![first.clone()], "part: 1/2 is missing"),
@@ -157,7 +159,7 @@ fn a_file_of_another_version_says_so() {
         ),
         (r#"{"schema": 2}"#, "part: missing field"),
     ] {
-        let refused = PartFile::parse(text).expect_err(text).to_string();
+        let refused = PartFile::parse_part_file(text).expect_err(text).to_string();
         assert!(refused.starts_with(expected), "{refused}");
     }
 }
@@ -165,13 +167,13 @@ fn a_file_of_another_version_says_so() {
 #[test]
 fn parts_with_different_threads_share_no_sequence_number() {
     let server = Server::start(|_| ok());
-    let model = Model::constant(300.0, Duration::from_secs(1));
+    let model = LoadModel::at_constant_rate(300.0, Duration::from_secs(1));
     let files: Vec<PartFile> = [vec![], vec![cpus::first(); 2]]
         .into_iter()
         .zip(0..)
         .map(|(cpus, index)| {
-            let plan = Plan {
-                part: Part { index, of: 2 },
+            let plan = LoadPlan {
+                part: LoadPart { index, of: 2 },
                 cpus,
                 ..mixed(&server, model.clone())
             };

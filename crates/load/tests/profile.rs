@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use loadline_load::profile::{
-    Builder, Distribution, Format, Profile, Sessions, Source, detect, named,
+    AccessLogFormat, Distribution, LoadProfile, LogSource, ProfileBuilder, UserSessionCounts,
+    detect_format, format_by_name,
 };
 
 /// 2026-11-20 10:00:00 UTC.
@@ -91,7 +92,7 @@ fn stamp(seconds: f64) -> String {
 /// A format: its name, how it is read, how a request is written in it.
 struct Case {
     name: &'static str,
-    format: Format,
+    format: AccessLogFormat,
     write: fn(&Request) -> String,
     /// The stamp has ms, so that every request falls into its own minute.
     is_exact: bool,
@@ -99,8 +100,8 @@ struct Case {
     has_clients: bool,
 }
 
-fn text(pattern: &str, source: Source) -> Format {
-    Format::parse(pattern, source).expect("the format has a time and a request")
+fn text(pattern: &str, source: LogSource) -> AccessLogFormat {
+    AccessLogFormat::from_format_text(pattern, source).expect("the format has a time and a request")
 }
 
 const TOMCAT: &str = "%h %l %u %t \"%r\" %s %b %D";
@@ -131,7 +132,7 @@ fn cases() -> Vec<Case> {
     vec![
         Case {
             name: "httpd combined",
-            format: Format::common(Source::Httpd),
+            format: AccessLogFormat::common_log(LogSource::Httpd),
             write: |r| behind_one_address(r, &stamp(r.arrival)),
             is_exact: true,
             has_durations: false,
@@ -139,7 +140,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "httpd with %D in us",
-            format: text(TOMCAT, Source::Httpd),
+            format: text(TOMCAT, LogSource::Httpd),
             write: |r| format!("{} {}", common(r, &stamp(r.arrival)), r.millis * 1000),
             is_exact: true,
             has_durations: true,
@@ -147,7 +148,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "Tomcat 9 with %D in ms",
-            format: text(TOMCAT, Source::Tomcat9),
+            format: text(TOMCAT, LogSource::Tomcat9),
             write: |r| format!("{} {}", ended(r), r.millis),
             is_exact: false,
             has_durations: true,
@@ -155,7 +156,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "Tomcat 10.1 with %D in us",
-            format: text(TOMCAT, Source::Tomcat10),
+            format: text(TOMCAT, LogSource::Tomcat10),
             write: |r| format!("{} {}", ended(r), r.millis * 1000),
             is_exact: false,
             has_durations: true,
@@ -163,7 +164,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "Tomcat with the begin in ms",
-            format: text("%{begin:msec}t \"%r\" %s %b", Source::Tomcat10),
+            format: text("%{begin:msec}t \"%r\" %s %b", LogSource::Tomcat10),
             write: |r| format!("{:.0} {}", r.arrival * 1e3, rest(r)),
             is_exact: true,
             has_durations: false,
@@ -171,7 +172,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "nginx with $request_time",
-            format: text(NGINX, Source::Nginx),
+            format: text(NGINX, LogSource::Nginx),
             write: |r| {
                 let line = behind_one_address(r, &stamp(r.end()));
                 format!("{line} {:.3}", r.millis as f64 / 1e3)
@@ -184,7 +185,7 @@ fn cases() -> Vec<Case> {
             name: "nginx with $msec",
             format: text(
                 "$msec $request_time \"$request\" $status $bytes_sent",
-                Source::Nginx,
+                LogSource::Nginx,
             ),
             write: |r| format!("{:.3} {:.3} {}", r.end(), r.millis as f64 / 1e3, rest(r)),
             is_exact: true,
@@ -193,7 +194,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "nginx JSON",
-            format: Format::json(Source::Nginx),
+            format: AccessLogFormat::json_lines(LogSource::Nginx),
             write: |r| {
                 format!(
                     "{{\"msec\": \"{:.3}\", \"remote_addr\": \"{}\", \
@@ -214,7 +215,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "Tomcat JSON",
-            format: Format::json(Source::Tomcat10),
+            format: AccessLogFormat::json_lines(LogSource::Tomcat10),
             write: |r| {
                 format!(
                     "{{\"host\": \"{}\", \"time\": \"[{}]\", \"request\": \"{} {} HTTP/1.1\", \
@@ -251,7 +252,7 @@ fn line_of(request: &Request) -> String {
 fn proxies() -> Vec<Case> {
     let case = |name: &'static str, write| Case {
         name,
-        format: named(name, Source::Unsaid).expect("it is known"),
+        format: format_by_name(name, LogSource::Unsaid).expect("it is known"),
         write,
         is_exact: true,
         has_durations: true,
@@ -336,7 +337,7 @@ const ODDITIES: [&str; 6] = [
     "\u{fffd}\u{fffd}\u{fffd}",
 ];
 
-fn profile(case: &Case, requests: &[Request]) -> Profile {
+fn profile(case: &Case, requests: &[Request]) -> LoadProfile {
     let mut log = String::new();
     // Servers write requests when they end: not in the order of their arrival.
     let mut order: Vec<&Request> = requests.iter().collect();
@@ -347,9 +348,9 @@ fn profile(case: &Case, requests: &[Request]) -> Profile {
             writeln!(log, "{}", ODDITIES[index / 400 % ODDITIES.len()]).expect("the same");
         }
     }
-    let mut builder = Builder::new(case.format.clone(), 60.0, false);
+    let mut builder = ProfileBuilder::new(case.format.clone(), 60.0, false);
     builder.read(log.as_bytes()).expect("memory can be read");
-    builder.finish(case.name)
+    builder.build_profile(case.name)
 }
 
 #[test]
@@ -542,7 +543,7 @@ fn think_times_come_back_from_every_format_that_says_the_client() {
             true => (visits.pauses.clone(), visits.overlapping),
             false => (visits.steps.clone(), 0),
         };
-        let sessions = Sessions {
+        let sessions = UserSessionCounts {
             begun: visits.sessions,
             overlapping,
             cut: 0,
@@ -588,7 +589,7 @@ fn the_format_is_found_by_the_lines_alone() {
     let requests = requests();
     for case in proxies() {
         let lines: Vec<_> = requests.iter().take(50).map(case.write).collect();
-        let found = detect(lines.join("\n").as_bytes(), Source::Unsaid);
+        let found = detect_format(lines.join("\n").as_bytes(), LogSource::Unsaid);
         assert_eq!(found.expect("it is known").name, case.name);
     }
 }
@@ -605,9 +606,10 @@ fn a_day_of_seconds_comes_back_whole_with_a_stray_stamp_before_it() {
         )
         .expect("a String takes all");
     }
-    let mut builder = Builder::new(Format::common(Source::Httpd), 1.0, false);
+    let mut builder =
+        ProfileBuilder::new(AccessLogFormat::common_log(LogSource::Httpd), 1.0, false);
     builder.read(log.as_bytes()).expect("memory can be read");
-    let profile = builder.finish("a day");
+    let profile = builder.build_profile("a day");
     let seen = profile.observed.expect("it is from a log");
     assert_eq!(profile.rates, vec![1.0; 86_400]);
     assert_eq!((seen.requests, seen.left_out_stamps), (86_401, 1));

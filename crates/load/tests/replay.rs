@@ -12,25 +12,27 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use loadline_load::profile::Profile;
-use loadline_load::{Arrivals, Model, run};
+use loadline_load::profile::LoadProfile;
+use loadline_load::{ArrivalPattern, LoadModel, run};
 use rig::server::{Behaviour, Server};
 
 const RATES: [u32; 6] = [400, 1200, 200, 1000, 600, 1400];
 
 /// Replays `RATES` (a second each) at a speed; returns the arrivals, in ns since the start.
 fn replay(speed: f64) -> Vec<u64> {
-    let profile = Profile {
+    let profile = LoadProfile {
         interval_seconds: 1.0,
         rates: RATES.map(f64::from).to_vec(),
-        ..Profile::default()
+        ..LoadProfile::default()
     };
     // The scale undoes what the speed takes: every recorded second keeps its requests.
-    let segments = profile.segments(speed, speed, None).expect("it has rates");
+    let segments = profile
+        .rate_segments(speed, speed, None)
+        .expect("it has rates");
     let server = Server::local(Behaviour::default());
-    let model = Model::Open {
+    let model = LoadModel::Open {
         segments,
-        arrivals: Arrivals::Uniform,
+        arrivals: ArrivalPattern::Uniform,
     };
     let plan = plans::plan(server.address, model);
     let outcome = run(&plan, &Arc::new(AtomicBool::new(false)), &mut |_| {});

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use loadline_load::{Model, Plan, run};
+use loadline_load::{LoadModel, LoadPlan, run};
 use rig::server::{Behaviour, Server};
 
 /// A thread that does nothing, on one CPU, as fast as it can.
@@ -34,11 +34,11 @@ fn a_hog_on_the_generator_s_cpu_is_noticed() {
     let server = Server::local(Behaviour::default());
     let done = Arc::new(AtomicBool::new(false));
     let hogs: Vec<_> = (0..3).map(|_| hog(cpu, &done)).collect();
-    let plan = Plan {
+    let plan = LoadPlan {
         cpus: vec![cpu],
         ..plans::plan(
             server.address,
-            Model::constant(5000.0, Duration::from_secs(1)),
+            LoadModel::at_constant_rate(5000.0, Duration::from_secs(1)),
         )
     };
     for _ in 0..3 {
@@ -46,7 +46,7 @@ fn a_hog_on_the_generator_s_cpu_is_noticed() {
         let outcome = outcome.expect("the plan can be run");
         outcome
             .measure
-            .check()
+            .check_balance()
             .expect("outcomes add up all the same");
         assert!(outcome.health.saturated.is_some(), "{:?}", outcome.health);
     }

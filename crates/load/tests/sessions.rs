@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadline_load::{Model, Outcome, Plan, RequestSpec, Think, Users, Weighted, run};
+use loadline_load::{
+    LoadModel, LoadOutcome, LoadPlan, RequestSpec, ThinkTime, Users, WeightedRequest, run,
+};
 
 /// A request as the shop saw it.
 #[derive(Debug, Clone)]
@@ -83,25 +85,25 @@ fn serve(stream: TcpStream, connection: u64, all: &Mutex<Vec<Seen>>, given: &Ato
     }
 }
 
-fn weighted(path: &str, weight: f64, is_first: bool) -> Weighted {
-    Weighted {
+fn weighted(path: &str, weight: f64, is_first: bool) -> WeightedRequest {
+    WeightedRequest {
         name: path.to_owned(),
         weight,
         is_first,
-        request: RequestSpec::get(path),
+        request: RequestSpec::for_get(path),
     }
 }
 
 /// Sessions of five requests, the first of which is a login.
-fn plan(shop: &Shop, model: Model, connections: u32, pause: Duration) -> Plan {
-    Plan {
+fn plan(shop: &Shop, model: LoadModel, connections: u32, pause: Duration) -> LoadPlan {
+    LoadPlan {
         mix: vec![
             weighted("/login", 9.0, true),
             weighted("/list", 3.0, false),
             weighted("/order", 1.0, false),
         ],
         connections,
-        think: Some(Think {
+        think: Some(ThinkTime {
             from: pause,
             to: pause,
         }),
@@ -113,7 +115,7 @@ fn plan(shop: &Shop, model: Model, connections: u32, pause: Duration) -> Plan {
     }
 }
 
-fn go(plan: &Plan) -> Outcome {
+fn go(plan: &LoadPlan) -> LoadOutcome {
     let outcome = run(plan, &Arc::new(AtomicBool::new(false)), &mut |_| {});
     outcome.expect("the plan can be run")
 }
@@ -134,7 +136,7 @@ fn each_user_has_cookies_a_connection_and_pauses_and_the_rate_is_kept() {
     let shop = Shop::open();
     let pause = Duration::from_millis(100);
     let rate = 400.0;
-    let model = Model::constant(rate, Duration::from_secs(4));
+    let model = LoadModel::at_constant_rate(rate, Duration::from_secs(4));
     let first = plan(&shop, model, 1000, pause);
     let outcome = go(&first);
     let seen = shop.seen();
@@ -165,7 +167,7 @@ fn each_user_has_cookies_a_connection_and_pauses_and_the_rate_is_kept() {
 
     // The phase that follows takes the users over: nobody who is there logs in again.
     let mut second = first;
-    second.model = Model::constant(rate, Duration::from_secs(1));
+    second.model = LoadModel::at_constant_rate(rate, Duration::from_secs(1));
     let present = outcome.users.len();
     assert!(present >= 20, "{present}");
     second.users = Some(Users {
@@ -186,7 +188,7 @@ fn each_user_has_cookies_a_connection_and_pauses_and_the_rate_is_kept() {
 #[test]
 fn where_connections_run_out_pauses_are_cut_and_no_request_waits() {
     let shop = Shop::open();
-    let model = Model::constant(100.0, Duration::from_secs(2));
+    let model = LoadModel::at_constant_rate(100.0, Duration::from_secs(2));
     let plan = plan(&shop, model, 10, Duration::from_secs(30));
     let totals = go(&plan).measure;
     assert_eq!(totals.ok, 200);
@@ -199,7 +201,12 @@ fn where_connections_run_out_pauses_are_cut_and_no_request_waits() {
 fn in_a_closed_model_a_new_user_takes_the_place_of_one_who_leaves() {
     let shop = Shop::open();
     let requests = 500;
-    let plan = plan(&shop, Model::ClosedRequests { requests }, 5, Duration::ZERO);
+    let plan = plan(
+        &shop,
+        LoadModel::ClosedRequests { requests },
+        5,
+        Duration::ZERO,
+    );
     let totals = go(&plan).measure;
     let seen = shop.seen();
     let sessions = by_session(&seen);
@@ -214,12 +221,12 @@ fn in_a_closed_model_a_new_user_takes_the_place_of_one_who_leaves() {
 #[test]
 fn what_cannot_be_is_refused() {
     let shop = Shop::open();
-    let model = Model::constant(10.0, Duration::from_secs(1));
+    let model = LoadModel::at_constant_rate(10.0, Duration::from_secs(1));
     let whole = plan(&shop, model, 10, Duration::ZERO);
-    let refused = |change: &dyn Fn(&mut Plan)| {
+    let refused = |change: &dyn Fn(&mut LoadPlan)| {
         let mut plan = whole.clone();
         change(&mut plan);
-        plan.check().expect_err("it cannot be").to_string()
+        plan.check_plan().expect_err("it cannot be").to_string()
     };
     let said = refused(&|plan| plan.users = None);
     assert!(said.contains("--session 8"), "{said}");

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use loadline_load::{Model, Plan, TlsSpec, Totals, run};
+use loadline_load::{LoadModel, LoadPlan, LoadTotals, TlsSpec, run};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -69,8 +69,8 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>) -> Option<()> {
     }
 }
 
-fn go(model: Model, tls: TlsSpec) -> Totals {
-    let plan = Plan {
+fn go(model: LoadModel, tls: TlsSpec) -> LoadTotals {
+    let plan = LoadPlan {
         tls: Some(tls),
         timeout: Duration::from_secs(20),
         drain: Duration::from_secs(20),
@@ -91,21 +91,21 @@ fn checked(name: &str, roots: Option<PathBuf>) -> TlsSpec {
 #[test]
 fn requests_over_tls_are_answered_and_bodies_arrive_whole() {
     for model in [
-        Model::ClosedRequests { requests: 200 },
-        Model::constant(100.0, Duration::from_secs(2)),
+        LoadModel::ClosedRequests { requests: 200 },
+        LoadModel::at_constant_rate(100.0, Duration::from_secs(2)),
     ] {
         let totals = go(model, checked("localhost", Some(data("certificate.pem"))));
-        assert_eq!(totals.ok, 200, "{:?}", totals.errors());
+        assert_eq!(totals.ok, 200, "{:?}", totals.errors_by_name());
         assert_eq!(totals.body_bytes, 200 * BODY as u64);
     }
 }
 
 #[test]
 fn a_certificate_that_does_not_fit_is_an_error_unless_any_is_accepted() {
-    let model = Model::ClosedRequests { requests: 16 };
+    let model = LoadModel::ClosedRequests { requests: 16 };
     let other = checked("example.org", Some(data("certificate.pem")));
     let totals = go(model.clone(), other.clone());
-    assert_eq!((totals.ok, totals.errors()["tls"]), (0, 16));
+    assert_eq!((totals.ok, totals.errors_by_name()["tls"]), (0, 16));
     let any = TlsSpec {
         insecure: true,
         ..other
@@ -122,10 +122,13 @@ fn plain_text_where_tls_is_expected_is_an_error() {
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
         }
     });
-    let plan = Plan {
+    let plan = LoadPlan {
         tls: Some(checked("localhost", Some(data("certificate.pem")))),
-        ..plans::plan(address, Model::ClosedRequests { requests: 8 })
+        ..plans::plan(address, LoadModel::ClosedRequests { requests: 8 })
     };
     let outcome = run(&plan, &Arc::new(AtomicBool::new(false)), &mut |_| {}).unwrap();
-    assert_eq!((outcome.measure.ok, outcome.measure.failed()), (0, 8));
+    assert_eq!(
+        (outcome.measure.ok, outcome.measure.failed_requests()),
+        (0, 8)
+    );
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use loadline_analysis::steady::Rule;
-use loadline_load::warmup::{Steady, Study};
-use loadline_load::{Model, Plan, run};
+use loadline_analysis::steady::SteadinessRule;
+use loadline_load::warmup::{SteadyEnd, WarmUpStudy};
+use loadline_load::{LoadModel, LoadPlan, run};
 use rig::server::{Behaviour, Server};
 
 const RATE: f64 = 200.0;
@@ -33,23 +33,23 @@ fn the_end_of_the_warm_up() -> Result<(), String> {
         slow: Some((1, Duration::from_millis(20))),
         ..Behaviour::default()
     });
-    let model = Model::constant(RATE, Duration::from_secs(18));
-    let plan = Plan {
+    let model = LoadModel::at_constant_rate(RATE, Duration::from_secs(18));
+    let plan = LoadPlan {
         connections: 50,
         ..plans::plan(server.address, model)
     };
     // The rule for long runs, shortened: 30 s steady are too long for a test.
-    let rule = Rule {
+    let rule = SteadinessRule {
         fewest_steady: 8,
         tolerance: 0.25,
-        ..Rule::default()
+        ..SteadinessRule::default()
     };
-    let mut study = Study::with_rule(&plan, rule);
+    let mut study = WarmUpStudy::with_rule(&plan, rule);
     let stop = Arc::new(AtomicBool::new(false));
-    run(&plan, &stop, &mut |second| study.take(second)).expect("the plan can be run");
+    run(&plan, &stop, &mut |second| study.add_second(second)).expect("the plan can be run");
     server.stop();
-    let found = study.judge().expect("the run is long enough");
-    let is_found = found.outcome == Steady::Steady && (6..=8).contains(&found.seconds);
+    let found = study.judge_warm_up().expect("the run is long enough");
+    let is_found = found.outcome == SteadyEnd::Steady && (6..=8).contains(&found.seconds);
     // All requests of the first six seconds were slower, and no others.
     let share = found.slower_requests as f64 / (RATE * 6.0);
     let are_counted = (share - 1.0).abs() < 0.2;

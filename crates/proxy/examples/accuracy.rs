@@ -19,8 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use loadline_load::histogram::{self, Histogram};
-use loadline_proxy::part::{self, Begin, Front, LinkOrder, Order};
-use loadline_proxy::{Delay, Effect, Stream, Toxic};
+use loadline_proxy::part::{self, ApplicationNetwork, LinkOrder, ProxyOrder, ProxyStart};
+use loadline_proxy::{Delay, Toxic, ToxicEffect, ToxicStream};
 use loadline_sys::{Namespaces, set_interface_up, unshare};
 
 const LATENCY: Duration = Duration::from_millis(20);
@@ -124,13 +124,13 @@ fn serve_apart(told: &std::sync::mpsc::Sender<String>) -> Outcome<()> {
 
 fn order(proxy: &mut Child, namespace: &str) -> Outcome<()> {
     let toxic = Toxic {
-        effect: Effect::Latency(Delay::Fixed { latency: LATENCY }),
-        stream: Stream::Downstream,
+        effect: ToxicEffect::Latency(Delay::Fixed { latency: LATENCY }),
+        stream: ToxicStream::Downstream,
         toxicity: 1.0,
         span: None,
     };
     let link = |port: u16, toxics: Vec<Toxic>| {
-        Order::Link(LinkOrder {
+        ProxyOrder::Link(LinkOrder {
             name: "server".to_owned(),
             port,
             network: namespace.into(),
@@ -138,8 +138,8 @@ fn order(proxy: &mut Child, namespace: &str) -> Outcome<()> {
             seed: 1,
         })
     };
-    let begin = Begin {
-        front: Front::Host,
+    let begin = ProxyStart {
+        front: ApplicationNetwork::Host,
         cpus: Vec::new(),
     };
     let lines = [

@@ -7,11 +7,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use loadline_load::now_ns;
+use loadline_load::clock_ns;
 
-use crate::lane::{Lane, What};
-use crate::meter::{Counters, Lag};
-use crate::toxic::Stream;
+use crate::lane::{ConnectionLane, LaneItem};
+use crate::meter::{Lag, LinkCounters};
+use crate::toxic::ToxicStream;
 
 /// Reads in a row from one socket: others wait meanwhile.
 const TURNS: usize = 8;
@@ -26,14 +26,14 @@ pub(crate) const SERVER: usize = 1;
 
 /// A socket and what is known of it.
 #[derive(Debug)]
-pub(crate) struct Side {
+pub(crate) struct ConnectionSide {
     pub(crate) stream: TcpStream,
     is_readable: bool,
     is_writable: bool,
     has_ended: bool,
 }
 
-impl Side {
+impl ConnectionSide {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -46,15 +46,15 @@ impl Side {
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ProxiedConnection {
     pub(crate) link: usize,
-    pub(crate) sides: [Side; 2],
+    pub(crate) sides: [ConnectionSide; 2],
     /// By the side that they come from.
-    pub(crate) lanes: [Lane; 2],
+    pub(crate) lanes: [ConnectionLane; 2],
     /// By toxic of the link: whether it befalls this one.
     pub(crate) befallen: Vec<bool>,
     /// Who spoke last.
-    spoke: Option<Stream>,
+    spoke: Option<ToxicStream>,
     is_connected: bool,
     /// Directions that are over.
     shut: [bool; 2],
@@ -62,7 +62,7 @@ pub(crate) struct Connection {
 
 /// How it goes on.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum ProxyProgress {
     /// By an event, or at this time.
     Wait(Option<u64>),
     /// Others first, then it.
@@ -76,26 +76,26 @@ pub(crate) enum Next {
 }
 
 /// What a connection needs of its surroundings.
-pub(crate) struct With<'a> {
+pub(crate) struct ProxyContext<'a> {
     /// Begin of the measured load.
     pub(crate) zero: Option<u64>,
-    pub(crate) counters: &'a mut Counters,
+    pub(crate) counters: &'a mut LinkCounters,
     pub(crate) lag: &'a mut Lag,
     pub(crate) buffer: &'a mut [u8],
     /// Whether all connections together may hold more.
     pub(crate) has_room: bool,
 }
 
-impl Connection {
+impl ProxiedConnection {
     pub(crate) fn new(
         link: usize,
         [client, server]: [TcpStream; 2],
-        lanes: [Lane; 2],
+        lanes: [ConnectionLane; 2],
         befallen: Vec<bool>,
     ) -> Self {
         Self {
             link,
-            sides: [Side::new(client), Side::new(server)],
+            sides: [ConnectionSide::new(client), ConnectionSide::new(server)],
             lanes,
             befallen,
             spoke: None,
@@ -105,80 +105,80 @@ impl Connection {
     }
 
     /// What an event says of a side.
-    pub(crate) fn note(&mut self, side: usize, is_readable: bool, is_writable: bool) {
+    pub(crate) fn note_event(&mut self, side: usize, is_readable: bool, is_writable: bool) {
         self.sides[side].is_readable |= is_readable;
         self.sides[side].is_writable |= is_writable;
     }
 
     /// Bytes that it holds.
-    pub(crate) fn held(&self) -> usize {
-        self.lanes.iter().map(Lane::held).sum()
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.lanes.iter().map(ConnectionLane::held_bytes).sum()
     }
 
     /// Moves what can be moved.
-    pub(crate) fn go_on(&mut self, with: &mut With<'_>) -> Next {
+    pub(crate) fn move_bytes(&mut self, with: &mut ProxyContext<'_>) -> ProxyProgress {
         if !self.is_connected {
             let server = &self.sides[SERVER];
             if !server.is_writable && !server.is_readable {
-                return Next::Wait(None);
+                return ProxyProgress::Wait(None);
             }
             match server.stream.take_error() {
                 Ok(None) => self.is_connected = true,
-                _ => return Next::Refused,
+                _ => return ProxyProgress::Refused,
             }
         }
         let mut wake: Option<u64> = None;
         let mut has_more = false;
         for from in [CLIENT, SERVER] {
             match self.pump(from, with) {
-                Ok(Next::Wait(at)) => wake = [wake, at].into_iter().flatten().min(),
-                Ok(Next::Again) => has_more = true,
+                Ok(ProxyProgress::Wait(at)) => wake = [wake, at].into_iter().flatten().min(),
+                Ok(ProxyProgress::Again) => has_more = true,
                 Ok(other) => return other,
-                Err(_) => return Next::Broken,
+                Err(_) => return ProxyProgress::Broken,
             }
         }
         match (self.shut, has_more) {
-            ([true, true], _) => Next::Over,
-            (_, true) => Next::Again,
-            _ => Next::Wait(wake),
+            ([true, true], _) => ProxyProgress::Over,
+            (_, true) => ProxyProgress::Again,
+            _ => ProxyProgress::Wait(wake),
         }
     }
 
     /// One direction: what is due leaves, then what has come is taken.
-    fn pump(&mut self, from: usize, with: &mut With<'_>) -> io::Result<Next> {
+    fn pump(&mut self, from: usize, with: &mut ProxyContext<'_>) -> io::Result<ProxyProgress> {
         for _ in 0..TURNS {
-            if let Some(next) = self.flush(from, with)? {
+            if let Some(next) = self.flush_due(from, with)? {
                 return Ok(next);
             }
             let lane = &self.lanes[from];
             let side = &self.sides[from];
             if !side.is_readable || side.has_ended || !lane.has_room() {
-                return Ok(Next::Wait(self.due(from)));
+                return Ok(ProxyProgress::Wait(self.due_time(from)));
             }
             if !with.has_room {
                 // Others give room; none of their events is one of this connection.
-                return Ok(Next::Wait(Some(now_ns() + FULL)));
+                return Ok(ProxyProgress::Wait(Some(clock_ns() + FULL)));
             }
             self.read(from, with)?;
         }
-        Ok(Next::Again)
+        Ok(ProxyProgress::Again)
     }
 
-    fn due(&mut self, from: usize) -> Option<u64> {
+    fn due_time(&mut self, from: usize) -> Option<u64> {
         let is_writable = self.sides[1 - from].is_writable;
-        let first = self.lanes[from].first().filter(|_| is_writable);
+        let first = self.lanes[from].first_piece().filter(|_| is_writable);
         first.map(|piece| piece.due)
     }
 
-    fn read(&mut self, from: usize, with: &mut With<'_>) -> io::Result<()> {
+    fn read(&mut self, from: usize, with: &mut ProxyContext<'_>) -> io::Result<()> {
         match self.sides[from].stream.read(with.buffer) {
             Ok(0) => {
                 self.sides[from].has_ended = true;
-                self.lanes[from].end(now_ns(), with.zero);
+                self.lanes[from].end_direction(clock_ns(), with.zero);
             }
             Ok(length) => {
-                self.count(from, length as u64, with.counters);
-                self.pass(from, length, with)?;
+                self.count_bytes(from, length as u64, with.counters);
+                self.pass_bytes(from, length, with)?;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.sides[from].is_readable = false;
@@ -190,13 +190,18 @@ impl Connection {
     }
 
     /// Bytes in the buffer: on at once where nothing is wrong, else into the lane.
-    fn pass(&mut self, from: usize, length: usize, with: &mut With<'_>) -> io::Result<()> {
-        let now = now_ns();
+    fn pass_bytes(
+        &mut self,
+        from: usize,
+        length: usize,
+        with: &mut ProxyContext<'_>,
+    ) -> io::Result<()> {
+        let now = clock_ns();
         let bytes = &with.buffer[..length];
         let to = &mut self.sides[1 - from];
         let lane = &mut self.lanes[from];
         if !lane.is_open(now, with.zero) {
-            lane.take(now, with.zero, bytes);
+            lane.take_bytes(now, with.zero, bytes);
             return Ok(());
         }
         let sent = match to.is_writable {
@@ -204,45 +209,49 @@ impl Connection {
             false => 0,
         };
         if sent < length {
-            lane.keep(now, &bytes[sent..]);
+            lane.keep_unsent(now, &bytes[sent..]);
         }
         Ok(())
     }
 
-    fn count(&mut self, from: usize, length: u64, counters: &mut Counters) {
+    fn count_bytes(&mut self, from: usize, length: u64, counters: &mut LinkCounters) {
         let stream = match from {
-            CLIENT => Stream::Upstream,
-            _ => Stream::Downstream,
+            CLIENT => ToxicStream::Upstream,
+            _ => ToxicStream::Downstream,
         };
         match stream {
-            Stream::Upstream => {
+            ToxicStream::Upstream => {
                 counters.now.upstream_bytes += length;
-                counters.now.exchanges += u64::from(self.spoke != Some(Stream::Upstream));
+                counters.now.exchanges += u64::from(self.spoke != Some(ToxicStream::Upstream));
             }
-            Stream::Downstream => counters.now.downstream_bytes += length,
+            ToxicStream::Downstream => counters.now.downstream_bytes += length,
         }
         self.spoke = Some(stream);
     }
 
     /// Sends what is due; `Some` where there is no more to do for this direction now.
-    fn flush(&mut self, from: usize, with: &mut With<'_>) -> io::Result<Option<Next>> {
+    fn flush_due(
+        &mut self,
+        from: usize,
+        with: &mut ProxyContext<'_>,
+    ) -> io::Result<Option<ProxyProgress>> {
         let to = &mut self.sides[1 - from];
-        while let Some(piece) = self.lanes[from].first() {
-            let now = now_ns();
+        while let Some(piece) = self.lanes[from].first_piece() {
+            let now = clock_ns();
             if piece.due > now || !to.is_writable {
                 break;
             }
             match &piece.what {
-                What::Close => return Ok(Some(Next::Over)),
-                What::End => {
+                LaneItem::Close => return Ok(Some(ProxyProgress::Over)),
+                LaneItem::End => {
                     // A side that is gone already needs no end.
                     let _ = to.stream.shutdown(Shutdown::Write);
                     self.shut[from] = true;
                 }
-                What::Bytes(bytes) => {
+                LaneItem::Bytes(bytes) => {
                     let sent = write(to, &bytes[piece.sent..])?;
                     if piece.sent == 0 && sent > 0 {
-                        with.lag.record(piece.due, now_ns());
+                        with.lag.record_lag(piece.due, clock_ns());
                     }
                     piece.sent += sent;
                     if piece.sent < bytes.len() {
@@ -256,7 +265,7 @@ impl Connection {
     }
 
     /// Both sides see that the connection is gone, at once. Source: socket(7), SO_LINGER.
-    pub(crate) fn reset(self) {
+    pub(crate) fn reset_sides(self) {
         for side in &self.sides {
             // A socket that is gone already has nothing to lose.
             let _ = rustix::net::sockopt::set_socket_linger(&side.stream, Some(Duration::ZERO));
@@ -265,7 +274,7 @@ impl Connection {
 }
 
 /// Bytes that a side took.
-fn write(to: &mut Side, bytes: &[u8]) -> io::Result<usize> {
+fn write(to: &mut ConnectionSide, bytes: &[u8]) -> io::Result<usize> {
     match to.stream.write(bytes) {
         Ok(sent) => Ok(sent),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use loadline_analysis::random::Random;
-use loadline_analysis::slo::duration;
+use loadline_analysis::random::RandomStream;
+use loadline_analysis::slo::print_duration;
 use loadline_load::histogram::{self, Histogram};
 use serde::{Deserialize, Serialize};
 
@@ -57,15 +57,29 @@ pub enum Delay {
 impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fixed { latency } => f.write_str(&duration(*latency)),
+            Self::Fixed { latency } => f.write_str(&print_duration(*latency)),
             Self::Uniform { latency, jitter } => {
-                write!(f, "{} ± {}", duration(*latency), duration(*jitter))
+                write!(
+                    f,
+                    "{} ± {}",
+                    print_duration(*latency),
+                    print_duration(*jitter)
+                )
             }
             Self::Normal { latency, jitter } => {
-                write!(f, "{} ± {} (normal)", duration(*latency), duration(*jitter))
+                write!(
+                    f,
+                    "{} ± {} (normal)",
+                    print_duration(*latency),
+                    print_duration(*jitter)
+                )
             }
             Self::Pareto { latency, shape } => {
-                write!(f, "{} or more (Pareto, shape {shape})", duration(*latency))
+                write!(
+                    f,
+                    "{} or more (Pareto, shape {shape})",
+                    print_duration(*latency)
+                )
             }
             Self::Recorded { name, .. } => write!(f, "as recorded in {name}"),
         }
@@ -74,28 +88,28 @@ impl fmt::Display for Delay {
 
 /// A delay ready to be drawn from: a recorded one is decoded once.
 #[derive(Debug, Clone)]
-pub(crate) enum Draw {
+pub(crate) enum DelayDraw {
     Formula(Delay),
     /// Values, each with how many are not larger.
     Recorded(Vec<(u64, u64)>),
 }
 
-impl Draw {
+impl DelayDraw {
     /// # Errors
     /// In words, where a recorded histogram cannot be read.
     pub(crate) fn new(delay: &Delay) -> Result<Self, String> {
         Ok(match delay {
             Delay::Recorded { histogram, name } => {
-                let read = histogram::decode(histogram);
+                let read = histogram::decode_histogram(histogram);
                 let read = read.map_err(|error| format!("the histogram of {name}: {error}"))?;
-                Self::Recorded(table(&read))
+                Self::Recorded(cumulative_table(&read))
             }
             formula => Self::Formula(formula.clone()),
         })
     }
 
     /// The next delay, ns.
-    pub(crate) fn next_ns(&self, random: &mut Random) -> u64 {
+    pub(crate) fn next_ns(&self, random: &mut RandomStream) -> u64 {
         let ns = match self {
             Self::Recorded(table) => {
                 let all = table.last().map_or(0, |(_, count)| *count);
@@ -110,7 +124,7 @@ impl Draw {
     }
 }
 
-fn table(histogram: &Histogram) -> Vec<(u64, u64)> {
+fn cumulative_table(histogram: &Histogram) -> Vec<(u64, u64)> {
     let mut all = 0;
     let recorded = histogram.iter_recorded();
     let row = recorded.map(|step| {
@@ -120,11 +134,13 @@ fn table(histogram: &Histogram) -> Vec<(u64, u64)> {
     row.collect()
 }
 
-fn formula_ns(delay: &Delay, random: &mut Random) -> f64 {
+fn formula_ns(delay: &Delay, random: &mut RandomStream) -> f64 {
     let ns = |duration: &Duration| duration.as_nanos() as f64;
     match delay {
         Delay::Fixed { latency } => ns(latency),
-        Delay::Uniform { latency, jitter } => ns(latency) + ns(jitter) * random.between(-1.0, 1.0),
+        Delay::Uniform { latency, jitter } => {
+            ns(latency) + ns(jitter) * random.uniform_between(-1.0, 1.0)
+        }
         Delay::Normal { latency, jitter } => ns(latency) + ns(jitter) * random.normal(),
         // The inverse of its distribution function; 1 - uniform is never 0.
         Delay::Pareto { latency, shape } => {
@@ -140,8 +156,8 @@ mod tests {
     use super::*;
 
     fn draws(delay: &Delay) -> Vec<f64> {
-        let draw = Draw::new(delay).expect("it can be drawn from");
-        let mut random = Random::from_seed(7);
+        let draw = DelayDraw::new(delay).expect("it can be drawn from");
+        let mut random = RandomStream::from_seed(7);
         let mut all: Vec<f64> = (0..100_000)
             .map(|_| draw.next_ns(&mut random) as f64 / 1e6)
             .collect();
@@ -185,12 +201,12 @@ mod tests {
         seen.record(50_000_000).expect("it is in its bounds");
         let all = draws(&Delay::Recorded {
             name: "db.hlog".to_owned(),
-            histogram: histogram::encode(&seen),
+            histogram: histogram::encode_histogram(&seen),
         });
         let slow = all.iter().filter(|ms| **ms > 40.0).count();
         assert!((9_000..11_000).contains(&slow), "{slow}");
         assert!((all[0] - 2.0).abs() < 0.01);
-        let broken = Draw::new(&Delay::Recorded {
+        let broken = DelayDraw::new(&Delay::Recorded {
             name: "db.hlog".to_owned(),
             histogram: "no".to_owned(),
         });

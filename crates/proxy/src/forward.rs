@@ -13,20 +13,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_load::now_ns;
+use loadline_load::clock_ns;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::connection::{CLIENT, Connection, Next, SERVER, With};
-use crate::link::{Attempts, Link, LinkOrder, accept};
+use crate::connection::{CLIENT, ProxiedConnection, ProxyContext, ProxyProgress, SERVER};
+use crate::link::{LinkOrder, ProxyLink, RefusedConnects, accept};
 use crate::meter::{Lag, SECOND};
-use crate::network::{Entered, Front};
-use crate::part::{LinkReport, Report, StubReport};
+use crate::network::{ApplicationNetwork, EnteredNetwork};
+use crate::part::{LinkReport, ProxyReport, StubReport};
 use crate::stub::StubOrder;
-use crate::stub::serve::{self, Stubs};
+use crate::stub::serve::{self, StubServer};
 
 /// Events taken at once.
 const EVENTS: usize = 256;
@@ -54,7 +54,7 @@ const SERVED: u64 = 1 << 60;
 
 /// What happens by the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Timer {
+enum ProxyTimer {
     /// A piece of a connection is due.
     Piece(u64),
     /// A connection is closed, or with `true` reset, because a toxic wants it.
@@ -66,18 +66,18 @@ enum Timer {
 }
 
 /// The proxy of a trial.
-pub(crate) struct Proxy {
+pub(crate) struct TrialProxy {
     epoll: OwnedFd,
-    front: Entered,
-    attempts: Attempts,
-    links: Vec<Link>,
-    stubs: Stubs,
+    front: EnteredNetwork,
+    attempts: RefusedConnects,
+    links: Vec<ProxyLink>,
+    stubs: StubServer,
     /// The network of stubs that something stands before.
-    behind: Option<Entered>,
-    connections: HashMap<u64, Connection>,
+    behind: Option<EnteredNetwork>,
+    connections: HashMap<u64, ProxiedConnection>,
     /// Number of the next connection.
     next: u64,
-    timers: BinaryHeap<Reverse<(u64, Timer)>>,
+    timers: BinaryHeap<Reverse<(u64, ProxyTimer)>>,
     /// Connections with more to do than one turn allows.
     unread: Vec<u64>,
     /// The same of connections to stubs.
@@ -91,22 +91,22 @@ pub(crate) struct Proxy {
     window: Option<(u64, Duration)>,
 }
 
-impl Proxy {
+impl TrialProxy {
     /// In the application's network; `orders` tells when there is one.
     ///
     /// # Errors
     /// What the kernel says.
-    pub(crate) fn new(front: &Front, orders: impl AsFd) -> io::Result<Self> {
+    pub(crate) fn new(front: &ApplicationNetwork, orders: impl AsFd) -> io::Result<Self> {
         set_current_timer_slack(NonZeroU64::new(1))?;
-        let front = Entered::new(front)?;
+        let front = EnteredNetwork::new(front)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, orders, EventData::new_u64(ORDERS), EventFlags::IN)?;
         Ok(Self {
             epoll,
             front,
-            attempts: Attempts::default(),
+            attempts: RefusedConnects::default(),
             links: Vec::new(),
-            stubs: Stubs::default(),
+            stubs: StubServer::default(),
             behind: None,
             connections: HashMap::new(),
             next: 0,
@@ -123,23 +123,23 @@ impl Proxy {
     }
 
     /// The file that stands for the application's network.
-    pub(crate) fn network(&self) -> PathBuf {
-        self.front.path()
+    pub(crate) fn network_path(&self) -> PathBuf {
+        self.front.network_file()
     }
 
     /// Listens for one more dependency.
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn link(&mut self, order: &LinkOrder) -> Result<(), String> {
+    pub(crate) fn add_link(&mut self, order: &LinkOrder) -> Result<(), String> {
         let said = |error: io::Error| error.to_string();
-        self.front.enter().map_err(said)?;
-        let mut link = Link::open(order)?;
+        self.front.reenter_network().map_err(said)?;
+        let mut link = ProxyLink::open_listeners(order)?;
         for (index, listener) in (0_u64..).zip(&link.listeners) {
             let token = LISTENER | (self.links.len() as u64) << 8 | index;
             add_listener(&self.epoll, listener, token).map_err(said)?;
         }
-        if link.should_be_down(now_ns()) {
+        if link.should_be_down(clock_ns()) {
             link.set_down(true).map_err(said)?;
         }
         self.links.push(link);
@@ -150,17 +150,19 @@ impl Proxy {
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn stub(&mut self, order: &StubOrder) -> Result<PathBuf, String> {
+    pub(crate) fn add_stub(&mut self, order: &StubOrder) -> Result<PathBuf, String> {
         let said = |error: io::Error| error.to_string();
         let network = match (order.is_behind, &mut self.behind) {
             (false, _) => &self.front,
             (true, Some(behind)) => behind,
-            (true, behind) => behind.insert(Entered::new(&Front::Own).map_err(said)?),
+            (true, behind) => {
+                behind.insert(EnteredNetwork::new(&ApplicationNetwork::Own).map_err(said)?)
+            }
         };
-        network.enter().map_err(said)?;
-        let path = network.path();
-        let number = self.stubs.len() as u64;
-        for (index, listener) in (0_u64..).zip(self.stubs.open(order)?) {
+        network.reenter_network().map_err(said)?;
+        let path = network.network_file();
+        let number = self.stubs.stub_count() as u64;
+        for (index, listener) in (0_u64..).zip(self.stubs.listen_for_stub(order)?) {
             let token = LISTENER | STUB | number << 8 | index;
             add_listener(&self.epoll, listener, token).map_err(said)?;
         }
@@ -168,15 +170,15 @@ impl Proxy {
     }
 
     /// A window begins at this moment; with `is_measured` toxics with a schedule count from it.
-    pub(crate) fn begin(&mut self, at_ns: u64, is_measured: bool) {
-        self.window = Some((at_ns, cpu()));
-        self.lag.take();
-        self.next_beat = now_ns() + BEAT;
+    pub(crate) fn open_window(&mut self, at_ns: u64, is_measured: bool) {
+        self.window = Some((at_ns, process_cpu_time()));
+        self.lag.take_quantiles();
+        self.next_beat = clock_ns() + BEAT;
         self.next_second = at_ns + SECOND;
-        self.attempts.grown(&mut self.front);
+        self.attempts.count_new(&mut self.front);
         for index in 0..self.links.len() {
             let link = &mut self.links[index];
-            link.counters.begin();
+            link.counters.open_window();
             if is_measured {
                 link.zero = Some(at_ns);
                 self.plan_edge(index, at_ns.saturating_sub(1));
@@ -185,19 +187,19 @@ impl Proxy {
     }
 
     /// It ends; what was counted in it.
-    pub(crate) fn end(&mut self) -> Option<Report> {
+    pub(crate) fn close_window(&mut self) -> Option<ProxyReport> {
         let (begin, before) = self.window.take()?;
-        let now = now_ns();
+        let now = clock_ns();
         self.count_refused();
         (self.next_beat, self.next_second) = (u64::MAX, u64::MAX);
-        let (lag_p99, lag_max) = self.lag.take();
-        let of = |link: &mut Link| {
-            let (total, seconds) = link.counters.end(now);
+        let (lag_p99, lag_max) = self.lag.take_quantiles();
+        let of = |link: &mut ProxyLink| {
+            let (total, seconds) = link.counters.close_window(now);
             LinkReport { total, seconds }
         };
-        Some(Report {
+        Some(ProxyReport {
             window: Duration::from_nanos(now.saturating_sub(begin)),
-            cpu: cpu().saturating_sub(before),
+            cpu: process_cpu_time().saturating_sub(before),
             lag_p99,
             lag_max,
             links: self.links.iter_mut().map(of).collect(),
@@ -205,18 +207,21 @@ impl Proxy {
     }
 
     /// What stubs were asked for since they listen.
-    pub(crate) fn counted(&self) -> Vec<StubReport> {
-        self.stubs.counted().map(StubReport::of).collect()
+    pub(crate) fn stub_reports(&self) -> Vec<StubReport> {
+        self.stubs
+            .counted_answers()
+            .map(StubReport::from_answers)
+            .collect()
     }
 
     /// Forwards until there is an order.
     ///
     /// # Errors
     /// What the kernel says to epoll.
-    pub(crate) fn until_order(&mut self) -> io::Result<()> {
+    pub(crate) fn forward_until_order(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
-            self.wait(&mut events)?;
+            self.wait_for_sockets(&mut events)?;
             let mut has_order = false;
             for event in events.drain(..) {
                 match event.data.u64() {
@@ -228,30 +233,31 @@ impl Proxy {
                     token if token & SERVED != 0 => {
                         // An error shows by reading.
                         let flags = event.flags;
-                        self.stubs.note(token & !SERVED, flags != EventFlags::OUT);
-                        self.serve(token & !SERVED);
+                        self.stubs
+                            .note_readable(token & !SERVED, flags != EventFlags::OUT);
+                        self.serve_stub(token & !SERVED);
                     }
                     token => self.on_event(token, event.flags),
                 }
             }
             for id in std::mem::take(&mut self.unread) {
-                self.go_on(id);
+                self.continue_connection(id);
             }
             for id in std::mem::take(&mut self.unserved) {
-                self.serve(id);
+                self.serve_stub(id);
             }
-            self.by_the_clock()?;
+            self.run_timers()?;
             if has_order {
                 return Ok(());
             }
         }
     }
 
-    fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
+    fn wait_for_sockets(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
         let at = timer.min(self.next_beat).min(self.next_second);
         let left = match self.unread.is_empty() && self.unserved.is_empty() {
-            true => at.saturating_sub(now_ns()),
+            true => at.saturating_sub(clock_ns()),
             false => 0,
         };
         let timeout = (at != u64::MAX || left == 0).then_some(Timespec {
@@ -264,23 +270,23 @@ impl Proxy {
         }
     }
 
-    fn by_the_clock(&mut self) -> io::Result<()> {
-        let now = now_ns();
+    fn run_timers(&mut self) -> io::Result<()> {
+        let now = clock_ns();
         while let Some(Reverse((at, timer))) = self.timers.peek().copied() {
             if at > now {
                 break;
             }
             self.timers.pop();
             match timer {
-                Timer::Piece(id) => self.go_on(id),
-                Timer::Doom(id, true) => self.reset(id),
-                Timer::Doom(id, false) => self.close(id),
-                Timer::Edge(link) => self.on_edge(link, now)?,
-                Timer::Answer(id) => self.serve(id),
+                ProxyTimer::Piece(id) => self.continue_connection(id),
+                ProxyTimer::Doom(id, true) => self.reset_client(id),
+                ProxyTimer::Doom(id, false) => self.close_connection(id),
+                ProxyTimer::Edge(link) => self.on_edge(link, now)?,
+                ProxyTimer::Answer(id) => self.serve_stub(id),
             }
         }
         if now >= self.next_beat {
-            self.lag.record(self.next_beat, now);
+            self.lag.record_lag(self.next_beat, now);
             self.next_beat = now - (now - self.next_beat) % BEAT + BEAT;
         }
         while now >= self.next_second {
@@ -295,7 +301,7 @@ impl Proxy {
 
     /// Attempts that the kernel refused are those of a dependency that is down.
     fn count_refused(&mut self) {
-        let refused = self.attempts.grown(&mut self.front);
+        let refused = self.attempts.count_new(&mut self.front);
         if let Some(link) = self.links.iter_mut().find(|link| link.is_down) {
             link.counters.now.refused += refused;
         }
@@ -303,7 +309,7 @@ impl Proxy {
 
     fn plan_edge(&mut self, index: usize, after: u64) {
         if let Some(edge) = self.links[index].next_edge(after) {
-            self.timers.push(Reverse((edge, Timer::Edge(index))));
+            self.timers.push(Reverse((edge, ProxyTimer::Edge(index))));
         }
     }
 
@@ -323,14 +329,14 @@ impl Proxy {
                 continue;
             };
             let link = &self.links[index];
-            let doom = link.doom(&connection.befallen, now);
+            let doom = link.doom_delay(&connection.befallen, now);
             let has_lost = connection.lanes.iter().any(|lane| lane.has_lost());
             match doom {
-                _ if is_down => self.reset(id),
+                _ if is_down => self.reset_client(id),
                 Some((after, how)) => self
                     .timers
-                    .push(Reverse((now + after, Timer::Doom(id, how)))),
-                None if has_lost => self.reset(id),
+                    .push(Reverse((now + after, ProxyTimer::Doom(id, how)))),
+                None if has_lost => self.reset_client(id),
                 None => {}
             }
         }
@@ -342,7 +348,7 @@ impl Proxy {
         let (link, listener) = (link as usize, listener as usize);
         loop {
             match accept(&self.links[link].listeners[listener]) {
-                Ok(Some(client)) => self.connect(link, client),
+                Ok(Some(client)) => self.connect_client(link, client),
                 Ok(None) => return Ok(()),
                 // Out of descriptors: what waits is asked for again when something ends.
                 Err(_) => return Ok(()),
@@ -353,8 +359,8 @@ impl Proxy {
     fn accept_for_stub(&mut self, token: u64) {
         let (stub, listener) = ((token & !(LISTENER | STUB)) >> 8, token & 0xff);
         let (stub, listener) = (stub as usize, listener as usize);
-        while let Some(Ok(Some(client))) = self.stubs.listener(stub, listener).map(accept) {
-            if let Some((id, stream)) = self.stubs.add(stub, client) {
+        while let Some(Ok(Some(client))) = self.stubs.stub_listener(stub, listener).map(accept) {
+            if let Some((id, stream)) = self.stubs.add_connection(stub, client) {
                 let token = EventData::new_u64(SERVED | id);
                 let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
                 // One without a watch is never heard of; its client gives up.
@@ -363,21 +369,26 @@ impl Proxy {
         }
     }
 
-    fn serve(&mut self, id: u64) {
-        match self.stubs.go_on(id, &mut self.lag, &mut self.buffer) {
-            serve::Next::Event | serve::Next::Over => {}
-            serve::Next::Time(at) => self.timers.push(Reverse((at, Timer::Answer(id)))),
-            serve::Next::Again => self.unserved.push(id),
+    fn serve_stub(&mut self, id: u64) {
+        match self
+            .stubs
+            .continue_stub(id, &mut self.lag, &mut self.buffer)
+        {
+            serve::StubProgress::Event | serve::StubProgress::Over => {}
+            serve::StubProgress::Time(at) => {
+                self.timers.push(Reverse((at, ProxyTimer::Answer(id))))
+            }
+            serve::StubProgress::Again => self.unserved.push(id),
         }
     }
 
-    fn connect(&mut self, index: usize, client: TcpStream) {
-        let now = now_ns();
+    fn connect_client(&mut self, index: usize, client: TcpStream) {
+        let now = clock_ns();
         let link = &mut self.links[index];
         link.counters.now.opened += 1;
-        let made = link.connect();
-        let (lanes, befallen) = link.draw();
-        let doom = link.doom(&befallen, now);
+        let made = link.connect_upstream();
+        let (lanes, befallen) = link.draw_lanes();
+        let doom = link.doom_delay(&befallen, now);
         let server = match made {
             Ok(server) => server,
             Err(_) => {
@@ -396,11 +407,11 @@ impl Proxy {
             }
         }
         link.counters.open += 1;
-        let connection = Connection::new(index, [client, server], lanes, befallen);
+        let connection = ProxiedConnection::new(index, [client, server], lanes, befallen);
         self.connections.insert(id, connection);
         if let Some((after, how)) = doom {
             self.timers
-                .push(Reverse((now + after, Timer::Doom(id, how))));
+                .push(Reverse((now + after, ProxyTimer::Doom(id, how))));
         }
     }
 
@@ -410,54 +421,54 @@ impl Proxy {
             // An error shows by reading.
             let reads = EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
             let is_writable = flags.contains(EventFlags::OUT);
-            connection.note(side, flags.intersects(reads), is_writable);
-            self.go_on(id);
+            connection.note_event(side, flags.intersects(reads), is_writable);
+            self.continue_connection(id);
         }
     }
 
-    fn go_on(&mut self, id: u64) {
+    fn continue_connection(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         let link = &mut self.links[connection.link];
-        let before = connection.held();
-        let next = connection.go_on(&mut With {
+        let before = connection.held_bytes();
+        let next = connection.move_bytes(&mut ProxyContext {
             zero: link.zero,
             counters: &mut link.counters,
             lag: &mut self.lag,
             buffer: &mut self.buffer,
             has_room: self.held < MOST,
         });
-        self.held = self.held + connection.held() - before;
+        self.held = self.held + connection.held_bytes() - before;
         match next {
-            Next::Wait(None) => {}
-            Next::Wait(Some(at)) => self.timers.push(Reverse((at, Timer::Piece(id)))),
-            Next::Again => self.unread.push(id),
-            Next::Over => self.close(id),
-            Next::Broken => self.reset(id),
-            Next::Refused => {
+            ProxyProgress::Wait(None) => {}
+            ProxyProgress::Wait(Some(at)) => self.timers.push(Reverse((at, ProxyTimer::Piece(id)))),
+            ProxyProgress::Again => self.unread.push(id),
+            ProxyProgress::Over => self.close_connection(id),
+            ProxyProgress::Broken => self.reset_client(id),
+            ProxyProgress::Refused => {
                 link.counters.now.refused += 1;
-                self.reset(id);
+                self.reset_client(id);
             }
         }
     }
 
-    fn take(&mut self, id: u64) -> Option<Connection> {
+    fn take_connection(&mut self, id: u64) -> Option<ProxiedConnection> {
         let connection = self.connections.remove(&id)?;
-        self.held -= connection.held();
+        self.held -= connection.held_bytes();
         self.links[connection.link].counters.open -= 1;
         Some(connection)
     }
 
     /// Both ends of a connection are closed in order.
-    fn close(&mut self, id: u64) {
-        drop(self.take(id));
+    fn close_connection(&mut self, id: u64) {
+        drop(self.take_connection(id));
     }
 
-    fn reset(&mut self, id: u64) {
-        if let Some(connection) = self.take(id) {
+    fn reset_client(&mut self, id: u64) {
+        if let Some(connection) = self.take_connection(id) {
             self.links[connection.link].counters.now.reset += 1;
-            connection.reset();
+            connection.reset_sides();
         }
     }
 }
@@ -473,7 +484,7 @@ fn add_listener(epoll: &OwnedFd, listener: &TcpListener, token: u64) -> io::Resu
 }
 
 /// CPU time of this process.
-fn cpu() -> Duration {
+fn process_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

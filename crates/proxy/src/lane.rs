@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
-use loadline_analysis::random::Random;
+use loadline_analysis::random::RandomStream;
 
-use crate::delay::Draw;
-use crate::toxic::{Effect, Span};
+use crate::delay::DelayDraw;
+use crate::toxic::{ToxicEffect, ToxicSpan};
 
 /// Bytes that may be held back in one direction: beyond it nothing is read, and the sender waits. A
 /// delay of 100 ms at 300 MB/s.
@@ -23,26 +23,26 @@ const NS: u64 = 1_000_000_000;
 
 /// A toxic of a link, ready to be used by its connections.
 #[derive(Debug)]
-pub(crate) struct Prepared {
-    pub(crate) effect: Effect,
-    pub(crate) draw: Option<Draw>,
-    pub(crate) span: Option<Span>,
+pub(crate) struct PreparedToxic {
+    pub(crate) effect: ToxicEffect,
+    pub(crate) draw: Option<DelayDraw>,
+    pub(crate) span: Option<ToxicSpan>,
 }
 
-impl Prepared {
+impl PreparedToxic {
     /// Whether it is at work; `zero` is the begin of the measured load, where that has come.
     pub(crate) fn is_active(&self, now: u64, zero: Option<u64>) -> bool {
         let Some(span) = self.span else { return true };
         zero.is_some_and(|zero| {
             let ns = |duration: std::time::Duration| duration.as_nanos() as u64;
-            (zero + ns(span.at)..zero + ns(span.end())).contains(&now)
+            (zero + ns(span.at)..zero + ns(span.end_time())).contains(&now)
         })
     }
 }
 
 /// What leaves a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum LaneItem {
     Bytes(Vec<u8>),
     /// This direction is over.
     End,
@@ -51,37 +51,37 @@ pub(crate) enum What {
 }
 
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct LanePiece {
     /// CLOCK_MONOTONIC ns.
     pub(crate) due: u64,
-    pub(crate) what: What,
+    pub(crate) what: LaneItem,
     /// Bytes of it that are sent already.
     pub(crate) sent: usize,
 }
 
 /// One direction of one connection.
 #[derive(Debug)]
-pub(crate) struct Lane {
-    toxics: Vec<Placed>,
-    pieces: VecDeque<Piece>,
+pub(crate) struct ConnectionLane {
+    toxics: Vec<PlacedToxic>,
+    pieces: VecDeque<LanePiece>,
     held: usize,
     last_due: u64,
-    random: Random,
+    random: RandomStream,
     has_lost: bool,
     is_closed: bool,
 }
 
 /// A toxic that befalls this lane, and what it remembers.
 #[derive(Debug)]
-struct Placed {
-    toxic: Rc<Prepared>,
+struct PlacedToxic {
+    toxic: Rc<PreparedToxic>,
     /// When a limited line is free again; how many bytes of a limit are used.
     state: u64,
 }
 
-impl Lane {
-    pub(crate) fn new(toxics: Vec<Rc<Prepared>>, random: Random) -> Self {
-        let placed = |toxic| Placed { toxic, state: 0 };
+impl ConnectionLane {
+    pub(crate) fn new(toxics: Vec<Rc<PreparedToxic>>, random: RandomStream) -> Self {
+        let placed = |toxic| PlacedToxic { toxic, state: 0 };
         Self {
             toxics: toxics.into_iter().map(placed).collect(),
             pieces: VecDeque::new(),
@@ -95,7 +95,7 @@ impl Lane {
 
     /// Whether bytes may go on at once, untouched.
     pub(crate) fn is_open(&self, now: u64, zero: Option<u64>) -> bool {
-        let is_active = |placed: &Placed| placed.toxic.is_active(now, zero);
+        let is_active = |placed: &PlacedToxic| placed.toxic.is_active(now, zero);
         self.pieces.is_empty() && !self.is_closed && !self.toxics.iter().any(is_active)
     }
 
@@ -105,7 +105,7 @@ impl Lane {
     }
 
     /// Bytes that it holds.
-    pub(crate) fn held(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.held
     }
 
@@ -115,7 +115,7 @@ impl Lane {
     }
 
     /// Takes bytes that have come.
-    pub(crate) fn take(&mut self, now: u64, zero: Option<u64>, bytes: &[u8]) {
+    pub(crate) fn take_bytes(&mut self, now: u64, zero: Option<u64>, bytes: &[u8]) {
         if self.is_closed {
             return;
         }
@@ -127,49 +127,49 @@ impl Lane {
             }
         }
         for (due, range) in pieces {
-            self.push(due, What::Bytes(bytes[range].to_vec()));
+            self.push_piece(due, LaneItem::Bytes(bytes[range].to_vec()));
         }
         if is_closed {
             self.is_closed = true;
-            self.push(self.last_due.max(now), What::Close);
+            self.push_piece(self.last_due.max(now), LaneItem::Close);
         }
     }
 
     /// Holds bytes that a socket did not take; they are due.
-    pub(crate) fn keep(&mut self, now: u64, bytes: &[u8]) {
-        self.push(now, What::Bytes(bytes.to_vec()));
+    pub(crate) fn keep_unsent(&mut self, now: u64, bytes: &[u8]) {
+        self.push_piece(now, LaneItem::Bytes(bytes.to_vec()));
     }
 
     /// The end of this direction has come.
-    pub(crate) fn end(&mut self, now: u64, zero: Option<u64>) {
-        let slow = |placed: &Placed| match placed.toxic.effect {
-            Effect::SlowClose { delay } if placed.toxic.is_active(now, zero) => {
+    pub(crate) fn end_direction(&mut self, now: u64, zero: Option<u64>) {
+        let slow = |placed: &PlacedToxic| match placed.toxic.effect {
+            ToxicEffect::SlowClose { delay } if placed.toxic.is_active(now, zero) => {
                 delay.as_nanos() as u64
             }
             _ => 0,
         };
         let slow: u64 = self.toxics.iter().map(slow).sum();
-        let is_hole = |placed: &Placed| {
-            matches!(placed.toxic.effect, Effect::Timeout { .. })
+        let is_hole = |placed: &PlacedToxic| {
+            matches!(placed.toxic.effect, ToxicEffect::Timeout { .. })
                 && placed.toxic.is_active(now, zero)
         };
         // A black hole takes the end as well.
         if self.toxics.iter().any(is_hole) {
             self.has_lost = true;
         } else {
-            self.push(self.last_due.max(now).saturating_add(slow), What::End);
+            self.push_piece(self.last_due.max(now).saturating_add(slow), LaneItem::End);
         }
     }
 
     /// What comes first.
-    pub(crate) fn first(&mut self) -> Option<&mut Piece> {
+    pub(crate) fn first_piece(&mut self) -> Option<&mut LanePiece> {
         self.pieces.front_mut()
     }
 
     /// It has left.
     pub(crate) fn pop(&mut self) {
-        if let Some(Piece {
-            what: What::Bytes(bytes),
+        if let Some(LanePiece {
+            what: LaneItem::Bytes(bytes),
             ..
         }) = self.pieces.pop_front()
         {
@@ -177,12 +177,12 @@ impl Lane {
         }
     }
 
-    fn push(&mut self, due: u64, what: What) {
-        if let What::Bytes(bytes) = &what {
+    fn push_piece(&mut self, due: u64, what: LaneItem) {
+        if let LaneItem::Bytes(bytes) = &what {
             self.held += bytes.len();
         }
         self.last_due = due.max(self.last_due);
-        self.pieces.push_back(Piece {
+        self.pieces.push_back(LanePiece {
             due: self.last_due,
             what,
             sent: 0,
@@ -190,16 +190,16 @@ impl Lane {
     }
 }
 
-impl Placed {
+impl PlacedToxic {
     /// What it makes of pieces (due, bytes); whether the connection ends behind them.
     fn shape(
         &mut self,
         pieces: &mut Vec<(u64, Range<usize>)>,
-        random: &mut Random,
+        random: &mut RandomStream,
         has_lost: &mut bool,
     ) -> bool {
         match &self.toxic.effect {
-            Effect::Latency(_) => {
+            ToxicEffect::Latency(_) => {
                 let Some(draw) = &self.toxic.draw else {
                     return false;
                 };
@@ -207,23 +207,23 @@ impl Placed {
                     *due = due.saturating_add(draw.next_ns(random));
                 }
             }
-            Effect::Bandwidth { rate } => {
-                *pieces = limited(std::mem::take(pieces), *rate, &mut self.state);
+            ToxicEffect::Bandwidth { rate } => {
+                *pieces = limit_pieces(std::mem::take(pieces), *rate, &mut self.state);
             }
-            Effect::Slicer {
+            ToxicEffect::Slicer {
                 average_size,
                 size_variation,
                 delay,
             } => {
                 let sizes = (*average_size, *size_variation);
                 let apart = delay.as_nanos() as u64;
-                *pieces = sliced(std::mem::take(pieces), sizes, apart, random);
+                *pieces = slice_pieces(std::mem::take(pieces), sizes, apart, random);
             }
-            Effect::Timeout { .. } => {
+            ToxicEffect::Timeout { .. } => {
                 *has_lost |= !pieces.is_empty();
                 pieces.clear();
             }
-            Effect::LimitData { bytes } => {
+            ToxicEffect::LimitData { bytes } => {
                 for (_, range) in pieces.iter_mut() {
                     let left = usize::try_from(*bytes - self.state).unwrap_or(usize::MAX);
                     range.end = range.end.min(range.start.saturating_add(left));
@@ -232,14 +232,14 @@ impl Placed {
                 pieces.retain(|(_, range)| !range.is_empty());
                 return self.state >= *bytes;
             }
-            Effect::SlowClose { .. } | Effect::ResetPeer { .. } | Effect::Down => {}
+            ToxicEffect::SlowClose { .. } | ToxicEffect::ResetPeer { .. } | ToxicEffect::Down => {}
         }
         false
     }
 }
 
 /// Pieces on a line of this rate in bytes a second, which is free at `free` again.
-fn limited(
+fn limit_pieces(
     pieces: Vec<(u64, Range<usize>)>,
     rate: u64,
     free: &mut u64,
@@ -262,11 +262,11 @@ fn limited(
 }
 
 /// Pieces cut into smaller ones, so many ns apart.
-fn sliced(
+fn slice_pieces(
     pieces: Vec<(u64, Range<usize>)>,
     (average, variation): (u64, u64),
     apart: u64,
-    random: &mut Random,
+    random: &mut RandomStream,
 ) -> Vec<(u64, Range<usize>)> {
     let mut out = Vec::new();
     for (due, range) in pieces {
@@ -277,7 +277,7 @@ fn sliced(
             let span = usize::try_from(most - least + 1).unwrap_or(usize::MAX);
             let size = usize::try_from(least)
                 .unwrap_or(usize::MAX)
-                .saturating_add(random.below(span));
+                .saturating_add(random.uniform_below(span));
             let end = range.end.min(begin.saturating_add(size));
             out.push((due, begin..end));
             due = due.saturating_add(apart);
@@ -298,55 +298,55 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn prepared(effect: Effect, span: Option<Span>) -> Rc<Prepared> {
+    fn prepared(effect: ToxicEffect, span: Option<ToxicSpan>) -> Rc<PreparedToxic> {
         let draw = match &effect {
-            Effect::Latency(delay) => Draw::new(delay).ok(),
+            ToxicEffect::Latency(delay) => DelayDraw::new(delay).ok(),
             _ => None,
         };
-        Rc::new(Prepared { effect, draw, span })
+        Rc::new(PreparedToxic { effect, draw, span })
     }
 
-    fn lane(effects: Vec<Effect>) -> Lane {
+    fn lane(effects: Vec<ToxicEffect>) -> ConnectionLane {
         let toxics = effects.into_iter().map(|e| prepared(e, None)).collect();
-        Lane::new(toxics, Random::from_seed(3))
+        ConnectionLane::new(toxics, RandomStream::from_seed(3))
     }
 
-    fn latency(ms: u64) -> Effect {
-        Effect::Latency(Delay::Fixed {
+    fn latency(ms: u64) -> ToxicEffect {
+        ToxicEffect::Latency(Delay::Fixed {
             latency: Duration::from_millis(ms),
         })
     }
 
-    fn out(lane: &mut Lane) -> Vec<(u64, What)> {
+    fn out(lane: &mut ConnectionLane) -> Vec<(u64, LaneItem)> {
         let mut all = Vec::new();
-        while let Some(piece) = lane.first() {
+        while let Some(piece) = lane.first_piece() {
             all.push((piece.due, piece.what.clone()));
             lane.pop();
         }
-        assert_eq!(lane.held(), 0);
+        assert_eq!(lane.held_bytes(), 0);
         all
     }
 
-    fn bytes(text: &str) -> What {
-        What::Bytes(text.as_bytes().to_vec())
+    fn bytes(text: &str) -> LaneItem {
+        LaneItem::Bytes(text.as_bytes().to_vec())
     }
 
     #[test]
     fn latency_holds_bytes_and_their_end_back() {
         let mut lane = lane(vec![latency(20)]);
-        lane.take(5 * MS, None, b"ab");
-        lane.end(6 * MS, None);
+        lane.take_bytes(5 * MS, None, b"ab");
+        lane.end_direction(6 * MS, None);
         assert_eq!(
             out(&mut lane),
-            [(25 * MS, bytes("ab")), (25 * MS, What::End)]
+            [(25 * MS, bytes("ab")), (25 * MS, LaneItem::End)]
         );
     }
 
     #[test]
     fn a_rate_is_kept_from_the_first_byte_on() {
-        let mut lane = lane(vec![Effect::Bandwidth { rate: 1000 }]);
-        lane.take(0, None, &[7; 20]);
-        lane.take(0, None, &[7; 10]);
+        let mut lane = lane(vec![ToxicEffect::Bandwidth { rate: 1000 }]);
+        lane.take_bytes(0, None, &[7; 20]);
+        lane.take_bytes(0, None, &[7; 10]);
         let dues: Vec<u64> = out(&mut lane)
             .into_iter()
             .map(|(due, _)| due / MS)
@@ -356,17 +356,17 @@ mod tests {
 
     #[test]
     fn slices_come_one_after_the_other_and_are_the_whole() {
-        let mut lane = lane(vec![Effect::Slicer {
+        let mut lane = lane(vec![ToxicEffect::Slicer {
             average_size: 3,
             size_variation: 1,
             delay: Duration::from_millis(2),
         }]);
-        lane.take(0, None, b"abcdefghij");
+        lane.take_bytes(0, None, b"abcdefghij");
         let all = out(&mut lane);
         let whole: Vec<u8> = all
             .iter()
             .flat_map(|(_, what)| match what {
-                What::Bytes(bytes) => bytes.clone(),
+                LaneItem::Bytes(bytes) => bytes.clone(),
                 _ => Vec::new(),
             })
             .collect();
@@ -379,41 +379,41 @@ mod tests {
 
     #[test]
     fn a_black_hole_takes_bytes_and_end() {
-        let hole = Effect::Timeout {
+        let hole = ToxicEffect::Timeout {
             timeout: Duration::ZERO,
         };
         let mut lane = lane(vec![hole]);
-        lane.take(0, None, b"ab");
-        lane.end(0, None);
+        lane.take_bytes(0, None, b"ab");
+        lane.end_direction(0, None);
         assert!(lane.has_lost());
         assert_eq!(out(&mut lane), []);
     }
 
     #[test]
     fn a_limit_closes_behind_its_last_byte() {
-        let mut lane = lane(vec![Effect::LimitData { bytes: 3 }]);
-        lane.take(0, None, b"ab");
-        lane.take(1, None, b"cd");
-        lane.take(2, None, b"ef");
+        let mut lane = lane(vec![ToxicEffect::LimitData { bytes: 3 }]);
+        lane.take_bytes(0, None, b"ab");
+        lane.take_bytes(1, None, b"cd");
+        lane.take_bytes(2, None, b"ef");
         assert_eq!(
             out(&mut lane),
-            [(0, bytes("ab")), (1, bytes("c")), (1, What::Close)]
+            [(0, bytes("ab")), (1, bytes("c")), (1, LaneItem::Close)]
         );
     }
 
     #[test]
     fn a_slow_close_is_late_only_at_its_end() {
-        let mut lane = lane(vec![Effect::SlowClose {
+        let mut lane = lane(vec![ToxicEffect::SlowClose {
             delay: Duration::from_millis(500),
         }]);
-        lane.take(0, None, b"a");
-        lane.end(MS, None);
-        assert_eq!(out(&mut lane), [(0, bytes("a")), (501 * MS, What::End)]);
+        lane.take_bytes(0, None, b"a");
+        lane.end_direction(MS, None);
+        assert_eq!(out(&mut lane), [(0, bytes("a")), (501 * MS, LaneItem::End)]);
     }
 
     #[test]
     fn a_span_is_counted_from_the_begin_of_the_load_and_its_end_is_out() {
-        let span = Span {
+        let span = ToxicSpan {
             at: Duration::from_millis(20),
             length: Duration::from_millis(10),
         };
@@ -434,28 +434,28 @@ mod tests {
             limit in prop::option::of(0_u64..200), seed in any::<u64>(),
         ) {
             let mut effects = vec![
-                Effect::Latency(Delay::Uniform {
+                ToxicEffect::Latency(Delay::Uniform {
                     latency: Duration::from_millis(10),
                     jitter: Duration::from_millis(jitter),
                 }),
-                Effect::Bandwidth { rate },
-                Effect::Slicer { average_size: average, size_variation: average - 1, delay: Duration::from_micros(3) },
+                ToxicEffect::Bandwidth { rate },
+                ToxicEffect::Slicer { average_size: average, size_variation: average - 1, delay: Duration::from_micros(3) },
             ];
-            effects.extend(limit.map(|bytes| Effect::LimitData { bytes }));
+            effects.extend(limit.map(|bytes| ToxicEffect::LimitData { bytes }));
             let toxics = effects.into_iter().map(|e| prepared(e, None)).collect();
-            let mut lane = Lane::new(toxics, Random::from_seed(seed));
+            let mut lane = ConnectionLane::new(toxics, RandomStream::from_seed(seed));
             let (mut now, mut sent) = (0, Vec::new());
             for (pause, length) in chunks {
                 now += pause * MS;
                 let chunk: Vec<u8> = (0..length).map(|i| (sent.len() + i) as u8).collect();
-                lane.take(now, None, &chunk);
+                lane.take_bytes(now, None, &chunk);
                 sent.extend(chunk);
             }
             let (mut came, mut last) = (Vec::new(), 0);
             for (due, what) in out(&mut lane) {
                 prop_assert!(due >= last);
                 last = due;
-                if let What::Bytes(bytes) = what {
+                if let LaneItem::Bytes(bytes) = what {
                     came.extend(bytes);
                 }
             }

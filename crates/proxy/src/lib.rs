@@ -20,4 +20,4 @@ pub mod stub;
 pub mod toxic;
 
 pub use delay::Delay;
-pub use toxic::{Effect, Span, Stream, Toxic};
+pub use toxic::{Toxic, ToxicEffect, ToxicSpan, ToxicStream};

@@ -9,16 +9,16 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use loadline_analysis::random::Random;
+use loadline_analysis::random::RandomStream;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, ipproto};
 use serde::{Deserialize, Serialize};
 
-use crate::delay::Draw;
-use crate::lane::{Lane, Prepared};
-use crate::meter::Counters;
-use crate::network::{self, Entered};
-use crate::toxic::{Effect, Stream, Toxic};
+use crate::delay::DelayDraw;
+use crate::lane::{ConnectionLane, PreparedToxic};
+use crate::meter::LinkCounters;
+use crate::network::{self, EnteredNetwork};
+use crate::toxic::{Toxic, ToxicEffect, ToxicStream};
 
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 4096;
@@ -40,32 +40,32 @@ pub struct LinkOrder {
 
 /// A link that listens.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct ProxyLink {
     port: u16,
     network: File,
     pub(crate) listeners: Vec<TcpListener>,
-    toxics: Vec<(Toxic, Rc<Prepared>)>,
-    random: Random,
+    toxics: Vec<(Toxic, Rc<PreparedToxic>)>,
+    random: RandomStream,
     made: u64,
     pub(crate) is_down: bool,
     /// Begin of the measured load.
     pub(crate) zero: Option<u64>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: LinkCounters,
 }
 
-impl Link {
+impl ProxyLink {
     /// Listens in the application's network, in which this thread is.
     ///
     /// # Errors
     /// In words: a port that is taken, a namespace that is not there, a histogram that is none.
-    pub(crate) fn open(order: &LinkOrder) -> Result<Self, String> {
+    pub(crate) fn open_listeners(order: &LinkOrder) -> Result<Self, String> {
         let mut toxics = Vec::new();
         for toxic in &order.toxics {
             let draw = match &toxic.effect {
-                Effect::Latency(delay) => Some(Draw::new(delay)?),
+                ToxicEffect::Latency(delay) => Some(DelayDraw::new(delay)?),
                 _ => None,
             };
-            let prepared = Prepared {
+            let prepared = PreparedToxic {
                 effect: toxic.effect.clone(),
                 draw,
                 span: toxic.span,
@@ -73,17 +73,17 @@ impl Link {
             toxics.push((toxic.clone(), Rc::new(prepared)));
         }
         let failed = |error: io::Error| format!("port {}: {error}", order.port);
-        let network = network::open(&order.network).map_err(failed)?;
+        let network = network::open_network(&order.network).map_err(failed)?;
         Ok(Self {
             port: order.port,
             network,
             listeners: listen_all(order.port)?,
             toxics,
-            random: Random::from_seed(order.seed),
+            random: RandomStream::from_seed(order.seed),
             made: 0,
             is_down: false,
             zero: None,
-            counters: Counters::default(),
+            counters: LinkCounters::default(),
         })
     }
 
@@ -91,8 +91,8 @@ impl Link {
     ///
     /// # Errors
     /// What the kernel says at once; most of it shows later.
-    pub(crate) fn connect(&self) -> io::Result<TcpStream> {
-        network::enter(&self.network)?;
+    pub(crate) fn connect_upstream(&self) -> io::Result<TcpStream> {
+        network::enter_network(&self.network)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let kind = SocketType::STREAM;
@@ -108,7 +108,7 @@ impl Link {
 
     /// The lanes of the next connection and which toxics befall it. Its draws depend on the seed and
     /// on how many were before it, not on the time.
-    pub(crate) fn draw(&mut self) -> ([Lane; 2], Vec<bool>) {
+    pub(crate) fn draw_lanes(&mut self) -> ([ConnectionLane; 2], Vec<bool>) {
         let random = self.random.derive(self.made);
         self.made += 1;
         let mut chance = random.derive(2);
@@ -116,19 +116,22 @@ impl Link {
         let befallen: Vec<bool> = toxics
             .map(|(toxic, _)| chance.chance(toxic.toxicity))
             .collect();
-        let of = |stream: Stream| {
+        let of = |stream: ToxicStream| {
             let both = self.toxics.iter().zip(&befallen);
             let mine = both.filter(|((toxic, _), befalls)| **befalls && toxic.stream == stream);
             let mine = mine.map(|((_, prepared), _)| Rc::clone(prepared)).collect();
-            Lane::new(mine, random.derive(stream as u64))
+            ConnectionLane::new(mine, random.derive(stream as u64))
         };
-        ([of(Stream::Upstream), of(Stream::Downstream)], befallen)
+        (
+            [of(ToxicStream::Upstream), of(ToxicStream::Downstream)],
+            befallen,
+        )
     }
 
     /// Whether a dependency is down now.
     pub(crate) fn should_be_down(&self, now: u64) -> bool {
-        let down = |(toxic, prepared): &(Toxic, Rc<Prepared>)| {
-            toxic.effect == Effect::Down && prepared.is_active(now, self.zero)
+        let down = |(toxic, prepared): &(Toxic, Rc<PreparedToxic>)| {
+            toxic.effect == ToxicEffect::Down && prepared.is_active(now, self.zero)
         };
         self.toxics.iter().any(down)
     }
@@ -149,12 +152,12 @@ impl Link {
     /// Of a connection that these toxics befall: how long from now until it is closed or reset, ns,
     /// where a toxic at work wants that; `true` is by a reset. Asked when it is made, and when a
     /// toxic begins.
-    pub(crate) fn doom(&self, befallen: &[bool], now: u64) -> Option<(u64, bool)> {
+    pub(crate) fn doom_delay(&self, befallen: &[bool], now: u64) -> Option<(u64, bool)> {
         let both = self.toxics.iter().zip(befallen);
         let active = both.filter(|((_, p), befalls)| **befalls && p.is_active(now, self.zero));
         let after = active.filter_map(|((toxic, _), _)| match toxic.effect {
-            Effect::Timeout { timeout } if !timeout.is_zero() => Some((timeout, false)),
-            Effect::ResetPeer { timeout } => Some((timeout, true)),
+            ToxicEffect::Timeout { timeout } if !timeout.is_zero() => Some((timeout, false)),
+            ToxicEffect::ResetPeer { timeout } => Some((timeout, true)),
             _ => None,
         });
         let ns = |(timeout, how): (std::time::Duration, bool)| (timeout.as_nanos() as u64, how);
@@ -165,7 +168,7 @@ impl Link {
     pub(crate) fn next_edge(&self, now: u64) -> Option<u64> {
         let zero = self.zero?;
         let spans = self.toxics.iter().filter_map(|(toxic, _)| toxic.span);
-        let edges = spans.flat_map(|span| [span.at, span.end()]);
+        let edges = spans.flat_map(|span| [span.at, span.end_time()]);
         let edges = edges.map(|at| zero.saturating_add(at.as_nanos() as u64));
         edges.filter(|edge| *edge > now).min()
     }
@@ -198,14 +201,14 @@ pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
 /// # Errors
 /// In words, with the port.
 pub(crate) fn listen_all(port: u16) -> Result<Vec<TcpListener>, String> {
-    let first = listen((Ipv4Addr::LOCALHOST, port).into());
+    let first = listen_at((Ipv4Addr::LOCALHOST, port).into());
     let mut listeners = vec![first.map_err(|error| format!("port {port}: {error}"))?];
     // `localhost` means both to a JVM; a machine without IPv6 has the first only.
-    listeners.extend(listen((Ipv6Addr::LOCALHOST, port).into()).ok());
+    listeners.extend(listen_at((Ipv6Addr::LOCALHOST, port).into()).ok());
     Ok(listeners)
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     // The standard library's backlog is that of small servers.
@@ -215,10 +218,10 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Refused attempts in the application's network since the last time.
 #[derive(Debug, Default)]
-pub(crate) struct Attempts(Option<u64>);
+pub(crate) struct RefusedConnects(Option<u64>);
 
-impl Attempts {
-    pub(crate) fn grown(&mut self, front: &mut Entered) -> u64 {
+impl RefusedConnects {
+    pub(crate) fn count_new(&mut self, front: &mut EnteredNetwork) -> u64 {
         let now = front.failed_attempts();
         let grown = now
             .zip(self.0)

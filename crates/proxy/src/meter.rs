@@ -14,7 +14,7 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// Counters of one link.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct LinkCounters {
     /// Since the begin of the second.
     pub(crate) now: LinkSecond,
     /// Connections that stand.
@@ -23,9 +23,9 @@ pub(crate) struct Counters {
     seconds: Vec<LinkSecond>,
 }
 
-impl Counters {
+impl LinkCounters {
     /// A window begins.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn open_window(&mut self) {
         *self = Self {
             open: self.open,
             ..Self::default()
@@ -39,21 +39,21 @@ impl Counters {
             open: self.open,
             ..std::mem::take(&mut self.now)
         };
-        self.total = sum(self.total, second);
+        self.total = sum_seconds(self.total, second);
         if self.seconds.len() < KEPT {
             self.seconds.push(second);
         }
     }
 
     /// All of the window and its seconds.
-    pub(crate) fn end(&mut self, at_ns: u64) -> (LinkSecond, Vec<LinkSecond>) {
+    pub(crate) fn close_window(&mut self, at_ns: u64) -> (LinkSecond, Vec<LinkSecond>) {
         self.end_second(at_ns);
         (self.total, std::mem::take(&mut self.seconds))
     }
 }
 
 /// Both, at the end of the later.
-fn sum(a: LinkSecond, b: LinkSecond) -> LinkSecond {
+fn sum_seconds(a: LinkSecond, b: LinkSecond) -> LinkSecond {
     LinkSecond {
         at_ns: b.at_ns,
         opened: a.opened + b.opened,
@@ -76,12 +76,12 @@ impl Lag {
     }
 
     /// Something was due, and is done.
-    pub(crate) fn record(&mut self, due: u64, now: u64) {
+    pub(crate) fn record_lag(&mut self, due: u64, now: u64) {
         self.0.saturating_record(now.saturating_sub(due).max(1));
     }
 
     /// 99th percentile and maximum since the last time.
-    pub(crate) fn take(&mut self) -> (Duration, Duration) {
+    pub(crate) fn take_quantiles(&mut self) -> (Duration, Duration) {
         let p99 = self.0.value_at_quantile(0.99).min(self.0.max());
         let seen = (
             Duration::from_nanos(p99),
@@ -98,16 +98,16 @@ mod tests {
 
     #[test]
     fn a_window_is_the_sum_of_its_seconds_and_the_last_number_of_open_ones() {
-        let mut counters = Counters::default();
+        let mut counters = LinkCounters::default();
         counters.now.exchanges = 99;
         counters.open = 3;
-        counters.begin();
+        counters.open_window();
         counters.now.exchanges = 5;
         counters.end_second(SECOND);
         counters.open = 1;
         counters.now.exchanges = 2;
         counters.now.opened = 1;
-        let (total, seconds) = counters.end(SECOND + 10);
+        let (total, seconds) = counters.close_window(SECOND + 10);
         let expected = LinkSecond {
             at_ns: SECOND + 10,
             opened: 1,

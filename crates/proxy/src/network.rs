@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// The application's network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Front {
+pub enum ApplicationNetwork {
     /// The machine's.
     Host,
     /// One that the proxy makes: a loopback interface only.
@@ -28,43 +28,45 @@ pub enum Front {
 
 /// The application's network, entered.
 #[derive(Debug)]
-pub(crate) struct Entered {
+pub(crate) struct EnteredNetwork {
     namespace: File,
     /// Counters of its TCP, opened there: they stay that network's wherever the thread goes.
     counters: Option<File>,
 }
 
-impl Entered {
+impl EnteredNetwork {
     /// Enters it.
     ///
     /// # Errors
     /// What the kernel says, with the step.
-    pub(crate) fn new(front: &Front) -> io::Result<Self> {
+    pub(crate) fn new(front: &ApplicationNetwork) -> io::Result<Self> {
         match front {
-            Front::Host => {}
-            Front::Of(path) => enter(&open(path)?)?,
-            Front::Own => own()?,
+            ApplicationNetwork::Host => {}
+            ApplicationNetwork::Of(path) => enter_network(&open_network(path)?)?,
+            ApplicationNetwork::Own => make_network()?,
         }
         let counters = match front {
             // On the machine's network others fail to connect as well.
-            Front::Host => None,
-            Front::Own | Front::Of(_) => File::open("/proc/self/net/snmp").ok(),
+            ApplicationNetwork::Host => None,
+            ApplicationNetwork::Own | ApplicationNetwork::Of(_) => {
+                File::open("/proc/self/net/snmp").ok()
+            }
         };
         Ok(Self {
-            namespace: open(Path::new("/proc/self/ns/net"))?,
+            namespace: open_network(Path::new("/proc/self/ns/net"))?,
             counters,
         })
     }
 
     /// The file that stands for it, as others may open it: this process is not always in it.
-    pub(crate) fn path(&self) -> PathBuf {
+    pub(crate) fn network_file(&self) -> PathBuf {
         let descriptor = self.namespace.as_raw_fd();
         PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id()))
     }
 
     /// Goes back to it.
-    pub(crate) fn enter(&self) -> io::Result<()> {
-        enter(&self.namespace)
+    pub(crate) fn reenter_network(&self) -> io::Result<()> {
+        enter_network(&self.namespace)
     }
 
     /// Connections that failed in it since it was made; `None` where nobody counts them apart.
@@ -78,18 +80,18 @@ impl Entered {
 }
 
 /// Goes into a network.
-pub(crate) fn enter(namespace: &File) -> io::Result<()> {
+pub(crate) fn enter_network(namespace: &File) -> io::Result<()> {
     let network = Some(LinkNameSpaceType::Network);
     let entered = move_into_link_name_space(namespace.as_fd(), network);
-    entered.map_err(|errno| step("entering a network namespace", errno.into()))
+    entered.map_err(|errno| step_error("entering a network namespace", errno.into()))
 }
 
 /// The file that stands for one.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    File::open(path).map_err(|error| step(&path.display().to_string(), error))
+pub(crate) fn open_network(path: &Path) -> io::Result<File> {
+    File::open(path).map_err(|error| step_error(&path.display().to_string(), error))
 }
 
-fn own() -> io::Result<()> {
+fn make_network() -> io::Result<()> {
     let made = loadline_sys::unshare(Namespaces {
         net: true,
         ..Namespaces::default()
@@ -101,7 +103,7 @@ fn own() -> io::Result<()> {
     Ok(())
 }
 
-fn step(step: &str, error: io::Error) -> io::Error {
+fn step_error(step: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{step}: {error}"))
 }
 

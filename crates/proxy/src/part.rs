@@ -1,6 +1,6 @@
 //! The process: orders on standard input, answers on standard output, JSON lines.
 //!
-//! Owns their form. The first line is a [`Begin`] and is answered like every [`Order`]. The process
+//! Owns their form. The first line is a [`ProxyStart`] and is answered like every [`ProxyOrder`]. The process
 //! ends with its standard input; whoever starts it lets it die with itself.
 
 use std::collections::BTreeMap;
@@ -16,17 +16,17 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 pub use crate::link::LinkOrder;
-pub use crate::network::Front;
+pub use crate::network::ApplicationNetwork;
 
-use crate::forward::Proxy;
+use crate::forward::TrialProxy;
 use crate::stub::StubOrder;
-use crate::stub::answers::Answers;
+use crate::stub::answers::StubAnswers;
 
 /// Where the proxy stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begin {
+pub struct ProxyStart {
     /// The application's network.
-    pub front: Front,
+    pub front: ApplicationNetwork,
     /// CPUs to run on.
     pub cpus: Vec<u32>,
 }
@@ -34,7 +34,7 @@ pub struct Begin {
 /// What it is told then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "order")]
-pub enum Order {
+pub enum ProxyOrder {
     /// Stand before one more dependency.
     Link(LinkOrder),
     /// Answer in the place of one more.
@@ -55,7 +55,7 @@ pub enum Order {
 /// What it says to each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
-pub enum Answer {
+pub enum ProxyAnswer {
     /// It stands in a network: the application's, or of a stub the one in which it listens.
     Standing {
         /// The file that stands for that network, while this process lives.
@@ -69,7 +69,7 @@ pub enum Answer {
         why: String,
     },
     /// What was counted in the window that ends.
-    Report(Report),
+    Report(ProxyReport),
     /// The stubs in the order in which they were ordered.
     Counted {
         /// Of each.
@@ -79,7 +79,7 @@ pub enum Answer {
 
 /// Counters of a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ProxyReport {
     /// Its length.
     #[serde(rename = "window_ns", with = "wire::nanos")]
     pub window: Duration,
@@ -115,7 +115,7 @@ pub struct StubReport {
 }
 
 impl StubReport {
-    pub(crate) fn of(answers: &Answers) -> Self {
+    pub(crate) fn from_answers(answers: &StubAnswers) -> Self {
         Self {
             requests: answers.requests,
             unanswered: answers.unanswered.clone(),
@@ -128,50 +128,50 @@ impl StubReport {
 /// # Errors
 /// A first line that is none, a network that cannot be entered, answers that nobody takes.
 pub fn run(mut orders: impl BufRead + AsFd, mut answers: impl Write) -> io::Result<()> {
-    let Some(begin) = read::<Begin>(&mut orders)? else {
+    let Some(begin) = read::<ProxyStart>(&mut orders)? else {
         return Ok(());
     };
     pin(&begin.cpus)?;
     allow_connections();
-    let mut proxy = match Proxy::new(&begin.front, orders.as_fd()) {
+    let mut proxy = match TrialProxy::new(&begin.front, orders.as_fd()) {
         Ok(proxy) => proxy,
         Err(error) => {
             let why = error.to_string();
-            return say(&mut answers, &Answer::Refused { why });
+            return write_answer(&mut answers, &ProxyAnswer::Refused { why });
         }
     };
-    let network = proxy.network();
-    say(&mut answers, &Answer::Standing { network })?;
+    let network = proxy.network_path();
+    write_answer(&mut answers, &ProxyAnswer::Standing { network })?;
     loop {
         // Each order is answered before the next is given: none waits in the reader.
-        proxy.until_order()?;
-        let Some(order) = read::<Order>(&mut orders)? else {
+        proxy.forward_until_order()?;
+        let Some(order) = read::<ProxyOrder>(&mut orders)? else {
             return Ok(());
         };
-        say(&mut answers, &carried_out(&mut proxy, order))?;
+        write_answer(&mut answers, &carry_out_order(&mut proxy, order))?;
     }
 }
 
-fn carried_out(proxy: &mut Proxy, order: Order) -> Answer {
+fn carry_out_order(proxy: &mut TrialProxy, order: ProxyOrder) -> ProxyAnswer {
     match order {
-        Order::Link(link) => match proxy.link(&link) {
-            Ok(()) => Answer::Done,
-            Err(why) => Answer::Refused { why },
+        ProxyOrder::Link(link) => match proxy.add_link(&link) {
+            Ok(()) => ProxyAnswer::Done,
+            Err(why) => ProxyAnswer::Refused { why },
         },
-        Order::Stub(stub) => match proxy.stub(&stub) {
-            Ok(network) => Answer::Standing { network },
-            Err(why) => Answer::Refused { why },
+        ProxyOrder::Stub(stub) => match proxy.add_stub(&stub) {
+            Ok(network) => ProxyAnswer::Standing { network },
+            Err(why) => ProxyAnswer::Refused { why },
         },
-        Order::Window { at_ns, is_measured } => {
-            proxy.begin(at_ns, is_measured);
-            Answer::Done
+        ProxyOrder::Window { at_ns, is_measured } => {
+            proxy.open_window(at_ns, is_measured);
+            ProxyAnswer::Done
         }
-        Order::Counted => Answer::Counted {
-            stubs: proxy.counted(),
+        ProxyOrder::Counted => ProxyAnswer::Counted {
+            stubs: proxy.stub_reports(),
         },
-        Order::Report => match proxy.end() {
-            Some(report) => Answer::Report(report),
-            None => Answer::Refused {
+        ProxyOrder::Report => match proxy.close_window() {
+            Some(report) => ProxyAnswer::Report(report),
+            None => ProxyAnswer::Refused {
                 why: "no window has begun".to_owned(),
             },
         },
@@ -186,7 +186,7 @@ fn read<T: serde::de::DeserializeOwned>(orders: &mut impl BufRead) -> io::Result
     }
 }
 
-fn say(answers: &mut impl Write, answer: &Answer) -> io::Result<()> {
+fn write_answer(answers: &mut impl Write, answer: &ProxyAnswer) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
     answers.write_all(&line)?;

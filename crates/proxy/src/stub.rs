@@ -28,7 +28,7 @@ pub struct StubOrder {
     /// Its port, on the loopback.
     pub port: u16,
     /// Its answers; of those whose pattern fits, the first counts, with others of the same pattern.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<StubAnswer>,
     /// Of all that is drawn.
     pub seed: u64,
     /// Whether something stands before it: then it listens in a network of its own.
@@ -37,7 +37,7 @@ pub struct StubOrder {
 
 /// An answer and the requests that it is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct StubAnswer {
     /// Which requests.
     pub pattern: Pattern,
     /// How often, beside others of the same pattern; above 0.
@@ -47,7 +47,7 @@ pub struct Answer {
     /// Its headers; the length of the body is added.
     pub headers: BTreeMap<String, String>,
     /// Its body.
-    pub body: Body,
+    pub body: StubBody,
     /// From the end of the request until it is sent; `None` is at once.
     pub delay: Option<Delay>,
 }
@@ -55,7 +55,7 @@ pub struct Answer {
 /// A body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Body {
+pub enum StubBody {
     /// This one.
     Text(String),
     /// What a file holds, up to [`LARGEST_BODY`].

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use loadline_analysis::slo::duration;
+use loadline_analysis::slo::print_duration;
 use serde::{Deserialize, Serialize};
 
 use crate::delay::Delay;
@@ -16,28 +16,28 @@ use crate::delay::Delay;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Toxic {
     /// What.
-    pub effect: Effect,
+    pub effect: ToxicEffect,
     /// On which way.
-    pub stream: Stream,
+    pub stream: ToxicStream,
     /// Share of connections that it befalls, in [0, 1].
     pub toxicity: f64,
     /// When; `None` is always.
-    pub span: Option<Span>,
+    pub span: Option<ToxicSpan>,
 }
 
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stream {
+pub enum ToxicStream {
     /// From the application to the dependency.
     Upstream,
     /// From the dependency to the application.
     Downstream,
 }
 
-impl Stream {
+impl ToxicStream {
     /// Its name.
-    pub fn name(self) -> &'static str {
+    pub fn stream_name(self) -> &'static str {
         match self {
             Self::Upstream => "upstream",
             Self::Downstream => "downstream",
@@ -47,31 +47,36 @@ impl Stream {
 
 /// A part of the measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
+pub struct ToxicSpan {
     /// From the begin of the measured load.
     pub at: Duration,
     /// How long it lasts.
     pub length: Duration,
 }
 
-impl Span {
+impl ToxicSpan {
     /// Its end, from the begin of the measured load.
-    pub fn end(self) -> Duration {
+    pub fn end_time(self) -> Duration {
         self.at.saturating_add(self.length)
     }
 }
 
 /// For people: `at 20s for 10s`.
-impl fmt::Display for Span {
+impl fmt::Display for ToxicSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {} for {}", duration(self.at), duration(self.length))
+        write!(
+            f,
+            "at {} for {}",
+            print_duration(self.at),
+            print_duration(self.length)
+        )
     }
 }
 
 /// What is done to bytes or connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
-pub enum Effect {
+pub enum ToxicEffect {
     /// Bytes come later.
     Latency(Delay),
     /// Bytes come no faster.
@@ -112,7 +117,7 @@ pub enum Effect {
     Down,
 }
 
-impl Effect {
+impl ToxicEffect {
     /// The names of all, as an experiment has them.
     pub const NAMES: [&str; 8] = [
         "latency",
@@ -126,7 +131,7 @@ impl Effect {
     ];
 
     /// Its name.
-    pub fn name(&self) -> &'static str {
+    pub fn effect_name(&self) -> &'static str {
         Self::NAMES[match self {
             Self::Latency(_) => 0,
             Self::Bandwidth { .. } => 1,
@@ -146,16 +151,16 @@ impl Effect {
 }
 
 /// For people: `latency 20ms`.
-impl fmt::Display for Effect {
+impl fmt::Display for ToxicEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
+        f.write_str(self.effect_name())?;
         match self {
             Self::Latency(delay) => write!(f, " {delay}"),
             Self::Bandwidth { rate } => write!(f, " {} KB/s", *rate as f64 / 1000.0),
-            Self::SlowClose { delay } => write!(f, " {}", duration(*delay)),
+            Self::SlowClose { delay } => write!(f, " {}", print_duration(*delay)),
             Self::Timeout { timeout } if timeout.is_zero() => f.write_str(" without an end"),
-            Self::Timeout { timeout } => write!(f, " {}", duration(*timeout)),
-            Self::ResetPeer { timeout } => write!(f, " after {}", duration(*timeout)),
+            Self::Timeout { timeout } => write!(f, " {}", print_duration(*timeout)),
+            Self::ResetPeer { timeout } => write!(f, " after {}", print_duration(*timeout)),
             Self::Slicer {
                 average_size,
                 size_variation,
@@ -163,7 +168,7 @@ impl fmt::Display for Effect {
             } => write!(
                 f,
                 " {average_size} ± {size_variation} bytes, {} apart",
-                duration(*delay)
+                print_duration(*delay)
             ),
             Self::LimitData { bytes } => write!(f, " {bytes} bytes"),
             Self::Down => Ok(()),
@@ -176,7 +181,7 @@ impl fmt::Display for Toxic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.effect)?;
         if !self.effect.is_of_both() {
-            write!(f, " {}", self.stream.name())?;
+            write!(f, " {}", self.stream.stream_name())?;
         }
         if self.toxicity < 1.0 {
             let share = (self.toxicity * 1e4).round() / 100.0;
@@ -197,38 +202,38 @@ mod tests {
     fn each_toxic_reads_as_a_line() {
         let ms = Duration::from_millis;
         let effects = [
-            Effect::Latency(Delay::Fixed { latency: ms(20) }),
-            Effect::Latency(Delay::Uniform {
+            ToxicEffect::Latency(Delay::Fixed { latency: ms(20) }),
+            ToxicEffect::Latency(Delay::Uniform {
                 latency: ms(20),
                 jitter: ms(5),
             }),
-            Effect::Latency(Delay::Normal {
+            ToxicEffect::Latency(Delay::Normal {
                 latency: ms(20),
                 jitter: ms(5),
             }),
-            Effect::Latency(Delay::Pareto {
+            ToxicEffect::Latency(Delay::Pareto {
                 latency: ms(5),
                 shape: 2.5,
             }),
-            Effect::Bandwidth { rate: 100_000 },
-            Effect::SlowClose { delay: ms(500) },
-            Effect::Timeout { timeout: ms(0) },
-            Effect::Timeout { timeout: ms(1500) },
-            Effect::ResetPeer { timeout: ms(0) },
-            Effect::Slicer {
+            ToxicEffect::Bandwidth { rate: 100_000 },
+            ToxicEffect::SlowClose { delay: ms(500) },
+            ToxicEffect::Timeout { timeout: ms(0) },
+            ToxicEffect::Timeout { timeout: ms(1500) },
+            ToxicEffect::ResetPeer { timeout: ms(0) },
+            ToxicEffect::Slicer {
                 average_size: 64,
                 size_variation: 8,
                 delay: ms(1),
             },
-            Effect::LimitData { bytes: 4096 },
-            Effect::Down,
+            ToxicEffect::LimitData { bytes: 4096 },
+            ToxicEffect::Down,
         ];
         let text: Vec<String> = effects
             .into_iter()
             .map(|effect| {
                 let toxic = Toxic {
                     effect,
-                    stream: Stream::Downstream,
+                    stream: ToxicStream::Downstream,
                     toxicity: 1.0,
                     span: None,
                 };
@@ -250,10 +255,10 @@ mod tests {
         down
         ");
         let part = Toxic {
-            effect: Effect::Down,
-            stream: Stream::Downstream,
+            effect: ToxicEffect::Down,
+            stream: ToxicStream::Downstream,
             toxicity: 0.25,
-            span: Some(Span {
+            span: Some(ToxicSpan {
                 at: ms(20_000),
                 length: ms(10_000),
             }),

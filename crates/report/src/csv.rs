@@ -4,7 +4,7 @@
 //! (`= + - @`, tab, carriage return first) gets an apostrophe in front, as OWASP advises.
 
 use crate::content::{groups, trials};
-use crate::figures::{self, Figures};
+use crate::figures::{self, TrialFigures};
 use crate::text;
 use crate::view::ResultView;
 
@@ -47,57 +47,57 @@ const HEADER: [&str; 35] = [
 ];
 
 /// All trials; the first line names the columns. Missing numbers are empty.
-pub fn csv(view: &ResultView) -> String {
+pub fn render_csv(view: &ResultView) -> String {
     let mut out = HEADER.join(",");
     out.push_str("\r\n");
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let names = groups::Names::of(view);
+    let names = groups::ConfigurationNames::for_result(view);
     for (i, trial) in view.trials.iter().enumerate() {
-        let figures = Figures::of(trial, quantile);
+        let figures = TrialFigures::for_trial(trial, quantile);
         let sli = figures.sli;
         let configuration = &trial.configuration;
         let cells = [
             (i + 1).to_string(),
-            field(&trial.id),
+            csv_field(&trial.id),
             trials::purpose(trial.purpose).to_owned(),
-            field(&names.name(configuration)),
+            csv_field(&names.cell_name(configuration)),
             trial.repeat.to_string(),
             configuration
                 .cpu
                 .map_or_else(String::new, |c| c.as_millis().to_string()),
-            bytes(configuration.memory),
-            figures::verdict(trial.verdict),
-            number(sli.offered_rate),
-            number(sli.achieved_rate),
-            number(sli.error_share),
-            seconds(sli.start),
-            seconds(sli.p50),
-            seconds(sli.p90),
-            seconds(sli.p99),
-            seconds(sli.p99_9),
-            seconds(sli.max),
-            bytes(sli.peak_memory),
-            bytes(sli.peak_working_set),
-            bytes(figures.anon),
-            number(sli.cpus_used),
-            number(sli.throttled_periods_share),
-            seconds(sli.gc_pause_max),
-            number(sli.gc_pause_share),
-            seconds(sli.start_cpu),
-            seconds(sli.start_throttled),
-            seconds(sli.start_log_line),
-            count(sli.start_classes),
-            number(sli.start_archived_share),
-            bytes(sli.start_rss),
-            bytes(sli.start_pss),
-            seconds(sli.time_to_performance),
+            csv_bytes(configuration.memory),
+            figures::verdict_words(trial.verdict),
+            csv_number(sli.offered_rate),
+            csv_number(sli.achieved_rate),
+            csv_number(sli.error_share),
+            csv_seconds(sli.start),
+            csv_seconds(sli.p50),
+            csv_seconds(sli.p90),
+            csv_seconds(sli.p99),
+            csv_seconds(sli.p99_9),
+            csv_seconds(sli.max),
+            csv_bytes(sli.peak_memory),
+            csv_bytes(sli.peak_working_set),
+            csv_bytes(figures.anon),
+            csv_number(sli.cpus_used),
+            csv_number(sli.throttled_periods_share),
+            csv_seconds(sli.gc_pause_max),
+            csv_number(sli.gc_pause_share),
+            csv_seconds(sli.start_cpu),
+            csv_seconds(sli.start_throttled),
+            csv_seconds(sli.start_log_line),
+            csv_count(sli.start_classes),
+            csv_number(sli.start_archived_share),
+            csv_bytes(sli.start_rss),
+            csv_bytes(sli.start_pss),
+            csv_seconds(sli.time_to_performance),
             trial
                 .evidence
                 .cache
                 .as_ref()
                 .map_or_else(String::new, |cache| cache.kind.to_string()),
-            bytes(trial.evidence.cache.as_ref().map(|cache| cache.archive)),
-            field(&trial.reason.to_string()),
+            csv_bytes(trial.evidence.cache.as_ref().map(|cache| cache.archive)),
+            csv_field(&trial.reason.to_string()),
         ];
         out.push_str(&cells.join(","));
         out.push_str("\r\n");
@@ -105,26 +105,26 @@ pub fn csv(view: &ResultView) -> String {
     out
 }
 
-fn number(value: Option<f64>) -> String {
+fn csv_number(value: Option<f64>) -> String {
     value
         .filter(|v| v.is_finite())
         .map_or_else(String::new, |v| v.to_string())
 }
 
-fn seconds(value: Option<std::time::Duration>) -> String {
-    number(value.map(|v| v.as_secs_f64()))
+fn csv_seconds(value: Option<std::time::Duration>) -> String {
+    csv_number(value.map(|v| v.as_secs_f64()))
 }
 
-fn count(value: Option<u64>) -> String {
+fn csv_count(value: Option<u64>) -> String {
     value.map_or_else(String::new, |v| v.to_string())
 }
 
-fn bytes(value: Option<loadline_sizing::Bytes>) -> String {
+fn csv_bytes(value: Option<loadline_sizing::Bytes>) -> String {
     value.map_or_else(String::new, |v| v.as_bytes().to_string())
 }
 
 /// A text as a CSV field.
-fn field(text: &str) -> String {
+fn csv_field(text: &str) -> String {
     let text = text::one_line(text);
     let runs = text.starts_with(['=', '+', '-', '@']);
     let text = if runs { format!("'{text}") } else { text };
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn fields_are_quoted_and_never_formulas() {
-        assert_eq!(field("plain"), "plain");
-        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(field("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
-        assert_eq!(field("two\nlines"), "two lines");
+        assert_eq!(csv_field("plain"), "plain");
+        assert_eq!(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(csv_field("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
+        assert_eq!(csv_field("two\nlines"), "two lines");
     }
 }

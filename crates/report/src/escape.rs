@@ -6,11 +6,11 @@
 use crate::text;
 
 /// A text as HTML, for elements and quoted attributes; control characters are gone.
-pub fn html(foreign: &str) -> String {
+pub fn escape_html(foreign: &str) -> String {
     html_clean(&text::clean(foreign))
 }
 
-/// [`html`] for whole files.
+/// [`escape_html`] for whole files.
 pub fn html_file(foreign: &str) -> String {
     html_clean(&text::clean_file(foreign))
 }
@@ -47,7 +47,7 @@ pub fn json_in_script(json: &str) -> String {
 }
 
 /// Text in Markdown in which nothing is markup, a mention or a link.
-pub fn markdown(text: &str) -> String {
+pub fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn text_cannot_become_markup() {
         assert_eq!(
-            html("\"><img onerror='x'>\u{1b}[31m"),
+            escape_html("\"><img onerror='x'>\u{1b}[31m"),
             "&quot;&gt;&lt;img onerror=&#39;x&#39;&gt;"
         );
         assert_eq!(
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn in_markdown_nothing_is_markup() {
         assert_eq!(
-            markdown("a|b <img> @me *x*"),
+            escape_markdown("a|b <img> @me *x*"),
             "a\\|b &lt;img&gt; @<!-- -->me \\*x\\*"
         );
         assert_eq!(markdown_code("a`b|c"), "``a`b\\|c``");

@@ -4,17 +4,17 @@
 //! artefact or a comparison says can be said again from the file alone.
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Machine, SCHEMA, TrialRecord};
+use loadline_analysis::record::{MachineDescription, SCHEMA, TrialRecord};
 use loadline_analysis::slo::Slo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::redact;
-use crate::view::{Load, ResultView};
+use crate::view::{LoadWords, ResultView};
 
 /// The exported form; its fields are those of the records (docs/reference/record.md).
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub struct Export {
+pub struct ExportedResult {
     /// Version of the form of records.
     schema: u32,
     /// UUIDv7 of the result.
@@ -32,11 +32,11 @@ pub struct Export {
     load: String,
     /// The same words with the rate apart, where the load has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    load_in_parts: Option<Load>,
+    load_in_parts: Option<LoadWords>,
     /// The SLO in text.
     slo: String,
     /// The machine that measured.
-    machine: Machine,
+    machine: MachineDescription,
     /// Why the result is not complete; null when it is.
     #[serde(default)]
     incomplete: Option<String>,
@@ -52,14 +52,14 @@ pub struct Export {
 
 /// What every version of the exported form has.
 #[derive(Deserialize)]
-struct Version {
+struct ExportVersion {
     schema: u32,
 }
 
 /// A text that is no exported result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// Not the form that [`json`] writes.
+    /// Not the form that [`render_json`] writes.
     #[error("this is no exported result: {why}")]
     Form {
         /// What was expected, and where.
@@ -81,7 +81,7 @@ pub enum ReadError {
 
 impl ReadError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn read_hint(&self) -> Option<&'static str> {
         match self {
             Self::Form { .. } => Some("`loadline export RESULT -o result.json` writes one"),
             Self::Newer { .. } => Some("use the loadline that wrote them"),
@@ -91,29 +91,32 @@ impl ReadError {
 }
 
 /// The result and all its trials, on one line: indented it would be twice as long.
-pub fn json(view: &ResultView) -> String {
-    let load = redact::load(&view.load);
-    let export = Export {
+pub fn render_json(view: &ResultView) -> String {
+    let load = redact::redact_load(&view.load);
+    let export = ExportedResult {
         schema: SCHEMA,
         result: view.id.clone(),
         title: view.title.clone(),
         question: view.question.clone(),
-        command: redact::command(&view.command),
-        experiment: redact::experiment(&view.experiment),
+        command: redact::redact_command(&view.command),
+        experiment: redact::redact_experiment(&view.experiment),
         load: load.to_string(),
         load_in_parts: load.rate_per_second.is_some().then_some(load),
         slo: view.slo.to_string(),
-        machine: redact::machine(&view.machine),
+        machine: redact::redact_machine(&view.machine),
         incomplete: view.incomplete.clone(),
-        recommendation: view.recommendation.as_ref().map(redact::recommendation),
+        recommendation: view
+            .recommendation
+            .as_ref()
+            .map(redact::redact_recommendation),
         warnings: view.warnings.clone(),
-        trials: view.trials.iter().map(redact::record).collect(),
+        trials: view.trials.iter().map(redact::redact_record).collect(),
     };
     let text = serde_json::to_string(&export);
     text.expect("records are maps with text keys; numbers that are none become null")
 }
 
-/// Reads what [`json`] wrote. Secrets are taken out here too: the file may be an older loadline's,
+/// Reads what [`render_json`] wrote. Secrets are taken out here too: the file may be an older loadline's,
 /// which knew fewer of them.
 ///
 /// # Errors
@@ -121,13 +124,13 @@ pub fn json(view: &ResultView) -> String {
 pub fn read(text: &str) -> Result<ResultView, ReadError> {
     let form = |e: serde_json::Error| ReadError::Form { why: e.to_string() };
     // First of all: of a newer form nothing else can be expected.
-    let Version { schema: found } = serde_json::from_str(text).map_err(form)?;
+    let ExportVersion { schema: found } = serde_json::from_str(text).map_err(form)?;
     if found > SCHEMA {
         return Err(ReadError::Newer { found });
     }
-    let export: Export = serde_json::from_str(text).map_err(form)?;
+    let export: ExportedResult = serde_json::from_str(text).map_err(form)?;
     let slo: Result<Slo, _> = export.slo.parse();
-    let in_words = || Load::without_rate(export.load);
+    let in_words = || LoadWords::without_rate(export.load);
     let load = export.load_in_parts.unwrap_or_else(in_words);
     Ok(ResultView {
         id: export.result,
@@ -135,11 +138,14 @@ pub fn read(text: &str) -> Result<ResultView, ReadError> {
         question: export.question,
         command: export.command,
         experiment: export.experiment,
-        load: redact::load(&load),
+        load: redact::redact_load(&load),
         machine: export.machine,
         slo: slo.map_err(|e| ReadError::Slo { why: e.to_string() })?,
-        recommendation: export.recommendation.as_ref().map(redact::recommendation),
-        trials: export.trials.iter().map(redact::record).collect(),
+        recommendation: export
+            .recommendation
+            .as_ref()
+            .map(redact::redact_recommendation),
+        trials: export.trials.iter().map(redact::redact_record).collect(),
         incomplete: export.incomplete,
         // It stands in the experiment.
         node: None,

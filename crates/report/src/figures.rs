@@ -1,14 +1,14 @@
 //! The figures of one trial that tables and charts show.
 //!
-//! Owns no formula: [`loadline_analysis::sli`] and [`loadline_analysis::latency`] derive. Everything
+//! Owns no formula: [`loadline_analysis::sli`] and [`loadline_analysis::judged_latency`] derive. Everything
 //! a section shows about a trial comes from here, so that two sections cannot disagree.
 
 use std::time::Duration;
 
 use loadline_analysis::latency::Latency;
-use loadline_analysis::outage::Course;
-use loadline_analysis::record::{Invalid, TrialRecord, Verdict};
-use loadline_analysis::sli::{Measured, Sli};
+use loadline_analysis::outage::OutageCourse;
+use loadline_analysis::record::{InvalidReason, TrialRecord, TrialVerdict};
+use loadline_analysis::sli::{MeasuredLoad, Sli};
 use loadline_analysis::slo::{Objective, Quantile};
 use loadline_sizing::Bytes;
 
@@ -22,23 +22,23 @@ pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 pub const FAILED: &str = "in failures";
 
 /// A latency over all requests of a load. The failed ones are slower than every other, as in
-/// [`loadline_analysis::latency`]: the order of the variants says so.
+/// [`loadline_analysis::judged_latency`]: the order of the variants says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Seen {
+pub enum SeenLatency {
     /// It was measured.
     At(Duration),
     /// It lies in requests that failed or never finished.
     InFailures,
 }
 
-impl Seen {
+impl SeenLatency {
     /// What a quantile of a load is; `None` lies in requests that failed.
-    pub fn of(quantile: Option<Duration>) -> Self {
+    pub fn from_quantile(quantile: Option<Duration>) -> Self {
         quantile.map_or(Self::InFailures, Self::At)
     }
 
     /// The time; `None` when it lies in requests that failed.
-    pub fn time(self) -> Option<Duration> {
+    pub fn known_time(self) -> Option<Duration> {
         match self {
             Self::At(time) => Some(time),
             Self::InFailures => None,
@@ -47,69 +47,74 @@ impl Seen {
 
     /// `41.2ms`, or that it lies in failures.
     pub fn show(self) -> String {
-        self.time().map_or_else(|| FAILED.to_owned(), format::time)
+        self.known_time()
+            .map_or_else(|| FAILED.to_owned(), format::measured_time)
     }
 }
 
 /// The spread of latencies of trials; `None` when there are none. Where the middle lies between a
 /// time and one in failures, it lies in failures.
-pub fn latencies(values: impl Iterator<Item = Seen>) -> Option<Spread<Seen>> {
+pub fn spread_latencies(values: impl Iterator<Item = SeenLatency>) -> Option<Spread<SeenLatency>> {
     spread(values)
 }
 
 /// The latencies of the judged phase, around an outage those of the time before it, which the verdict
 /// is about; `None` when nothing was measured, the trial was ended early or the record is damaged.
-pub fn latency(trial: &TrialRecord) -> Option<Latency> {
+pub fn judged_latency(trial: &TrialRecord) -> Option<Latency> {
     let is_whole = trial.evidence.ended_early.is_none();
-    if let Some(course) = Course::of(&trial.evidence, &trial.slo).ok()? {
+    if let Some(course) = OutageCourse::from_evidence(&trial.evidence, &trial.slo).ok()? {
         return is_whole.then_some(course.before.latency);
     }
-    let measured = Measured::of(&trial.evidence).ok()??;
+    let measured = MeasuredLoad::from_evidence(&trial.evidence).ok()??;
     is_whole.then_some(measured.latency)
 }
 
 /// The latency at a fraction in [0, 1]; `None` for any other fraction.
-pub fn at(latency: &Latency, fraction: f64) -> Option<Seen> {
-    Some(Seen::of(
+pub fn latency_at(latency: &Latency, fraction: f64) -> Option<SeenLatency> {
+    Some(SeenLatency::from_quantile(
         latency.quantile(Quantile::from_fraction(fraction)?),
     ))
 }
 
 /// A verdict in a word or two, as in tables.
-pub fn verdict(verdict: Verdict) -> String {
+pub fn verdict_words(verdict: TrialVerdict) -> String {
     match verdict {
-        Verdict::Pass => "PASS".to_owned(),
-        Verdict::SloMiss => "SLO MISS".to_owned(),
-        Verdict::AppKo(cause) => format!("KO {}", cause.name().replace('_', " ")),
-        Verdict::Invalid(cause) => format!("INVALID {}", cause.name().replace('_', " ")),
+        TrialVerdict::Pass => "PASS".to_owned(),
+        TrialVerdict::SloMiss => "SLO MISS".to_owned(),
+        TrialVerdict::AppKo(cause) => format!("KO {}", cause.ko_name().replace('_', " ")),
+        TrialVerdict::Invalid(cause) => {
+            format!("INVALID {}", cause.reason_name().replace('_', " "))
+        }
     }
 }
 
 /// What a verdict means for a reader.
-pub fn tone(verdict: Verdict) -> Tone {
+pub fn tone(verdict: TrialVerdict) -> Tone {
     match verdict {
-        Verdict::Pass => Tone::Good,
-        Verdict::SloMiss | Verdict::AppKo(_) => Tone::Bad,
-        Verdict::Invalid(_) => Tone::Muted,
+        TrialVerdict::Pass => Tone::Good,
+        TrialVerdict::SloMiss | TrialVerdict::AppKo(_) => Tone::Bad,
+        TrialVerdict::Invalid(_) => Tone::Muted,
     }
 }
 
 /// Why an INVALID trial says nothing, in words.
-pub fn invalid_reason(cause: Invalid) -> &'static str {
+pub fn invalid_reason(cause: InvalidReason) -> &'static str {
     match cause {
-        Invalid::Noise => "something else used the machine",
-        Invalid::GeneratorSaturated => "the load generator was the bottleneck",
-        Invalid::ProxySaturated => "the proxy before the dependencies could not keep its schedule",
-        Invalid::PortExhausted => "the load generator ran out of ports or descriptors",
-        Invalid::ClockJump => "a clock jumped or the machine was suspended",
-        Invalid::OuterThrottle => "a limit around loadline throttled it",
-        Invalid::DiskFull => "the disk was full",
-        Invalid::Dependency => "what the application depends on failed or was the bottleneck",
-        Invalid::RuntimeLost => "the container runtime went away",
-        Invalid::OtherLimits => "the cluster gave it other limits than were ordered",
-        Invalid::OtherNode => "it ran on a node unlike that of the other trials",
-        Invalid::OtherOptions => "the JVM ran with other options than were ordered",
-        Invalid::ToolError => "loadline itself failed",
+        InvalidReason::Noise => "something else used the machine",
+        InvalidReason::GeneratorSaturated => "the load generator was the bottleneck",
+        InvalidReason::ProxySaturated => {
+            "the proxy before the dependencies could not keep its schedule"
+        }
+        InvalidReason::PortExhausted => "the load generator ran out of ports or descriptors",
+        InvalidReason::ClockJump => "a clock jumped or the machine was suspended",
+        InvalidReason::OuterThrottle => "a limit around loadline throttled it",
+        InvalidReason::DiskFull => "the disk was full",
+        InvalidReason::Dependency => "what the application depends on failed or was the bottleneck",
+        InvalidReason::RuntimeLost => "the container runtime went away",
+        InvalidReason::OtherLimits => "the cluster gave it other limits than were ordered",
+        InvalidReason::OtherNode => "it ran on a node unlike that of the other trials",
+        InvalidReason::OtherOptions => "the JVM ran with other options than were ordered",
+        InvalidReason::ToolError => "loadline itself failed",
     }
 }
 
@@ -127,9 +132,9 @@ pub fn headline_quantile(objectives: &[Objective]) -> Quantile {
 
 /// The figures of one trial; `None` where the record has none.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Figures {
+pub struct TrialFigures {
     /// Latency at the headline quantile; `None` without load.
-    pub headline: Option<Seen>,
+    pub headline: Option<SeenLatency>,
     /// The indicators.
     pub sli: Sli,
     /// Highest anonymous memory.
@@ -138,15 +143,16 @@ pub struct Figures {
     pub heap_after: Option<Bytes>,
 }
 
-impl Figures {
+impl TrialFigures {
     /// Reads them off a record. A record whose histogram is damaged has no latencies, and
     /// [`crate::content`] says so.
-    pub fn of(trial: &TrialRecord, headline: Quantile) -> Self {
+    pub fn for_trial(trial: &TrialRecord, headline: Quantile) -> Self {
         let is_loaded = !trial.evidence.load.is_empty();
         Self {
-            headline: is_loaded
-                .then(|| Seen::of(latency(trial).and_then(|l| l.quantile(headline)))),
-            sli: Sli::of(trial).unwrap_or_default(),
+            headline: is_loaded.then(|| {
+                SeenLatency::from_quantile(judged_latency(trial).and_then(|l| l.quantile(headline)))
+            }),
+            sli: Sli::from_record(trial).unwrap_or_default(),
             anon: trial.evidence.cgroup.peak_anon,
             heap_after: trial.evidence.gc.as_ref().and_then(|g| g.heap_after_max),
         }
@@ -168,13 +174,13 @@ pub struct Spread<T> {
 
 /// A value between two others of its kind: the median of an even number of values, as
 /// [`loadline_analysis::interval::median`] has it, so that what is shown and what is compared agree.
-pub trait Middle: Copy + PartialOrd {
+pub trait MiddleValue: Copy + PartialOrd {
     /// The middle of both.
-    fn middle(self, other: Self) -> Self;
+    fn midpoint_with(self, other: Self) -> Self;
 }
 
-impl Middle for f64 {
-    fn middle(self, other: Self) -> Self {
+impl MiddleValue for f64 {
+    fn midpoint_with(self, other: Self) -> Self {
         // Two infinities differ by no number.
         if self == other {
             self
@@ -184,41 +190,41 @@ impl Middle for f64 {
     }
 }
 
-impl Middle for Duration {
-    fn middle(self, other: Self) -> Self {
+impl MiddleValue for Duration {
+    fn midpoint_with(self, other: Self) -> Self {
         self + other.saturating_sub(self) / 2
     }
 }
 
-impl Middle for Bytes {
-    fn middle(self, other: Self) -> Self {
+impl MiddleValue for Bytes {
+    fn midpoint_with(self, other: Self) -> Self {
         let (a, b) = (self.as_bytes(), other.as_bytes());
         Self::from_bytes(a + b.saturating_sub(a) / 2)
     }
 }
 
-impl Middle for usize {
-    fn middle(self, other: Self) -> Self {
+impl MiddleValue for usize {
+    fn midpoint_with(self, other: Self) -> Self {
         self + other.saturating_sub(self) / 2
     }
 }
 
-impl Middle for Seen {
-    fn middle(self, other: Self) -> Self {
+impl MiddleValue for SeenLatency {
+    fn midpoint_with(self, other: Self) -> Self {
         match (self, other) {
-            (Self::At(a), Self::At(b)) => Self::At(a.middle(b)),
+            (Self::At(a), Self::At(b)) => Self::At(a.midpoint_with(b)),
             _ => Self::InFailures,
         }
     }
 }
 
 /// The spread of the values there are; `None` when there are none.
-pub fn spread<T: Middle>(values: impl Iterator<Item = T>) -> Option<Spread<T>> {
+pub fn spread<T: MiddleValue>(values: impl Iterator<Item = T>) -> Option<Spread<T>> {
     let mut values: Vec<T> = values.collect();
     values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     Some(Spread {
         low: *values.first()?,
-        median: values[(values.len() - 1) / 2].middle(values[values.len() / 2]),
+        median: values[(values.len() - 1) / 2].midpoint_with(values[values.len() / 2]),
         high: *values.last()?,
         n: values.len(),
     })
@@ -244,8 +250,8 @@ mod tests {
         let times = [8.42, 8.46, 7.0, 9.0];
         let shown = spread(times.into_iter()).map(|s| s.median);
         assert_eq!(shown, loadline_analysis::interval::median(&times));
-        let at = |us| Seen::At(Duration::from_micros(us));
-        let seen = latencies([at(8_420), at(8_480)].into_iter()).map(|s| s.median);
+        let at = |us| SeenLatency::At(Duration::from_micros(us));
+        let seen = spread_latencies([at(8_420), at(8_480)].into_iter()).map(|s| s.median);
         assert_eq!(seen, Some(at(8_450)));
         let bytes = [Bytes::from_mib(1), Bytes::from_mib(2)].into_iter();
         assert_eq!(spread(bytes).map(|s| s.median), Some(Bytes::from_kib(1536)));
@@ -253,15 +259,26 @@ mod tests {
 
     #[test]
     fn failures_are_slower_than_every_latency() {
-        let at = |ms| Seen::At(Duration::from_millis(ms));
-        let median = |values: &[Seen]| latencies(values.iter().copied()).map(|s| s.median);
+        let at = |ms| SeenLatency::At(Duration::from_millis(ms));
+        let median =
+            |values: &[SeenLatency]| spread_latencies(values.iter().copied()).map(|s| s.median);
         assert_eq!(median(&[]), None);
-        assert_eq!(median(&[at(9), at(8), Seen::InFailures]), Some(at(9)));
+        assert_eq!(
+            median(&[at(9), at(8), SeenLatency::InFailures]),
+            Some(at(9))
+        );
         // The middle of two, one of which has no end, has none.
-        assert_eq!(median(&[at(9), Seen::InFailures]), Some(Seen::InFailures));
-        let many = latencies([Seen::InFailures, Seen::InFailures, at(5)].into_iter());
+        assert_eq!(
+            median(&[at(9), SeenLatency::InFailures]),
+            Some(SeenLatency::InFailures)
+        );
+        let many =
+            spread_latencies([SeenLatency::InFailures, SeenLatency::InFailures, at(5)].into_iter());
         let many = many.expect("three trials");
-        assert_eq!((many.low, many.median), (at(5), Seen::InFailures));
-        assert_eq!(many.show(Seen::show), "in failures (5ms to in failures)");
+        assert_eq!((many.low, many.median), (at(5), SeenLatency::InFailures));
+        assert_eq!(
+            many.show(SeenLatency::show),
+            "in failures (5ms to in failures)"
+        );
     }
 }

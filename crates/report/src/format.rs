@@ -12,20 +12,20 @@ use loadline_sizing::Bytes;
 pub const NONE: &str = "–";
 
 /// Three significant digits; a value that is no number prints as [`NONE`].
-pub fn number(value: f64) -> String {
+pub fn three_digits(value: f64) -> String {
     if value.is_finite() {
-        text::digits(value)
+        text::three_digits(value)
     } else {
         NONE.to_owned()
     }
 }
 
 /// A measured time: `850us`, `41.2ms`, `3.41s`.
-pub fn time(value: Duration) -> String {
+pub fn measured_time(value: Duration) -> String {
     if value.is_zero() {
         "0ms".to_owned()
     } else {
-        text::duration(value)
+        text::short_duration(value)
     }
 }
 
@@ -41,48 +41,48 @@ pub fn elapsed(value: Duration) -> String {
 
 /// A measured time that may be missing.
 pub fn time_or(value: Option<Duration>) -> String {
-    value.map_or_else(|| NONE.to_owned(), time)
+    value.map_or_else(|| NONE.to_owned(), measured_time)
 }
 
 /// A measured amount of memory, in Mi below 10 Gi: `231Mi`; whole Gi as `8Gi`.
-pub fn bytes(value: Bytes) -> String {
+pub fn measured_bytes(value: Bytes) -> String {
     if value
         .as_bytes()
         .is_multiple_of(Bytes::from_gib(1).as_bytes())
     {
         value.to_string()
     } else if value >= Bytes::from_gib(10) {
-        format!("{}Gi", number(value.as_gib()))
+        format!("{}Gi", three_digits(value.as_gib()))
     } else {
-        format!("{}Mi", number(value.as_mib()))
+        format!("{}Mi", three_digits(value.as_mib()))
     }
 }
 
 /// A measured amount of memory that may be missing.
 pub fn bytes_or(value: Option<Bytes>) -> String {
-    value.map_or_else(|| NONE.to_owned(), bytes)
+    value.map_or_else(|| NONE.to_owned(), measured_bytes)
 }
 
 /// A share in [0, 1] as a percentage: `12.3 %`, `0.05 %`.
-pub fn percent(share: f64) -> String {
+pub fn as_percent(share: f64) -> String {
     if share.is_finite() {
-        text::percent(share)
+        text::short_percent(share)
     } else {
         NONE.to_owned()
     }
 }
 
 /// Requests a second: `300/s`.
-pub fn rate(value: f64) -> String {
+pub fn as_rate(value: f64) -> String {
     if value.is_finite() {
-        text::rate(value)
+        text::short_rate(value)
     } else {
         NONE.to_owned()
     }
 }
 
 /// A count with its noun: `1 trial`, `20 trials`.
-pub fn count(n: usize, noun: &str) -> String {
+pub fn count_of(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_a_dash() {
-        assert_eq!(number(f64::NAN), NONE);
-        assert_eq!(percent(f64::INFINITY), NONE);
-        assert_eq!(rate(f64::NAN), NONE);
+        assert_eq!(three_digits(f64::NAN), NONE);
+        assert_eq!(as_percent(f64::INFINITY), NONE);
+        assert_eq!(as_rate(f64::NAN), NONE);
     }
 
     #[test]
@@ -135,14 +135,14 @@ mod tests {
             .map(|s| elapsed(Duration::from_secs(s)))
             .to_vec();
         assert_eq!(waited, ["45 s", "12 min", "2 h 30 min"]);
-        assert_eq!(time(Duration::ZERO), "0ms");
+        assert_eq!(measured_time(Duration::ZERO), "0ms");
         let amounts: Vec<_> = [
             Bytes::from_gib(8),
             Bytes::from_mib(201),
             Bytes::from_kib(1536),
             Bytes::from_mib(20_000),
         ]
-        .map(bytes)
+        .map(measured_bytes)
         .to_vec();
         assert_eq!(amounts, ["8Gi", "201Mi", "1.50Mi", "19.5Gi"]);
     }

@@ -4,23 +4,23 @@
 //! The form is the one that Jenkins and GitLab read (testsuite, testcase, failure, error, skipped).
 //! Characters that XML 1.0 does not have are left out.
 
-use crate::content::groups::{self, Group, Names};
+use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::figures;
 use crate::text;
 use crate::view::ResultView;
 
 /// The result as one test suite. A configuration without evidence is an error, and so is a result
 /// that is not complete or has no trial: CI must not take either for a pass.
-pub fn junit(view: &ResultView) -> String {
-    let groups = groups::groups(view);
+pub fn render_junit(view: &ResultView) -> String {
+    let groups = groups::group_trials(view);
     let failed = groups.iter().filter(|g| g.first_failure().is_some());
     let (steps, failed): (Vec<_>, Vec<_>) = failed.partition(|g| is_step(view, g));
     let (skipped, failures) = (steps.len(), failed.len());
     let errors = groups
         .iter()
-        .filter(|g| g.evidence().next().is_none())
+        .filter(|g| g.evidence_trials().next().is_none())
         .count();
-    let missing = missing(view);
+    let missing = missing_cases(view);
     let (tests, errors) = match missing {
         Some(_) => (groups.len() + 1, errors + 1),
         None => (groups.len(), errors),
@@ -31,9 +31,9 @@ pub fn junit(view: &ResultView) -> String {
         tests,
         view.elapsed().as_secs_f64(),
     );
-    let names = Names::of(view);
+    let names = ConfigurationNames::for_result(view);
     for group in &groups {
-        case(&mut out, view, group, &names);
+        write_case(&mut out, view, group, &names);
     }
     if let Some(why) = missing {
         out.push_str(&format!(
@@ -48,7 +48,7 @@ pub fn junit(view: &ResultView) -> String {
 
 /// Whether a search with an answer tried this on its way to it. The answer itself, of each level too,
 /// is none.
-fn is_step(view: &ResultView, group: &Group<'_>) -> bool {
+fn is_step(view: &ResultView, group: &ConfigurationGroup<'_>) -> bool {
     let Some(answer) = &view.recommendation else {
         return false;
     };
@@ -61,20 +61,25 @@ fn is_step(view: &ResultView, group: &Group<'_>) -> bool {
 }
 
 /// Why there may be configurations that no test case stands for.
-fn missing(view: &ResultView) -> Option<&str> {
+fn missing_cases(view: &ResultView) -> Option<&str> {
     let is_empty = view.trials.is_empty();
     let nothing = is_empty.then_some("no trial has finished");
     view.incomplete.as_deref().or(nothing)
 }
 
-fn case(out: &mut String, view: &ResultView, group: &Group<'_>, names: &Names) {
+fn write_case(
+    out: &mut String,
+    view: &ResultView,
+    group: &ConfigurationGroup<'_>,
+    names: &ConfigurationNames,
+) {
     out.push_str(&format!(
         "  <testcase classname=\"{}\" name=\"{} keeps {}\"",
         attribute(&view.title),
-        attribute(&names.name(group.configuration)),
+        attribute(&names.cell_name(group.configuration)),
         attribute(&view.slo.to_string()),
     ));
-    let shown = match (group.first_failure(), group.evidence().next()) {
+    let shown = match (group.first_failure(), group.evidence_trials().next()) {
         (Some(failure), _) if is_step(view, group) => {
             let why = attribute(&failure.reason.to_string());
             out.push_str(&format!(
@@ -89,7 +94,7 @@ fn case(out: &mut String, view: &ResultView, group: &Group<'_>, names: &Names) {
     match shown {
         Some((element, trial)) => out.push_str(&format!(
             ">\n    <{element} type=\"{}\" message=\"{}\"/>\n  </testcase>\n",
-            attribute(&figures::verdict(trial.verdict)),
+            attribute(&figures::verdict_words(trial.verdict)),
             attribute(&trial.reason.to_string()),
         )),
         None => out.push_str("/>\n"),

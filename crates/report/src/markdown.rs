@@ -2,13 +2,13 @@
 //!
 //! Owns escaping for Markdown. The content is that of every other format ([`crate::content`]).
 
-use crate::content::{self, Block, Section};
+use crate::content::{self, Section, SectionBlock};
 use crate::escape;
 use crate::text;
 use crate::view::ResultView;
 
 /// The whole report as Markdown. Long parts fold away.
-pub fn markdown(view: &ResultView) -> String {
+pub fn render_markdown(view: &ResultView) -> String {
     let headline = content::headline(view);
     page(
         &headline.sentence,
@@ -19,11 +19,14 @@ pub fn markdown(view: &ResultView) -> String {
 
 /// A page: its sentence, what is said below it, its sections.
 pub(crate) fn page(sentence: &str, details: &[String], sections: &[Section]) -> String {
-    let mut out = format!("**{}**\n", escape::markdown(&text::one_line(sentence)));
+    let mut out = format!(
+        "**{}**\n",
+        escape::escape_markdown(&text::one_line(sentence))
+    );
     for detail in details {
         out.push_str(&format!(
             "\n{}\n",
-            escape::markdown(&text::one_line(detail))
+            escape::escape_markdown(&text::one_line(detail))
         ));
     }
     for section in sections {
@@ -50,10 +53,13 @@ fn section_text(out: &mut String, section: &Section) {
     if section.folds {
         out.push_str(&format!(
             "\n<details><summary>{}</summary>\n",
-            escape::markdown(&section.title)
+            escape::escape_markdown(&section.title)
         ));
     } else {
-        out.push_str(&format!("\n### {}\n", escape::markdown(&section.title)));
+        out.push_str(&format!(
+            "\n### {}\n",
+            escape::escape_markdown(&section.title)
+        ));
     }
     blocks(out, section);
     if section.folds {
@@ -65,17 +71,20 @@ fn blocks(out: &mut String, section: &Section) {
     for block in &section.blocks {
         out.push('\n');
         match block {
-            Block::Paragraph(words) => {
-                out.push_str(&escape::markdown(&text::one_line(words)));
+            SectionBlock::Paragraph(words) => {
+                out.push_str(&escape::escape_markdown(&text::one_line(words)));
                 out.push('\n');
             }
-            Block::Table(table) => out.push_str(&table.markdown()),
-            Block::List(items) => {
+            SectionBlock::Table(table) => out.push_str(&table.to_markdown()),
+            SectionBlock::List(items) => {
                 for item in items {
-                    out.push_str(&format!("- {}\n", escape::markdown(&text::one_line(item))));
+                    out.push_str(&format!(
+                        "- {}\n",
+                        escape::escape_markdown(&text::one_line(item))
+                    ));
                 }
             }
-            Block::Verbatim(verbatim) => {
+            SectionBlock::Verbatim(verbatim) => {
                 out.push_str(&escape::markdown_fence(&text::clean_file(verbatim)))
             }
         }

@@ -8,34 +8,34 @@ mod toml;
 
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Configuration, Machine, TrialRecord};
+use loadline_analysis::record::{Configuration, MachineDescription, TrialRecord};
 use loadline_analysis::slo::Slo;
 
-use crate::view::Load;
+use crate::view::LoadWords;
 
-pub use text::{REDACTED, command, is_secret_name, line, variable};
-pub use toml::experiment;
+pub use text::{REDACTED, is_secret_name, redact_command, redact_line, redact_variable};
+pub use toml::redact_experiment;
 
 /// The machine; the options that an image brings along, and what a version is called, without their
 /// secrets.
-pub fn machine(machine: &Machine) -> Machine {
+pub fn redact_machine(machine: &MachineDescription) -> MachineDescription {
     let mut machine = machine.clone();
     let of_image = machine.image.iter_mut();
     let of_image = of_image.flat_map(|image| [&mut image.version, &mut image.revision]);
     let own = machine.version.iter_mut().map(|version| &mut version.name);
     for name in own.chain(of_image).flatten() {
-        *name = line(name);
+        *name = redact_line(name);
     }
     let images = machine.image.iter_mut().chain(&mut machine.level_images);
     for options in images.filter_map(|image| image.tool_options.as_mut()) {
-        *options = line(options);
+        *options = redact_line(options);
     }
     machine
 }
 
 /// A load, word by word: what follows the secret in a URL's query is no part of it.
-pub fn load(load: &Load) -> Load {
-    Load {
+pub fn redact_load(load: &LoadWords) -> LoadWords {
+    LoadWords {
         before: each_word(&load.before),
         ..load.clone()
     }
@@ -43,14 +43,14 @@ pub fn load(load: &Load) -> Load {
 
 fn each_word(text: &str) -> String {
     let word = |word: &str| match word.strip_suffix(',') {
-        Some(word) => line(word) + ",",
-        None => line(word),
+        Some(word) => redact_line(word) + ",",
+        None => redact_line(word),
     };
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// A copy of an SLO without secrets: it may name requests.
-pub fn slo(slo: &Slo) -> Slo {
+pub fn redact_slo(slo: &Slo) -> Slo {
     let mut clean = slo.clone();
     for named in &mut clean.by_request {
         named.request = each_word(&named.request);
@@ -59,13 +59,13 @@ pub fn slo(slo: &Slo) -> Slo {
 }
 
 /// A copy of a record without secrets.
-pub fn record(trial: &TrialRecord) -> TrialRecord {
+pub fn redact_record(trial: &TrialRecord) -> TrialRecord {
     let mut trial = trial.clone();
-    trial.configuration = configuration(&trial.configuration);
+    trial.configuration = redact_configuration(&trial.configuration);
     // It may quote what the application wrote.
-    trial.reason = line(&trial.reason.to_string()).into();
+    trial.reason = redact_line(&trial.reason.to_string()).into();
     // A request without a name has its path's.
-    trial.slo = slo(&trial.slo);
+    trial.slo = redact_slo(&trial.slo);
     let of_load = trial.evidence.load.iter_mut();
     let of_load = of_load.flat_map(|part| part.by_request.iter_mut().map(|r| &mut r.name));
     let judged = trial
@@ -86,26 +86,26 @@ pub fn record(trial: &TrialRecord) -> TrialRecord {
         .chain(of_application)
     {
         for text in shown {
-            *text = line(text);
+            *text = redact_line(text);
         }
     }
     if let Some(failure) = &mut trial.evidence.failure {
-        failure.detail = line(&failure.detail);
+        failure.detail = redact_line(&failure.detail);
     }
     trial
 }
 
 /// A copy of a recommendation without secrets.
-pub fn recommendation(recommendation: &Recommendation) -> Recommendation {
+pub fn redact_recommendation(recommendation: &Recommendation) -> Recommendation {
     let mut clean = recommendation.clone();
-    clean.configuration = configuration(&clean.configuration);
-    clean.deployment = clean.deployment.map(deployment);
+    clean.configuration = redact_configuration(&clean.configuration);
+    clean.deployment = clean.deployment.map(redact_deployment);
     for of in &mut clean.by_level {
-        of.configuration = of.configuration.as_ref().map(configuration);
-        of.why_none = of.why_none.as_deref().map(line);
+        of.configuration = of.configuration.as_ref().map(redact_configuration);
+        of.why_none = of.why_none.as_deref().map(redact_line);
     }
     for other in &mut clean.comparisons {
-        other.label = line(&other.label);
+        other.label = redact_line(&other.label);
     }
     let neighbours = clean.deployment.iter_mut().flat_map(|d| &mut d.why_not);
     // Reasons may quote what the application wrote.
@@ -116,54 +116,54 @@ pub fn recommendation(recommendation: &Recommendation) -> Recommendation {
         .chain(clean.comparisons.iter_mut().map(|other| &mut other.reason))
         .chain(neighbours.map(|neighbour| &mut neighbour.breaks));
     for reason in reasons {
-        *reason = line(reason);
+        *reason = redact_line(reason);
     }
     if let Some(smaller) = &mut clean.next_smaller {
-        smaller.breaks = line(&smaller.breaks.to_string()).into();
+        smaller.breaks = redact_line(&smaller.breaks.to_string()).into();
     }
     clean
 }
 
 /// Variants are labels, and a label may be the options themselves.
-fn deployment(mut deployment: Deployment) -> Deployment {
+fn redact_deployment(mut deployment: Deployment) -> Deployment {
     let priced = std::iter::once(&mut deployment.chosen)
         .chain(deployment.why_not.iter_mut().map(|w| &mut w.neighbour))
         .chain(deployment.front.iter_mut().map(|point| &mut point.priced));
     for priced in priced {
-        priced.variant = line(&priced.variant);
+        priced.variant = redact_line(&priced.variant);
     }
     for cell in &mut deployment.cells {
-        cell.variant = line(&cell.variant);
+        cell.variant = redact_line(&cell.variant);
         if let Some(priced) = &mut cell.priced {
-            priced.variant = line(&priced.variant);
+            priced.variant = redact_line(&priced.variant);
         }
     }
     for compared in &mut deployment.compared {
-        compared.label = line(&compared.label);
-        compared.options = command(&compared.options);
+        compared.label = redact_line(&compared.label);
+        compared.options = redact_command(&compared.options);
     }
     for text in &mut deployment.left_out {
-        *text = line(text);
+        *text = redact_line(text);
     }
     deployment
 }
 
-fn configuration(configuration: &Configuration) -> Configuration {
+fn redact_configuration(configuration: &Configuration) -> Configuration {
     let mut configuration = configuration.clone();
     if let Some(application) = &mut configuration.application {
-        application.command = command(&application.command);
+        application.command = redact_command(&application.command);
     }
     // It may be the options as they were typed.
-    configuration.label = line(&configuration.label);
+    configuration.label = redact_line(&configuration.label);
     for option in &mut configuration.jvm_options {
-        option.text = line(&option.text);
+        option.text = redact_line(&option.text);
     }
-    configuration.args = command(&configuration.args);
+    configuration.args = redact_command(&configuration.args);
     for (name, value) in &mut configuration.env {
         *value = if is_secret_name(name) {
             REDACTED.to_owned()
         } else {
-            line(value)
+            redact_line(value)
         };
     }
     configuration
@@ -212,7 +212,7 @@ mod tests {
                 "http://localhost:8080/owners",
             ),
         ] {
-            assert_eq!(line(text), shown);
+            assert_eq!(redact_line(text), shown);
         }
     }
 
@@ -220,7 +220,8 @@ mod tests {
     fn a_load_loses_the_secret_and_nothing_else() {
         let shown = "GET /a?b=1&token=[redacted], open model, 10/s for 5 s";
         let given = shown.replace(REDACTED, "hunter2");
-        let load = |words: &str| load(&Load::without_rate(words.to_owned())).to_string();
+        let load =
+            |words: &str| redact_load(&LoadWords::without_rate(words.to_owned())).to_string();
         assert_eq!(load(&given), shown);
         assert_eq!(load(shown), shown);
         let plain = "GET /a?lastName=Da at 300/s (open model, 30 s)";
@@ -231,7 +232,7 @@ mod tests {
     fn an_option_with_its_value_as_the_next_argument() {
         let arguments = ["java", "--password", "x", "--verbose"].map(str::to_owned);
         assert_eq!(
-            command(&arguments),
+            redact_command(&arguments),
             ["java", "--password", "[redacted]", "--verbose"]
         );
     }

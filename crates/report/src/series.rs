@@ -13,7 +13,7 @@ pub type Column = Vec<Option<f64>>;
 
 /// Columns over one time axis.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Series {
+pub struct ChartSeries {
     /// Seconds since the trial began.
     pub t: Vec<f64>,
     /// The columns, each as long as `t`.
@@ -22,13 +22,13 @@ pub struct Series {
 
 /// Thins to at most [`MOST_POINTS`] points: two for each bucket, first the smallest values, then
 /// the largest.
-pub fn thin(series: Series) -> Series {
+pub fn thin(series: ChartSeries) -> ChartSeries {
     let n = series.t.len();
     if n <= MOST_POINTS {
         return series;
     }
     let size = n.div_ceil(MOST_POINTS / 2);
-    let mut out = Series {
+    let mut out = ChartSeries {
         t: Vec::new(),
         columns: vec![Vec::new(); series.columns.len()],
     };
@@ -75,7 +75,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
         fn no_peak_is_lost(values in prop::collection::vec(prop::option::of(-1e9..1e9f64), 1..5000)) {
-            let series = Series {
+            let series = ChartSeries {
                 t: (0..values.len()).map(|i| i as f64).collect(),
                 columns: vec![values.clone()],
             };

@@ -20,7 +20,7 @@ const COMFORTABLE: usize = 28;
 const GAP: usize = 2;
 
 /// What a column may shrink to, by its longest cell and its longest word; `None` where not at all.
-type Narrowing = dyn Fn(&Column, usize, usize) -> Option<usize>;
+type Narrowing = dyn Fn(&TableColumn, usize, usize) -> Option<usize>;
 
 /// How a cell gets into a width: in lines.
 type Fit = fn(&str, usize) -> Vec<String>;
@@ -52,14 +52,14 @@ pub enum Tone {
 
 /// One cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
+pub struct TableCell {
     /// Its text; any text, also hostile.
     pub text: String,
     /// What it means.
     pub tone: Tone,
 }
 
-impl Cell {
+impl TableCell {
     /// A cell that means something.
     pub fn new(text: impl Into<String>, tone: Tone) -> Self {
         Self {
@@ -69,24 +69,24 @@ impl Cell {
     }
 }
 
-impl<T: Into<String>> From<T> for Cell {
+impl<T: Into<String>> From<T> for TableCell {
     fn from(text: T) -> Self {
         Self::new(text, Tone::Plain)
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Column {
+struct TableColumn {
     title: String,
     align: Align,
     wraps: bool,
 }
 
-/// A table with a header line. Build it with [`Table::new`], the column methods and [`Table::row`].
+/// A table with a header line. Build it with [`Table::new`], the column methods and [`Table::add_row`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
-    columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
+    columns: Vec<TableColumn>,
+    rows: Vec<Vec<TableCell>>,
     chosen: Option<usize>,
 }
 
@@ -112,7 +112,7 @@ impl Table {
     }
 
     fn column(mut self, title: impl Into<String>, align: Align, wraps: bool) -> Self {
-        self.columns.push(Column {
+        self.columns.push(TableColumn {
             title: title.into(),
             align,
             wraps,
@@ -121,9 +121,9 @@ impl Table {
     }
 
     /// Adds a row; cells that are missing are empty, cells without a column are dropped.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut Self {
-        let mut cells: Vec<Cell> = cells.into_iter().take(self.columns.len()).collect();
-        cells.resize_with(self.columns.len(), || Cell::from(""));
+    pub fn add_row(&mut self, cells: impl IntoIterator<Item = TableCell>) -> &mut Self {
+        let mut cells: Vec<TableCell> = cells.into_iter().take(self.columns.len()).collect();
+        cells.resize_with(self.columns.len(), || TableCell::from(""));
         self.rows.push(cells);
         self
     }
@@ -134,19 +134,19 @@ impl Table {
     }
 
     /// Whether it has no rows.
-    pub fn is_empty(&self) -> bool {
+    pub fn has_no_rows(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// Aligned text, at most `width` terminal cells wide where the wrapping columns allow it.
     /// Each line ends in a newline, none in a space.
-    pub fn terminal(&self, width: usize) -> String {
+    pub fn to_terminal(&self, width: usize) -> String {
         self.laid_out(&self.rows, width, wrap)
     }
 
     /// The same in about `lines` lines: one a row, cut off where it is longer, and of many rows
     /// those around the chosen one.
-    pub fn brief(&self, width: usize, lines: usize) -> String {
+    pub fn to_brief(&self, width: usize, lines: usize) -> String {
         let most = lines.saturating_sub(TITLES + 1).max(FEWEST);
         // Where titles wrap they take lines of the rows.
         let mut rows = most;
@@ -163,15 +163,15 @@ impl Table {
         let last = self.rows.len().saturating_sub(most);
         let before = self.chosen.unwrap_or_default().saturating_sub(most / 2);
         let kept = self.rows.iter().skip(before.min(last)).take(most);
-        let kept: Vec<Vec<Cell>> = kept.cloned().collect();
-        let mut out = self.laid_out(&kept, width, |cell, width| vec![cut(cell, width)]);
+        let kept: Vec<Vec<TableCell>> = kept.cloned().collect();
+        let mut out = self.laid_out(&kept, width, |cell, width| vec![cut_to_width(cell, width)]);
         if last > 0 {
             out.push_str(&format!("and {last} more\n"));
         }
         out
     }
 
-    fn laid_out(&self, rows: &[Vec<Cell>], width: usize, fit: Fit) -> String {
+    fn laid_out(&self, rows: &[Vec<TableCell>], width: usize, fit: Fit) -> String {
         let clean: Vec<Vec<String>> = rows
             .iter()
             .map(|row| row.iter().map(|cell| text::cell(&cell.text)).collect())
@@ -240,7 +240,7 @@ impl Table {
     }
 
     /// A GitHub-flavoured Markdown table.
-    pub fn markdown(&self) -> String {
+    pub fn to_markdown(&self) -> String {
         let mut out = String::new();
         let mut line = |cells: Vec<String>| {
             out.push_str("| ");
@@ -250,7 +250,7 @@ impl Table {
         line(
             self.columns
                 .iter()
-                .map(|c| escape::markdown(&c.title))
+                .map(|c| escape::escape_markdown(&c.title))
                 .collect(),
         );
         line(
@@ -274,10 +274,10 @@ impl Table {
     }
 
     /// An HTML table in a box that scrolls sideways; `caption` is for screen readers.
-    pub fn html(&self, caption: &str) -> String {
+    pub fn to_html(&self, caption: &str) -> String {
         let mut out = format!(
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption class=\"unseen\">{0}</caption><thead><tr>",
-            escape::html(caption)
+            escape::escape_html(caption)
         );
         for column in &self.columns {
             let class = if column.align == Align::Right {
@@ -287,7 +287,7 @@ impl Table {
             };
             out.push_str(&format!(
                 "<th scope=\"col\"{class}>{}</th>",
-                escape::html(&column.title)
+                escape::escape_html(&column.title)
             ));
         }
         out.push_str("</tr></thead><tbody>\n");
@@ -327,16 +327,16 @@ fn longest_word(text: &str) -> usize {
     text.split(' ').map(|word| word.width()).max().unwrap_or(0)
 }
 
-fn markdown_cell(cell: &Cell, bold: bool) -> String {
+fn markdown_cell(cell: &TableCell, bold: bool) -> String {
     let text = text::cell(&cell.text);
     match cell.tone {
         Tone::Code if !text.is_empty() => escape::markdown_code(&text),
-        _ if bold && !text.is_empty() => format!("**{}**", escape::markdown(&text)),
-        _ => escape::markdown(&text),
+        _ if bold && !text.is_empty() => format!("**{}**", escape::escape_markdown(&text)),
+        _ => escape::escape_markdown(&text),
     }
 }
 
-fn html_cell(cell: &Cell, column: &Column, is_header: bool) -> String {
+fn html_cell(cell: &TableCell, column: &TableColumn, is_header: bool) -> String {
     let mut classes = Vec::new();
     if column.align == Align::Right {
         classes.push("num");
@@ -355,7 +355,7 @@ fn html_cell(cell: &Cell, column: &Column, is_header: bool) -> String {
     } else {
         format!(" class=\"{}\"", classes.join(" "))
     };
-    let text = escape::html(&text::cell(&cell.text));
+    let text = escape::escape_html(&text::cell(&cell.text));
     let text = if cell.tone == Tone::Code {
         format!("<code>{text}</code>")
     } else {
@@ -369,7 +369,7 @@ fn html_cell(cell: &Cell, column: &Column, is_header: bool) -> String {
 }
 
 /// The beginning of a text that fits into `width` cells, with an ellipsis where more follows.
-fn cut(text: &str, width: usize) -> String {
+fn cut_to_width(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -429,14 +429,14 @@ mod tests {
             .right("Size")
             .left("Verdict")
             .wrapping("Reason");
-        table.row([
+        table.add_row([
             "1Gi".into(),
-            Cell::new("PASS", Tone::Good),
+            TableCell::new("PASS", Tone::Good),
             "kept the SLO".into(),
         ]);
-        table.row([
+        table.add_row([
             "128Mi".into(),
-            Cell::new("KO", Tone::Bad),
+            TableCell::new("KO", Tone::Bad),
             "killed | at <its> limit while\nit started \u{1b}[31m日本".into(),
         ]);
         table.mark_last();
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_terminal_table_is_aligned_and_wraps_where_it_may() {
-        insta::assert_snapshot!(table().terminal(40), @"
+        insta::assert_snapshot!(table().to_terminal(40), @"
          Size  Verdict  Reason
         ─────  ───────  ────────────────────────
           1Gi  PASS     kept the SLO
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn a_markdown_table() {
-        insta::assert_snapshot!(table().markdown(), @r"
+        insta::assert_snapshot!(table().to_markdown(), @r"
         | Size | Verdict | Reason |
         | ---: | --- | --- |
         | 1Gi | PASS | kept the SLO |
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn an_html_table() {
-        insta::assert_snapshot!(table().html("Sizes"), @r#"
+        insta::assert_snapshot!(table().to_html("Sizes"), @r#"
         <div class="scroll" tabindex="0" role="region" aria-label="Sizes"><table><caption class="unseen">Sizes</caption><thead><tr><th scope="col" class="num">Size</th><th scope="col">Verdict</th><th scope="col">Reason</th></tr></thead><tbody>
         <tr><th scope="row" class="num">1Gi</th><td class="good">PASS</td><td class="wraps">kept the SLO</td></tr>
         <tr class="chosen"><th scope="row" class="num">128Mi</th><td class="bad">KO</td><td class="wraps">killed | at &lt;its&gt; limit while it started 日本</td></tr>
@@ -478,9 +478,9 @@ mod tests {
     fn missing_cells_are_empty_and_extra_ones_dropped() {
         let mut table = Table::new().left("a").left("b");
         table
-            .row(["1".into()])
-            .row(["1".into(), "2".into(), "3".into()]);
-        assert_eq!(table.terminal(80), "a  b\n─  ─\n1\n1  2\n");
+            .add_row(["1".into()])
+            .add_row(["1".into(), "2".into(), "3".into()]);
+        assert_eq!(table.to_terminal(80), "a  b\n─  ─\n1\n1  2\n");
     }
 
     #[test]

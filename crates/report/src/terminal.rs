@@ -3,7 +3,7 @@
 //! Owns indentation and line width only. The content is that of every other format
 //! ([`crate::content`]); what folds away elsewhere or is for a second look is left out.
 
-use crate::content::{self, Block, Section};
+use crate::content::{self, Section, SectionBlock};
 use crate::table::wrap;
 use crate::text;
 use crate::view::ResultView;
@@ -17,7 +17,7 @@ const SCREEN: usize = 27;
 const TABLE: usize = 9;
 
 /// The report in `width` terminal cells.
-pub fn terminal(view: &ResultView, width: usize) -> String {
+pub fn render_terminal(view: &ResultView, width: usize) -> String {
     let headline = content::headline(view);
     page(
         &headline.sentence,
@@ -29,7 +29,7 @@ pub fn terminal(view: &ResultView, width: usize) -> String {
 
 /// The first screen of it: what it says, the table that the answer stands on, a line each, and
 /// whether something was left out. Of a soak what grows, as it is.
-pub fn brief(view: &ResultView, width: usize) -> String {
+pub fn render_brief(view: &ResultView, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut headline = content::headline(view);
     let left_out = content::left_out(view);
@@ -41,13 +41,13 @@ pub fn brief(view: &ResultView, width: usize) -> String {
     while out.lines().count() + below + TABLE > SCREEN && headline.details.pop().is_some() {
         out = page(&headline.sentence, &headline.details, &[], width);
     }
-    if let Some(section) = content::soaked(view) {
-        whole(&mut out, &section, width);
+    if let Some(section) = content::soak_section(view) {
+        write_section(&mut out, &section, width);
         return out;
     }
     loop {
         let mut screen = out.clone();
-        lead(&mut screen, view, width, below);
+        write_lead_table(&mut screen, view, width, below);
         if let Some(words) = &left_out {
             paragraph(&mut screen, words, width);
         }
@@ -60,18 +60,18 @@ pub fn brief(view: &ResultView, width: usize) -> String {
 }
 
 /// The table that the answer stands on, in the room that is left.
-fn lead(out: &mut String, view: &ResultView, width: usize, below: usize) {
-    let Some(section) = content::lead(view) else {
+fn write_lead_table(out: &mut String, view: &ResultView, width: usize, below: usize) {
+    let Some(section) = content::lead_section(view) else {
         return;
     };
     out.push_str(&format!("\n{}\n", section.title));
     for block in &section.blocks {
         let lines = out.lines().count() + below;
         let room = SCREEN.saturating_sub(lines);
-        if let Block::Table(table) = block
+        if let SectionBlock::Table(table) = block
             && room > 0
         {
-            out.push_str(&table.brief(width, room));
+            out.push_str(&table.to_brief(width, room));
         }
     }
 }
@@ -90,27 +90,27 @@ pub(crate) fn page(
         paragraph(&mut out, detail, width);
     }
     for section in sections.iter().filter(|s| !s.folds && !s.in_depth) {
-        whole(&mut out, section, width);
+        write_section(&mut out, section, width);
     }
     out
 }
 
 /// A section with all that is in it.
-fn whole(out: &mut String, section: &Section, width: usize) {
+fn write_section(out: &mut String, section: &Section, width: usize) {
     out.push_str(&format!("\n{}\n", section.title));
     for block in &section.blocks {
         match block {
-            Block::Paragraph(words) => paragraph(out, words, width),
-            Block::Table(table) => {
+            SectionBlock::Paragraph(words) => paragraph(out, words, width),
+            SectionBlock::Table(table) => {
                 out.push('\n');
-                out.push_str(&table.terminal(width));
+                out.push_str(&table.to_terminal(width));
             }
-            Block::List(items) => {
+            SectionBlock::List(items) => {
                 for item in items {
                     list_item(out, item, width);
                 }
             }
-            Block::Verbatim(verbatim) => {
+            SectionBlock::Verbatim(verbatim) => {
                 for line in text::clean_file(verbatim).lines() {
                     out.push_str(&format!("    {line}\n"));
                 }

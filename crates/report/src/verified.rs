@@ -5,13 +5,13 @@
 
 use std::fmt::Write;
 
-use loadline_analysis::baseline::{self, Baseline, Figures};
+use loadline_analysis::baseline::{self, Baseline, StartFigures};
 use loadline_analysis::interval::{failure_upper_bound, median};
 use loadline_analysis::margin::default_margin;
 use loadline_analysis::proof::{CONFIDENCE, could_still};
-use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
-use loadline_analysis::search::verify::{Slo, Verified};
-use loadline_analysis::shift::{Shift, Standing};
+use loadline_analysis::record::{Configuration, TrialRecord, TrialVerdict};
+use loadline_analysis::search::verify::{SloStanding, VerifyOutcome};
+use loadline_analysis::shift::{FigureShift, ShiftStanding};
 use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,13 +25,13 @@ const TOO_WELL: f64 = 0.20;
 
 /// Everything that is said.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Statement {
+pub struct VerifyStatement {
     /// The result with the trials.
     pub result: String,
     /// What is shipped, in words.
     pub size: String,
     /// `holds`, `slo_missed`, `worse` or `not_measured`.
-    pub answer: Answer,
+    pub answer: VerifyAnswer,
     /// The answer in a sentence.
     pub sentence: String,
     /// Starts that could be measured.
@@ -43,9 +43,9 @@ pub struct Statement {
     /// Objectives that were missed, with what was measured; each text once.
     pub missed: Vec<String>,
     /// CPU time a request, in seconds.
-    pub cpu_per_request_s: Compared,
+    pub cpu_per_request_s: BaselineFigure,
     /// Memory that it cannot do without, in bytes.
-    pub memory_bytes: Compared,
+    pub memory_bytes: BaselineFigure,
     /// What is left.
     pub headroom: Headroom,
     /// Whether so much is left that a smaller size should do; `None` where that is not known.
@@ -58,7 +58,7 @@ pub struct Statement {
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum VerifyAnswer {
     /// The SLO is kept, and nothing rose against the baseline.
     Holds,
     /// The SLO is not kept.
@@ -71,7 +71,7 @@ pub enum Answer {
 
 /// A figure beside the baseline's; medians of the starts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
-pub struct Compared {
+pub struct BaselineFigure {
     /// Of today.
     pub now: Option<f64>,
     /// Of the baseline.
@@ -104,41 +104,43 @@ pub struct Headroom {
     pub full_rate_before_per_second: Option<f64>,
 }
 
-impl Statement {
+impl VerifyStatement {
     /// Puts it together.
     pub fn new(
         result: &str,
         size: String,
         configuration: &Configuration,
-        verified: &Verified,
+        verified: &VerifyOutcome,
         baseline: Option<&Baseline>,
     ) -> Self {
         let starts = &verified.starts;
         let kept = starts.iter().filter(|s| s.kept).count();
         let before = baseline.map_or(&[][..], |b| &b.starts);
         let answer = match verified.slo {
-            Slo::NotMeasured => Answer::NotMeasured,
-            Slo::Broken => Answer::SloMissed,
+            SloStanding::NotMeasured => VerifyAnswer::NotMeasured,
+            SloStanding::Broken => VerifyAnswer::SloMissed,
             // A rise ends it before the SLO is decided.
-            Slo::Holds | Slo::Open if verified.has_risen() => Answer::Worse,
-            Slo::Holds => Answer::Holds,
-            Slo::Open => Answer::NotMeasured,
+            SloStanding::Holds | SloStanding::Open if verified.has_risen() => VerifyAnswer::Worse,
+            SloStanding::Holds => VerifyAnswer::Holds,
+            SloStanding::Open => VerifyAnswer::NotMeasured,
         };
         let why = |unlike: &Option<String>| match baseline {
             Some(_) => unlike.clone(),
             None => Some("there is no baseline".to_owned()),
         };
-        let compared = |of: fn(&[Figures]) -> Vec<f64>, shift: Option<Shift>, unlike| Compared {
-            now: median(&of(starts)),
-            before: median(&of(before)),
-            ratio: shift.map(|s| s.ratio.estimate),
-            interval: shift.map(|s| [s.ratio.low, s.ratio.high]),
-            rose: shift.and_then(|s| match s.standing {
-                Standing::Rose => Some(true),
-                Standing::Held => Some(false),
-                Standing::Open => None,
-            }),
-            not_compared: why(unlike),
+        let compared = |of: fn(&[StartFigures]) -> Vec<f64>, shift: Option<FigureShift>, unlike| {
+            BaselineFigure {
+                now: median(&of(starts)),
+                before: median(&of(before)),
+                ratio: shift.map(|s| s.ratio.estimate),
+                interval: shift.map(|s| [s.ratio.low, s.ratio.high]),
+                rose: shift.and_then(|s| match s.standing {
+                    ShiftStanding::Rose => Some(true),
+                    ShiftStanding::Held => Some(false),
+                    ShiftStanding::Open => None,
+                }),
+                not_compared: why(unlike),
+            }
         };
         let headroom = headroom(configuration, starts, baseline);
         let failures = (starts.len() - kept) as u64;
@@ -150,29 +152,33 @@ impl Statement {
             starts: starts.len(),
             kept,
             failure_upper_bound: failure_upper_bound(failures, starts.len() as u64, CONFIDENCE),
-            missed: missed(&verified.trials),
+            missed: missed_reasons(&verified.trials),
             cpu_per_request_s: compared(
                 baseline::cpu_per_request,
                 verified.cpu,
                 &verified.unlike.cpu,
             ),
-            memory_bytes: compared(baseline::memory, verified.memory, &verified.unlike.memory),
+            memory_bytes: compared(
+                baseline::memory_needs,
+                verified.memory,
+                &verified.unlike.memory,
+            ),
             holds_too_well: headroom
                 .memory
-                .filter(|_| answer == Answer::Holds)
+                .filter(|_| answer == VerifyAnswer::Holds)
                 .map(|left| {
                     let margin = default_margin();
                     // What would be left if only what is needed and a margin stayed.
                     left - margin / (1.0 + margin) > TOO_WELL
                 }),
             headroom,
-            shared: dependencies::shared(verified.trials.iter().map(AsRef::as_ref)),
+            shared: dependencies::shared_sentence(verified.trials.iter().map(AsRef::as_ref)),
         };
-        statement.sentence = statement.said(baseline.is_some());
+        statement.sentence = statement.answer_sentence(baseline.is_some());
         statement
     }
 
-    fn said(&self, is_known: bool) -> String {
+    fn answer_sentence(&self, is_known: bool) -> String {
         let size = &self.size;
         let keeps = match is_known {
             true => "no longer keeps",
@@ -180,19 +186,19 @@ impl Statement {
         };
         let of = format!("{} of {} starts", self.kept, self.starts);
         match self.answer {
-            Answer::Holds => format!("{size} holds: {of} kept the SLO."),
-            Answer::SloMissed => match self.missed.first() {
+            VerifyAnswer::Holds => format!("{size} holds: {of} kept the SLO."),
+            VerifyAnswer::SloMissed => match self.missed.first() {
                 Some(why) => format!("{size} {keeps} the SLO: {of} kept it; {why}."),
                 None => format!("{size} {keeps} the SLO: {of} kept it."),
             },
-            Answer::Worse => {
-                let rose: Vec<String> = self.rose().collect();
+            VerifyAnswer::Worse => {
+                let rose: Vec<String> = self.risen_figures().collect();
                 format!(
                     "{size} costs more: {}; {of} kept the SLO.",
                     rose.join(", and ")
                 )
             }
-            Answer::NotMeasured => {
+            VerifyAnswer::NotMeasured => {
                 format!(
                     "{size} could not be measured: only {} starts could.",
                     self.starts
@@ -202,27 +208,31 @@ impl Statement {
     }
 
     /// `CPU time a request rose by +16 % (+11 % to +21 %)`.
-    fn rose(&self) -> impl Iterator<Item = String> {
+    fn risen_figures(&self) -> impl Iterator<Item = String> {
         let figures = [
             ("CPU time a request", &self.cpu_per_request_s),
             ("the memory it needs", &self.memory_bytes),
         ];
         figures.into_iter().filter_map(|(name, compared)| {
-            let by = change(compared)?;
+            let by = signed_change(compared)?;
             (compared.rose == Some(true)).then(|| format!("{name} rose by {by}"))
         })
     }
 
     /// Rows of the table: figure, now, baseline, change.
-    fn rows(&self) -> Vec<[String; 4]> {
+    fn table_rows(&self) -> Vec<[String; 4]> {
         let cpu = |v: f64| {
             std::time::Duration::try_from_secs_f64(v)
-                .map_or_else(|_| format::NONE.to_owned(), format::time)
+                .map_or_else(|_| format::NONE.to_owned(), format::measured_time)
         };
-        let memory = |v: f64| format::bytes(Bytes::from_bytes(v.max(0.0) as u64));
-        let row = |name: &str, compared: &Compared, show: &dyn Fn(f64) -> String| {
+        let memory = |v: f64| format::measured_bytes(Bytes::from_bytes(v.max(0.0) as u64));
+        let row = |name: &str, compared: &BaselineFigure, show: &dyn Fn(f64) -> String| {
             let shown = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), show);
-            let word = match (compared.rose, change(compared), &compared.not_compared) {
+            let word = match (
+                compared.rose,
+                signed_change(compared),
+                &compared.not_compared,
+            ) {
                 (_, _, Some(why)) => format!("not compared: {}", text::one_line(why)),
                 (Some(true), Some(by), _) => format!("more: {by}"),
                 (Some(false), Some(by), _) => format!("no rise shown: {by}"),
@@ -237,8 +247,8 @@ impl Statement {
             ]
         };
         let left = &self.headroom;
-        let share = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), format::percent);
-        let rate = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), format::rate);
+        let share = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), format::as_percent);
+        let rate = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), format::as_rate);
         let plain = |name: &str, now: String, before: String, word: &str| {
             [name.to_owned(), now, before, word.to_owned()]
         };
@@ -267,9 +277,9 @@ impl Statement {
     }
 
     /// For a terminal.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut out = format!("{}\n\n", self.sentence);
-        let rows = self.rows();
+        let rows = self.table_rows();
         let width = |i: usize, head: &str| {
             let longest = rows.iter().map(|r| r[i].chars().count()).max();
             longest.unwrap_or(0).max(head.len())
@@ -296,10 +306,10 @@ impl Statement {
     }
 
     /// For a job summary or a comment.
-    pub fn markdown(&self) -> String {
+    pub fn to_markdown(&self) -> String {
         let mut out = format!("**{}**\n\n", text::one_line(&self.sentence));
         out += "| | now | baseline | |\n|---|---:|---:|---|\n";
-        for row in self.rows() {
+        for row in self.table_rows() {
             let cells = row.map(|cell| text::cell(&cell));
             let _ = writeln!(out, "| {} |", cells.join(" | "));
         }
@@ -319,7 +329,7 @@ impl Statement {
         for missed in self
             .missed
             .iter()
-            .skip(usize::from(self.answer == Answer::SloMissed))
+            .skip(usize::from(self.answer == VerifyAnswer::SloMissed))
             .take(3)
         {
             notes.push(format!("Missed: {missed}."));
@@ -335,17 +345,17 @@ impl Statement {
     }
 
     /// JSON.
-    pub fn json(&self) -> String {
+    pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
 /// `+16 % (+11 % to +21 %)`.
-fn change(compared: &Compared) -> Option<String> {
+fn signed_change(compared: &BaselineFigure) -> Option<String> {
     let signed = |ratio: f64| {
         let share = ratio - 1.0;
         let sign = if share < 0.0 { "-" } else { "+" };
-        format!("{sign}{}", format::percent(share.abs()))
+        format!("{sign}{}", format::as_percent(share.abs()))
     };
     let [low, high] = compared.interval?;
     Some(format!(
@@ -357,13 +367,13 @@ fn change(compared: &Compared) -> Option<String> {
 }
 
 /// Why starts missed, each reason once, in the order of the starts.
-fn missed(trials: &[std::sync::Arc<TrialRecord>]) -> Vec<String> {
+fn missed_reasons(trials: &[std::sync::Arc<TrialRecord>]) -> Vec<String> {
     let bad = trials
         .iter()
-        .filter(|t| t.verdict.is_evidence() && t.verdict != Verdict::Pass);
+        .filter(|t| t.verdict.is_evidence() && t.verdict != TrialVerdict::Pass);
     let mut all: Vec<String> = Vec::new();
     for trial in bad {
-        let why = crate::redact::line(&text::one_line(&trial.reason.to_string()));
+        let why = crate::redact::redact_line(&text::one_line(&trial.reason.to_string()));
         let why = why.trim_end_matches('.').to_owned();
         if !all.contains(&why) {
             all.push(why);
@@ -374,19 +384,19 @@ fn missed(trials: &[std::sync::Arc<TrialRecord>]) -> Vec<String> {
 
 fn headroom(
     configuration: &Configuration,
-    now: &[Figures],
+    now: &[StartFigures],
     baseline: Option<&Baseline>,
 ) -> Headroom {
-    let memory = |limit: Option<Bytes>, starts: &[Figures]| {
-        let needed = median(&baseline::memory(starts))?;
+    let memory = |limit: Option<Bytes>, starts: &[StartFigures]| {
+        let needed = median(&baseline::memory_needs(starts))?;
         Some(1.0 - needed / limit?.as_bytes() as f64)
     };
     let instances = f64::from(configuration.instances);
-    let cpu = |limit: Option<loadline_sizing::Cpus>, starts: &[Figures]| {
+    let cpu = |limit: Option<loadline_sizing::Cpus>, starts: &[StartFigures]| {
         let used: Vec<f64> = starts.iter().filter_map(|s| s.cpus_used).collect();
         Some(1.0 - median(&used)? / (limit?.as_f64() * instances))
     };
-    let full = |limit: Option<loadline_sizing::Cpus>, starts: &[Figures]| {
+    let full = |limit: Option<loadline_sizing::Cpus>, starts: &[StartFigures]| {
         let each = median(&baseline::cpu_per_request(starts))?;
         Some(limit?.as_f64() * instances / each).filter(|r| r.is_finite())
     };
@@ -405,14 +415,14 @@ fn headroom(
 mod tests {
     use std::time::Duration;
 
-    use loadline_analysis::baseline::{Ground, SCHEMA, Unlike};
-    use loadline_analysis::record::Machine;
-    use loadline_analysis::shift::{CPU, MEMORY, shift};
+    use loadline_analysis::baseline::{ComparisonGaps, MeasurementConditions, SCHEMA};
+    use loadline_analysis::record::MachineDescription;
+    use loadline_analysis::shift::{CPU, MEMORY, measure_shift};
 
     use super::*;
 
-    fn start(cpu_ms: f64, mib: u64) -> Figures {
-        Figures {
+    fn start(cpu_ms: f64, mib: u64) -> StartFigures {
+        StartFigures {
             kept: true,
             cpu_per_request: Some(Duration::from_secs_f64(cpu_ms / 1e3)),
             memory: Some(Bytes::from_mib(mib)),
@@ -435,41 +445,49 @@ mod tests {
             schema: SCHEMA,
             loadline: "1".to_owned(),
             result: "r".to_owned(),
-            ground: Ground::new(&Machine::default(), &configuration(), "GET /".to_owned()),
+            ground: MeasurementConditions::new(
+                &MachineDescription::default(),
+                &configuration(),
+                "GET /".to_owned(),
+            ),
             starts: [start(4.0, 200), start(4.1, 201), start(3.9, 199)].into(),
         }
     }
 
-    fn said(starts: Vec<Figures>, baseline: Option<&Baseline>, unlike: Unlike) -> Statement {
+    fn said(
+        starts: Vec<StartFigures>,
+        baseline: Option<&Baseline>,
+        unlike: ComparisonGaps,
+    ) -> VerifyStatement {
         let before = baseline.map_or(&[][..], |b| &b.starts);
-        let cpu = shift(
+        let cpu = measure_shift(
             &baseline::cpu_per_request(before),
             &baseline::cpu_per_request(&starts),
             CPU,
         );
-        let memory = shift(
-            &baseline::memory(before),
-            &baseline::memory(&starts),
+        let memory = measure_shift(
+            &baseline::memory_needs(before),
+            &baseline::memory_needs(&starts),
             MEMORY,
         );
-        let verified = Verified {
+        let verified = VerifyOutcome {
             trials: Vec::new(),
-            slo: Slo::Holds,
+            slo: SloStanding::Holds,
             cpu: cpu.filter(|_| unlike.cpu.is_none()),
             memory,
             starts,
             unlike,
         };
         let size = "1 CPU and 232Mi".to_owned();
-        Statement::new("r", size, &configuration(), &verified, baseline)
+        VerifyStatement::new("r", size, &configuration(), &verified, baseline)
     }
 
     #[test]
     fn a_rise_is_named_with_its_number_and_fits_a_screen() {
         let more = vec![start(4.8, 200), start(4.9, 201), start(4.7, 200)];
-        let statement = said(more, Some(&baseline()), Unlike::default());
-        assert_eq!(statement.answer, Answer::Worse);
-        insta::assert_snapshot!(statement.text(), @"
+        let statement = said(more, Some(&baseline()), ComparisonGaps::default());
+        assert_eq!(statement.answer, VerifyAnswer::Worse);
+        insta::assert_snapshot!(statement.to_text(), @"
         1 CPU and 232Mi costs more: CPU time a request rose by +20.0 % (+10.7 % to +30.1 %); 3 of 3 starts kept the SLO.
 
                                now  baseline
@@ -481,7 +499,7 @@ mod tests {
 
         0 of 3 fresh starts missed the SLO; up to 63.2 % could still (95 % confidence).
         ");
-        let markdown = statement.markdown();
+        let markdown = statement.to_markdown();
         assert!(markdown.lines().count() < 25, "{markdown}");
         assert!(
             markdown.starts_with("**1 CPU and 232Mi costs more:"),
@@ -491,28 +509,28 @@ mod tests {
 
     #[test]
     fn what_is_not_compared_says_why_and_what_is_too_much_says_so() {
-        let unlike = Unlike {
+        let unlike = ComparisonGaps {
             cpu: Some("the CPU was A and is B".to_owned()),
             memory: None,
         };
         let small = vec![start(9.0, 100); 4];
         let statement = said(small.clone(), Some(&baseline()), unlike);
-        assert_eq!(statement.answer, Answer::Holds, "CPU is not compared");
+        assert_eq!(statement.answer, VerifyAnswer::Holds, "CPU is not compared");
         assert!(
             statement
-                .text()
+                .to_text()
                 .contains("not compared: the CPU was A and is B")
         );
         assert_eq!(statement.holds_too_well, Some(true));
-        assert!(statement.text().contains("--tune"));
-        let first = said(small, None, Unlike::default());
+        assert!(statement.to_text().contains("--tune"));
+        let first = said(small, None, ComparisonGaps::default());
         assert!(
-            first.text().contains("there is no baseline"),
+            first.to_text().contains("there is no baseline"),
             "{}",
-            first.text()
+            first.to_text()
         );
         assert_eq!(
-            said(vec![start(4.0, 200); 4], None, Unlike::default()).holds_too_well,
+            said(vec![start(4.0, 200); 4], None, ComparisonGaps::default()).holds_too_well,
             Some(false)
         );
     }

@@ -10,13 +10,13 @@ mod today;
 use std::time::Duration;
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Configuration, Machine, TrialRecord};
+use loadline_analysis::record::{Configuration, MachineDescription, TrialRecord};
 use loadline_analysis::slo::Slo;
 
 use crate::format;
-pub use load::Load;
-pub use node::Node;
-pub use today::Today;
+pub use load::LoadWords;
+pub use node::TargetNode;
+pub use today::CurrentLimits;
 
 /// One result: one run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,9 +32,9 @@ pub struct ResultView {
     /// The experiment file verbatim, or the one that the flags amount to (TOML).
     pub experiment: String,
     /// The load of the experiment.
-    pub load: Load,
+    pub load: LoadWords,
     /// The machine that measured.
-    pub machine: Machine,
+    pub machine: MachineDescription,
     /// What "it works" means.
     pub slo: Slo,
     /// What a search concluded; `None` for a matrix, or when nothing is feasible.
@@ -44,9 +44,9 @@ pub struct ResultView {
     /// Why the result is not complete (`interrupted after 12 of 25 trials`); `None` when it is.
     pub incomplete: Option<String>,
     /// The host that the answer is asked for, where one is.
-    pub node: Option<Node>,
+    pub node: Option<TargetNode>,
     /// What ships today, where that is told.
-    pub today: Option<Today>,
+    pub today: Option<CurrentLimits>,
     /// Remarks of the run as a whole: what preflight found, what was left out.
     pub warnings: Vec<String>,
 }
@@ -63,24 +63,24 @@ impl ResultView {
     }
 
     /// The trial with this id.
-    pub fn trial(&self, id: &str) -> Option<&TrialRecord> {
+    pub fn trial_by_id(&self, id: &str) -> Option<&TrialRecord> {
         self.trials.iter().find(|t| t.id == id)
     }
 
     /// How a trial is called in every section: its number in running order, from 1.
-    pub fn number(&self, id: &str) -> Option<usize> {
+    pub fn trial_number(&self, id: &str) -> Option<usize> {
         self.trials.iter().position(|t| t.id == id).map(|i| i + 1)
     }
 
     /// The trials that may be believed.
-    pub fn evidence(&self) -> impl Iterator<Item = &TrialRecord> {
+    pub fn evidence_trials(&self) -> impl Iterator<Item = &TrialRecord> {
         self.trials.iter().filter(|t| t.verdict.is_evidence())
     }
 
     /// The load as this configuration had it: at its own rate, where it has one.
     pub fn load_of(&self, configuration: &Configuration) -> String {
         let load = match configuration.rate {
-            Some(rate) => self.load.at(&format::rate(rate)),
+            Some(rate) => self.load.at_rate(&format::as_rate(rate)),
             None => self.load.to_string(),
         };
         match configuration.warm_up {
@@ -94,10 +94,10 @@ impl ResultView {
         let mut rates = self.trials.iter().map(|t| t.configuration.rate);
         match rates.next().flatten() {
             Some(first) if rates.all(|rate| rate == Some(first)) => {
-                self.load.at(&format::rate(first))
+                self.load.at_rate(&format::as_rate(first))
             }
             None if rates.all(|rate| rate.is_none()) => self.load.to_string(),
-            _ => self.load.at("each at its own rate"),
+            _ => self.load.at_rate("each at its own rate"),
         }
     }
 

@@ -16,7 +16,7 @@ const SHORTEST: usize = 16;
 
 /// The rules of one server.
 #[derive(Debug)]
-pub struct Access {
+pub struct AccessRules {
     token: Option<String>,
     /// What a request that changes something brings along.
     pub secret: String,
@@ -24,7 +24,7 @@ pub struct Access {
 
 /// What of a request decides.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Asked<'a> {
+pub struct AccessRequest<'a> {
     /// The header `Host`.
     pub host: Option<&'a str>,
     /// The header `Authorization`.
@@ -39,7 +39,7 @@ pub struct Asked<'a> {
 
 /// Whether a request is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum AccessDecision {
     /// Yes.
     Granted,
     /// Yes, after the token has moved from the address to a cookie.
@@ -50,7 +50,7 @@ pub enum Decision {
     NoToken,
 }
 
-impl Access {
+impl AccessRules {
     /// The rules with a token, or without one for a server that only this machine reaches.
     ///
     /// # Errors
@@ -67,34 +67,34 @@ impl Access {
         }
         Ok(Self {
             token,
-            secret: random()?,
+            secret: random_token()?,
         })
     }
 
     /// Whether the request may read.
-    pub fn decide(&self, asked: &Asked<'_>) -> Decision {
+    pub fn decide_access(&self, asked: &AccessRequest<'_>) -> AccessDecision {
         let Some(token) = &self.token else {
             return match asked.host.is_some_and(is_loopback) {
-                true => Decision::Granted,
-                false => Decision::ForeignHost,
+                true => AccessDecision::Granted,
+                false => AccessDecision::ForeignHost,
             };
         };
         let bearer = asked.authorization.and_then(|a| a.strip_prefix("Bearer "));
-        if [bearer, cookie(asked.cookie)]
+        if [bearer, token_cookie(asked.cookie)]
             .into_iter()
             .flatten()
             .any(|given| is_same(given, token))
         {
-            return Decision::Granted;
+            return AccessDecision::Granted;
         }
         match asked.token.is_some_and(|given| is_same(given, token)) {
-            true => Decision::WithCookie,
-            false => Decision::NoToken,
+            true => AccessDecision::WithCookie,
+            false => AccessDecision::NoToken,
         }
     }
 
     /// Whether a request that may read may also change something.
-    pub fn may_change(&self, asked: &Asked<'_>) -> bool {
+    pub fn may_change(&self, asked: &AccessRequest<'_>) -> bool {
         asked.secret.is_some_and(|s| is_same(s, &self.secret))
     }
 
@@ -119,7 +119,7 @@ fn is_loopback(host: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-fn cookie(header: Option<&str>) -> Option<&str> {
+fn token_cookie(header: Option<&str>) -> Option<&str> {
     let mut pairs = header?
         .split(';')
         .filter_map(|pair| pair.trim().split_once('='));
@@ -134,7 +134,7 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// 32 hexadecimal digits of the kernel's random numbers.
-fn random() -> Result<String, String> {
+fn random_token() -> Result<String, String> {
     let mut bytes = [0_u8; 16];
     let read = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     match read {
@@ -150,16 +150,16 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef";
 
-    fn asked(host: &str) -> Asked<'_> {
-        Asked {
+    fn asked(host: &str) -> AccessRequest<'_> {
+        AccessRequest {
             host: Some(host),
-            ..Asked::default()
+            ..AccessRequest::default()
         }
     }
 
     #[test]
     fn without_a_token_only_names_of_the_loopback_are_answered() {
-        let access = Access::new(None).expect("rules");
+        let access = AccessRules::new(None).expect("rules");
         for host in [
             "localhost",
             "LOCALHOST:7007",
@@ -168,7 +168,11 @@ mod tests {
             "[::1]:7007",
             "[::1]",
         ] {
-            assert_eq!(access.decide(&asked(host)), Decision::Granted, "{host}");
+            assert_eq!(
+                access.decide_access(&asked(host)),
+                AccessDecision::Granted,
+                "{host}"
+            );
         }
         for host in [
             "evil.example",
@@ -177,15 +181,22 @@ mod tests {
             "10.0.0.1",
             "",
         ] {
-            assert_eq!(access.decide(&asked(host)), Decision::ForeignHost, "{host}");
+            assert_eq!(
+                access.decide_access(&asked(host)),
+                AccessDecision::ForeignHost,
+                "{host}"
+            );
         }
-        assert_eq!(access.decide(&Asked::default()), Decision::ForeignHost);
+        assert_eq!(
+            access.decide_access(&AccessRequest::default()),
+            AccessDecision::ForeignHost
+        );
     }
 
     #[test]
     fn with_a_token_every_request_brings_it_along() {
-        let access = Access::new(Some(TOKEN.to_owned())).expect("rules");
-        let with = |authorization, cookie, token| Asked {
+        let access = AccessRules::new(Some(TOKEN.to_owned())).expect("rules");
+        let with = |authorization, cookie, token| AccessRequest {
             host: Some("node-1:7007"),
             authorization,
             cookie,
@@ -196,25 +207,25 @@ mod tests {
         let jar = format!("a=b; {COOKIE}={TOKEN}");
         let wrong = format!("{COOKIE}=0123456789abcdeX");
         for (request, decision) in [
-            (with(None, None, None), Decision::NoToken),
+            (with(None, None, None), AccessDecision::NoToken),
             (
                 with(Some("Bearer x"), Some(&wrong), Some("x")),
-                Decision::NoToken,
+                AccessDecision::NoToken,
             ),
-            (with(Some(TOKEN), None, None), Decision::NoToken),
-            (with(Some(&bearer), None, None), Decision::Granted),
-            (with(None, Some(&jar), None), Decision::Granted),
-            (with(None, None, Some(TOKEN)), Decision::WithCookie),
+            (with(Some(TOKEN), None, None), AccessDecision::NoToken),
+            (with(Some(&bearer), None, None), AccessDecision::Granted),
+            (with(None, Some(&jar), None), AccessDecision::Granted),
+            (with(None, None, Some(TOKEN)), AccessDecision::WithCookie),
         ] {
-            assert_eq!(access.decide(&request), decision, "{request:?}");
+            assert_eq!(access.decide_access(&request), decision, "{request:?}");
         }
     }
 
     #[test]
     fn to_change_something_takes_the_secret_of_this_server() {
-        let access = Access::new(None).expect("rules");
-        let other = Access::new(None).expect("rules");
-        let with = |secret| Asked {
+        let access = AccessRules::new(None).expect("rules");
+        let other = AccessRules::new(None).expect("rules");
+        let with = |secret| AccessRequest {
             secret,
             ..asked("localhost")
         };
@@ -226,7 +237,7 @@ mod tests {
     #[test]
     fn a_token_that_does_not_pass_through_an_address_is_refused() {
         for wrong in ["short", "0123456789abcde ", "0123456789abcde;", ""] {
-            assert!(Access::new(Some(wrong.to_owned())).is_err(), "{wrong}");
+            assert!(AccessRules::new(Some(wrong.to_owned())).is_err(), "{wrong}");
         }
     }
 }

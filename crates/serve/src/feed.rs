@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Configuration, Purpose};
-use loadline_engine::store::{ResultRow, Store, StoreError, Unfinished};
+use loadline_analysis::record::{Configuration, TrialPurpose};
+use loadline_engine::store::{ResultRow, Store, StoreError, UnfinishedTrial};
 use loadline_report::{content, live, redact};
 use serde::Serialize;
 
-use crate::Reading;
-use crate::routes::listing;
-use crate::trial::{Followed, Second};
+use crate::ResultReading;
+use crate::routes::row_listing;
+use crate::trial::{TrialFollower, TrialSecond};
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -26,26 +26,26 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// The texts, and who waits for them.
 #[derive(Debug, Default)]
 pub struct Feed {
-    state: Mutex<State>,
+    state: Mutex<FeedState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FeedState {
     readers: usize,
-    parts: Text,
-    now: Text,
+    parts: FeedText,
+    now: FeedText,
 }
 
 /// A text and how often it has changed.
 #[derive(Debug, Clone, Default)]
-struct Text {
+struct FeedText {
     version: u64,
     json: Arc<str>,
 }
 
-impl Text {
-    fn set(&mut self, json: String) {
+impl FeedText {
+    fn set_json(&mut self, json: String) {
         self.version += 1;
         self.json = json.into();
     }
@@ -53,7 +53,7 @@ impl Text {
 
 /// One who looks; the feed works as long as there is one.
 #[derive(Debug)]
-pub struct Reader {
+pub struct FeedReader {
     feed: Arc<Feed>,
     parts: u64,
     now: u64,
@@ -61,10 +61,10 @@ pub struct Reader {
 
 impl Feed {
     /// Begins to look.
-    pub fn read(self: &Arc<Self>) -> Reader {
-        self.lock().readers += 1;
+    pub fn read(self: &Arc<Self>) -> FeedReader {
+        self.lock_feed().readers += 1;
         self.changed.notify_all();
-        Reader {
+        FeedReader {
             feed: Arc::clone(self),
             parts: 0,
             now: 0,
@@ -72,20 +72,20 @@ impl Feed {
     }
 
     /// How many look.
-    pub fn readers(&self) -> usize {
-        self.lock().readers
+    pub fn reader_count(&self) -> usize {
+        self.lock_feed().readers
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock_feed(&self) -> MutexGuard<'_, FeedState> {
         // Whoever panicked left whole texts: they are replaced, never changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts the texts together until the server ends.
-    pub fn run(&self, directory: PathBuf, reading: Reading, is_over: &AtomicBool) {
-        let mut poll = Poll::new(directory, reading);
+    pub fn run(&self, directory: PathBuf, reading: ResultReading, is_over: &AtomicBool) {
+        let mut poll = StorePoll::new(directory, reading);
         while !is_over.load(Ordering::Relaxed) {
-            let state = self.lock();
+            let state = self.lock_feed();
             if state.readers == 0 {
                 // What was followed is read again from its begin: nobody may look for days.
                 poll.followed.clear();
@@ -94,12 +94,12 @@ impl Feed {
             }
             drop(state);
             let begin = Instant::now();
-            let (parts, now) = poll.look();
-            let mut state = self.lock();
+            let (parts, now) = poll.poll_store();
+            let mut state = self.lock_feed();
             if let Some(parts) = parts {
-                state.parts.set(parts);
+                state.parts.set_json(parts);
             }
-            state.now.set(now);
+            state.now.set_json(now);
             drop(state);
             self.changed.notify_all();
             while begin.elapsed() < PERIOD && !is_over.load(Ordering::Relaxed) {
@@ -109,12 +109,12 @@ impl Feed {
     }
 }
 
-impl Reader {
+impl FeedReader {
     /// The events that have come since, by name; waits for one, but not for longer than a second or
     /// two.
     pub fn next(&mut self) -> Vec<(&'static str, Arc<str>)> {
         let feed = Arc::clone(&self.feed);
-        let mut state = feed.lock();
+        let mut state = feed.lock_feed();
         if state.now.version == self.now && state.parts.version == self.parts {
             let waited = feed.changed.wait_timeout(state, 2 * PERIOD);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -132,15 +132,15 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for FeedReader {
     fn drop(&mut self) {
-        self.feed.lock().readers -= 1;
+        self.feed.lock_feed().readers -= 1;
     }
 }
 
 /// The parts of pages that the server writes.
 #[derive(Serialize)]
-struct Parts {
+struct PageParts {
     list: String,
     /// By the id of each result that runs.
     progress: BTreeMap<String, String>,
@@ -148,40 +148,40 @@ struct Parts {
 
 /// A result that runs.
 #[derive(Serialize)]
-struct Running {
+struct LiveResult {
     id: String,
     /// How long it takes yet, in a sentence.
     left: Option<String>,
-    running: Vec<Trial>,
+    running: Vec<LiveTrial>,
 }
 
 /// A trial that runs.
 #[derive(Serialize)]
-struct Trial {
+struct LiveTrial {
     trial: String,
     label: String,
     phase: String,
     elapsed_s: f64,
     p99_ms: Option<f64>,
     rate: Option<f64>,
-    seconds: Vec<Second>,
+    seconds: Vec<TrialSecond>,
     log: Vec<String>,
 }
 
 /// What was seen at the last look.
-struct Poll {
+struct StorePoll {
     directory: PathBuf,
-    reading: Reading,
+    reading: ResultReading,
     store: Option<Store>,
     /// Results, finished trials, and what runs: the parts are of these.
     seen: Option<((u64, u64), Vec<String>)>,
-    followed: HashMap<String, Followed>,
+    followed: HashMap<String, TrialFollower>,
     /// By result: at how many trials it was asked, and what was said.
     left: HashMap<String, (u64, Option<String>)>,
 }
 
-impl Poll {
-    fn new(directory: PathBuf, reading: Reading) -> Self {
+impl StorePoll {
+    fn new(directory: PathBuf, reading: ResultReading) -> Self {
         Self {
             directory,
             reading,
@@ -194,8 +194,8 @@ impl Poll {
 
     /// The parts where they have changed, and what runs now. A store that cannot be read shows
     /// nothing; the pages themselves say why.
-    fn look(&mut self) -> (Option<String>, String) {
-        match self.try_look() {
+    fn poll_store(&mut self) -> (Option<String>, String) {
+        match self.try_poll() {
             Ok(seen) => seen,
             Err(_) => {
                 self.store = None;
@@ -205,51 +205,55 @@ impl Poll {
         }
     }
 
-    fn try_look(&mut self) -> Result<(Option<String>, String), StoreError> {
+    fn try_poll(&mut self) -> Result<(Option<String>, String), StoreError> {
         let store = match self.store.take() {
             Some(store) => store,
             // One that is made later is seen then.
             None => Store::open_to_read(&self.directory)?,
         };
-        let running = store.running()?;
+        let running = store.running_results()?;
         let ids: Vec<String> = running.iter().map(|row| row.id.clone()).collect();
-        let seen = (store.size()?, ids);
+        let seen = (store.row_counts()?, ids);
         let parts = match self.seen.as_ref() == Some(&seen) {
             true => None,
-            false => Some(self.parts(&store, &running)?),
+            false => Some(self.page_parts(&store, &running)?),
         };
-        let now = self.now(&store, &running)?;
+        let now = self.running_now(&store, &running)?;
         self.seen = Some(seen);
         self.store = Store::is_in(&self.directory).then_some(store);
         Ok((parts, now))
     }
 
-    fn parts(&self, store: &Store, running: &[ResultRow]) -> Result<String, StoreError> {
-        let rows = store.results()?;
-        let listings: Vec<_> = rows.iter().map(|row| listing(row, &self.reading)).collect();
+    fn page_parts(&self, store: &Store, running: &[ResultRow]) -> Result<String, StoreError> {
+        let rows = store.all_results()?;
+        let listings: Vec<_> = rows
+            .iter()
+            .map(|row| row_listing(row, &self.reading))
+            .collect();
         let progress = running.iter().map(|row| {
             let text = match (self.reading.view)(store, row) {
-                Ok(view) => live::progress(&view),
-                Err(why) => live::unreadable(&why),
+                Ok(view) => live::progress_html(&view),
+                Err(why) => live::unreadable_notice(&why),
             };
             (row.id.clone(), text)
         });
-        Ok(json(&Parts {
-            list: live::list(&listings),
+        Ok(json_or_null(&PageParts {
+            list: live::listing_html(&listings),
             progress: progress.collect(),
         }))
     }
 
-    fn now(&mut self, store: &Store, running: &[ResultRow]) -> Result<String, StoreError> {
+    fn running_now(&mut self, store: &Store, running: &[ResultRow]) -> Result<String, StoreError> {
         let mut all = Vec::new();
         let mut alive = Vec::new();
         for row in running {
             let trials = store.running_trials(&row.id)?;
             alive.extend(trials.iter().map(|(_, trial)| trial.id.clone()));
-            let left = self.left(store, row);
+            let left = self.time_left(store, row);
             let running = trials.iter();
-            let running = running.filter_map(|(purpose, trial)| self.trial(store, *purpose, trial));
-            all.push(Running {
+            let running =
+                running.filter_map(|(purpose, trial)| self.live_trial(store, *purpose, trial));
+            all.push(LiveResult {
                 id: row.id.clone(),
                 left,
                 running: running.collect(),
@@ -258,10 +262,10 @@ impl Poll {
         self.followed.retain(|id, _| alive.contains(id));
         self.left
             .retain(|id, _| running.iter().any(|row| row.id == *id));
-        Ok(json(&all))
+        Ok(json_or_null(&all))
     }
 
-    fn left(&mut self, store: &Store, row: &ResultRow) -> Option<String> {
+    fn time_left(&mut self, store: &Store, row: &ResultRow) -> Option<String> {
         let known = self.left.get(&row.id).filter(|(at, _)| *at == row.trials);
         if let Some((_, text)) = known {
             return text.clone();
@@ -271,30 +275,38 @@ impl Poll {
         text
     }
 
-    fn trial(&mut self, store: &Store, purpose: Purpose, trial: &Unfinished) -> Option<Trial> {
+    fn live_trial(
+        &mut self,
+        store: &Store,
+        purpose: TrialPurpose,
+        trial: &UnfinishedTrial,
+    ) -> Option<LiveTrial> {
         if !self.followed.contains_key(&trial.id) {
-            let followed = Followed::open(&store.log(&trial.id))?;
+            let followed = TrialFollower::follow_log(&store.trial_log_path(&trial.id))?;
             self.followed.insert(trial.id.clone(), followed);
         }
         let followed = self.followed.get_mut(&trial.id)?;
         followed.read();
-        let progress = followed.progress();
-        Some(Trial {
+        let progress = followed.last_progress();
+        Some(LiveTrial {
             trial: trial.id.clone(),
-            label: label(purpose, &trial.configuration, trial.repeat),
-            phase: followed.phase().to_owned(),
+            label: trial_label(purpose, &trial.configuration, trial.repeat),
+            phase: followed.current_phase().to_owned(),
             elapsed_s: progress.map_or(0.0, |p| p.elapsed.as_secs_f64()),
             p99_ms: progress.and_then(|p| p.p99).map(|p| p.as_secs_f64() * 1e3),
             rate: progress.and_then(|p| p.rate),
-            seconds: followed.seconds().cloned().collect(),
+            seconds: followed.recent_seconds().cloned().collect(),
             // As everywhere, what names a secret is told without it.
-            log: followed.lines().map(|line| redact::line(line)).collect(),
+            log: followed
+                .recent_lines()
+                .map(|line| redact::redact_line(line))
+                .collect(),
         })
     }
 }
 
 /// `prove 240Mi, 1 CPU #3`.
-fn label(purpose: Purpose, configuration: &Configuration, repeat: u32) -> String {
+fn trial_label(purpose: TrialPurpose, configuration: &Configuration, repeat: u32) -> String {
     let mut text = content::trials::purpose(purpose).to_owned();
     if let Some(memory) = configuration.memory {
         text += &format!(" {memory}");
@@ -305,7 +317,7 @@ fn label(purpose: Purpose, configuration: &Configuration, repeat: u32) -> String
     format!("{text} #{repeat}")
 }
 
-fn json(value: &impl Serialize) -> String {
+fn json_or_null(value: &impl Serialize) -> String {
     // Numbers that are none become null; nothing else can fail.
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }

@@ -17,11 +17,11 @@ mod trial;
 use loadline_engine::store::{ResultRow, Store};
 use loadline_report::ResultView;
 
-pub use server::{ServeError, Server};
+pub use server::{ServeError, StateServer};
 
 /// What the caller knows of a stored result.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading {
+pub struct ResultReading {
     /// The result as reports read it, without secrets; else why it cannot be read.
     pub view: fn(&Store, &ResultRow) -> Result<ResultView, String>,
     /// What it came to, in a few words; empty where it came to nothing.

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use loadline_engine::store::{ResultKind, ResultRow, Status, Store, StoreError};
-use loadline_report::live::{self, Listing, Page};
+use loadline_engine::store::{ResultKind, ResultRow, ResultStatus, Store, StoreError};
+use loadline_report::live::{self, LivePage, ResultListing};
 
-use crate::Reading;
+use crate::ResultReading;
 
 /// Results of a service that its trend shows, newest first.
 const RELEASES: usize = 60;
@@ -33,7 +33,7 @@ pub enum Route<'a> {
 
 impl<'a> Route<'a> {
     /// Reads a path; `None` for one that leads nowhere.
-    pub fn of(path: &'a str) -> Option<Self> {
+    pub fn from_path(path: &'a str) -> Option<Self> {
         let mut parts = path.strip_prefix('/')?.split('/');
         let found = match (parts.next()?, parts.next(), parts.next()) {
             ("", None, None) => Self::Overview,
@@ -55,9 +55,9 @@ fn id_of(text: &str) -> Option<&str> {
 
 /// What is answered.
 #[derive(Debug)]
-pub enum Answer {
+pub enum RouteAnswer {
     /// A page of ours.
-    Page(Page),
+    Page(LivePage),
     /// A report, which carries its own policy.
     Report(String),
     /// Look there instead.
@@ -69,46 +69,59 @@ pub enum Answer {
 }
 
 /// The answer to a request that reads. `secret` goes into pages that can change something.
-pub fn answer(route: &Route<'_>, directory: &Path, reading: &Reading, secret: &str) -> Answer {
+pub fn answer_route(
+    route: &Route<'_>,
+    directory: &Path,
+    reading: &ResultReading,
+    secret: &str,
+) -> RouteAnswer {
     match try_answer(route, directory, reading, secret) {
         Ok(answer) => answer,
         Err(error @ (StoreError::Unknown { .. } | StoreError::Ambiguous { .. })) => {
-            Answer::Unknown(error.to_string())
+            RouteAnswer::Unknown(error.to_string())
         }
-        Err(error) => Answer::Failed(error.to_string()),
+        Err(error) => RouteAnswer::Failed(error.to_string()),
     }
 }
 
 fn try_answer(
     route: &Route<'_>,
     directory: &Path,
-    reading: &Reading,
+    reading: &ResultReading,
     secret: &str,
-) -> Result<Answer, StoreError> {
+) -> Result<RouteAnswer, StoreError> {
     let store = Store::open_to_read(directory)?;
     Ok(match route {
         Route::Overview | Route::Events => {
-            let rows = store.results()?;
-            let listings: Vec<Listing> = rows.iter().map(|row| listing(row, reading)).collect();
-            Answer::Page(live::overview(&listings))
+            let rows = store.all_results()?;
+            let listings: Vec<ResultListing> =
+                rows.iter().map(|row| row_listing(row, reading)).collect();
+            RouteAnswer::Page(live::overview(&listings))
         }
         Route::Running(id) | Route::Stop(id) => {
-            let row = store.result(id)?;
-            if row.status != Status::Running {
-                return Ok(Answer::Elsewhere(format!("/results/{}/report", row.id)));
+            let row = store.result_by_prefix(id)?;
+            if row.status != ResultStatus::Running {
+                return Ok(RouteAnswer::Elsewhere(format!(
+                    "/results/{}/report",
+                    row.id
+                )));
             }
             match (reading.view)(&store, &row) {
-                Ok(view) => Answer::Page(live::running(&listing(&row, reading), &view, secret)),
-                Err(why) => Answer::Failed(why),
+                Ok(view) => RouteAnswer::Page(live::running_page(
+                    &row_listing(&row, reading),
+                    &view,
+                    secret,
+                )),
+                Err(why) => RouteAnswer::Failed(why),
             }
         }
-        Route::Report(id) => match (reading.view)(&store, &store.result(id)?) {
-            Ok(view) => Answer::Report(loadline_report::html(&view)),
-            Err(why) => Answer::Failed(why),
+        Route::Report(id) => match (reading.view)(&store, &store.result_by_prefix(id)?) {
+            Ok(view) => RouteAnswer::Report(loadline_report::render_html(&view)),
+            Err(why) => RouteAnswer::Failed(why),
         },
         Route::Trend(id) => {
-            let title = store.result(id)?.title;
-            Answer::Page(live::releases(&title, &releases(&store, &title, reading)?))
+            let title = store.result_by_prefix(id)?.title;
+            RouteAnswer::Page(live::releases(&title, &releases(&store, &title, reading)?))
         }
     })
 }
@@ -118,16 +131,16 @@ fn try_answer(
 fn releases(
     store: &Store,
     title: &str,
-    reading: &Reading,
-) -> Result<Vec<live::Release>, StoreError> {
+    reading: &ResultReading,
+) -> Result<Vec<live::ServiceRelease>, StoreError> {
     let says = |row: &ResultRow| {
         row.title == title && matches!(row.kind, ResultKind::Size | ResultKind::Verify)
     };
-    let mut rows = store.results()?;
+    let mut rows = store.all_results()?;
     rows.retain(says);
     let release = |row: &ResultRow| {
         let view = (reading.view)(store, row).ok()?;
-        live::Release::of(&view, row.created_unix_ms)
+        live::ServiceRelease::from_view(&view, row.created_unix_ms)
     };
     let mut found: Vec<_> = rows.iter().take(RELEASES).filter_map(release).collect();
     found.reverse();
@@ -135,13 +148,13 @@ fn releases(
 }
 
 /// A row of the store as the pages list it.
-pub fn listing(row: &ResultRow, reading: &Reading) -> Listing {
-    Listing {
+pub fn row_listing(row: &ResultRow, reading: &ResultReading) -> ResultListing {
+    ResultListing {
         id: row.id.clone(),
-        kind: row.kind.name().to_owned(),
+        kind: row.kind.command_name().to_owned(),
         title: row.title.clone(),
-        status: row.status.name().to_owned(),
-        is_running: row.status == Status::Running,
+        status: row.status.status_word().to_owned(),
+        is_running: row.status == ResultStatus::Running,
         begun_unix_ms: row.created_unix_ms,
         trials: row.trials,
         answer: (reading.answer)(row),
@@ -170,7 +183,7 @@ mod tests {
             ("results", None),
             ("", None),
         ] {
-            assert_eq!(Route::of(path), route, "{path}");
+            assert_eq!(Route::from_path(path), route, "{path}");
         }
     }
 }

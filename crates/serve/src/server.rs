@@ -14,10 +14,10 @@ use loadline_engine::store::Store;
 use loadline_report::live;
 use tiny_http::{Header, Method, Request, Response};
 
-use crate::Reading;
-use crate::access::{Access, Asked, Decision};
+use crate::ResultReading;
+use crate::access::{AccessDecision, AccessRequest, AccessRules};
 use crate::feed::Feed;
-use crate::routes::{self, Answer, Route};
+use crate::routes::{self, Route, RouteAnswer};
 
 /// Requests that are answered at a time, but for those that follow the stream.
 const ANSWERS: usize = 32;
@@ -43,35 +43,35 @@ pub enum ServeError {
 }
 
 /// The server of one state directory.
-pub struct Server {
+pub struct StateServer {
     listener: tiny_http::Server,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServer>,
 }
 
-struct Shared {
+struct SharedServer {
     directory: PathBuf,
-    reading: Reading,
-    access: Access,
+    reading: ResultReading,
+    access: AccessRules,
     feed: Arc<Feed>,
     /// Requests being answered.
     busy: AtomicUsize,
     is_over: AtomicBool,
 }
 
-impl Server {
+impl StateServer {
     /// Begins to listen.
     ///
     /// # Errors
     /// [`ServeError`].
-    pub fn listen(
+    pub fn listen_on(
         address: SocketAddr,
         directory: PathBuf,
-        reading: Reading,
-        access: Access,
+        reading: ResultReading,
+        access: AccessRules,
     ) -> Result<Self, ServeError> {
         let listener = tiny_http::Server::http(address)
             .map_err(|source| ServeError::Listen { address, source })?;
-        let shared = Shared {
+        let shared = SharedServer {
             directory,
             reading,
             access,
@@ -86,7 +86,7 @@ impl Server {
     }
 
     /// Where it listens.
-    pub fn address(&self) -> Option<SocketAddr> {
+    pub fn listen_address(&self) -> Option<SocketAddr> {
         self.listener.server_addr().to_ip()
     }
 
@@ -105,7 +105,7 @@ impl Server {
         while !is_asked_to_end() {
             // What goes wrong with one connection is that connection's end.
             if let Ok(Some(request)) = self.listener.recv_timeout(PATIENCE) {
-                self.take(request);
+                self.answer_in_thread(request);
             }
         }
         self.shared.is_over.store(true, Ordering::Relaxed);
@@ -115,42 +115,42 @@ impl Server {
     }
 
     /// Answers in a thread of its own, or says at once that there are too many.
-    fn take(&self, request: Request) {
+    fn answer_in_thread(&self, request: Request) {
         let shared = Arc::clone(&self.shared);
         if shared.busy.fetch_add(1, Ordering::Relaxed) >= ANSWERS {
             shared.busy.fetch_sub(1, Ordering::Relaxed);
-            say(request, 503, "too many requests at a time");
+            send_text(request, 503, "too many requests at a time");
             return;
         }
         let thread = std::thread::Builder::new().name("answer".to_owned());
         // Without a thread the request is dropped, which answers 500.
-        let _ = thread.spawn(move || shared.answer(request));
+        let _ = thread.spawn(move || shared.answer_http_request(request));
     }
 }
 
-impl Shared {
-    fn answer(&self, request: Request) {
-        let free = Free(&self.busy);
-        let (path, token) = split(request.url());
-        let asked = Asked {
+impl SharedServer {
+    fn answer_http_request(&self, request: Request) {
+        let free = ThreadPermit(&self.busy);
+        let (path, token) = split_token(request.url());
+        let asked = AccessRequest {
             token,
-            ..asked(&request)
+            ..to_access_request(&request)
         };
-        match self.access.decide(&asked) {
-            Decision::Granted => {}
-            Decision::WithCookie => {
+        match self.access.decide_access(&asked) {
+            AccessDecision::Granted => {}
+            AccessDecision::WithCookie => {
                 let path = path.to_owned();
                 return self.with_cookie(request, &path);
             }
-            Decision::ForeignHost => {
-                return say(
+            AccessDecision::ForeignHost => {
+                return send_text(
                     request,
                     403,
                     "this server answers to localhost and 127.0.0.1 only; start it with --token-file to reach it by another name",
                 );
             }
-            Decision::NoToken => {
-                return say(
+            AccessDecision::NoToken => {
+                return send_text(
                     request,
                     401,
                     "this server wants its token: open it once with ?token=... behind the address",
@@ -158,8 +158,8 @@ impl Shared {
             }
         }
         let may_change = self.access.may_change(&asked);
-        let Some(route) = Route::of(path) else {
-            return page(
+        let Some(route) = Route::from_path(path) else {
+            return send_page(
                 request,
                 404,
                 &live::message("Not found", "There is no such page."),
@@ -168,24 +168,24 @@ impl Shared {
         match (request.method(), &route) {
             (Method::Get, Route::Events) => {
                 drop(free);
-                self.follow(request);
+                self.send_events(request);
             }
             (Method::Post, Route::Stop(_)) if !may_change => {
-                say(request, 403, "only the page of the run itself can stop it");
+                send_text(request, 403, "only the page of the run itself can stop it");
             }
             (Method::Post, Route::Stop(id)) => {
-                let (status, text) = self.stop(id);
-                say(request, status, &text);
+                let (status, text) = self.stop_result(id);
+                send_text(request, status, &text);
             }
             (Method::Get, Route::Stop(_)) | (Method::Post, _) => {
-                say(request, 405, "not with this method");
+                send_text(request, 405, "not with this method");
             }
             (Method::Get, _) => {
                 let secret = &self.access.secret;
-                let answer = routes::answer(&route, &self.directory, &self.reading, secret);
-                reply(request, answer);
+                let answer = routes::answer_route(&route, &self.directory, &self.reading, secret);
+                send_answer(request, answer);
             }
-            _ => say(request, 405, "not with this method"),
+            _ => send_text(request, 405, "not with this method"),
         }
     }
 
@@ -194,15 +194,15 @@ impl Shared {
         let mut response = Response::from_string("").with_status_code(303);
         let cookie = self.access.set_cookie().unwrap_or_default();
         for (name, value) in [("Set-Cookie", cookie.as_str()), ("Location", path)] {
-            response = with(response, name, value);
+            response = with_header(response, name, value);
         }
-        send(request, response);
+        send_response(request, response);
     }
 
-    fn stop(&self, id: &str) -> (u16, String) {
+    fn stop_result(&self, id: &str) -> (u16, String) {
         let asked = Store::open_to_read(&self.directory)
-            .and_then(|store| Ok((store.result(id)?.id, store)))
-            .and_then(|(id, store)| store.stop(&id));
+            .and_then(|store| Ok((store.result_by_prefix(id)?.id, store)))
+            .and_then(|(id, store)| store.stop_result(&id));
         match asked {
             Ok(true) => (
                 200,
@@ -218,9 +218,9 @@ impl Shared {
     }
 
     /// Sends events until the page goes away or the server ends.
-    fn follow(&self, request: Request) {
-        if self.feed.readers() >= READERS {
-            return say(request, 503, "too many pages follow already");
+    fn send_events(&self, request: Request) {
+        if self.feed.reader_count() >= READERS {
+            return send_text(request, 503, "too many pages follow already");
         }
         let mut reader = self.feed.read();
         let mut out = request.into_writer();
@@ -242,29 +242,29 @@ impl Shared {
 }
 
 /// Gives a place back, also when an answer panics.
-struct Free<'a>(&'a AtomicUsize);
+struct ThreadPermit<'a>(&'a AtomicUsize);
 
-impl Drop for Free<'_> {
+impl Drop for ThreadPermit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A path, and its parameter `token`.
-fn split(url: &str) -> (&str, Option<&str>) {
+fn split_token(url: &str) -> (&str, Option<&str>) {
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let token = pairs.find(|(name, _)| *name == "token");
     (path, token.map(|(_, value)| value))
 }
 
-fn asked(request: &Request) -> Asked<'_> {
+fn to_access_request(request: &Request) -> AccessRequest<'_> {
     let header = |name: &'static str| {
         let mut found = request.headers().iter();
         let found = found.find(|h| h.field.equiv(name));
         found.map(|h| h.value.as_str())
     };
-    Asked {
+    AccessRequest {
         host: header("Host"),
         authorization: header("Authorization"),
         cookie: header("Cookie"),
@@ -273,47 +273,49 @@ fn asked(request: &Request) -> Asked<'_> {
     }
 }
 
-fn reply(request: Request, answer: Answer) {
+fn send_answer(request: Request, answer: RouteAnswer) {
     match answer {
-        Answer::Page(found) => page(request, 200, &found),
-        Answer::Report(html) => {
+        RouteAnswer::Page(found) => send_page(request, 200, &found),
+        RouteAnswer::Report(html) => {
             // Its own policy is stricter; this one keeps it out of frames.
             let policy = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-            document(request, 200, html, policy);
+            send_document(request, 200, html, policy);
         }
-        Answer::Elsewhere(path) => {
+        RouteAnswer::Elsewhere(path) => {
             let response = Response::from_string("").with_status_code(303);
-            send(request, with(response, "Location", &path));
+            send_response(request, with_header(response, "Location", &path));
         }
-        Answer::Unknown(why) => page(request, 404, &live::message("Not found", &why)),
-        Answer::Failed(why) => page(request, 500, &live::message("It cannot be read", &why)),
+        RouteAnswer::Unknown(why) => send_page(request, 404, &live::message("Not found", &why)),
+        RouteAnswer::Failed(why) => {
+            send_page(request, 500, &live::message("It cannot be read", &why))
+        }
     }
 }
 
-fn page(request: Request, status: u16, page: &live::Page) {
-    document(request, status, page.html.clone(), &page.policy);
+fn send_page(request: Request, status: u16, page: &live::LivePage) {
+    send_document(request, status, page.html.clone(), &page.policy);
 }
 
-fn document(request: Request, status: u16, html: String, policy: &str) {
+fn send_document(request: Request, status: u16, html: String, policy: &str) {
     let response = Response::from_string(html).with_status_code(status);
-    let response = with(response, "Content-Security-Policy", policy);
-    send(
+    let response = with_header(response, "Content-Security-Policy", policy);
+    send_response(
         request,
-        with(response, "Content-Type", "text/html; charset=utf-8"),
+        with_header(response, "Content-Type", "text/html; charset=utf-8"),
     );
 }
 
-fn say(request: Request, status: u16, text: &str) {
+fn send_text(request: Request, status: u16, text: &str) {
     let response = Response::from_string(format!("{text}\n")).with_status_code(status);
-    send(
+    send_response(
         request,
-        with(response, "Content-Type", "text/plain; charset=utf-8"),
+        with_header(response, "Content-Type", "text/plain; charset=utf-8"),
     );
 }
 
 type Text = Response<io::Cursor<Vec<u8>>>;
 
-fn with(mut response: Text, name: &str, value: &str) -> Text {
+fn with_header(mut response: Text, name: &str, value: &str) -> Text {
     // A path that is no header is left out; ours are all plain.
     if let Ok(header) = Header::from_bytes(name, value) {
         response.add_header(header);
@@ -322,7 +324,7 @@ fn with(mut response: Text, name: &str, value: &str) -> Text {
 }
 
 /// A page that went away is no error.
-fn send(request: Request, mut response: Text) {
+fn send_response(request: Request, mut response: Text) {
     for (name, value) in [
         ("X-Content-Type-Options", "nosniff"),
         ("Referrer-Policy", "no-referrer"),
@@ -330,7 +332,7 @@ fn send(request: Request, mut response: Text) {
         ("Cross-Origin-Resource-Policy", "same-origin"),
         ("Cross-Origin-Opener-Policy", "same-origin"),
     ] {
-        response = with(response, name, value);
+        response = with_header(response, name, value);
     }
     let _ = request.respond(response);
 }

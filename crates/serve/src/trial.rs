@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 
-use loadline_host::{plain, samples};
-use loadline_trial::log::{Content, Piece, Reader, Record};
-use loadline_trial::{Event, Progress};
+use loadline_host::{plain_text, samples};
+use loadline_trial::log::{ChunkContent, EventLogReader, FileChunk, LogEntry};
+use loadline_trial::{TrialEvent, TrialProgress};
 use serde::Serialize;
 
 /// Seconds that are kept.
@@ -23,7 +23,7 @@ const NS: u64 = 1_000_000_000;
 
 /// One second of a trial; what was not measured in it is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Second {
+pub struct TrialSecond {
     /// Since the trial's first phase, whole seconds.
     pub t: u64,
     /// p99 of the load, ms.
@@ -40,7 +40,7 @@ pub struct Second {
 
 /// Counters at the end of a second, ns.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counters {
+struct CpuCounters {
     at: u64,
     cpu: Option<i64>,
     throttled: Option<i64>,
@@ -48,18 +48,18 @@ struct Counters {
 
 /// A trial that is followed. Of several instances the first is shown.
 #[derive(Debug)]
-pub struct Followed {
-    log: Reader<File>,
+pub struct TrialFollower {
+    log: EventLogReader<File>,
     /// Its first phase, ns.
     begin: Option<u64>,
     /// Begin of the current phase, ns.
     phase_begin: u64,
     phase: String,
-    progress: Option<Progress>,
-    seconds: VecDeque<Second>,
+    progress: Option<TrialProgress>,
+    seconds: VecDeque<TrialSecond>,
     /// At the end of the second before the last one, and now.
-    before: Counters,
-    latest: Counters,
+    before: CpuCounters,
+    latest: CpuCounters,
     lines: VecDeque<String>,
     /// The begin of a line whose end has not come.
     rest: String,
@@ -67,19 +67,19 @@ pub struct Followed {
     is_over: bool,
 }
 
-impl Followed {
+impl TrialFollower {
     /// Follows the trial with this event log; `None` where there is none yet.
-    pub fn open(log: &Path) -> Option<Self> {
+    pub fn follow_log(log: &Path) -> Option<Self> {
         let file = File::open(log).ok()?;
         Some(Self {
-            log: Reader::new(file),
+            log: EventLogReader::new(file),
             begin: None,
             phase_begin: 0,
             phase: "prepare".to_owned(),
             progress: None,
             seconds: VecDeque::new(),
-            before: Counters::default(),
-            latest: Counters::default(),
+            before: CpuCounters::default(),
+            latest: CpuCounters::default(),
             lines: VecDeque::new(),
             rest: String::new(),
             is_over: false,
@@ -92,9 +92,9 @@ impl Followed {
             if self.is_over {
                 return;
             }
-            match self.log.next_record() {
-                Ok(Some(Record::Event(event))) => self.event(event),
-                Ok(Some(Record::Piece(piece))) => self.piece(&piece),
+            match self.log.next_entry() {
+                Ok(Some(LogEntry::Event(event))) => self.take_event(event),
+                Ok(Some(LogEntry::Piece(piece))) => self.take_piece(&piece),
                 Ok(None) => return,
                 Err(_) => self.is_over = true,
             }
@@ -102,37 +102,37 @@ impl Followed {
     }
 
     /// Where it is.
-    pub fn phase(&self) -> &str {
+    pub fn current_phase(&self) -> &str {
         &self.phase
     }
 
     /// Its last live figure, of the current phase.
-    pub fn progress(&self) -> Option<Progress> {
+    pub fn last_progress(&self) -> Option<TrialProgress> {
         self.progress
     }
 
     /// Its last seconds, oldest first.
-    pub fn seconds(&self) -> impl Iterator<Item = &Second> {
+    pub fn recent_seconds(&self) -> impl Iterator<Item = &TrialSecond> {
         self.seconds.iter()
     }
 
     /// The last lines of the application, oldest first.
-    pub fn lines(&self) -> impl Iterator<Item = &String> {
+    pub fn recent_lines(&self) -> impl Iterator<Item = &String> {
         self.lines.iter()
     }
 
-    fn event(&mut self, event: Event) {
+    fn take_event(&mut self, event: TrialEvent) {
         match event {
-            Event::Phase { phase, at_ns } => {
+            TrialEvent::Phase { phase, at_ns } => {
                 self.begin.get_or_insert(at_ns);
                 self.phase_begin = at_ns;
                 self.phase = phase.to_string();
                 self.progress = None;
             }
-            Event::Progress(progress) => {
+            TrialEvent::Progress(progress) => {
                 let elapsed = u64::try_from(progress.elapsed.as_nanos()).unwrap_or(u64::MAX);
                 let at = self.phase_begin.saturating_add(elapsed);
-                if let Some(second) = self.second(at) {
+                if let Some(second) = self.second_at(at) {
                     second.p99_ms = progress
                         .p99
                         .map(|p| p.as_secs_f64() * 1e3)
@@ -141,32 +141,35 @@ impl Followed {
                 }
                 self.progress = Some(progress);
             }
-            Event::Waits(_) | Event::Soak(_) | Event::Look(_) => {}
-            Event::Ended(_) => self.is_over = true,
+            TrialEvent::Waits(_) | TrialEvent::Soak(_) | TrialEvent::Look(_) => {}
+            TrialEvent::Ended(_) => self.is_over = true,
         }
     }
 
-    fn piece(&mut self, piece: &Piece) {
+    fn take_piece(&mut self, piece: &FileChunk) {
         if piece.instance != 0 {
             return;
         }
         match piece.content {
-            Content::Samples => {
-                let rows = piece.bytes().ok().and_then(|b| samples::decode(&b));
+            ChunkContent::Samples => {
+                let rows = piece
+                    .unpacked_bytes()
+                    .ok()
+                    .and_then(|b| samples::decode_rows(&b));
                 for row in rows.unwrap_or_default() {
-                    self.sample(&row);
+                    self.take_sample(&row);
                 }
             }
-            Content::Output => self.output(&piece.bytes().unwrap_or_default()),
-            Content::GcLog | Content::File(_) => {}
+            ChunkContent::Output => self.take_output(&piece.unpacked_bytes().unwrap_or_default()),
+            ChunkContent::GcLog | ChunkContent::File(_) => {}
         }
     }
 
-    fn sample(&mut self, row: &samples::Row) {
-        let now = Counters {
+    fn take_sample(&mut self, row: &samples::SampleRow) {
+        let now = CpuCounters {
             at: row.at_ns,
-            cpu: row.cpu.map(nanos),
-            throttled: row.throttled.map(nanos),
+            cpu: row.cpu.map(signed_nanos),
+            throttled: row.throttled.map(signed_nanos),
         };
         let begin = *self.begin.get_or_insert(row.at_ns);
         let number = |at: u64| at.saturating_sub(begin) / NS;
@@ -187,7 +190,7 @@ impl Followed {
             share(now.throttled, before.throttled),
         );
         let memory = row.memory.and_then(|m| m.usage);
-        if let Some(second) = self.second(row.at_ns) {
+        if let Some(second) = self.second_at(row.at_ns) {
             second.cpus = cpus.or(second.cpus);
             second.throttled_cpus = throttled.or(second.throttled_cpus);
             second.memory_mib = memory.map(|m| m.as_mib()).or(second.memory_mib);
@@ -196,14 +199,14 @@ impl Followed {
 
     /// The second of a point in time, made where it is the newest; `None` for one that is no longer
     /// kept.
-    fn second(&mut self, at: u64) -> Option<&mut Second> {
+    fn second_at(&mut self, at: u64) -> Option<&mut TrialSecond> {
         let begin = *self.begin.get_or_insert(at);
         let t = at.saturating_sub(begin) / NS;
         let last = self.seconds.back().map(|s| s.t);
         if last.is_none_or(|last| t > last) {
-            self.seconds.push_back(Second {
+            self.seconds.push_back(TrialSecond {
                 t,
-                ..Second::default()
+                ..TrialSecond::default()
             });
             if self.seconds.len() > SECONDS {
                 self.seconds.pop_front();
@@ -212,12 +215,12 @@ impl Followed {
         self.seconds.iter_mut().rev().find(|s| s.t == t)
     }
 
-    fn output(&mut self, bytes: &[u8]) {
+    fn take_output(&mut self, bytes: &[u8]) {
         self.rest.push_str(&String::from_utf8_lossy(bytes));
         let text = std::mem::take(&mut self.rest);
         let (whole, rest) = text.rsplit_once('\n').unwrap_or(("", &text));
         for line in whole.lines().filter(|line| !line.is_empty()) {
-            self.lines.push_back(short(line));
+            self.lines.push_back(shorten_line(line));
             if self.lines.len() > LINES {
                 self.lines.pop_front();
             }
@@ -227,10 +230,10 @@ impl Followed {
     }
 }
 
-fn short(line: &str) -> String {
-    plain(line).chars().take(LINE).collect()
+fn shorten_line(line: &str) -> String {
+    plain_text(line).chars().take(LINE).collect()
 }
 
-fn nanos(time: std::time::Duration) -> i64 {
+fn signed_nanos(time: std::time::Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }

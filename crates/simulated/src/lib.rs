@@ -16,12 +16,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use loadline_analysis::record::Machine;
-use loadline_engine::host::{Delivery, Host, Running};
+use loadline_analysis::record::MachineDescription;
+use loadline_engine::host::{Delivery, TrialHandle, TrialHost};
 use loadline_sizing::Bytes;
-use loadline_trial::{Ending, Event, Order, Refusal};
+use loadline_trial::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 
-pub use service::{Cold, World};
+pub use service::{WarmingCost, World};
 pub use trial::carry_out;
 
 /// When the virtual clock begins, ns.
@@ -29,30 +29,30 @@ const BEGIN: u64 = 1_000_000_000;
 
 /// The host.
 #[derive(Debug)]
-pub struct Simulated {
+pub struct SimulatedHost {
     world: World,
     seed: u64,
     slots: usize,
     /// Shared with what runs.
-    clock: Rc<Clock>,
+    clock: Rc<VirtualClock>,
 }
 
 /// The virtual CLOCK_MONOTONIC, and when something will happen.
 #[derive(Debug)]
-struct Clock {
+struct VirtualClock {
     now_ns: Cell<u64>,
     /// Of each running trial, its next event.
     coming: RefCell<Vec<(usize, u64)>>,
 }
 
-impl Simulated {
+impl SimulatedHost {
     /// A host with this truth. The seed determines everything that happens.
     pub fn new(world: World, seed: u64, slots: usize) -> Self {
         Self {
             world,
             seed,
             slots,
-            clock: Rc::new(Clock {
+            clock: Rc::new(VirtualClock {
                 now_ns: Cell::new(BEGIN),
                 coming: RefCell::default(),
             }),
@@ -61,13 +61,13 @@ impl Simulated {
 
     /// Virtual time since the host was made.
     pub fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.now_ns() - BEGIN)
+        Duration::from_nanos(self.host_clock_ns() - BEGIN)
     }
 }
 
-impl Host for Simulated {
-    fn machine(&self) -> Machine {
-        Machine {
+impl TrialHost for SimulatedHost {
+    fn host_machine(&self) -> MachineDescription {
+        MachineDescription {
             version: None,
             image: None,
             level_images: Vec::new(),
@@ -84,28 +84,28 @@ impl Host for Simulated {
         }
     }
 
-    fn slots(&self) -> usize {
+    fn slot_count(&self) -> usize {
         self.slots
     }
 
-    fn refuses(&self, _: &Order) -> Option<Refusal> {
+    fn order_refusal(&self, _: &TrialOrder) -> Option<RunRefusal> {
         None
     }
 
-    fn launch(
+    fn launch_trial(
         &mut self,
         slot: usize,
-        order: &Order,
+        order: &TrialOrder,
         _: &Delivery,
-    ) -> Result<Box<dyn Running>, Refusal> {
+    ) -> Result<Box<dyn TrialHandle>, RunRefusal> {
         let is_taken = self.clock.coming.borrow().iter().any(|(s, _)| *s == slot);
         if is_taken || slot >= self.slots {
             let why = format!("slot {slot} of {} is not free", self.slots);
-            return Err(Refusal::new("starting a trial", why, "wait for its end"));
+            return Err(RunRefusal::new("starting a trial", why, "wait for its end"));
         }
         let begin = self.clock.now_ns.get();
         let events = carry_out(&self.world, self.seed, order, begin).into();
-        let trial = Playing {
+        let trial = PlayingTrial {
             slot,
             events,
             clock: Rc::clone(&self.clock),
@@ -114,7 +114,7 @@ impl Host for Simulated {
         Ok(Box::new(trial))
     }
 
-    fn wait(&mut self, patience: Duration) {
+    fn wait_for_events(&mut self, patience: Duration) {
         let now = self.clock.now_ns.get();
         let latest = now + patience.as_nanos() as u64;
         let coming = self.clock.coming.borrow();
@@ -122,19 +122,19 @@ impl Host for Simulated {
         self.clock.now_ns.set(next.clamp(now, latest));
     }
 
-    fn now_ns(&self) -> u64 {
+    fn host_clock_ns(&self) -> u64 {
         self.clock.now_ns.get()
     }
 }
 
 /// A trial whose events are known and wait for their time.
-struct Playing {
+struct PlayingTrial {
     slot: usize,
-    events: VecDeque<(u64, Event)>,
-    clock: Rc<Clock>,
+    events: VecDeque<(u64, TrialEvent)>,
+    clock: Rc<VirtualClock>,
 }
 
-impl Playing {
+impl PlayingTrial {
     fn announce(&self) {
         let mut coming = self.clock.coming.borrow_mut();
         coming.retain(|(slot, _)| *slot != self.slot);
@@ -142,8 +142,8 @@ impl Playing {
     }
 }
 
-impl Running for Playing {
-    fn next(&mut self) -> Option<Event> {
+impl TrialHandle for PlayingTrial {
+    fn next(&mut self) -> Option<TrialEvent> {
         let (at, _) = self.events.front()?;
         if *at > self.clock.now_ns.get() {
             return None;
@@ -153,17 +153,17 @@ impl Running for Playing {
         event
     }
 
-    fn stop(&mut self) {
+    fn stop_trial(&mut self) {
         // What has ended has ended.
         let now = self.clock.now_ns.get();
         if self.events.back().is_some_and(|(at, _)| *at > now) {
-            self.events = [(now, Event::Ended(Ending::Stopped))].into();
+            self.events = [(now, TrialEvent::Ended(TrialEnding::Stopped))].into();
         }
         self.announce();
     }
 }
 
-impl Drop for Playing {
+impl Drop for PlayingTrial {
     fn drop(&mut self) {
         self.events.clear();
         self.announce();

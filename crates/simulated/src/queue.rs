@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use loadline_analysis::interval::quantile;
-use loadline_analysis::latency::recorder;
-use loadline_analysis::random::Random;
+use loadline_analysis::latency::empty_histogram;
+use loadline_analysis::random::RandomStream;
 use loadline_analysis::record::SecondEvidence;
 
-use loadline_load::{Model, Plan};
+use loadline_load::{LoadModel, LoadPlan};
 
 /// The service for the time of one phase.
-pub struct Server {
+pub struct QueueServer {
     /// Requests a second of all servers together.
     pub rate: f64,
     /// Servers, at least 1.
@@ -32,7 +32,7 @@ pub struct Server {
 }
 
 /// What a phase gave.
-pub struct Run {
+pub struct PhaseRun {
     /// Length of the phase.
     pub duration: Duration,
     /// Requests a second of the schedule; `None` for a closed model.
@@ -53,11 +53,11 @@ pub struct Run {
     pub busy: f64,
     /// The service died.
     pub died: bool,
-    per_second: Vec<Second>,
+    per_second: Vec<PhaseSecond>,
 }
 
 #[derive(Default, Clone)]
-struct Second {
+struct PhaseSecond {
     offered: u64,
     errors: u64,
     latencies: Vec<f64>,
@@ -65,12 +65,12 @@ struct Second {
 }
 
 /// Times are kept in the heap as whole nanoseconds, so that they have an order.
-fn nanos(seconds: f64) -> u64 {
+fn seconds_to_nanos(seconds: f64) -> u64 {
     (seconds.max(0.0) * 1e9) as u64
 }
 
 /// Where the next request comes from.
-enum Arrivals {
+enum RequestArrivals {
     /// A schedule that nothing delays: rate and end, seconds.
     Open { rate: f64, end: f64, next: u64 },
     /// Connections, by the time they are free again; until an end or a number of requests.
@@ -81,22 +81,26 @@ enum Arrivals {
     },
 }
 
-impl Arrivals {
-    fn new(load: &Plan) -> Self {
+impl RequestArrivals {
+    fn new(load: &LoadPlan) -> Self {
         let closed = |end, left| Self::Closed {
-            free: (0..load.at_once()).map(|_| Reverse(0)).collect(),
+            free: (0..load.max_in_flight()).map(|_| Reverse(0)).collect(),
             end,
             left,
         };
         match load.model {
             // The shape of the schedule is the real generator's business; here its mean is enough.
-            Model::Open { .. } => Self::Open {
-                rate: load.model.rate().unwrap_or_default(),
-                end: load.model.duration().unwrap_or_default().as_secs_f64(),
+            LoadModel::Open { .. } => Self::Open {
+                rate: load.model.mean_rate().unwrap_or_default(),
+                end: load
+                    .model
+                    .scheduled_duration()
+                    .unwrap_or_default()
+                    .as_secs_f64(),
                 next: 0,
             },
-            Model::ClosedFor { duration } => closed(duration.as_secs_f64(), u64::MAX),
-            Model::ClosedRequests { requests } => closed(f64::INFINITY, requests),
+            LoadModel::ClosedFor { duration } => closed(duration.as_secs_f64(), u64::MAX),
+            LoadModel::ClosedRequests { requests } => closed(f64::INFINITY, requests),
         }
     }
 
@@ -116,23 +120,23 @@ impl Arrivals {
         }
     }
 
-    fn done(&mut self, at: f64) {
+    fn free_connection(&mut self, at: f64) {
         if let Self::Closed { free, .. } = self {
-            free.push(Reverse(nanos(at)));
+            free.push(Reverse(seconds_to_nanos(at)));
         }
     }
 }
 
 /// Runs one phase.
-pub fn run(server: &Server, load: &Plan, random: &mut Random) -> Run {
-    let planned = load.model.duration();
+pub fn run(server: &QueueServer, load: &LoadPlan, random: &mut RandomStream) -> PhaseRun {
+    let planned = load.model.scheduled_duration();
     let span = planned.map_or(10.0, |d| d.as_secs_f64());
     let death = server.dies_at.map_or(f64::INFINITY, |share| share * span);
     let mut stall = server.stall.map(|(at, length)| (at * span, length));
     let mut free: BinaryHeap<Reverse<u64>> = (0..server.servers).map(|_| Reverse(0)).collect();
     let mean_service = server.servers as f64 / server.rate.max(1e-6);
-    let mut arrivals = Arrivals::new(load);
-    let mut run = Run::empty(load);
+    let mut arrivals = RequestArrivals::new(load);
+    let mut run = PhaseRun::empty_run(load);
     let mut end = 0.0_f64;
     while let Some(at) = arrivals.next() {
         if at >= death {
@@ -145,7 +149,7 @@ pub fn run(server: &Server, load: &Plan, random: &mut Random) -> Run {
             let over = from + length;
             free = free
                 .drain()
-                .map(|Reverse(t)| Reverse(t.max(nanos(over))))
+                .map(|Reverse(t)| Reverse(t.max(seconds_to_nanos(over))))
                 .collect();
             begin = begin.max(over);
             stall = None;
@@ -154,11 +158,11 @@ pub fn run(server: &Server, load: &Plan, random: &mut Random) -> Run {
         let work = mean_service * (0.5 - 0.5 * (1.0 - random.uniform()).ln());
         let work = work * (server.cost)(begin);
         let done = begin + work + server.base;
-        free.push(Reverse(nanos(begin + work)));
+        free.push(Reverse(seconds_to_nanos(begin + work)));
         run.busy += work;
-        run.second(begin).busy += work;
-        run.request(at, begin, done, death, load);
-        arrivals.done(done.min(at + load.timeout.as_secs_f64()));
+        run.second_at(begin).busy += work;
+        run.add_request(at, begin, done, death, load);
+        arrivals.free_connection(done.min(at + load.timeout.as_secs_f64()));
         end = end.max(done);
     }
     run.died = death.is_finite();
@@ -176,54 +180,55 @@ pub fn run(server: &Server, load: &Plan, random: &mut Random) -> Run {
     run
 }
 
-impl Run {
-    fn empty(load: &Plan) -> Self {
+impl PhaseRun {
+    fn empty_run(load: &LoadPlan) -> Self {
         Self {
             duration: Duration::ZERO,
-            offered_rate: load.model.rate(),
+            offered_rate: load.model.mean_rate(),
             scheduled: 0,
             answered_in_time: 0,
             errors: BTreeMap::new(),
             unfinished: 0,
-            latency: recorder(),
-            service_time: recorder(),
+            latency: empty_histogram(),
+            service_time: empty_histogram(),
             busy: 0.0,
             died: false,
             per_second: Vec::new(),
         }
     }
 
-    fn request(&mut self, at: f64, begin: f64, done: f64, death: f64, load: &Plan) {
+    fn add_request(&mut self, at: f64, begin: f64, done: f64, death: f64, load: &LoadPlan) {
         self.scheduled += 1;
-        self.second(at).offered += 1;
+        self.second_at(at).offered += 1;
         let timeout = load.timeout.as_secs_f64();
         if done > death {
             self.unfinished += 1;
         } else if done - at > timeout {
             *self.errors.entry("timeout".to_owned()).or_default() += 1;
-            self.second(at + timeout).errors += 1;
+            self.second_at(at + timeout).errors += 1;
         } else {
             // The bounds of the histogram hold every latency below a one-hour timeout.
-            self.latency.saturating_record(nanos(done - at));
-            self.service_time.saturating_record(nanos(done - begin));
-            self.second(done).latencies.push(done - at);
+            self.latency.saturating_record(seconds_to_nanos(done - at));
+            self.service_time
+                .saturating_record(seconds_to_nanos(done - begin));
+            self.second_at(done).latencies.push(done - at);
         }
     }
 
-    fn second(&mut self, at: f64) -> &mut Second {
+    fn second_at(&mut self, at: f64) -> &mut PhaseSecond {
         let index = at as usize;
         if self.per_second.len() <= index {
-            self.per_second.resize(index + 1, Second::default());
+            self.per_second.resize(index + 1, PhaseSecond::default());
         }
         &mut self.per_second[index]
     }
 
     /// One entry for each second of the phase.
-    pub fn seconds(&self, start_ns: u64) -> Vec<SecondEvidence> {
+    pub fn second_evidence(&self, start_ns: u64) -> Vec<SecondEvidence> {
         let time = |value: Option<f64>| value.map(Duration::from_secs_f64);
         let in_phase = self.duration.as_secs_f64().ceil() as usize;
         let seconds = self.per_second.iter().take(in_phase).enumerate();
-        let entry = |(index, second): (usize, &Second)| SecondEvidence {
+        let entry = |(index, second): (usize, &PhaseSecond)| SecondEvidence {
             at_ns: start_ns + (index as u64 + 1) * 1_000_000_000,
             offered: Some(second.offered),
             achieved: Some(second.latencies.len() as u64),

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use loadline_analysis::latency::encode;
-use loadline_analysis::random::Random;
+use loadline_analysis::latency::encode_histogram;
+use loadline_analysis::random::RandomStream;
 use loadline_analysis::record::{
     CgroupEvidence, Configuration, Evidence, ExitEvidence, GcEvidence, LoadEvidence, NoiseEvidence,
-    Phase, SecondEvidence, StartEvidence,
+    SecondEvidence, StartEvidence, TrialPhase,
 };
 use loadline_sizing::Bytes;
 use loadline_trial::LoadPhase;
@@ -43,7 +43,7 @@ pub struct World {
     /// Share of starts that crash whatever their size, in [0, 1].
     pub crash: f64,
     /// What a request costs before the service is warm, if that is more.
-    pub cold: Option<Cold>,
+    pub cold: Option<WarmingCost>,
     /// An option of the JVM and the factor of the CPU time of a request with it.
     pub option: Option<(&'static str, f64)>,
     /// Requests a second above which the generator says that it was the bottleneck.
@@ -53,16 +53,16 @@ pub struct World {
 /// How a service gets warm: t seconds after it was ready a request costs 1 + extra·e^(−t/decay) times
 /// what it costs a warm one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cold {
+pub struct WarmingCost {
     /// The first request costs so much more, as a multiple.
     pub extra: f64,
     /// Seconds until that has fallen to a third (1/e).
     pub decay: f64,
 }
 
-impl Cold {
+impl WarmingCost {
     /// What a request costs, as a multiple of that of a warm service.
-    pub fn cost(&self, seconds: f64) -> f64 {
+    pub fn request_cost(&self, seconds: f64) -> f64 {
         1.0 + self.extra * (-seconds / self.decay).exp()
     }
 }
@@ -104,7 +104,7 @@ impl Default for World {
 /// What happens to one instance; drawn before it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Fate {
-    end: End,
+    end: InstanceEnd,
     pub is_disturbed: bool,
     pub is_seen: bool,
     has_glitch: bool,
@@ -114,7 +114,7 @@ pub(crate) struct Fate {
 
 /// How memory (or a defect of its own) ends an instance.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum End {
+enum InstanceEnd {
     /// It lives.
     Lives,
     /// Far too small: the kernel kills it while it starts.
@@ -132,17 +132,17 @@ enum End {
 }
 
 impl Fate {
-    fn draw(world: &World, of: &Configuration, random: &mut Random) -> Self {
+    fn draw_fate(world: &World, of: &Configuration, random: &mut RandomStream) -> Self {
         let need = world.wall.draw_need(random);
         let limit = of.memory.map_or(f64::MAX, Bytes::as_mib);
-        let way = random.below(2);
+        let way = random.uniform_below(2);
         let end = match need / limit {
-            _ if random.chance(world.crash) => End::Crash,
-            _ if capacity(world, of) <= 0.0 => End::HeapAtStart,
-            over if over <= 1.0 => End::Lives,
-            over if over > 1.3 => End::OomAtStart,
-            over if over > 1.05 => [End::Thrashes, End::HeapAtStart][way],
-            _ => [End::OomUnderLoad, End::GcThrash][way],
+            _ if random.chance(world.crash) => InstanceEnd::Crash,
+            _ if instance_capacity(world, of) <= 0.0 => InstanceEnd::HeapAtStart,
+            over if over <= 1.0 => InstanceEnd::Lives,
+            over if over > 1.3 => InstanceEnd::OomAtStart,
+            over if over > 1.05 => [InstanceEnd::Thrashes, InstanceEnd::HeapAtStart][way],
+            _ => [InstanceEnd::OomUnderLoad, InstanceEnd::GcThrash][way],
         };
         let is_disturbed = random.chance(world.disturbed);
         Self {
@@ -156,28 +156,28 @@ impl Fate {
 }
 
 /// Requests a second of this instance within its limits.
-fn capacity(world: &World, configuration: &Configuration) -> f64 {
+fn instance_capacity(world: &World, configuration: &Configuration) -> f64 {
     let memory = configuration.memory.map_or(64.0, Bytes::as_gib);
     let has = |text: &str| configuration.jvm_options.iter().any(|o| o.text == text);
     let factor = world
         .option
         .filter(|(text, _)| has(text))
         .map_or(1.0, |(_, f)| f);
-    world.surface.capacity(cpus(configuration), memory) / factor
+    world.surface.capacity(usable_cpus(configuration), memory) / factor
 }
 
-fn cpus(configuration: &Configuration) -> f64 {
+fn usable_cpus(configuration: &Configuration) -> f64 {
     configuration.cpu.map_or(64.0, |cpu| cpu.as_f64())
 }
 
 /// One instance.
-pub(crate) struct Service {
+pub(crate) struct SimulatedService {
     world: World,
     configuration: Configuration,
     /// Its virtual CLOCK_MONOTONIC, ns.
     pub now_ns: u64,
     pub fate: Fate,
-    random: Random,
+    random: RandomStream,
     start: StartEvidence,
     /// When it was ready, on its clock.
     ready_ns: u64,
@@ -190,14 +190,14 @@ pub(crate) struct Service {
     measured: Option<(Duration, Duration)>,
 }
 
-impl Service {
+impl SimulatedService {
     pub fn new(
         world: &World,
         configuration: Configuration,
-        mut random: Random,
+        mut random: RandomStream,
         begin: u64,
     ) -> Self {
-        let fate = Fate::draw(world, &configuration, &mut random);
+        let fate = Fate::draw_fate(world, &configuration, &mut random);
         Self {
             world: *world,
             configuration,
@@ -216,7 +216,7 @@ impl Service {
     }
 
     /// Lets virtual time pass in steps of a second, sampling memory.
-    fn pass(&mut self, time: Duration, load: Vec<SecondEvidence>) {
+    fn pass_time(&mut self, time: Duration, load: Vec<SecondEvidence>) {
         let mut elapsed = Duration::ZERO;
         let mut load = load.into_iter();
         while elapsed < time {
@@ -225,13 +225,13 @@ impl Service {
             self.now_ns += step.as_nanos() as u64;
             self.seconds.push(SecondEvidence {
                 at_ns: self.now_ns,
-                memory: Some(self.memory()),
+                memory: Some(self.memory_in_use()),
                 ..load.next().unwrap_or_default()
             });
         }
     }
 
-    fn killed(&mut self) {
+    fn kill_instance(&mut self) {
         self.oom_kills = 1;
         self.exit = ExitEvidence {
             before_stop: true,
@@ -240,7 +240,7 @@ impl Service {
         };
     }
 
-    fn exited(&mut self, code: i32, said: &str) {
+    fn exit_with(&mut self, code: i32, said: &str) {
         self.output.push(said.to_owned());
         self.exit = ExitEvidence {
             before_stop: true,
@@ -257,12 +257,12 @@ impl Service {
         }
     }
 
-    fn memory(&self) -> Bytes {
+    fn memory_in_use(&self) -> Bytes {
         let need = Bytes::from_bytes((self.fate.need * 1024.0 * 1024.0) as u64);
         self.configuration.memory.map_or(need, |m| m.min(need))
     }
 
-    fn noise(&self) -> NoiseEvidence {
+    fn noise_evidence(&self) -> NoiseEvidence {
         let is_seen = self.fate.is_disturbed && self.fate.is_seen;
         NoiseEvidence {
             steal: Some(0.0),
@@ -282,13 +282,13 @@ impl Service {
         self.configuration.memory.map_or(wanted, |m| m.min(wanted))
     }
 
-    fn cgroup(&self) -> CgroupEvidence {
-        let (peak, used) = (self.memory(), self.working_set());
+    fn cgroup_evidence(&self) -> CgroupEvidence {
+        let (peak, used) = (self.memory_in_use(), self.working_set());
         let period = self.configuration.cpu_period.as_secs_f64().max(1e-3);
         let periods = self
             .measured
             .map(|(_, time)| (time.as_secs_f64() / period) as u64);
-        let refaults = if self.fate.end == End::Thrashes {
+        let refaults = if self.fate.end == InstanceEnd::Thrashes {
             14_800_000
         } else {
             0
@@ -312,8 +312,8 @@ impl Service {
         }
     }
 
-    fn gc(&self) -> GcEvidence {
-        let share = if self.fate.end == End::GcThrash {
+    fn gc_evidence(&self) -> GcEvidence {
+        let share = if self.fate.end == InstanceEnd::GcThrash {
             0.7
         } else {
             0.05
@@ -341,31 +341,37 @@ impl Service {
     }
 
     /// Starts it and waits until it is ready, has ended, or the deadline has passed.
-    pub fn start(&mut self, deadline: Duration) -> StartEvidence {
+    pub fn start_service(&mut self, deadline: Duration) -> StartEvidence {
         let spread = (0.05 * self.random.normal()).exp();
         let wall = self
             .world
             .start_cpu
-            .mul_f64(spread * self.slowdown() / cpus(&self.configuration));
-        let until_end = wall.mul_f64(self.random.between(0.2, 0.9)).min(deadline);
+            .mul_f64(spread * self.slowdown() / usable_cpus(&self.configuration));
+        let until_end = wall
+            .mul_f64(self.random.uniform_between(0.2, 0.9))
+            .min(deadline);
         let (lasted, ready) = match self.fate.end {
-            End::OomAtStart | End::HeapAtStart | End::Crash => (until_end, None),
-            End::Thrashes => (deadline, None),
+            InstanceEnd::OomAtStart | InstanceEnd::HeapAtStart | InstanceEnd::Crash => {
+                (until_end, None)
+            }
+            InstanceEnd::Thrashes => (deadline, None),
             _ if wall > deadline => (deadline, None),
             _ => (wall, Some(wall)),
         };
-        self.pass(lasted, Vec::new());
+        self.pass_time(lasted, Vec::new());
         self.ready_ns = self.now_ns;
         match self.fate.end {
-            End::OomAtStart => self.killed(),
-            End::HeapAtStart => self.exited(
+            InstanceEnd::OomAtStart => self.kill_instance(),
+            InstanceEnd::HeapAtStart => self.exit_with(
                 1,
                 "Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space",
             ),
-            End::Crash => self.exited(1, "Exception in thread \"main\" java.lang.RuntimeException"),
+            InstanceEnd::Crash => {
+                self.exit_with(1, "Exception in thread \"main\" java.lang.RuntimeException")
+            }
             _ => {}
         }
-        self.cpu += lasted.mul_f64(cpus(&self.configuration).min(1.0) / self.slowdown());
+        self.cpu += lasted.mul_f64(usable_cpus(&self.configuration).min(1.0) / self.slowdown());
         self.start = StartEvidence {
             ready,
             deadline,
@@ -381,59 +387,59 @@ impl Service {
     }
 
     /// Runs one load phase; whether it died of it.
-    pub fn drive(&mut self, load: &LoadPhase) -> (LoadEvidence, bool) {
+    pub fn drive_load(&mut self, load: &LoadPhase) -> (LoadEvidence, bool) {
         let start_ns = self.now_ns;
-        let thrash = if self.fate.end == End::GcThrash {
+        let thrash = if self.fate.end == InstanceEnd::GcThrash {
             20.0
         } else {
             1.0
         };
         let age = Duration::from_nanos(start_ns - self.ready_ns).as_secs_f64();
-        let dies = self.fate.end == End::OomUnderLoad && load.phase == Phase::Measure;
-        let server = queue::Server {
-            rate: capacity(&self.world, &self.configuration) / self.slowdown() / thrash,
-            servers: (cpus(&self.configuration).ceil() as usize).clamp(1, 64),
+        let dies = self.fate.end == InstanceEnd::OomUnderLoad && load.phase == TrialPhase::Measure;
+        let server = queue::QueueServer {
+            rate: instance_capacity(&self.world, &self.configuration) / self.slowdown() / thrash,
+            servers: (usable_cpus(&self.configuration).ceil() as usize).clamp(1, 64),
             base: self.world.base_latency.as_secs_f64(),
             stall: self.fate.has_glitch.then(|| {
-                let at = self.random.between(0.1, 0.8);
+                let at = self.random.uniform_between(0.1, 0.8);
                 (at, self.world.glitch_stall.as_secs_f64())
             }),
-            dies_at: dies.then(|| self.random.between(0.1, 0.9)),
+            dies_at: dies.then(|| self.random.uniform_between(0.1, 0.9)),
             cost: match self.world.cold {
-                Some(cold) => Box::new(move |seconds| cold.cost(age + seconds)),
+                Some(cold) => Box::new(move |seconds| cold.request_cost(age + seconds)),
                 None => Box::new(|_| 1.0),
             },
         };
         let run = queue::run(&server, &load.plan, &mut self.random);
-        self.pass(run.duration, run.seconds(start_ns));
+        self.pass_time(run.duration, run.second_evidence(start_ns));
         let cpu = Duration::from_secs_f64(run.busy).mul_f64(1.0 / self.slowdown());
         self.cpu += cpu;
-        if load.phase == Phase::Measure {
+        if load.phase == TrialPhase::Measure {
             self.measured = Some((cpu, run.duration));
         }
         if run.died {
-            self.killed();
+            self.kill_instance();
         }
         let is_saturated = run
             .offered_rate
             .is_some_and(|rate| rate > self.world.generator);
         let evidence = LoadEvidence {
             saturated: is_saturated.then(|| "it made no more requests".to_owned()),
-            ..run.evidence(load)
+            ..run.load_evidence(load)
         };
         (evidence, run.died)
     }
 
     /// Stops it and hands over what was measured; load and phases are the trial's.
-    pub fn stop(mut self) -> Evidence {
+    pub fn stop_service(mut self) -> Evidence {
         if !self.exit.before_stop {
             // What a JVM that takes SIGTERM exits with.
             self.exit.code = Some(143);
         }
         Evidence {
-            cgroup: self.cgroup(),
-            gc: Some(self.gc()),
-            noise: self.noise(),
+            cgroup: self.cgroup_evidence(),
+            gc: Some(self.gc_evidence()),
+            noise: self.noise_evidence(),
             start: self.start,
             exit: self.exit,
             seconds: self.seconds,
@@ -443,11 +449,11 @@ impl Service {
     }
 }
 
-impl queue::Run {
-    fn evidence(&self, load: &LoadPhase) -> LoadEvidence {
+impl queue::PhaseRun {
+    fn load_evidence(&self, load: &LoadPhase) -> LoadEvidence {
         let seconds = self.duration.as_secs_f64();
         // A histogram of these bounds can always be written.
-        let text = |histogram| encode(histogram).unwrap_or_default();
+        let text = |histogram| encode_histogram(histogram).unwrap_or_default();
         LoadEvidence {
             phase: load.phase,
             instance: None,

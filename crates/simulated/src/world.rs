@@ -4,7 +4,7 @@
 //! They are chosen to be hard where real services are hard (an S-shaped wall in memory, a knee in
 //! rate, GC cost near the live set), not to look like any one service. Never used to judge.
 
-use loadline_analysis::random::Random;
+use loadline_analysis::random::RandomStream;
 
 /// The wall in memory: P(pass) = 1 / (1 + e^(−(m − middle)/width)), sizes in MiB.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,9 +18,9 @@ pub struct MemoryWall {
 impl MemoryWall {
     /// A wall drawn from the population of the published error rates: middle uniform in
     /// 110..700 MiB, width 0.3, 1 or 3 % of it.
-    pub fn draw(random: &mut Random) -> Self {
-        let middle = random.between(110.0, 700.0);
-        let width = middle * [0.003, 0.01, 0.03][random.below(3)];
+    pub fn draw_wall(random: &mut RandomStream) -> Self {
+        let middle = random.uniform_between(110.0, 700.0);
+        let width = middle * [0.003, 0.01, 0.03][random.uniform_below(3)];
         Self { middle, width }
     }
 
@@ -36,24 +36,24 @@ impl MemoryWall {
 
     /// The memory that one start needs, MiB: drawn so that it passes with
     /// [`MemoryWall::pass_probability`].
-    pub fn draw_need(&self, random: &mut Random) -> f64 {
+    pub fn draw_need(&self, random: &mut RandomStream) -> f64 {
         // Kept away from 0 and 1, where the logit is infinite.
-        self.memory_for(random.between(1e-9, 1.0 - 1e-9))
+        self.memory_for(random.uniform_between(1e-9, 1.0 - 1e-9))
     }
 }
 
 /// What the record of a trial that passed lets expect of the memory that a start needs, as a factor of
 /// it: nine of ten records are off by up to 30 %, one of ten says nothing (a quarter to four times).
-pub fn draw_expectation(random: &mut Random) -> f64 {
+pub fn draw_expectation(random: &mut RandomStream) -> f64 {
     match random.chance(0.1) {
-        true => random.between(-(4.0_f64.ln()), 4.0_f64.ln()).exp(),
-        false => random.between(0.7, 1.3),
+        true => random.uniform_between(-(4.0_f64.ln()), 4.0_f64.ln()).exp(),
+        false => random.uniform_between(0.7, 1.3),
     }
 }
 
 /// The knee in rate: the probability that a trial at a rate breaks the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Knee {
+pub struct RateKnee {
     /// Where half of the undisturbed trials break it, requests a second.
     pub rate: f64,
     /// Width of the S-curve in ln(rate).
@@ -62,7 +62,7 @@ pub struct Knee {
     pub glitch: f64,
 }
 
-impl Knee {
+impl RateKnee {
     /// Probability that a trial at this rate breaks the SLO, in [0, 1].
     pub fn fail_probability(&self, rate: f64) -> f64 {
         let above = (rate / self.rate).ln() / self.width;
@@ -94,15 +94,15 @@ pub struct Surface {
 
 impl Surface {
     /// A surface from the population of the published regrets.
-    pub fn draw(random: &mut Random) -> Self {
+    pub fn draw_surface(random: &mut RandomStream) -> Self {
         Self {
-            non_heap: random.between(0.15, 0.5),
-            live: random.between(0.05, 1.5),
-            allocation: random.between(0.05, 1.0),
-            gc_cost: random.between(0.03, 0.12),
-            per_cpu: random.between(50.0, 1500.0),
-            contention: random.between(0.0, 0.15),
-            floor: random.between(0.0, 0.25),
+            non_heap: random.uniform_between(0.15, 0.5),
+            live: random.uniform_between(0.05, 1.5),
+            allocation: random.uniform_between(0.05, 1.0),
+            gc_cost: random.uniform_between(0.03, 0.12),
+            per_cpu: random.uniform_between(50.0, 1500.0),
+            contention: random.uniform_between(0.0, 0.15),
+            floor: random.uniform_between(0.0, 0.25),
         }
     }
 
@@ -120,7 +120,7 @@ impl Surface {
 
 /// What besides CPU and memory bounds a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum TerrainShape {
     /// Nothing: the surface as it is.
     Smooth,
     /// A pool (threads, connections): from some rate on, no size helps.
@@ -144,18 +144,21 @@ pub struct Terrain {
 impl Terrain {
     /// A terrain of this shape: pools of 0.8 to 3 CPUs' worth, borders that cost up to 25 % or
     /// give up to 25 %.
-    pub fn draw(shape: Shape, random: &mut Random) -> Self {
-        let surface = Surface::draw(random);
-        let (pool, server) = (random.between(0.8, 3.0), random.between(0.75, 1.25));
+    pub fn draw_terrain(shape: TerrainShape, random: &mut RandomStream) -> Self {
+        let surface = Surface::draw_surface(random);
+        let (pool, server) = (
+            random.uniform_between(0.8, 3.0),
+            random.uniform_between(0.75, 1.25),
+        );
         Self {
             surface,
             pool: match shape {
-                Shape::Pool => pool * surface.per_cpu,
-                Shape::Smooth | Shape::Border => f64::INFINITY,
+                TerrainShape::Pool => pool * surface.per_cpu,
+                TerrainShape::Smooth | TerrainShape::Border => f64::INFINITY,
             },
             server: match shape {
-                Shape::Border => server,
-                Shape::Smooth | Shape::Pool => 1.0,
+                TerrainShape::Border => server,
+                TerrainShape::Smooth | TerrainShape::Pool => 1.0,
             },
         }
     }
@@ -179,7 +182,7 @@ mod tests {
             width: 9.0,
         };
         assert!((wall.pass_probability(wall.memory_for(0.95)) - 0.95).abs() < 1e-12);
-        let mut random = Random::from_seed(3);
+        let mut random = RandomStream::from_seed(3);
         let n = 20_000;
         let passes = (0..n)
             .filter(|_| wall.draw_need(&mut random) <= 310.0)
@@ -208,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_knee_has_half_its_failures_at_its_rate() {
-        let knee = Knee {
+        let knee = RateKnee {
             rate: 1000.0,
             width: 0.02,
             glitch: 0.1,

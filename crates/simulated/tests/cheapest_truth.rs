@@ -16,12 +16,14 @@
 )]
 
 use loadline_analysis::offer::Offer;
-use loadline_analysis::price::Size;
-use loadline_analysis::random::Random;
-use loadline_analysis::search::Outcome;
-use loadline_analysis::search::cheapest::{Cheapest, End, Question, Step};
-use loadline_analysis::search::lattice::{Cell, Lattice, Parameters};
-use loadline_simulated::world::{Knee, Shape, Terrain};
+use loadline_analysis::price::InstanceSize;
+use loadline_analysis::random::RandomStream;
+use loadline_analysis::search::TrialOutcome;
+use loadline_analysis::search::cheapest::{
+    CellQuestion, CheapestEnd, CheapestSearch, CheapestStep,
+};
+use loadline_analysis::search::lattice::{Lattice, LatticeCell, LatticeParameters};
+use loadline_simulated::world::{RateKnee, Terrain, TerrainShape};
 use loadline_sizing::{Bytes, Cpus};
 
 const SERVICES: u64 = 30;
@@ -31,11 +33,11 @@ const SEEN: f64 = 0.9;
 const WIDTH: f64 = 0.02;
 
 /// The offer's cells up to 4 vCPUs, with the regimes that the engine would tell apart.
-fn cells(offer: &Offer) -> Vec<Cell> {
+fn cells(offer: &Offer) -> Vec<LatticeCell> {
     let sizes = offer.billables.iter().map(|b| b.limits);
     let small = sizes.filter(|size| size.cpu <= Cpus::from_whole(4));
     small
-        .map(|size| Cell {
+        .map(|size| LatticeCell {
             size,
             per_hour: offer.per_hour(size),
             variant: 0,
@@ -44,32 +46,37 @@ fn cells(offer: &Offer) -> Vec<Cell> {
         .collect()
 }
 
-fn is_server(size: Size) -> bool {
+fn is_server(size: InstanceSize) -> bool {
     size.cpu.ceil() >= 2 && size.memory >= Bytes::from_mib(1792)
 }
 
 /// What the session gives for one question: it repeats what was seen to be disturbed.
-fn outcome(terrain: &Terrain, size: Size, ask: &Question, random: &mut Random) -> Outcome {
+fn outcome(
+    terrain: &Terrain,
+    size: InstanceSize,
+    ask: &CellQuestion,
+    random: &mut RandomStream,
+) -> TrialOutcome {
     let capacity = terrain.capacity(size.cpu.as_f64(), size.memory.as_gib(), is_server(size));
     for _attempt in 0..3 {
         if random.chance(DISTURBED) {
             if random.chance(SEEN) {
                 continue;
             }
-            return Outcome::Fail;
+            return TrialOutcome::Fail;
         }
         return if random.chance(knee(capacity).fail_probability(ask.rate)) {
-            Outcome::Fail
+            TrialOutcome::Fail
         } else {
-            Outcome::Pass
+            TrialOutcome::Pass
         };
     }
-    Outcome::Invalid
+    TrialOutcome::Invalid
 }
 
 /// Around a capacity: the rate at which 19 of 20 trials pass.
-fn knee(capacity: f64) -> Knee {
-    Knee {
+fn knee(capacity: f64) -> RateKnee {
+    RateKnee {
         rate: capacity.max(1e-9) * (WIDTH * 19.0_f64.ln()).exp(),
         width: WIDTH,
         glitch: 0.0,
@@ -86,30 +93,30 @@ struct Figures {
     bad: f64,
 }
 
-fn figures(shape: Shape, offer: &Offer, seed: u64) -> Figures {
-    let seeds = Random::from_seed(seed);
+fn figures(shape: TerrainShape, offer: &Offer, seed: u64) -> Figures {
+    let seeds = RandomStream::from_seed(seed);
     let (mut regrets, mut searches, mut trials) = (Vec::new(), 0, 0);
     let (mut wrong, mut bad) = (0, 0);
     let mut service = 0;
     while regrets.len() < SERVICES as usize {
         service += 1;
         let mut random = seeds.derive(service);
-        let terrain = Terrain::draw(shape, &mut random);
-        let rate = terrain.surface.per_cpu * random.between(1.5, 12.0);
-        let parameters = Parameters::new(rate);
+        let terrain = Terrain::draw_terrain(shape, &mut random);
+        let rate = terrain.surface.per_cpu * random.uniform_between(1.5, 12.0);
+        let parameters = LatticeParameters::new(rate);
         let truth = exhaustive(&terrain, offer, &parameters);
         // A service that no deployment carries has no regret.
         let Some(optimum) = truth.best() else {
             continue;
         };
-        let mut search = Cheapest::new(cells(offer), parameters, 5);
-        while let Step::Try(ask) = search.next() {
+        let mut search = CheapestSearch::new(cells(offer), parameters, 5);
+        while let CheapestStep::Try(ask) = search.next() {
             let size = search.lattice().cells()[ask.cell].size;
             let outcome = outcome(&terrain, size, &ask, &mut random);
-            search.record(outcome);
+            search.record_outcome(outcome);
             trials += 1;
         }
-        let End::Found { choice, .. } = search.end() else {
+        let CheapestEnd::Found { choice, .. } = search.current_end() else {
             wrong += 1;
             continue;
         };
@@ -120,7 +127,7 @@ fn figures(shape: Shape, offer: &Offer, seed: u64) -> Figures {
         bad += u32::from(knee(capacity).fail_probability(each) > 0.2);
         let lattice = search.lattice();
         searches += (0..lattice.cells().len())
-            .filter(|cell| lattice.known(*cell).is_touched)
+            .filter(|cell| lattice.known_rates(*cell).is_touched)
             .count();
     }
     Figures {
@@ -134,17 +141,17 @@ fn figures(shape: Shape, offer: &Offer, seed: u64) -> Figures {
 }
 
 /// Every cell with its true capacity.
-fn exhaustive(terrain: &Terrain, offer: &Offer, parameters: &Parameters) -> Lattice {
+fn exhaustive(terrain: &Terrain, offer: &Offer, parameters: &LatticeParameters) -> Lattice {
     let mut lattice = Lattice::new(cells(offer), parameters.clone());
     for cell in 0..lattice.cells().len() {
         let size = lattice.cells()[cell].size;
         let capacity = terrain.capacity(size.cpu.as_f64(), size.memory.as_gib(), is_server(size));
-        lattice.record(cell, Some(capacity), None);
+        lattice.record_rates(cell, Some(capacity), None);
     }
     lattice
 }
 
-fn check(shape: Shape) {
+fn check(shape: TerrainShape) {
     for (seed, name) in [(1, "fargate"), (2, "gke-autopilot"), (3, "own-nodes")] {
         let offer = Offer::built_in(name, None).unwrap();
         let f = figures(shape, &offer, seed);
@@ -164,23 +171,23 @@ fn check(shape: Shape) {
 
 #[test]
 fn smooth_services_get_nearly_the_cheapest_deployment() {
-    check(Shape::Smooth);
+    check(TerrainShape::Smooth);
 }
 
 #[test]
 fn services_with_a_pool_get_nearly_the_cheapest_deployment() {
-    check(Shape::Pool);
+    check(TerrainShape::Pool);
 }
 
 #[test]
 fn services_that_change_collector_get_nearly_the_cheapest_deployment() {
-    check(Shape::Border);
+    check(TerrainShape::Border);
 }
 
 /// The answer of one search.
 #[derive(Debug)]
 struct Chosen {
-    size: Size,
+    size: InstanceSize,
     replicas: u32,
     per_hour: f64,
     /// Whether it says that something could not be measured.
@@ -190,25 +197,25 @@ struct Chosen {
 /// A search: `luck` says how trials go, `hog` which of them a seen disturbance hits.
 fn chosen(
     (terrain, offer, rate): (&Terrain, &Offer, f64),
-    luck: &mut Random,
-    mut hog: Option<Random>,
+    luck: &mut RandomStream,
+    mut hog: Option<RandomStream>,
 ) -> Option<Chosen> {
-    let mut search = Cheapest::new(cells(offer), Parameters::new(rate), 5);
+    let mut search = CheapestSearch::new(cells(offer), LatticeParameters::new(rate), 5);
     let mut is_told = false;
-    while let Step::Try(ask) = search.next() {
+    while let CheapestStep::Try(ask) = search.next() {
         let size = search.lattice().cells()[ask.cell].size;
         let capacity = terrain.capacity(size.cpu.as_f64(), size.memory.as_gib(), is_server(size));
         let is_hit = hog
             .as_mut()
             .is_some_and(|hog| (0..3).all(|_attempt| hog.chance(0.2)));
         is_told |= is_hit;
-        search.record(match is_hit {
-            true => Outcome::Invalid,
-            false if luck.chance(knee(capacity).fail_probability(ask.rate)) => Outcome::Fail,
-            false => Outcome::Pass,
+        search.record_outcome(match is_hit {
+            true => TrialOutcome::Invalid,
+            false if luck.chance(knee(capacity).fail_probability(ask.rate)) => TrialOutcome::Fail,
+            false => TrialOutcome::Pass,
         });
     }
-    let End::Found { choice, .. } = search.end() else {
+    let CheapestEnd::Found { choice, .. } = search.current_end() else {
         return None;
     };
     Some(Chosen {
@@ -220,15 +227,19 @@ fn chosen(
 }
 
 /// So many services of every shape at every price list, with a rate for each.
-fn worlds(mut each: impl FnMut((&Terrain, &Offer, f64), &Random)) {
+fn worlds(mut each: impl FnMut((&Terrain, &Offer, f64), &RandomStream)) {
     for (seed, name) in [(1, "fargate"), (2, "gke-autopilot"), (3, "own-nodes")] {
         let offer = Offer::built_in(name, None).unwrap();
-        for shape in [Shape::Smooth, Shape::Pool, Shape::Border] {
+        for shape in [
+            TerrainShape::Smooth,
+            TerrainShape::Pool,
+            TerrainShape::Border,
+        ] {
             for service in 0..SERVICES {
-                let seeds = Random::from_seed(seed).derive(service);
+                let seeds = RandomStream::from_seed(seed).derive(service);
                 let mut random = seeds.clone();
-                let terrain = Terrain::draw(shape, &mut random);
-                let rate = terrain.surface.per_cpu * random.between(1.5, 12.0);
+                let terrain = Terrain::draw_terrain(shape, &mut random);
+                let rate = terrain.surface.per_cpu * random.uniform_between(1.5, 12.0);
                 each((&terrain, &offer, rate), &seeds);
             }
         }

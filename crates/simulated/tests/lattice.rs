@@ -4,18 +4,18 @@
 
 use loadline_sizing::Cpus;
 
-use loadline_analysis::price::{BUILT_IN, FARGATE, Size, parse_lattice, parse_prices};
-use loadline_analysis::random::Random;
-use loadline_analysis::search::lattice::{Cell, Lattice, Parameters};
+use loadline_analysis::price::{BUILT_IN, FARGATE, InstanceSize, parse_lattice, parse_prices};
+use loadline_analysis::random::RandomStream;
+use loadline_analysis::search::lattice::{Lattice, LatticeCell, LatticeParameters};
 use loadline_simulated::world::Surface;
 
 /// The first five CPU rows of Fargate: 50 cells.
-fn fargate() -> Vec<Cell> {
+fn fargate() -> Vec<LatticeCell> {
     let mut sizes = parse_lattice(FARGATE).unwrap();
     sizes.retain(|size| size.cpu <= Cpus::from_whole(4));
     assert_eq!(sizes.len(), 50);
     let price = parse_prices(BUILT_IN).unwrap().swap_remove(0);
-    let cell = |size: Size| Cell {
+    let cell = |size: InstanceSize| LatticeCell {
         size,
         per_hour: price.per_hour(size),
         variant: 0,
@@ -25,11 +25,11 @@ fn fargate() -> Vec<Cell> {
 }
 
 /// The published rule: capacities are measured exactly, and carry noise.
-fn published(rate: f64) -> Parameters {
-    Parameters {
+fn published(rate: f64) -> LatticeParameters {
+    LatticeParameters {
         max_replicas: u32::MAX,
         slack: 1.05,
-        ..Parameters::new(rate)
+        ..LatticeParameters::new(rate)
     }
 }
 
@@ -46,12 +46,12 @@ fn surface(p: [f64; 7]) -> Surface {
 }
 
 /// Runs a search that measures capacities; the cells in the order they were measured.
-fn search(rate: f64, mut capacity: impl FnMut(Size) -> f64) -> (Lattice, Vec<usize>) {
+fn search(rate: f64, mut capacity: impl FnMut(InstanceSize) -> f64) -> (Lattice, Vec<usize>) {
     let mut search = Lattice::new(fargate(), published(rate));
     let mut order = Vec::new();
     while let Some((cell, _)) = search.next() {
         let capacity = capacity(search.cells()[cell].size);
-        search.record(cell, Some(capacity), Some(capacity * (1.0 + 1e-9)));
+        search.record_rates(cell, Some(capacity), Some(capacity * (1.0 + 1e-9)));
         order.push(cell);
     }
     (search, order)
@@ -72,7 +72,7 @@ fn story(p: [f64; 7], rate: f64) -> String {
         "{} x {} C {:.1} ${:.4}/h: {}",
         best.replicas,
         cell(best.cell),
-        search.known(best.cell).carried,
+        search.known_rates(best.cell).carried,
         best.per_hour,
         path.join(" ")
     )
@@ -95,19 +95,19 @@ fn the_golden_searches_measure_the_golden_cells() {
 /// The published regret over 400 noisy services: 8.3 searches (p95 12), exact 73 %, mean 2.1 %.
 #[test]
 fn few_searches_find_a_nearly_cheapest_cell() {
-    let seeds = Random::from_seed(4);
+    let seeds = RandomStream::from_seed(4);
     let (mut searches, mut regrets, mut exact) = (Vec::new(), Vec::new(), 0);
     for service in 0..400 {
         let mut random = seeds.derive(service);
-        let surface = Surface::draw(&mut random);
-        let rate = surface.per_cpu * random.between(1.5, 30.0);
-        let truth = |s: Size| surface.capacity(s.cpu.as_f64(), s.memory.as_gib());
+        let surface = Surface::draw_surface(&mut random);
+        let rate = surface.per_cpu * random.uniform_between(1.5, 30.0);
+        let truth = |s: InstanceSize| surface.capacity(s.cpu.as_f64(), s.memory.as_gib());
         let (noisy, order) = search(rate, |s| truth(s) * (1.0 + 0.03 * random.normal()));
         let (exhaustive, _) = search(rate, truth);
         let mut judge = Lattice::new(fargate(), published(rate));
         for cell in 0..judge.cells().len() {
             let capacity = truth(judge.cells()[cell].size);
-            judge.record(cell, Some(capacity), None);
+            judge.record_rates(cell, Some(capacity), None);
         }
         let cheapest = judge.best().unwrap().per_hour;
         let chosen = noisy.best().unwrap().cell;
@@ -136,14 +136,14 @@ fn nothing_that_runs_means_no_answer() {
 
 #[test]
 fn a_group_says_nothing_about_another() {
-    let cell = |variant| Cell {
+    let cell = |variant| LatticeCell {
         size: fargate()[0].size,
         per_hour: 0.01,
         variant,
         regime: 0,
     };
-    let mut search = Lattice::new(vec![cell(0), cell(1)], Parameters::new(100.0));
-    search.record(0, None, Some(1.0));
+    let mut search = Lattice::new(vec![cell(0), cell(1)], LatticeParameters::new(100.0));
+    search.record_rates(0, None, Some(1.0));
     assert_eq!(search.next(), Some((1, 5)));
     // A rate that could not be measured leaves the lowest one to ask, and then nothing.
     search.could_not_measure(1, 20.0);
@@ -158,14 +158,14 @@ fn a_group_says_nothing_about_another() {
 
 #[test]
 fn a_price_list_of_zeros_ends() {
-    let free = Cell {
+    let free = LatticeCell {
         size: fargate()[0].size,
         per_hour: 0.0,
         variant: 0,
         regime: 0,
     };
-    let mut search = Lattice::new(vec![free], Parameters::new(100.0));
-    search.record(0, Some(100.0 / 5.0), None);
+    let mut search = Lattice::new(vec![free], LatticeParameters::new(100.0));
+    search.record_rates(0, Some(100.0 / 5.0), None);
     assert_eq!(
         search.next(),
         None,

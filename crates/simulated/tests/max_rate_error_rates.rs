@@ -8,10 +8,10 @@
 use std::time::Duration;
 
 use loadline_analysis::interval::quantile;
-use loadline_analysis::random::Random;
-use loadline_analysis::search::Outcome;
-use loadline_analysis::search::max_rate::{Goal, MaxRate, Parameters, Step};
-use loadline_simulated::world::Knee;
+use loadline_analysis::random::RandomStream;
+use loadline_analysis::search::TrialOutcome;
+use loadline_analysis::search::max_rate::{MaxRate, RateGoal, RateParameters, RateStep};
+use loadline_simulated::world::RateKnee;
 
 const SEARCHES: u64 = 3000;
 
@@ -21,43 +21,49 @@ struct Rule {
     exceed_ratio: f64,
 }
 
-fn answer(rule: Rule, knee: Knee, random: &mut Random) -> (f64, u32) {
+fn answer(rule: Rule, knee: RateKnee, random: &mut RandomStream) -> (f64, u32) {
     let length = Duration::from_secs(10);
-    let goal = Goal {
+    let goal = RateGoal {
         exceed_ratio: rule.exceed_ratio,
-        ..Goal::of_trials(rule.trials, length)
+        ..RateGoal::of_trials(rule.trials, length)
     };
-    let parameters = Parameters {
+    let parameters = RateParameters {
         goals: vec![goal],
         confirms: false,
-        ..Parameters::new(200.0, 3000.0, length)
+        ..RateParameters::new(200.0, 3000.0, length)
     };
     run(parameters, knee, random)
 }
 
-fn run(parameters: Parameters, knee: Knee, random: &mut Random) -> (f64, u32) {
+fn run(parameters: RateParameters, knee: RateKnee, random: &mut RandomStream) -> (f64, u32) {
     let mut search = MaxRate::new(parameters);
     loop {
         match search.next() {
-            Step::Try { rate, .. } => {
+            RateStep::Try { rate, .. } => {
                 let failed = random.chance(knee.fail_probability(rate));
-                search.record(&[if failed { Outcome::Fail } else { Outcome::Pass }]);
+                search.record_outcomes(&[if failed {
+                    TrialOutcome::Fail
+                } else {
+                    TrialOutcome::Pass
+                }]);
             }
             // A search that glitches drove below the range answers the range's lower end.
-            Step::Done(answers) => return (answers[0].rate.unwrap_or(200.0), answers[0].trials),
-            Step::CouldNotMeasure { .. } => unreachable!("every trial counts here"),
+            RateStep::Done(answers) => {
+                return (answers[0].rate.unwrap_or(200.0), answers[0].trials);
+            }
+            RateStep::CouldNotMeasure { .. } => unreachable!("every trial counts here"),
         }
     }
 }
 
 /// Checks a cell against the published one.
 fn cell(rule: Rule, width: f64, glitch: f64, published: (f64, f64, f64)) {
-    let knee = Knee {
+    let knee = RateKnee {
         rate: 1000.0,
         width,
         glitch,
     };
-    let seeds = Random::from_seed(17);
+    let seeds = RandomStream::from_seed(17);
     let runs: Vec<(f64, u32)> = (0..SEARCHES)
         .map(|n| answer(rule, knee, &mut seeds.derive(n)))
         .collect();
@@ -135,16 +141,16 @@ fn requiring_every_trial_lets_one_glitch_poison_the_answer() {
 /// Of the default's answers, the share that lies more than a tenth below the knee, and the trials
 /// it took, with one trial in ten disturbed.
 fn misled(confirms: bool) -> (f64, f64) {
-    let knee = Knee {
+    let knee = RateKnee {
         rate: 1000.0,
         width: 0.01,
         glitch: 0.1,
     };
-    let parameters = Parameters {
+    let parameters = RateParameters {
         confirms,
-        ..Parameters::new(500.0, 1100.0, Duration::from_secs(10))
+        ..RateParameters::new(500.0, 1100.0, Duration::from_secs(10))
     };
-    let seeds = Random::from_seed(23);
+    let seeds = RandomStream::from_seed(23);
     let runs: Vec<(f64, u32)> = (0..SEARCHES)
         .map(|n| run(parameters.clone(), knee, &mut seeds.derive(n)))
         .collect();

@@ -7,9 +7,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 use loadline_analysis::interval::quantile;
-use loadline_analysis::random::Random;
-use loadline_analysis::search::Outcome;
-use loadline_analysis::search::min_memory::{MemoryFound, MinMemory, Parameters, Step};
+use loadline_analysis::random::RandomStream;
+use loadline_analysis::search::TrialOutcome;
+use loadline_analysis::search::min_memory::{MemoryFound, MemoryParameters, MemoryStep, MinMemory};
 use loadline_simulated::world::MemoryWall;
 use loadline_sizing::Bytes;
 
@@ -26,40 +26,48 @@ struct Row {
     no_answer: f64,
 }
 
-fn parameters(confirmations: u32, margin: f64) -> Parameters {
-    Parameters {
+fn parameters(confirmations: u32, margin: f64) -> MemoryParameters {
+    MemoryParameters {
         high_passed: true,
         resolution: 1.02,
         backoff: 1.02,
         confirmations,
         after_miss: confirmations,
         margin,
-        ..Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024))
+        ..MemoryParameters::new(Bytes::from_mib(64), Bytes::from_mib(1024))
     }
 }
 
-fn search(parameters: Parameters, wall: MemoryWall, random: &mut Random) -> Option<MemoryFound> {
+fn search(
+    parameters: MemoryParameters,
+    wall: MemoryWall,
+    random: &mut RandomStream,
+) -> Option<MemoryFound> {
     let mut search = MinMemory::new(parameters);
     loop {
         match search.next() {
-            Step::Try(size, _) => {
+            MemoryStep::Try(size, _) => {
                 let passed = random.chance(wall.pass_probability(size.as_mib()));
-                let outcome = if passed { Outcome::Pass } else { Outcome::Fail };
-                search.record(size, outcome).unwrap();
+                let outcome = if passed {
+                    TrialOutcome::Pass
+                } else {
+                    TrialOutcome::Fail
+                };
+                search.record_trial(size, outcome).unwrap();
             }
-            Step::Done(answer) => return Some(answer),
-            Step::Infeasible { .. } => return None,
-            Step::CouldNotMeasure { .. } => unreachable!("every trial counts here"),
+            MemoryStep::Done(answer) => return Some(answer),
+            MemoryStep::Infeasible { .. } => return None,
+            MemoryStep::CouldNotMeasure { .. } => unreachable!("every trial counts here"),
         }
     }
 }
 
-fn row(parameters: Parameters) -> Row {
-    let seeds = Random::from_seed(2026);
+fn row(parameters: MemoryParameters) -> Row {
+    let seeds = RandomStream::from_seed(2026);
     let runs: Vec<(MemoryWall, Option<MemoryFound>)> = (0..SERVICES)
         .map(|service| {
             let mut random = seeds.derive(service);
-            let wall = MemoryWall::draw(&mut random);
+            let wall = MemoryWall::draw_wall(&mut random);
             (wall, search(parameters, wall, &mut random))
         })
         .collect();
@@ -134,7 +142,7 @@ fn a_smaller_margin_costs_the_published_errors() {
 #[test]
 fn plain_bisection_is_nearly_always_wrong() {
     // The published row halves down to neighbouring sizes: resolution 1.
-    let plain = row(Parameters {
+    let plain = row(MemoryParameters {
         resolution: 1.0,
         ..parameters(0, 0.0)
     });
@@ -150,13 +158,13 @@ fn plain_bisection_is_nearly_always_wrong() {
 /// has the exceptions.
 #[test]
 fn three_searches_of_one_service_agree() {
-    let seeds = Random::from_seed(8);
+    let seeds = RandomStream::from_seed(8);
     let mut agreed = 0;
     let mut searches_in_21 = 0;
     let services = 1000;
     for service in 0..services {
         let mut random = seeds.derive(service);
-        let wall = MemoryWall::draw(&mut random);
+        let wall = MemoryWall::draw_wall(&mut random);
         let answers: Vec<MemoryFound> = (0..3)
             .filter_map(|_| search(parameters(5, 0.08), wall, &mut random))
             .collect();

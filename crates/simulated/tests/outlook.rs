@@ -11,11 +11,11 @@ mod rig;
 use std::time::Duration;
 
 use loadline_analysis::interval::median;
-use loadline_analysis::random::Random;
+use loadline_analysis::random::RandomStream;
 use loadline_analysis::search::outlook::Outlook;
 use loadline_engine::agenda::Agenda;
 use loadline_engine::left::TimeLeft;
-use loadline_engine::searches::sizes;
+use loadline_engine::searches::size_search;
 use loadline_simulated::World;
 use loadline_simulated::world::MemoryWall;
 
@@ -23,12 +23,12 @@ use loadline_simulated::world::MemoryWall;
 fn searches_take_as_many_starts_as_was_told() {
     let tables = "[search]\nmin-memory = \"64Mi\"\nmax-memory = \"1Gi\"\n";
     let experiment = rig::experiment(tables, "200/s");
-    let search = sizes(&experiment, None);
-    let told = Outlook::of(&search, &experiment.slo, Duration::from_secs(18));
+    let search = size_search(&experiment, None);
+    let told = Outlook::for_search(&search, &experiment.slo, Duration::from_secs(18));
     let starts: Vec<f64> = (0..20)
         .map(|seed| {
             let world = World {
-                wall: MemoryWall::draw(&mut Random::from_seed(3000).derive(seed)),
+                wall: MemoryWall::draw_wall(&mut RandomStream::from_seed(3000).derive(seed)),
                 ..World::default()
             };
             let (_, watch, _) = rig::answer(world, seed, 1, &experiment, &search);
@@ -54,7 +54,7 @@ fn told_at(lengths: &[(Duration, bool)], expected: u32) -> Vec<f64> {
         now += *length;
         left.trial_ends(now, *is_measured);
         if ended >= 3 && now < total {
-            let end = now + left.at(now).unwrap_or_default();
+            let end = now + left.remaining_at(now).unwrap_or_default();
             errors.push(end.as_secs_f64() / total.as_secs_f64() - 1.0);
         }
     }
@@ -65,10 +65,10 @@ fn told_at(lengths: &[(Duration, bool)], expected: u32) -> Vec<f64> {
 fn from_the_third_trial_on_the_end_is_told_within_30_percent() {
     let tables = "[search]\nmin-memory = \"64Mi\"\nmax-memory = \"1Gi\"\n";
     let search_of = rig::experiment(tables, "200/s");
-    let search = sizes(&search_of, None);
-    let told = Outlook::of(&search, &search_of.slo, Duration::from_secs(18));
+    let search = size_search(&search_of, None);
+    let told = Outlook::for_search(&search, &search_of.slo, Duration::from_secs(18));
     let world = |seed| World {
-        wall: MemoryWall::draw(&mut Random::from_seed(3100).derive(seed)),
+        wall: MemoryWall::draw_wall(&mut RandomStream::from_seed(3100).derive(seed)),
         ..World::default()
     };
     let mut of_searches = Vec::new();

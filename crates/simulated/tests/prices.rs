@@ -6,40 +6,40 @@ mod rig;
 
 use std::path::Path;
 
-use loadline_analysis::record::{Purpose, Verdict};
-use loadline_analysis::search::cheapest::End;
-use loadline_analysis::search::prices::{Found, Priced};
-use loadline_analysis::search::refine::Refined;
-use loadline_analysis::search::tune::Tuned;
+use loadline_analysis::record::{TrialPurpose, TrialVerdict};
+use loadline_analysis::search::cheapest::CheapestEnd;
+use loadline_analysis::search::prices::{FoundDeployment, PriceAnswer};
+use loadline_analysis::search::refine::MemoryRefinement;
+use loadline_analysis::search::tune::TunedOptions;
 use loadline_engine::experiment::Experiment;
-use loadline_engine::searches::sizes;
+use loadline_engine::searches::size_search;
 use loadline_engine::store::Store;
-use loadline_simulated::{Simulated, World};
+use loadline_simulated::{SimulatedHost, World};
 use rig::Watch;
 
 fn experiment(search: &str, rate: &str) -> Experiment {
     rig::experiment(&format!("[search]\n{search}"), rate)
 }
 
-fn in_world(world: World, store: &Store, result: &str, of: &Experiment) -> (Priced, Watch) {
-    let mut host = Simulated::new(world, 7, 1);
+fn in_world(world: World, store: &Store, result: &str, of: &Experiment) -> (PriceAnswer, Watch) {
+    let mut host = SimulatedHost::new(world, 7, 1);
     let mut watch = rig::watch();
     let priced = rig::run(&mut host, &mut watch, (store, result), of, &rig::prices(of));
     (priced.unwrap(), watch)
 }
 
-fn run(store: &Store, result: &str, of: &Experiment) -> (Priced, Watch) {
+fn run(store: &Store, result: &str, of: &Experiment) -> (PriceAnswer, Watch) {
     in_world(World::default(), store, result, of)
 }
 
 /// In a store of its own.
-fn alone(world: World, search: &str, rate: &str) -> (Priced, Watch) {
+fn alone(world: World, search: &str, rate: &str) -> (PriceAnswer, Watch) {
     let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     in_world(world, &store, &result, &experiment(search, rate))
 }
 
-fn found(priced: &Priced) -> &Found {
+fn found(priced: &PriceAnswer) -> &FoundDeployment {
     priced
         .found
         .as_ref()
@@ -54,7 +54,7 @@ fn the_answer_is_found_proven_and_not_measured_twice() {
     let (store, result) = rig::store(directory.path());
     let experiment = experiment("prices = \"fargate\"\nreplicas = \"2..8\"", "900/s");
     let (first, watch) = run(&store, &result, &experiment);
-    let Found {
+    let FoundDeployment {
         choice, is_proven, ..
     } = found(&first);
     let lattice = first.searched.search.lattice();
@@ -87,14 +87,14 @@ fn a_budget_bounds_the_trials_and_the_rest_is_named() {
     let spent = priced.searched.spent;
     assert!(spent.as_secs() < 240, "{spent:?}");
     found(&priced);
-    assert!(!priced.searched.search.lattice().open().is_empty());
+    assert!(!priced.searched.search.lattice().open_cells().is_empty());
 }
 
 #[test]
 fn a_rate_that_nothing_carries_is_infeasible() {
     let search = "prices = \"fargate\"\nsizes = [\"0.5/512Mi\", \"1/1Gi\"]\nreplicas = \"1..2\"";
     let (priced, _) = alone(World::default(), search, "5000/s");
-    assert_eq!(priced.searched.end, End::Infeasible);
+    assert_eq!(priced.searched.end, CheapestEnd::Infeasible);
 }
 
 /// The generator cannot make the rate of two replicas; five carry it, and three do too.
@@ -106,7 +106,7 @@ fn a_rate_that_the_generator_cannot_make_leaves_the_answer() {
         ..World::default()
     };
     let (priced, _) = alone(world, search, "300/s");
-    let Found {
+    let FoundDeployment {
         choice, is_proven, ..
     } = found(&priced);
     assert_eq!((choice.replicas, *is_proven), (3, true));
@@ -123,7 +123,7 @@ fn a_budget_that_ends_before_an_answer_does_not_say_that_there_is_none() {
         !priced.searched.asked.is_empty(),
         "nothing is kept for a proof of nothing"
     );
-    assert_eq!(priced.searched.end, End::Unknown);
+    assert_eq!(priced.searched.end, CheapestEnd::Unknown);
     assert!(priced.searched.search.is_closed());
 }
 
@@ -133,17 +133,20 @@ fn a_budget_that_ends_before_an_answer_does_not_say_that_there_is_none() {
 fn a_proof_waits_as_long_as_the_search_that_it_proves() {
     let tables = "[search]\nmin-memory = \"256Mi\"\nmax-memory = \"512Mi\"\nconfirm = 2\nprove = 3\n[[factor]]\nname = \"cpu\"\nlevels = [\"250m\", \"2\"]";
     let experiment = rig::experiment(tables, "20/s");
-    let search = sizes(&experiment, None);
+    let search = size_search(&experiment, None);
     let (sized, ..) = rig::answer(World::default(), 7, 1, &experiment, &search);
     let deadline = |index: usize| sized.searched[index].start_deadline;
     assert!(deadline(1) < deadline(0));
     let best = sized.best.unwrap();
     assert_eq!(best.configuration.cpu, "250m".parse().ok());
-    let proofs = best.trials.iter().filter(|t| t.purpose == Purpose::Prove);
+    let proofs = best
+        .trials
+        .iter()
+        .filter(|t| t.purpose == TrialPurpose::Prove);
     let all: Vec<_> = proofs
         .map(|t| (t.verdict, t.evidence.start.deadline))
         .collect();
-    assert_eq!(all, [(Verdict::Pass, deadline(0)); 3]);
+    assert_eq!(all, [(TrialVerdict::Pass, deadline(0)); 3]);
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn what_means_nothing_is_refused() {
         let text = format!(
             "slo = \"p99<50ms\"\napp.command = [\"sh\"]\n[load]\nurl = \"http://localhost/\"\n{load}\n[search]\n{search}\n"
         );
-        let parsed = Experiment::parse(&text, Path::new("test.toml"), Path::new("/"));
+        let parsed = Experiment::from_file_text(&text, Path::new("test.toml"), Path::new("/"));
         parsed.map(|_| ()).unwrap_err().to_string()
     };
     let rate = "rate = \"10/s\"";
@@ -201,7 +204,7 @@ fn less_memory_is_searched_where_less_is_billed() {
     let search =
         "prices = \"own-nodes\"\nsizes = [\"0.5/700Mi\", \"1/700Mi\"]\nreplicas = \"1..4\"";
     let (priced, watch) = alone(World::default(), search, "300/s");
-    let Refined::Smaller(smaller) = &found(&priced).refined else {
+    let MemoryRefinement::Smaller(smaller) = &found(&priced).refined else {
         panic!("{:?}", found(&priced).refined)
     };
     let (confirmed, size) = (smaller.answer.confirmed, smaller.answer.size);
@@ -217,10 +220,10 @@ fn less_memory_is_searched_where_less_is_billed() {
         let trials = smaller.trials.iter();
         trials.filter(|t| t.purpose == purpose).count()
     };
-    assert_eq!(of(Purpose::Prove), 5, "it has a proof of its own");
-    assert!(of(Purpose::Confirm) >= 2);
+    assert_eq!(of(TrialPurpose::Prove), 5, "it has a proof of its own");
+    assert!(of(TrialPurpose::Confirm) >= 2);
     // The starts at the size that was found tell where to look first.
-    let searched = of(Purpose::Search);
+    let searched = of(TrialPurpose::Search);
     println!("{searched} starts of the bisection");
     assert!(searched <= 4, "{searched}");
     let before = priced.searched.asked.len() as u32;
@@ -232,11 +235,14 @@ fn sizes_that_are_billed_whole_stay_as_they_are() {
     let search = "prices = \"fargate\"\nsizes = [\"0.5/1Gi\", \"1/2Gi\"]\nreplicas = \"1..4\"";
     let (priced, watch) = alone(World::default(), search, "300/s");
     let refined = &found(&priced).refined;
-    assert!(matches!(refined, Refined::AsFound(None)), "{refined:?}");
+    assert!(
+        matches!(refined, MemoryRefinement::AsFound(None)),
+        "{refined:?}"
+    );
     assert_eq!(watch.measured as usize, priced.searched.asked.len());
     let search = "prices = \"own-nodes\"\nsizes = [\"1/700Mi\"]\nreplicas = \"1..4\"\nprove = 2\nbudget = \"3m\"";
     let (priced, watch) = alone(World::default(), search, "300/s");
-    let Refined::AsFound(Some(why)) = &found(&priced).refined else {
+    let MemoryRefinement::AsFound(Some(why)) = &found(&priced).refined else {
         panic!("{:?}", found(&priced).refined)
     };
     assert!(why.contains("the budget was spent"), "{why}");
@@ -244,7 +250,7 @@ fn sizes_that_are_billed_whole_stay_as_they_are() {
 }
 
 /// Compares in a world where this option changes the CPU time of a request by a factor.
-fn tuned(option: Option<(&'static str, f64)>, more: &str) -> (Tuned, u32, Priced) {
+fn tuned(option: Option<(&'static str, f64)>, more: &str) -> (TunedOptions, u32, PriceAnswer) {
     let search = format!(
         "prices = \"fargate\"\nsizes = [\"0.5/1Gi\"]\nreplicas = \"1..2\"\ncompare = 6\nprove = 3\n{more}"
     );
@@ -271,10 +277,10 @@ fn an_option_that_saves_cpu_is_adopted_measured_and_proven() {
     assert_eq!(option.text, "-XX:+UseParallelGC");
     assert_eq!(
         option.provenance,
-        loadline_analysis::record::Provenance::Measured
+        loadline_analysis::record::ValueProvenance::Measured
     );
     let of = |purpose| tuned.trials.iter().filter(|t| t.purpose == purpose).count();
-    assert_eq!(of(Purpose::Prove), 3);
+    assert_eq!(of(TrialPurpose::Prove), 3);
     let of_next = tuned
         .compared
         .iter()
@@ -294,7 +300,7 @@ fn without_a_difference_nothing_is_adopted_and_many_are_halved() {
     let flags: Vec<_> = tuned
         .compared
         .iter()
-        .filter(|c| c.stage == loadline_analysis::tuning::Stage::Flags)
+        .filter(|c| c.stage == loadline_analysis::tuning::TuningStage::Flags)
         .collect();
     let dropped = flags.iter().filter(|c| c.trials == 2).count();
     assert_eq!(
@@ -328,21 +334,24 @@ fn trials_of_an_earlier_result_are_used_again_and_said_so() {
     let third = rig::store(directory.path()).1;
     let (again, reusing) = run(&store, &third, &experiment);
     assert_eq!(again.searched.end, one.searched.end);
-    let proofs = |priced: &Priced| {
+    let proofs = |priced: &PriceAnswer| {
         let asked = priced.searched.asked.iter();
         asked
-            .filter(|a| a.question.purpose == Purpose::Prove)
+            .filter(|a| a.question.purpose == TrialPurpose::Prove)
             .count() as u32
     };
     assert_eq!(reusing.measured, proofs(&again), "fresh starts are fresh");
     assert_eq!(reusing.reused, watch.measured - proofs(&one));
-    let trials = store.trials(&third).unwrap();
+    let trials = store.finished_trials(&third).unwrap();
     let said = trials
         .iter()
         .filter(|t| t.result == third && t.evidence.warnings.iter().any(|w| w.contains(&first)));
     assert_eq!(said.count() as u32, reusing.reused);
-    assert_eq!(store.ground(&first).unwrap().as_deref(), Some("same"));
-    assert_eq!(store.ground(&second).unwrap(), None);
+    assert_eq!(
+        store.ground_fingerprint(&first).unwrap().as_deref(),
+        Some("same")
+    );
+    assert_eq!(store.ground_fingerprint(&second).unwrap(), None);
     // Another ground has nothing to use again.
     store.set_ground(&first, "other").unwrap();
     let fourth = rig::store(directory.path()).1;

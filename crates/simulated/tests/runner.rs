@@ -11,32 +11,34 @@ mod rig;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use loadline_analysis::record::{Evidence, Failure, Invalid, Machine, Purpose, Verdict};
-use loadline_analysis::search::{Ask, Next, Open, Search, Seen};
+use loadline_analysis::record::{
+    Evidence, InvalidReason, MachineDescription, MeasurementFailure, TrialPurpose, TrialVerdict,
+};
+use loadline_analysis::search::{Next, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::Experiment;
-use loadline_engine::host::{Delivery, Host, Running};
+use loadline_engine::host::{Delivery, TrialHandle, TrialHost};
 use loadline_engine::runner::{ATTEMPTS, RunError};
 use loadline_engine::store::StoreError;
-use loadline_simulated::{Simulated, World};
-use loadline_trial::{Ending, Event, Order, Refusal};
+use loadline_simulated::{SimulatedHost, World};
+use loadline_trial::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 
-type Fault = fn(&Order, attempt: u32) -> Option<Ending>;
+type Fault = fn(&TrialOrder, attempt: u32) -> Option<TrialEnding>;
 
 /// A simulated host, some of whose trials end otherwise.
 struct Faulty {
-    inner: Simulated,
+    inner: SimulatedHost,
     fault: Fault,
     /// When each configuration was launched, ns, by its label.
     launched: BTreeMap<String, Vec<u64>>,
     /// The last order.
-    last: Option<Order>,
+    last: Option<TrialOrder>,
 }
 
 impl Faulty {
     fn new(slots: usize, fault: Fault) -> Self {
         Self {
-            inner: Simulated::new(World::default(), 1, slots),
+            inner: SimulatedHost::new(World::default(), 1, slots),
             fault,
             launched: BTreeMap::new(),
             last: None,
@@ -45,15 +47,15 @@ impl Faulty {
 }
 
 struct Replaced {
-    inner: Box<dyn Running>,
-    ending: Option<Ending>,
+    inner: Box<dyn TrialHandle>,
+    ending: Option<TrialEnding>,
     is_stopped: bool,
 }
 
-impl Running for Replaced {
-    fn next(&mut self) -> Option<Event> {
+impl TrialHandle for Replaced {
+    fn next(&mut self) -> Option<TrialEvent> {
         let event = self.inner.next()?;
-        let Event::Ended(real) = event else {
+        let TrialEvent::Ended(real) = event else {
             return Some(event);
         };
         let mut ending = match self.ending.take() {
@@ -61,70 +63,70 @@ impl Running for Replaced {
             _ => real.clone(),
         };
         // It took as long as the whole trial.
-        if let (Ending::Measured(told), Ending::Measured(real)) = (&mut ending, real) {
+        if let (TrialEnding::Measured(told), TrialEnding::Measured(real)) = (&mut ending, real) {
             told.phases = real.phases;
         }
-        Some(Event::Ended(ending))
+        Some(TrialEvent::Ended(ending))
     }
 
-    fn stop(&mut self) {
+    fn stop_trial(&mut self) {
         self.is_stopped = true;
-        self.inner.stop();
+        self.inner.stop_trial();
     }
 }
 
-impl Host for Faulty {
-    fn machine(&self) -> Machine {
-        self.inner.machine()
+impl TrialHost for Faulty {
+    fn host_machine(&self) -> MachineDescription {
+        self.inner.host_machine()
     }
 
-    fn slots(&self) -> usize {
-        self.inner.slots()
+    fn slot_count(&self) -> usize {
+        self.inner.slot_count()
     }
 
-    fn refuses(&self, order: &Order) -> Option<Refusal> {
-        self.inner.refuses(order)
+    fn order_refusal(&self, order: &TrialOrder) -> Option<RunRefusal> {
+        self.inner.order_refusal(order)
     }
 
-    fn launch(
+    fn launch_trial(
         &mut self,
         slot: usize,
-        order: &Order,
+        order: &TrialOrder,
         delivery: &Delivery,
-    ) -> Result<Box<dyn Running>, Refusal> {
+    ) -> Result<Box<dyn TrialHandle>, RunRefusal> {
         let label = order.configuration.label.clone();
         let launched = self.launched.entry(label).or_default();
-        launched.push(self.inner.now_ns());
+        launched.push(self.inner.host_clock_ns());
         let attempt = launched.len() as u32;
         self.last = Some(order.clone());
         Ok(Box::new(Replaced {
-            inner: self.inner.launch(slot, order, delivery)?,
+            inner: self.inner.launch_trial(slot, order, delivery)?,
             ending: (self.fault)(order, attempt),
             is_stopped: false,
         }))
     }
 
-    fn wait(&mut self, patience: Duration) {
-        self.inner.wait(patience);
+    fn wait_for_events(&mut self, patience: Duration) {
+        self.inner.wait_for_events(patience);
     }
 
-    fn now_ns(&self) -> u64 {
-        self.inner.now_ns()
+    fn host_clock_ns(&self) -> u64 {
+        self.inner.host_clock_ns()
     }
 }
 
-fn invalid(cause: Invalid) -> Ending {
-    let failure = Some(Failure {
+fn invalid(cause: InvalidReason) -> TrialEnding {
+    let failure = Some(MeasurementFailure {
         cause,
         detail: "as it was told".to_owned(),
     });
-    Ending::Measured(Box::new(Evidence {
+    TrialEnding::Measured(Box::new(Evidence {
         failure,
         ..Evidence::default()
     }))
 }
 
-fn is_first(order: &Order) -> bool {
+fn is_first(order: &TrialOrder) -> bool {
     order.configuration.label == "512Mi"
 }
 
@@ -134,7 +136,7 @@ fn experiment() -> Experiment {
 }
 
 /// Verdicts by label, the trials of the store, and the host.
-fn run(host: &mut Faulty) -> (Result<BTreeMap<String, Verdict>, RunError>, usize) {
+fn run(host: &mut Faulty) -> (Result<BTreeMap<String, TrialVerdict>, RunError>, usize) {
     let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     let experiment = experiment();
@@ -142,13 +144,13 @@ fn run(host: &mut Faulty) -> (Result<BTreeMap<String, Verdict>, RunError>, usize
     let at = (&store, result.as_str());
     let ran = rig::run(host, &mut rig::watch(), at, &experiment, &matrix);
     let verdicts = ran.map(|records| {
-        let verdict = |r: &std::sync::Arc<_>| -> (String, Verdict) {
+        let verdict = |r: &std::sync::Arc<_>| -> (String, TrialVerdict) {
             let record: &loadline_analysis::record::TrialRecord = r;
             (record.configuration.label.clone(), record.verdict)
         };
         records.iter().map(verdict).collect()
     });
-    (verdicts, store.trials(&result).unwrap().len())
+    (verdicts, store.finished_trials(&result).unwrap().len())
 }
 
 /// When a trial was launched whose first two attempts end like this, and when the others were.
@@ -157,7 +159,7 @@ fn repeated(fault: Fault) -> (Vec<u64>, Vec<u64>) {
     let (verdicts, kept) = run(&mut host);
     let verdicts = verdicts.unwrap();
     assert!(
-        verdicts.values().all(|v| *v == Verdict::Pass),
+        verdicts.values().all(|v| *v == TrialVerdict::Pass),
         "{verdicts:?}"
     );
     assert_eq!(kept, 6, "two attempts are records too");
@@ -169,7 +171,7 @@ fn repeated(fault: Fault) -> (Vec<u64>, Vec<u64>) {
 #[test]
 fn a_disturbed_trial_is_repeated_after_a_while_and_others_run_meanwhile() {
     let (first, others) = repeated(|order, attempt| {
-        (is_first(order) && attempt < ATTEMPTS).then(|| invalid(Invalid::Noise))
+        (is_first(order) && attempt < ATTEMPTS).then(|| invalid(InvalidReason::Noise))
     });
     let is_between = |at: &u64| first[0] < *at && *at < first[1];
     assert!(others.iter().any(is_between), "{first:?} {others:?}");
@@ -178,7 +180,7 @@ fn a_disturbed_trial_is_repeated_after_a_while_and_others_run_meanwhile() {
 #[test]
 fn a_lost_trial_is_repeated_at_once() {
     let (first, others) = repeated(|order, attempt| {
-        (is_first(order) && attempt < ATTEMPTS).then_some(Ending::Stopped)
+        (is_first(order) && attempt < ATTEMPTS).then_some(TrialEnding::Stopped)
     });
     let is_between = |at: &u64| first[0] < *at && *at < first[2];
     assert!(!others.iter().any(is_between), "{first:?} {others:?}");
@@ -197,7 +199,7 @@ fn least_busy(levels: &[&str]) -> f64 {
     let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     let mut host = Faulty::new(slots, |_, attempt| {
-        (attempt % 100 == 97).then(|| invalid(Invalid::RuntimeLost))
+        (attempt % 100 == 97).then(|| invalid(InvalidReason::RuntimeLost))
     });
     let mut watch = rig::watch();
     let at = (&store, result.as_str());
@@ -227,33 +229,35 @@ fn slots_are_busy() {
 
 /// Wants one trial, and guesses that it may need another.
 struct WithGuess {
-    wanted: Ask,
-    guess: Ask,
+    wanted: TrialAsk,
+    guess: TrialAsk,
 }
 
-impl Search for WithGuess {
-    type Answer = Verdict;
+impl TrialSearch for WithGuess {
+    type Answer = TrialVerdict;
 
-    fn next(&self, seen: &Seen) -> Next<Verdict> {
-        let open = || Open {
+    fn next(&self, seen: &SeenTrials) -> Next<TrialVerdict> {
+        let open = || WantedTrials {
             wanted: vec![self.wanted.clone()],
             guesses: vec![self.guess.clone()],
         };
-        seen.get(&self.wanted).map(|r| r.verdict).ok_or_else(open)
+        seen.record_for(&self.wanted)
+            .map(|r| r.verdict)
+            .ok_or_else(open)
     }
 }
 
 /// Labels of all that was launched, where the first two attempts at what is wanted are disturbed.
 fn launched_beside_a_back_off(slots: usize) -> Vec<String> {
     let mut host = Faulty::new(slots, |order, attempt| {
-        (is_first(order) && attempt < ATTEMPTS).then(|| invalid(Invalid::Noise))
+        (is_first(order) && attempt < ATTEMPTS).then(|| invalid(InvalidReason::Noise))
     });
     let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     let experiment = experiment();
-    let mut asks = experiment.configurations().into_iter().map(|c| Ask {
+    let mut asks = experiment.configurations().into_iter().map(|c| TrialAsk {
         configuration: c,
-        purpose: Purpose::Matrix,
+        purpose: TrialPurpose::Matrix,
         repeat: 1,
         start_deadline: Duration::from_secs(60),
         pair: None,
@@ -264,7 +268,7 @@ fn launched_beside_a_back_off(slots: usize) -> Vec<String> {
     };
     let at = (&store, result.as_str());
     let ran = rig::run(&mut host, &mut rig::watch(), at, &experiment, &search);
-    assert_eq!(ran.unwrap(), Verdict::Pass);
+    assert_eq!(ran.unwrap(), TrialVerdict::Pass);
     host.launched.into_keys().collect()
 }
 
@@ -277,21 +281,24 @@ fn a_guess_does_not_take_the_slot_that_a_wanted_trial_waits_for() {
 #[test]
 fn options_that_do_not_arrive_are_not_tried_again() {
     let mut host = Faulty::new(1, |order, _| {
-        is_first(order).then(|| invalid(Invalid::OtherOptions))
+        is_first(order).then(|| invalid(InvalidReason::OtherOptions))
     });
     let (verdicts, kept) = run(&mut host);
     let said = verdicts.unwrap()["512Mi"];
-    assert_eq!(said, Verdict::Invalid(Invalid::OtherOptions));
+    assert_eq!(said, TrialVerdict::Invalid(InvalidReason::OtherOptions));
     assert_eq!(kept, 4, "an attempt each");
 }
 
 #[test]
 fn what_cannot_be_measured_is_said_so_after_three_attempts_that_waited_longer_each() {
     let mut host = Faulty::new(4, |order, _| {
-        is_first(order).then(|| invalid(Invalid::Noise))
+        is_first(order).then(|| invalid(InvalidReason::Noise))
     });
     let (verdicts, kept) = run(&mut host);
-    assert_eq!(verdicts.unwrap()["512Mi"], Verdict::Invalid(Invalid::Noise));
+    assert_eq!(
+        verdicts.unwrap()["512Mi"],
+        TrialVerdict::Invalid(InvalidReason::Noise)
+    );
     assert_eq!(kept as u32, 3 + ATTEMPTS);
     let at = &host.launched["512Mi"];
     let seconds = |from: usize| (at[from + 1] - at[from]) / 1_000_000_000;
@@ -302,7 +309,7 @@ fn what_cannot_be_measured_is_said_so_after_three_attempts_that_waited_longer_ea
 #[test]
 fn a_full_disk_ends_the_run_with_the_store_s_error() {
     let mut host = Faulty::new(1, |order, _| {
-        is_first(order).then(|| invalid(Invalid::DiskFull))
+        is_first(order).then(|| invalid(InvalidReason::DiskFull))
     });
     let (ended, _) = run(&mut host);
     let is_full = matches!(ended, Err(RunError::Store(StoreError::Full { .. })));
@@ -312,8 +319,8 @@ fn a_full_disk_ends_the_run_with_the_store_s_error() {
 #[test]
 fn a_refusal_ends_the_run_and_stops_the_others() {
     let mut host = Faulty::new(4, |order, _| {
-        let refusal = Refusal::new("starting", "permission denied", "choose another user");
-        is_first(order).then_some(Ending::Refused(refusal))
+        let refusal = RunRefusal::new("starting", "permission denied", "choose another user");
+        is_first(order).then_some(TrialEnding::Refused(refusal))
     });
     // The others take longer than the one that is refused, or as long.
     let (ended, kept) = run(&mut host);
@@ -328,7 +335,7 @@ fn a_refusal_ends_the_run_and_stops_the_others() {
     };
     let order = host.last.clone().unwrap();
     for slot in 0..4 {
-        let launched = host.inner.launch(slot, &order, &delivery);
+        let launched = host.inner.launch_trial(slot, &order, &delivery);
         assert!(launched.is_ok(), "slot {slot} is free again");
     }
 }

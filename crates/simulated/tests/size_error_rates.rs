@@ -14,12 +14,12 @@
 
 use loadline_analysis::interval::quantile;
 use loadline_analysis::margin;
-use loadline_analysis::proof::{Standing, is_proof};
-use loadline_analysis::random::Random;
-use loadline_analysis::search::Outcome;
+use loadline_analysis::proof::{ProofStanding, is_proof};
+use loadline_analysis::random::RandomStream;
+use loadline_analysis::search::TrialOutcome;
 use loadline_analysis::search::ascent::Ascent;
-use loadline_analysis::search::expected::Expected;
-use loadline_analysis::search::min_memory::{MemoryFound, MinMemory, Parameters, Step};
+use loadline_analysis::search::expected::ExpectedSize;
+use loadline_analysis::search::min_memory::{MemoryFound, MemoryParameters, MemoryStep, MinMemory};
 use loadline_simulated::world::{MemoryWall, draw_expectation};
 use loadline_sizing::Bytes;
 
@@ -75,9 +75,9 @@ fn now() -> Rule {
     }
 }
 
-fn parameters(rule: Option<&Rule>) -> Parameters {
-    let default = Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024));
-    rule.map_or(default, |rule| Parameters {
+fn parameters(rule: Option<&Rule>) -> MemoryParameters {
+    let default = MemoryParameters::new(Bytes::from_mib(64), Bytes::from_mib(1024));
+    rule.map_or(default, |rule| MemoryParameters {
         resolution: rule.resolution,
         confirmations: rule.confirmations,
         after_miss: rule.after_miss,
@@ -108,15 +108,15 @@ struct Service {
     floor: f64,
     /// What a start lets expect, MiB.
     expected: f64,
-    random: Random,
-    tried: Vec<(Bytes, Outcome)>,
+    random: RandomStream,
+    tried: Vec<(Bytes, TrialOutcome)>,
 }
 
 impl Service {
     /// The same service has the same truth in every `search` of it.
     fn draw(service: u64, floor: f64, search: u64) -> Self {
-        let mut random = Random::from_seed(2026).derive(service);
-        let wall = MemoryWall::draw(&mut random);
+        let mut random = RandomStream::from_seed(2026).derive(service);
+        let wall = MemoryWall::draw_wall(&mut random);
         Self {
             wall,
             floor,
@@ -130,11 +130,11 @@ impl Service {
         (1.0 - self.floor) * self.wall.pass_probability(size.as_mib())
     }
 
-    fn start(&mut self, size: Bytes) -> Outcome {
+    fn start(&mut self, size: Bytes) -> TrialOutcome {
         let passes = self.passes(size);
         let outcome = match self.random.chance(passes) {
-            true => Outcome::Pass,
-            false => Outcome::Fail,
+            true => TrialOutcome::Pass,
+            false => TrialOutcome::Fail,
         };
         self.tried.push((size, outcome));
         outcome
@@ -144,18 +144,18 @@ impl Service {
         let mut search = MinMemory::new(parameters(Some(rule)));
         loop {
             match search.next() {
-                Step::Try(size, _) => {
+                MemoryStep::Try(size, _) => {
                     let outcome = self.start(size);
-                    search.record(size, outcome).unwrap();
-                    if rule.expects && outcome == Outcome::Pass {
+                    search.record_trial(size, outcome).unwrap();
+                    if rule.expects && outcome == TrialOutcome::Pass {
                         let mib = self.expected.min(size.as_mib());
                         let size = Bytes::from_bytes((mib * 1024.0 * 1024.0) as u64);
-                        search.expect(Expected::of_a_start(size));
+                        search.expect_size(ExpectedSize::of_a_start(size));
                     }
                 }
-                Step::Done(found) => return Some(found),
-                Step::Infeasible { .. } => return None,
-                Step::CouldNotMeasure { .. } => unreachable!("every trial counts here"),
+                MemoryStep::Done(found) => return Some(found),
+                MemoryStep::Infeasible { .. } => return None,
+                MemoryStep::CouldNotMeasure { .. } => unreachable!("every trial counts here"),
             }
         }
     }
@@ -163,16 +163,16 @@ impl Service {
     /// The size that fresh starts prove.
     fn proven(&mut self, rule: &Rule, found: Bytes) -> Option<Bytes> {
         if !rule.goes_on {
-            let passes = (0..PROVE).filter(|_| self.start(found) == Outcome::Pass);
+            let passes = (0..PROVE).filter(|_| self.start(found) == TrialOutcome::Pass);
             return is_proof(passes.count() as u64, PROVE.into()).then_some(found);
         }
         let parameters = parameters(Some(rule));
         let mut ascent = Ascent::new(parameters, PROVE, found, self.tried.clone());
-        while let Standing::More(_) = ascent.standing() {
-            let outcome = self.start(ascent.size());
-            ascent.record(outcome);
+        while let ProofStanding::More(_) = ascent.size_standing() {
+            let outcome = self.start(ascent.current_size());
+            ascent.record_start(outcome);
         }
-        (ascent.standing() == Standing::Proven).then(|| ascent.size())
+        (ascent.size_standing() == ProofStanding::Proven).then(|| ascent.current_size())
     }
 
     fn run(mut self, rule: &Rule) -> Run {
@@ -330,7 +330,7 @@ fn size_spares_starts_and_is_hardly_ever_wrong() {
     }
     let search = search_share(&now, &runs[..cured]);
     assert!(search <= margin::SEARCH, "{search}");
-    let (most, _) = margin::covered();
+    let (most, _) = margin::covered_growth();
     let outgrown = share(&runs[..cured], |run| {
         run.proven.is_some() && run.oversize < most
     });

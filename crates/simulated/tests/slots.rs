@@ -11,23 +11,23 @@ mod rig;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use loadline_analysis::abreast::{LOOKS, Standing};
-use loadline_analysis::baseline::{Baseline, Figures, Ground};
-use loadline_analysis::random::Random;
-use loadline_analysis::record::{Machine, Purpose, TrialRecord};
-use loadline_analysis::search::Search;
-use loadline_analysis::search::abreast::Abreast;
-use loadline_analysis::search::prices::Priced;
-use loadline_analysis::search::refine::Refined;
-use loadline_analysis::search::size::{End, OfLevel, Sized};
-use loadline_analysis::search::soak::Soaked;
-use loadline_analysis::search::verify::{Verified, Verify};
+use loadline_analysis::abreast::{AbreastStanding, LOOKS};
+use loadline_analysis::baseline::{Baseline, MeasurementConditions, StartFigures};
+use loadline_analysis::random::RandomStream;
+use loadline_analysis::record::{MachineDescription, TrialPurpose, TrialRecord};
+use loadline_analysis::search::TrialSearch;
+use loadline_analysis::search::abreast::AbreastSearch;
+use loadline_analysis::search::prices::PriceAnswer;
+use loadline_analysis::search::refine::MemoryRefinement;
+use loadline_analysis::search::size::{OfLevel, SizeAnswer, SizeEnd};
+use loadline_analysis::search::soak::SoakSearch;
+use loadline_analysis::search::verify::{VerifyOutcome, VerifySearch};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::experiment::Experiment;
 use loadline_engine::runner::RunError;
-use loadline_engine::searches::sizes;
+use loadline_engine::searches::size_search;
 use loadline_simulated::world::{MemoryWall, draw_expectation};
-use loadline_simulated::{Cold, Simulated, World};
+use loadline_simulated::{SimulatedHost, WarmingCost, World};
 use loadline_sizing::Bytes;
 
 /// Worlds for each search; `LOADLINE_SEEDS=50` is the long form.
@@ -38,15 +38,15 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// Walls anywhere in the range, some trials disturbed, some of them unseen, some starts crash.
 fn world(seed: u64) -> World {
-    let mut random = Random::from_seed(1000).derive(seed);
+    let mut random = RandomStream::from_seed(1000).derive(seed);
     World {
-        wall: MemoryWall::draw(&mut random),
+        wall: MemoryWall::draw_wall(&mut random),
         expectation: draw_expectation(&mut random),
         disturbed: 0.1,
         disturbance_seen: 0.8,
         glitch: 0.02,
         crash: 0.02,
-        cold: random.chance(0.5).then_some(Cold {
+        cold: random.chance(0.5).then_some(WarmingCost {
             extra: 2.0,
             decay: 3.0,
         }),
@@ -63,7 +63,7 @@ fn names(trials: &[Arc<TrialRecord>]) -> Vec<String> {
     trials.iter().map(name).collect()
 }
 
-fn of_sizes(sized: &Sized) -> impl PartialEq + Debug + use<> {
+fn of_sizes(sized: &SizeAnswer) -> impl PartialEq + Debug + use<> {
     let searched = sized.searched.iter();
     let ends: Vec<_> = searched
         .map(|s| (s.end.clone(), names(&s.trials), s.start_deadline))
@@ -73,7 +73,7 @@ fn of_sizes(sized: &Sized) -> impl PartialEq + Debug + use<> {
     (ends, best)
 }
 
-fn of_prices(priced: &Priced) -> impl PartialEq + Debug + use<> {
+fn of_prices(priced: &PriceAnswer) -> impl PartialEq + Debug + use<> {
     let records: Vec<_> = priced
         .searched
         .asked
@@ -82,8 +82,10 @@ fn of_prices(priced: &Priced) -> impl PartialEq + Debug + use<> {
         .collect();
     let found = priced.found.as_ref().map(|found| {
         let refined = match &found.refined {
-            Refined::Smaller(s) => (Some((s.configuration.clone(), names(&s.trials))), None),
-            Refined::AsFound(why) => (None, why.clone()),
+            MemoryRefinement::Smaller(s) => {
+                (Some((s.configuration.clone(), names(&s.trials))), None)
+            }
+            MemoryRefinement::AsFound(why) => (None, why.clone()),
         };
         let tuned = found.tuned.as_ref();
         let tuned = tuned.map(|t| {
@@ -100,7 +102,7 @@ fn of_prices(priced: &Priced) -> impl PartialEq + Debug + use<> {
 }
 
 /// The same answer with 1, 4 and 64 slots, and after a cut at any trial.
-fn same<S: Search, T: PartialEq + Debug>(
+fn same<S: TrialSearch, T: PartialEq + Debug>(
     experiment: &Experiment,
     search: impl Fn() -> S,
     told: impl Fn(&S::Answer) -> T,
@@ -114,9 +116,9 @@ fn same<S: Search, T: PartialEq + Debug>(
             let (answer, ..) = rig::answer(world(seed), seed, slots, experiment, &search());
             assert_eq!(told(&answer), one, "seed {seed}, {slots} slots");
         }
-        let cut = Random::from_seed(7)
+        let cut = RandomStream::from_seed(7)
             .derive(seed)
-            .below(watch.measured as usize) as u32;
+            .uniform_below(watch.measured as usize) as u32;
         let slots = [(1, 1), (4, 1), (1, 64)][seed as usize % 3];
         let resumed = resumed(experiment, &search, seed, cut, slots);
         assert_eq!(
@@ -129,7 +131,7 @@ fn same<S: Search, T: PartialEq + Debug>(
 }
 
 /// A search that was stopped after so many records and begun again on the same store.
-fn resumed<S: Search>(
+fn resumed<S: TrialSearch>(
     experiment: &Experiment,
     search: impl Fn() -> S,
     seed: u64,
@@ -139,15 +141,15 @@ fn resumed<S: Search>(
     let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
     let at = (&store, result.as_str());
-    let mut host = Simulated::new(world(seed), seed, before);
+    let mut host = SimulatedHost::new(world(seed), seed, before);
     let mut watch = rig::stop_after(cut);
     let stopped = rig::run(&mut host, &mut watch, at, experiment, &search());
     // With many slots the last records may come at once, the answer with them.
     let is_stopped = matches!(stopped, Err(RunError::Interrupted));
     assert!(is_stopped || (before > 1 && stopped.is_ok()));
-    let kept = store.trials(&result).unwrap().len();
+    let kept = store.finished_trials(&result).unwrap().len();
     assert!(kept as u32 >= cut, "what was finished is kept");
-    let mut host = Simulated::new(world(seed), seed, after);
+    let mut host = SimulatedHost::new(world(seed), seed, after);
     let mut watch = rig::watch();
     let answer = rig::run(&mut host, &mut watch, at, experiment, &search()).unwrap();
     assert!(watch.reused >= cut.min(1), "it is used again");
@@ -165,7 +167,7 @@ fn a_matrix_gives_the_same_records_on_any_number_of_slots() {
 #[test]
 fn a_soak_is_one_trial_on_any_number_of_slots() {
     let experiment = rig::experiment("[search]\nsoak = \"60s\"", "100/s");
-    let search = || Soaked {
+    let search = || SoakSearch {
         configuration: experiment.configurations().remove(0),
         start_deadline: experiment.app.start_deadline,
     };
@@ -177,17 +179,23 @@ fn a_soak_is_one_trial_on_any_number_of_slots() {
 #[test]
 fn trials_at_once_are_compared_with_trials_alone() {
     let experiment = rig::experiment("[limits]\nmemory = \"700Mi\"\ncpu = \"1\"", "100/s");
-    let search = Abreast {
+    let search = AbreastSearch {
         configuration: experiment.configurations().remove(0),
         start_deadline: experiment.app.start_deadline,
     };
     let of = |slots| rig::answer(World::default(), 1, slots, &experiment, &search);
     let (standing, watch, two) = of(2);
-    assert!(matches!(standing, Standing::Unlike { .. }), "{standing:?}");
+    assert!(
+        matches!(standing, AbreastStanding::Unlike { .. }),
+        "{standing:?}"
+    );
     let most = LOOKS[LOOKS.len() - 1];
     assert!(watch.measured <= 3 * most && watch.measured % 3 == 0);
     let (standing, watch, one) = of(1);
-    assert_eq!((standing, watch.measured), (Standing::TooFew, 3 * most));
+    assert_eq!(
+        (standing, watch.measured),
+        (AbreastStanding::TooFew, 3 * most)
+    );
     assert!(two < one, "{two:?} {one:?}");
 }
 
@@ -196,13 +204,17 @@ fn a_verify_decides_with_the_same_starts_on_any_number_of_slots() {
     let experiment = rig::experiment("[limits]\nmemory = \"400Mi\"\ncpu = \"1\"", "100/s");
     let configuration = experiment.configurations().remove(0);
     let search = || {
-        let ground = Ground::new(&Machine::default(), &configuration, String::new());
-        let start = Figures {
+        let ground = MeasurementConditions::new(
+            &MachineDescription::default(),
+            &configuration,
+            String::new(),
+        );
+        let start = StartFigures {
             kept: true,
             memory: Some(Bytes::from_mib(250)),
-            ..Figures::default()
+            ..StartFigures::default()
         };
-        Verify {
+        VerifySearch {
             configuration: configuration.clone(),
             start_deadline: experiment.app.start_deadline,
             baseline: Some(Baseline {
@@ -216,7 +228,7 @@ fn a_verify_decides_with_the_same_starts_on_any_number_of_slots() {
             at_least: 0,
         }
     };
-    same(&experiment, search, |verified: &Verified| {
+    same(&experiment, search, |verified: &VerifyOutcome| {
         let count = verified.starts.len();
         assert!(count <= 20, "{count} starts");
         (names(&verified.trials), verified.slo, verified.holds())
@@ -252,10 +264,13 @@ fn each_of_several_cpu_limits_has_a_memory_that_is_proven_on_any_number_of_slots
 fn each_level_is_proven(factor: &str) {
     let tables = format!("[search]\nprove = 5\n[[factor]]\n{factor}");
     let experiment = rig::experiment(&tables, "50/s");
-    let told = |sized: &Sized| {
+    let told = |sized: &SizeAnswer| {
         let own = |of: &OfLevel| {
-            let best = of.best.as_ref().map_err(End::why_none)?;
-            let proofs = best.trials.iter().filter(|t| t.purpose == Purpose::Prove);
+            let best = of.best.as_ref().map_err(SizeEnd::why_none)?;
+            let proofs = best
+                .trials
+                .iter()
+                .filter(|t| t.purpose == TrialPurpose::Prove);
             let jdks: Vec<_> = proofs.map(|t| t.configuration.jdk.clone()).collect();
             assert!(
                 jdks.len() >= 5,
@@ -285,14 +300,14 @@ fn each_level_is_proven(factor: &str) {
         assert!(firsts[1] <= firsts[0], "{firsts:?}");
         (of_sizes(sized), each)
     };
-    same(&experiment, || sizes(&experiment, None), told);
+    same(&experiment, || size_search(&experiment, None), told);
 }
 
 #[test]
 fn a_size_of_a_warm_jvm_is_the_same_on_any_number_of_slots() {
     let tables = "[search]\nprove = 5\nquestion = \"steady\"\n[[factor]]\nname = \"cpu\"\nlevels = [\"500m\", \"1\"]";
     let experiment = rig::experiment(tables, "50/s");
-    same(&experiment, || sizes(&experiment, None), of_sizes);
+    same(&experiment, || size_search(&experiment, None), of_sizes);
 }
 
 #[test]
@@ -300,7 +315,7 @@ fn a_size_over_several_bases_is_the_same_on_any_number_of_slots() {
     let tables =
         "[search]\nprove = 5\n[[factor]]\nname = \"cpu\"\nlevels = [\"500m\", \"1\", \"2\"]";
     let experiment = rig::experiment(tables, "50/s");
-    same(&experiment, || sizes(&experiment, None), of_sizes);
+    same(&experiment, || size_search(&experiment, None), of_sizes);
 }
 
 #[test]
@@ -331,7 +346,7 @@ fn five_slots_take_less_than_half_of_the_time_of_one() {
     let (mut one, mut five) = (0.0, 0.0);
     for seed in seeds() {
         let took = |slots| {
-            let search = sizes(&experiment, None);
+            let search = size_search(&experiment, None);
             let (.., took) = rig::answer(world(seed), seed, slots, &experiment, &search);
             took.as_secs_f64()
         };
@@ -372,7 +387,7 @@ fn a_wrong_guess_is_stopped_and_leaves_no_record() {
     let experiment = rig::experiment("[search]\nprove = 3", "50/s");
     let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
-    let mut host = Simulated::new(world(1), 1, 5);
+    let mut host = SimulatedHost::new(world(1), 1, 5);
     let mut watch = rig::watch();
     let at = (&store, result.as_str());
     rig::run(
@@ -380,12 +395,15 @@ fn a_wrong_guess_is_stopped_and_leaves_no_record() {
         &mut watch,
         at,
         &experiment,
-        &sizes(&experiment, None),
+        &size_search(&experiment, None),
     )
     .unwrap();
     assert!(watch.dropped > 0, "{watch:?}");
     assert_eq!(watch.begun, watch.measured + watch.dropped, "{watch:?}");
-    assert_eq!(store.trials(&result).unwrap().len() as u32, watch.measured);
+    assert_eq!(
+        store.finished_trials(&result).unwrap().len() as u32,
+        watch.measured
+    );
 }
 
 /// Three starts in ten stall for a second whatever their memory.
@@ -398,16 +416,18 @@ fn misses_that_memory_does_not_cure_are_said_to_be_so() {
     };
     let mut told = 0;
     for seed in 0..4 {
-        let search = sizes(&experiment, None);
+        let search = size_search(&experiment, None);
         let (sized, watch, _) = rig::answer(stalls, seed, 1, &experiment, &search);
         let own = sized.searched[0].trials.iter();
         let best = sized.best.as_ref();
         let trials = best.map_or_else(|| own.collect(), |b| b.trials.iter().collect::<Vec<_>>());
         // One time in eleven both first starts miss: then there is nothing to compare.
-        let Some(flat) = loadline_analysis::obstacle::flat(trials.iter().map(|t| &***t)) else {
+        let Some(flat) =
+            loadline_analysis::obstacle::find_flat_misses(trials.iter().map(|t| &***t))
+        else {
             continue;
         };
-        println!("{} trials: {}", watch.measured, flat.sentence());
+        println!("{} trials: {}", watch.measured, flat.miss_sentence());
         assert_eq!(flat.to.to_string(), "1Gi");
         told += 1;
     }

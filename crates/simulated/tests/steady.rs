@@ -7,12 +7,12 @@ mod rig;
 
 use std::time::Duration;
 
-use loadline_analysis::search::size::Best;
-use loadline_analysis::warming::{LONGEST, longer};
+use loadline_analysis::search::size::BestSize;
+use loadline_analysis::warming::{LONGEST, longer_warm_up};
 use loadline_engine::experiment::Experiment;
-use loadline_engine::searches::sizes;
+use loadline_engine::searches::size_search;
 use loadline_simulated::world::MemoryWall;
-use loadline_simulated::{Cold, World};
+use loadline_simulated::{WarmingCost, World};
 
 /// From the warm-up of [`rig::experiment`].
 const GIVEN: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ fn experiment(question: &str) -> Experiment {
     rig::experiment(&search, "200/s")
 }
 
-fn world(cold: Option<Cold>) -> World {
+fn world(cold: Option<WarmingCost>) -> World {
     World {
         wall: MemoryWall {
             middle: 300.0,
@@ -36,16 +36,16 @@ fn world(cold: Option<Cold>) -> World {
 }
 
 /// What the search comes to and the trials that it took.
-fn answer(question: &str, cold: Option<Cold>, seed: u64) -> (Best, u32) {
+fn answer(question: &str, cold: Option<WarmingCost>, seed: u64) -> (BestSize, u32) {
     let experiment = experiment(question);
-    let search = sizes(&experiment, None);
+    let search = size_search(&experiment, None);
     let (sized, watch, _) = rig::answer(world(cold), seed, 1, &experiment, &search);
     (sized.best.unwrap(), watch.measured)
 }
 
 /// What a request costs on average in the first half of the measure phase (its first 2 of 5 seconds)
 /// over the second, after this warm-up.
-fn fall(cold: Cold, warm_up: Duration) -> f64 {
+fn fall(cold: WarmingCost, warm_up: Duration) -> f64 {
     let mean = |from: f64, to: f64| {
         let sum = |t: f64| t - cold.extra * cold.decay * (-t / cold.decay).exp();
         (sum(to) - sum(from)) / (to - from)
@@ -55,10 +55,12 @@ fn fall(cold: Cold, warm_up: Duration) -> f64 {
 }
 
 /// The shortest warm-up of those that are tried after which a request costs less than `most` more.
-fn long_enough(cold: Cold, most: f64) -> Duration {
+fn long_enough(cold: WarmingCost, most: f64) -> Duration {
     let mut warm_up = GIVEN;
     while fall(cold, warm_up) > most {
-        let Some(next) = longer(warm_up) else { break };
+        let Some(next) = longer_warm_up(warm_up) else {
+            break;
+        };
         warm_up = next;
     }
     warm_up
@@ -68,7 +70,7 @@ fn long_enough(cold: Cold, most: f64) -> Duration {
 fn the_warm_up_is_as_long_as_the_service_needs() {
     let mut lengths = std::collections::BTreeSet::new();
     for (seed, decay) in (0..).zip([0.3, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0]) {
-        let cold = Cold { extra: 3.0, decay };
+        let cold = WarmingCost { extra: 3.0, decay };
         let (best, _) = answer("steady", Some(cold), seed);
         let found = best.configuration.warm_up.unwrap_or(GIVEN);
         // A start strays by some percent from what the curve says.
@@ -90,7 +92,7 @@ fn the_warm_up_is_as_long_as_the_service_needs() {
 #[test]
 fn a_service_that_never_gets_warm_gets_the_longest_warm_up_and_an_answer() {
     // Even after two minutes it falls by a third from half to half.
-    let never = Cold {
+    let never = WarmingCost {
         extra: 1e9,
         decay: 7.0,
     };
@@ -105,7 +107,7 @@ fn a_service_that_never_gets_warm_gets_the_longest_warm_up_and_an_answer() {
         slo: "errors<1%".parse().unwrap(),
         ..experiment
     };
-    let search = sizes(&relaxed, None);
+    let search = size_search(&relaxed, None);
     let (sized, ..) = rig::answer(world, 1, 1, &relaxed, &search);
     let found = sized.best.unwrap().configuration.warm_up;
     assert_eq!(found, Some(LONGEST));
@@ -114,7 +116,7 @@ fn a_service_that_never_gets_warm_gets_the_longest_warm_up_and_an_answer() {
 
 #[test]
 fn fresh_starts_are_judged_as_they_come_unless_a_warm_jvm_is_asked_for() {
-    let cold = Cold {
+    let cold = WarmingCost {
         extra: 3.0,
         decay: 6.0,
     };
@@ -130,7 +132,7 @@ fn fresh_starts_are_judged_as_they_come_unless_a_warm_jvm_is_asked_for() {
 /// Beginning again costs the starts that showed it: one where the first does.
 #[test]
 fn only_what_is_needed_is_decided_again() {
-    let cold = Cold {
+    let cold = WarmingCost {
         extra: 3.0,
         decay: 4.0,
     };
@@ -139,7 +141,7 @@ fn only_what_is_needed_is_decided_again() {
     let mut longer_ones = 0;
     let mut length = GIVEN;
     while Some(length) < best.configuration.warm_up {
-        length = longer(length).unwrap();
+        length = longer_warm_up(length).unwrap();
         longer_ones += 1;
     }
     assert!(longer_ones > 0);

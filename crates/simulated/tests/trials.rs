@@ -8,24 +8,27 @@ use std::time::Duration;
 
 use loadline_analysis::early;
 use loadline_analysis::interval::quantile;
-use loadline_analysis::random::Random;
+use loadline_analysis::random::RandomStream;
 use loadline_analysis::recommend::recommend;
 use loadline_analysis::record::{
-    AppKo, Configuration, Evidence, Invalid, Phase, PhaseSpan, Purpose, SCHEMA, SecondEvidence,
-    TrialRecord, Verdict,
+    AppKo, Configuration, Evidence, InvalidReason, PhaseSpan, SCHEMA, SecondEvidence, TrialPhase,
+    TrialPurpose, TrialRecord, TrialVerdict,
 };
-use loadline_analysis::search::Outcome;
+use loadline_analysis::search::TrialOutcome;
 use loadline_analysis::search::max_rate;
-use loadline_analysis::search::min_memory::{MemoryFound, MinMemory, Parameters, Step};
+use loadline_analysis::search::min_memory::{MemoryFound, MemoryParameters, MemoryStep, MinMemory};
 use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Slo;
-use loadline_analysis::verdict::{Judgement, Thresholds, judge};
-use loadline_engine::host::{Delivery, Host};
-use loadline_load::{Model, Plan, RequestSpec};
+use loadline_analysis::verdict::{Judgement, VerdictThresholds, judge_trial};
+use loadline_engine::host::{Delivery, TrialHost};
+use loadline_load::{LoadModel, LoadPlan, RequestSpec};
 use loadline_simulated::world::MemoryWall;
-use loadline_simulated::{Simulated, World, carry_out};
+use loadline_simulated::{SimulatedHost, World, carry_out};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Account, App, Ending, Event, LoadPhase, Network, Order, Readiness, Sampling};
+use loadline_trial::{
+    Account, AppSpec, LoadPhase, NetworkMode, Readiness, SamplingRate, TrialEnding, TrialEvent,
+    TrialOrder,
+};
 
 /// Trials of one world, each with another seed of its load.
 struct Trials {
@@ -40,13 +43,13 @@ fn trials(world: World, seed: u64) -> Trials {
 }
 
 impl Trials {
-    fn carry_out(&mut self, mut order: Order) -> Evidence {
+    fn carry_out(&mut self, mut order: TrialOrder) -> Evidence {
         self.ran += 1;
         for phase in &mut order.load {
             phase.plan.seed = self.ran;
         }
         let (_, last) = carry_out(&self.world, self.seed, &order, 1).pop().unwrap();
-        let Event::Ended(Ending::Measured(evidence)) = last else {
+        let TrialEvent::Ended(TrialEnding::Measured(evidence)) = last else {
             panic!("{last:?}")
         };
         *evidence
@@ -66,21 +69,21 @@ fn configuration(memory: Bytes) -> Configuration {
     }
 }
 
-fn order(memory: Bytes, model: Model) -> Order {
+fn order(memory: Bytes, model: LoadModel) -> TrialOrder {
     let phase = |phase, model| LoadPhase {
         phase,
-        plan: Plan {
+        plan: LoadPlan {
             connections: 20,
             timeout: Duration::from_secs(5),
             drain: Duration::from_secs(5),
-            ..Plan::new(Vec::new(), RequestSpec::get("/"), model)
+            ..LoadPlan::new(Vec::new(), RequestSpec::for_get("/"), model)
         },
     };
-    let warm_up = Model::constant(100.0, Duration::from_secs(2));
-    Order {
+    let warm_up = LoadModel::at_constant_rate(100.0, Duration::from_secs(2));
+    TrialOrder {
         trial: "simulated".to_owned(),
         configuration: configuration(memory),
-        app: App::Command {
+        app: AppSpec::Command {
             command: vec!["java".to_owned()],
             env: BTreeMap::new(),
             directory: PathBuf::from("/"),
@@ -90,7 +93,7 @@ fn order(memory: Bytes, model: Model) -> Order {
         stubs: Vec::new(),
         secrets: Vec::new(),
         readiness: Readiness::Tcp { port: 8080 },
-        network: Network::Own,
+        network: NetworkMode::Own,
         account: Account { uid: 1, gid: 1 },
         scratch: PathBuf::from("/nonexistent"),
         hidden: Vec::new(),
@@ -98,9 +101,12 @@ fn order(memory: Bytes, model: Model) -> Order {
         log_line: None,
         hand_over: Vec::new(),
         give_up: None,
-        sampling: Sampling::Period,
+        sampling: SamplingRate::Period,
         start_deadline: Duration::from_secs(60),
-        load: vec![phase(Phase::WarmUp, warm_up), phase(Phase::Measure, model)],
+        load: vec![
+            phase(TrialPhase::WarmUp, warm_up),
+            phase(TrialPhase::Measure, model),
+        ],
         stop_grace: Duration::from_secs(10),
         soak: None,
         as_shipped: false,
@@ -108,22 +114,27 @@ fn order(memory: Bytes, model: Model) -> Order {
     }
 }
 
-fn open(rate: f64) -> Model {
-    Model::constant(rate, Duration::from_secs(10))
+fn open(rate: f64) -> LoadModel {
+    LoadModel::at_constant_rate(rate, Duration::from_secs(10))
 }
 
-fn run(backend: &mut Trials, memory: Bytes, model: Model) -> (Evidence, Judgement) {
+fn run(backend: &mut Trials, memory: Bytes, model: LoadModel) -> (Evidence, Judgement) {
     let evidence = backend.carry_out(order(memory, model));
-    let judgement = judge(
+    let judgement = judge_trial(
         &configuration(memory),
         &slo(),
         &evidence,
-        &Thresholds::default(),
+        &VerdictThresholds::default(),
     );
     (evidence, judgement)
 }
 
-fn record(id: usize, purpose: Purpose, memory: Bytes, run: (Evidence, Judgement)) -> TrialRecord {
+fn record(
+    id: usize,
+    purpose: TrialPurpose,
+    memory: Bytes,
+    run: (Evidence, Judgement),
+) -> TrialRecord {
     let (evidence, judgement) = run;
     TrialRecord {
         schema: SCHEMA,
@@ -144,17 +155,21 @@ fn record(id: usize, purpose: Purpose, memory: Bytes, run: (Evidence, Judgement)
 /// A whole search of simulated trials; its trials.
 fn search(backend: &mut Trials) -> (Option<MemoryFound>, Vec<TrialRecord>) {
     let low = Bytes::from_mib(64);
-    let mut search = MinMemory::new(Parameters::new(low, Bytes::from_mib(1024)));
+    let mut search = MinMemory::new(MemoryParameters::new(low, Bytes::from_mib(1024)));
     let mut trials = Vec::new();
     loop {
         match search.next() {
-            Step::Try(size, purpose) => {
+            MemoryStep::Try(size, purpose) => {
                 let run = run(backend, size, open(100.0));
-                search.record(size, Outcome::from(run.1.verdict)).unwrap();
+                search
+                    .record_trial(size, TrialOutcome::from(run.1.verdict))
+                    .unwrap();
                 trials.push(record(trials.len(), purpose, size, run));
             }
-            Step::Done(answer) => return (Some(answer), trials),
-            Step::Infeasible { .. } | Step::CouldNotMeasure { .. } => return (None, trials),
+            MemoryStep::Done(answer) => return (Some(answer), trials),
+            MemoryStep::Infeasible { .. } | MemoryStep::CouldNotMeasure { .. } => {
+                return (None, trials);
+            }
         }
     }
 }
@@ -163,18 +178,23 @@ fn search(backend: &mut Trials) -> (Option<MemoryFound>, Vec<TrialRecord>) {
 fn a_roomy_trial_passes_with_figures_that_fit_together() {
     let mut backend = trials(World::default(), 1);
     let (evidence, judgement) = run(&mut backend, Bytes::from_mib(512), open(300.0));
-    assert_eq!(judgement.verdict, Verdict::Pass, "{}", judgement.reason);
+    assert_eq!(
+        judgement.verdict,
+        TrialVerdict::Pass,
+        "{}",
+        judgement.reason
+    );
     assert_eq!(evidence.load[1].scheduled, 3000);
     assert_eq!(evidence.load[1].ok, 3000);
     let joined = evidence.seconds.iter().filter(|s| s.achieved.is_some());
     assert!(joined.clone().count() >= 12 && joined.clone().all(|s| s.memory.is_some()));
     let record = record(
         0,
-        Purpose::Matrix,
+        TrialPurpose::Matrix,
         Bytes::from_mib(512),
         (evidence, judgement),
     );
-    let sli = Sli::of(&record).unwrap();
+    let sli = Sli::from_record(&record).unwrap();
     // 300 requests a second of 1 ms CPU each.
     assert!((sli.cpus_used.unwrap() - 0.3).abs() < 0.05, "{sli:?}");
     assert!(sli.p99.unwrap() > sli.p50.unwrap());
@@ -196,7 +216,7 @@ fn the_same_seed_gives_the_same_trials() {
 #[test]
 fn the_closed_model_finds_the_capacity() {
     let mut backend = trials(World::default(), 1);
-    let requests = Model::ClosedRequests { requests: 20_000 };
+    let requests = LoadModel::ClosedRequests { requests: 20_000 };
     let (evidence, _) = run(&mut backend, Bytes::from_gib(4), requests);
     let truth = World::default().surface.capacity(1.0, 4.0);
     let rate = evidence.load[1].achieved_rate;
@@ -208,7 +228,7 @@ fn the_closed_model_finds_the_capacity() {
 fn overload_is_a_missed_slo() {
     let mut backend = trials(World::default(), 1);
     let truth = World::default().surface.capacity(1.0, 1.0);
-    for (share, verdict) in [(0.8, Verdict::Pass), (1.2, Verdict::SloMiss)] {
+    for (share, verdict) in [(0.8, TrialVerdict::Pass), (1.2, TrialVerdict::SloMiss)] {
         let (_, judgement) = run(&mut backend, Bytes::from_gib(1), open(truth * share));
         assert_eq!(judgement.verdict, verdict, "{share}: {}", judgement.reason);
     }
@@ -223,10 +243,10 @@ fn too_little_memory_fails_in_every_way_it_can() {
         seen.push(judgement.verdict);
     }
     for verdict in [
-        Verdict::AppKo(AppKo::CgroupOom),
-        Verdict::AppKo(AppKo::JavaOom),
-        Verdict::AppKo(AppKo::NeverReady),
-        Verdict::SloMiss,
+        TrialVerdict::AppKo(AppKo::CgroupOom),
+        TrialVerdict::AppKo(AppKo::JavaOom),
+        TrialVerdict::AppKo(AppKo::NeverReady),
+        TrialVerdict::SloMiss,
     ] {
         assert!(seen.contains(&verdict), "{verdict} is not among {seen:?}");
     }
@@ -234,28 +254,31 @@ fn too_little_memory_fails_in_every_way_it_can() {
 
 #[test]
 fn a_trial_that_is_stopped_ends_at_once_without_evidence() {
-    let mut host = Simulated::new(World::default(), 1, 2);
+    let mut host = SimulatedHost::new(World::default(), 1, 2);
     let delivery = Delivery {
         log: PathBuf::new(),
         files: Vec::new(),
     };
     let order = order(Bytes::from_mib(512), open(300.0));
-    let mut running = host.launch(0, &order, &delivery).unwrap();
+    let mut running = host.launch_trial(0, &order, &delivery).unwrap();
     assert!(
-        host.launch(0, &order, &delivery).is_err(),
+        host.launch_trial(0, &order, &delivery).is_err(),
         "the slot is taken"
     );
-    host.wait(Duration::from_secs(3));
-    let began = |event: Option<Event>| matches!(event, Some(Event::Phase { .. }));
+    host.wait_for_events(Duration::from_secs(3));
+    let began = |event: Option<TrialEvent>| matches!(event, Some(TrialEvent::Phase { .. }));
     assert!(began(running.next()));
     assert_eq!(running.next(), None, "nothing new");
-    running.stop();
-    assert_eq!(running.next(), Some(Event::Ended(Ending::Stopped)));
+    running.stop_trial();
+    assert_eq!(
+        running.next(),
+        Some(TrialEvent::Ended(TrialEnding::Stopped))
+    );
     assert_eq!(running.next(), None);
     drop(running);
     assert!(host.elapsed() <= Duration::from_secs(3));
     assert!(
-        host.launch(0, &order, &delivery).is_ok(),
+        host.launch_trial(0, &order, &delivery).is_ok(),
         "it is free again"
     );
 }
@@ -268,27 +291,35 @@ fn a_seen_disturbance_is_invalid_and_an_unseen_glitch_is_a_miss() {
     };
     let size = Bytes::from_mib(512);
     let (_, judgement) = run(&mut trials(world, 1), size, open(300.0));
-    assert_eq!(judgement.verdict, Verdict::Invalid(Invalid::Noise));
+    assert_eq!(
+        judgement.verdict,
+        TrialVerdict::Invalid(InvalidReason::Noise)
+    );
     world.disturbance_seen = 0.0;
     let (_, judgement) = run(&mut trials(world, 1), size, open(300.0));
-    assert_ne!(judgement.verdict, Verdict::Pass);
+    assert_ne!(judgement.verdict, TrialVerdict::Pass);
     let glitch = World {
         glitch: 1.0,
         ..World::default()
     };
     let (_, judgement) = run(&mut trials(glitch, 1), size, open(300.0));
-    assert_eq!(judgement.verdict, Verdict::SloMiss, "{}", judgement.reason);
+    assert_eq!(
+        judgement.verdict,
+        TrialVerdict::SloMiss,
+        "{}",
+        judgement.reason
+    );
 }
 
 /// The published error rate through trial and judge: a bad answer is one at which fewer
 /// than 95 % of starts pass; the default search gives 0.2 % of them where nothing is expected.
 #[test]
 fn searches_through_trials_are_as_good_as_the_state_machine_alone() {
-    let seeds = Random::from_seed(11);
+    let seeds = RandomStream::from_seed(11);
     let (mut bad, mut starts) = (0, 0);
     let services = 40;
     for service in 0..services {
-        let wall = MemoryWall::draw(&mut seeds.derive(service));
+        let wall = MemoryWall::draw_wall(&mut seeds.derive(service));
         let world = World {
             wall,
             ..World::default()
@@ -308,10 +339,10 @@ fn searches_through_trials_are_as_good_as_the_state_machine_alone() {
 /// 20 % of trials disturbed, 95 % of those seen: the answers stay right, only dearer.
 #[test]
 fn disturbed_trials_do_not_make_answers_too_small() {
-    let seeds = Random::from_seed(12);
+    let seeds = RandomStream::from_seed(12);
     let (mut bad, mut answered) = (0, 0);
     for service in 0..40 {
-        let wall = MemoryWall::draw(&mut seeds.derive(service));
+        let wall = MemoryWall::draw_wall(&mut seeds.derive(service));
         let world = World {
             wall,
             disturbed: 0.2,
@@ -337,15 +368,20 @@ fn a_recommendation_can_be_derived_from_the_trials() {
     let answer = answer.expect("the default world has an answer");
     for _ in 0..20 {
         let run = run(&mut backend, answer.size, open(100.0));
-        trials.push(record(trials.len(), Purpose::Prove, answer.size, run));
+        trials.push(record(trials.len(), TrialPurpose::Prove, answer.size, run));
     }
     let outcomes = trials
         .iter()
-        .filter(|t| matches!(t.purpose, Purpose::Search | Purpose::Confirm))
-        .map(|t| (t.configuration.memory.unwrap(), Outcome::from(t.verdict)));
-    let parameters = Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024));
+        .filter(|t| matches!(t.purpose, TrialPurpose::Search | TrialPurpose::Confirm))
+        .map(|t| {
+            (
+                t.configuration.memory.unwrap(),
+                TrialOutcome::from(t.verdict),
+            )
+        });
+    let parameters = MemoryParameters::new(Bytes::from_mib(64), Bytes::from_mib(1024));
     let replayed = MinMemory::replay(parameters, outcomes).unwrap();
-    assert_eq!(replayed.next(), Step::Done(answer));
+    assert_eq!(replayed.next(), MemoryStep::Done(answer));
     let recommendation = recommend(configuration(answer.size), &answer, &trials, &[]);
     assert!(
         recommendation.proof.passes >= 19,
@@ -371,14 +407,14 @@ fn max_rate_searches_agree_although_trials_are_disturbed() {
     let mut backend = trials(world, 31);
     let mut rates = Vec::new();
     for _ in 0..12 {
-        let parameters = max_rate::Parameters::new(capacity / 8.0, capacity * 1.05, length);
+        let parameters = max_rate::RateParameters::new(capacity / 8.0, capacity * 1.05, length);
         let mut search = max_rate::MaxRate::new(parameters);
-        while let max_rate::Step::Try { rate, duration } = search.next() {
-            let model = Model::constant(rate, duration);
+        while let max_rate::RateStep::Try { rate, duration } = search.next() {
+            let model = LoadModel::at_constant_rate(rate, duration);
             let (_, judgement) = run(&mut backend, size, model);
-            search.record(&[Outcome::from(judgement.verdict)]);
+            search.record_outcomes(&[TrialOutcome::from(judgement.verdict)]);
         }
-        let max_rate::Step::Done(answers) = search.next() else {
+        let max_rate::RateStep::Done(answers) = search.next() else {
             panic!("{:?}", search.next())
         };
         rates.push(answers[0].rate.unwrap() / capacity);
@@ -401,7 +437,7 @@ fn instances_share_the_load_and_add_up() {
     let measured: Vec<_> = evidence
         .load
         .iter()
-        .filter(|l| l.phase == Phase::Measure)
+        .filter(|l| l.phase == TrialPhase::Measure)
         .collect();
     let numbers: Vec<_> = measured.iter().map(|l| l.instance).collect();
     assert_eq!(numbers, [Some(1), Some(2), Some(3), Some(4)]);
@@ -417,13 +453,18 @@ fn instances_share_the_load_and_add_up() {
     // They run at once: the trial is as long as its slowest instance, not as the sum.
     let phases: u64 = evidence.phases.iter().map(|p| p.end - p.start).sum();
     assert!(phases < 45_000_000_000, "{phases} ns");
-    let judgement = judge(
+    let judgement = judge_trial(
         &order.configuration,
         &slo(),
         &evidence,
-        &Thresholds::default(),
+        &VerdictThresholds::default(),
     );
-    assert_eq!(judgement.verdict, Verdict::Pass, "{}", judgement.reason);
+    assert_eq!(
+        judgement.verdict,
+        TrialVerdict::Pass,
+        "{}",
+        judgement.reason
+    );
 }
 
 #[test]
@@ -442,7 +483,12 @@ fn the_instance_that_died_is_named() {
         let evidence = backend.carry_out(order.clone());
         let failed = evidence.instances.iter().position(|i| i.has_failed())?;
         let configuration = &order.configuration;
-        let judgement = judge(configuration, &slo(), &evidence, &Thresholds::default());
+        let judgement = judge_trial(
+            configuration,
+            &slo(),
+            &evidence,
+            &VerdictThresholds::default(),
+        );
         Some((failed + 1, judgement.reason))
     });
     let (failed, reason) = named.expect("of 120 instances at the wall some fail");
@@ -461,7 +507,7 @@ fn given_up_in_start(evidence: &Evidence) -> Option<Duration> {
     let given_up = waited.find(|second| {
         let seen: Vec<u64> = (0..=*second).map(at).collect();
         let waited = Duration::from_secs((*second).into());
-        early::start(&slo(), start.deadline, waited, &seen).is_some()
+        early::why_start_fails(&slo(), start.deadline, waited, &seen).is_some()
     });
     given_up.map(|second| Duration::from_secs(second.into()))
 }
@@ -507,25 +553,25 @@ fn a_trial_that_is_given_up_would_not_have_passed() {
     let mut by_verdict: BTreeMap<String, Spent> = BTreeMap::new();
     let mut given_up = 0;
     for seed in 0..60 {
-        let mut random = Random::from_seed(31).derive(seed);
+        let mut random = RandomStream::from_seed(31).derive(seed);
         let world = World {
-            wall: MemoryWall::draw(&mut random),
+            wall: MemoryWall::draw_wall(&mut random),
             disturbed: 0.2,
             glitch: 0.3,
             ..World::default()
         };
         let mut backend = trials(world, seed);
         for trial in 0..10 {
-            let factor = random.between(0.9, 1.2);
+            let factor = random.uniform_between(0.9, 1.2);
             let memory = Bytes::from_mib((world.wall.middle * factor) as u64 + trial % 2);
-            let model = open(random.between(50.0, 1500.0));
+            let model = open(random.uniform_between(50.0, 1500.0));
             let most = model.most_requests().unwrap();
             let mut order = order(memory, model);
             order.start_deadline = 4 * world.start_cpu;
             let evidence = backend.carry_out(order);
             let judged = configuration(memory);
-            let judgement = judge(&judged, &slo(), &evidence, &Thresholds::default());
-            let passes = judgement.verdict == Verdict::Pass;
+            let judgement = judge_trial(&judged, &slo(), &evidence, &VerdictThresholds::default());
+            let passes = judgement.verdict == TrialVerdict::Pass;
             let length =
                 |of: &[PhaseSpan]| Duration::from_nanos(of.iter().map(|p| p.end - p.start).sum());
             let lasted = length(&evidence.phases);
@@ -535,7 +581,10 @@ fn a_trial_that_is_given_up_would_not_have_passed() {
                 by_verdict.entry(kind).or_default().add(lasted, cut);
                 all.add(lasted, cut);
             };
-            let measure = evidence.phases.iter().find(|p| p.phase == Phase::Measure);
+            let measure = evidence
+                .phases
+                .iter()
+                .find(|p| p.phase == TrialPhase::Measure);
             let Some(measure) = measure else {
                 let ended = given_up_in_start(&evidence);
                 assert!(!passes && ended.is_none_or(|ended| ended < lasted));
@@ -548,7 +597,9 @@ fn a_trial_that_is_given_up_would_not_have_passed() {
             let seconds = evidence.seconds.iter();
             let seconds = seconds.filter(|s| s.offered.is_some() && s.at_ns > measure.start);
             let seconds: Vec<SecondEvidence> = seconds.cloned().collect();
-            let ends = |until: &usize| early::load(&slo(), most, &[&seconds[..*until]]).is_some();
+            let ends = |until: &usize| {
+                early::why_load_fails(&slo(), most, &[&seconds[..*until]]).is_some()
+            };
             let end = (1..seconds.len()).find(ends);
             if let Some(end) = end {
                 assert!(!passes, "{memory}, second {end}: {}", judgement.reason);

@@ -10,13 +10,13 @@
 
 use std::time::Duration;
 
-use loadline_analysis::baseline::{Baseline, Ground, SCHEMA};
-use loadline_analysis::random::Random;
+use loadline_analysis::baseline::{Baseline, MeasurementConditions, SCHEMA};
+use loadline_analysis::random::RandomStream;
 use loadline_analysis::record::{
-    CgroupEvidence, Configuration, Machine, Purpose, TrialRecord, Verdict,
+    CgroupEvidence, Configuration, MachineDescription, TrialPurpose, TrialRecord, TrialVerdict,
 };
-use loadline_analysis::search::verify::{FIRST, Slo, Verified, Verify};
-use loadline_analysis::search::{Search, Seen};
+use loadline_analysis::search::verify::{FIRST, SloStanding, VerifyOutcome, VerifySearch};
+use loadline_analysis::search::{SeenTrials, TrialSearch};
 use loadline_sizing::Bytes;
 
 /// How starts of a service differ, as standard deviations of the logarithm.
@@ -53,17 +53,17 @@ struct Service {
 }
 
 impl Service {
-    fn draw(&self, change: Change, day: (f64, f64), random: &mut Random) -> TrialRecord {
+    fn draw(&self, change: Change, day: (f64, f64), random: &mut RandomStream) -> TrialRecord {
         let Spread {
             cpu, memory, stray, ..
         } = self.spread;
         let far = if random.chance(stray) { 5.0 } else { 1.0 };
-        let of = |spread: f64, random: &mut Random| (far * spread * random.normal()).exp();
+        let of = |spread: f64, random: &mut RandomStream| (far * spread * random.normal()).exp();
         let cpu = change.cpu * day.0 * of(cpu, random);
         let memory = change.memory * day.1 * of(memory, random);
         let mut record = self.template.clone();
         if random.chance(change.misses) {
-            record.verdict = Verdict::SloMiss;
+            record.verdict = TrialVerdict::SloMiss;
         }
         let need = Bytes::from_bytes((200.0 * memory * 1024.0 * 1024.0) as u64);
         record.evidence.cgroup = CgroupEvidence {
@@ -75,22 +75,22 @@ impl Service {
         record
     }
 
-    fn day(&self, random: &mut Random) -> (f64, f64) {
+    fn day(&self, random: &mut RandomStream) -> (f64, f64) {
         let day = self.spread.day;
         ((day * random.normal()).exp(), (day * random.normal()).exp())
     }
 }
 
-fn ground() -> Ground {
-    Ground::new(
-        &Machine::default(),
+fn ground() -> MeasurementConditions {
+    MeasurementConditions::new(
+        &MachineDescription::default(),
         &Configuration::default(),
         "GET /".to_owned(),
     )
 }
 
-fn verify(baseline: Option<Baseline>) -> Verify {
-    Verify {
+fn verify(baseline: Option<Baseline>) -> VerifySearch {
+    VerifySearch {
         configuration: Configuration::default(),
         start_deadline: Duration::from_secs(60),
         ground: ground(),
@@ -100,16 +100,21 @@ fn verify(baseline: Option<Baseline>) -> Verify {
 }
 
 /// Runs a search to its answer.
-fn answer(service: &Service, search: &Verify, change: Change, random: &mut Random) -> Verified {
+fn answer(
+    service: &Service,
+    search: &VerifySearch,
+    change: Change,
+    random: &mut RandomStream,
+) -> VerifyOutcome {
     let day = service.day(random);
-    let mut seen = Seen::default();
+    let mut seen = SeenTrials::default();
     loop {
         match search.next(&seen) {
             Ok(verified) => return verified,
             Err(open) => {
                 let ask = &open.wanted[0];
                 let record = service.draw(change, day, random);
-                seen.add(ask, record, Duration::ZERO);
+                seen.add_record(ask, record, Duration::ZERO);
             }
         }
     }
@@ -129,7 +134,7 @@ fn rates(spread: Spread, change: Change, seed: u64) -> Rates {
         spread,
     };
     let days = 500;
-    let root = Random::from_seed(seed);
+    let root = RandomStream::from_seed(seed);
     let (mut alarms, mut broken, mut starts) = (0.0, 0.0, Vec::new());
     for day in 0..days {
         let mut random = root.derive(day);
@@ -143,7 +148,7 @@ fn rates(spread: Spread, change: Change, seed: u64) -> Rates {
         };
         let today = answer(&service, &verify(Some(baseline)), change, &mut random);
         alarms += f64::from(u8::from(!today.holds()));
-        broken += f64::from(u8::from(today.slo == Slo::Broken));
+        broken += f64::from(u8::from(today.slo == SloStanding::Broken));
         starts.push(today.starts.len() as u32);
     }
     starts.sort_unstable();
@@ -159,7 +164,7 @@ fn rates(spread: Spread, change: Change, seed: u64) -> Rates {
 fn template() -> TrialRecord {
     let world = loadline_simulated::World::default();
     let experiment = rig::experiment("", "200/s");
-    let search = Verify {
+    let search = VerifySearch {
         configuration: experiment.configurations().remove(0),
         ..verify(None)
     };
@@ -169,7 +174,7 @@ fn template() -> TrialRecord {
     record.evidence.seconds = Vec::new();
     assert_eq!(
         (record.purpose, record.verdict),
-        (Purpose::Prove, Verdict::Pass)
+        (TrialPurpose::Prove, TrialVerdict::Pass)
     );
     record
 }

@@ -12,9 +12,9 @@ pub mod shared;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-use crate::Version;
+use crate::JavaVersion;
 
-pub use shared::Shared;
+pub use shared::SharedCacheInfo;
 
 /// First word of a manifest, with its version.
 const HEADING: &str = "loadline-cache 1";
@@ -32,7 +32,7 @@ pub enum CacheKind {
 
 impl CacheKind {
     /// The name in files, tables and options.
-    pub fn name(self) -> &'static str {
+    pub fn kind_name(self) -> &'static str {
         match self {
             Self::AppCds => "appcds",
             Self::Aot => "aot",
@@ -52,7 +52,7 @@ impl CacheKind {
 
 impl fmt::Display for CacheKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.kind_name())
     }
 }
 
@@ -74,7 +74,7 @@ impl FromStr for CacheKind {
     fn from_str(text: &str) -> Result<Self, UnknownKind> {
         [Self::AppCds, Self::Aot, Self::Scc]
             .into_iter()
-            .find(|kind| kind.name() == text)
+            .find(|kind| kind.kind_name() == text)
             .ok_or_else(|| UnknownKind(text.to_owned()))
     }
 }
@@ -93,7 +93,7 @@ pub struct ClassPathFile {
 
 /// What a cache depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manifest {
+pub struct CacheManifest {
     /// What kind it is.
     pub kind: CacheKind,
     /// The build of the JDK: `JAVA_RUNTIME_VERSION` of its release file.
@@ -114,10 +114,10 @@ pub struct Manifest {
     pub class_path: Vec<ClassPathFile>,
     /// What a shared class cache has besides; `None` of other kinds, and in manifests from before it
     /// was kept.
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedCacheInfo>,
 }
 
-impl Manifest {
+impl CacheManifest {
     /// The text of the file.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEADING}\nkind {}\nbuild {}\n", self.kind, self.build);
@@ -140,7 +140,7 @@ impl Manifest {
     }
 
     /// Reads the text; `None` when it is not one of this version.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn parse_manifest(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         if lines.next()? != HEADING {
             return None;
@@ -157,18 +157,20 @@ impl Manifest {
             size: value("size")?.parse().ok()?,
             checksum: u64::from_str_radix(value("checksum")?, 16).ok()?,
             // Manifests from before it was kept have none.
-            cpu: value("cpu").map_or_else(Vec::new, words),
-            class_path: files.map(|(_, text)| file(text)).collect::<Option<_>>()?,
-            shared: Shared::read(&pairs)?,
+            cpu: value("cpu").map_or_else(Vec::new, split_words),
+            class_path: files
+                .map(|(_, text)| parse_class_path_file(text))
+                .collect::<Option<_>>()?,
+            shared: SharedCacheInfo::read(&pairs)?,
         })
     }
 }
 
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-fn file(text: &str) -> Option<ClassPathFile> {
+fn parse_class_path_file(text: &str) -> Option<ClassPathFile> {
     let mut words = text.splitn(3, ' ');
     Some(ClassPathFile {
         size: words.next()?.parse().ok()?,
@@ -179,7 +181,7 @@ fn file(text: &str) -> Option<ClassPathFile> {
 
 /// What a start has, to be compared with a manifest. `None` is not known and not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Start {
+pub struct StartConditions {
     /// Whether ZGC is the collector.
     pub is_z: Option<bool>,
     /// The collector's name as the manifest has it.
@@ -196,7 +198,7 @@ pub struct Start {
 
 /// Why a cache does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mismatch {
+pub enum CacheMismatch {
     /// Another JDK, even of the same release.
     Build {
         /// Which made it.
@@ -249,7 +251,7 @@ pub enum Mismatch {
     },
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for CacheMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Build { made, now } => {
@@ -297,17 +299,17 @@ impl fmt::Display for Mismatch {
     }
 }
 
-impl Manifest {
+impl CacheManifest {
     /// What a JVM of this start would reject the whole cache for.
-    pub fn mismatch(&self, build: &str, start: &Start) -> Option<Mismatch> {
+    pub fn mismatch(&self, build: &str, start: &StartConditions) -> Option<CacheMismatch> {
         if self.build != build {
-            return Some(Mismatch::Build {
+            return Some(CacheMismatch::Build {
                 made: self.build.clone(),
                 now: build.to_owned(),
             });
         }
         if let Some(missing) = self.missing(start) {
-            return Some(Mismatch::Cpu { missing });
+            return Some(CacheMismatch::Cpu { missing });
         }
         let any_collector = start.feature >= 26 && self.kind == CacheKind::Aot;
         let oops = match start.is_z {
@@ -315,7 +317,7 @@ impl Manifest {
             _ => start.compressed_oops,
         };
         if !any_collector && oops.is_some_and(|oops| oops != self.compressed_oops) {
-            return Some(Mismatch::Oops {
+            return Some(CacheMismatch::Oops {
                 made: self.compressed_oops,
                 made_with: self.collector.clone(),
                 now_with: start.collector.clone(),
@@ -324,14 +326,14 @@ impl Manifest {
         let headers = start.compact_headers;
         headers
             .filter(|now| *now != self.compact_headers)
-            .map(|_| Mismatch::Headers {
+            .map(|_| CacheMismatch::Headers {
                 made: self.compact_headers,
             })
     }
 
     /// Features of the CPU that the machine code of an AOT cache may use and this one has not; an
     /// archive of classes has no machine code.
-    fn missing(&self, start: &Start) -> Option<Vec<String>> {
+    fn missing(&self, start: &StartConditions) -> Option<Vec<String>> {
         let now = start.cpu.as_ref().filter(|_| self.kind == CacheKind::Aot)?;
         let missing = self.cpu.iter().filter(|feature| !now.contains(feature));
         let missing: Vec<String> = missing.cloned().collect();
@@ -340,7 +342,7 @@ impl Manifest {
 
     /// What is lost although the cache is used: archived heap objects need the collector they
     /// were written with, or are loaded one by one.
-    pub fn loss(&self, start: &Start) -> Option<String> {
+    pub fn loss(&self, start: &StartConditions) -> Option<String> {
         let now = start.collector.as_deref()?;
         (now != self.collector).then(|| {
             format!(
@@ -427,11 +429,11 @@ pub fn cpu_features(cpuinfo: &str) -> Vec<String> {
             .map(|(_, value)| value)
     };
     let mut features = match line("flags") {
-        Some(flags) => words(flags)
+        Some(flags) => split_words(flags)
             .into_iter()
             .filter(|f| X86.contains(&f.as_str()))
             .collect(),
-        None => line("Features").map_or_else(Vec::new, words),
+        None => line("Features").map_or_else(Vec::new, split_words),
     };
     features.sort();
     features.dedup();
@@ -441,9 +443,9 @@ pub fn cpu_features(cpuinfo: &str) -> Vec<String> {
 /// Options that keep machine code out of an AOT cache of a JDK which does not check the CPU, for
 /// training and use alike: from 25 on, until 25.0.5 (JDK-8388703, adoptium-support#1507). Without
 /// them such a cache can end the JVM by SIGILL on another CPU.
-pub fn workaround(kind: CacheKind, jdk: Version) -> &'static [&'static str] {
-    let is_affected =
-        (Version::feature(25)..Version::new(25, 5)).contains(&jdk) || jdk.feature == 26;
+pub fn workaround(kind: CacheKind, jdk: JavaVersion) -> &'static [&'static str] {
+    let is_affected = (JavaVersion::from_feature(25)..JavaVersion::new(25, 5)).contains(&jdk)
+        || jdk.feature == 26;
     match kind == CacheKind::Aot && is_affected {
         true => &["-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching"],
         false => &[],
@@ -477,7 +479,7 @@ impl Default for Checksum {
 
 impl Checksum {
     /// Adds bytes; how they are cut does not matter.
-    pub fn add(&mut self, bytes: &[u8]) {
+    pub fn add_bytes(&mut self, bytes: &[u8]) {
         self.length += bytes.len() as u64;
         let mut bytes = bytes;
         if !self.rest.is_empty() {
@@ -508,7 +510,7 @@ impl Checksum {
     }
 
     /// The sum of everything added.
-    pub fn finish(mut self) -> u64 {
+    pub fn final_checksum(mut self) -> u64 {
         let mut last = std::mem::take(&mut self.rest);
         last.resize(BLOCK, 0);
         self.blocks(&last);
@@ -522,13 +524,13 @@ impl Checksum {
 mod tests {
     use super::*;
 
-    fn manifest() -> Manifest {
+    fn manifest() -> CacheManifest {
         let file = |path: &str| ClassPathFile {
             path: path.to_owned(),
             size: 12,
             modified: 1_767_225_600,
         };
-        Manifest {
+        CacheManifest {
             kind: CacheKind::Aot,
             build: "25.0.3+9-LTS".to_owned(),
             collector: "G1".to_owned(),
@@ -542,8 +544,8 @@ mod tests {
         }
     }
 
-    fn start() -> Start {
-        Start {
+    fn start() -> StartConditions {
+        StartConditions {
             is_z: Some(false),
             collector: Some("G1".to_owned()),
             compressed_oops: Some(true),
@@ -559,22 +561,23 @@ mod tests {
 
     #[test]
     fn a_cpu_that_lacks_what_the_code_may_use_is_named() {
-        let old = Start {
+        let old = StartConditions {
             cpu: Some(vec!["sse4_2".to_owned()]),
             ..start()
         };
-        let said = |made: &Manifest| made.mismatch("25.0.3+9-LTS", &old).map(|m| m.to_string());
+        let said =
+            |made: &CacheManifest| made.mismatch("25.0.3+9-LTS", &old).map(|m| m.to_string());
         assert_eq!(
             said(&manifest()).unwrap(),
             "it was made on a CPU with avx2, which this one lacks, and could end the JVM by SIGILL"
         );
-        let classes = Manifest {
+        let classes = CacheManifest {
             kind: CacheKind::AppCds,
             ..manifest()
         };
         assert_eq!(said(&classes), None, "classes are no machine code");
         let before = manifest().to_text().replace("cpu avx2 sse4_2\n", "");
-        let before = Manifest::parse(&before).unwrap();
+        let before = CacheManifest::parse_manifest(&before).unwrap();
         assert_eq!(said(&before), None, "nobody knows");
     }
 
@@ -605,19 +608,19 @@ mod tests {
         let text = manifest().to_text();
         assert!(text.contains("checksum 00000000000000ab\n"), "{text}");
         assert!(text.ends_with("file 12 1767225600 lib/a b.jar\n"), "{text}");
-        assert_eq!(Manifest::parse(&text), Some(manifest()));
+        assert_eq!(CacheManifest::parse_manifest(&text), Some(manifest()));
     }
 
     #[test]
     fn limits_and_layers_of_a_shared_class_cache_are_said() {
-        let layer = shared::Layer {
+        let layer = shared::CacheLayer {
             name: "C290M25F1A64P_loadline_G45L00".to_owned(),
             size: 7,
             checksum: 0xcd,
         };
-        let made = Manifest {
+        let made = CacheManifest {
             kind: CacheKind::Scc,
-            shared: Some(Shared {
+            shared: Some(SharedCacheInfo {
                 hard_limit: 8 << 20,
                 soft_limit: 7 << 20,
                 directory: Some("/opt/a b".to_owned()),
@@ -634,13 +637,13 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}{text}");
         }
-        assert_eq!(Manifest::parse(&text), Some(made));
+        assert_eq!(CacheManifest::parse_manifest(&text), Some(made));
         for other in [
             text.replace("soft-limit", "limit"),
             text.replace("layer 7", "layer seven"),
             text.replace("C290M25F1A64P_", "../"),
         ] {
-            assert_eq!(Manifest::parse(&other), None, "{other}");
+            assert_eq!(CacheManifest::parse_manifest(&other), None, "{other}");
         }
     }
 
@@ -654,19 +657,20 @@ mod tests {
             &text.replace("kind aot", "kind jit"),
             &text.replace("file 12", "file twelve"),
         ] {
-            assert_eq!(Manifest::parse(other), None, "{other}");
+            assert_eq!(CacheManifest::parse_manifest(other), None, "{other}");
         }
     }
 
     #[test]
     fn what_a_jvm_would_reject_silently_is_named() {
         let made = manifest();
-        let reason =
-            |build: &str, start: &Start| made.mismatch(build, start).map(|m| m.to_string());
+        let reason = |build: &str, start: &StartConditions| {
+            made.mismatch(build, start).map(|m| m.to_string())
+        };
         assert_eq!(reason("25.0.3+9-LTS", &start()), None);
         let said = reason("25.0.2+8", &start()).unwrap();
         assert!(said.contains("25.0.3+9-LTS, this is 25.0.2+8"), "{said}");
-        let z = Start {
+        let z = StartConditions {
             is_z: Some(true),
             collector: Some("ZGC".to_owned()),
             ..start()
@@ -676,7 +680,7 @@ mod tests {
             said,
             "it was made with G1 and compressed references, this start has uncompressed ones (ZGC)"
         );
-        let compact = Start {
+        let compact = StartConditions {
             compact_headers: Some(true),
             ..start()
         };
@@ -686,14 +690,17 @@ mod tests {
                 .contains("without")
         );
         // JEP 516: the objects of an AOT cache fit every collector.
-        assert_eq!(reason("25.0.3+9-LTS", &Start { feature: 26, ..z }), None);
+        assert_eq!(
+            reason("25.0.3+9-LTS", &StartConditions { feature: 26, ..z }),
+            None
+        );
         // What is not known is left to the JVM.
-        assert_eq!(reason("25.0.3+9-LTS", &Start::default()), None);
+        assert_eq!(reason("25.0.3+9-LTS", &StartConditions::default()), None);
     }
 
     #[test]
     fn another_collector_is_a_loss_and_no_mismatch() {
-        let serial = Start {
+        let serial = StartConditions {
             collector: Some("Serial".to_owned()),
             ..start()
         };
@@ -707,8 +714,8 @@ mod tests {
         let bytes: Vec<u8> = (0..1000_u32).map(|n| (n * 7 % 251) as u8).collect();
         let sum = |parts: &[&[u8]]| {
             let mut sum = Checksum::default();
-            parts.iter().for_each(|part| sum.add(part));
-            sum.finish()
+            parts.iter().for_each(|part| sum.add_bytes(part));
+            sum.final_checksum()
         };
         let whole = sum(&[&bytes]);
         for cut in 0..100 {

@@ -20,12 +20,12 @@ impl CpuSet {
     }
 
     /// How many CPUs.
-    pub fn len(&self) -> usize {
+    pub fn cpu_count(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub fn has_no_cpu(&self) -> bool {
         self.0.is_empty()
     }
 

@@ -33,16 +33,16 @@ impl fmt::Display for Vm {
 /// A JDK version: feature release and update, e.g. 17 and 15 for `17.0.15`, 8 and 412 for
 /// `1.8.0_412`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version {
+pub struct JavaVersion {
     /// Feature release: 8, 11, 17, 25.
     pub feature: u32,
     /// Update (security) number; 0 for a first release.
     pub update: u32,
 }
 
-impl Version {
+impl JavaVersion {
     /// The first release of a feature version.
-    pub const fn feature(feature: u32) -> Self {
+    pub const fn from_feature(feature: u32) -> Self {
         Self { feature, update: 0 }
     }
 
@@ -52,7 +52,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for JavaVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.feature, self.update) {
             (feature, 0) => f.pad(&feature.to_string()),
@@ -81,7 +81,7 @@ impl fmt::Display for ParseVersionError {
 
 impl std::error::Error for ParseVersionError {}
 
-impl FromStr for Version {
+impl FromStr for JavaVersion {
     type Err = ParseVersionError;
 
     /// Accepts `17`, `17.0.15`, `17.0.15+6`, `25-ea`, `8u412`, `1.8.0_412`.
@@ -97,12 +97,12 @@ impl FromStr for Version {
             .map(|part| part.parse().map_err(|_| error()))
             .collect::<Result<_, _>>()?;
         let version = match numbers.as_slice() {
-            [1, 8] | [1, 8, 0] => Self::feature(8),
+            [1, 8] | [1, 8, 0] => Self::from_feature(8),
             [1, 8, 0, update, ..] => Self::new(8, *update),
             [8, 0, update] => Self::new(8, *update),
-            [feature] => Self::feature(*feature),
+            [feature] => Self::from_feature(*feature),
             [8, update] => Self::new(8, *update),
-            [feature, _] => Self::feature(*feature),
+            [feature, _] => Self::from_feature(*feature),
             [feature, _, update, ..] => Self::new(*feature, *update),
             [] => return Err(error()),
         };
@@ -116,16 +116,16 @@ impl FromStr for Version {
 
 /// A JDK as far as its options go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Jdk {
+pub struct JdkRelease {
     /// Its version.
-    pub version: Version,
+    pub version: JavaVersion,
     /// Its virtual machine.
     pub vm: Vm,
 }
 
-impl Jdk {
+impl JdkRelease {
     /// HotSpot of this version.
-    pub const fn hotspot(version: Version) -> Self {
+    pub const fn for_hotspot(version: JavaVersion) -> Self {
         Self {
             version,
             vm: Vm::HotSpot,
@@ -166,7 +166,7 @@ impl Jdk {
     }
 }
 
-impl FromStr for Jdk {
+impl FromStr for JdkRelease {
     type Err = ParseVersionError;
 
     /// A version is HotSpot's; `openj9-25` and `semeru-21` are OpenJ9's, as in experiment files.
@@ -180,7 +180,7 @@ impl FromStr for Jdk {
     }
 }
 
-impl fmt::Display for Jdk {
+impl fmt::Display for JdkRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.vm {
             Vm::HotSpot => write!(f, "HotSpot {}", self.version),
@@ -205,16 +205,20 @@ mod tests {
             ("25-ea", 25, 0),
             ("11.0.16.1", 11, 16),
         ] {
-            assert_eq!(text.parse(), Ok(Version::new(feature, update)), "{text}");
+            assert_eq!(
+                text.parse(),
+                Ok(JavaVersion::new(feature, update)),
+                "{text}"
+            );
         }
         for text in ["", "x", "7", "17.x", "-1", "1.7.0_80"] {
-            assert!(text.parse::<Version>().is_err(), "{text}");
+            assert!(text.parse::<JavaVersion>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_jdk_is_named_as_in_experiment_files() {
-        let of = |text: &str| text.parse::<Jdk>().map(|jdk| jdk.to_string());
+        let of = |text: &str| text.parse::<JdkRelease>().map(|jdk| jdk.to_string());
         assert_eq!(of("17.0.15").as_deref(), Ok("HotSpot 17.0.15"));
         assert_eq!(of("openj9-25").as_deref(), Ok("OpenJ9 25"));
         assert_eq!(of("semeru-21").as_deref(), Ok("OpenJ9 21"));
@@ -224,17 +228,17 @@ mod tests {
     #[test]
     fn a_release_file_names_version_and_vm() {
         let temurin = "IMPLEMENTOR=\"Eclipse Adoptium\"\nJAVA_VERSION=\"25.0.3\"\n";
-        let jdk = Jdk::from_release(temurin).unwrap();
-        assert_eq!(jdk, Jdk::hotspot(Version::new(25, 3)));
+        let jdk = JdkRelease::from_release(temurin).unwrap();
+        assert_eq!(jdk, JdkRelease::for_hotspot(JavaVersion::new(25, 3)));
         let semeru =
             "JAVA_VERSION=\"17.0.9\"\nJVM_VARIANT=\"Openj9\"\nIMPLEMENTOR=\"IBM Corporation\"\n";
-        assert_eq!(Jdk::from_release(semeru).unwrap().vm, Vm::OpenJ9);
-        assert_eq!(Jdk::from_release("no version here"), None);
+        assert_eq!(JdkRelease::from_release(semeru).unwrap().vm, Vm::OpenJ9);
+        assert_eq!(JdkRelease::from_release("no version here"), None);
     }
 
     #[test]
     fn a_backported_fix_counts_from_its_update_on() {
-        let jdk = |text: &str| Jdk::hotspot(text.parse().unwrap());
+        let jdk = |text: &str| JdkRelease::for_hotspot(text.parse().unwrap());
         let fixes = [(11, 16), (8, 372)];
         assert!(!jdk("11.0.15").has_fix(&fixes, 15));
         assert!(jdk("11.0.16").has_fix(&fixes, 15));

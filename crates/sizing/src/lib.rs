@@ -20,6 +20,6 @@ pub mod sight;
 pub mod units;
 
 pub use cpuset::CpuSet;
-pub use jdk::{Jdk, Version, Vm};
-pub use options::{Options, Origin};
+pub use jdk::{JavaVersion, JdkRelease, Vm};
+pub use options::{JvmOptionSet, OptionOrigin};
 pub use units::{Bytes, Cpus, ParseUnitError};

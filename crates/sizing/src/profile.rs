@@ -7,18 +7,18 @@
 use std::fmt::Write as _;
 
 use crate::Bytes;
-use crate::hotspot::Collector;
-use crate::jdk::{Version, Vm};
+use crate::hotspot::CollectorKind;
+use crate::jdk::{JavaVersion, Vm};
 
 /// A measured application.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Profile {
+pub struct AppProfile {
     /// JDK it was measured with.
-    pub jdk: Option<Version>,
+    pub jdk: Option<JavaVersion>,
     /// The virtual machine of that JDK.
     pub vm: Vm,
     /// The collector that did best.
-    pub collector: Option<Collector>,
+    pub collector: Option<CollectorKind>,
     /// Whether C1 alone did best.
     pub is_c1_only: Option<bool>,
     /// Loaded classes.
@@ -51,9 +51,9 @@ pub struct Profile {
     pub notes: Vec<String>,
 }
 
-impl Profile {
+impl AppProfile {
     /// Reads a profile. Never fails: what is not understood becomes a note.
-    pub fn parse(text: &str) -> Self {
+    pub fn parse_profile(text: &str) -> Self {
         let mut profile = Self::default();
         for line in text.lines() {
             let line = line.trim();
@@ -62,7 +62,7 @@ impl Profile {
             }
             let is_understood = line
                 .split_once('=')
-                .is_some_and(|(name, value)| profile.set(name.trim(), value.trim()));
+                .is_some_and(|(name, value)| profile.set_value(name.trim(), value.trim()));
             if !is_understood {
                 profile
                     .notes
@@ -72,13 +72,13 @@ impl Profile {
         profile
     }
 
-    fn set(&mut self, name: &str, value: &str) -> bool {
+    fn set_value(&mut self, name: &str, value: &str) -> bool {
         let size = value.parse::<Bytes>().ok();
         let count = value.parse::<u64>().ok();
         match name {
             "jdk" => self.jdk = value.parse().ok(),
             "vm" => self.vm = vm(value).unwrap_or_default(),
-            "collector" => self.collector = collector(value),
+            "collector" => self.collector = parse_collector(value),
             "compiler" => self.is_c1_only = Some(value == "c1"),
             "classes" => self.classes = count,
             "metaspace" => self.metaspace = size,
@@ -106,8 +106,8 @@ impl Profile {
         }
     }
 
-    /// The file's text; [`Profile::parse`] reads it back unchanged.
-    pub fn print(&self) -> String {
+    /// The file's text; [`AppProfile::parse_profile`] reads it back unchanged.
+    pub fn to_file_text(&self) -> String {
         let mut text =
             String::from("# loadline profile: measured, see `loadline-launch --explain`\n");
         let mut line = |name: &str, value: Option<String>| {
@@ -161,8 +161,8 @@ fn vm(text: &str) -> Option<Vm> {
         .find(|vm| vm.to_string() == text)
 }
 
-fn collector(text: &str) -> Option<Collector> {
-    Collector::ALL
+fn parse_collector(text: &str) -> Option<CollectorKind> {
+    CollectorKind::ALL
         .into_iter()
         .find(|c| c.to_string() == text || c.flag() == text)
 }
@@ -173,25 +173,26 @@ mod tests {
 
     #[test]
     fn a_profile_reads_back_what_it_printed() {
-        let profile = Profile {
-            jdk: Some(Version::new(25, 3)),
+        let profile = AppProfile {
+            jdk: Some(JavaVersion::new(25, 3)),
             vm: Vm::OpenJ9,
-            collector: Some(Collector::G1),
+            collector: Some(CollectorKind::G1),
             is_c1_only: Some(false),
             classes: Some(12_345),
             metaspace: Some(Bytes::from_mib(80)),
             threads: Some(44),
             code_cache: Some(Bytes::from_kib(40_001)),
             options: vec!["-XX:+UseCompactObjectHeaders".to_owned()],
-            ..Profile::default()
+            ..AppProfile::default()
         };
-        assert_eq!(Profile::parse(&profile.print()), profile);
+        assert_eq!(AppProfile::parse_profile(&profile.to_file_text()), profile);
         assert!(profile.is_complete());
     }
 
     #[test]
     fn what_is_not_understood_is_a_note() {
-        let profile = Profile::parse("# c\nclasses = many\nfuture = 1\nnonsense\nthreads = 7\n");
+        let profile =
+            AppProfile::parse_profile("# c\nclasses = many\nfuture = 1\nnonsense\nthreads = 7\n");
         assert_eq!(profile.threads, Some(7));
         assert_eq!(profile.notes.len(), 3);
         assert!(!profile.is_complete());

@@ -9,15 +9,16 @@
 //! 8349988 (kernels from 6.12 on list no cpuset and memory in /proc/cgroups); JDK-8281181 (shares).
 
 use crate::Bytes;
-use crate::jdk::{Jdk, Vm};
+use crate::jdk::{JdkRelease, Vm};
 use crate::limits::{
-    Binding, Files, Hierarchy, Limits, bindings_of_first_mounts, parse_cpu_max, parse_limit,
+    ContainerLimits, ControllerBinding, FileSource, Hierarchy, bindings_of_first_mounts,
+    parse_cpu_max, parse_limit,
 };
-use crate::options::Options;
+use crate::options::JvmOptionSet;
 
 /// What the JVM takes for the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
+pub struct PerceivedMachine {
     /// What it takes for physical memory.
     pub memory: Bytes,
     /// What it takes for the number of processors.
@@ -27,25 +28,30 @@ pub struct Sight {
 }
 
 /// Which cgroup version the JVM decides to read.
-enum Reads {
+enum CgroupSource {
     V1,
     V2,
     Nothing(String),
 }
 
 /// Predicts what this JVM sees.
-pub fn predict(jdk: Jdk, files: &impl Files, limits: &Limits, options: &Options) -> Sight {
-    let host = Sight {
+pub fn predict(
+    jdk: JdkRelease,
+    files: &impl FileSource,
+    limits: &ContainerLimits,
+    options: &JvmOptionSet,
+) -> PerceivedMachine {
+    let host = PerceivedMachine {
         memory: limits.host.memory,
         cpus: limits.host.affinity.max(1),
         blindness: Vec::new(),
     };
-    let hierarchy = match reads(jdk, files, options) {
-        Reads::V1 => Hierarchy::V1,
-        Reads::V2 => Hierarchy::V2,
-        Reads::Nothing(reason) => {
+    let hierarchy = match choose_cgroup_source(jdk, files, options) {
+        CgroupSource::V1 => Hierarchy::V1,
+        CgroupSource::V2 => Hierarchy::V2,
+        CgroupSource::Nothing(reason) => {
             let blindness = vec![reason];
-            return Sight { blindness, ..host };
+            return PerceivedMachine { blindness, ..host };
         }
     };
     let read = |path: &str| files.read(path).ok();
@@ -55,11 +61,11 @@ pub fn predict(jdk: Jdk, files: &impl Files, limits: &Limits, options: &Options)
         let mut found = bindings_of_first_mounts(controller, &mountinfo, &own).into_iter();
         found.find(|binding| binding.hierarchy == hierarchy)
     };
-    let view = View { jdk, files };
-    let memory = binding("memory").and_then(|binding| view.memory(&binding));
+    let view = CgroupView { jdk, files };
+    let memory = binding("memory").and_then(|binding| view.memory_limit(&binding));
     let cpus = binding("cpu").filter(|binding| !view.is_covered(binding));
-    let cpus = cpus.and_then(|binding| view.processors(&binding));
-    let mut sight = Sight {
+    let cpus = cpus.and_then(|binding| view.processor_limit(&binding));
+    let mut sight = PerceivedMachine {
         memory: memory.map_or(host.memory, |limit| limit.min(host.memory)),
         cpus: cpus.map_or(host.cpus, |count| count.min(host.cpus)).max(1),
         blindness: Vec::new(),
@@ -70,14 +76,18 @@ pub fn predict(jdk: Jdk, files: &impl Files, limits: &Limits, options: &Options)
 
 /// Why this JVM reads no cgroup at all, if it does not: it then takes the machine for its own,
 /// whatever the limits are.
-pub fn gives_up(jdk: Jdk, files: &impl Files, options: &Options) -> Option<String> {
-    match reads(jdk, files, options) {
-        Reads::Nothing(reason) => Some(reason),
-        Reads::V1 | Reads::V2 => None,
+pub fn gives_up(
+    jdk: JdkRelease,
+    files: &impl FileSource,
+    options: &JvmOptionSet,
+) -> Option<String> {
+    match choose_cgroup_source(jdk, files, options) {
+        CgroupSource::Nothing(reason) => Some(reason),
+        CgroupSource::V1 | CgroupSource::V2 => None,
     }
 }
 
-fn differences(jdk: Jdk, sight: &Sight, limits: &Limits) -> Vec<String> {
+fn differences(jdk: JdkRelease, sight: &PerceivedMachine, limits: &ContainerLimits) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Some(limit) = limits
         .memory
@@ -97,8 +107,8 @@ fn differences(jdk: Jdk, sight: &Sight, limits: &Limits) -> Vec<String> {
 }
 
 /// Why a JVM takes no limit of a container for its own, wherever it runs; `None` where it does.
-pub fn without_container_support(jdk: Jdk, options: &Options) -> Option<String> {
-    if options.switch("UseContainerSupport") == Some(false) {
+pub fn without_container_support(jdk: JdkRelease, options: &JvmOptionSet) -> Option<String> {
+    if options.switch_value("UseContainerSupport") == Some(false) {
         return Some("-XX:-UseContainerSupport switches container support off".to_owned());
     }
     let is_too_old =
@@ -108,40 +118,48 @@ pub fn without_container_support(jdk: Jdk, options: &Options) -> Option<String> 
 
 /// Whether CPU shares count as processors, 1024 each: before JDK-8281181. A bare version is taken
 /// as current.
-pub fn counts_shares(jdk: Jdk) -> bool {
+pub fn counts_shares(jdk: JdkRelease) -> bool {
     let is_bare = jdk.version.update == 0 && matches!(jdk.version.feature, 11 | 17);
     !is_bare && !jdk.has_fix(&[(11, 17), (17, 5), (18, 2)], 19)
 }
 
-fn reads(jdk: Jdk, files: &impl Files, options: &Options) -> Reads {
+fn choose_cgroup_source(
+    jdk: JdkRelease,
+    files: &impl FileSource,
+    options: &JvmOptionSet,
+) -> CgroupSource {
     if let Some(reason) = without_container_support(jdk, options) {
-        return Reads::Nothing(reason);
+        return CgroupSource::Nothing(reason);
     }
     let mountinfo = files.read("/proc/self/mountinfo").unwrap_or_default();
-    let is_unified = crate::limits::mounts(&mountinfo)
+    let is_unified = crate::limits::parse_mounts(&mountinfo)
         .iter()
         .any(|m| m.hierarchy == Hierarchy::V2 && m.point == "/sys/fs/cgroup");
     if jdk.at_least(25) {
         // Since 25 the file system at /sys/fs/cgroup decides.
-        return if is_unified { Reads::V2 } else { Reads::V1 };
+        return if is_unified {
+            CgroupSource::V2
+        } else {
+            CgroupSource::V1
+        };
     }
     let Ok(controllers) = files.read("/proc/cgroups") else {
-        return Reads::Nothing(format!(
+        return CgroupSource::Nothing(format!(
             "{jdk} needs /proc/cgroups, which could not be read"
         ));
     };
     match required_controllers(&controllers) {
-        Err(missing) => Reads::Nothing(format!(
+        Err(missing) => CgroupSource::Nothing(format!(
             "{jdk} gives up because /proc/cgroups lists no enabled `{missing}` (as on many kernels from 6.12 on)"
         )),
-        Ok(true) if !has_v2(jdk) => Reads::Nothing(format!("{jdk} cannot read cgroup v2")),
-        Ok(true) => Reads::V2,
-        Ok(false) => Reads::V1,
+        Ok(true) if !has_v2(jdk) => CgroupSource::Nothing(format!("{jdk} cannot read cgroup v2")),
+        Ok(true) => CgroupSource::V2,
+        Ok(false) => CgroupSource::V1,
     }
 }
 
 /// cgroup v2 support: 15, backported to 11.0.16 and 8u372. A bare version is taken as current.
-fn has_v2(jdk: Jdk) -> bool {
+fn has_v2(jdk: JdkRelease) -> bool {
     let is_bare = jdk.version.update == 0 && matches!(jdk.version.feature, 8 | 11);
     is_bare || jdk.has_fix(&[(8, 372), (11, 16)], 15)
 }
@@ -162,14 +180,14 @@ fn required_controllers(text: &str) -> Result<bool, &'static str> {
     Ok(is_v2)
 }
 
-struct View<'a, F> {
-    jdk: Jdk,
+struct CgroupView<'a, F> {
+    jdk: JdkRelease,
     files: &'a F,
 }
 
-impl<F: Files> View<'_, F> {
+impl<F: FileSource> CgroupView<'_, F> {
     /// The directories this JVM looks into: ancestors only since 25.
-    fn directories<'p>(&self, binding: &'p Binding) -> &'p [String] {
+    fn directories<'p>(&self, binding: &'p ControllerBinding) -> &'p [String] {
         let count = if self.jdk.at_least(25) {
             binding.directories.len()
         } else {
@@ -180,7 +198,7 @@ impl<F: Files> View<'_, F> {
 
     /// Whether another mount hides the own group: it has no files where the JVM looks. Measured on
     /// 17 and 25: the quota is then not seen, although 25 finds the memory limit of an ancestor.
-    fn is_covered(&self, binding: &Binding) -> bool {
+    fn is_covered(&self, binding: &ControllerBinding) -> bool {
         let own = &binding.directories[0];
         let name = match binding.hierarchy {
             Hierarchy::V1 => "cpu.cfs_quota_us",
@@ -190,11 +208,11 @@ impl<F: Files> View<'_, F> {
         !is_root && self.files.read(&format!("{own}/{name}")).is_err()
     }
 
-    fn limit(&self, path: &str) -> Option<u64> {
+    fn read_limit(&self, path: &str) -> Option<u64> {
         parse_limit(&self.files.read(path).ok()?).ok()?
     }
 
-    fn memory(&self, binding: &Binding) -> Option<Bytes> {
+    fn memory_limit(&self, binding: &ControllerBinding) -> Option<Bytes> {
         let name = match binding.hierarchy {
             Hierarchy::V1 => "memory.limit_in_bytes",
             Hierarchy::V2 => "memory.max",
@@ -203,13 +221,13 @@ impl<F: Files> View<'_, F> {
             .directories(binding)
             .iter()
             .map(|d| format!("{d}/{name}"));
-        let limit = paths.filter_map(|path| self.limit(&path)).min();
+        let limit = paths.filter_map(|path| self.read_limit(&path)).min();
         let limit = limit.or_else(|| self.hierarchical_limit(binding));
         limit.filter(|limit| *limit > 0).map(Bytes::from_bytes)
     }
 
     /// v1: an unlimited own group still has its ancestors' limit in memory.stat.
-    fn hierarchical_limit(&self, binding: &Binding) -> Option<u64> {
+    fn hierarchical_limit(&self, binding: &ControllerBinding) -> Option<u64> {
         let is_v1 = binding.hierarchy == Hierarchy::V1;
         let path = format!("{}/memory.stat", binding.directories[0]);
         let text = self.files.read(&path).ok().filter(|_| is_v1)?;
@@ -219,7 +237,7 @@ impl<F: Files> View<'_, F> {
         parse_limit(value?).ok()?
     }
 
-    fn processors(&self, binding: &Binding) -> Option<u32> {
+    fn processor_limit(&self, binding: &ControllerBinding) -> Option<u32> {
         let quotas = self
             .directories(binding)
             .iter()
@@ -227,29 +245,31 @@ impl<F: Files> View<'_, F> {
         quotas.min().or_else(|| self.by_shares(binding))
     }
 
-    fn quota(&self, binding: &Binding, directory: &str) -> Option<u32> {
+    fn quota(&self, binding: &ControllerBinding, directory: &str) -> Option<u32> {
         match binding.hierarchy {
             Hierarchy::V2 => {
                 let text = self.files.read(&format!("{directory}/cpu.max")).ok()?;
-                parse_cpu_max(&text).ok()?.map(|quota| quota.processors())
+                parse_cpu_max(&text)
+                    .ok()?
+                    .map(|quota| quota.whole_processors())
             }
             Hierarchy::V1 => {
-                let quota = self.limit(&format!("{directory}/cpu.cfs_quota_us"))?;
-                let period = self.limit(&format!("{directory}/cpu.cfs_period_us"))?;
+                let quota = self.read_limit(&format!("{directory}/cpu.cfs_quota_us"))?;
+                let period = self.read_limit(&format!("{directory}/cpu.cfs_period_us"))?;
                 let count = quota.checked_div(period).map(|_| quota.div_ceil(period))?;
                 u32::try_from(count.max(1)).ok()
             }
         }
     }
 
-    fn by_shares(&self, binding: &Binding) -> Option<u32> {
+    fn by_shares(&self, binding: &ControllerBinding) -> Option<u32> {
         if !counts_shares(self.jdk) {
             return None;
         }
         let shares = match binding.hierarchy {
-            Hierarchy::V1 => self.limit(&format!("{}/cpu.shares", binding.directories[0]))?,
+            Hierarchy::V1 => self.read_limit(&format!("{}/cpu.shares", binding.directories[0]))?,
             Hierarchy::V2 => {
-                let weight = self.limit(&format!("{}/cpu.weight", binding.directories[0]))?;
+                let weight = self.read_limit(&format!("{}/cpu.weight", binding.directories[0]))?;
                 if weight == 100 {
                     1024
                 } else {

@@ -106,7 +106,7 @@ impl Bytes {
     }
 
     /// This many percent of it, computed in double precision and truncated, as HotSpot does.
-    pub fn percent(self, percent: f64) -> Self {
+    pub fn percent_share(self, percent: f64) -> Self {
         Self((self.0 as f64 * percent / 100.0) as u64)
     }
 
@@ -118,7 +118,7 @@ impl Bytes {
     }
 
     /// As a HotSpot option value: `512m`, `1g`, or kibibytes, rounded down to a kibibyte.
-    pub fn jvm(self) -> String {
+    pub fn to_jvm_size(self) -> String {
         match self.0 {
             b if b >= GI && b % GI == 0 => format!("{}g", b / GI),
             b if b >= MI && b % MI == 0 => format!("{}m", b / MI),
@@ -265,7 +265,7 @@ mod tests {
             assert_eq!(text.parse(), Ok(bytes));
         }
         assert_eq!("300m".parse(), Ok(Bytes::from_mib(300)));
-        assert_eq!(Bytes::from_mib(1536).jvm(), "1536m");
+        assert_eq!(Bytes::from_mib(1536).to_jvm_size(), "1536m");
     }
 
     #[test]

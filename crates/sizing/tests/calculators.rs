@@ -1,7 +1,7 @@
 //! The compatible calculators against recorded rows of the real programs.
 
 use loadline_sizing::compat::{calculator, fabric8, openj9};
-use loadline_sizing::{Bytes, Options, Version};
+use loadline_sizing::{Bytes, JavaVersion, JvmOptionSet};
 
 struct Row {
     source: String,
@@ -57,8 +57,8 @@ fn paketo_and_cloud_foundry_rows_are_reproduced_to_the_letter() {
             .filter(|row| row.source == source)
             .collect();
         for row in &rows {
-            let options = Options::from_words(row.extra.split_whitespace());
-            let input = calculator::Input {
+            let options = JvmOptionSet::from_words(row.extra.split_whitespace());
+            let input = calculator::CalculatorInput {
                 total: row.total,
                 classes: row.classes,
                 threads: row.threads,
@@ -66,7 +66,7 @@ fn paketo_and_cloud_foundry_rows_are_reproduced_to_the_letter() {
                 options: &options,
             };
             let what = format!("{source} {} {} {}", row.total, row.classes, row.extra);
-            match calculator::calculate(flavour, &input) {
+            match calculator::calculate_memory(flavour, &input) {
                 Err(refusal) => assert_eq!(refusal.text, row.error, "{what}"),
                 Ok(answer) => {
                     assert_eq!(answer.max_heap(), Some(row.heap.as_str()), "{what}");
@@ -82,14 +82,14 @@ fn paketo_and_cloud_foundry_rows_are_reproduced_to_the_letter() {
 
 #[test]
 fn cloud_foundry_prints_its_options_in_its_own_order() {
-    let answer = calculator::calculate(
+    let answer = calculator::calculate_memory(
         calculator::Flavour::CloudFoundry,
-        &calculator::Input {
+        &calculator::CalculatorInput {
             total: Bytes::from_gib(1),
             classes: 13_974,
             threads: 300,
             headroom_percent: 0,
-            options: &Options::none(),
+            options: &JvmOptionSet::none(),
         },
     );
     assert_eq!(
@@ -113,11 +113,11 @@ fn fabric8_rows_are_reproduced() {
                 .map(|(_, v)| v)
         };
         let number = |name: &str| variable(name).and_then(|value| value.parse().ok());
-        let options = Options::from_words(variable("JAVA_OPTIONS"));
-        let answer = fabric8::calculate(&fabric8::Input {
+        let options = JvmOptionSet::from_words(variable("JAVA_OPTIONS"));
+        let answer = fabric8::calculate(&fabric8::Fabric8Input {
             limit: Some(row.total),
             cpus: None,
-            jdk: Version::feature(if row.source.ends_with('8') { 8 } else { 17 }),
+            jdk: JavaVersion::from_feature(if row.source.ends_with('8') { 8 } else { 17 }),
             max_ratio: number("JAVA_MAX_MEM_RATIO"),
             init_ratio: number("JAVA_INIT_MEM_RATIO"),
             options: &options,
@@ -138,7 +138,7 @@ fn openj9_rows_are_reproduced() {
         .filter(|row| row.source == "openj9")
         .collect();
     for row in &rows {
-        let answer = openj9::calculate(row.total);
+        let answer = openj9::calculate_max_heap(row.total);
         assert_eq!(answer.max_heap(), Some(row.heap.as_str()), "{}", row.total);
     }
     assert_eq!(rows.len(), 6);

@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use loadline_sizing::decision::{self, Decision, Input};
-use loadline_sizing::hotspot::Collector;
-use loadline_sizing::limits::{self, Files, Host, Limits, Unreadable};
+use loadline_sizing::decision::{self, DecisionInput, LaunchDecision};
+use loadline_sizing::hotspot::CollectorKind;
+use loadline_sizing::limits::{self, ContainerLimits, FileSource, SystemCallFacts, UnreadableFile};
 use loadline_sizing::openj9;
-use loadline_sizing::profile::Profile;
-use loadline_sizing::regions::Provenance;
-use loadline_sizing::sight::{self, Sight};
-use loadline_sizing::{Bytes, Cpus, Jdk, Options};
+use loadline_sizing::profile::AppProfile;
+use loadline_sizing::regions::SizeProvenance;
+use loadline_sizing::sight::{self, PerceivedMachine};
+use loadline_sizing::{Bytes, Cpus, JdkRelease, JvmOptionSet};
 
 /// Files by path. `None` is a file that refuses to be read.
 #[derive(Default)]
 struct Fake(BTreeMap<String, Option<String>>);
 
-impl Files for Fake {
-    fn read(&self, path: &str) -> Result<String, Unreadable> {
+impl FileSource for Fake {
+    fn read(&self, path: &str) -> Result<String, UnreadableFile> {
         match self.0.get(path) {
             Some(Some(text)) => Ok(text.clone()),
-            Some(None) => Err(Unreadable::Refused),
-            None => Err(Unreadable::Missing),
+            Some(None) => Err(UnreadableFile::Refused),
+            None => Err(UnreadableFile::Missing),
         }
     }
 }
@@ -61,28 +61,28 @@ impl Fake {
     }
 }
 
-const HOST: Host = Host {
+const HOST: SystemCallFacts = SystemCallFacts {
     memory: Bytes::from_gib(64),
     affinity: 16,
     address_space: None,
     processes: None,
 };
 
-fn jdk(text: &str) -> Jdk {
-    Jdk::hotspot(text.parse().expect("a version"))
+fn jdk(text: &str) -> JdkRelease {
+    JdkRelease::for_hotspot(text.parse().expect("a version"))
 }
 
 /// Limits, sight and decision, as the launcher makes them.
 fn decide(
     files: &Fake,
-    jdk: Jdk,
+    jdk: JdkRelease,
     options: &str,
-    profile: Option<&Profile>,
-) -> (Limits, Sight, Decision) {
+    profile: Option<&AppProfile>,
+) -> (ContainerLimits, PerceivedMachine, LaunchDecision) {
     let limits = limits::discover(files, HOST);
-    let options = Options::from_words(options.split_whitespace());
+    let options = JvmOptionSet::from_words(options.split_whitespace());
     let sight = sight::predict(jdk, files, &limits, &options);
-    let decision = decision::decide(&Input {
+    let decision = decision::decide_launch(&DecisionInput {
         jdk,
         limits: &limits,
         sight: &sight,
@@ -92,7 +92,7 @@ fn decide(
     (limits, sight, decision)
 }
 
-fn texts(decision: &Decision) -> Vec<&str> {
+fn texts(decision: &LaunchDecision) -> Vec<&str> {
     decision
         .options
         .iter()
@@ -100,14 +100,14 @@ fn texts(decision: &Decision) -> Vec<&str> {
         .collect()
 }
 
-fn has(decision: &Decision, prefix: &str) -> bool {
+fn has(decision: &LaunchDecision, prefix: &str) -> bool {
     texts(decision)
         .iter()
         .any(|option| option.starts_with(prefix))
 }
 
 /// Whether the JVM runs with this collector: by an option, or by its own choice.
-fn takes(decision: &Decision, collector: Collector) -> bool {
+fn takes(decision: &LaunchDecision, collector: CollectorKind) -> bool {
     let ergonomics = decision.ergonomics.as_ref();
     ergonomics.is_some_and(|ergonomics| ergonomics.collector == collector)
 }
@@ -140,7 +140,7 @@ fn memory_high_pids_cpuset_and_weight_are_read() {
         Some(Bytes::default())
     );
     assert_eq!(limits.pids.as_ref().map(|pids| pids.value), Some(100));
-    assert_eq!(limits.processors().value, 4);
+    assert_eq!(limits.usable_processors().value, 4);
     let requested = limits
         .requested_cpus()
         .expect("a weight that is not the default");
@@ -289,15 +289,15 @@ fn a_fraction_of_a_cpu_is_no_collector_thread() {
     let files = Fake::v2("old").limited("/pod/app", "4294967296", "250000 100000");
     let (_, _, decision) = decide(&files, jdk("25.0.3"), "", None);
     assert!(
-        takes(&decision, Collector::G1) && has(&decision, "-XX:ParallelGCThreads=2"),
+        takes(&decision, CollectorKind::G1) && has(&decision, "-XX:ParallelGCThreads=2"),
         "{decision:?}"
     );
     let (_, _, decision) = decide(&files, jdk("25.0.3"), "-XX:ConcGCThreads=1", None);
     assert!(!has(&decision, "-XX:ParallelGCThreads"), "{decision:?}");
 }
 
-fn profile() -> Profile {
-    Profile {
+fn profile() -> AppProfile {
+    AppProfile {
         metaspace: Some(Bytes::from_mib(70)),
         code_cache: Some(Bytes::from_mib(30)),
         threads: Some(40),
@@ -308,7 +308,7 @@ fn profile() -> Profile {
         files: Some(Bytes::from_mib(0)),
         malloc: Some(Bytes::from_mib(8)),
         live_heap: Some(Bytes::from_mib(60)),
-        ..Profile::default()
+        ..AppProfile::default()
     }
 }
 
@@ -320,7 +320,7 @@ fn a_profile_replaces_constants_and_things_give_way_in_order() {
     let decide = |mib| decide(&files(mib), jdk("25.0.3"), "", Some(&profile)).2;
     let roomy = decide(2048);
     assert!(
-        takes(&roomy, Collector::G1) && !has(&roomy, "-XX:TieredStopAtLevel"),
+        takes(&roomy, CollectorKind::G1) && !has(&roomy, "-XX:TieredStopAtLevel"),
         "{roomy:?}"
     );
     let budget = roomy.budget.as_ref().expect("a limit");
@@ -328,7 +328,7 @@ fn a_profile_replaces_constants_and_things_give_way_in_order() {
         budget
             .fixed
             .iter()
-            .filter(|r| r.provenance == Provenance::Measured)
+            .filter(|r| r.provenance == SizeProvenance::Measured)
             .count()
             >= 6
     );
@@ -348,13 +348,13 @@ fn a_profile_replaces_constants_and_things_give_way_in_order() {
 }
 
 /// What gave way at a limit, in the order of the documentation of `decision::memory`.
-fn given_way(decision: &Decision) -> [bool; 4] {
+fn given_way(decision: &LaunchDecision) -> [bool; 4] {
     let budget = decision.budget.as_ref().expect("a limit");
     let full = budget
         .limit
-        .percent(loadline_sizing::regions::RESERVE_PERCENT);
+        .percent_share(loadline_sizing::regions::RESERVE_PERCENT);
     [
-        takes(decision, Collector::Serial),
+        takes(decision, CollectorKind::Serial),
         has(decision, "-XX:TieredStopAtLevel=1"),
         budget.reserve < full,
         decision.minimum.is_some(),
@@ -363,8 +363,8 @@ fn given_way(decision: &Decision) -> [bool; 4] {
 
 #[test]
 fn collector_then_compilers_then_reserve_then_a_warning() {
-    let large = Profile {
-        collector: Some(Collector::G1),
+    let large = AppProfile {
+        collector: Some(CollectorKind::G1),
         live_heap: Some(Bytes::from_mib(800)),
         ..profile()
     };
@@ -399,7 +399,7 @@ fn what_the_user_chose_does_not_give_way() {
     let profile = profile();
     let own = "-XX:+UseG1GC -XX:TieredStopAtLevel=4";
     let (_, _, decision) = decide(&files, jdk("17.0.15"), own, Some(&profile));
-    assert!(takes(&decision, Collector::G1), "{decision:?}");
+    assert!(takes(&decision, CollectorKind::G1), "{decision:?}");
     assert!(!has(&decision, "-XX:TieredStopAtLevel"), "{decision:?}");
     assert!(
         decision.minimum > Some(Bytes::from_mib(230)),
@@ -431,11 +431,13 @@ fn regions_never_exceed_the_limit_when_they_are_said_to_fit() {
                         decision.warnings
                     );
                     assert!(
-                        !is_planned || budget.total(heap) <= Bytes::from_mib(mib),
+                        !is_planned || budget.total_bytes(heap) <= Bytes::from_mib(mib),
                         "{cell}"
                     );
                     assert!(
-                        heap <= Bytes::from_mib(mib).percent(80.0).max(Bytes::from_mib(75))
+                        heap <= Bytes::from_mib(mib)
+                            .percent_share(80.0)
+                            .max(Bytes::from_mib(75))
                             || known.is_some(),
                         "{cell}"
                     );
@@ -448,7 +450,7 @@ fn regions_never_exceed_the_limit_when_they_are_said_to_fit() {
 #[test]
 fn openj9_gets_its_own_dialect() {
     let files = Fake::v2("old").limited("/pod/app", "536870912", "100000 100000");
-    let j9 = Jdk {
+    let j9 = JdkRelease {
         vm: loadline_sizing::Vm::OpenJ9,
         ..jdk("17.0.9")
     };
@@ -472,14 +474,14 @@ fn openj9_gets_its_own_dialect() {
 #[test]
 fn a_measured_profile_plans_the_heap_of_an_openj9() {
     let files = Fake::v2("old").limited("/pod/app", "536870912", "100000 100000");
-    let j9 = Jdk {
+    let j9 = JdkRelease {
         vm: loadline_sizing::Vm::OpenJ9,
         ..jdk("25")
     };
     // A Tomcat of the record: 64 MiB with a heap of 9.
     let text = "vm = OpenJ9\nclasses = 3233\nmetaspace = 15Mi\ncode_cache = 6Mi\nthreads = 32\n\
                 thread_stack = 48Ki\ndirect = 0\njit = 8Mi\ncds = 0\nfiles = 23Mi\nmalloc = 0\n";
-    let measured = Profile::parse(text);
+    let measured = AppProfile::parse_profile(text);
     assert_eq!(measured.notes, [""; 0]);
     let (_, _, decision) = decide(&files, j9, "", Some(&measured));
     // (512 - 20.5 kept free - 54.5 of regions) / 1.02.
@@ -487,7 +489,7 @@ fn a_measured_profile_plans_the_heap_of_an_openj9() {
     assert!(decision.warnings.is_empty(), "{decision:?}");
     assert_eq!(decision.budget.map(|budget| budget.fixed.len()), Some(10));
     // One of the other virtual machine says nothing, in either direction.
-    let other = Profile {
+    let other = AppProfile {
         vm: loadline_sizing::Vm::HotSpot,
         ..measured.clone()
     };
@@ -525,7 +527,7 @@ fn options_of_hotspot_never_reach_openj9_nor_openj9s_hotspot() {
     ] {
         for own in ["", "-Xmx99m", "-Xgcpolicy:balanced", "-XX:+UseSerialGC"] {
             let files = Fake::v2(kernel).limited("/pod/app", memory, cpu);
-            let openj9 = Jdk {
+            let openj9 = JdkRelease {
                 vm: loadline_sizing::Vm::OpenJ9,
                 ..jdk("25")
             };
@@ -552,19 +554,22 @@ fn a_collector_is_named_only_where_hotspot_would_take_another() {
     let files = |kernel| Fake::v2(kernel).limited("/pod/app", "536870912", "200000 100000");
     let decide = |kernel, options| decide(&files(kernel), jdk("17.0.15"), options, None).2;
     let seeing = decide("old", "");
-    assert!(takes(&seeing, Collector::Serial), "{seeing:?}");
+    assert!(takes(&seeing, CollectorKind::Serial), "{seeing:?}");
     assert!(!has(&seeing, "-XX:+Use"), "{:?}", texts(&seeing));
     // Blind, it takes the host for its own and G1 for the host.
     let blind = decide("new", "");
-    assert!(takes(&blind, Collector::Serial), "{blind:?}");
+    assert!(takes(&blind, CollectorKind::Serial), "{blind:?}");
     assert!(has(&blind, "-XX:+UseSerialGC"), "{:?}", texts(&blind));
     for own in ["-XX:+UseParallelGC", "-XX:+AggressiveHeap"] {
         let decision = decide("new", own);
-        assert!(takes(&decision, Collector::Parallel), "{own}: {decision:?}");
+        assert!(
+            takes(&decision, CollectorKind::Parallel),
+            "{own}: {decision:?}"
+        );
         assert!(!has(&decision, "-XX:+Use"), "{own}: {:?}", texts(&decision));
     }
-    let tight = Profile {
-        collector: Some(Collector::G1),
+    let tight = AppProfile {
+        collector: Some(CollectorKind::G1),
         live_heap: Some(Bytes::from_mib(380)),
         ..profile()
     };
@@ -591,9 +596,11 @@ fn a_soft_limit_of_the_heap_does_not_make_the_jvm_refuse() {
     let (_, _, decision) = decide(&files, jdk("17.0.15"), "-XX:SoftMaxHeapSize=100m", None);
     assert!(has(&decision, "-Xmx100m"), "{decision:?}");
     assert!(decision.ergonomics.is_some(), "{:?}", decision.warnings);
-    let options = Options::from_words(["-Xmx76m", "-XX:SoftMaxHeapSize=100m"]);
-    let machine =
-        loadline_sizing::hotspot::Machine::from_limits(Bytes::from_mib(256), Cpus::from_whole(1));
+    let options = JvmOptionSet::from_words(["-Xmx76m", "-XX:SoftMaxHeapSize=100m"]);
+    let machine = loadline_sizing::hotspot::MachineSize::from_limits(
+        Bytes::from_mib(256),
+        Cpus::from_whole(1),
+    );
     let refused = loadline_sizing::hotspot::predict(jdk("17.0.15"), machine, &options);
     let refusal = refused.expect_err("the JVM does not start").to_string();
     assert!(refusal.contains("SoftMaxHeapSize (100Mi)"), "{refusal}");
@@ -605,9 +612,9 @@ fn a_heap_fits_into_half_of_a_limited_address_space() {
     let decide = |space, options: &str| {
         let mut limits = limits::discover(&files, HOST);
         limits.host.address_space = space;
-        let options = Options::from_words(options.split_whitespace());
+        let options = JvmOptionSet::from_words(options.split_whitespace());
         let jdk = jdk("17.0.15");
-        decision::decide(&Input {
+        decision::decide_launch(&DecisionInput {
             jdk,
             sight: &sight::predict(jdk, &files, &limits, &options),
             limits: &limits,

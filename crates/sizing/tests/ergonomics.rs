@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loadline_sizing::hotspot::{self, Machine};
-use loadline_sizing::{Bytes, Jdk, Options};
+use loadline_sizing::hotspot::{self, MachineSize};
+use loadline_sizing::{Bytes, JdkRelease, JvmOptionSet};
 
 /// Predicted flags by name, values as PrintFlagsFinal prints them.
 fn predict(jdk: &str, memory_mib: u64, cpus: u32, options: &str) -> BTreeMap<&'static str, String> {
-    let jdk = Jdk::hotspot(jdk.parse().expect("a recorded JDK version"));
-    let machine = Machine {
+    let jdk = JdkRelease::for_hotspot(jdk.parse().expect("a recorded JDK version"));
+    let machine = MachineSize {
         memory: Bytes::from_mib(memory_mib),
         cpus,
     };
-    let options = Options::from_words(options.split_whitespace());
+    let options = JvmOptionSet::from_words(options.split_whitespace());
     let prediction = hotspot::predict(jdk, machine, &options).expect("the recorded JVM started");
-    let flags = prediction.flags().into_iter();
+    let flags = prediction.printed_flags().into_iter();
     flags
         .map(|flag| (flag.name, flag.value.to_string()))
         .collect()

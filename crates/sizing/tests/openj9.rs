@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use loadline_sizing::hotspot::Machine;
-use loadline_sizing::openj9::{self, Policy};
-use loadline_sizing::{Bytes, Cpus, Jdk, Options, Version, Vm};
+use loadline_sizing::hotspot::MachineSize;
+use loadline_sizing::openj9::{self, GcPolicy};
+use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet, Vm};
 
 /// What the JVM prints that is predicted.
 const COLUMNS: [&str; 8] = [
@@ -79,17 +79,17 @@ struct Cell {
 }
 
 impl Cell {
-    fn ergonomics(&self) -> Result<openj9::Ergonomics, openj9::Refusal> {
+    fn ergonomics(&self) -> Result<openj9::OpenJ9Ergonomics, openj9::OpenJ9Refusal> {
         let limit = (self.limit > 0).then(|| Cpus::from_millis(self.limit));
-        let machine = Machine {
+        let machine = MachineSize {
             memory: Bytes::from_mib(self.memory_mib),
-            cpus: openj9::processors(limit, self.host_cpus),
+            cpus: openj9::count_processors(limit, self.host_cpus),
         };
-        let jdk = Jdk {
-            version: Version::feature(25),
+        let jdk = JdkRelease {
+            version: JavaVersion::from_feature(25),
             vm: Vm::OpenJ9,
         };
-        let options = Options::from_words(self.options.split_whitespace());
+        let options = JvmOptionSet::from_words(self.options.split_whitespace());
         openj9::predict(jdk, machine, &options)
     }
 
@@ -99,7 +99,7 @@ impl Cell {
             return vec![String::new(); COLUMNS.len()];
         };
         let mut of: BTreeMap<&str, String> = predicted
-            .flags()
+            .predicted_flags()
             .into_iter()
             .map(|(name, value)| (name, value.to_string()))
             .collect();
@@ -138,7 +138,7 @@ fn grid(host_cpus: u32) -> Vec<Cell> {
         });
     };
     for memory in MEMORY_MIB {
-        for policy in Policy::ALL {
+        for policy in GcPolicy::ALL {
             add(*memory, 0, format!("-Xgcpolicy:{policy}"));
         }
     }
@@ -147,7 +147,7 @@ fn grid(host_cpus: u32) -> Vec<Cell> {
         add(3000, *limit, "-Xgcpolicy:balanced".to_owned());
     }
     for count in [1, 3, 8, 16, 64, 65, 128] {
-        for policy in [Policy::Gencon, Policy::Balanced, Policy::OptThruput] {
+        for policy in [GcPolicy::Gencon, GcPolicy::Balanced, GcPolicy::OptThruput] {
             let options = format!("-XX:ActiveProcessorCount={count} -Xgcpolicy:{policy}");
             add(4096, 0, options);
         }

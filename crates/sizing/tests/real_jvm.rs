@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loadline_sizing::hotspot::{self, Machine};
-use loadline_sizing::{Bytes, Jdk, Options};
+use loadline_sizing::hotspot::{self, MachineSize};
+use loadline_sizing::{Bytes, JdkRelease, JvmOptionSet};
 
 /// None of these is in the recorded tables.
 const MEMORY_MIB: &[u64] = &[
@@ -57,8 +57,8 @@ fn jvms() -> Vec<PathBuf> {
     })
 }
 
-fn jdk(home: &Path) -> Option<Jdk> {
-    Jdk::from_release(&std::fs::read_to_string(home.join("release")).ok()?)
+fn jdk(home: &Path) -> Option<JdkRelease> {
+    JdkRelease::from_release(&std::fs::read_to_string(home.join("release")).ok()?)
 }
 
 /// One memory cgroup a size; removed at the end.
@@ -146,13 +146,13 @@ fn predicts_every_flag_of_the_jvms_here() {
                 .limited(memory)
                 .expect("a child of a group just made");
             let words: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
-            let machine = Machine {
+            let machine = MachineSize {
                 memory: Bytes::from_mib(memory),
                 cpus,
             };
             let count = format!("-XX:ActiveProcessorCount={cpus}");
             let all = words.iter().cloned().chain([count]).collect::<Vec<_>>();
-            let predicted = hotspot::predict(jdk, machine, &Options::from_words(all.clone()));
+            let predicted = hotspot::predict(jdk, machine, &JvmOptionSet::from_words(all.clone()));
             runs += 1;
             let cell = format!("{jdk} {memory}Mi {cpus} {options}");
             match (print_flags(home, &group, &all), predicted) {
@@ -162,7 +162,7 @@ fn predicts_every_flag_of_the_jvms_here() {
                 }
                 (Err(text), Ok(_)) => wrong.push(format!("{cell}: did not start: {text}")),
                 (Ok(real), Ok(predicted)) => {
-                    for flag in predicted.flags() {
+                    for flag in predicted.printed_flags() {
                         flags += 1;
                         let got = flag.value.to_string();
                         if real.get(flag.name) != Some(&got) {

@@ -22,7 +22,7 @@ pub fn close_on_exec_from(first: u32) -> Result<(), SysError> {
     if done == 0 {
         return Ok(());
     }
-    match SysError::last("close_range") {
+    match SysError::from_last_errno("close_range") {
         SysError::Call {
             errno: Errno::NOSYS | Errno::INVAL,
             ..

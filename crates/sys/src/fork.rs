@@ -6,7 +6,7 @@ use crate::SysError;
 
 /// Who returns from [`fork`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fork {
+pub enum ForkSide {
     /// The caller; the child's process id in the caller's PID namespace.
     Parent(Pid),
     /// The child.
@@ -18,8 +18,8 @@ pub enum Fork {
 ///
 /// # Errors
 /// [`SysError::Threads`] when there are more threads, [`SysError::Call`] when the kernel refuses.
-pub fn fork() -> Result<Fork, SysError> {
-    let threads = threads()?;
+pub fn fork() -> Result<ForkSide, SysError> {
+    let threads = thread_count()?;
     if threads != 1 {
         return Err(SysError::Threads { threads });
     }
@@ -28,16 +28,16 @@ pub fn fork() -> Result<Fork, SysError> {
     // alone, and only a running thread can start one.
     let pid = unsafe { libc::fork() };
     match pid {
-        0 => Ok(Fork::Child),
+        0 => Ok(ForkSide::Child),
         pid => Pid::from_raw(pid)
             .filter(|_| pid > 0)
-            .map(Fork::Parent)
-            .ok_or_else(|| SysError::last("fork")),
+            .map(ForkSide::Parent)
+            .ok_or_else(|| SysError::from_last_errno("fork")),
     }
 }
 
 /// The number of threads of this process. Source: proc_pid_task(5).
-fn threads() -> Result<usize, SysError> {
+fn thread_count() -> Result<usize, SysError> {
     let failed = |error: std::io::Error| SysError::Call {
         call: "reading /proc/self/task to count threads".to_owned(),
         errno: error

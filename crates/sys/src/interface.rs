@@ -11,7 +11,7 @@ use crate::SysError;
 /// # Errors
 /// [`SysError::InterfaceName`], or what the kernel says: ENODEV, EPERM without CAP_NET_ADMIN.
 pub fn set_interface_up(name: &str) -> Result<(), SysError> {
-    let mut request = request(name)?;
+    let mut request = interface_request(name)?;
     let socket =
         socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|errno| SysError::Call {
             call: "socket(AF_INET)".to_owned(),
@@ -26,7 +26,9 @@ pub fn set_interface_up(name: &str) -> Result<(), SysError> {
     // (netdevice(7)); the pointer is to one that lives across the call.
     let got = unsafe { libc::ioctl(socket.as_raw_fd(), read, &raw mut request) };
     if got != 0 {
-        return Err(SysError::last(format!("ioctl(SIOCGIFFLAGS, {name})")));
+        return Err(SysError::from_last_errno(format!(
+            "ioctl(SIOCGIFFLAGS, {name})"
+        )));
     }
     // SAFETY: the kernel has just filled the union in as flags, and every bit pattern is a short.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
@@ -35,12 +37,14 @@ pub fn set_interface_up(name: &str) -> Result<(), SysError> {
     // SAFETY: SIOCSIFFLAGS only reads the ifreq, which lives across the call.
     let set = unsafe { libc::ioctl(socket.as_raw_fd(), write, &raw const request) };
     if set != 0 {
-        return Err(SysError::last(format!("ioctl(SIOCSIFFLAGS, {name})")));
+        return Err(SysError::from_last_errno(format!(
+            "ioctl(SIOCSIFFLAGS, {name})"
+        )));
     }
     Ok(())
 }
 
-fn request(name: &str) -> Result<libc::ifreq, SysError> {
+fn interface_request(name: &str) -> Result<libc::ifreq, SysError> {
     let bytes = name.as_bytes();
     if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
         return Err(SysError::InterfaceName {

@@ -21,7 +21,7 @@ pub fn new_session_keyring() -> Result<(), SysError> {
     if keyring >= 0 {
         return Ok(());
     }
-    let error = SysError::last("keyctl(KEYCTL_JOIN_SESSION_KEYRING)");
+    let error = SysError::from_last_errno("keyctl(KEYCTL_JOIN_SESSION_KEYRING)");
     match error.errno() {
         Some(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => Ok(()),
         _ => Err(error),

@@ -14,7 +14,7 @@ mod realtime;
 mod signal;
 
 pub use descriptor::close_on_exec_from;
-pub use fork::{Fork, fork};
+pub use fork::{ForkSide, fork};
 pub use interface::set_interface_up;
 pub use keyring::new_session_keyring;
 pub use namespace::{Namespaces, unshare};
@@ -56,7 +56,7 @@ impl SysError {
     }
 
     /// From `errno` right after a call of the C library returned -1.
-    fn last(call: impl Into<String>) -> Self {
+    fn from_last_errno(call: impl Into<String>) -> Self {
         let errno = std::io::Error::last_os_error()
             .raw_os_error()
             .map_or(rustix::io::Errno::IO, rustix::io::Errno::from_raw_os_error);

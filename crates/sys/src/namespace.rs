@@ -22,7 +22,7 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    fn flags(self) -> UnshareFlags {
+    fn unshare_flags(self) -> UnshareFlags {
         let mut flags = UnshareFlags::empty();
         flags.set(UnshareFlags::NEWUSER, self.user);
         flags.set(UnshareFlags::NEWPID, self.pid);
@@ -42,7 +42,7 @@ impl Namespaces {
 pub fn unshare(namespaces: Namespaces) -> Result<(), SysError> {
     // SAFETY: the call is unsafe only for CLONE_FILES, which would give this thread a private
     // descriptor table; `Namespaces` cannot express it.
-    let done = unsafe { rustix::thread::unshare_unsafe(namespaces.flags()) };
+    let done = unsafe { rustix::thread::unshare_unsafe(namespaces.unshare_flags()) };
     done.map_err(|errno| SysError::Call {
         call: format!("unshare({namespaces:?})"),
         errno,
@@ -63,8 +63,8 @@ mod tests {
             uts: true,
             net: true,
         };
-        assert!(!all.flags().contains(UnshareFlags::FILES));
-        assert_eq!(all.flags().iter().count(), 6);
+        assert!(!all.unshare_flags().contains(UnshareFlags::FILES));
+        assert_eq!(all.unshare_flags().iter().count(), 6);
     }
 
     #[test]

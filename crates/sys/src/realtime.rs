@@ -12,10 +12,10 @@ use crate::SysError;
 pub fn run_at_once() -> Result<(), SysError> {
     /// The kernel's `sched_param`, a number; a C library may have more in its own.
     #[repr(C)]
-    struct Parameters {
+    struct SchedulerParameters {
         priority: libc::c_int,
     }
-    let parameters = Parameters { priority: 1 };
+    let parameters = SchedulerParameters { priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // musl's function of this name refuses every call: the kernel is asked itself.
     // SAFETY: `parameters` is a live sched_param that the kernel only reads; 0 is this thread.
@@ -29,6 +29,6 @@ pub fn run_at_once() -> Result<(), SysError> {
     };
     match set {
         0 => Ok(()),
-        _ => Err(SysError::last("sched_setscheduler(SCHED_FIFO)")),
+        _ => Err(SysError::from_last_errno("sched_setscheduler(SCHED_FIFO)")),
     }
 }

@@ -10,16 +10,16 @@ use std::time::Duration;
 use loadline_analysis::record::{CpuSets, DependencyEvidence};
 use loadline_analysis::wire;
 use loadline_proxy::Toxic;
-use loadline_proxy::stub::Answer;
+use loadline_proxy::stub::StubAnswer;
 use loadline_sizing::{Bytes, Cpus};
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, App, EngineKind, Image, Readiness};
+use crate::{Account, AppSpec, EngineKind, ImageSpec, Readiness};
 
 /// How long a dependency lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum DependencyScope {
     /// One trial: the next begins with a fresh one.
     #[default]
     Trial,
@@ -27,7 +27,7 @@ pub enum Scope {
     Result,
 }
 
-impl FromStr for Scope {
+impl FromStr for DependencyScope {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -41,11 +41,11 @@ impl FromStr for Scope {
 
 /// One dependency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Dependency {
+pub struct DependencySpec {
     /// Its name: letters, digits and `-`; names its cgroup and directory.
     pub name: String,
     /// What runs.
-    pub app: App,
+    pub app: AppSpec,
     /// When it counts as ready.
     pub readiness: Readiness,
     /// How long its start, and then its seed, may take.
@@ -55,7 +55,7 @@ pub struct Dependency {
     pub seed: Vec<String>,
     /// How long it lives.
     #[serde(default)]
-    pub scope: Scope,
+    pub scope: DependencyScope,
     /// Of one that trials share: runs between two of them, as the seed does; empty is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reset: Vec<String>,
@@ -76,12 +76,12 @@ pub struct Dependency {
     pub shm: Option<Bytes>,
     /// What is wrong on the way to it; `None` is that nothing stands in between.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proxied: Option<Proxied>,
+    pub proxied: Option<ProxiedLink>,
 }
 
 /// A dependency that the application reaches through the proxy only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Proxied {
+pub struct ProxiedLink {
     /// Where it listens, on the loopback: the proxy listens there in the application's network.
     pub port: u16,
     /// What is wrong, in the order in which bytes meet it.
@@ -92,29 +92,29 @@ pub struct Proxied {
 
 /// A dependency that loadline stands in for: it starts after all others and needs nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stub {
+pub struct StubSpec {
     /// Its name.
     pub name: String,
     /// Where it listens, on the loopback.
     pub port: u16,
     /// What it answers.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<StubAnswer>,
     /// What is wrong on the way to it, in the order in which bytes meet it.
     pub toxics: Vec<Toxic>,
     /// Of all that is drawn.
     pub seed: u64,
 }
 
-impl Dependency {
+impl DependencySpec {
     /// Its seed or reset as a program of its own.
-    pub fn beside(&self, command: &[String]) -> App {
+    pub fn with_command(&self, command: &[String]) -> AppSpec {
         match self.app.clone() {
-            App::Command { env, directory, .. } => App::Command {
+            AppSpec::Command { env, directory, .. } => AppSpec::Command {
                 command: command.to_vec(),
                 env,
                 directory,
             },
-            App::Image(image) => App::Image(Box::new(Image {
+            AppSpec::Image(image) => AppSpec::Image(Box::new(ImageSpec {
                 command: command.to_vec(),
                 entrypoint: command.first().cloned(),
                 args: command.iter().skip(1).cloned().collect(),
@@ -126,7 +126,7 @@ impl Dependency {
 
 /// The network namespace of a container that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Namespace {
+pub struct NetworkNamespace {
     /// The file that stands for it.
     pub path: PathBuf,
     /// Name of its container with the engine that made it: docker joins no other.
@@ -135,20 +135,20 @@ pub struct Namespace {
 
 /// The dependencies that the trials of a result share, as one of them joins them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct SharedDependencies {
     /// The process that holds them. What it uses is loadline's own.
     pub keeper: u32,
     /// Each, in the order in which they started.
-    pub dependencies: Vec<KeptDependency>,
+    pub dependencies: Vec<SharedDependency>,
 }
 
 /// One of them. It runs, is ready, and is seeded or reset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KeptDependency {
+pub struct SharedDependency {
     /// Name of its cgroup.
     pub group: String,
     /// Its network; `None` is the machine's.
-    pub network: Option<Namespace>,
+    pub network: Option<NetworkNamespace>,
     /// What its record says before anything of this trial is measured.
     pub evidence: DependencyEvidence,
 }

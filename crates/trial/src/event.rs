@@ -2,52 +2,52 @@
 
 use std::time::Duration;
 
-use loadline_analysis::record::{Evidence, Phase, SoakLook, SoakPoint};
+use loadline_analysis::record::{Evidence, SoakLook, SoakPoint, TrialPhase};
 use serde::{Deserialize, Serialize};
 
-use crate::Refusal;
+use crate::RunRefusal;
 
 /// Something that happened in a trial. Times are CLOCK_MONOTONIC of the host that carries it out,
 /// in ns, and compare with no other host's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
-pub enum Event {
+pub enum TrialEvent {
     /// A phase began.
     Phase {
         /// Which.
-        phase: Phase,
+        phase: TrialPhase,
         /// When.
         at_ns: u64,
     },
     /// It has not begun: its host has no room for it, and says why.
     Waits(String),
     /// A live figure, at most some a second.
-    Progress(Progress),
+    Progress(TrialProgress),
     /// What a soak saw of its application under load.
     Soak(Box<SoakPoint>),
     /// What the JVM of a soak said of itself without load.
     Look(Box<SoakLook>),
     /// The last event: the trial is over, and nothing of it is left on its host.
-    Ended(Ending),
+    Ended(TrialEnding),
 }
 
 /// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ending")]
-pub enum Ending {
+pub enum TrialEnding {
     /// With what was measured; a failing application and a failed measurement are both in it.
     Measured(Box<Evidence>),
     /// The host cannot run it.
-    Refused(Refusal),
+    Refused(RunRefusal),
     /// It was told to stop.
     Stopped,
 }
 
 /// A live figure for the progress line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct TrialProgress {
     /// Where the trial is.
-    pub phase: Phase,
+    pub phase: TrialPhase,
     /// Time in this phase so far.
     pub elapsed: Duration,
     /// 99th percentile of the last second, in load phases.

@@ -1,7 +1,7 @@
 //! What a trial is, in words that cross processes and machines: the order, its events, a refusal.
 //!
 //! Owns plain types, their serialised form, and the file they travel in ([`log`]). Runs nothing,
-//! reads no clock, judges nothing: a host carries an [`Order`] out and answers in [`Event`]s,
+//! reads no clock, judges nothing: a host carries an [`TrialOrder`] out and answers in [`TrialEvent`]s,
 //! whichever machine it is on.
 
 mod dependency;
@@ -10,10 +10,13 @@ pub mod log;
 mod order;
 mod refusal;
 
-pub use dependency::{Dependency, Kept, KeptDependency, Namespace, Proxied, Scope, Stub};
-pub use event::{Ending, Event, Progress};
-pub use order::{
-    Account, App, Engine, EngineKind, Image, LoadPhase, Network, Order, Readiness, Sampling, Soak,
-    Writable,
+pub use dependency::{
+    DependencyScope, DependencySpec, NetworkNamespace, ProxiedLink, SharedDependencies,
+    SharedDependency, StubSpec,
 };
-pub use refusal::Refusal;
+pub use event::{TrialEnding, TrialEvent, TrialProgress};
+pub use order::{
+    Account, AppSpec, ContainerEngine, EngineKind, ImageSpec, LoadPhase, NetworkMode, Readiness,
+    SamplingRate, SoakSettings, TrialOrder, WritableDirectory,
+};
+pub use refusal::RunRefusal;

@@ -17,10 +17,10 @@ mod writer;
 
 use std::io::{self, Read};
 
-use crate::Event;
+use crate::TrialEvent;
 
-pub use reader::{Joined, Reader};
-pub use writer::Log;
+pub use reader::{EventLogReader, JoinedFile};
+pub use writer::EventLog;
 
 const MAGIC: &[u8] = b"LLEL1\n";
 
@@ -45,7 +45,7 @@ pub const PIECE: usize = 256 << 10;
 
 /// What a piece is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Content {
+pub enum ChunkContent {
     /// Samples of the cgroup's counters; each piece can be read by itself.
     Samples,
     /// The JVM's GC log.
@@ -58,31 +58,31 @@ pub enum Content {
 
 /// A part of a file that a trial leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct FileChunk {
     /// Which file.
-    pub content: Content,
+    pub content: ChunkContent,
     /// Of which instance, from 0.
     pub instance: u32,
     packed: Vec<u8>,
 }
 
-impl Piece {
+impl FileChunk {
     /// The bytes.
     ///
     /// # Errors
     /// What was packed is damaged, although its checksum is right.
-    pub fn bytes(&self) -> Result<Vec<u8>, LogError> {
+    pub fn unpacked_bytes(&self) -> Result<Vec<u8>, LogError> {
         unpack(&self.packed)
     }
 }
 
 /// One record.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Record {
+pub enum LogEntry {
     /// Something happened.
-    Event(Event),
+    Event(TrialEvent),
     /// A part of a file.
-    Piece(Piece),
+    Piece(FileChunk),
 }
 
 /// A log that cannot be read further.
@@ -99,8 +99,8 @@ pub enum LogError {
     Damaged(String),
 }
 
-impl Content {
-    fn code(self) -> u8 {
+impl ChunkContent {
+    fn to_code(self) -> u8 {
         match self {
             Self::Samples => 1,
             Self::GcLog => 2,
@@ -110,7 +110,7 @@ impl Content {
     }
 
     /// `None` is an event.
-    fn of(code: u8) -> Option<Self> {
+    fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => None,
             1 => Some(Self::Samples),

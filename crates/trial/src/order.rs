@@ -6,37 +6,37 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, Phase};
+use loadline_analysis::record::{Configuration, TrialPhase};
 use loadline_analysis::slo::Slo;
-use loadline_load::Plan;
+use loadline_load::LoadPlan;
 use loadline_load::remote::Generators;
 use serde::{Deserialize, Serialize};
 
-use crate::{Dependency, Kept, Stub};
+use crate::{DependencySpec, SharedDependencies, StubSpec};
 
 /// One trial. Its instances (`configuration.instances`) are all alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Order {
+pub struct TrialOrder {
     /// UUID of the trial; names cgroups and directories.
     pub trial: String,
     /// Limits, options and environment. JVM options and arguments stand in `app` already.
     pub configuration: Configuration,
     /// What runs.
-    pub app: App,
+    pub app: AppSpec,
     /// What it needs beside it, in the order in which they start.
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<DependencySpec>,
     /// Of them those that run already, because other trials share them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<Kept>,
+    pub kept: Option<SharedDependencies>,
     /// What loadline stands in for beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stubs: Vec<Stub>,
+    pub stubs: Vec<StubSpec>,
     /// Texts that no file of the trial may hold: values of credentials.
     pub secrets: Vec<String>,
     /// When it counts as ready.
     pub readiness: Readiness,
     /// Which network it gets.
-    pub network: Network,
+    pub network: NetworkMode,
     /// Who it runs as.
     pub account: Account,
     /// Directory of the host for this trial's files, owned by loadline; made and removed by the
@@ -54,7 +54,7 @@ pub struct Order {
     /// line with its name; what was there before the start does not count.
     pub hand_over: Vec<PathBuf>,
     /// How often the cgroup's counters are read.
-    pub sampling: Sampling,
+    pub sampling: SamplingRate,
     /// How long the start may take.
     pub start_deadline: Duration,
     /// The load phases, in order.
@@ -66,7 +66,7 @@ pub struct Order {
     pub stop_grace: Duration,
     /// A soak: memory in parts is watched over the load.
     #[serde(default)]
-    pub soak: Option<Soak>,
+    pub soak: Option<SoakSettings>,
     /// Whether its pod is the one that ships: nothing of the application's processes is within reach
     /// then, and no counter of them.
     #[serde(default)]
@@ -76,9 +76,9 @@ pub struct Order {
     pub generators: Option<Generators>,
 }
 
-impl Order {
+impl TrialOrder {
     /// The names by which the application finds what it needs.
-    pub fn hosts(&self) -> Vec<String> {
+    pub fn peer_names(&self) -> Vec<String> {
         let dependencies = self.dependencies.iter().map(|d| &d.name);
         let stubs = self.stubs.iter().map(|stub| &stub.name);
         dependencies.chain(stubs).cloned().collect()
@@ -87,7 +87,7 @@ impl Order {
 
 /// How a soak is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Soak {
+pub struct SoakSettings {
     /// Distance of points.
     pub every: Duration,
     /// Length of the rest before the second cycle.
@@ -97,7 +97,7 @@ pub struct Soak {
 /// The application of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum App {
+pub enum AppSpec {
     /// A program of the host.
     Command {
         /// Program (an absolute path) and arguments.
@@ -108,14 +108,14 @@ pub enum App {
         directory: PathBuf,
     },
     /// A container image, started by an engine of the host.
-    Image(Box<Image>),
+    Image(Box<ImageSpec>),
 }
 
 /// An image as one trial starts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Image {
+pub struct ImageSpec {
     /// What starts it.
-    pub engine: Engine,
+    pub engine: ContainerEngine,
     /// Its id: a name may come to mean another image while a result is measured.
     pub id: String,
     /// All that it runs, for those who look at commands: entry point and arguments.
@@ -138,13 +138,13 @@ pub struct Image {
     pub layers: Vec<PathBuf>,
     /// A directory that it may write, in the place of one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub writable: Option<Writable>,
+    pub writable: Option<WritableDirectory>,
 }
 
 /// A directory that an image may write, in the place of one of its own. What the image puts into it
 /// can be handed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Writable {
+pub struct WritableDirectory {
     /// As the image sees it.
     pub seen: PathBuf,
     /// The same directory below `/tmp`.
@@ -155,7 +155,7 @@ pub struct Writable {
 
 /// A container engine and how its program is called.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Engine {
+pub struct ContainerEngine {
     /// Which one.
     pub kind: EngineKind,
     /// Its program, an absolute path.
@@ -169,7 +169,7 @@ pub struct Engine {
 }
 
 /// Without the environment: it is no part of what was measured, and may hold a secret.
-impl fmt::Debug for Engine {
+impl fmt::Debug for ContainerEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.kind, self.program.display())
     }
@@ -192,7 +192,7 @@ impl EngineKind {
     pub const ALL: [Self; 2] = [Self::Podman, Self::Docker];
 
     /// Its name, which is also that of its program.
-    pub fn name(self) -> &'static str {
+    pub fn program_name(self) -> &'static str {
         match self {
             Self::Podman => "podman",
             Self::Docker => "docker",
@@ -203,7 +203,7 @@ impl EngineKind {
 
 impl fmt::Display for EngineKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.program_name())
     }
 }
 
@@ -211,7 +211,9 @@ impl FromStr for EngineKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        let found = Self::ALL
+            .into_iter()
+            .find(|kind| kind.program_name() == text);
         found.ok_or_else(|| format!("`{text}` is no container engine that loadline knows"))
     }
 }
@@ -247,7 +249,7 @@ pub enum Readiness {
 /// Which network the application gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Network {
+pub enum NetworkMode {
     /// A network of its own with a loopback interface only.
     Own,
     /// The host's network: for applications that need other services. Ports can clash.
@@ -266,7 +268,7 @@ pub struct Account {
 /// How often the counters of the application's cgroup are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sampling {
+pub enum SamplingRate {
     /// Once in each CFS period, just after its boundary: costs next to nothing and sees every
     /// throttled period. Without a CPU limit, every 100 ms; where the limit is all the CPUs there are
     /// and nothing can be throttled, every 10 ms, which shows what elsewhere would be.
@@ -280,8 +282,8 @@ pub enum Sampling {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadPhase {
     /// Warm-up or measure.
-    pub phase: Phase,
+    pub phase: TrialPhase,
     /// What is sent, for all instances together. Its targets are the application's own addresses;
     /// parts, CPUs and the moment of its begin are the host's to choose.
-    pub plan: Plan,
+    pub plan: LoadPlan,
 }

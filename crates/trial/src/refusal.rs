@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Nothing was measured, and another attempt would come to the same. It ends a run, unlike an
 /// INVALID trial, and reaches the user as it is: its three parts are never joined and split again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub struct Refusal {
+pub struct RunRefusal {
     /// The step, with its path, flag or controller.
     pub what: String,
     /// The cause.
@@ -16,7 +16,7 @@ pub struct Refusal {
     pub hint: String,
 }
 
-impl Refusal {
+impl RunRefusal {
     /// A refusal in three parts.
     pub fn new(what: impl ToString, why: impl ToString, hint: impl ToString) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RunRefusal {
     /// What and why; the hint is for whoever prints it on a line of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.why)

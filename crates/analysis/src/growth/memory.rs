@@ -8,7 +8,7 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use super::trend::Trend;
-use super::{Judging, Part, PartGrowth, Verdict};
+use super::{GrowingPart, GrowthJudge, GrowthVerdict, PartGrowth};
 use crate::record::SoakLook;
 
 /// Growth of native memory in the second cycle that matters, of the limit.
@@ -34,25 +34,25 @@ const AGREE: f64 = 0.4;
 const FLOOR: f64 = 256.0 * 1024.0;
 
 /// Three looks: before the first cycle, between the cycles, after the second.
-struct Looks<'a> {
+struct SoakLooks<'a> {
     begin: &'a SoakLook,
     rest: &'a SoakLook,
     end: &'a SoakLook,
 }
 
-impl Looks<'_> {
-    fn all(&self) -> [&SoakLook; 3] {
+impl SoakLooks<'_> {
+    fn in_order(&self) -> [&SoakLook; 3] {
         [self.begin, self.rest, self.end]
     }
 
     /// Good responses of the second cycle.
-    fn requests(&self) -> f64 {
+    fn second_cycle_requests(&self) -> f64 {
         let requests = self.end.requests.saturating_sub(self.rest.requests);
         requests.max(1) as f64
     }
 
     /// Growth per response in the first and in the second cycle.
-    fn rates(&self, get: impl Fn(&SoakLook) -> f64) -> (f64, f64) {
+    fn growth_rates(&self, get: impl Fn(&SoakLook) -> f64) -> (f64, f64) {
         let rate = |from: &SoakLook, to: &SoakLook| {
             let requests = to.requests.saturating_sub(from.requests).max(1);
             (get(to) - get(from)) / requests as f64
@@ -62,95 +62,95 @@ impl Looks<'_> {
 }
 
 /// A part of native memory in a look.
-type Region = (Part, fn(&SoakLook) -> Bytes);
+type Region = (GrowingPart, fn(&SoakLook) -> Bytes);
 
 const REGIONS: [Region; 6] = [
-    (Part::Direct, |l| l.direct),
-    (Part::Threads, |l| l.stacks),
-    (Part::Metaspace, |l| l.metaspace),
-    (Part::CodeCache, |l| l.code_cache),
-    (Part::Jvm, |l| l.jvm),
-    (Part::Malloc, |l| l.malloc),
+    (GrowingPart::Direct, |l| l.direct),
+    (GrowingPart::Threads, |l| l.stacks),
+    (GrowingPart::Metaspace, |l| l.metaspace),
+    (GrowingPart::CodeCache, |l| l.code_cache),
+    (GrowingPart::Jvm, |l| l.jvm),
+    (GrowingPart::Malloc, |l| l.malloc),
 ];
 
-impl Judging<'_> {
-    fn looks(&self) -> Option<Looks<'_>> {
+impl GrowthJudge<'_> {
+    fn soak_looks(&self) -> Option<SoakLooks<'_>> {
         match self.soak.looks.as_slice() {
-            [begin, rest, end] if self.cycles.has_second => Some(Looks { begin, rest, end }),
+            [begin, rest, end] if self.cycles.has_second => Some(SoakLooks { begin, rest, end }),
             _ => None,
         }
     }
 
     /// Bytes of stacks per million responses in the second cycle.
-    pub(super) fn stacks(&self) -> Option<f64> {
-        let looks = self.looks()?;
-        Some(looks.rates(|l| weight(l.stacks)).1 * 1e6)
+    pub(super) fn stack_growth(&self) -> Option<f64> {
+        let looks = self.soak_looks()?;
+        Some(looks.growth_rates(|l| bytes_as_f64(l.stacks)).1 * 1e6)
     }
 
     /// What stays alive in the heap: weighed at the looks; lows after young collections rise with
     /// garbage that only an old one finds.
-    pub(super) fn heap(&self) -> PartGrowth {
-        let trend = self.trend(|p| p.heap_after.map(weight));
+    pub(super) fn heap_growth(&self) -> PartGrowth {
+        let trend = self.fit_trend(|p| p.heap_after.map(bytes_as_f64));
         let last = self.cycles.judged.iter().rev();
         let last = last.clone().find_map(|p| p.heap_after);
         let room = |kept: Option<Bytes>| {
             let heap = self.ceilings.heap?;
             Some(heap.saturating_sub(kept.unwrap_or_default()))
         };
-        let live = |look: &SoakLook| look.live_heap.map_or(0.0, weight);
-        let looks = self.looks();
-        let Some(looks) = looks.filter(|l| l.all().iter().all(|l| live(l) > 0.0)) else {
+        let live = |look: &SoakLook| look.live_heap.map_or(0.0, bytes_as_f64);
+        let looks = self.soak_looks();
+        let Some(looks) = looks.filter(|l| l.in_order().iter().all(|l| live(l) > 0.0)) else {
             let verdict = match &trend {
                 Some(trend) if trend.low > 0.0 => self.too_short(2.0, trend.is_settling),
-                trend => self.quiet(trend.as_ref(), room(last)),
+                trend => self.quiet_verdict(trend.as_ref(), room(last)),
             };
             return PartGrowth {
                 verdict,
-                ..PartGrowth::of(Part::Heap, trend.as_ref())
+                ..PartGrowth::for_part(GrowingPart::Heap, trend.as_ref())
             };
         };
         let room = room(looks.end.live_heap);
-        let (before, now) = looks.rates(live);
+        let (before, now) = looks.growth_rates(live);
         let floor = (LIVE_FLOOR * live(looks.end)).max(FLOOR);
         let grown = live(looks.end) - live(looks.rest);
         let had_grown = live(looks.rest) - live(looks.begin);
         let is_growing = grown > floor && had_grown > floor / 2.0;
-        let hidden = now.max(0.0) + floor / 4.0 / looks.requests();
+        let hidden = now.max(0.0) + floor / 4.0 / looks.second_cycle_requests();
         PartGrowth {
             verdict: match is_growing {
                 true if now < SETTLING * before => self.too_short(2.0, true),
-                true => Verdict::Growing,
-                false => self.hidden(room, hidden),
+                true => GrowthVerdict::Growing,
+                false => self.hidden_verdict(room, hidden),
             },
             per_million: now * 1e6,
             first_cycle: Some(before * 1e6),
             full_in: room
                 .filter(|_| is_growing)
                 .and_then(|room| self.full_in(room, now)),
-            ..PartGrowth::of(Part::Heap, None)
+            ..PartGrowth::for_part(GrowingPart::Heap, None)
         }
     }
 
     /// Everything anonymous but the heap, and which part of it.
-    pub(super) fn native(&self) -> PartGrowth {
-        let touched = self.touched();
-        let trend = self.trend(|p| {
+    pub(super) fn native_growth(&self) -> PartGrowth {
+        let touched = self.touched_heap();
+        let trend = self.fit_trend(|p| {
             let heap = touched.get(&p.at_ns).copied().unwrap_or_default();
-            Some(weight(p.anon?) - weight(heap))
+            Some(bytes_as_f64(p.anon?) - bytes_as_f64(heap))
         });
         let last = self.cycles.judged.iter().rev().find_map(|p| p.working_set);
         let room = self.ceilings.memory;
         let room = room.map(|limit| limit.saturating_sub(last.unwrap_or_default()));
         let mut growth = PartGrowth {
-            verdict: self.quiet(trend.as_ref(), room),
-            ..PartGrowth::of(Part::Native, trend.as_ref())
+            verdict: self.quiet_verdict(trend.as_ref(), room),
+            ..PartGrowth::for_part(GrowingPart::Native, trend.as_ref())
         };
         let Some(trend) = trend else { return growth };
-        let limit = self.ceilings.memory.map_or(0.0, weight);
-        if let (Verdict::TooShort { .. }, true) = (growth.verdict, trend.is_settling) {
+        let limit = self.ceilings.memory.map_or(0.0, bytes_as_f64);
+        if let (GrowthVerdict::TooShort { .. }, true) = (growth.verdict, trend.is_settling) {
             growth.verdict = self.too_short(2.0, true);
-        } else if trend.is_growing() && trend.growth() >= (NATIVE_FLOOR * limit).max(FLOOR) {
-            growth.verdict = Verdict::Growing;
+        } else if trend.is_growing() && trend.cycle_growth() >= (NATIVE_FLOOR * limit).max(FLOOR) {
+            growth.verdict = GrowthVerdict::Growing;
             self.name_part(&mut growth);
             if !self.is_steady(&growth, &trend) {
                 let before = growth.first_cycle.unwrap_or(f64::MAX);
@@ -166,7 +166,7 @@ impl Judging<'_> {
     /// Whether the part grew in the second cycle as in the first. In a long soak a first cycle with
     /// more in it is a start, if the lows of the second say the same as the looks.
     fn is_steady(&self, growth: &PartGrowth, trend: &Trend) -> bool {
-        if self.looks().is_none() {
+        if self.soak_looks().is_none() {
             return true;
         }
         // Growth that is in no part of the JVM's own account is not understood.
@@ -182,9 +182,11 @@ impl Judging<'_> {
 
     /// Names the part that grew most between the rest and the end, with its exact rate.
     fn name_part(&self, growth: &mut PartGrowth) {
-        let Some(looks) = self.looks() else { return };
+        let Some(looks) = self.soak_looks() else {
+            return;
+        };
         let rate = |(part, get): &Region| {
-            let rates = looks.rates(|look| weight(get(look)));
+            let rates = looks.growth_rates(|look| bytes_as_f64(get(look)));
             (*part, rates)
         };
         let most = REGIONS.iter().map(rate);
@@ -195,21 +197,21 @@ impl Judging<'_> {
         };
         growth.part = part;
         (growth.per_million, growth.first_cycle) = (now * 1e6, Some(before * 1e6));
-        if part == Part::Threads {
-            let (before, now) = looks.rates(|look| look.threads as f64);
+        if part == GrowingPart::Threads {
+            let (before, now) = looks.growth_rates(|look| look.threads as f64);
             growth.bytes_per_million = Some(growth.per_million);
             (growth.per_million, growth.first_cycle) = (now * 1e6, Some(before * 1e6));
         }
-        if part == Part::Malloc {
-            let held = weight(looks.end.malloc).max(1.0);
+        if part == GrowingPart::Malloc {
+            let held = bytes_as_f64(looks.end.malloc).max(1.0);
             let trimmed = looks.end.malloc_trimmed;
-            growth.given_back = trimmed.map(|left| (1.0 - weight(left) / held).max(0.0));
+            growth.given_back = trimmed.map(|left| (1.0 - bytes_as_f64(left) / held).max(0.0));
         }
     }
 
     /// The part of the heap that is resident, by the time of each point: what was in use before a
     /// collection stays so until the heap is made smaller. Empty where the heap is not known.
-    fn touched(&self) -> BTreeMap<u64, Bytes> {
+    fn touched_heap(&self) -> BTreeMap<u64, Bytes> {
         let mut touched = Bytes::default();
         let known = self
             .soak
@@ -226,6 +228,6 @@ impl Judging<'_> {
 }
 
 /// Bytes as a number to reckon with.
-fn weight(bytes: Bytes) -> f64 {
+fn bytes_as_f64(bytes: Bytes) -> f64 {
     bytes.as_bytes() as f64
 }

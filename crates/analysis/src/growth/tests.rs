@@ -5,7 +5,7 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use super::*;
-use crate::random::Random;
+use crate::random::RandomStream;
 use crate::record::{MOST_POINTS, SoakLook};
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -44,7 +44,7 @@ struct Noise {
 }
 
 impl Noise {
-    fn next(&mut self, seconds: f64, random: &mut Random) -> f64 {
+    fn next(&mut self, seconds: f64, random: &mut RandomStream) -> f64 {
         let keep = (-seconds / 60.0).exp();
         self.value =
             keep * self.value + (1.0 - keep * keep).sqrt() * self.deviation * random.normal();
@@ -58,15 +58,15 @@ fn bytes(value: f64) -> Bytes {
 
 /// A soak of a length in seconds: two cycles and a rest between them.
 fn soak(truth: Truth, length: f64, seed: u64) -> SoakEvidence {
-    let mut random = Random::from_seed(seed);
+    let mut random = RandomStream::from_seed(seed);
     let every = (length / f64::from(MOST_POINTS)).max(2.0);
     let rest = (length * 0.05).min(300.0);
     let cycle = (length - rest) / 2.0;
-    let old_period = random.between(300.0, 3600.0);
-    let settling = random.between(300.0, 1200.0);
+    let old_period = random.uniform_between(300.0, 3600.0);
+    let settling = random.uniform_between(300.0, 1200.0);
     let (step_at, wave) = (
-        random.between(0.1, 0.4) * length,
-        random.between(0.2, 0.5) * length,
+        random.uniform_between(0.1, 0.4) * length,
+        random.uniform_between(0.2, 0.5) * length,
     );
     let mut native_noise = Noise {
         value: 0.0,
@@ -80,13 +80,13 @@ fn soak(truth: Truth, length: f64, seed: u64) -> SoakEvidence {
     let (mut touched, mut requests) = (0.0_f64, 0.0_f64);
     let mut t = 0.0;
     let mut look_at = vec![0.0, cycle + rest * 0.5, length];
-    let mut phase = Phase::Measure;
+    let mut phase = TrialPhase::Measure;
     while t <= length + every {
         let is_load = t <= cycle || t > cycle + rest;
         phase = match (is_load, phase) {
-            (true, _) if t <= cycle => Phase::Measure,
-            (true, _) => Phase::Again,
-            (false, _) => Phase::Rest,
+            (true, _) if t <= cycle => TrialPhase::Measure,
+            (true, _) => TrialPhase::Again,
+            (false, _) => TrialPhase::Rest,
         };
         let of_cycle = if t <= cycle { t } else { t - cycle - rest };
         let loaded = t.min(cycle) + (t - cycle - rest).max(0.0);
@@ -116,8 +116,8 @@ fn soak(truth: Truth, length: f64, seed: u64) -> SoakEvidence {
             heap_committed: Some(Bytes::from_mib(128)),
             metaspace: Some(Bytes::from_mib(40)),
             threads: Some(threads as u64),
-            descriptors: Some(60 + random.below(6) as u64),
-            sockets: Some(20 + random.below(6) as u64),
+            descriptors: Some(60 + random.uniform_below(6) as u64),
+            sockets: Some(20 + random.uniform_below(6) as u64),
         });
         if look_at.first().is_some_and(|at| t >= *at) {
             look_at.remove(0);
@@ -143,9 +143,9 @@ fn soak(truth: Truth, length: f64, seed: u64) -> SoakEvidence {
 }
 
 /// How many of so many soaks come to this.
-fn share(truth: impl Fn(u64) -> Truth, hours: f64, is_it: impl Fn(&Growth) -> bool) -> f64 {
+fn share(truth: impl Fn(u64) -> Truth, hours: f64, is_it: impl Fn(&SoakGrowth) -> bool) -> f64 {
     const SOAKS: u64 = 300;
-    let judged = |seed: u64| judge(&soak(truth(seed), hours * 3600.0, seed), CEILINGS, seed);
+    let judged = |seed: u64| judge_soak(&soak(truth(seed), hours * 3600.0, seed), CEILINGS, seed);
     // Other seeds than those that the rules were written by.
     let hits = (100_000..100_000 + SOAKS)
         .filter(|seed| is_it(&judged(*seed)))
@@ -153,15 +153,15 @@ fn share(truth: impl Fn(u64) -> Truth, hours: f64, is_it: impl Fn(&Growth) -> bo
     hits as f64 / SOAKS as f64
 }
 
-fn grows(growth: &Growth) -> bool {
-    growth.verdict == Verdict::Growing
+fn grows(growth: &SoakGrowth) -> bool {
+    growth.verdict == GrowthVerdict::Growing
 }
 
-fn is_short(growth: &Growth) -> bool {
-    matches!(growth.verdict, Verdict::TooShort { .. })
+fn is_short(growth: &SoakGrowth) -> bool {
+    matches!(growth.verdict, GrowthVerdict::TooShort { .. })
 }
 
-fn names(growth: &Growth, part: Part) -> bool {
+fn names(growth: &SoakGrowth, part: GrowingPart) -> bool {
     growth.growing().any(|p| p.part == part)
 }
 
@@ -214,9 +214,15 @@ fn a_leak_that_fills_the_limit_in_a_week_is_found_in_four_hours() {
         ..healthy(seed)
     };
     let found = [
-        ("heap", share(heap, 4.0, |g| names(g, Part::Heap))),
-        ("malloc", share(malloc, 4.0, |g| names(g, Part::Malloc))),
-        ("threads", share(threads, 4.0, |g| names(g, Part::Threads))),
+        ("heap", share(heap, 4.0, |g| names(g, GrowingPart::Heap))),
+        (
+            "malloc",
+            share(malloc, 4.0, |g| names(g, GrowingPart::Malloc)),
+        ),
+        (
+            "threads",
+            share(threads, 4.0, |g| names(g, GrowingPart::Threads)),
+        ),
     ];
     for (part, share) in found {
         println!("{part}: 320 MiB in 7 days, 4 h: found and named {share:.3}");
@@ -240,7 +246,7 @@ fn growth_that_gets_faster_is_no_leak_of_each_request() {
     let (growing, short) = (share(late, 0.25, grows), share(late, 0.25, is_short));
     println!("late growth, 15 min: growing {growing:.3}, too short {short:.3}");
     assert!(growing <= 0.02 && short >= 0.95, "{growing} {short}");
-    let settles = |growth: &Growth| matches!(growth.verdict, Verdict::TooShort { is_settling, .. } if is_settling);
+    let settles = |growth: &SoakGrowth| matches!(growth.verdict, GrowthVerdict::TooShort { is_settling, .. } if is_settling);
     assert!(
         share(late, 0.25, settles) <= 0.02,
         "it gets faster, not slower"
@@ -253,9 +259,9 @@ fn rates_and_days_are_those_of_the_leak() {
         malloc: 4.0 * WEEK,
         ..Truth::default()
     };
-    let growth = judge(&soak(truth, 4.0 * 3600.0, 3), CEILINGS, 3);
+    let growth = judge_soak(&soak(truth, 4.0 * 3600.0, 3), CEILINGS, 3);
     let part = growth.growing().next().expect("it grows");
-    assert_eq!(part.part, Part::Malloc);
+    assert_eq!(part.part, GrowingPart::Malloc);
     let true_per_million = truth.malloc / RATE * 1e6;
     assert!(
         (part.per_million / true_per_million - 1.0).abs() < 0.15,
@@ -278,12 +284,12 @@ fn a_soak_that_is_too_short_says_so_and_how_long_it_takes() {
         ..healthy(seed)
     };
     let missed = share(leaking, 0.1, |g| {
-        matches!(g.verdict, Verdict::Stable { .. })
+        matches!(g.verdict, GrowthVerdict::Stable { .. })
     });
     println!("a leak in a soak of 6 min is called stable: {missed:.3}");
     assert!(missed <= 0.02, "{missed}");
-    let growth = judge(&soak(Truth::default(), 120.0, 1), CEILINGS, 1);
-    let Verdict::TooShort {
+    let growth = judge_soak(&soak(Truth::default(), 120.0, 1), CEILINGS, 1);
+    let GrowthVerdict::TooShort {
         needs,
         is_settling: false,
     } = growth.verdict
@@ -291,7 +297,7 @@ fn a_soak_that_is_too_short_says_so_and_how_long_it_takes() {
         panic!("{growth:?}");
     };
     assert!(needs >= Duration::from_secs(600), "{needs:?}");
-    let nothing = judge(&SoakEvidence::default(), CEILINGS, 1);
+    let nothing = judge_soak(&SoakEvidence::default(), CEILINGS, 1);
     assert!(is_short(&nothing) && nothing.requests == 0);
 }
 
@@ -301,7 +307,7 @@ fn growth_that_ends_with_the_first_cycle_is_no_leak() {
         settles: 60.0 * MIB,
         ..Truth::default()
     };
-    let wrong = (0..50).filter(|seed| grows(&judge(&soak(truth, 3600.0, *seed), CEILINGS, 1)));
+    let wrong = (0..50).filter(|seed| grows(&judge_soak(&soak(truth, 3600.0, *seed), CEILINGS, 1)));
     assert_eq!(wrong.count(), 0);
 }
 
@@ -312,12 +318,12 @@ fn a_soak_that_was_cut_is_judged_by_what_there_is() {
         ..Truth::default()
     };
     let mut cut = soak(truth, 4.0 * 3600.0, 5);
-    cut.points.retain(|p| p.phase == Phase::Measure);
+    cut.points.retain(|p| p.phase == TrialPhase::Measure);
     cut.looks.truncate(1);
-    let growth = judge(&cut, CEILINGS, 1);
+    let growth = judge_soak(&cut, CEILINGS, 1);
     assert!(!growth.has_second_cycle && grows(&growth), "{growth:?}");
     assert!(
-        names(&growth, Part::Native),
+        names(&growth, GrowingPart::Native),
         "nobody said which part: {growth:?}"
     );
 }

@@ -8,7 +8,7 @@
 //! come from a bootstrap that moves blocks of neighbours, because memory now is like memory a moment
 //! ago (Künsch 1989, "The jackknife and the bootstrap for general stationary observations").
 
-use crate::random::Random;
+use crate::random::RandomStream;
 
 /// Windows of a cycle, each of which gives its low.
 const WINDOWS: usize = 30;
@@ -57,7 +57,7 @@ pub struct Trend {
 
 impl Trend {
     /// Growth over the judged cycle.
-    pub fn growth(&self) -> f64 {
+    pub fn cycle_growth(&self) -> f64 {
         self.slope * self.span
     }
 
@@ -71,7 +71,7 @@ impl Trend {
 type Values = [(f64, f64)];
 
 /// Growth from the first cycle to the second; `None` where there are too few lows.
-pub fn between(first: &Values, second: &Values, seed: u64) -> Option<Trend> {
+pub fn between_cycles(first: &Values, second: &Values, seed: u64) -> Option<Trend> {
     let (start, again) = (first.first()?.0, second.first()?.0);
     let span = again - start;
     let length = (second.last()?.0 - again).min(first.last()?.0 - start);
@@ -88,9 +88,9 @@ pub fn between(first: &Values, second: &Values, seed: u64) -> Option<Trend> {
         &grown[third..2 * third],
         &grown[2 * third..],
     ];
-    let mut random = Random::from_seed(seed);
+    let mut random = RandomStream::from_seed(seed);
     let samples: Vec<[f64; 3]> = (0..RESAMPLES)
-        .map(|_| thirds.map(|part| mean(&moved(part, &mut random))))
+        .map(|_| thirds.map(|part| mean(&resample_blocks(part, &mut random))))
         .collect();
     let estimate = |of: fn(&[f64; 3]) -> f64| {
         let values: Vec<f64> = samples.iter().map(of).collect();
@@ -129,7 +129,7 @@ fn asymptote([a, b, c]: &[f64; 3]) -> f64 {
 }
 
 /// Growth along the lows of one cycle; `None` where there are too few.
-pub fn within(values: &Values, seed: u64) -> Option<Trend> {
+pub fn within_cycle(values: &Values, seed: u64) -> Option<Trend> {
     let (first, last) = (values.first()?.0, values.last()?.0);
     let found: Vec<(f64, f64)> = lows(values, first, last - first)
         .into_iter()
@@ -138,16 +138,16 @@ pub fn within(values: &Values, seed: u64) -> Option<Trend> {
     if found.len() < FEWEST {
         return None;
     }
-    let (slope, height) = line(&found)?;
+    let (slope, height) = fit_line(&found)?;
     let middle = mean(&found.iter().map(|l| l.0).collect::<Vec<_>>());
     let fitted = |x: f64| height + slope * (x - middle);
     let residuals: Vec<f64> = found.iter().map(|l| l.1 - fitted(l.0)).collect();
-    let mut random = Random::from_seed(seed);
+    let mut random = RandomStream::from_seed(seed);
     let slopes: Vec<f64> = (0..RESAMPLES)
         .filter_map(|_| {
-            let moved = moved(&residuals, &mut random);
+            let moved = resample_blocks(&residuals, &mut random);
             let sample = found.iter().zip(moved).map(|(l, r)| (l.0, fitted(l.0) + r));
-            line(&sample.collect::<Vec<_>>()).map(|l| l.0)
+            fit_line(&sample.collect::<Vec<_>>()).map(|l| l.0)
         })
         .collect();
     let wide = WIDTH * deviation(&slopes);
@@ -207,7 +207,7 @@ fn without_jump(mut lows: Vec<Option<(f64, f64)>>) -> Vec<Option<(f64, f64)>> {
 }
 
 /// Least squares: slope, and the height over the mean of the axis.
-fn line(points: &Values) -> Option<(f64, f64)> {
+fn fit_line(points: &Values) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let (x, y) = (
         points.iter().map(|p| p.0).sum::<f64>() / n,
@@ -219,11 +219,11 @@ fn line(points: &Values) -> Option<(f64, f64)> {
 }
 
 /// Values drawn again, in blocks of neighbours.
-fn moved(values: &[f64], random: &mut Random) -> Vec<f64> {
+fn resample_blocks(values: &[f64], random: &mut RandomStream) -> Vec<f64> {
     let block = BLOCK.min(values.len());
     let mut drawn = Vec::with_capacity(values.len() + block);
     while drawn.len() < values.len() {
-        let from = random.below(values.len() + 1 - block);
+        let from = random.uniform_below(values.len() + 1 - block);
         drawn.extend_from_slice(&values[from..from + block]);
     }
     drawn.truncate(values.len());

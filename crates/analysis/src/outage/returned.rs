@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use super::Course;
-use crate::record::{Evidence, Phase, SecondEvidence};
+use super::OutageCourse;
+use crate::record::{Evidence, SecondEvidence, TrialPhase};
 
 /// Of what a state was before, so much more is the same.
 const ROOM: f64 = 0.1;
@@ -26,7 +26,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ApplicationState {
     /// Threads of the application's processes.
     Threads,
     /// Their sockets: connections, and what they listen on.
@@ -37,11 +37,11 @@ pub enum State {
     Memory,
 }
 
-impl State {
+impl ApplicationState {
     const ALL: [Self; 4] = [Self::Threads, Self::Sockets, Self::Heap, Self::Memory];
 
     /// Its name in sentences.
-    pub fn name(self) -> &'static str {
+    pub fn state_name(self) -> &'static str {
         match self {
             Self::Threads => "threads",
             Self::Sockets => "sockets",
@@ -50,7 +50,7 @@ impl State {
         }
     }
 
-    fn of(self, second: &SecondEvidence) -> Option<u64> {
+    fn value_in(self, second: &SecondEvidence) -> Option<u64> {
         match self {
             Self::Threads => second.threads,
             Self::Sockets => second.sockets,
@@ -60,7 +60,7 @@ impl State {
     }
 
     /// A value as people read it.
-    pub fn show(self, value: u64) -> String {
+    pub fn show_value(self, value: u64) -> String {
         match self {
             Self::Threads | Self::Sockets => value.to_string(),
             Self::Heap | Self::Memory => format!("{:.0}Mi", value as f64 / f64::from(1 << 20)),
@@ -68,7 +68,7 @@ impl State {
     }
 
     /// What is as these values before were.
-    fn like(self, calm: &[(u64, u64)]) -> Option<RangeInclusive<u64>> {
+    fn calm_range(self, calm: &[(u64, u64)]) -> Option<RangeInclusive<u64>> {
         let values = || calm.iter().map(|(_, value)| *value);
         let (least, most) = (values().min()?, values().max()?);
         let room = |value: u64, few: u64| few.max((value as f64 * ROOM) as u64);
@@ -83,9 +83,9 @@ impl State {
 
 /// How one state went around an outage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Returned {
+pub struct StateReturn {
     /// Which.
-    pub state: State,
+    pub state: ApplicationState,
     /// The most before the outage; threads and sockets, or bytes.
     pub before: u64,
     /// The value from its begin on that is furthest from before; the most, where none is outside it.
@@ -100,10 +100,14 @@ pub struct Returned {
 }
 
 /// `threads 24 -> 61, back to 25 after 6 s`.
-impl fmt::Display for Returned {
+impl fmt::Display for StateReturn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |value| self.state.show(value);
-        let (name, before, most) = (self.state.name(), show(self.before), show(self.furthest));
+        let show = |value| self.state.show_value(value);
+        let (name, before, most) = (
+            self.state.state_name(),
+            show(self.before),
+            show(self.furthest),
+        );
         match (self.changed, self.back) {
             (false, _) => write!(f, "{name} {before}, at most {most}"),
             (true, Some(time)) => {
@@ -126,34 +130,42 @@ impl fmt::Display for Returned {
 }
 
 /// How each state went that was seen before an outage and after it.
-pub fn returned(evidence: &Evidence, course: &Course) -> Vec<Returned> {
-    let measured = evidence.phases.iter().find(|p| p.phase == Phase::Measure);
+pub fn find_returns(evidence: &Evidence, course: &OutageCourse) -> Vec<StateReturn> {
+    let measured = evidence
+        .phases
+        .iter()
+        .find(|p| p.phase == TrialPhase::Measure);
     let Some(begin) = measured.map(|phase| phase.start) else {
         return Vec::new();
     };
     let at = |second: usize| begin + second as u64 * SECOND;
-    let of = |state: State| {
+    let of = |state: ApplicationState| {
         let seen = evidence.seconds.iter();
-        let seen = seen.filter_map(|second| Some((second.at_ns, state.of(second)?)));
+        let seen = seen.filter_map(|second| Some((second.at_ns, state.value_in(second)?)));
         let seen: Vec<(u64, u64)> = seen
             .filter(|(time, _)| (at(0)..=at(course.after.seconds.1)).contains(time))
             .collect();
-        one(
+        state_return(
             state,
             &seen,
             at(course.during.seconds.0),
             at(course.during.seconds.1),
         )
     };
-    State::ALL.into_iter().filter_map(of).collect()
+    ApplicationState::ALL.into_iter().filter_map(of).collect()
 }
 
 /// Of (time, value) pairs in order; the outage lasts `from` to `to`.
-fn one(state: State, seen: &[(u64, u64)], from: u64, to: u64) -> Option<Returned> {
+fn state_return(
+    state: ApplicationState,
+    seen: &[(u64, u64)],
+    from: u64,
+    to: u64,
+) -> Option<StateReturn> {
     let first = seen.partition_point(|(time, _)| *time < from);
     let (calm, rest) = seen.split_at(first);
     let most = |part: &[(u64, u64)]| part.iter().map(|(_, value)| *value).max();
-    let like = state.like(calm)?;
+    let like = state.calm_range(calm)?;
     let last = rest.last().filter(|(time, _)| *time > to)?.1;
     let is_other = |value: u64| !like.contains(&value);
     let others = rest
@@ -166,7 +178,7 @@ fn one(state: State, seen: &[(u64, u64)], from: u64, to: u64) -> Option<Returned
     // The first second from which on none is outside.
     let back = other.and_then(|index| rest.get(index + 1));
     let back = back.map(|(time, _)| Duration::from_nanos(time.saturating_sub(to)));
-    Some(Returned {
+    Some(StateReturn {
         state,
         before,
         furthest: furthest.or_else(|| most(rest))?,
@@ -181,12 +193,12 @@ mod tests {
     use super::*;
 
     /// One value a second; the outage lasts from 3 s to 6 s.
-    fn said(state: State, values: &[u64]) -> String {
+    fn said(state: ApplicationState, values: &[u64]) -> String {
         let seen: Vec<_> = (1..)
             .zip(values)
             .map(|(n, value)| (n * SECOND, *value))
             .collect();
-        one(state, &seen, 3 * SECOND, 6 * SECOND)
+        state_return(state, &seen, 3 * SECOND, 6 * SECOND)
             .map_or_else(|| "not seen".to_owned(), |returned| returned.to_string())
     }
 
@@ -194,22 +206,43 @@ mod tests {
     fn what_grew_comes_back_or_not() {
         let mi = |values: &[u64]| values.iter().map(|value| value << 20).collect::<Vec<_>>();
         let all = [
-            said(State::Threads, &[24, 24, 30, 61, 61, 61, 60, 40, 25, 25]),
-            said(State::Threads, &[24, 24, 30, 61, 61, 61, 60, 58, 58, 58]),
-            // A relapse counts.
-            said(State::Sockets, &[10, 10, 40, 40, 10, 10, 10, 40, 10, 10]),
-            said(State::Sockets, &[10, 10, 12, 11, 10, 10, 10, 10, 10, 10]),
-            // A pool that loses its connections.
-            said(State::Sockets, &[32, 32, 22, 23, 22, 22, 22, 24, 32, 32]),
-            said(State::Heap, &mi(&[80, 82, 70, 30, 30, 30, 80, 80, 80, 80])),
-            // Back while it still lasts.
-            said(State::Threads, &[10, 10, 40, 10, 10, 10, 10, 10, 10, 10]),
             said(
-                State::Heap,
+                ApplicationState::Threads,
+                &[24, 24, 30, 61, 61, 61, 60, 40, 25, 25],
+            ),
+            said(
+                ApplicationState::Threads,
+                &[24, 24, 30, 61, 61, 61, 60, 58, 58, 58],
+            ),
+            // A relapse counts.
+            said(
+                ApplicationState::Sockets,
+                &[10, 10, 40, 40, 10, 10, 10, 40, 10, 10],
+            ),
+            said(
+                ApplicationState::Sockets,
+                &[10, 10, 12, 11, 10, 10, 10, 10, 10, 10],
+            ),
+            // A pool that loses its connections.
+            said(
+                ApplicationState::Sockets,
+                &[32, 32, 22, 23, 22, 22, 22, 24, 32, 32],
+            ),
+            said(
+                ApplicationState::Heap,
+                &mi(&[80, 82, 70, 30, 30, 30, 80, 80, 80, 80]),
+            ),
+            // Back while it still lasts.
+            said(
+                ApplicationState::Threads,
+                &[10, 10, 40, 10, 10, 10, 10, 10, 10, 10],
+            ),
+            said(
+                ApplicationState::Heap,
                 &mi(&[80, 82, 90, 120, 120, 120, 120, 84, 83, 83]),
             ),
-            said(State::Threads, &[24, 24, 30, 30]),
-            said(State::Threads, &[]),
+            said(ApplicationState::Threads, &[24, 24, 30, 30]),
+            said(ApplicationState::Threads, &[]),
         ];
         insta::assert_snapshot!(all.join("\n"), @"
         threads 24 -> 61, back to 25 after 3 s

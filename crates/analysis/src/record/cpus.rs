@@ -18,12 +18,12 @@ pub struct CpuSets(Vec<CpuSet>);
 
 impl CpuSets {
     /// One set for all instances; `None` where it has no CPU.
-    pub fn shared(cpus: CpuSet) -> Option<Self> {
-        (!cpus.is_empty()).then(|| Self(vec![cpus]))
+    pub fn shared_by_all(cpus: CpuSet) -> Option<Self> {
+        (!cpus.has_no_cpu()).then(|| Self(vec![cpus]))
     }
 
     /// How many sets there are.
-    pub fn count(&self) -> usize {
+    pub fn set_count(&self) -> usize {
         self.0.len()
     }
 
@@ -33,7 +33,7 @@ impl CpuSets {
     }
 
     /// The CPUs of all instances together, in order.
-    pub fn all(&self) -> CpuSet {
+    pub fn all_cpus(&self) -> CpuSet {
         self.0.iter().flat_map(CpuSet::iter).collect()
     }
 }
@@ -44,7 +44,7 @@ impl FromStr for CpuSets {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let sets: Result<Vec<CpuSet>, _> = text.split(';').map(str::parse).collect();
         match sets? {
-            sets if sets.iter().any(CpuSet::is_empty) => Err(ParseUnitError {
+            sets if sets.iter().any(CpuSet::has_no_cpu) => Err(ParseUnitError {
                 text: text.chars().take(80).collect(),
                 expected: "a list of CPUs, or one an instance with `;` between, such as 0-1;2-3",
             }),
@@ -81,9 +81,12 @@ mod tests {
     #[test]
     fn each_instance_has_its_set_or_that_of_all() {
         let sets: CpuSets = "0-1;2,3".parse().unwrap();
-        assert_eq!((sets.count(), sets.to_string()), (2, "0-1;2-3".to_owned()));
+        assert_eq!(
+            (sets.set_count(), sets.to_string()),
+            (2, "0-1;2-3".to_owned())
+        );
         assert_eq!(sets.of_instance(1).to_string(), "2-3");
-        assert_eq!(sets.all().to_string(), "0-3");
+        assert_eq!(sets.all_cpus().to_string(), "0-3");
         let shared: CpuSets = "0".parse().unwrap();
         assert_eq!(shared.of_instance(7), shared);
         for text in ["", ";", "0;", "a", "0;3-1"] {
@@ -94,7 +97,7 @@ mod tests {
     #[test]
     fn records_have_the_text() {
         let sets: CpuSets = serde_json::from_str("\"0;1\"").unwrap();
-        assert_eq!(sets.count(), 2);
+        assert_eq!(sets.set_count(), 2);
         assert_eq!(serde_json::to_string(&sets).unwrap(), "\"0;1\"");
     }
 }

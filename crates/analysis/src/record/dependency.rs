@@ -36,7 +36,7 @@ pub struct DependencyEvidence {
     /// How many these are.
     pub cpu_count: u32,
     /// Who else ran on them.
-    pub beside: Beside,
+    pub beside: CpuNeighbours,
     /// Its CPU limit; `None` is none.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
     pub cpu_limit: Option<Cpus>,
@@ -107,7 +107,7 @@ pub struct StubEvidence {
 /// Who else runs on a dependency's CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Beside {
+pub enum CpuNeighbours {
     /// Nobody of this trial but other dependencies.
     #[default]
     Nobody,

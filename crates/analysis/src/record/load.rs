@@ -6,14 +6,14 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::phase::Phase;
+use super::phase::TrialPhase;
 use crate::wire;
 
 /// One load phase as the generator saw it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadEvidence {
     /// Warm-up or measure.
-    pub phase: Phase,
+    pub phase: TrialPhase,
     /// Which instance answered, from 1, where the trial ran several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<u32>,

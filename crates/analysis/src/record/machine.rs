@@ -8,12 +8,12 @@ use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Version;
+use super::ApplicationVersion;
 use crate::wire;
 
 /// The machine a result was measured on: what a reader needs to compare.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
-pub struct Machine {
+pub struct MachineDescription {
     /// Operating system and kernel release.
     pub kernel: String,
     /// CPU model as the kernel names it.
@@ -34,25 +34,25 @@ pub struct Machine {
     pub loadline: String,
     /// The image that was started, where the application is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<Image>,
+    pub image: Option<ImageIdentity>,
     /// The images of levels that put one in the application's place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub level_images: Vec<Image>,
+    pub level_images: Vec<ImageIdentity>,
     /// The cluster, where trials ran as pods; the machine is then the node that was looked at first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<Cluster>,
+    pub cluster: Option<ClusterDescription>,
     /// Why trials were carried out by a second container beside the application's, where they were:
     /// loadline made no cgroup for it and saw none. The machine is then that of the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<String>,
     /// Which version of the application was measured, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<Version>,
+    pub version: Option<ApplicationVersion>,
 }
 
 /// A cluster of Kubernetes as a result has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Cluster {
+pub struct ClusterDescription {
     /// The context of the kubeconfig.
     pub context: String,
     /// Where its pods ran.
@@ -71,12 +71,12 @@ pub struct Cluster {
     pub os: Option<String>,
     /// How the node held limits, before the first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enforced: Option<Enforced>,
+    pub enforced: Option<EnforcedLimits>,
     /// How many trials ran at once, at most.
-    #[serde(default = "one")]
+    #[serde(default = "one_slot")]
     pub slots: NonZeroU32,
     /// How many of them shared a node, at most.
-    #[serde(default = "one")]
+    #[serde(default = "one_slot")]
     pub share_nodes: NonZeroU32,
     /// From how many generator pods the load of a trial came; `None` is from its own pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,13 +84,13 @@ pub struct Cluster {
 }
 
 /// As clusters were used before they had slots.
-fn one() -> NonZeroU32 {
+fn one_slot() -> NonZeroU32 {
     NonZeroU32::MIN
 }
 
 /// How a node held containers that wanted more than their limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Enforced {
+pub struct EnforcedLimits {
     /// CFS periods in which a container was throttled that used more than its CPU limit; `None` where
     /// no counter said so and it got no more than its limit.
     pub throttled_periods: Option<u64>,
@@ -100,7 +100,7 @@ pub struct Enforced {
 
 /// The node that a trial ran on, as the trial saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Node {
+pub struct TrialNode {
     /// Its name.
     pub name: String,
     /// What started the containers, as `containerd`; with its version where the API server says it.
@@ -124,25 +124,25 @@ pub struct Node {
     pub cgroup: String,
     /// How it held limits, before its first trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enforced: Option<Enforced>,
+    pub enforced: Option<EnforcedLimits>,
 }
 
-impl Machine {
+impl MachineDescription {
     /// The node that was looked at first, where trials ran as pods.
-    pub fn node(&self) -> Option<Node> {
+    pub fn first_node(&self) -> Option<TrialNode> {
         let cluster = self.cluster.as_ref()?;
-        Some(Node {
+        Some(TrialNode {
             runtime: cluster.runtime.clone(),
             runtime_class: cluster.runtime_class.clone(),
             os: cluster.os.clone(),
             enforced: cluster.enforced.clone(),
-            ..Node::of(self, &cluster.node)
+            ..TrialNode::from_machine(self, &cluster.node)
         })
     }
 
     /// Without what is of one node or one look and not of its kind: results of machines that are equal
     /// then can be compared.
-    pub fn kind(&self) -> Self {
+    pub fn machine_kind(&self) -> Self {
         let mut kind = self.clone();
         if let Some(cluster) = &mut kind.cluster {
             cluster.node.clear();
@@ -152,9 +152,9 @@ impl Machine {
     }
 }
 
-impl Node {
+impl TrialNode {
     /// The part of a machine that a trial depends on.
-    pub fn of(machine: &Machine, name: &str) -> Self {
+    pub fn from_machine(machine: &MachineDescription, name: &str) -> Self {
         Self {
             name: name.to_owned(),
             kernel: machine.kernel.clone(),
@@ -168,9 +168,9 @@ impl Node {
 
     /// What of two nodes differs that trials depend on, with both values; nothing where they are of
     /// one kind. What one of them does not say is held against none.
-    pub fn unlike(&self, other: &Self) -> Vec<String> {
+    pub fn differences_from(&self, other: &Self) -> Vec<String> {
         let class = |node: &Self| node.runtime_class.clone().unwrap_or_default();
-        let (own, others) = runtimes(&self.runtime, &other.runtime);
+        let (own, others) = known_runtimes(&self.runtime, &other.runtime);
         let parts = [
             ("runtime", own.to_owned(), others.to_owned(), false),
             ("runtime class", class(self), class(other), true),
@@ -211,7 +211,7 @@ impl Node {
 }
 
 /// Two runtimes as far as both are known: `containerd` may be any version of it.
-fn runtimes<'a>(one: &'a str, two: &'a str) -> (&'a str, &'a str) {
+fn known_runtimes<'a>(one: &'a str, two: &'a str) -> (&'a str, &'a str) {
     let name = |text: &'a str| text.split(' ').next().unwrap_or_default();
     match one.contains(' ') && two.contains(' ') {
         true => (one, two),
@@ -221,7 +221,7 @@ fn runtimes<'a>(one: &'a str, two: &'a str) -> (&'a str, &'a str) {
 
 /// An image as its engine knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Image {
+pub struct ImageIdentity {
     /// `podman` or `docker`.
     pub engine: String,
     /// Its name as it was asked for.
@@ -246,8 +246,8 @@ pub struct Image {
 mod tests {
     use super::*;
 
-    fn node(change: impl Fn(&mut Node)) -> Node {
-        let mut node = Node {
+    fn node(change: impl Fn(&mut TrialNode)) -> TrialNode {
+        let mut node = TrialNode {
             name: "a".to_owned(),
             runtime: "containerd 1.6.20".to_owned(),
             os: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
@@ -256,7 +256,7 @@ mod tests {
             cpu_model: "Xeon".to_owned(),
             cpus: 4,
             cgroup: "v2".to_owned(),
-            ..Node::default()
+            ..TrialNode::default()
         };
         change(&mut node);
         node
@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn whatever_trials_depend_on_makes_another_kind() {
-        let unlike = |change: fn(&mut Node)| node(change).unlike(&node(|_| {})).join("; ");
+        let unlike =
+            |change: fn(&mut TrialNode)| node(change).differences_from(&node(|_| {})).join("; ");
         let all = [
             unlike(|n| n.name = "b".to_owned()),
             unlike(|n| n.runtime = "containerd 2.0.0".to_owned()),
@@ -297,7 +298,7 @@ mod tests {
             n.os = None;
             n.architecture = String::new();
         });
-        assert_eq!(less.unlike(&node(|_| {})), [""; 0]);
-        assert_eq!(node(|_| {}).unlike(&less), [""; 0]);
+        assert_eq!(less.differences_from(&node(|_| {})), [""; 0]);
+        assert_eq!(node(|_| {}).differences_from(&less), [""; 0]);
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The parts of a trial, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum TrialPhase {
     /// Limits, namespaces and files are made.
     Prepare,
     /// From exec to the first good response.
@@ -25,7 +25,7 @@ pub enum Phase {
     Stop,
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for TrialPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Prepare => "prepare",
@@ -44,7 +44,7 @@ impl fmt::Display for Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EarlyEnd {
     /// The phase that was cut short.
-    pub phase: Phase,
+    pub phase: TrialPhase,
     /// Why it could not pass any more, in words.
     pub reason: String,
 }
@@ -53,7 +53,7 @@ pub struct EarlyEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseSpan {
     /// Which phase.
-    pub phase: Phase,
+    pub phase: TrialPhase,
     /// Its begin, CLOCK_MONOTONIC.
     #[serde(rename = "start_ns")]
     pub start: u64,

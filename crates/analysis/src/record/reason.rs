@@ -14,9 +14,9 @@ const SEPARATOR: &str = "; ";
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
-pub struct Reason(Vec<String>);
+pub struct VerdictReason(Vec<String>);
 
-impl Reason {
+impl VerdictReason {
     /// Adds a sentence. One that quotes an application may hold the separator; a comma then stands
     /// for it, so that the text reads back as the same sentences.
     pub fn push(&mut self, sentence: &str) {
@@ -46,7 +46,7 @@ impl Reason {
     }
 }
 
-impl<S: AsRef<str>> FromIterator<S> for Reason {
+impl<S: AsRef<str>> FromIterator<S> for VerdictReason {
     fn from_iter<I: IntoIterator<Item = S>>(sentences: I) -> Self {
         let mut reason = Self::default();
         reason.extend(sentences);
@@ -54,7 +54,7 @@ impl<S: AsRef<str>> FromIterator<S> for Reason {
     }
 }
 
-impl<S: AsRef<str>> Extend<S> for Reason {
+impl<S: AsRef<str>> Extend<S> for VerdictReason {
     fn extend<I: IntoIterator<Item = S>>(&mut self, sentences: I) {
         for sentence in sentences {
             self.push(sentence.as_ref());
@@ -63,7 +63,7 @@ impl<S: AsRef<str>> Extend<S> for Reason {
 }
 
 /// One sentence, or the text form of several.
-impl From<String> for Reason {
+impl From<String> for VerdictReason {
     fn from(text: String) -> Self {
         match text.is_empty() {
             true => Self::default(),
@@ -72,13 +72,13 @@ impl From<String> for Reason {
     }
 }
 
-impl From<Reason> for String {
-    fn from(reason: Reason) -> Self {
+impl From<VerdictReason> for String {
+    fn from(reason: VerdictReason) -> Self {
         reason.to_string()
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for VerdictReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0.join(SEPARATOR))
     }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_text_of_a_reason_reads_back_as_the_same_sentences() {
-        let mut reason = Reason::from("p99 was 83ms".to_owned());
+        let mut reason = VerdictReason::from("p99 was 83ms".to_owned());
         assert_eq!(reason.in_short(), "p99 was 83ms");
         reason.extend(["it said `a; b`", "GC took 30 % of the CPU"]);
         let text = reason.to_string();
@@ -98,8 +98,8 @@ mod tests {
             text,
             "p99 was 83ms; it said `a, b`; GC took 30 % of the CPU"
         );
-        assert_eq!(Reason::from(text), reason);
+        assert_eq!(VerdictReason::from(text), reason);
         assert_eq!(reason.in_short(), "p99 was 83ms; GC took 30 % of the CPU");
-        assert_eq!(Reason::from(String::new()), Reason::default());
+        assert_eq!(VerdictReason::from(String::new()), VerdictReason::default());
     }
 }

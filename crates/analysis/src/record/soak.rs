@@ -7,7 +7,7 @@ use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Phase;
+use super::TrialPhase;
 use crate::wire;
 
 /// Most points of a soak, whatever its length: a record and a report stay small.
@@ -32,7 +32,7 @@ pub struct SoakPoint {
     /// CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// The phase it is in.
-    pub phase: Phase,
+    pub phase: TrialPhase,
     /// Good responses since the first load.
     pub requests: u64,
     /// Failed requests since the first load.

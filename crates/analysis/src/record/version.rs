@@ -9,7 +9,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Machine;
+use super::MachineDescription;
 
 /// Longest name of a version, in characters.
 pub const LONGEST_VERSION: usize = 100;
@@ -20,7 +20,7 @@ const SHORT_DIGEST: usize = 12;
 
 /// What whoever measured says of the version, and where the experiment's directory stood.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Version {
+pub struct ApplicationVersion {
     /// What the user calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -43,7 +43,7 @@ pub struct Commit {
 impl fmt::Display for Commit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dirty = if self.is_dirty { "-dirty" } else { "" };
-        write!(f, "{}{dirty}", abbreviated(&self.id))
+        write!(f, "{}{dirty}", abbreviate_commit(&self.id))
     }
 }
 
@@ -57,27 +57,27 @@ pub fn version_name(text: &str) -> Option<&str> {
     is_name.then_some(text)
 }
 
-impl Machine {
+impl MachineDescription {
     /// The version that was measured in a word, by what says most: its name, the image's labels, the
     /// commit, the image's digest.
     pub fn short_version(&self) -> Option<String> {
-        self.names().into_iter().next()
+        self.all_names().into_iter().next()
     }
 
     /// All that is known of it: `1.4.2, commit 4d14a3e`.
     pub fn version_in_words(&self) -> Option<String> {
-        let names = self.names();
+        let names = self.all_names();
         (!names.is_empty()).then(|| names.join(", "))
     }
 
     /// Every name of it; the second and later ones say what they are.
-    fn names(&self) -> Vec<String> {
+    fn all_names(&self) -> Vec<String> {
         let (own, image) = (self.version.as_ref(), self.image.as_ref());
         let labels = image.map(|i| (i.version.clone(), i.revision.as_deref()));
         let (version, revision) = labels.unwrap_or_default();
         // The image says what it was built from; the directory only where it was measured from.
         let commit = match revision {
-            Some(revision) => Some(abbreviated(revision).to_owned()),
+            Some(revision) => Some(abbreviate_commit(revision).to_owned()),
             None => own.and_then(|v| Some(v.commit.as_ref()?.to_string())),
         };
         let digest = image.and_then(|image| {
@@ -105,7 +105,7 @@ impl Machine {
 }
 
 /// A whole commit as people type it; what is none stays as it is.
-fn abbreviated(revision: &str) -> &str {
+fn abbreviate_commit(revision: &str) -> &str {
     let is_whole = revision.len() >= 40 && revision.bytes().all(|b| b.is_ascii_hexdigit());
     match is_whole {
         true => revision.get(..SHORT).unwrap_or(revision),
@@ -116,37 +116,41 @@ fn abbreviated(revision: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Image;
+    use crate::record::ImageIdentity;
 
     const COMMIT: &str = "4d14a3e0000000000000000000000000000000ff";
 
-    fn machine(name: Option<&str>, commit: Option<bool>, image: Option<Image>) -> Machine {
+    fn machine(
+        name: Option<&str>,
+        commit: Option<bool>,
+        image: Option<ImageIdentity>,
+    ) -> MachineDescription {
         let commit = commit.map(|is_dirty| Commit {
             id: COMMIT.to_owned(),
             is_dirty,
         });
         let name = name.map(str::to_owned);
-        Machine {
-            version: Some(Version { name, commit }),
+        MachineDescription {
+            version: Some(ApplicationVersion { name, commit }),
             image,
-            ..Machine::default()
+            ..MachineDescription::default()
         }
     }
 
-    fn image(version: Option<&str>, revision: Option<&str>) -> Image {
-        Image {
+    fn image(version: Option<&str>, revision: Option<&str>) -> ImageIdentity {
+        ImageIdentity {
             engine: "podman".to_owned(),
             reference: "orders:1".to_owned(),
             id: "sha256:be55aaaaaaaaaaaaaaaa".to_owned(),
             version: version.map(str::to_owned),
             revision: revision.map(str::to_owned),
-            ..Image::default()
+            ..ImageIdentity::default()
         }
     }
 
     #[test]
     fn what_says_most_is_the_short_name_and_all_of_it_is_told() {
-        let told = |m: &Machine| (m.short_version(), m.version_in_words());
+        let told = |m: &MachineDescription| (m.short_version(), m.version_in_words());
         let both = |short: &str, all: &str| (Some(short.to_owned()), Some(all.to_owned()));
         let plain = machine(None, Some(false), None);
         assert_eq!(told(&plain), both("4d14a3e", "4d14a3e"));
@@ -157,12 +161,12 @@ mod tests {
             told(&labelled),
             both("1.5", "1.5, commit v1.5-3, image be55aaaaaaaa")
         );
-        let bare = Machine {
+        let bare = MachineDescription {
             image: Some(image(None, None)),
-            ..Machine::default()
+            ..MachineDescription::default()
         };
         assert_eq!(told(&bare), both("be55aaaaaaaa", "be55aaaaaaaa"));
-        assert_eq!(told(&Machine::default()), (None, None));
+        assert_eq!(told(&MachineDescription::default()), (None, None));
     }
 
     #[test]

@@ -7,33 +7,33 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Ask, Next, Search, Seen};
-use crate::abreast::{self, Standing};
-use crate::record::{Configuration, Phase, Purpose, TrialRecord};
+use super::{Next, SeenTrials, TrialAsk, TrialSearch};
+use crate::abreast::{self, AbreastStanding};
+use crate::record::{Configuration, TrialPhase, TrialPurpose, TrialRecord};
 
 /// Trials of a round: the first alone, the others at once.
 const SIZE: u32 = 3;
 
 /// The comparison of one configuration with itself.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Abreast {
+pub struct AbreastSearch {
     /// What runs.
     pub configuration: Configuration,
     /// How long a start may take.
     pub start_deadline: Duration,
 }
 
-impl Search for Abreast {
-    type Answer = Standing;
+impl TrialSearch for AbreastSearch {
+    type Answer = AbreastStanding;
 
-    fn next(&self, seen: &Seen) -> Next<Self::Answer> {
+    fn next(&self, seen: &SeenTrials) -> Next<Self::Answer> {
         let mut records = Vec::new();
         loop {
             let first = records.len() as u32 + 1;
-            records.extend(self.seen([first], seen)?);
-            records.extend(self.seen([first + 1, first + 2], seen)?);
-            let standing = judged(records.iter().map(Arc::as_ref));
-            if standing != Standing::Open {
+            records.extend(self.repeat_records([first], seen)?);
+            records.extend(self.repeat_records([first + 1, first + 2], seen)?);
+            let standing = judge_rounds(records.iter().map(Arc::as_ref));
+            if standing != AbreastStanding::Open {
                 return Ok(standing);
             }
         }
@@ -41,34 +41,42 @@ impl Search for Abreast {
 }
 
 /// What the trials of whole rounds say; of several attempts at one the last.
-pub fn judged<'a>(records: impl IntoIterator<Item = &'a TrialRecord>) -> Standing {
+pub fn judge_rounds<'a>(records: impl IntoIterator<Item = &'a TrialRecord>) -> AbreastStanding {
     let records = records.into_iter().map(|record| (record.repeat, record));
     let records: BTreeMap<u32, &TrialRecord> = records.collect();
     let rounds = records.len() as u32 / SIZE;
     let (mut alone, mut at_once) = (Vec::new(), Vec::new());
     for first in (0..rounds).map(|round| SIZE * round + 1) {
         let of = |place: u32| records.get(&(first + place)).copied();
-        alone.extend(of(0).and_then(abreast::Seen::of));
+        alone.extend(of(0).and_then(abreast::AbreastValues::from_trial));
         if let (Some(one), Some(other)) = (of(1), of(2))
             && overlap(one, other)
         {
-            at_once.extend([one, other].into_iter().filter_map(abreast::Seen::of));
+            at_once.extend(
+                [one, other]
+                    .into_iter()
+                    .filter_map(abreast::AbreastValues::from_trial),
+            );
         }
     }
-    abreast::standing(rounds, &alone, &at_once)
+    abreast::compare_rounds(rounds, &alone, &at_once)
 }
 
-impl Abreast {
+impl AbreastSearch {
     /// The records of these repeats, all asked for at once.
-    fn seen<const N: usize>(&self, repeats: [u32; N], seen: &Seen) -> Next<Vec<Arc<TrialRecord>>> {
-        let asks = repeats.map(|repeat| Ask {
+    fn repeat_records<const N: usize>(
+        &self,
+        repeats: [u32; N],
+        seen: &SeenTrials,
+    ) -> Next<Vec<Arc<TrialRecord>>> {
+        let asks = repeats.map(|repeat| TrialAsk {
             configuration: self.configuration.clone(),
-            purpose: Purpose::Abreast,
+            purpose: TrialPurpose::Abreast,
             repeat,
             start_deadline: self.start_deadline,
             pair: None,
         });
-        super::each(seen, asks.into())
+        super::read_records(seen, asks.into())
     }
 }
 
@@ -76,7 +84,7 @@ impl Abreast {
 fn overlap(one: &TrialRecord, other: &TrialRecord) -> bool {
     let span = |record: &TrialRecord| {
         let mut phases = record.evidence.phases.iter();
-        let measure = phases.find(|p| p.phase == Phase::Measure)?;
+        let measure = phases.find(|p| p.phase == TrialPhase::Measure)?;
         Some((measure.start, measure.end))
     };
     let (Some(a), Some(b)) = (span(one), span(other)) else {
@@ -90,18 +98,21 @@ fn overlap(one: &TrialRecord, other: &TrialRecord) -> bool {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{PhaseSpan, Verdict};
+    use crate::record::{PhaseSpan, TrialVerdict};
 
     /// Measured from one second to another.
     fn trial(repeat: u32, from: u64, to: u64) -> TrialRecord {
-        let mut record = fixture::trial("t", Purpose::Abreast, 256, Verdict::Pass);
+        let mut record = fixture::trial_record("t", TrialPurpose::Abreast, 256, TrialVerdict::Pass);
         record.repeat = repeat;
         let span = |phase, start: u64, end: u64| PhaseSpan {
             phase,
             start: start * 1_000_000_000,
             end: end * 1_000_000_000,
         };
-        record.evidence.phases = vec![span(Phase::Start, 0, from), span(Phase::Measure, from, to)];
+        record.evidence.phases = vec![
+            span(TrialPhase::Start, 0, from),
+            span(TrialPhase::Measure, from, to),
+        ];
         record
     }
 
@@ -132,18 +143,18 @@ mod tests {
             };
             (0..6).flat_map(round).collect::<Vec<_>>()
         };
-        assert_eq!(judged(&rounds(0)), Standing::Alike);
-        assert_eq!(judged(&rounds(0)[..17]), Standing::Open);
-        assert_ne!(judged(&rounds(10)), Standing::Alike);
+        assert_eq!(judge_rounds(&rounds(0)), AbreastStanding::Alike);
+        assert_eq!(judge_rounds(&rounds(0)[..17]), AbreastStanding::Open);
+        assert_ne!(judge_rounds(&rounds(10)), AbreastStanding::Alike);
     }
 
     #[test]
     fn the_two_at_once_are_asked_for_together_behind_the_one_alone() {
-        let search = Abreast {
+        let search = AbreastSearch {
             configuration: fixture::configuration(256),
             start_deadline: Duration::from_secs(60),
         };
-        let mut seen = Seen::default();
+        let mut seen = SeenTrials::default();
         let mut asked = Vec::new();
         let standing = loop {
             let open = match search.next(&seen) {
@@ -154,11 +165,11 @@ mod tests {
             for ask in open.wanted {
                 let at_once = u64::from(ask.repeat / 3 * 100);
                 let record = trial(ask.repeat, at_once, at_once + 10);
-                seen.add(&ask, record, Duration::ZERO);
+                seen.add_record(&ask, record, Duration::ZERO);
             }
         };
         assert_eq!(asked[..4], [vec![1], vec![2, 3], vec![4], vec![5, 6]]);
         // 2 and 3 lie in other hundreds: nothing of what was to run at once did.
-        assert_ne!(standing, Standing::Alike);
+        assert_ne!(standing, AbreastStanding::Alike);
     }
 }

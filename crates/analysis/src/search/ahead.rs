@@ -3,7 +3,7 @@
 //! Owns the tree of what may come out of a trial that runs, best first. A guess changes no answer:
 //! the search reads the records in its own order, and a guess that was wrong is never read.
 
-use super::{Ask, Outcome, Seen};
+use super::{SeenTrials, TrialAsk, TrialOutcome};
 
 /// Most guesses at a time: the two trials behind the one that decides, and two behind those.
 const FEW: usize = 4;
@@ -12,35 +12,44 @@ const FEW: usize = 4;
 const UNLIKELY: f64 = 0.2;
 
 /// A search as it is between two trials.
-pub(super) trait Machine: Clone {
+pub(super) trait SearchMachine: Clone {
     /// The next trial it wants; `None` at its end.
-    fn wants(&self) -> Option<Ask>;
+    fn wanted_ask(&self) -> Option<TrialAsk>;
 
     /// Takes the outcome of that trial.
-    fn take(&mut self, outcome: Outcome);
+    fn take_outcome(&mut self, outcome: TrialOutcome);
 
     /// The probability that the trial it wants passes, roughly.
-    fn chance(&self) -> f64;
+    fn pass_chance(&self) -> f64;
 }
 
 /// What a machine may want behind `wanted`, likeliest first.
-pub(super) fn guesses(machine: &impl Machine, seen: &Seen, wanted: &[Ask]) -> Vec<Ask> {
-    let mut guesses: Vec<Ask> = Vec::new();
+pub(super) fn guesses(
+    machine: &impl SearchMachine,
+    seen: &SeenTrials,
+    wanted: &[TrialAsk],
+) -> Vec<TrialAsk> {
+    let mut guesses: Vec<TrialAsk> = Vec::new();
     let mut branches = vec![(1.0, machine.clone())];
     while guesses.len() < FEW
         && let Some((probability, branch)) = likeliest(&mut branches)
     {
-        let Some(ask) = branch.wants() else { continue };
-        if let Some(record) = seen.get(&ask) {
-            let outcome = Outcome::from(record.verdict);
-            branches.push((probability, after(&branch, outcome)));
+        let Some(ask) = branch.wanted_ask() else {
+            continue;
+        };
+        if let Some(record) = seen.record_for(&ask) {
+            let outcome = TrialOutcome::from(record.verdict);
+            branches.push((probability, after_outcome(&branch, outcome)));
             continue;
         }
-        let passes = branch.chance();
-        for (share, outcome) in [(passes, Outcome::Pass), (1.0 - passes, Outcome::Fail)] {
+        let passes = branch.pass_chance();
+        for (share, outcome) in [
+            (passes, TrialOutcome::Pass),
+            (1.0 - passes, TrialOutcome::Fail),
+        ] {
             let probability = probability * share;
             if probability >= UNLIKELY {
-                branches.push((probability, after(&branch, outcome)));
+                branches.push((probability, after_outcome(&branch, outcome)));
             }
         }
         if !wanted.iter().chain(&guesses).any(|a| a.is_same(&ask)) {
@@ -60,8 +69,8 @@ fn likeliest<M>(branches: &mut Vec<(f64, M)>) -> Option<(f64, M)> {
     Some(branches.remove(index))
 }
 
-fn after<M: Machine>(branch: &M, outcome: Outcome) -> M {
+fn after_outcome<M: SearchMachine>(branch: &M, outcome: TrialOutcome) -> M {
     let mut next = branch.clone();
-    next.take(outcome);
+    next.take_outcome(outcome);
     next
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use loadline_sizing::Bytes;
 
-use super::Outcome;
-use super::min_memory::{Parameters, scaled};
-use crate::proof::{Count, Standing, standing};
+use super::TrialOutcome;
+use super::min_memory::{MemoryParameters, scale_steps};
+use crate::proof::{ProofCount, ProofStanding, judge_starts};
 
 /// Share of starts that may miss at the size that the curve leads to.
 const RARE: f64 = 0.01;
@@ -20,7 +20,7 @@ const LEAST: f64 = 1.04;
 
 /// Starts at one size.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Tally {
+struct MissTally {
     misses: f64,
     starts: f64,
 }
@@ -28,24 +28,24 @@ struct Tally {
 /// The test of one size after the other, upwards, until one is proven.
 #[derive(Debug, Clone)]
 pub struct Ascent {
-    parameters: Parameters,
+    parameters: MemoryParameters,
     prove: u32,
     /// Every start that counted, of the search and of proofs, by size in steps.
-    tallies: BTreeMap<u64, Tally>,
+    tallies: BTreeMap<u64, MissTally>,
     refuted: Vec<u64>,
     at: u64,
     /// The largest size that is tested: the first of the search, or twice the size it found.
     top: u64,
-    count: Count,
+    count: ProofCount,
 }
 
 impl Ascent {
     /// Begins at `size`; `trials` are those of the search that found it.
     pub fn new(
-        parameters: Parameters,
+        parameters: MemoryParameters,
         prove: u32,
         size: Bytes,
-        trials: impl IntoIterator<Item = (Bytes, Outcome)>,
+        trials: impl IntoIterator<Item = (Bytes, TrialOutcome)>,
     ) -> Self {
         let at = size.as_bytes() / parameters.step_bytes();
         let first = parameters.high.as_bytes() / parameters.step_bytes();
@@ -56,64 +56,64 @@ impl Ascent {
             prove,
             tallies: BTreeMap::new(),
             refuted: Vec::new(),
-            count: Count::default(),
+            count: ProofCount::default(),
         };
         for (size, outcome) in trials {
-            ascent.tally(size.as_bytes() / parameters.step_bytes(), outcome);
+            ascent.tally_start(size.as_bytes() / parameters.step_bytes(), outcome);
         }
         ascent
     }
 
     /// The size that is tested now, or was tested last.
-    pub fn size(&self) -> Bytes {
-        self.parameters.bytes(self.at)
+    pub fn current_size(&self) -> Bytes {
+        self.parameters.steps_to_bytes(self.at)
     }
 
     /// How the size stands. Refuted: it is the largest that is tested.
-    pub fn standing(&self) -> Standing {
-        standing(self.prove, self.count, !self.refuted.is_empty())
+    pub fn size_standing(&self) -> ProofStanding {
+        judge_starts(self.prove, self.count, !self.refuted.is_empty())
     }
 
-    /// Takes a fresh start at [`Ascent::size`], and goes up where that refutes it.
-    pub fn record(&mut self, outcome: Outcome) {
-        self.tally(self.at, outcome);
-        self.count.add(outcome);
+    /// Takes a fresh start at [`Ascent::current_size`], and goes up where that refutes it.
+    pub fn record_start(&mut self, outcome: TrialOutcome) {
+        self.tally_start(self.at, outcome);
+        self.count.add_outcome(outcome);
         // The size that was found stands on few starts: one that misses there moves it up a little,
         // and the next needs twice as many. From then on a miss asks for more.
         let is_doubted = self.refuted.is_empty() && self.count.misses > 0;
-        let is_refuted = self.standing() == Standing::Refuted;
+        let is_refuted = self.size_standing() == ProofStanding::Refuted;
         if (is_refuted || is_doubted) && self.at < self.top {
             self.refuted.push(self.at);
             self.at = match is_refuted {
-                true => self.higher(),
+                true => self.where_misses_end(),
                 false => self.little_higher().min(self.top),
             };
-            self.count = Count::default();
+            self.count = ProofCount::default();
         }
     }
 
-    fn tally(&mut self, at: u64, outcome: Outcome) {
+    fn tally_start(&mut self, at: u64, outcome: TrialOutcome) {
         let tally = match outcome {
-            Outcome::Invalid => return,
-            Outcome::Pass => Tally {
+            TrialOutcome::Invalid => return,
+            TrialOutcome::Pass => MissTally {
                 misses: 0.0,
                 starts: 1.0,
             },
-            Outcome::Fail | Outcome::Crash => Tally {
+            TrialOutcome::Fail | TrialOutcome::Crash => MissTally {
                 misses: 1.0,
                 starts: 1.0,
             },
         };
-        self.tallies.entry(at).or_default().add(tally);
+        self.tallies.entry(at).or_default().add_tally(tally);
     }
 
     fn little_higher(&self) -> u64 {
-        scaled(self.at, LEAST)
+        scale_steps(self.at, LEAST)
     }
 
     /// Where the misses of the size just refuted end, as far as the starts say; the largest size
     /// that is tested where two miss alike: then only that can show whether memory helps at all.
-    fn higher(&self) -> u64 {
+    fn where_misses_end(&self) -> u64 {
         let (at, top) = (self.at, self.top);
         let blocks = isotonic(&self.tallies);
         let own = blocks.iter().position(|b| b.from <= at && at <= b.to);
@@ -124,7 +124,7 @@ impl Ascent {
         // A search leaves its first size at one miss, so this one is not the first that was refuted:
         // where no block is below, the one before is in the same block.
         match own.checked_sub(1) {
-            Some(below) if is_alone => ends(blocks[below], block, at)
+            Some(below) if is_alone => crossing_size(blocks[below], block, at)
                 .max(self.little_higher())
                 .min(top),
             _ => top,
@@ -132,18 +132,18 @@ impl Ascent {
     }
 }
 
-impl Tally {
-    fn add(&mut self, more: Self) {
+impl MissTally {
+    fn add_tally(&mut self, more: Self) {
         self.misses += more.misses;
         self.starts += more.starts;
     }
 
-    fn rate(self) -> f64 {
+    fn miss_rate(self) -> f64 {
         self.misses / self.starts
     }
 
     /// The rate as a logit, finite also where all or none missed.
-    fn logit(self) -> f64 {
+    fn rate_logit(self) -> f64 {
         logit((self.misses + 0.5) / (self.starts + 1.0))
     }
 }
@@ -154,25 +154,25 @@ fn logit(share: f64) -> f64 {
 
 /// Neighbouring sizes, in steps, with one miss rate.
 #[derive(Debug, Clone, Copy)]
-struct Block {
+struct SizeBlock {
     from: u64,
     to: u64,
-    tally: Tally,
+    tally: MissTally,
 }
 
 /// Miss rates that fall with the size: neighbours that do not are pooled (pool adjacent violators,
 /// Ayer and others 1955).
-fn isotonic(tallies: &BTreeMap<u64, Tally>) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+fn isotonic(tallies: &BTreeMap<u64, MissTally>) -> Vec<SizeBlock> {
+    let mut blocks: Vec<SizeBlock> = Vec::new();
     for (&at, &tally) in tallies {
-        let mut block = Block {
+        let mut block = SizeBlock {
             from: at,
             to: at,
             tally,
         };
-        while let Some(below) = blocks.pop_if(|b| b.tally.rate() <= block.tally.rate()) {
+        while let Some(below) = blocks.pop_if(|b| b.tally.miss_rate() <= block.tally.miss_rate()) {
             block.from = below.from;
-            block.tally.add(below.tally);
+            block.tally.add_tally(below.tally);
         }
         blocks.push(block);
     }
@@ -180,9 +180,9 @@ fn isotonic(tallies: &BTreeMap<u64, Tally>) -> Vec<Block> {
 }
 
 /// Where the line through the logits of two blocks, the upper at `at`, comes to [`RARE`].
-fn ends(below: Block, block: Block, at: u64) -> u64 {
-    let fall = below.tally.logit() - block.tally.logit();
-    let further = block.tally.logit() - logit(RARE);
+fn crossing_size(below: SizeBlock, block: SizeBlock, at: u64) -> u64 {
+    let fall = below.tally.rate_logit() - block.tally.rate_logit();
+    let further = block.tally.rate_logit() - logit(RARE);
     let steps = (at - below.to) as f64 * (further / fall).max(0.0);
     at + steps.ceil() as u64
 }
@@ -198,12 +198,15 @@ mod tests {
     /// What is tried from 324 MiB up with 20 starts, where a start misses when `misses` says so of
     /// its size and its number at that size; 300 MiB passed and 292 MiB failed before.
     fn story(misses: impl Fn(u64, u64) -> bool) -> String {
-        let before = [(mib(292), Outcome::Fail), (mib(300), Outcome::Pass)];
-        let parameters = Parameters::new(mib(64), mib(1024));
+        let before = [
+            (mib(292), TrialOutcome::Fail),
+            (mib(300), TrialOutcome::Pass),
+        ];
+        let parameters = MemoryParameters::new(mib(64), mib(1024));
         let mut ascent = Ascent::new(parameters, 20, mib(324), before);
         let mut counts: Vec<(Bytes, u64)> = Vec::new();
-        while let Standing::More(_) = ascent.standing() {
-            let size = ascent.size();
+        while let ProofStanding::More(_) = ascent.size_standing() {
+            let size = ascent.current_size();
             if counts.last().is_none_or(|(last, _)| *last != size) {
                 counts.push((size, 0));
             }
@@ -212,14 +215,14 @@ mod tests {
                 *number
             });
             let outcome = match misses(size.as_mib() as u64, number) {
-                true => Outcome::Fail,
-                false => Outcome::Pass,
+                true => TrialOutcome::Fail,
+                false => TrialOutcome::Pass,
             };
-            ascent.record(outcome);
+            ascent.record_start(outcome);
         }
         let counts = counts.iter().map(|(size, n)| format!("{n} at {size}"));
         let counts: Vec<String> = counts.collect();
-        format!("{}: {:?}", counts.join(", "), ascent.standing())
+        format!("{}: {:?}", counts.join(", "), ascent.size_standing())
     }
 
     #[test]
@@ -249,7 +252,7 @@ mod tests {
     fn a_logit_is_that_of_the_rate_and_finite_at_its_ends() {
         assert_eq!(logit(0.5), 0.0);
         assert!((logit(0.8) - 4_f64.ln()).abs() < 1e-12);
-        let of = |misses: f64, starts: f64| Tally { misses, starts }.logit();
+        let of = |misses: f64, starts: f64| MissTally { misses, starts }.rate_logit();
         assert!((of(1.0, 3.0) - 0.6_f64.ln()).abs() < 1e-12);
         assert!((of(0.0, 9.0) - (1.0 / 19.0_f64).ln()).abs() < 1e-12);
         assert!((of(9.0, 9.0) + of(0.0, 9.0)).abs() < 1e-12);
@@ -259,22 +262,22 @@ mod tests {
     /// to one in 100.
     #[test]
     fn misses_end_where_the_line_through_their_logits_does() {
-        let block = |at: u64, misses: f64| Block {
+        let block = |at: u64, misses: f64| SizeBlock {
             from: at,
             to: at,
-            tally: Tally {
+            tally: MissTally {
                 misses,
                 starts: 10.0,
             },
         };
-        assert_eq!(ends(block(40, 9.0), block(100, 1.0), 100), 145);
-        let down = ends(block(40, 1.0), block(100, 9.0), 100);
+        assert_eq!(crossing_size(block(40, 9.0), block(100, 1.0), 100), 145);
+        let down = crossing_size(block(40, 1.0), block(100, 9.0), 100);
         assert_eq!(down, 100, "never down");
     }
 
     #[test]
     fn miss_rates_fall_with_the_size_after_pooling() {
-        let of = |misses: f64, starts: f64| Tally { misses, starts };
+        let of = |misses: f64, starts: f64| MissTally { misses, starts };
         let tallies = BTreeMap::from([
             (10, of(2.0, 2.0)),
             (20, of(0.0, 5.0)),
@@ -283,22 +286,22 @@ mod tests {
         ]);
         let blocks: Vec<_> = isotonic(&tallies)
             .into_iter()
-            .map(|b| (b.from, b.to, b.tally.rate()))
+            .map(|b| (b.from, b.to, b.tally.miss_rate()))
             .collect();
         assert_eq!(blocks, [(10, 10, 1.0), (20, 30, 0.2), (40, 40, 0.0)]);
     }
 
     #[test]
     fn tallies_of_pooled_sizes_are_sums() {
-        let mut tally = Tally {
+        let mut tally = MissTally {
             misses: 1.0,
             starts: 4.0,
         };
-        tally.add(Tally {
+        tally.add_tally(MissTally {
             misses: 2.0,
             starts: 6.0,
         });
         assert_eq!((tally.misses, tally.starts), (3.0, 10.0));
-        assert_eq!(tally.rate(), 0.3);
+        assert_eq!(tally.miss_rate(), 0.3);
     }
 }

@@ -12,27 +12,27 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Outcome;
-use super::lattice::{Cell, Choice, Lattice, Parameters};
-use super::max_rate::{Bound, Goal, Trial, classify};
-use crate::proof::{Count, Standing, standing, unproven};
-use crate::record::Purpose;
+use super::TrialOutcome;
+use super::lattice::{CellChoice, Lattice, LatticeCell, LatticeParameters};
+use super::max_rate::{RateBound, RateGoal, RateSample, classify_trials};
+use crate::proof::{ProofCount, ProofStanding, judge_starts, why_unproven};
+use crate::record::TrialPurpose;
 
 /// All trials of a search have one length; only shares of it count.
 const LENGTH: Duration = Duration::from_secs(1);
 
 /// What the search wants next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Step {
+pub enum CheapestStep {
     /// Run one instance of this cell at the rate of one of so many replicas.
-    Try(Question),
+    Try(CellQuestion),
     /// The search is over.
-    Done(End),
+    Done(CheapestEnd),
 }
 
 /// What a trial would tell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Question {
+pub struct CellQuestion {
     /// Index of the cell.
     pub cell: usize,
     /// The replicas that share the rate.
@@ -40,16 +40,16 @@ pub struct Question {
     /// Requests a second offered to the one instance that runs.
     pub rate: f64,
     /// Why.
-    pub purpose: Purpose,
+    pub purpose: TrialPurpose,
 }
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum End {
+pub enum CheapestEnd {
     /// With an answer.
     Found {
         /// The answer.
-        choice: Choice,
+        choice: CellChoice,
         /// Its fresh starts were enough and kept the SLO.
         is_proven: bool,
     },
@@ -65,7 +65,7 @@ pub enum End {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Dimension {
+pub enum CheaperDimension {
     /// One replica less.
     Replicas,
     /// The next smaller memory at the same CPU.
@@ -76,9 +76,9 @@ pub enum Dimension {
 
 /// The next cheaper neighbour of a choice in one dimension.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Neighbour {
+pub struct CheaperNeighbour {
     /// In which dimension.
-    pub dimension: Dimension,
+    pub dimension: CheaperDimension,
     /// Index of the cell.
     pub cell: usize,
     /// Replicas.
@@ -87,25 +87,25 @@ pub struct Neighbour {
 
 /// The search.
 #[derive(Debug, Clone)]
-pub struct Cheapest {
+pub struct CheapestSearch {
     lattice: Lattice,
-    goal: Goal,
+    goal: RateGoal,
     /// Fresh starts that prove the answer.
     prove: u32,
-    rates: BTreeMap<(usize, u32), Vec<Trial>>,
+    rates: BTreeMap<(usize, u32), Vec<RateSample>>,
     /// Questions that could not be answered: not asked again.
     unanswered: BTreeSet<(usize, u32)>,
-    proofs: BTreeMap<(usize, u32), Count>,
+    proofs: BTreeMap<(usize, u32), ProofCount>,
     /// The budget is spent: nothing new is asked but the proof.
     is_closed: bool,
 }
 
-impl Cheapest {
+impl CheapestSearch {
     /// A search over these cells; `prove` fresh starts prove the answer.
-    pub fn new(cells: Vec<Cell>, parameters: Parameters, prove: u32) -> Self {
+    pub fn new(cells: Vec<LatticeCell>, parameters: LatticeParameters, prove: u32) -> Self {
         Self {
             lattice: Lattice::new(cells, parameters),
-            goal: Goal::of_trials(2, LENGTH),
+            goal: RateGoal::of_trials(2, LENGTH),
             prove,
             rates: BTreeMap::new(),
             unanswered: BTreeSet::new(),
@@ -115,57 +115,57 @@ impl Cheapest {
     }
 
     /// What to do next; the same until an outcome is recorded.
-    pub fn next(&self) -> Step {
+    pub fn next(&self) -> CheapestStep {
         if !self.is_closed
             && let Some((cell, replicas)) = self.lattice.next()
         {
-            return self.ask(cell, replicas, Purpose::Search);
+            return self.ask_cell(cell, replicas, TrialPurpose::Search);
         }
         let Some(best) = self.lattice.best() else {
-            return Step::Done(self.end());
+            return CheapestStep::Done(self.current_end());
         };
         if !self.is_closed
             && let Some(open) = self.neighbours(best).into_iter().find(|n| self.is_open(n))
         {
-            return self.ask(open.cell, open.replicas, Purpose::Neighbour);
+            return self.ask_cell(open.cell, open.replicas, TrialPurpose::Neighbour);
         }
         if self.proofs_left() > 0 {
-            return self.ask(best.cell, best.replicas, Purpose::Prove);
+            return self.ask_cell(best.cell, best.replicas, TrialPurpose::Prove);
         }
-        Step::Done(self.end())
+        CheapestStep::Done(self.current_end())
     }
 
     /// Where the search stands, were it to end now.
-    pub fn end(&self) -> End {
+    pub fn current_end(&self) -> CheapestEnd {
         let Some(choice) = self.lattice.best() else {
             return self.without_answer();
         };
-        End::Found {
+        CheapestEnd::Found {
             choice,
-            is_proven: unproven(self.prove, self.proof(choice)).is_none(),
+            is_proven: why_unproven(self.prove, self.proof_count(choice)).is_none(),
         }
     }
 
-    /// Takes the outcome of the trial that [`Cheapest::next`] asked for.
-    pub fn record(&mut self, outcome: Outcome) {
-        let Step::Try(asked) = self.next() else {
+    /// Takes the outcome of the trial that [`CheapestSearch::next`] asked for.
+    pub fn record_outcome(&mut self, outcome: TrialOutcome) {
+        let CheapestStep::Try(asked) = self.next() else {
             return;
         };
         let key = (asked.cell, asked.replicas);
         match (asked.purpose, outcome) {
-            (Purpose::Prove, _) => self.prove(key, outcome),
-            (purpose, Outcome::Invalid) => {
+            (TrialPurpose::Prove, _) => self.count_proof_start(key, outcome),
+            (purpose, TrialOutcome::Invalid) => {
                 self.unanswered.insert(key);
-                if purpose != Purpose::Neighbour {
+                if purpose != TrialPurpose::Neighbour {
                     self.lattice.could_not_measure(asked.cell, asked.rate);
                 }
             }
-            _ => self.classify(key, asked.rate, outcome),
+            _ => self.classify_rate(key, asked.rate, outcome),
         }
     }
 
     /// Nothing new is asked from now on but the proof of the best so far: the budget is spent.
-    pub fn close(&mut self) {
+    pub fn close_questions(&mut self) {
         self.is_closed = true;
     }
 
@@ -174,36 +174,39 @@ impl Cheapest {
         &self.lattice
     }
 
-    /// Whether [`Cheapest::close`] ended it before everything was asked.
+    /// Whether [`CheapestSearch::close_questions`] ended it before everything was asked.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
     /// Trials that the proof of the best so far still needs; 0 while there is nothing to prove.
     pub fn proofs_left(&self) -> u32 {
-        match self.lattice.best().map(|best| self.standing(best)) {
-            Some(Standing::More(more)) => more,
+        match self.lattice.best().map(|best| self.choice_standing(best)) {
+            Some(ProofStanding::More(more)) => more,
             _ => 0,
         }
     }
 
     /// The next cheaper neighbours of a choice, one for each dimension that has one.
-    pub fn neighbours(&self, of: Choice) -> Vec<Neighbour> {
+    pub fn neighbours(&self, of: CellChoice) -> Vec<CheaperNeighbour> {
         let parameters = self.lattice.parameters();
         let fewer = of.replicas - 1;
         let fewer = (fewer >= parameters.min_replicas && fewer > parameters.spare).then_some((
-            Dimension::Replicas,
+            CheaperDimension::Replicas,
             of.cell,
             fewer,
         ));
         let memory = self.smaller_memory(of.cell);
         let cpu = self.smaller_cpu(of.cell);
-        let sizes = [(Dimension::Memory, memory), (Dimension::Cpu, cpu)];
+        let sizes = [
+            (CheaperDimension::Memory, memory),
+            (CheaperDimension::Cpu, cpu),
+        ];
         let sizes = sizes
             .into_iter()
             .filter_map(|(dimension, cell)| Some((dimension, cell?, of.replicas)));
         let all = fewer.into_iter().chain(sizes);
-        all.map(|(dimension, cell, replicas)| Neighbour {
+        all.map(|(dimension, cell, replicas)| CheaperNeighbour {
             dimension,
             cell,
             replicas,
@@ -211,17 +214,17 @@ impl Cheapest {
         .collect()
     }
 
-    fn without_answer(&self) -> End {
+    fn without_answer(&self) -> CheapestEnd {
         let lattice = &self.lattice;
         let is_unmeasured = |cell| lattice.unmeasured(cell).is_some();
-        match !lattice.open().is_empty() || (0..lattice.cells().len()).any(is_unmeasured) {
-            true => End::Unknown,
-            false => End::Infeasible,
+        match !lattice.open_cells().is_empty() || (0..lattice.cells().len()).any(is_unmeasured) {
+            true => CheapestEnd::Unknown,
+            false => CheapestEnd::Infeasible,
         }
     }
 
-    fn ask(&self, cell: usize, replicas: u32, purpose: Purpose) -> Step {
-        Step::Try(Question {
+    fn ask_cell(&self, cell: usize, replicas: u32, purpose: TrialPurpose) -> CheapestStep {
+        CheapestStep::Try(CellQuestion {
             cell,
             replicas,
             rate: self.lattice.parameters().rate_of_each(replicas),
@@ -229,52 +232,52 @@ impl Cheapest {
         })
     }
 
-    fn classify(&mut self, key: (usize, u32), rate: f64, outcome: Outcome) {
-        let loss = f64::from(u8::from(outcome != Outcome::Pass));
+    fn classify_rate(&mut self, key: (usize, u32), rate: f64, outcome: TrialOutcome) {
+        let loss = f64::from(u8::from(outcome != TrialOutcome::Pass));
         let trials = self.rates.entry(key).or_default();
-        trials.push(Trial {
+        trials.push(RateSample {
             duration: LENGTH,
             loss,
         });
-        match classify(trials, &self.goal) {
-            Bound::Lower => self.lattice.record(key.0, Some(rate), None),
-            Bound::Upper => self.lattice.record(key.0, None, Some(rate)),
+        match classify_trials(trials, &self.goal) {
+            RateBound::Lower => self.lattice.record_rates(key.0, Some(rate), None),
+            RateBound::Upper => self.lattice.record_rates(key.0, None, Some(rate)),
             // Touched, so that the next question is the same one.
-            Bound::Undecided => self.lattice.record(key.0, None, None),
+            RateBound::Undecided => self.lattice.record_rates(key.0, None, None),
         }
     }
 
-    fn prove(&mut self, key: (usize, u32), outcome: Outcome) {
+    fn count_proof_start(&mut self, key: (usize, u32), outcome: TrialOutcome) {
         let count = self.proofs.entry(key).or_default();
-        count.add(outcome);
-        if standing(self.prove, *count, false) == Standing::Refuted {
+        count.add_outcome(outcome);
+        if judge_starts(self.prove, *count, false) == ProofStanding::Refuted {
             let rate = self.lattice.parameters().rate_of_each(key.1);
-            self.lattice.record(key.0, None, Some(rate));
+            self.lattice.record_rates(key.0, None, Some(rate));
         }
     }
 
-    fn standing(&self, choice: Choice) -> Standing {
-        standing(self.prove, self.proof(choice), false)
+    fn choice_standing(&self, choice: CellChoice) -> ProofStanding {
+        judge_starts(self.prove, self.proof_count(choice), false)
     }
 
-    fn proof(&self, choice: Choice) -> Count {
+    fn proof_count(&self, choice: CellChoice) -> ProofCount {
         let key = (choice.cell, choice.replicas);
         self.proofs.get(&key).copied().unwrap_or_default()
     }
 
     /// Whether a neighbour's own trials do not show yet what it breaks. Where a lower rate was too
     /// high for the cell already, one trial shows it.
-    fn is_open(&self, neighbour: &Neighbour) -> bool {
+    fn is_open(&self, neighbour: &CheaperNeighbour) -> bool {
         let key = (neighbour.cell, neighbour.replicas);
         let trials = self.rates.get(&key).map_or(&[][..], Vec::as_slice);
-        let known = self.lattice.known(neighbour.cell);
+        let known = self.lattice.known_rates(neighbour.cell);
         let rate = self.lattice.parameters().rate_of_each(neighbour.replicas);
         let is_shown = known.too_high <= rate && trials.iter().any(|t| t.loss > 0.0);
         let is_refuted = self.proofs.contains_key(&key);
         !is_shown
             && !is_refuted
             && !self.unanswered.contains(&key)
-            && classify(trials, &self.goal) == Bound::Undecided
+            && classify_trials(trials, &self.goal) == RateBound::Undecided
     }
 
     fn smaller_memory(&self, of: usize) -> Option<usize> {
@@ -316,15 +319,15 @@ mod tests {
     use loadline_sizing::{Bytes, Cpus};
 
     use super::*;
-    use crate::price::Size;
+    use crate::price::InstanceSize;
 
     /// Three CPU rows of two memories; a CPU costs 9 times what a GiB does.
-    fn cells() -> Vec<Cell> {
-        let size = |millis, gib| Size {
+    fn cells() -> Vec<LatticeCell> {
+        let size = |millis, gib| InstanceSize {
             cpu: Cpus::from_millis(millis),
             memory: Bytes::from_gib(gib),
         };
-        let cell = |(millis, gib)| Cell {
+        let cell = |(millis, gib)| LatticeCell {
             size: size(millis, gib),
             per_hour: f64::from(millis) * 0.009 + gib as f64,
             variant: 0,
@@ -335,54 +338,57 @@ mod tests {
             .to_vec()
     }
 
-    fn parameters() -> Parameters {
-        Parameters {
+    fn parameters() -> LatticeParameters {
+        LatticeParameters {
             min_replicas: 1,
             max_replicas: 8,
-            ..Parameters::new(300.0)
+            ..LatticeParameters::new(300.0)
         }
     }
 
     /// Runs a search in a world where `carries` decides; what it asked, and how it ended.
-    fn story(prove: u32, mut outcome: impl FnMut(&Cell, &Question) -> Outcome) -> (String, End) {
-        let mut search = Cheapest::new(cells(), parameters(), prove);
+    fn story(
+        prove: u32,
+        mut outcome: impl FnMut(&LatticeCell, &CellQuestion) -> TrialOutcome,
+    ) -> (String, CheapestEnd) {
+        let mut search = CheapestSearch::new(cells(), parameters(), prove);
         let mut text = String::new();
         loop {
             match search.next() {
-                Step::Try(ask) => {
+                CheapestStep::Try(ask) => {
                     let cell = search.lattice().cells()[ask.cell];
                     let outcome = outcome(&cell, &ask);
                     let mark = match outcome {
-                        Outcome::Pass => '+',
-                        Outcome::Invalid => '?',
-                        Outcome::Fail | Outcome::Crash => '-',
+                        TrialOutcome::Pass => '+',
+                        TrialOutcome::Invalid => '?',
+                        TrialOutcome::Fail | TrialOutcome::Crash => '-',
                     };
                     let purpose = match ask.purpose {
-                        Purpose::Prove => "!",
-                        Purpose::Neighbour => "~",
+                        TrialPurpose::Prove => "!",
+                        TrialPurpose::Neighbour => "~",
                         _ => "",
                     };
                     let (cpu, gib) = (cell.size.cpu.as_f64(), cell.size.memory.as_gib());
                     text += &format!("{purpose}{}x({cpu},{gib}){mark} ", ask.replicas);
-                    search.record(outcome);
+                    search.record_outcome(outcome);
                 }
-                Step::Done(end) => return (text.trim_end().to_owned(), end),
+                CheapestStep::Done(end) => return (text.trim_end().to_owned(), end),
             }
         }
     }
 
-    fn is_proven(end: &End) -> bool {
-        matches!(end, End::Found { is_proven, .. } if *is_proven)
+    fn is_proven(end: &CheapestEnd) -> bool {
+        matches!(end, CheapestEnd::Found { is_proven, .. } if *is_proven)
     }
 
     /// 100 requests a second of each CPU; 2 GiB are needed above a quarter CPU.
-    fn truth(cell: &Cell, ask: &Question) -> Outcome {
+    fn truth(cell: &LatticeCell, ask: &CellQuestion) -> TrialOutcome {
         let fits =
             cell.size.cpu <= Cpus::from_millis(250) || cell.size.memory >= Bytes::from_gib(2);
         if fits && ask.rate <= 100.0 * cell.size.cpu.as_f64() {
-            Outcome::Pass
+            TrialOutcome::Pass
         } else {
-            Outcome::Fail
+            TrialOutcome::Fail
         }
     }
 
@@ -395,18 +401,18 @@ mod tests {
 
     #[test]
     fn nothing_feasible_is_said_so() {
-        let (story, end) = story(2, |_, _| Outcome::Fail);
-        assert_eq!(end, End::Infeasible);
+        let (story, end) = story(2, |_, _| TrialOutcome::Fail);
+        assert_eq!(end, CheapestEnd::Infeasible);
         insta::assert_snapshot!(story, @"2x(1,4)- 2x(1,4)- 4x(1,4)- 4x(1,4)- 6x(1,4)- 6x(1,4)- 7x(1,4)- 7x(1,4)- 8x(1,4)- 8x(1,4)-");
     }
 
     #[test]
     fn what_cannot_be_measured_is_no_answer_and_no_evidence() {
         let (_, end) = story(2, |cell, ask| match cell.size.cpu.as_millis() {
-            1000 => Outcome::Invalid,
+            1000 => TrialOutcome::Invalid,
             _ => truth(cell, ask),
         });
-        let End::Found { choice, .. } = end else {
+        let CheapestEnd::Found { choice, .. } = end else {
             panic!("{end:?}")
         };
         assert_eq!(cells()[choice.cell].size.cpu, Cpus::from_millis(500));
@@ -416,23 +422,23 @@ mod tests {
     #[test]
     fn a_rate_that_cannot_be_measured_leaves_what_was_carried() {
         let cell = cells()[4];
-        let parameters = Parameters {
+        let parameters = LatticeParameters {
             min_replicas: 2,
             max_replicas: 16,
-            ..Parameters::new(300.0)
+            ..LatticeParameters::new(300.0)
         };
-        let mut search = Cheapest::new(vec![cell], parameters, 2);
+        let mut search = CheapestSearch::new(vec![cell], parameters, 2);
         let mut asked = Vec::new();
-        while let Step::Try(ask) = search.next() {
+        while let CheapestStep::Try(ask) = search.next() {
             asked.push(ask.replicas);
             let outcome = match ask.replicas < 5 {
-                true => Outcome::Invalid,
-                false => Outcome::Pass,
+                true => TrialOutcome::Invalid,
+                false => TrialOutcome::Pass,
             };
-            search.record(outcome);
+            search.record_outcome(outcome);
         }
-        let End::Found { choice, is_proven } = search.end() else {
-            panic!("{:?} {asked:?}", search.end())
+        let CheapestEnd::Found { choice, is_proven } = search.current_end() else {
+            panic!("{:?} {asked:?}", search.current_end())
         };
         assert_eq!((choice.replicas, is_proven), (5, true), "{asked:?}");
         assert_eq!(search.lattice().unmeasured(0), Some(75.0));
@@ -441,29 +447,33 @@ mod tests {
     #[test]
     fn not_found_is_not_the_same_as_there_is_none() {
         let (_, end) = story(2, |cell, ask| match cell.size.cpu.as_millis() {
-            1000 => Outcome::Invalid,
-            _ if ask.purpose == Purpose::Prove => Outcome::Pass,
-            _ => Outcome::Fail,
+            1000 => TrialOutcome::Invalid,
+            _ if ask.purpose == TrialPurpose::Prove => TrialOutcome::Pass,
+            _ => TrialOutcome::Fail,
         });
-        assert_eq!(end, End::Unknown, "what may carry it could not be measured");
-        let mut search = Cheapest::new(cells(), parameters(), 2);
-        search.record(Outcome::Fail);
+        assert_eq!(
+            end,
+            CheapestEnd::Unknown,
+            "what may carry it could not be measured"
+        );
+        let mut search = CheapestSearch::new(cells(), parameters(), 2);
+        search.record_outcome(TrialOutcome::Fail);
         assert_eq!(search.proofs_left(), 0, "there is nothing to prove");
-        search.close();
-        assert_eq!(search.next(), Step::Done(End::Unknown));
+        search.close_questions();
+        assert_eq!(search.next(), CheapestStep::Done(CheapestEnd::Unknown));
     }
 
     #[test]
     fn an_answer_that_fails_its_proof_is_refuted() {
         let mut proofs = 0;
         let (_, end) = story(5, |cell, ask| {
-            if ask.purpose == Purpose::Prove && cell.size.cpu == Cpus::from_whole(1) {
+            if ask.purpose == TrialPurpose::Prove && cell.size.cpu == Cpus::from_whole(1) {
                 proofs += 1;
-                return Outcome::Fail;
+                return TrialOutcome::Fail;
             }
             truth(cell, ask)
         });
-        let End::Found { choice, is_proven } = end else {
+        let CheapestEnd::Found { choice, is_proven } = end else {
             panic!("{end:?}")
         };
         assert!(is_proven && choice.replicas > 3, "{choice:?}");
@@ -474,12 +484,12 @@ mod tests {
     fn one_failed_start_of_five_asks_for_fifteen_more() {
         let mut starts = 0;
         let (_, end) = story(5, |cell, ask| {
-            if ask.purpose == Purpose::Prove {
+            if ask.purpose == TrialPurpose::Prove {
                 starts += 1;
                 return if starts == 3 {
-                    Outcome::Fail
+                    TrialOutcome::Fail
                 } else {
-                    Outcome::Pass
+                    TrialOutcome::Pass
                 };
             }
             truth(cell, ask)
@@ -490,35 +500,38 @@ mod tests {
 
     #[test]
     fn a_closed_search_proves_what_it_has() {
-        let mut search = Cheapest::new(cells(), parameters(), 1);
+        let mut search = CheapestSearch::new(cells(), parameters(), 1);
         while search.lattice().best().is_none() {
-            let Step::Try(ask) = search.next() else {
+            let CheapestStep::Try(ask) = search.next() else {
                 panic!("there is more to ask")
             };
             let cell = search.lattice().cells()[ask.cell];
-            search.record(truth(&cell, &ask));
+            search.record_outcome(truth(&cell, &ask));
         }
-        search.close();
-        let Step::Try(ask) = search.next() else {
+        search.close_questions();
+        let CheapestStep::Try(ask) = search.next() else {
             panic!("the proof is missing")
         };
-        assert_eq!((ask.purpose, search.proofs_left()), (Purpose::Prove, 1));
-        search.record(Outcome::Pass);
+        assert_eq!(
+            (ask.purpose, search.proofs_left()),
+            (TrialPurpose::Prove, 1)
+        );
+        search.record_outcome(TrialOutcome::Pass);
         assert!(matches!(
             search.next(),
-            Step::Done(End::Found {
+            CheapestStep::Done(CheapestEnd::Found {
                 is_proven: true,
                 ..
             })
         ));
-        assert!(!search.lattice().open().is_empty());
+        assert!(!search.lattice().open_cells().is_empty());
     }
 
     #[test]
     fn the_neighbours_of_a_choice_are_the_next_smaller_in_each_dimension() {
-        let search = Cheapest::new(cells(), parameters(), 2);
+        let search = CheapestSearch::new(cells(), parameters(), 2);
         let of = |millis: u32, gib: u64, replicas: u32| {
-            let is_it = |cell: &Cell| {
+            let is_it = |cell: &LatticeCell| {
                 (cell.size.cpu, cell.size.memory)
                     == (Cpus::from_millis(millis), Bytes::from_gib(gib))
             };
@@ -528,12 +541,12 @@ mod tests {
                 .iter()
                 .position(is_it)
                 .expect("it is one");
-            let choice = Choice {
+            let choice = CellChoice {
                 cell,
                 replicas,
                 per_hour: 0.0,
             };
-            let told = |n: Neighbour| {
+            let told = |n: CheaperNeighbour| {
                 let size = search.lattice().cells()[n.cell].size;
                 let dimension = format!("{:?}", n.dimension);
                 format!("{dimension} {}x{size}", n.replicas)
@@ -554,20 +567,20 @@ mod tests {
     #[test]
     fn fewer_replicas_are_as_many_as_are_wanted_and_more_than_may_fail() {
         let fewer = |min_replicas, spare, replicas| {
-            let parameters = Parameters {
+            let parameters = LatticeParameters {
                 min_replicas,
                 spare,
                 ..parameters()
             };
-            let choice = Choice {
+            let choice = CellChoice {
                 cell: 0,
                 replicas,
                 per_hour: 0.0,
             };
-            let neighbours = Cheapest::new(cells(), parameters, 2).neighbours(choice);
+            let neighbours = CheapestSearch::new(cells(), parameters, 2).neighbours(choice);
             let of = neighbours
                 .iter()
-                .find(|n| n.dimension == Dimension::Replicas);
+                .find(|n| n.dimension == CheaperDimension::Replicas);
             of.map(|n| n.replicas)
         };
         assert_eq!((fewer(1, 0, 3), fewer(1, 0, 1)), (Some(2), None));
@@ -577,9 +590,9 @@ mod tests {
 
     #[test]
     fn a_search_says_whether_it_was_closed() {
-        let mut search = Cheapest::new(cells(), parameters(), 2);
+        let mut search = CheapestSearch::new(cells(), parameters(), 2);
         assert!(!search.is_closed());
-        search.close();
+        search.close_questions();
         assert!(search.is_closed());
     }
 
@@ -590,7 +603,7 @@ mod tests {
             for cell in &mut cells[2..4] {
                 cell.per_hour = per_hour;
             }
-            let search = Cheapest::new(cells, parameters(), 2);
+            let search = CheapestSearch::new(cells, parameters(), 2);
             let own = 4;
             assert_eq!(search.lattice().cells()[own].size.cpu, Cpus::from_whole(1));
             search.smaller_cpu(own).is_some()

@@ -15,14 +15,14 @@ const OF_A_SEARCH: f64 = 0.06;
 
 /// A size that is expected, and how far that is trusted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Expected {
+pub struct ExpectedSize {
     /// The size.
     pub size: Bytes,
     /// Half of all such expectations are off by less, as a share.
     pub spread: f64,
 }
 
-impl Expected {
+impl ExpectedSize {
     /// From a start that passed with more.
     pub fn of_a_start(size: Bytes) -> Self {
         let spread = OF_A_START;
@@ -42,14 +42,14 @@ impl Expected {
 /// 512 MiB; 204 MiB passed once of twice, 212 MiB each time. A heap that takes what it may is in it:
 /// less memory makes it smaller, so the trial with the least memory says most. `None` where the
 /// kernel does not tell.
-pub fn expected(evidence: &Evidence) -> Option<Expected> {
+pub fn expected_limit(evidence: &Evidence) -> Option<ExpectedSize> {
     let alone = evidence.instances.iter().map(|i| &i.cgroup);
-    let of_each = alone.filter_map(floor).max();
-    let size = of_each.or_else(|| floor(&evidence.cgroup))?;
-    Some(Expected::of_a_start(size))
+    let of_each = alone.filter_map(memory_floor).max();
+    let size = of_each.or_else(|| memory_floor(&evidence.cgroup))?;
+    Some(ExpectedSize::of_a_start(size))
 }
 
-fn floor(cgroup: &CgroupEvidence) -> Option<Bytes> {
+fn memory_floor(cgroup: &CgroupEvidence) -> Option<Bytes> {
     let (anon, used) = (cgroup.peak_anon?, cgroup.peak_working_set?);
     let files = used.saturating_sub(anon);
     Some(anon.saturating_add(files.mul_ratio(1, 2)))
@@ -58,7 +58,7 @@ fn floor(cgroup: &CgroupEvidence) -> Option<Bytes> {
 /// The size between two that halves the probability of where the smallest lies: the logarithm of
 /// what was expected is off by a Cauchy distributed share, whose long tails soon leave an estimate
 /// that was useless. Sizes in any unit, above 0.
-pub(super) fn middle(low: f64, high: f64, expected: f64, spread: f64) -> f64 {
+pub(super) fn likely_middle(low: f64, high: f64, expected: f64, spread: f64) -> f64 {
     let share = |size: f64| ((size / expected).ln() / spread).atan();
     let half = (share(low) + share(high)) / 2.0;
     expected * (spread * half.tan()).exp()
@@ -68,7 +68,7 @@ pub(super) fn middle(low: f64, high: f64, expected: f64, spread: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{InstanceEvidence, Purpose, Verdict};
+    use crate::record::{InstanceEvidence, TrialPurpose, TrialVerdict};
 
     fn cgroup(anon: u64, used: u64) -> CgroupEvidence {
         CgroupEvidence {
@@ -80,12 +80,12 @@ mod tests {
 
     #[test]
     fn half_of_the_files_in_use_are_expected_to_be_needed() {
-        let trial = fixture::trial("t", Purpose::Search, 512, Verdict::Pass);
+        let trial = fixture::trial_record("t", TrialPurpose::Search, 512, TrialVerdict::Pass);
         let mut evidence = Evidence {
             cgroup: cgroup(189, 229),
             ..trial.evidence
         };
-        let size = |evidence: &Evidence| expected(evidence).map(|expected| expected.size);
+        let size = |evidence: &Evidence| expected_limit(evidence).map(|expected| expected.size);
         assert_eq!(size(&evidence), Some(Bytes::from_mib(209)));
         let of = |instance, anon, used| InstanceEvidence {
             instance,
@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn the_middle_is_near_what_is_expected_and_between_the_ends() {
-        let at = |low, high, expected| middle(low, high, expected, OF_A_START).round() as u64;
+        let at =
+            |low, high, expected| likely_middle(low, high, expected, OF_A_START).round() as u64;
         assert_eq!(at(64.0, 1024.0, 256.0), 256);
         assert_eq!(at(64.0, 1024.0, 210.0), 210);
         assert_eq!(at(64.0, 210.0, 210.0), 184);
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(at(64.0, 646.0, 2000.0), 364);
         assert_eq!(at(64.0, 1024.0, 30.0), 105);
         // The sharper it is, the nearer the next is tried.
-        let near = middle(64.0, 210.0, 210.0, OF_A_SEARCH);
+        let near = likely_middle(64.0, 210.0, 210.0, OF_A_SEARCH);
         assert_eq!(near.round() as u64, 198);
     }
 }

@@ -5,11 +5,11 @@
 //! can tell. Capacity is taken to grow with CPU and with memory inside one group (a GC and JIT
 //! regime of one variant); nothing is concluded from one group about another.
 
-use crate::price::Size;
+use crate::price::InstanceSize;
 
 /// What to carry and how.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parameters {
+pub struct LatticeParameters {
     /// Requests a second of all replicas together.
     pub rate: f64,
     /// Extra on top of the rate, as a share.
@@ -27,7 +27,7 @@ pub struct Parameters {
     pub slack: f64,
 }
 
-impl Parameters {
+impl LatticeParameters {
     /// The default: 2 to 16 replicas, no headroom, bounds that trials have classified.
     pub fn new(rate: f64) -> Self {
         Self {
@@ -67,9 +67,9 @@ impl Parameters {
 
 /// A cell of the lattice.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cell {
+pub struct LatticeCell {
     /// Its size.
-    pub size: Size,
+    pub size: InstanceSize,
     /// USD per hour of one replica.
     pub per_hour: f64,
     /// Which of the variants (options, JDK, factors of the application) runs in it.
@@ -79,15 +79,15 @@ pub struct Cell {
     pub regime: u32,
 }
 
-impl Cell {
-    fn group(&self) -> (u32, u32) {
+impl LatticeCell {
+    fn regime_group(&self) -> (u32, u32) {
         (self.variant, self.regime)
     }
 }
 
 /// What is known about a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Known {
+pub struct KnownRates {
     /// Highest rate of one instance that was carried within the SLO; 0 when none was.
     pub carried: f64,
     /// Lowest rate that was too high; infinite when none was.
@@ -101,7 +101,7 @@ pub struct Known {
 
 /// A cell and its replicas.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Choice {
+pub struct CellChoice {
     /// Index of the cell.
     pub cell: usize,
     /// Replicas for the rate.
@@ -113,22 +113,22 @@ pub struct Choice {
 /// The search. The same knowledge leads to the same question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lattice {
-    parameters: Parameters,
+    parameters: LatticeParameters,
     /// All cells, by variant, CPU, then memory.
-    cells: Vec<Cell>,
-    known: Vec<Known>,
+    cells: Vec<LatticeCell>,
+    known: Vec<KnownRates>,
     /// The cell that was asked last: it is finished before another begins.
     current: Option<usize>,
     /// What [`Lattice::best`] says; every question needs it.
-    best: Option<Choice>,
+    best: Option<CellChoice>,
 }
 
 impl Lattice {
     /// A search over these cells. They are sorted; equal ones are asked once.
-    pub fn new(mut cells: Vec<Cell>, parameters: Parameters) -> Self {
+    pub fn new(mut cells: Vec<LatticeCell>, parameters: LatticeParameters) -> Self {
         cells.sort_by_key(|cell| (cell.variant, cell.size));
         cells.dedup_by_key(|cell| (cell.variant, cell.size));
-        let nothing = Known {
+        let nothing = KnownRates {
             carried: 0.0,
             too_high: f64::INFINITY,
             is_touched: false,
@@ -151,12 +151,12 @@ impl Lattice {
             let open = (0..self.cells.len()).filter(is_open);
             open.min_by(|a, b| self.least_cost(*a).total_cmp(&self.least_cost(*b)))
         })?;
-        Some((cell, self.ask(cell)?))
+        Some((cell, self.replicas_to_ask(cell)?))
     }
 
     /// Takes what was learned about a cell: a rate that one instance carries, a rate that is too
     /// high for it, or both.
-    pub fn record(&mut self, cell: usize, carried: Option<f64>, too_high: Option<f64>) {
+    pub fn record_rates(&mut self, cell: usize, carried: Option<f64>, too_high: Option<f64>) {
         let known = &mut self.known[cell];
         known.is_touched = true;
         known.carried = known.carried.max(carried.unwrap_or(0.0));
@@ -166,7 +166,7 @@ impl Lattice {
             known.carried = 0.0;
         }
         self.current = Some(cell);
-        self.best = self.cheapest();
+        self.best = self.cheapest_choice();
     }
 
     /// Takes that a cell could not be measured at a rate: that rate is not asked again, nor a
@@ -187,26 +187,26 @@ impl Lattice {
     }
 
     /// What to carry.
-    pub fn parameters(&self) -> &Parameters {
+    pub fn parameters(&self) -> &LatticeParameters {
         &self.parameters
     }
 
     /// All cells, by variant, CPU, then memory.
-    pub fn cells(&self) -> &[Cell] {
+    pub fn cells(&self) -> &[LatticeCell] {
         &self.cells
     }
 
     /// What is known about a cell.
-    pub fn known(&self, cell: usize) -> Known {
+    pub fn known_rates(&self, cell: usize) -> KnownRates {
         self.known[cell]
     }
 
     /// The cheapest choice known to carry the rate; of equals the one with fewer replicas.
-    pub fn best(&self) -> Option<Choice> {
+    pub fn best(&self) -> Option<CellChoice> {
         self.best
     }
 
-    fn cheapest(&self) -> Option<Choice> {
+    fn cheapest_choice(&self) -> Option<CellChoice> {
         let choices = (0..self.cells.len()).filter_map(|cell| self.choice(cell));
         choices.min_by(|a, b| {
             // Prices are sums of products: equal to nine digits is equal.
@@ -221,13 +221,13 @@ impl Lattice {
     }
 
     /// What a cell costs with the fewest replicas it is known to do with.
-    pub fn choice(&self, cell: usize) -> Option<Choice> {
+    pub fn choice(&self, cell: usize) -> Option<CellChoice> {
         let known = self.known[cell];
         if known.carried <= 0.0 {
             return None;
         }
         let replicas = self.parameters.fewest_at(known.carried)?;
-        Some(Choice {
+        Some(CellChoice {
             cell,
             replicas,
             per_hour: f64::from(replicas) * self.cells[cell].per_hour,
@@ -235,7 +235,7 @@ impl Lattice {
     }
 
     /// Cells that may still be cheaper than the best, with the least each can cost an hour.
-    pub fn open(&self) -> Vec<(usize, f64)> {
+    pub fn open_cells(&self) -> Vec<(usize, f64)> {
         let open = (0..self.cells.len()).filter(|cell| self.range(*cell).is_some());
         open.map(|cell| (cell, self.least_cost(cell))).collect()
     }
@@ -260,7 +260,7 @@ impl Lattice {
     /// Where to ask a cell: whether it is worth anything when there is something to beat, and
     /// whether it can be measured at all when a higher rate could not; else the geometric middle,
     /// which halves what is unknown about the rate.
-    fn ask(&self, cell: usize) -> Option<u32> {
+    fn replicas_to_ask(&self, cell: usize) -> Option<u32> {
         let (low, high) = self.range(cell)?;
         let has_rival = self.best().is_some() || self.known[cell].unmeasured.is_finite();
         if has_rival && self.choice(cell).is_none() {
@@ -281,7 +281,7 @@ impl Lattice {
         let bounds = self.cells.iter().zip(&self.known).enumerate();
         let bounds = bounds.filter(|(_, (other, _))| {
             let is_larger = other.size.cpu >= own.size.cpu && other.size.memory >= own.size.memory;
-            other.group() == own.group() && is_larger
+            other.regime_group() == own.regime_group() && is_larger
         });
         let bounds = bounds.map(|(index, (_, known))| {
             let slack = if index == cell {
@@ -296,7 +296,7 @@ impl Lattice {
 
     /// The largest open cell of a row (the CPUs of a group) of which nothing is known yet.
     fn first_of_a_row(&self) -> Option<usize> {
-        let row = |cell: usize| (self.cells[cell].group(), self.cells[cell].size.cpu);
+        let row = |cell: usize| (self.cells[cell].regime_group(), self.cells[cell].size.cpu);
         let is_new = |cell: &usize| {
             !(0..self.cells.len()).any(|o| self.known[o].is_touched && row(o) == row(*cell))
         };
@@ -316,10 +316,10 @@ mod tests {
 
     #[test]
     fn spare_replicas_carry_nothing() {
-        let p = Parameters {
+        let p = LatticeParameters {
             spare: 1,
             headroom: 0.2,
-            ..Parameters::new(3000.0)
+            ..LatticeParameters::new(3000.0)
         };
         assert_eq!(p.rate_of_each(1), f64::INFINITY);
         assert_eq!(p.rate_of_each(4), 1200.0);
@@ -332,9 +332,9 @@ mod tests {
     }
 
     /// Cells of so many CPUs and GiB, a CPU for nine times a GiB.
-    fn cells(sizes: &[(u32, u64, u32, u32)]) -> Vec<Cell> {
-        let cell = |&(millis, gib, variant, regime): &(u32, u64, u32, u32)| Cell {
-            size: Size {
+    fn cells(sizes: &[(u32, u64, u32, u32)]) -> Vec<LatticeCell> {
+        let cell = |&(millis, gib, variant, regime): &(u32, u64, u32, u32)| LatticeCell {
+            size: InstanceSize {
                 cpu: Cpus::from_millis(millis),
                 memory: Bytes::from_gib(gib),
             },
@@ -347,7 +347,7 @@ mod tests {
 
     /// Every question of a search and what came of it: a cell carries what `capacity` says, or cannot be
     /// measured; then what is known and what is open.
-    fn story(mut lattice: Lattice, capacity: impl Fn(&Cell, f64) -> Option<f64>) -> String {
+    fn story(mut lattice: Lattice, capacity: impl Fn(&LatticeCell, f64) -> Option<f64>) -> String {
         let mut text = String::new();
         while let Some((cell, replicas)) = lattice.next() {
             let rate = lattice.parameters().rate_of_each(replicas);
@@ -355,11 +355,11 @@ mod tests {
             let (cpu, gib) = (own.size.cpu, own.size.memory.as_gib());
             let mark = match capacity(&own, rate) {
                 Some(most) if rate <= most => {
-                    lattice.record(cell, Some(rate), None);
+                    lattice.record_rates(cell, Some(rate), None);
                     "+"
                 }
                 Some(_) => {
-                    lattice.record(cell, None, Some(rate));
+                    lattice.record_rates(cell, None, Some(rate));
                     "-"
                 }
                 None => {
@@ -368,7 +368,7 @@ mod tests {
                 }
             };
             let best = lattice.best().map_or(0.0, |best| best.per_hour);
-            let open = lattice.open();
+            let open = lattice.open_cells();
             let least = open.iter().map(|(_, cost)| *cost).reduce(f64::min);
             text += &format!(
                 "{}.{}: {replicas} x {cpu},{gib} {rate:.1}{mark} {best:.2}; {} open, {least:.2?}\n",
@@ -398,18 +398,18 @@ mod tests {
     ];
 
     /// 100 a second for each CPU and 20 for each GiB; the second variant a tenth more.
-    fn carries(cell: &Cell) -> f64 {
+    fn carries(cell: &LatticeCell) -> f64 {
         let base = 100.0 * cell.size.cpu.as_f64() + 20.0 * cell.size.memory.as_gib();
         base * (1.0 + 0.1 * f64::from(cell.variant))
     }
 
     #[test]
     fn rows_are_opened_by_their_largest_cell_and_the_cheapest_is_found() {
-        let parameters = Parameters::new(600.0);
+        let parameters = LatticeParameters::new(600.0);
         let lattice = Lattice::new(cells(&SIZES), parameters.clone());
         assert_eq!(lattice.cells().len(), 9, "equal ones are asked once");
         insta::assert_snapshot!(story(lattice, |cell, _| Some(carries(cell))));
-        let spare = Parameters {
+        let spare = LatticeParameters {
             spare: 1,
             headroom: 0.2,
             slack: 1.05,
@@ -422,44 +422,44 @@ mod tests {
 
     #[test]
     fn what_cannot_be_measured_is_asked_at_less_and_stays_unknown() {
-        let lattice = Lattice::new(cells(&SIZES), Parameters::new(600.0));
-        let measured = |cell: &Cell, rate: f64| (rate <= 80.0).then(|| carries(cell));
+        let lattice = Lattice::new(cells(&SIZES), LatticeParameters::new(600.0));
+        let measured = |cell: &LatticeCell, rate: f64| (rate <= 80.0).then(|| carries(cell));
         insta::assert_snapshot!(story(lattice, measured));
     }
 
     #[test]
     fn where_nothing_carries_or_nothing_costs_it_ends() {
-        let lattice = Lattice::new(cells(&SIZES), Parameters::new(600.0));
+        let lattice = Lattice::new(cells(&SIZES), LatticeParameters::new(600.0));
         insta::assert_snapshot!(story(lattice, |_, _| Some(0.0)));
         let mut free = cells(&SIZES);
         free.iter_mut().for_each(|cell| cell.per_hour = 0.0);
-        let lattice = Lattice::new(free, Parameters::new(600.0));
+        let lattice = Lattice::new(free, LatticeParameters::new(600.0));
         insta::assert_snapshot!(story(lattice, |cell, _| Some(carries(cell))));
     }
 
     #[test]
     fn of_equal_prices_fewer_replicas_are_chosen_and_what_was_too_high_is_not_carried() {
         let twice = [(500, 1, 0, 0), (1000, 2, 1, 0)];
-        let mut lattice = Lattice::new(cells(&twice), Parameters::new(400.0));
-        lattice.record(0, Some(50.0), None);
-        lattice.record(1, Some(100.0), None);
+        let mut lattice = Lattice::new(cells(&twice), LatticeParameters::new(400.0));
+        lattice.record_rates(0, Some(50.0), None);
+        lattice.record_rates(1, Some(100.0), None);
         let best = lattice
             .best()
             .map(|best| (best.cell, best.replicas, best.per_hour));
         assert_eq!(best, Some((1, 4, 44.0)));
-        lattice.record(1, None, Some(100.0));
-        let known = lattice.known(1);
+        lattice.record_rates(1, None, Some(100.0));
+        let known = lattice.known_rates(1);
         assert_eq!((known.carried, known.too_high), (0.0, 100.0));
         assert_eq!(lattice.best().map(|best| best.cell), Some(0));
-        lattice.record(0, None, Some(50.0001));
+        lattice.record_rates(0, None, Some(50.0001));
         assert_eq!(lattice.choice(0).map(|choice| choice.replicas), Some(8));
     }
 
     #[test]
     fn a_rate_that_could_not_be_measured_is_a_question_between_two_answers() {
         let unmeasured = |rate: f64, carried: f64, too_high: f64| {
-            let mut lattice = Lattice::new(cells(&SIZES), Parameters::new(600.0));
-            lattice.record(0, Some(carried), Some(too_high));
+            let mut lattice = Lattice::new(cells(&SIZES), LatticeParameters::new(600.0));
+            lattice.record_rates(0, Some(carried), Some(too_high));
             lattice.could_not_measure(0, rate);
             lattice.unmeasured(0)
         };

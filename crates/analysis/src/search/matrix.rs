@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Ask, Next, Open, Search, Seen};
-use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
+use super::{Next, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
+use crate::record::{Configuration, TrialPurpose, TrialRecord, TrialVerdict};
 
 /// Rungs that may fail in a row before a ladder ends: the threshold is a probability, one failure
 /// above it happens.
@@ -16,14 +16,14 @@ const FAILURES_THAT_END: u32 = 2;
 
 /// One trial of a matrix.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct MatrixCell {
     /// What it runs.
     pub configuration: Configuration,
     /// Ordinal, from 1.
     pub repeat: u32,
     /// The ladder it is a rung of; a ladder ends after two rungs that fail in a row.
     pub ladder: Option<usize>,
-    /// The cells that it is compared with, as in [`Ask::pair`].
+    /// The cells that it is compared with, as in [`TrialAsk::pair`].
     pub pair: Option<u32>,
 }
 
@@ -32,32 +32,32 @@ pub struct Cell {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
     /// In the order in which one slot runs them.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MatrixCell>,
     /// How long a start may take.
     pub start_deadline: Duration,
 }
 
-impl Search for Matrix {
+impl TrialSearch for Matrix {
     type Answer = Vec<Arc<TrialRecord>>;
 
-    fn next(&self, seen: &Seen) -> Next<Self::Answer> {
+    fn next(&self, seen: &SeenTrials) -> Next<Self::Answer> {
         let mut failures: BTreeMap<(u32, usize), u32> = BTreeMap::new();
         let mut waiting = BTreeSet::new();
-        let (mut records, mut open) = (Vec::new(), Open::default());
+        let (mut records, mut open) = (Vec::new(), WantedTrials::default());
         for cell in &self.cells {
             let ladder = cell.ladder.map(|ladder| (cell.repeat, ladder));
             let has_ended = |l| failures.get(&l).is_some_and(|n| *n >= FAILURES_THAT_END);
             if ladder.is_some_and(|l| waiting.contains(&l) || has_ended(l)) {
                 continue;
             }
-            let ask = self.ask(cell);
-            let Some(record) = seen.get(&ask) else {
+            let ask = self.cell_ask(cell);
+            let Some(record) = seen.record_for(&ask) else {
                 open.wanted.push(ask);
                 waiting.extend(ladder);
                 continue;
             };
             if let Some(ladder) = ladder {
-                count(failures.entry(ladder).or_default(), record.verdict);
+                count_failures(failures.entry(ladder).or_default(), record.verdict);
             }
             records.push(Arc::clone(record));
         }
@@ -69,10 +69,10 @@ impl Search for Matrix {
 }
 
 impl Matrix {
-    fn ask(&self, cell: &Cell) -> Ask {
-        Ask {
+    fn cell_ask(&self, cell: &MatrixCell) -> TrialAsk {
+        TrialAsk {
             configuration: cell.configuration.clone(),
-            purpose: Purpose::Matrix,
+            purpose: TrialPurpose::Matrix,
             repeat: cell.repeat,
             start_deadline: self.start_deadline,
             pair: cell.pair,
@@ -80,11 +80,11 @@ impl Matrix {
     }
 }
 
-fn count(failures: &mut u32, verdict: Verdict) {
+fn count_failures(failures: &mut u32, verdict: TrialVerdict) {
     match verdict {
-        Verdict::Pass => *failures = 0,
-        Verdict::SloMiss | Verdict::AppKo(_) => *failures += 1,
-        Verdict::Invalid(_) => {}
+        TrialVerdict::Pass => *failures = 0,
+        TrialVerdict::SloMiss | TrialVerdict::AppKo(_) => *failures += 1,
+        TrialVerdict::Invalid(_) => {}
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use crate::fixture;
 
     fn matrix(ladder: Option<usize>) -> Matrix {
-        let cell = |mib| Cell {
+        let cell = |mib| MatrixCell {
             configuration: fixture::configuration(mib),
             repeat: 1,
             ladder,
@@ -116,18 +116,22 @@ mod tests {
 
     #[test]
     fn a_matrix_asks_for_everything_and_a_ladder_for_its_next_rung() {
-        let mut seen = Seen::default();
+        let mut seen = SeenTrials::default();
         let all = ["512Mi", "384Mi", "256Mi", "128Mi"];
         assert_eq!(wanted(matrix(None).next(&seen)), all);
         let ladder = matrix(Some(0));
-        let verdicts = [Verdict::Pass, Verdict::SloMiss, Verdict::SloMiss];
+        let verdicts = [
+            TrialVerdict::Pass,
+            TrialVerdict::SloMiss,
+            TrialVerdict::SloMiss,
+        ];
         for (cell, verdict) in ladder.cells.iter().zip(verdicts) {
             assert_eq!(
                 wanted(ladder.next(&seen)),
                 [cell.configuration.label.as_str()]
             );
-            let record = fixture::trial("t", Purpose::Matrix, 1, verdict);
-            seen.add(&ladder.ask(cell), record, Duration::ZERO);
+            let record = fixture::trial_record("t", TrialPurpose::Matrix, 1, verdict);
+            seen.add_record(&ladder.cell_ask(cell), record, Duration::ZERO);
         }
         let records = ladder.next(&seen).expect("two failures in a row end it");
         assert_eq!(records.len(), 3);
@@ -135,7 +139,7 @@ mod tests {
 
     #[test]
     fn two_thousand_trials_are_looked_up_in_no_time_that_grows_with_them() {
-        let cells = (0..2000).map(|i| Cell {
+        let cells = (0..2000).map(|i| MatrixCell {
             configuration: fixture::configuration(64 + i),
             repeat: 1,
             ladder: None,
@@ -145,10 +149,10 @@ mod tests {
             cells: cells.collect(),
             start_deadline: Duration::from_secs(60),
         };
-        let mut seen = Seen::default();
-        let record = fixture::trial("t", Purpose::Matrix, 1, Verdict::Pass);
+        let mut seen = SeenTrials::default();
+        let record = fixture::trial_record("t", TrialPurpose::Matrix, 1, TrialVerdict::Pass);
         for cell in &matrix.cells {
-            seen.add(&matrix.ask(cell), record.clone(), Duration::ZERO);
+            seen.add_record(&matrix.cell_ask(cell), record.clone(), Duration::ZERO);
         }
         assert_eq!(matrix.next(&seen).map(|records| records.len()), Ok(2000));
         assert_eq!(seen.longest_chain(), 1, "no two asks share a hash");

@@ -9,16 +9,16 @@
 //! geometric; all trials of a search have the final length.
 //!
 //! [`MaxRate`] is a machine of its own and no [`Search`](super::Search): the target of `loadline
-//! load` runs already, so there is no configuration to ask for and no record to read. [`classify`]
+//! load` runs already, so there is no configuration to ask for and no record to read. [`classify_trials`]
 //! decides for both: the searches with prices take their rates through it.
 
 use std::time::Duration;
 
-use super::Outcome;
+use super::TrialOutcome;
 
 /// When a rate counts as carried.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Goal {
+pub struct RateGoal {
     /// Trials at least this long count in full.
     pub final_duration: Duration,
     /// Length of trials needed at one rate before it can be decided.
@@ -29,7 +29,7 @@ pub struct Goal {
     pub exceed_ratio: f64,
 }
 
-impl Goal {
+impl RateGoal {
     /// Decided by `trials` trials of one length, of which half may be bad: with 2 the first good
     /// one of two decides (biased upwards by 1 to 4 %), with 5 it is a majority vote.
     pub fn of_trials(trials: u32, length: Duration) -> Self {
@@ -44,7 +44,7 @@ impl Goal {
 
 /// One trial at a rate, for one goal.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trial {
+pub struct RateSample {
     /// How long it lasted.
     pub duration: Duration,
     /// How bad it was, in [0, 1]; 0 or 1 for an SLO that was kept or broken.
@@ -53,7 +53,7 @@ pub struct Trial {
 
 /// What the trials at a rate say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum RateBound {
     /// The rate is carried.
     Lower,
     /// The rate is too high.
@@ -63,7 +63,7 @@ pub enum Bound {
 }
 
 /// Classifies a rate by its trials.
-pub fn classify(trials: &[Trial], goal: &Goal) -> Bound {
+pub fn classify_trials(trials: &[RateSample], goal: &RateGoal) -> RateBound {
     let sum = |is_full: bool, is_high: bool| -> f64 {
         trials
             .iter()
@@ -82,16 +82,16 @@ pub fn classify(trials: &[Trial], goal: &Goal) -> Bound {
     let at_best = high <= allowed;
     let at_worst = whole - low <= allowed;
     match (at_best, at_worst) {
-        (true, true) => Bound::Lower,
-        (false, false) => Bound::Upper,
-        _ => Bound::Undecided,
+        (true, true) => RateBound::Lower,
+        (false, false) => RateBound::Upper,
+        _ => RateBound::Undecided,
     }
 }
 
 /// Conditional throughput of a rate that is a lower bound: the rate less the loss that the worst
 /// trial within the allowed time had.
-pub fn conditional_throughput(rate: f64, trials: &[Trial], goal: &Goal) -> f64 {
-    let mut full: Vec<&Trial> = trials
+pub fn conditional_throughput(rate: f64, trials: &[RateSample], goal: &RateGoal) -> f64 {
+    let mut full: Vec<&RateSample> = trials
         .iter()
         .filter(|t| t.duration >= goal.final_duration)
         .collect();
@@ -125,9 +125,9 @@ pub fn critical_rate(rates: &[f64]) -> Option<f64> {
 
 /// What to search.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parameters {
+pub struct RateParameters {
     /// The goals, most important first; one outcome for each is recorded with every trial.
-    pub goals: Vec<Goal>,
+    pub goals: Vec<RateGoal>,
     /// A rate taken to be carried; tried only when nothing above it is.
     pub low: f64,
     /// A rate taken to be too high; tried only when everything below it is carried.
@@ -142,11 +142,11 @@ pub struct Parameters {
     pub confirms: bool,
 }
 
-impl Parameters {
+impl RateParameters {
     /// The default: two trials a rate, bounds within 2 %, the upper one confirmed.
     pub fn new(low: f64, high: f64, length: Duration) -> Self {
         Self {
-            goals: vec![Goal::of_trials(2, length)],
+            goals: vec![RateGoal::of_trials(2, length)],
             low,
             high,
             width: 1.02,
@@ -158,7 +158,7 @@ impl Parameters {
     /// A majority of five trials a rate: no upward bias, about twice the trials.
     pub fn strict(low: f64, high: f64, length: Duration) -> Self {
         Self {
-            goals: vec![Goal::of_trials(5, length)],
+            goals: vec![RateGoal::of_trials(5, length)],
             confirms: false,
             ..Self::new(low, high, length)
         }
@@ -167,7 +167,7 @@ impl Parameters {
 
 /// What the search wants next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum RateStep {
     /// Run a trial at this rate, of this length, and record its outcomes.
     Try {
         /// Requests a second.
@@ -198,8 +198,8 @@ pub struct RateFound {
 /// The search. The same outcomes lead to the same state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaxRate {
-    parameters: Parameters,
-    loads: Vec<Load>,
+    parameters: RateParameters,
+    loads: Vec<RateTrials>,
     trials: u32,
     invalid_in_a_row: u32,
     /// Whether the upper end is tried first.
@@ -208,14 +208,14 @@ pub struct MaxRate {
 
 /// All trials at one rate, by goal.
 #[derive(Debug, Clone, PartialEq)]
-struct Load {
+struct RateTrials {
     rate: f64,
-    trials: Vec<Vec<Trial>>,
+    trials: Vec<Vec<RateSample>>,
 }
 
 impl MaxRate {
     /// A search at its beginning.
-    pub fn new(parameters: Parameters) -> Self {
+    pub fn new(parameters: RateParameters) -> Self {
         Self {
             parameters,
             loads: Vec::new(),
@@ -236,31 +236,31 @@ impl MaxRate {
     }
 
     /// What to do next; the same until outcomes are recorded.
-    pub fn next(&self) -> Step {
+    pub fn next(&self) -> RateStep {
         for (index, goal) in self.parameters.goals.iter().enumerate() {
-            let Some(rate) = self.wanted(index) else {
+            let Some(rate) = self.wanted_rate(index) else {
                 continue;
             };
             if self.invalid_in_a_row > self.parameters.retries {
-                return Step::CouldNotMeasure { rate };
+                return RateStep::CouldNotMeasure { rate };
             }
-            return Step::Try {
+            return RateStep::Try {
                 rate,
                 duration: goal.final_duration,
             };
         }
         let goals = 0..self.parameters.goals.len();
-        Step::Done(goals.map(|goal| self.answer(goal)).collect())
+        RateStep::Done(goals.map(|goal| self.goal_answer(goal)).collect())
     }
 
     /// Takes the outcomes of the trial at the rate that [`MaxRate::next`] asked for, one for each
     /// goal. Outcomes for goals that are missing count as not measured. A trial in which any is
-    /// [`Outcome::Invalid`] does not count.
-    pub fn record(&mut self, outcomes: &[Outcome]) {
-        let Step::Try { rate, duration } = self.next() else {
+    /// [`TrialOutcome::Invalid`] does not count.
+    pub fn record_outcomes(&mut self, outcomes: &[TrialOutcome]) {
+        let RateStep::Try { rate, duration } = self.next() else {
             return;
         };
-        if outcomes.contains(&Outcome::Invalid) || outcomes.is_empty() {
+        if outcomes.contains(&TrialOutcome::Invalid) || outcomes.is_empty() {
             self.invalid_in_a_row += 1;
             return;
         }
@@ -270,21 +270,21 @@ impl MaxRate {
         let known = self.loads.iter().position(|load| load.rate == rate);
         let index = known.unwrap_or_else(|| {
             let trials = vec![Vec::new(); goals];
-            self.loads.push(Load { rate, trials });
+            self.loads.push(RateTrials { rate, trials });
             self.loads.len() - 1
         });
         for (trials, outcome) in self.loads[index].trials.iter_mut().zip(outcomes) {
-            let loss = f64::from(u8::from(*outcome != Outcome::Pass));
-            trials.push(Trial { duration, loss });
+            let loss = f64::from(u8::from(*outcome != TrialOutcome::Pass));
+            trials.push(RateSample { duration, loss });
         }
     }
 
     /// The next rate for a goal; `None` when it is answered.
-    fn wanted(&self, goal: usize) -> Option<f64> {
+    fn wanted_rate(&self, goal: usize) -> Option<f64> {
         let (carried, too_high) = self.bounds(goal);
         let low = carried.unwrap_or(self.parameters.low);
         let high = too_high.unwrap_or(self.parameters.high);
-        let is_open = |rate: f64| self.bound_at(rate, goal) == Bound::Undecided;
+        let is_open = |rate: f64| self.bound_at(rate, goal) == RateBound::Undecided;
         if self.climbs && too_high.is_none() && is_open(high) {
             return Some(high);
         }
@@ -313,28 +313,30 @@ impl MaxRate {
         bad > rule.duration_sum
     }
 
-    fn bound_at(&self, rate: f64, goal: usize) -> Bound {
+    fn bound_at(&self, rate: f64, goal: usize) -> RateBound {
         let load = self.loads.iter().find(|load| load.rate == rate);
         let rule = &self.parameters.goals[goal];
-        load.map_or(Bound::Undecided, |load| classify(&load.trials[goal], rule))
+        load.map_or(RateBound::Undecided, |load| {
+            classify_trials(&load.trials[goal], rule)
+        })
     }
 
     /// The relevant bounds: the lowest rate that is too high, and the highest carried below it.
     fn bounds(&self, goal: usize) -> (Option<f64>, Option<f64>) {
         let rule = &self.parameters.goals[goal];
-        let of = |bound: Bound| {
+        let of = |bound: RateBound| {
             let loads = self.loads.iter();
             loads.filter_map(move |load| {
-                (classify(&load.trials[goal], rule) == bound).then_some(load.rate)
+                (classify_trials(&load.trials[goal], rule) == bound).then_some(load.rate)
             })
         };
-        let too_high = of(Bound::Upper).reduce(f64::min);
+        let too_high = of(RateBound::Upper).reduce(f64::min);
         let below = too_high.unwrap_or(f64::INFINITY);
-        let carried = of(Bound::Lower).filter(|r| *r < below).reduce(f64::max);
+        let carried = of(RateBound::Lower).filter(|r| *r < below).reduce(f64::max);
         (carried, too_high)
     }
 
-    fn answer(&self, goal: usize) -> RateFound {
+    fn goal_answer(&self, goal: usize) -> RateFound {
         let (rate, too_high) = self.bounds(goal);
         RateFound {
             rate,
@@ -352,8 +354,8 @@ mod tests {
         Duration::from_secs(value)
     }
 
-    fn goal(final_duration: u64, sum: u64, loss: f64, exceed_ratio: f64) -> Goal {
-        Goal {
+    fn goal(final_duration: u64, sum: u64, loss: f64, exceed_ratio: f64) -> RateGoal {
+        RateGoal {
             final_duration: seconds(final_duration),
             duration_sum: seconds(sum),
             loss,
@@ -361,7 +363,7 @@ mod tests {
         }
     }
 
-    fn appendix() -> [Goal; 4] {
+    fn appendix() -> [RateGoal; 4] {
         [
             goal(60, 60, 0.0, 0.0),
             goal(60, 120, 0.0, 0.5),
@@ -380,9 +382,9 @@ mod tests {
         (1, 60, 0.0),
     ];
 
-    fn after(points: usize) -> Vec<Trial> {
+    fn after(points: usize) -> Vec<RateSample> {
         let point = |(count, length, loss): &(usize, u64, f64)| {
-            let trial = Trial {
+            let trial = RateSample {
                 duration: seconds(*length),
                 loss: *loss,
             };
@@ -397,10 +399,10 @@ mod tests {
     fn the_draft_s_example_is_classified_by_its_code() {
         let row = |points: usize| -> String {
             let trials = after(points);
-            let cell = |goal: &Goal| match classify(&trials, goal) {
-                Bound::Undecided => 'U',
-                Bound::Upper => '^',
-                Bound::Lower => 'v',
+            let cell = |goal: &RateGoal| match classify_trials(&trials, goal) {
+                RateBound::Undecided => 'U',
+                RateBound::Upper => '^',
+                RateBound::Lower => 'v',
             };
             appendix().iter().map(cell).collect()
         };
@@ -420,18 +422,18 @@ mod tests {
 
     #[test]
     fn two_trials_decide_by_the_first_good_one() {
-        let goal = Goal::of_trials(2, seconds(10));
+        let goal = RateGoal::of_trials(2, seconds(10));
         let of = |losses: &[f64]| {
-            let trial = |loss: &f64| Trial {
+            let trial = |loss: &f64| RateSample {
                 duration: seconds(10),
                 loss: *loss,
             };
-            classify(&losses.iter().map(trial).collect::<Vec<_>>(), &goal)
+            classify_trials(&losses.iter().map(trial).collect::<Vec<_>>(), &goal)
         };
-        assert_eq!(of(&[0.0]), Bound::Lower);
-        assert_eq!(of(&[1.0]), Bound::Undecided);
-        assert_eq!(of(&[1.0, 0.0]), Bound::Lower);
-        assert_eq!(of(&[1.0, 1.0]), Bound::Upper);
+        assert_eq!(of(&[0.0]), RateBound::Lower);
+        assert_eq!(of(&[1.0]), RateBound::Undecided);
+        assert_eq!(of(&[1.0, 0.0]), RateBound::Lower);
+        assert_eq!(of(&[1.0, 1.0]), RateBound::Upper);
     }
 
     #[test]
@@ -442,43 +444,43 @@ mod tests {
         assert_eq!(critical_rate(&[]), None);
     }
 
-    fn one_trial(low: f64, high: f64) -> Parameters {
-        Parameters {
-            goals: vec![Goal::of_trials(1, seconds(10))],
+    fn one_trial(low: f64, high: f64) -> RateParameters {
+        RateParameters {
+            goals: vec![RateGoal::of_trials(1, seconds(10))],
             confirms: false,
-            ..Parameters::new(low, high, seconds(10))
+            ..RateParameters::new(low, high, seconds(10))
         }
     }
 
     /// Runs a search in a world where each goal carries up to its knee.
-    fn trace(parameters: Parameters, knees: &[f64]) -> String {
+    fn trace(parameters: RateParameters, knees: &[f64]) -> String {
         let mut search = MaxRate::new(parameters);
         let mut text = String::new();
         loop {
             match search.next() {
-                Step::Try { rate, .. } => {
+                RateStep::Try { rate, .. } => {
                     let outcome = |knee: &f64| {
                         if rate <= *knee {
-                            Outcome::Pass
+                            TrialOutcome::Pass
                         } else {
-                            Outcome::Fail
+                            TrialOutcome::Fail
                         }
                     };
-                    let outcomes: Vec<Outcome> = knees.iter().map(outcome).collect();
+                    let outcomes: Vec<TrialOutcome> = knees.iter().map(outcome).collect();
                     let marks: String = outcomes
                         .iter()
-                        .map(|o| if *o == Outcome::Pass { '+' } else { '-' })
+                        .map(|o| if *o == TrialOutcome::Pass { '+' } else { '-' })
                         .collect();
                     text += &format!("{rate:.1}{marks} ");
-                    search.record(&outcomes);
+                    search.record_outcomes(&outcomes);
                 }
-                Step::Done(answers) => {
+                RateStep::Done(answers) => {
                     for answer in answers {
                         text += &format!("= {:.2?} ", answer.rate);
                     }
                     return text;
                 }
-                Step::CouldNotMeasure { rate } => return text + &format!("lost at {rate}"),
+                RateStep::CouldNotMeasure { rate } => return text + &format!("lost at {rate}"),
             }
         }
     }
@@ -493,8 +495,8 @@ mod tests {
 
     #[test]
     fn goals_share_their_trials() {
-        let two = Parameters {
-            goals: vec![Goal::of_trials(1, seconds(10)); 2],
+        let two = RateParameters {
+            goals: vec![RateGoal::of_trials(1, seconds(10)); 2],
             ..one_trial(200.0, 3000.0)
         };
         let alone = |knee| {
@@ -522,16 +524,16 @@ mod tests {
         let mut rates = Vec::new();
         for (low, high) in [(100.0, 110.0), (10.0, 110.0)] {
             search.widen(low, high);
-            while let Step::Try { rate, .. } = search.next() {
+            while let RateStep::Try { rate, .. } = search.next() {
                 rates.push(rate);
-                search.record(&[if rate <= 50.0 {
-                    Outcome::Pass
+                search.record_outcomes(&[if rate <= 50.0 {
+                    TrialOutcome::Pass
                 } else {
-                    Outcome::Fail
+                    TrialOutcome::Fail
                 }]);
             }
         }
-        let Step::Done(answers) = search.next() else {
+        let RateStep::Done(answers) = search.next() else {
             panic!("the search is over");
         };
         let (rate, too_high) = (answers[0].rate.unwrap(), answers[0].too_high.unwrap());
@@ -551,12 +553,12 @@ mod tests {
         let mut text = String::new();
         for high in [110.0, 220.0, 440.0] {
             search.widen(100.0, high);
-            while let Step::Try { rate, .. } = search.next() {
+            while let RateStep::Try { rate, .. } = search.next() {
                 text += &format!("{rate:.1} ");
-                search.record(&[if rate <= 300.0 {
-                    Outcome::Pass
+                search.record_outcomes(&[if rate <= 300.0 {
+                    TrialOutcome::Pass
                 } else {
-                    Outcome::Fail
+                    TrialOutcome::Fail
                 }]);
             }
         }
@@ -564,23 +566,23 @@ mod tests {
             text.starts_with("104.9 107.4 108.7 110.0 220.0 440.0 311.1 261.6 "),
             "{text}"
         );
-        assert!(matches!(search.next(), Step::Done(answers) if answers[0].rate.is_some()));
+        assert!(matches!(search.next(), RateStep::Done(answers) if answers[0].rate.is_some()));
     }
 
     /// The rates that a search tries; the trials with these numbers, counted from 0, are disturbed.
-    fn tried(parameters: Parameters, knee: f64, disturbed: &[usize]) -> (Vec<f64>, RateFound) {
+    fn tried(parameters: RateParameters, knee: f64, disturbed: &[usize]) -> (Vec<f64>, RateFound) {
         let mut search = MaxRate::new(parameters);
         let mut rates = Vec::new();
-        while let Step::Try { rate, .. } = search.next() {
+        while let RateStep::Try { rate, .. } = search.next() {
             let is_good = rate <= knee && !disturbed.contains(&rates.len());
             rates.push(rate);
-            search.record(&[if is_good {
-                Outcome::Pass
+            search.record_outcomes(&[if is_good {
+                TrialOutcome::Pass
             } else {
-                Outcome::Fail
+                TrialOutcome::Fail
             }]);
         }
-        let Step::Done(answers) = search.next() else {
+        let RateStep::Done(answers) = search.next() else {
             panic!("the search is over");
         };
         (rates, answers[0])
@@ -588,11 +590,11 @@ mod tests {
 
     #[test]
     fn the_bound_that_ends_a_search_is_confirmed() {
-        let parameters = Parameters::new(200.0, 3000.0, seconds(10));
+        let parameters = RateParameters::new(200.0, 3000.0, seconds(10));
         let (rates, answer) = tried(parameters.clone(), 1000.0, &[]);
         let too_high = answer.too_high.unwrap();
         assert_eq!(rates.iter().filter(|r| **r == too_high).count(), 3);
-        let unconfirmed = Parameters {
+        let unconfirmed = RateParameters {
             confirms: false,
             ..parameters.clone()
         };
@@ -607,7 +609,7 @@ mod tests {
 
     #[test]
     fn a_strict_search_decides_by_three_of_five() {
-        let strict = Parameters::strict(200.0, 3000.0, seconds(10));
+        let strict = RateParameters::strict(200.0, 3000.0, seconds(10));
         assert!(!strict.confirms);
         let (rates, answer) = tried(strict.clone(), 1000.0, &[]);
         let first = rates.iter().take_while(|rate| **rate == rates[0]);
@@ -620,11 +622,11 @@ mod tests {
     fn what_cannot_be_measured_does_not_count() {
         let mut search = MaxRate::new(one_trial(100.0, 400.0));
         for _ in 0..2 {
-            search.record(&[Outcome::Invalid]);
+            search.record_outcomes(&[TrialOutcome::Invalid]);
         }
-        assert!(matches!(search.next(), Step::Try { rate, .. } if rate == 200.0));
-        search.record(&[Outcome::Invalid]);
-        assert_eq!(search.next(), Step::CouldNotMeasure { rate: 200.0 });
+        assert!(matches!(search.next(), RateStep::Try { rate, .. } if rate == 200.0));
+        search.record_outcomes(&[TrialOutcome::Invalid]);
+        assert_eq!(search.next(), RateStep::CouldNotMeasure { rate: 200.0 });
     }
 
     /// 1.02 times some rates is an ulp above or below: neither is one more bisection.

@@ -8,10 +8,10 @@
 
 use loadline_sizing::Bytes;
 
-use super::Outcome;
-use super::expected::{Expected, middle};
+use super::TrialOutcome;
+use super::expected::{ExpectedSize, likely_middle};
 use crate::margin;
-use crate::record::Purpose;
+use crate::record::TrialPurpose;
 
 /// Failed confirmations that each move up by the same: so many are within the spread of starts.
 const DOUBLES_AFTER: u32 = 3;
@@ -21,11 +21,11 @@ const NEIGHBOUR: f64 = 1.25;
 
 /// What to search and how carefully.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Parameters {
+pub struct MemoryParameters {
     /// Sizes are whole multiples of it.
     pub step: Bytes,
     /// Where the smallest size is expected before anything has run, where that is known.
-    pub expected: Option<Expected>,
+    pub expected: Option<ExpectedSize>,
     /// A size taken to fail: the end of the range.
     pub low: Bytes,
     /// A size that passes, or that is tried first; doubled, up to `max`, while it fails.
@@ -50,7 +50,7 @@ pub struct Parameters {
     pub retries: u32,
 }
 
-impl Parameters {
+impl MemoryParameters {
     /// The default: 4 MiB steps, 5.7 % resolution, 2 confirmations, 3 % more after a miss, the margin of
     /// [`margin`], 2 retries. Why: METHODOLOGY, "The smallest memory".
     pub fn new(low: Bytes, high: Bytes) -> Self {
@@ -72,7 +72,7 @@ impl Parameters {
     }
 }
 
-impl Parameters {
+impl MemoryParameters {
     pub(super) fn step_bytes(&self) -> u64 {
         self.step.as_bytes().max(1)
     }
@@ -81,16 +81,16 @@ impl Parameters {
         self.max.as_bytes() / self.step_bytes()
     }
 
-    pub(super) fn bytes(&self, steps: u64) -> Bytes {
+    pub(super) fn steps_to_bytes(&self, steps: u64) -> Bytes {
         Bytes::from_bytes(steps.saturating_mul(self.step_bytes()))
     }
 }
 
 /// What the search wants next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Step {
-    /// Run a fresh start at this size and [`MinMemory::record`] its outcome.
-    Try(Bytes, Purpose),
+pub enum MemoryStep {
+    /// Run a fresh start at this size and [`MinMemory::record_trial`] its outcome.
+    Try(Bytes, TrialPurpose),
     /// The search is over.
     Done(MemoryFound),
     /// Even the largest size does not pass reliably.
@@ -127,9 +127,9 @@ pub struct MemoryFound {
 /// An outcome was recorded for something the search did not ask for.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("the search asked for {expected:?}, the outcome is of {given}")]
-pub struct Unexpected {
+pub struct UnexpectedOutcome {
     /// What it asked for.
-    pub expected: Step,
+    pub expected: MemoryStep,
     /// The size of the outcome.
     pub given: Bytes,
 }
@@ -138,19 +138,19 @@ pub struct Unexpected {
 /// [`MinMemory::replay`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct MinMemory {
-    parameters: Parameters,
+    parameters: MemoryParameters,
     /// In grid steps: largest size known (or taken) to fail, smallest known to pass.
     low: u64,
     high: u64,
     high_known: bool,
     /// Where the smallest size is expected, in grid steps.
-    expected: Option<Expected>,
-    confirming: Option<Confirming>,
+    expected: Option<ExpectedSize>,
+    confirming: Option<SizeConfirmation>,
     /// Confirmations that failed.
     moved_up: u32,
     /// The largest size has missed once.
     missed_at_max: bool,
-    over: Option<Over>,
+    over: Option<MemorySearchEnd>,
     starts: u32,
     invalid: u32,
     invalid_in_a_row: u32,
@@ -158,13 +158,13 @@ pub struct MinMemory {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Confirming {
+struct SizeConfirmation {
     at: u64,
     passes: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Over {
+enum MemorySearchEnd {
     Confirmed(u64),
     Infeasible,
     CouldNotMeasure(u64),
@@ -172,7 +172,7 @@ enum Over {
 
 impl MinMemory {
     /// A search at its beginning. `low` is rounded down to the grid, `high` up.
-    pub fn new(parameters: Parameters) -> Self {
+    pub fn new(parameters: MemoryParameters) -> Self {
         let step = parameters.step_bytes();
         let low = parameters.low.as_bytes() / step;
         let high = parameters.begin.unwrap_or(parameters.high);
@@ -196,14 +196,14 @@ impl MinMemory {
         parameters
             .expected
             .into_iter()
-            .for_each(|expected| search.expect(expected));
+            .for_each(|expected| search.expect_size(expected));
         search.confirm_when_narrow();
         search
     }
 
     /// Where the smallest size is expected to lie, which is then asked about first; one that is
     /// trusted more stays. It changes which sizes are tried, never what they must show.
-    pub fn expect(&mut self, expected: Expected) {
+    pub fn expect_size(&mut self, expected: ExpectedSize) {
         if self
             .expected
             .is_none_or(|now| expected.spread <= now.spread)
@@ -215,44 +215,54 @@ impl MinMemory {
     /// A search brought to where these outcomes leave it.
     ///
     /// # Errors
-    /// [`Unexpected`] when the outcomes are not those of this search.
+    /// [`UnexpectedOutcome`] when the outcomes are not those of this search.
     pub fn replay(
-        parameters: Parameters,
-        outcomes: impl IntoIterator<Item = (Bytes, Outcome)>,
-    ) -> Result<Self, Unexpected> {
+        parameters: MemoryParameters,
+        outcomes: impl IntoIterator<Item = (Bytes, TrialOutcome)>,
+    ) -> Result<Self, UnexpectedOutcome> {
         let mut search = Self::new(parameters);
         for (size, outcome) in outcomes {
-            search.record(size, outcome)?;
+            search.record_trial(size, outcome)?;
         }
         Ok(search)
     }
 
     /// What to do next; the same until an outcome is recorded.
-    pub fn next(&self) -> Step {
+    pub fn next(&self) -> MemoryStep {
         match (self.over, self.confirming) {
-            (Some(Over::Confirmed(size)), _) => Step::Done(self.answer(size)),
-            (Some(Over::Infeasible), _) => Step::Infeasible {
-                largest: self.bytes(self.high),
+            (Some(MemorySearchEnd::Confirmed(size)), _) => {
+                MemoryStep::Done(self.found_answer(size))
+            }
+            (Some(MemorySearchEnd::Infeasible), _) => MemoryStep::Infeasible {
+                largest: self.grid_bytes(self.high),
             },
-            (Some(Over::CouldNotMeasure(size)), _) => Step::CouldNotMeasure {
-                size: self.bytes(size),
+            (Some(MemorySearchEnd::CouldNotMeasure(size)), _) => MemoryStep::CouldNotMeasure {
+                size: self.grid_bytes(size),
                 attempts: self.invalid_in_a_row,
             },
-            (None, Some(confirming)) => Step::Try(self.bytes(confirming.at), Purpose::Confirm),
-            (None, None) => Step::Try(self.bytes(self.candidate()), Purpose::Search),
+            (None, Some(confirming)) => {
+                MemoryStep::Try(self.grid_bytes(confirming.at), TrialPurpose::Confirm)
+            }
+            (None, None) => {
+                MemoryStep::Try(self.grid_bytes(self.candidate()), TrialPurpose::Search)
+            }
         }
     }
 
     /// Takes the outcome of the trial that [`MinMemory::next`] asked for.
     ///
     /// # Errors
-    /// [`Unexpected`] when it asked for another size or for none; the search is unchanged.
-    pub fn record(&mut self, size: Bytes, outcome: Outcome) -> Result<(), Unexpected> {
+    /// [`UnexpectedOutcome`] when it asked for another size or for none; the search is unchanged.
+    pub fn record_trial(
+        &mut self,
+        size: Bytes,
+        outcome: TrialOutcome,
+    ) -> Result<(), UnexpectedOutcome> {
         let expected = self.next();
         match expected {
-            Step::Try(wanted, _) if wanted == size => {}
+            MemoryStep::Try(wanted, _) if wanted == size => {}
             _ => {
-                return Err(Unexpected {
+                return Err(UnexpectedOutcome {
                     expected,
                     given: size,
                 });
@@ -260,27 +270,27 @@ impl MinMemory {
         }
         let at = self.confirming.map_or_else(|| self.candidate(), |c| c.at);
         match outcome {
-            Outcome::Invalid => self.could_not_measure(at),
-            Outcome::Pass => self.counts(at, true),
-            Outcome::Crash if self.crashed_at != Some(at) => {
+            TrialOutcome::Invalid => self.could_not_measure(at),
+            TrialOutcome::Pass => self.count_trial(at, true),
+            TrialOutcome::Crash if self.crashed_at != Some(at) => {
                 self.starts += 1;
                 self.invalid_in_a_row = 0;
                 self.crashed_at = Some(at);
             }
-            Outcome::Fail | Outcome::Crash => self.counts(at, false),
+            TrialOutcome::Fail | TrialOutcome::Crash => self.count_trial(at, false),
         }
         Ok(())
     }
 
     /// Trials that counted so far.
-    pub fn starts(&self) -> u32 {
+    pub fn counted_trials(&self) -> u32 {
         self.starts
     }
 
     /// Passes in a row that the size under confirmation still needs; 0 where none is.
     pub fn confirmations_left(&self) -> u32 {
         self.confirming.map_or(0, |confirming| {
-            self.wanted().saturating_sub(confirming.passes)
+            self.wanted_passes().saturating_sub(confirming.passes)
         })
     }
 
@@ -288,22 +298,24 @@ impl MinMemory {
         self.invalid += 1;
         self.invalid_in_a_row += 1;
         if self.invalid_in_a_row > self.parameters.retries {
-            self.over = Some(Over::CouldNotMeasure(at));
+            self.over = Some(MemorySearchEnd::CouldNotMeasure(at));
         }
     }
 
-    fn counts(&mut self, at: u64, passed: bool) {
+    fn count_trial(&mut self, at: u64, passed: bool) {
         self.starts += 1;
         self.invalid_in_a_row = 0;
         self.crashed_at = None;
         match (self.confirming, passed) {
-            (Some(Confirming { at, passes }), true) => self.confirm(Confirming {
+            (Some(SizeConfirmation { at, passes }), true) => self.confirm(SizeConfirmation {
                 at,
                 passes: passes + 1,
             }),
             (Some(confirming), false) => self.confirmation_failed(confirming),
             (None, true) => self.bisection_passed(at),
-            (None, false) if !self.high_known && at >= self.max() => self.largest_missed(),
+            (None, false) if !self.high_known && at >= self.largest_steps() => {
+                self.largest_missed()
+            }
             (None, false) => self.bisection_failed(at),
         }
     }
@@ -317,7 +329,7 @@ impl MinMemory {
     /// One miss may be chance at any size; two starts that missed are not worth a search.
     fn largest_missed(&mut self) {
         if self.missed_at_max {
-            self.over = Some(Over::Infeasible);
+            self.over = Some(MemorySearchEnd::Infeasible);
         }
         self.missed_at_max = true;
     }
@@ -327,31 +339,31 @@ impl MinMemory {
         if !self.high_known {
             let next = match self.parameters.begin {
                 // What sufficed before is mostly not far from what suffices now.
-                Some(_) if self.starts == 1 => scaled(at, NEIGHBOUR),
+                Some(_) if self.starts == 1 => scale_steps(at, NEIGHBOUR),
                 _ => at * 2,
             };
-            self.high = next.min(self.max());
+            self.high = next.min(self.largest_steps());
         }
         self.confirm_when_narrow();
     }
 
-    fn confirmation_failed(&mut self, confirming: Confirming) {
+    fn confirmation_failed(&mut self, confirming: SizeConfirmation) {
         self.low = confirming.at;
         let doublings = self.moved_up.saturating_sub(DOUBLES_AFTER).min(16);
         let growth = (self.parameters.backoff - 1.0) * f64::from(1_u32 << doublings);
         self.moved_up += 1;
-        let next = scaled(confirming.at, 1.0 + growth).max(confirming.at + 1);
-        let next = match confirming.at < self.max() {
-            true => next.min(self.max()),
+        let next = scale_steps(confirming.at, 1.0 + growth).max(confirming.at + 1);
+        let next = match confirming.at < self.largest_steps() {
+            true => next.min(self.largest_steps()),
             false => next,
         };
-        if next > self.max() {
+        if next > self.largest_steps() {
             self.high = confirming.at;
-            self.over = Some(Over::Infeasible);
+            self.over = Some(MemorySearchEnd::Infeasible);
             return;
         }
         self.high = next;
-        self.confirming = Some(Confirming {
+        self.confirming = Some(SizeConfirmation {
             at: next,
             passes: 0,
         });
@@ -359,22 +371,22 @@ impl MinMemory {
 
     fn confirm_when_narrow(&mut self) {
         if self.high_known && self.is_narrow() {
-            self.confirm(Confirming {
+            self.confirm(SizeConfirmation {
                 at: self.high,
                 passes: 0,
             });
         }
     }
 
-    fn confirm(&mut self, confirming: Confirming) {
+    fn confirm(&mut self, confirming: SizeConfirmation) {
         self.confirming = Some(confirming);
-        if confirming.passes >= self.wanted() {
-            self.over = Some(Over::Confirmed(confirming.at));
+        if confirming.passes >= self.wanted_passes() {
+            self.over = Some(MemorySearchEnd::Confirmed(confirming.at));
         }
     }
 
     /// Confirmations of the size that is confirmed now.
-    fn wanted(&self) -> u32 {
+    fn wanted_passes(&self) -> u32 {
         match self.moved_up {
             0 => self.parameters.confirmations,
             _ => self.parameters.after_miss,
@@ -394,9 +406,9 @@ impl MinMemory {
         }
         let (low, high) = (self.low.max(1) as f64, self.high as f64);
         let middle = match self.expected {
-            Some(Expected { size, spread }) => {
+            Some(ExpectedSize { size, spread }) => {
                 let size = size.as_bytes() as f64 / self.parameters.step_bytes() as f64;
-                middle(low, high, size.max(1.0), spread)
+                likely_middle(low, high, size.max(1.0), spread)
             }
             None => (low * high).sqrt(),
         };
@@ -404,30 +416,30 @@ impl MinMemory {
         middle.clamp(self.low + 1, (self.high - 1).max(self.low + 1))
     }
 
-    fn answer(&self, confirmed: u64) -> MemoryFound {
-        let wanted = scaled(confirmed, 1.0 + self.parameters.margin);
-        let size = wanted.min(self.max()).max(confirmed);
+    fn found_answer(&self, confirmed: u64) -> MemoryFound {
+        let wanted = scale_steps(confirmed, 1.0 + self.parameters.margin);
+        let size = wanted.min(self.largest_steps()).max(confirmed);
         MemoryFound {
-            size: self.bytes(size),
-            confirmed: self.bytes(confirmed),
-            failed: self.bytes(self.low),
+            size: self.grid_bytes(size),
+            confirmed: self.grid_bytes(confirmed),
+            failed: self.grid_bytes(self.low),
             margin: size as f64 / confirmed as f64 - 1.0,
             starts: self.starts,
             invalid: self.invalid,
         }
     }
 
-    fn max(&self) -> u64 {
+    fn largest_steps(&self) -> u64 {
         self.parameters.max_steps()
     }
 
-    fn bytes(&self, steps: u64) -> Bytes {
-        self.parameters.bytes(steps)
+    fn grid_bytes(&self, steps: u64) -> Bytes {
+        self.parameters.steps_to_bytes(steps)
     }
 }
 
 /// The first grid size at or above `factor` times this one.
-pub(super) fn scaled(steps: u64, factor: f64) -> u64 {
+pub(super) fn scale_steps(steps: u64, factor: f64) -> u64 {
     (steps as f64 * factor * (1.0 - 1e-12)).ceil() as u64
 }
 
@@ -441,22 +453,22 @@ mod tests {
 
     #[test]
     fn an_earlier_answer_is_tried_first_and_then_its_neighbours() {
-        let begun = Parameters {
+        let begun = MemoryParameters {
             begin: Some(mib(232)),
             max: mib(4096),
-            ..Parameters::new(mib(64), mib(1024))
+            ..MemoryParameters::new(mib(64), mib(1024))
         };
-        let first = |outcomes: &[(u64, Outcome)]| {
+        let first = |outcomes: &[(u64, TrialOutcome)]| {
             let outcomes = outcomes
                 .iter()
                 .map(|(size, outcome)| (mib(*size), *outcome));
             let search = MinMemory::replay(begun, outcomes).expect("they are its own");
             match search.next() {
-                Step::Try(size, _) => size,
+                MemoryStep::Try(size, _) => size,
                 other => panic!("{other:?}"),
             }
         };
-        use Outcome::{Fail, Pass};
+        use TrialOutcome::{Fail, Pass};
         assert_eq!(first(&[]), mib(232));
         assert!(first(&[(232, Pass)]) < mib(232));
         // 232 was enough: what is enough now is mostly not far.
@@ -467,20 +479,20 @@ mod tests {
     }
 
     /// The rules of the golden traces: finer and with more confirmations than the default.
-    fn grid() -> Parameters {
-        Parameters {
+    fn grid() -> MemoryParameters {
+        MemoryParameters {
             high_passed: true,
             resolution: 1.02,
             confirmations: 5,
             after_miss: 5,
             backoff: 1.02,
             margin: 0.08,
-            ..Parameters::new(mib(64), mib(1024))
+            ..MemoryParameters::new(mib(64), mib(1024))
         }
     }
 
     /// Runs a search in a world where sizes pass from `threshold` up; the trace and the answer.
-    fn trace(parameters: Parameters, threshold: u64) -> String {
+    fn trace(parameters: MemoryParameters, threshold: u64) -> String {
         trace_of(MinMemory::new(parameters), threshold)
     }
 
@@ -488,16 +500,20 @@ mod tests {
         let mut text = String::new();
         loop {
             match search.next() {
-                Step::Try(size, purpose) => {
+                MemoryStep::Try(size, purpose) => {
                     let passed = size >= mib(threshold);
                     let mark = if passed { "+" } else { "-" };
-                    if purpose == Purpose::Search {
+                    if purpose == TrialPurpose::Search {
                         text += &format!("{}{mark} ", size.as_mib());
                     }
-                    let outcome = if passed { Outcome::Pass } else { Outcome::Fail };
-                    search.record(size, outcome).unwrap();
+                    let outcome = if passed {
+                        TrialOutcome::Pass
+                    } else {
+                        TrialOutcome::Fail
+                    };
+                    search.record_trial(size, outcome).unwrap();
                 }
-                Step::Done(a) => {
+                MemoryStep::Done(a) => {
                     let (confirmed, size) = (a.confirmed.as_mib(), a.size.as_mib());
                     return text + &format!("= {confirmed}, answer {size}, {} starts", a.starts);
                 }
@@ -518,10 +534,10 @@ mod tests {
 
     #[test]
     fn an_untried_high_end_is_tried_first() {
-        let parameters = Parameters::new(mib(64), mib(1024));
+        let parameters = MemoryParameters::new(mib(64), mib(1024));
         assert_eq!(
             MinMemory::new(parameters).next(),
-            Step::Try(mib(1024), Purpose::Search)
+            MemoryStep::Try(mib(1024), TrialPurpose::Search)
         );
         insta::assert_snapshot!(trace(parameters, 2000), @"1024- 1024- Infeasible { largest: Bytes(1073741824) }");
     }
@@ -529,11 +545,11 @@ mod tests {
     #[test]
     fn good_expectations_save_starts_and_bad_ones_do_no_harm() {
         let line = |size| {
-            let mut search = MinMemory::new(Parameters {
+            let mut search = MinMemory::new(MemoryParameters {
                 high_passed: true,
-                ..Parameters::new(mib(64), mib(1024))
+                ..MemoryParameters::new(mib(64), mib(1024))
             });
-            search.expect(Expected::of_a_start(mib(size)));
+            search.expect_size(ExpectedSize::of_a_start(mib(size)));
             trace_of(search, 300)
         };
         let lines = [300, 340, 250, 64, 4000].map(line);
@@ -548,7 +564,7 @@ mod tests {
 
     #[test]
     fn a_failed_confirmation_goes_up_and_starts_again() {
-        let mut search = MinMemory::new(Parameters {
+        let mut search = MinMemory::new(MemoryParameters {
             low: mib(296),
             high: mib(300),
             max: mib(1024),
@@ -556,18 +572,18 @@ mod tests {
             ..grid()
         });
         let mut tried = Vec::new();
-        for outcome in [Outcome::Pass, Outcome::Pass, Outcome::Fail]
+        for outcome in [TrialOutcome::Pass, TrialOutcome::Pass, TrialOutcome::Fail]
             .into_iter()
-            .chain([Outcome::Pass; 5])
+            .chain([TrialOutcome::Pass; 5])
         {
-            let Step::Try(size, _) = search.next() else {
+            let MemoryStep::Try(size, _) = search.next() else {
                 panic!("{:?}", search.next())
             };
             tried.push(size.as_mib() as u64);
-            search.record(size, outcome).unwrap();
+            search.record_trial(size, outcome).unwrap();
         }
         assert_eq!(tried, [300, 300, 300, 308, 308, 308, 308, 308]);
-        let Step::Done(answer) = search.next() else {
+        let MemoryStep::Done(answer) = search.next() else {
             panic!("{:?}", search.next())
         };
         assert_eq!((answer.confirmed, answer.failed), (mib(308), mib(300)));
@@ -576,17 +592,17 @@ mod tests {
 
     #[test]
     fn the_margin_never_exceeds_the_largest_size_and_says_what_it_is() {
-        let mut search = MinMemory::new(Parameters {
+        let mut search = MinMemory::new(MemoryParameters {
             low: mib(1000),
             high: mib(1004),
             max: mib(1024),
             high_passed: true,
             ..grid()
         });
-        while let Step::Try(size, _) = search.next() {
-            search.record(size, Outcome::Pass).unwrap();
+        while let MemoryStep::Try(size, _) = search.next() {
+            search.record_trial(size, TrialOutcome::Pass).unwrap();
         }
-        let Step::Done(answer) = search.next() else {
+        let MemoryStep::Done(answer) = search.next() else {
             panic!("{:?}", search.next())
         };
         assert_eq!(answer.size, mib(1024));
@@ -596,21 +612,24 @@ mod tests {
     #[test]
     fn invalid_trials_are_repeated_and_never_counted() {
         let mut search = MinMemory::new(grid());
-        let Step::Try(size, _) = search.next() else {
+        let MemoryStep::Try(size, _) = search.next() else {
             panic!("no step")
         };
-        search.record(size, Outcome::Invalid).unwrap();
-        search.record(size, Outcome::Invalid).unwrap();
-        assert_eq!(search.next(), Step::Try(size, Purpose::Search));
+        search.record_trial(size, TrialOutcome::Invalid).unwrap();
+        search.record_trial(size, TrialOutcome::Invalid).unwrap();
+        assert_eq!(search.next(), MemoryStep::Try(size, TrialPurpose::Search));
         let mut hopeless = search.clone();
-        hopeless.record(size, Outcome::Invalid).unwrap();
-        assert_eq!(hopeless.next(), Step::CouldNotMeasure { size, attempts: 3 });
-        search.record(size, Outcome::Pass).unwrap();
-        assert_eq!(search.starts(), 1);
-        while let Step::Try(size, _) = search.next() {
-            search.record(size, Outcome::Pass).unwrap();
+        hopeless.record_trial(size, TrialOutcome::Invalid).unwrap();
+        assert_eq!(
+            hopeless.next(),
+            MemoryStep::CouldNotMeasure { size, attempts: 3 }
+        );
+        search.record_trial(size, TrialOutcome::Pass).unwrap();
+        assert_eq!(search.counted_trials(), 1);
+        while let MemoryStep::Try(size, _) = search.next() {
+            search.record_trial(size, TrialOutcome::Pass).unwrap();
         }
-        let Step::Done(answer) = search.next() else {
+        let MemoryStep::Done(answer) = search.next() else {
             panic!("{:?}", search.next())
         };
         assert_eq!(answer.invalid, 2);
@@ -619,46 +638,52 @@ mod tests {
     #[test]
     fn one_crash_is_repeated_two_are_a_failure() {
         let mut search = MinMemory::new(grid());
-        search.record(mib(256), Outcome::Crash).unwrap();
-        assert_eq!(search.next(), Step::Try(mib(256), Purpose::Search));
-        assert_eq!(search.starts(), 1);
-        search.record(mib(256), Outcome::Crash).unwrap();
-        assert_eq!(search.next(), Step::Try(mib(512), Purpose::Search));
-        assert_eq!(search.starts(), 2);
+        search.record_trial(mib(256), TrialOutcome::Crash).unwrap();
+        assert_eq!(
+            search.next(),
+            MemoryStep::Try(mib(256), TrialPurpose::Search)
+        );
+        assert_eq!(search.counted_trials(), 1);
+        search.record_trial(mib(256), TrialOutcome::Crash).unwrap();
+        assert_eq!(
+            search.next(),
+            MemoryStep::Try(mib(512), TrialPurpose::Search)
+        );
+        assert_eq!(search.counted_trials(), 2);
     }
 
     #[test]
     fn a_replayed_search_goes_on_where_it_was() {
         let mut search = MinMemory::new(grid());
         let mut outcomes = Vec::new();
-        while let Step::Try(size, _) = search.next() {
+        while let MemoryStep::Try(size, _) = search.next() {
             let resumed = MinMemory::replay(grid(), outcomes.iter().copied()).unwrap();
             assert_eq!(resumed, search);
             let outcome = if size < mib(333) {
-                Outcome::Fail
+                TrialOutcome::Fail
             } else {
-                Outcome::Pass
+                TrialOutcome::Pass
             };
             outcomes.push((size, outcome));
-            search.record(size, outcome).unwrap();
+            search.record_trial(size, outcome).unwrap();
         }
-        assert!(search.record(mib(256), Outcome::Pass).is_err());
-        assert!(MinMemory::replay(grid(), [(mib(128), Outcome::Pass)]).is_err());
+        assert!(search.record_trial(mib(256), TrialOutcome::Pass).is_err());
+        assert!(MinMemory::replay(grid(), [(mib(128), TrialOutcome::Pass)]).is_err());
     }
 
     /// Sizes that failed their confirmations, in MiB; everything else passes.
-    fn failing(parameters: Parameters) -> Vec<u64> {
+    fn failing(parameters: MemoryParameters) -> Vec<u64> {
         let mut search = MinMemory::new(parameters);
         let mut confirmed = Vec::new();
-        while let Step::Try(size, purpose) = search.next() {
+        while let MemoryStep::Try(size, purpose) = search.next() {
             let outcome = match purpose {
-                Purpose::Confirm => Outcome::Fail,
-                _ => Outcome::Pass,
+                TrialPurpose::Confirm => TrialOutcome::Fail,
+                _ => TrialOutcome::Pass,
             };
-            if purpose == Purpose::Confirm {
+            if purpose == TrialPurpose::Confirm {
                 confirmed.push(size.as_mib() as u64);
             }
-            search.record(size, outcome).unwrap();
+            search.record_trial(size, outcome).unwrap();
         }
         confirmed
     }
@@ -666,10 +691,10 @@ mod tests {
     #[test]
     fn confirmations_that_keep_failing_go_up_by_ever_more() {
         let of = |backoff, max| {
-            failing(Parameters {
+            failing(MemoryParameters {
                 backoff,
                 max: mib(max),
-                ..Parameters::new(mib(64), mib(200))
+                ..MemoryParameters::new(mib(64), mib(200))
             })
         };
         assert_eq!(

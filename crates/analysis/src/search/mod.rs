@@ -1,12 +1,12 @@
 //! Searches as pure functions: records in, asks out.
 //!
-//! Owns what every search is ([`Search`]) and the rules of each; never runs a trial, knows no
-//! slot. The runner gives a search what was [`Seen`] and runs what it asks for. A search keeps no
+//! Owns what every search is ([`TrialSearch`]) and the rules of each; never runs a trial, knows no
+//! slot. The runner gives a search what was [`SeenTrials`] and runs what it asks for. A search keeps no
 //! state of its own: it reads the records in the order in which it would have asked for them one
 //! after the other, so resume, parallel slots and simulation come to the same answer. What ran too
 //! much is never read.
 //!
-//! Read in this order: [`Search`], [`matrix`] (the simplest), [`size`], [`prices`].
+//! Read in this order: [`TrialSearch`], [`matrix`] (the simplest), [`size`], [`prices`].
 
 pub mod abreast;
 mod ahead;
@@ -32,18 +32,18 @@ pub mod verify;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::record::{AppKo, Configuration, Purpose, TrialRecord, Verdict};
+use crate::record::{AppKo, Configuration, TrialPurpose, TrialRecord, TrialVerdict};
 
-pub use expected::expected as floor;
-pub use seen::{ByAsk, Seen};
+pub use expected::expected_limit as floor;
+pub use seen::{ByAsk, SeenTrials};
 
 /// A trial that a search wants to see.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct TrialAsk {
     /// What runs.
     pub configuration: Configuration,
     /// Why.
-    pub purpose: Purpose,
+    pub purpose: TrialPurpose,
     /// Ordinal among the asks of the same configuration and purpose, from 1.
     pub repeat: u32,
     /// How long the start may take.
@@ -53,7 +53,7 @@ pub struct Ask {
     pub pair: Option<u32>,
 }
 
-impl Ask {
+impl TrialAsk {
     /// Whether both ask for the same trial. Label, deadline and pair do not tell trials apart.
     pub fn is_same(&self, other: &Self) -> bool {
         self.purpose == other.purpose
@@ -73,40 +73,46 @@ fn runs_like(one: &Configuration, other: &Configuration) -> bool {
 
 /// What a search that has no answer yet wants now.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Open {
+pub struct WantedTrials {
     /// What the answer needs in any case, as far as is known now, most urgent first. Also what runs
     /// already: whatever runs and is asked for no more may be stopped. Never empty.
-    pub wanted: Vec<Ask>,
+    pub wanted: Vec<TrialAsk>,
     /// What it may need, likeliest first: for slots that would be idle.
-    pub guesses: Vec<Ask>,
+    pub guesses: Vec<TrialAsk>,
 }
 
 /// The answer, or what is still wanted. A `Result`, so that searches are made of searches with `?`:
 /// a step that is open ends the step that needs its answer.
-pub type Next<T> = Result<T, Open>;
+pub type Next<T> = Result<T, WantedTrials>;
 
 /// A search: a pure function of records.
-pub trait Search {
+pub trait TrialSearch {
     /// What it comes to.
     type Answer;
 
     /// The answer, or the trials that are wanted now.
-    fn next(&self, seen: &Seen) -> Next<Self::Answer>;
+    fn next(&self, seen: &SeenTrials) -> Next<Self::Answer>;
 }
 
 /// These trials, all asked for at once.
-fn each(seen: &Seen, asks: Vec<Ask>) -> Next<Vec<Arc<TrialRecord>>> {
-    let records: Option<Vec<_>> = asks.iter().map(|ask| seen.get(ask).cloned()).collect();
-    records.ok_or_else(|| Open {
-        wanted: asks.into_iter().filter(|a| seen.get(a).is_none()).collect(),
+fn read_records(seen: &SeenTrials, asks: Vec<TrialAsk>) -> Next<Vec<Arc<TrialRecord>>> {
+    let records: Option<Vec<_>> = asks
+        .iter()
+        .map(|ask| seen.record_for(ask).cloned())
+        .collect();
+    records.ok_or_else(|| WantedTrials {
+        wanted: asks
+            .into_iter()
+            .filter(|a| seen.record_for(a).is_none())
+            .collect(),
         guesses: Vec::new(),
     })
 }
 
 /// Every one of several searches that do not need each other's answers, the first most urgent.
-fn all<T>(parts: impl IntoIterator<Item = Next<T>>) -> Next<Vec<T>> {
+fn all_answers<T>(parts: impl IntoIterator<Item = Next<T>>) -> Next<Vec<T>> {
     let mut answers = Vec::new();
-    let mut open: Option<Open> = None;
+    let mut open: Option<WantedTrials> = None;
     for part in parts {
         match part {
             Ok(answer) => answers.push(answer),
@@ -121,7 +127,7 @@ fn all<T>(parts: impl IntoIterator<Item = Next<T>>) -> Next<Vec<T>> {
 }
 
 /// Two searches that do not need each other's answer, the first more urgent.
-fn both<A, B>(first: Next<A>, second: Next<B>) -> Next<(A, B)> {
+fn both_answers<A, B>(first: Next<A>, second: Next<B>) -> Next<(A, B)> {
     match (first, second) {
         (Ok(a), Ok(b)) => Ok((a, b)),
         (Err(open), Ok(_)) | (Ok(_), Err(open)) => Err(open),
@@ -135,7 +141,7 @@ fn both<A, B>(first: Next<A>, second: Next<B>) -> Next<(A, B)> {
 
 /// What one trial tells a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// It kept the SLO.
     Pass,
     /// It broke the SLO, or the application failed in a way that more resources may cure.
@@ -148,13 +154,13 @@ pub enum Outcome {
     Invalid,
 }
 
-impl From<Verdict> for Outcome {
-    fn from(verdict: Verdict) -> Self {
+impl From<TrialVerdict> for TrialOutcome {
+    fn from(verdict: TrialVerdict) -> Self {
         match verdict {
-            Verdict::Pass => Self::Pass,
-            Verdict::AppKo(AppKo::Crash) => Self::Crash,
-            Verdict::SloMiss | Verdict::AppKo(_) => Self::Fail,
-            Verdict::Invalid(_) => Self::Invalid,
+            TrialVerdict::Pass => Self::Pass,
+            TrialVerdict::AppKo(AppKo::Crash) => Self::Crash,
+            TrialVerdict::SloMiss | TrialVerdict::AppKo(_) => Self::Fail,
+            TrialVerdict::Invalid(_) => Self::Invalid,
         }
     }
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use super::size::Sizes;
-use super::{Ask, Search, Seen};
+use super::size::SizeSearch;
+use super::{SeenTrials, TrialAsk, TrialSearch};
 use crate::interval::quantile;
-use crate::random::Random;
-use crate::record::{Evidence, SCHEMA, SecondEvidence, TrialRecord, Verdict};
+use crate::random::RandomStream;
+use crate::record::{Evidence, SCHEMA, SecondEvidence, TrialRecord, TrialVerdict};
 use crate::slo::Slo;
 
 /// Services that are drawn: enough for a 95th percentile.
@@ -47,8 +47,9 @@ pub struct Outlook {
 
 impl Outlook {
     /// The outlook of a search whose trials take `each`.
-    pub fn of(search: &Sizes, slo: &Slo, each: Duration) -> Self {
-        let taken = (0..SERVICES).map(|service| Drawn::new(search, service).takes(slo, each));
+    pub fn for_search(search: &SizeSearch, slo: &Slo, each: Duration) -> Self {
+        let taken =
+            (0..SERVICES).map(|service| DrawnService::new(search, service).count_starts(slo, each));
         let taken: Vec<(u32, Duration)> = taken.collect();
         let starts: Vec<f64> = taken.iter().map(|(starts, _)| f64::from(*starts)).collect();
         let times: Vec<f64> = taken.iter().map(|(_, time)| time.as_secs_f64()).collect();
@@ -65,39 +66,39 @@ impl Outlook {
 }
 
 /// A service, for each base of the search.
-struct Drawn<'a> {
-    search: &'a Sizes,
+struct DrawnService<'a> {
+    search: &'a SizeSearch,
     /// MiB at which half of the starts pass.
     middles: Vec<f64>,
     width: f64,
     /// The warm-up after which it is warm.
     warm: Duration,
-    random: Random,
+    random: RandomStream,
 }
 
-impl<'a> Drawn<'a> {
-    fn new(search: &'a Sizes, service: u64) -> Self {
-        let mut random = Random::from_seed(16).derive(service);
-        let width = WIDTHS[random.below(WIDTHS.len())];
-        let middle = |base: &super::size::Smallest| {
+impl<'a> DrawnService<'a> {
+    fn new(search: &'a SizeSearch, service: u64) -> Self {
+        let mut random = RandomStream::from_seed(16).derive(service);
+        let width = WIDTHS[random.uniform_below(WIDTHS.len())];
+        let middle = |base: &super::size::SmallestMemory| {
             let (low, high) = (base.parameters.low, base.parameters.high);
             // Inside the range: at its ends there is nothing to search.
             let (low, high) = (low.as_mib() * 1.1, high.as_mib() / 1.2);
-            random.between(low.ln(), high.max(low).ln()).exp()
+            random.uniform_between(low.ln(), high.max(low).ln()).exp()
         };
         Self {
             search,
             middles: search.bases.iter().map(middle).collect(),
             width,
-            warm: Duration::from_secs_f64(random.between(WARM.0.ln(), WARM.1.ln()).exp()),
+            warm: Duration::from_secs_f64(random.uniform_between(WARM.0.ln(), WARM.1.ln()).exp()),
             random,
         }
     }
 
     /// How many starts the search takes on it, and how long they take where one with the warm-up
     /// given takes `each`.
-    fn takes(mut self, slo: &Slo, each: Duration) -> (u32, Duration) {
-        let mut seen = Seen::default();
+    fn count_starts(mut self, slo: &Slo, each: Duration) -> (u32, Duration) {
+        let mut seen = SeenTrials::default();
         let mut time = Duration::ZERO;
         for starts in 0..MOST {
             let Err(open) = self.search.next(&seen) else {
@@ -106,24 +107,24 @@ impl<'a> Drawn<'a> {
             let Some(ask) = open.wanted.first() else {
                 return (starts, time);
             };
-            let given = self.given();
+            let given = self.first_warm_up();
             let warm_up = ask.configuration.warm_up.unwrap_or(given);
             time += each + warm_up.saturating_sub(given);
-            let record = self.start(ask, slo);
-            seen.add(ask, record, Duration::ZERO);
+            let record = self.run_start(ask, slo);
+            seen.add_record(ask, record, Duration::ZERO);
         }
         (MOST, time)
     }
 
     /// The warm-up that every search begins with; none where they do not lengthen it.
-    fn given(&self) -> Duration {
+    fn first_warm_up(&self) -> Duration {
         let first = self.search.bases.first();
         first.and_then(|base| base.warm_up).unwrap_or_default()
     }
 
     /// Seconds of load in which a request gets cheaper until the service is warm.
-    fn seconds(&self, ask: &Ask) -> Vec<SecondEvidence> {
-        let warm_up = ask.configuration.warm_up.unwrap_or(self.given());
+    fn warming_seconds(&self, ask: &TrialAsk) -> Vec<SecondEvidence> {
+        let warm_up = ask.configuration.warm_up.unwrap_or(self.first_warm_up());
         let first = if warm_up < self.warm { 2 } else { 1 };
         let second = |cpu| SecondEvidence {
             offered: Some(1),
@@ -134,8 +135,8 @@ impl<'a> Drawn<'a> {
         vec![second(first), second(1)]
     }
 
-    fn start(&mut self, ask: &Ask, slo: &Slo) -> TrialRecord {
-        let is_own = |base: &super::size::Smallest| {
+    fn run_start(&mut self, ask: &TrialAsk, slo: &Slo) -> TrialRecord {
+        let is_own = |base: &super::size::SmallestMemory| {
             let of_base = &base.base;
             of_base.cpu == ask.configuration.cpu
                 && of_base.jdk == ask.configuration.jdk
@@ -148,7 +149,7 @@ impl<'a> Drawn<'a> {
         let passes = self.random.chance(1.0 / (1.0 + (-above).exp()));
         let mib = |share: f64| Some(Bytes::from_bytes((share * middle * 1024.0 * 1024.0) as u64));
         let mut evidence = Evidence {
-            seconds: self.seconds(ask),
+            seconds: self.warming_seconds(ask),
             ..Evidence::default()
         };
         evidence.start.ready = Some(Duration::from_secs(1));
@@ -164,8 +165,8 @@ impl<'a> Drawn<'a> {
             started_at_unix_ms: 0,
             slo: slo.clone(),
             verdict: match passes {
-                true => Verdict::Pass,
-                false => Verdict::SloMiss,
+                true => TrialVerdict::Pass,
+                false => TrialVerdict::SloMiss,
             },
             reason: String::new().into(),
             objectives: Vec::new(),
@@ -176,32 +177,32 @@ impl<'a> Drawn<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::min_memory::Parameters;
-    use super::super::size::Smallest;
+    use super::super::min_memory::MemoryParameters;
+    use super::super::size::SmallestMemory;
     use super::*;
     use crate::fixture::{configuration, slo};
-    use crate::record::Purpose;
+    use crate::record::TrialPurpose;
 
-    fn search(bases: u32, prove: u32) -> Sizes {
-        let base = |n: u32| Smallest {
+    fn search(bases: u32, prove: u32) -> SizeSearch {
+        let base = |n: u32| SmallestMemory {
             base: crate::record::Configuration {
                 memory: None,
                 jdk: Some(n.to_string()),
                 ..configuration(1)
             },
             level: None,
-            parameters: Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024)),
+            parameters: MemoryParameters::new(Bytes::from_mib(64), Bytes::from_mib(1024)),
             start_deadline: Duration::from_secs(60),
             warm_up: None,
         };
-        Sizes {
+        SizeSearch {
             bases: (0..bases).map(base).collect(),
             prove,
         }
     }
 
     fn outlook(bases: u32, prove: u32) -> Outlook {
-        Outlook::of(&search(bases, prove), &slo(), Duration::from_secs(30))
+        Outlook::for_search(&search(bases, prove), &slo(), Duration::from_secs(30))
     }
 
     #[test]
@@ -224,7 +225,7 @@ mod tests {
         let mut steady = search(1, 20);
         steady.bases[0].warm_up = Some(Duration::from_secs(2));
         let each = Duration::from_secs(30);
-        let (start, steady) = (outlook(1, 20), Outlook::of(&steady, &slo(), each));
+        let (start, steady) = (outlook(1, 20), Outlook::for_search(&steady, &slo(), each));
         // Some starts more, and of most services longer ones: up to 78 s more each.
         assert!(steady.starts > start.starts, "{steady:?} {start:?}");
         assert!(steady.time > each * steady.starts, "{steady:?}");
@@ -239,8 +240,9 @@ mod tests {
         let mut steady = search(1, 5);
         steady.bases[0].warm_up = Some(Duration::from_secs(2));
         let mut wide = search(2, 5);
-        wide.bases[1].parameters = Parameters::new(Bytes::from_mib(32), Bytes::from_mib(4096));
-        let of = |search: &Sizes| Outlook::of(search, &slo(), Duration::from_secs(30));
+        wide.bases[1].parameters =
+            MemoryParameters::new(Bytes::from_mib(32), Bytes::from_mib(4096));
+        let of = |search: &SizeSearch| Outlook::for_search(search, &slo(), Duration::from_secs(30));
         let all = [
             of(&search(1, 20)),
             of(&search(1, 5)),
@@ -267,22 +269,22 @@ mod tests {
         with(|base| {
             base.jvm_options = vec![crate::record::JvmOption {
                 text: "-Xint".to_owned(),
-                provenance: crate::record::Provenance::User,
+                provenance: crate::record::ValueProvenance::User,
             }];
         });
-        let mut drawn = Drawn::new(&search, 3);
+        let mut drawn = DrawnService::new(&search, 3);
         for (base, middle) in search.bases.iter().zip(drawn.middles.clone()) {
-            let ask = |mib: f64| Ask {
-                configuration: super::super::size::at(&base.base, Bytes::from_mib(mib as u64)),
-                purpose: Purpose::Search,
+            let ask = |mib: f64| TrialAsk {
+                configuration: super::super::size::at_size(&base.base, Bytes::from_mib(mib as u64)),
+                purpose: TrialPurpose::Search,
                 repeat: 1,
                 start_deadline: Duration::from_secs(60),
                 pair: None,
             };
-            let above = drawn.start(&ask(middle * 1.5), &slo());
-            let below = drawn.start(&ask(middle / 1.5), &slo());
+            let above = drawn.run_start(&ask(middle * 1.5), &slo());
+            let below = drawn.run_start(&ask(middle / 1.5), &slo());
             let verdicts = (above.verdict, below.verdict);
-            assert_eq!(verdicts, (Verdict::Pass, Verdict::SloMiss));
+            assert_eq!(verdicts, (TrialVerdict::Pass, TrialVerdict::SloMiss));
             let cgroup = above.evidence.cgroup;
             let share = |bytes: Option<Bytes>| bytes.map(|b| (b.as_mib() / middle * 1e3).round());
             assert_eq!(share(cgroup.peak_anon), Some(850.0));
@@ -294,7 +296,7 @@ mod tests {
     fn a_service_is_drawn_inside_the_range_and_warms_up_once() {
         let search = search(2, 5);
         for service in 0..20 {
-            let drawn = Drawn::new(&search, service);
+            let drawn = DrawnService::new(&search, service);
             let is_inside = |middle: &f64| (64.0 * 1.1..=1024.0 / 1.2).contains(middle);
             assert!(drawn.middles.len() == 2 && drawn.middles.iter().all(is_inside));
             let warm = drawn.warm.as_secs_f64();

@@ -1,6 +1,6 @@
 //! `size --prices`: the cheapest size times replicas that carries the rate, proven.
 //!
-//! Owns the order of its parts: the cheapest deployment ([`cheapest`](super::cheapest)'s rules),
+//! Owns the order of its parts: the cheapest deployment ([`search_cheapest`](super::search_cheapest)'s rules),
 //! options in pairs where that was asked for ([`tune`](super::tune)), then less memory where less
 //! is billed for less ([`refine`](super::refine)); and when the budget ends. One instance runs at a
 //! time in a trial, at its share of the rate: replicas do not share a machine.
@@ -12,91 +12,92 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ahead::{self, Machine};
-use super::cheapest::{Cheapest, End, Question, Step};
-use super::lattice::Choice;
+use super::ahead::{self, SearchMachine};
+use super::cheapest::{CellQuestion, CheapestEnd, CheapestSearch, CheapestStep};
+use super::lattice::CellChoice;
 use super::purchase::Purchase;
-use super::refine::Refined;
-use super::tune::{Comparisons, Stages, Tuned};
-use super::{Ask, Next, Open, Outcome, Search, Seen};
-use crate::deployment::Asked;
-use crate::record::{Configuration, Purpose};
+use super::refine::MemoryRefinement;
+use super::tune::{OptionComparisons, StageCache, TunedOptions};
+use super::{Next, SeenTrials, TrialAsk, TrialOutcome, TrialSearch, WantedTrials};
+use crate::deployment::AskedTrial;
+use crate::record::{Configuration, TrialPurpose};
 
 /// The whole search.
 #[derive(Debug)]
-pub struct Prices {
+pub struct PriceSearch {
     /// What it is asked.
     pub purchase: Purchase,
     /// Stages of comparisons that have ended.
-    compared: Stages,
+    compared: StageCache,
 }
 
-impl Prices {
+impl PriceSearch {
     /// A search that has seen nothing.
     pub fn new(purchase: Purchase) -> Self {
-        let compared = Stages::default();
+        let compared = StageCache::default();
         Self { purchase, compared }
     }
 }
 
 /// The search for the cheapest deployment, or as far as the budget went.
 #[derive(Debug, Clone)]
-pub struct Searched {
+pub struct SearchedPrices {
     /// The search at its end.
-    pub search: Cheapest,
+    pub search: CheapestSearch,
     /// How it ended.
-    pub end: End,
+    pub end: CheapestEnd,
     /// Every trial, in order.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<AskedTrial>,
     /// Length of its trials with all their attempts.
     pub spent: Duration,
 }
 
-/// What [`Prices`] comes to.
+/// What [`PriceSearch`] comes to.
 #[derive(Debug, Clone)]
-pub struct Priced {
+pub struct PriceAnswer {
     /// The search for the cheapest deployment.
-    pub searched: Searched,
+    pub searched: SearchedPrices,
     /// What was found; `None` where nothing was.
-    pub found: Option<Found>,
+    pub found: Option<FoundDeployment>,
     /// What was not looked at, and why.
     pub left_out: Vec<String>,
 }
 
 /// The cheapest deployment, and what came of it.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FoundDeployment {
     /// Which.
-    pub choice: Choice,
+    pub choice: CellChoice,
     /// Its fresh starts were enough and kept the SLO.
     pub is_proven: bool,
     /// The configuration of one replica as the search found it.
     pub configuration: Configuration,
     /// The comparison of options in it, where there was one.
-    pub tuned: Option<Tuned>,
+    pub tuned: Option<TunedOptions>,
     /// The search for less memory in it.
-    pub refined: Refined,
+    pub refined: MemoryRefinement,
 }
 
-impl Search for Prices {
-    type Answer = Priced;
+impl TrialSearch for PriceSearch {
+    type Answer = PriceAnswer;
 
-    fn next(&self, seen: &Seen) -> Next<Priced> {
-        let searched = self.cheapest(seen)?;
+    fn next(&self, seen: &SeenTrials) -> Next<PriceAnswer> {
+        let searched = self.search_cheapest(seen)?;
         let mut left_out = self.purchase.left_out.clone();
-        let End::Found { choice, is_proven } = searched.end else {
+        let CheapestEnd::Found { choice, is_proven } = searched.end else {
             let found = None;
-            return Ok(Priced {
+            return Ok(PriceAnswer {
                 searched,
                 found,
                 left_out,
             });
         };
-        let configuration = self.configuration(&searched.search, choice.cell, choice.replicas);
+        let configuration =
+            self.replica_configuration(&searched.search, choice.cell, choice.replicas);
         let mut spent = searched.spent;
         // What is not proven as it was found is neither tuned nor searched with less memory.
         let tuned = match (is_proven, self.purchase.pricing.compare) {
-            (true, Some(pairs)) => self.tuned(
+            (true, Some(pairs)) => self.tune_options(
                 &searched,
                 choice,
                 &configuration,
@@ -117,19 +118,19 @@ impl Search for Prices {
                 let started = searched.asked.iter().map(|asked| &*asked.record);
                 self.purchase.refine(best, started, spent, seen)?
             }
-            false => Refined::AsFound(None),
+            false => MemoryRefinement::AsFound(None),
         };
-        if let Refined::AsFound(Some(why)) = &refined {
+        if let MemoryRefinement::AsFound(Some(why)) = &refined {
             left_out.push(why.clone());
         }
-        let found = Some(Found {
+        let found = Some(FoundDeployment {
             choice,
             is_proven,
             configuration,
             tuned,
             refined,
         });
-        Ok(Priced {
+        Ok(PriceAnswer {
             searched,
             found,
             left_out,
@@ -137,23 +138,23 @@ impl Search for Prices {
     }
 }
 
-impl Prices {
+impl PriceSearch {
     /// The search for the cheapest deployment alone.
-    pub(super) fn cheapest(&self, seen: &Seen) -> Next<Searched> {
-        let rules = Cheapest::new(
+    pub(super) fn search_cheapest(&self, seen: &SeenTrials) -> Next<SearchedPrices> {
+        let rules = CheapestSearch::new(
             self.purchase.cells.clone(),
             self.purchase.pricing.parameters.clone(),
             self.purchase.prove,
         );
-        let mut steps = Steps {
+        let mut steps = PriceSteps {
             prices: self,
             rules,
             repeats: HashMap::new(),
         };
         let (mut asked, mut spent) = (Vec::new(), Duration::ZERO);
-        while let Step::Try(question) = steps.rules.next() {
+        while let CheapestStep::Try(question) = steps.rules.next() {
             let each = self.typical_length(&asked);
-            let is_proof = question.purpose == Purpose::Prove;
+            let is_proof = question.purpose == TrialPurpose::Prove;
             // It leaves room for the proof of what it has found; while that is nothing, there is
             // nothing to leave room for.
             let reserve = if is_proof {
@@ -168,22 +169,22 @@ impl Prices {
                 if is_proof {
                     break;
                 }
-                steps.rules.close();
+                steps.rules.close_questions();
                 continue;
             }
-            let ask = steps.ask(&question);
-            let Some(record) = seen.get(&ask) else {
-                return Err(steps.open(&question, ask, (spent, each), seen));
+            let ask = steps.question_ask(&question);
+            let Some(record) = seen.record_for(&ask) else {
+                return Err(steps.wanted_trials(&question, ask, (spent, each), seen));
             };
             spent += seen.spent(&ask);
-            steps.take(Outcome::from(record.verdict));
-            asked.push(Asked {
+            steps.take_outcome(TrialOutcome::from(record.verdict));
+            asked.push(AskedTrial {
                 question,
                 record: Arc::clone(record),
             });
         }
-        Ok(Searched {
-            end: steps.rules.end(),
+        Ok(SearchedPrices {
+            end: steps.rules.current_end(),
             search: steps.rules,
             asked,
             spent,
@@ -191,7 +192,12 @@ impl Prices {
     }
 
     /// The configuration of one replica: the variant at a cell's size and its share of the rate.
-    fn configuration(&self, search: &Cheapest, cell: usize, replicas: u32) -> Configuration {
+    fn replica_configuration(
+        &self,
+        search: &CheapestSearch,
+        cell: usize,
+        replicas: u32,
+    ) -> Configuration {
         let cell = search.lattice().cells()[cell];
         let base = &self.purchase.variants[cell.variant as usize].configuration;
         let size = cell.size;
@@ -209,22 +215,22 @@ impl Prices {
     }
 
     /// The comparison of options in the size that was found, where the JVM's options are known.
-    fn tuned(
+    fn tune_options(
         &self,
-        searched: &Searched,
-        choice: Choice,
+        searched: &SearchedPrices,
+        choice: CellChoice,
         found: &Configuration,
         pairs: u32,
         left_out: &mut Vec<String>,
-        seen: &Seen,
-    ) -> Next<Option<Tuned>> {
+        seen: &SeenTrials,
+    ) -> Next<Option<TunedOptions>> {
         let cell = searched.search.lattice().cells()[choice.cell];
         let Some(jdk) = self.purchase.variants[cell.variant as usize].jdk else {
             let why = "options were not compared: loadline does not know which HotSpot JVM this command starts";
             left_out.push(why.to_owned());
             return Ok(None);
         };
-        let comparisons = Comparisons {
+        let comparisons = OptionComparisons {
             purchase: &self.purchase,
             known: &self.compared,
         };
@@ -234,8 +240,8 @@ impl Prices {
     }
 
     /// Length of one trial: the mean of those that ran, a guess before.
-    fn typical_length(&self, asked: &[Asked]) -> Duration {
-        let all: Duration = asked.iter().map(|a| a.record.length()).sum();
+    fn typical_length(&self, asked: &[AskedTrial]) -> Duration {
+        let all: Duration = asked.iter().map(|a| a.record.total_length()).sum();
         match u32::try_from(asked.len()) {
             Ok(n) if n > 0 => all / n,
             _ => self.purchase.trial_length,
@@ -245,18 +251,22 @@ impl Prices {
 
 /// The search for the cheapest deployment between two trials.
 #[derive(Debug, Clone)]
-struct Steps<'a> {
-    prices: &'a Prices,
-    rules: Cheapest,
-    repeats: HashMap<(usize, u32, Purpose), u32>,
+struct PriceSteps<'a> {
+    prices: &'a PriceSearch,
+    rules: CheapestSearch,
+    repeats: HashMap<(usize, u32, TrialPurpose), u32>,
 }
 
-impl Steps<'_> {
-    fn ask(&self, question: &Question) -> Ask {
+impl PriceSteps<'_> {
+    fn question_ask(&self, question: &CellQuestion) -> TrialAsk {
         let key = (question.cell, question.replicas, question.purpose);
         let prices = self.prices;
-        Ask {
-            configuration: prices.configuration(&self.rules, question.cell, question.replicas),
+        TrialAsk {
+            configuration: prices.replica_configuration(
+                &self.rules,
+                question.cell,
+                question.replicas,
+            ),
             purpose: question.purpose,
             repeat: self.repeats.get(&key).copied().unwrap_or(0) + 1,
             start_deadline: prices.purchase.start_deadline,
@@ -265,18 +275,18 @@ impl Steps<'_> {
     }
 
     /// `budget` is what was spent and what one more trial takes.
-    fn open(
+    fn wanted_trials(
         &self,
-        question: &Question,
-        ask: Ask,
+        question: &CellQuestion,
+        ask: TrialAsk,
         (spent, one): (Duration, Duration),
-        seen: &Seen,
-    ) -> Open {
+        seen: &SeenTrials,
+    ) -> WantedTrials {
         let more = match question.purpose {
-            Purpose::Prove => self.rules.proofs_left().max(1),
+            TrialPurpose::Prove => self.rules.proofs_left().max(1),
             _ => 1,
         };
-        let again = |n| Ask {
+        let again = |n| TrialAsk {
             repeat: ask.repeat + n,
             ..ask.clone()
         };
@@ -288,36 +298,36 @@ impl Steps<'_> {
                     .has_room(spent, one.saturating_mul(n + 1))
         };
         let wanted = (0..more).take_while(has_room).map(again);
-        let wanted: Vec<Ask> = wanted.filter(|a| seen.get(a).is_none()).collect();
+        let wanted: Vec<TrialAsk> = wanted.filter(|a| seen.record_for(a).is_none()).collect();
         // A guess that was wrong is time of a machine, and so is the budget.
         let guesses = match self.prices.purchase.pricing.budget {
             Some(_) => Vec::new(),
             None => ahead::guesses(self, seen, &wanted),
         };
-        Open { wanted, guesses }
+        WantedTrials { wanted, guesses }
     }
 }
 
-impl Machine for Steps<'_> {
-    fn wants(&self) -> Option<Ask> {
+impl SearchMachine for PriceSteps<'_> {
+    fn wanted_ask(&self) -> Option<TrialAsk> {
         match self.rules.next() {
-            Step::Try(question) => Some(self.ask(&question)),
-            Step::Done(_) => None,
+            CheapestStep::Try(question) => Some(self.question_ask(&question)),
+            CheapestStep::Done(_) => None,
         }
     }
 
-    fn take(&mut self, outcome: Outcome) {
-        let Step::Try(question) = self.rules.next() else {
+    fn take_outcome(&mut self, outcome: TrialOutcome) {
+        let CheapestStep::Try(question) = self.rules.next() else {
             return;
         };
         let key = (question.cell, question.replicas, question.purpose);
         *self.repeats.entry(key).or_default() += 1;
-        self.rules.record(outcome);
+        self.rules.record_outcome(outcome);
     }
 
-    fn chance(&self) -> f64 {
+    fn pass_chance(&self) -> f64 {
         match self.rules.next() {
-            Step::Try(question) if question.purpose == Purpose::Prove => 0.9,
+            CheapestStep::Try(question) if question.purpose == TrialPurpose::Prove => 0.9,
             _ => 0.5,
         }
     }

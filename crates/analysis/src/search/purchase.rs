@@ -6,20 +6,20 @@
 
 use std::time::Duration;
 
-use loadline_sizing::jdk::Jdk;
+use loadline_sizing::jdk::JdkRelease;
 
-use super::lattice::{self, Cell};
+use super::lattice::{self, LatticeCell};
 use super::min_memory;
 use crate::offer::Offer;
 use crate::record::Configuration;
 
 /// What is bought, and for how long it may be searched.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pricing {
+pub struct PricingTerms {
     /// What can be bought.
     pub offer: Offer,
     /// What to carry and with how many replicas.
-    pub parameters: lattice::Parameters,
+    pub parameters: lattice::LatticeParameters,
     /// Pairs of trials for each option that is compared at the size found; `None` is no comparison.
     pub compare: Option<u32>,
     /// Longest time of all trials.
@@ -32,18 +32,18 @@ pub struct Variant {
     /// Its configuration.
     pub configuration: Configuration,
     /// The HotSpot JVM that it starts; `None` where that is not known.
-    pub jdk: Option<Jdk>,
+    pub jdk: Option<JdkRelease>,
 }
 
 /// What `size --prices` is asked, with what it knows of application and machine.
 #[derive(Debug)]
 pub struct Purchase {
     /// What is bought.
-    pub pricing: Pricing,
+    pub pricing: PricingTerms,
     /// The combinations of the other factors.
     pub variants: Vec<Variant>,
     /// The sizes of every variant that can be measured.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<LatticeCell>,
     /// What was left out before the search began.
     pub left_out: Vec<String>,
     /// Fresh starts that prove an answer.
@@ -54,7 +54,7 @@ pub struct Purchase {
     pub start_deadline: Duration,
     /// Smallest memory, step, confirmations and margin of the search for less memory; its largest
     /// is the size that was found.
-    pub memory: min_memory::Parameters,
+    pub memory: min_memory::MemoryParameters,
     /// Words of the application's command and environment: what they set is not varied.
     pub words: Vec<String>,
     /// Seed of the statistics.
@@ -77,9 +77,9 @@ pub(super) mod tests {
     /// One that searches down to 64Mi on nodes of one's own, a minute a trial, two starts a proof.
     pub(in crate::search) fn purchase(budget: Option<Duration>) -> Purchase {
         Purchase {
-            pricing: Pricing {
+            pricing: PricingTerms {
                 offer: Offer::built_in("own-nodes", None).expect("built in"),
-                parameters: lattice::Parameters::new(100.0),
+                parameters: lattice::LatticeParameters::new(100.0),
                 compare: None,
                 budget,
             },
@@ -89,7 +89,7 @@ pub(super) mod tests {
             prove: 2,
             trial_length: Duration::from_secs(60),
             start_deadline: Duration::from_secs(60),
-            memory: min_memory::Parameters::new(Bytes::from_mib(64), Bytes::from_mib(1024)),
+            memory: min_memory::MemoryParameters::new(Bytes::from_mib(64), Bytes::from_mib(1024)),
             words: Vec::new(),
             seed: 1,
         }

@@ -1,19 +1,19 @@
 //! After the cheapest size is found: the least memory in it that works, where less is billed for less.
 //!
 //! Owns when that is worth a search and what it comes to. The search itself is that of plain `size`
-//! ([`Smallest`]), at the CPU, options and rate of the answer, from the size's own memory down.
+//! ([`SmallestMemory`]), at the CPU, options and rate of the answer, from the size's own memory down.
 //! What it finds has its own proof; where that fails, the size that was found first stands.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::expected::expected;
-use super::min_memory::{MemoryFound, Parameters};
+use super::expected::expected_limit;
+use super::min_memory::{MemoryFound, MemoryParameters};
 use super::purchase::Purchase;
-use super::size::{End, Smallest, add_neighbour, at, prove};
-use super::{Next, Search, Seen};
-use crate::proof::{Count, unproven};
-use crate::record::{Configuration, TrialRecord, Verdict};
+use super::size::{SizeEnd, SmallestMemory, add_neighbour, at_size, prove_size};
+use super::{Next, SeenTrials, TrialSearch};
+use crate::proof::{ProofCount, why_unproven};
+use crate::record::{Configuration, TrialRecord, TrialVerdict};
 
 /// Starts of a search of the smallest memory, as simulated searches need them on average (crate
 /// simulated, `tests/size_error_rates.rs`).
@@ -21,16 +21,16 @@ const STARTS: u32 = 10;
 
 /// What came of it.
 #[derive(Debug, Clone)]
-pub enum Refined {
+pub enum MemoryRefinement {
     /// Less memory works, and is proven.
-    Smaller(Box<Smaller>),
+    Smaller(Box<RefinedMemory>),
     /// The size stays as it is; why, where a search ran or should have.
     AsFound(Option<String>),
 }
 
 /// Less memory than that of the size.
 #[derive(Debug, Clone)]
-pub struct Smaller {
+pub struct RefinedMemory {
     /// The configuration with it.
     pub configuration: Configuration,
     /// How it was found.
@@ -47,13 +47,13 @@ impl Purchase {
         found: &Configuration,
         started: impl Iterator<Item = &'a TrialRecord>,
         spent: Duration,
-        seen: &Seen,
-    ) -> Next<Refined> {
+        seen: &SeenTrials,
+    ) -> Next<MemoryRefinement> {
         let Some(memory) = found.memory.filter(|m| *m > self.memory.low) else {
-            return Ok(Refined::AsFound(None));
+            return Ok(MemoryRefinement::AsFound(None));
         };
         if !self.pricing.offer.bills_any_memory {
-            return Ok(Refined::AsFound(None));
+            return Ok(MemoryRefinement::AsFound(None));
         }
         let wanted = self.trial_length.saturating_mul(STARTS + self.prove);
         if !self.has_room(spent, wanted) {
@@ -65,16 +65,16 @@ impl Purchase {
             label: without_size(found),
             ..found.clone()
         };
-        let parameters = Parameters {
+        let parameters = MemoryParameters {
             high: memory,
             max: memory,
             high_passed: true,
             expected: started
-                .filter(|t| t.configuration == *found && t.verdict == Verdict::Pass)
-                .find_map(|t| expected(&t.evidence)),
+                .filter(|t| t.configuration == *found && t.verdict == TrialVerdict::Pass)
+                .find_map(|t| expected_limit(&t.evidence)),
             ..self.memory
         };
-        let search = Smallest {
+        let search = SmallestMemory {
             base,
             level: None,
             parameters,
@@ -83,14 +83,14 @@ impl Purchase {
         };
         let searched = search.next(seen)?;
         let answer = match &searched.end {
-            End::Found(answer) if answer.size < memory => *answer,
+            SizeEnd::Found(answer) if answer.size < memory => *answer,
             end => return Ok(as_found(as_it_was(end, memory))),
         };
-        let configuration = at(&searched.base, answer.size);
+        let configuration = at_size(&searched.base, answer.size);
         let deadline = searched.start_deadline;
-        let (proofs, _) = prove(&configuration, self.prove, deadline, seen)?;
-        let count = Count::of(proofs.iter().map(|t| t.verdict));
-        if let Some(why) = unproven(self.prove, count) {
+        let (proofs, _) = prove_size(&configuration, self.prove, deadline, seen)?;
+        let count = ProofCount::from_verdicts(proofs.iter().map(|t| t.verdict));
+        if let Some(why) = why_unproven(self.prove, count) {
             return Ok(as_found(format!(
                 "{} passed its confirmations, but {why}; {memory} stands",
                 answer.size
@@ -100,7 +100,7 @@ impl Purchase {
         let mut trials = searched.trials;
         add_neighbour(&mut trials, below);
         trials.extend(proofs);
-        Ok(Refined::Smaller(Box::new(Smaller {
+        Ok(MemoryRefinement::Smaller(Box::new(RefinedMemory {
             configuration,
             answer,
             trials,
@@ -108,25 +108,25 @@ impl Purchase {
     }
 }
 
-fn as_found(why: String) -> Refined {
-    Refined::AsFound(Some(why))
+fn as_found(why: String) -> MemoryRefinement {
+    MemoryRefinement::AsFound(Some(why))
 }
 
 /// Why a search leaves the memory as it was.
-fn as_it_was(end: &End, memory: loadline_sizing::Bytes) -> String {
+fn as_it_was(end: &SizeEnd, memory: loadline_sizing::Bytes) -> String {
     match end {
-        End::Found(answer) => format!(
+        SizeEnd::Found(answer) => format!(
             "{} is the smallest memory that kept the SLO there; with the margin it is no less than {memory}",
             answer.confirmed
         ),
-        End::Infeasible { reason, .. } => format!("less memory was searched in vain: {reason}"),
-        End::CouldNotMeasure { size, reason } => {
+        SizeEnd::Infeasible { reason, .. } => format!("less memory was searched in vain: {reason}"),
+        SizeEnd::CouldNotMeasure { size, reason } => {
             format!("less memory could not be measured at {size}: {reason}")
         }
     }
 }
 
-/// The label without its memory: [`at`] puts the new one at its end.
+/// The label without its memory: [`at_size`] puts the new one at its end.
 fn without_size(found: &Configuration) -> String {
     let memory = found.memory.map(|m| m.to_string());
     let words = found.label.split(' ');
@@ -138,18 +138,18 @@ fn without_size(found: &Configuration) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{Purpose, Verdict};
-    use crate::search::Ask;
+    use crate::record::{TrialPurpose, TrialVerdict};
+    use crate::search::TrialAsk;
     use crate::search::purchase::tests::purchase;
 
     /// Why less memory than so much is not searched, or `None` where trials are asked for.
     fn why(budget: Option<Duration>, mib: u64, spent: Duration) -> Option<Option<String>> {
         let found = fixture::configuration(mib);
-        let seen = Seen::default();
+        let seen = SeenTrials::default();
         let refined = purchase(budget).refine(&found, std::iter::empty(), spent, &seen);
         refined.ok().map(|refined| match refined {
-            Refined::AsFound(why) => why,
-            Refined::Smaller(_) => panic!("nothing was measured"),
+            MemoryRefinement::AsFound(why) => why,
+            MemoryRefinement::Smaller(_) => panic!("nothing was measured"),
         })
     }
 
@@ -170,9 +170,9 @@ mod tests {
     }
 
     /// Less memory than 256Mi, where `verdict` says what a trial comes to.
-    fn refined(verdict: impl Fn(&Ask) -> Verdict) -> Refined {
+    fn refined(verdict: impl Fn(&TrialAsk) -> TrialVerdict) -> MemoryRefinement {
         let found = fixture::configuration(256);
-        let mut seen = Seen::default();
+        let mut seen = SeenTrials::default();
         loop {
             let refined = purchase(None).refine(&found, std::iter::empty(), Duration::ZERO, &seen);
             let open = match refined {
@@ -183,8 +183,8 @@ mod tests {
                 let memory = ask.configuration.memory.unwrap();
                 assert!(memory <= found.memory.unwrap(), "{memory}");
                 let size = memory.as_mib() as u64;
-                let record = fixture::trial("t", ask.purpose, size, verdict(&ask));
-                seen.add(&ask, record, Duration::ZERO);
+                let record = fixture::trial_record("t", ask.purpose, size, verdict(&ask));
+                seen.add_record(&ask, record, Duration::ZERO);
             }
         }
     }
@@ -193,15 +193,15 @@ mod tests {
     fn a_size_that_is_proven_is_the_largest_that_is_tried_again() {
         // Whatever passes once does not when it is confirmed.
         let ended = refined(|ask| match ask.purpose {
-            Purpose::Confirm => Verdict::SloMiss,
-            _ => Verdict::Pass,
+            TrialPurpose::Confirm => TrialVerdict::SloMiss,
+            _ => TrialVerdict::Pass,
         });
-        assert!(matches!(ended, Refined::AsFound(Some(_))));
+        assert!(matches!(ended, MemoryRefinement::AsFound(Some(_))));
         let ended = refined(|ask| match ask.configuration.memory {
-            Some(memory) if memory < loadline_sizing::Bytes::from_mib(252) => Verdict::SloMiss,
-            _ => Verdict::Pass,
+            Some(memory) if memory < loadline_sizing::Bytes::from_mib(252) => TrialVerdict::SloMiss,
+            _ => TrialVerdict::Pass,
         });
-        let Refined::AsFound(Some(why)) = ended else {
+        let MemoryRefinement::AsFound(Some(why)) = ended else {
             panic!("it is no less");
         };
         insta::assert_snapshot!(why, @"256Mi is the smallest memory that kept the SLO there; with the margin it is no less than 256Mi");

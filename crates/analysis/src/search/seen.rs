@@ -9,13 +9,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Ask;
+use super::TrialAsk;
 use crate::record::TrialRecord;
 
 /// Things by the trial that they belong to.
 #[derive(Debug, Clone)]
 pub struct ByAsk<T> {
-    entries: HashMap<u64, Vec<(Ask, T)>>,
+    entries: HashMap<u64, Vec<(TrialAsk, T)>>,
 }
 
 impl<T> Default for ByAsk<T> {
@@ -28,14 +28,14 @@ impl<T> Default for ByAsk<T> {
 
 impl<T> ByAsk<T> {
     /// What belongs to this trial.
-    pub fn get(&self, ask: &Ask) -> Option<&T> {
+    pub fn value_for(&self, ask: &TrialAsk) -> Option<&T> {
         let entries = self.entries.get(&hash(ask))?;
         let mut same = entries.iter().filter(|(own, _)| own.is_same(ask));
         same.next().map(|(_, thing)| thing)
     }
 
     /// Puts it in the place of what belonged to this trial.
-    pub fn set(&mut self, ask: &Ask, thing: T) {
+    pub fn set_value(&mut self, ask: &TrialAsk, thing: T) {
         let entries = self.entries.entry(hash(ask)).or_default();
         match entries.iter_mut().find(|(own, _)| own.is_same(ask)) {
             Some((_, place)) => *place = thing,
@@ -46,26 +46,26 @@ impl<T> ByAsk<T> {
 
 /// The records of a result. It only grows: what was seen stays as it is.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct SeenTrials {
     by_ask: ByAsk<(Arc<TrialRecord>, Duration)>,
 }
 
-impl Seen {
+impl SeenTrials {
     /// The record of this trial, once there is one. It may be INVALID: then it could not be
     /// measured, and nobody tries again.
-    pub fn get(&self, ask: &Ask) -> Option<&Arc<TrialRecord>> {
-        self.by_ask.get(ask).map(|(record, _)| record)
+    pub fn record_for(&self, ask: &TrialAsk) -> Option<&Arc<TrialRecord>> {
+        self.by_ask.value_for(ask).map(|(record, _)| record)
     }
 
     /// Length of this trial with all its attempts; zero before it is there.
-    pub fn spent(&self, ask: &Ask) -> Duration {
-        let entry = self.by_ask.get(ask);
+    pub fn spent(&self, ask: &TrialAsk) -> Duration {
+        let entry = self.by_ask.value_for(ask);
         entry.map_or(Duration::ZERO, |(_, spent)| *spent)
     }
 
     /// Takes the record of a trial and the length of all its attempts.
-    pub fn add(&mut self, ask: &Ask, record: TrialRecord, spent: Duration) {
-        self.by_ask.set(ask, (Arc::new(record), spent));
+    pub fn add_record(&mut self, ask: &TrialAsk, record: TrialRecord, spent: Duration) {
+        self.by_ask.set_value(ask, (Arc::new(record), spent));
     }
 
     /// Most records that one look-up may have to compare.
@@ -80,8 +80,8 @@ impl Seen {
     }
 }
 
-/// Of what mostly differs between the trials of one result; [`Ask::is_same`] decides.
-fn hash(ask: &Ask) -> u64 {
+/// Of what mostly differs between the trials of one result; [`TrialAsk::is_same`] decides.
+fn hash(ask: &TrialAsk) -> u64 {
     let mut hasher = DefaultHasher::new();
     let configuration = &ask.configuration;
     (ask.purpose, ask.repeat, configuration.instances).hash(&mut hasher);
@@ -104,12 +104,12 @@ fn hash(ask: &Ask) -> u64 {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{Purpose, Verdict};
+    use crate::record::{TrialPurpose, TrialVerdict};
 
-    fn ask(mib: u64, repeat: u32) -> Ask {
-        Ask {
+    fn ask(mib: u64, repeat: u32) -> TrialAsk {
+        TrialAsk {
             configuration: fixture::configuration(mib),
-            purpose: Purpose::Matrix,
+            purpose: TrialPurpose::Matrix,
             repeat,
             start_deadline: Duration::from_secs(60),
             pair: None,
@@ -118,17 +118,17 @@ mod tests {
 
     #[test]
     fn a_record_is_found_by_what_ran_whatever_it_is_called() {
-        let mut seen = Seen::default();
-        let record = fixture::trial("t1", Purpose::Matrix, 256, Verdict::Pass);
-        seen.add(&ask(256, 1), record, Duration::from_secs(3));
+        let mut seen = SeenTrials::default();
+        let record = fixture::trial_record("t1", TrialPurpose::Matrix, 256, TrialVerdict::Pass);
+        seen.add_record(&ask(256, 1), record, Duration::from_secs(3));
         let mut renamed = ask(256, 1);
         renamed.configuration.label = "another".to_owned();
         renamed.start_deadline = Duration::from_secs(5);
-        assert_eq!(seen.get(&renamed).map(|r| r.id.as_str()), Some("t1"));
+        assert_eq!(seen.record_for(&renamed).map(|r| r.id.as_str()), Some("t1"));
         assert_eq!(seen.spent(&renamed), Duration::from_secs(3));
-        assert!(seen.get(&ask(256, 2)).is_none() && seen.get(&ask(260, 1)).is_none());
+        assert!(seen.record_for(&ask(256, 2)).is_none() && seen.record_for(&ask(260, 1)).is_none());
         let mut with_shares = ask(256, 1);
         with_shares.configuration.cpu_shares = Some(2);
-        assert!(seen.get(&with_shares).is_none());
+        assert!(seen.record_for(&with_shares).is_none());
     }
 }

@@ -15,14 +15,17 @@ use std::time::Duration;
 
 use loadline_sizing::{Bytes, Cpus};
 
-use super::ahead::{self, Machine};
-use super::expected::{Expected, expected};
-use super::min_memory::{MemoryFound, MinMemory, Parameters, Step};
-use super::{Ask, Next, Open, Outcome, Search, Seen, all, both, each};
+use super::ahead::{self, SearchMachine};
+use super::expected::{ExpectedSize, expected_limit};
+use super::min_memory::{MemoryFound, MemoryParameters, MemoryStep, MinMemory};
+use super::{
+    Next, SeenTrials, TrialAsk, TrialOutcome, TrialSearch, WantedTrials, all_answers, both_answers,
+    read_records,
+};
 use crate::price;
-use crate::proof::{Count, Standing, standing};
-use crate::record::{Configuration, Purpose, TrialRecord, Verdict};
-use climb::{Climb, Proved, proved};
+use crate::proof::{ProofCount, ProofStanding, judge_starts};
+use crate::record::{Configuration, TrialPurpose, TrialRecord, TrialVerdict};
+use climb::{Climb, ProvedBase, conclude_climb};
 use warmer::is_too_early;
 
 /// A start may take this many times the start with room.
@@ -33,9 +36,9 @@ const START_FLOOR: Duration = Duration::from_secs(5);
 
 /// The smallest memory of each base, the cheapest of them that can be proven.
 #[derive(Debug, Clone)]
-pub struct Sizes {
+pub struct SizeSearch {
     /// A search for each combination of the factors but memory.
-    pub bases: Vec<Smallest>,
+    pub bases: Vec<SmallestMemory>,
     /// Fresh starts that prove a size when none misses.
     pub prove: u32,
 }
@@ -43,7 +46,7 @@ pub struct Sizes {
 /// A level that is a question of its own, with a size that is proven, and not one more way to the
 /// cheapest: a JDK, an application, a CPU limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Level {
+pub struct SizedLevel {
     /// The JDK's name; `None` where one is asked about.
     pub jdk: Option<String>,
     /// The application's label; `None` where there is one.
@@ -52,13 +55,13 @@ pub struct Level {
     pub cpu: Option<Cpus>,
 }
 
-/// What [`Sizes`] comes to.
+/// What [`SizeSearch`] comes to.
 #[derive(Debug, Clone)]
-pub struct Sized {
+pub struct SizeAnswer {
     /// Every base's search.
-    pub searched: Vec<Searched>,
+    pub searched: Vec<SearchedBase>,
     /// The cheapest; `None` where no base has an answer.
-    pub best: Option<Best>,
+    pub best: Option<BestSize>,
     /// The cheapest of each level that is a question of its own, in the order of the bases.
     pub by_level: Vec<OfLevel>,
 }
@@ -67,14 +70,14 @@ pub struct Sized {
 #[derive(Debug, Clone)]
 pub struct OfLevel {
     /// Which one.
-    pub level: Level,
+    pub level: SizedLevel,
     /// Its cheapest size; how its search ended where none of its bases has an answer.
-    pub best: Result<Best, End>,
+    pub best: Result<BestSize, SizeEnd>,
 }
 
 /// The cheapest size and its grounds.
 #[derive(Debug, Clone)]
-pub struct Best {
+pub struct BestSize {
     /// The configuration at its size.
     pub configuration: Configuration,
     /// How it was found.
@@ -86,24 +89,27 @@ pub struct Best {
     is_proven: bool,
 }
 
-impl Search for Sizes {
-    type Answer = Sized;
+impl TrialSearch for SizeSearch {
+    type Answer = SizeAnswer;
 
-    fn next(&self, seen: &Seen) -> Next<Sized> {
-        let searched = self.search(seen)?;
+    fn next(&self, seen: &SeenTrials) -> Next<SizeAnswer> {
+        let searched = self.search_bases(seen)?;
         let lots = self.lots();
-        let proved = all(lots.iter().map(|lot| self.prove(lot, &searched, seen)))?;
-        if let Some(warmer) = self.warmer(&proved, &searched) {
+        let proved = all_answers(
+            lots.iter()
+                .map(|lot| self.prove_cheapest(lot, &searched, seen)),
+        )?;
+        if let Some(warmer) = self.with_longer_warm_ups(&proved, &searched) {
             return warmer.next(seen);
         }
-        let answer = |proved: Option<Proved>| {
-            let best = proved.map(|proved| self.answer(proved, &searched, seen));
+        let answer = |proved: Option<ProvedBase>| {
+            let best = proved.map(|proved| self.best_answer(proved, &searched, seen));
             best.transpose()
         };
-        let answers = all(proved.into_iter().map(answer))?;
-        let cost = |best: &&Best| {
+        let answers = all_answers(proved.into_iter().map(answer))?;
+        let cost = |best: &&BestSize| {
             let size = best.answer.size;
-            (!best.is_proven, cost(&best.configuration, size))
+            (!best.is_proven, base_weight(&best.configuration, size))
         };
         let best = answers.iter().flatten().min_by(|a, b| {
             let (a, b) = (cost(a), cost(b));
@@ -111,7 +117,7 @@ impl Search for Sizes {
         });
         let best = best.cloned();
         let by_level = self.by_level(&lots, &searched, answers);
-        Ok(Sized {
+        Ok(SizeAnswer {
             searched,
             best,
             by_level,
@@ -119,7 +125,7 @@ impl Search for Sizes {
     }
 }
 
-impl Sizes {
+impl SizeSearch {
     /// Bases that are ways to one answer: all of them, or those of each level that is a question.
     fn lots(&self) -> Vec<Vec<usize>> {
         let mut lots: Vec<Vec<usize>> = Vec::new();
@@ -135,26 +141,32 @@ impl Sizes {
 
     /// Every base's search. What was found with one JDK tells where to begin with the next: half as
     /// much again, and that is then what a start with room is. Of another application it tells nothing.
-    fn search(&self, seen: &Seen) -> Next<Vec<Searched>> {
-        let is_first = |s: &&Smallest| s.level.is_none() || s.base.jdk == self.bases[0].base.jdk;
+    fn search_bases(&self, seen: &SeenTrials) -> Next<Vec<SearchedBase>> {
+        let is_first =
+            |s: &&SmallestMemory| s.level.is_none() || s.base.jdk == self.bases[0].base.jdk;
         let first = self.bases.iter().filter(is_first);
-        let first = all(first.map(|search| search.next(seen)))?;
-        let from = |search: &Smallest| first.iter().find(|f| differ_in_jdk(&f.base, &search.base));
-        let next = |search: &Smallest| match first.iter().find(|f| f.base == search.base) {
+        let first = all_answers(first.map(|search| search.next(seen)))?;
+        let from =
+            |search: &SmallestMemory| first.iter().find(|f| differ_in_jdk(&f.base, &search.base));
+        let next = |search: &SmallestMemory| match first.iter().find(|f| f.base == search.base) {
             Some(searched) => Ok(searched.clone()),
             None => search.begun_at(from(search)).next(seen),
         };
-        all(self.bases.iter().map(next))
+        all_answers(self.bases.iter().map(next))
     }
 
     /// The same searches with longer warm-ups, where what was found turned out to be judged too early;
     /// `None` where nothing was.
-    fn warmer(&self, proved: &[Option<Proved>], searched: &[Searched]) -> Option<Self> {
+    fn with_longer_warm_ups(
+        &self,
+        proved: &[Option<ProvedBase>],
+        searched: &[SearchedBase],
+    ) -> Option<Self> {
         let mut bases = self.bases.clone();
         let mut is_any = false;
         for proved in proved.iter().flatten().filter(|p| p.is_cold) {
             if let Some(longer) = &searched[proved.base].longer {
-                bases[proved.base] = Smallest::clone(longer);
+                bases[proved.base] = SmallestMemory::clone(longer);
                 is_any = true;
             }
         }
@@ -162,15 +174,20 @@ impl Sizes {
     }
 
     /// What was proven with its grounds.
-    fn answer(&self, proved: Proved, searched: &[Searched], seen: &Seen) -> Next<Best> {
+    fn best_answer(
+        &self,
+        proved: ProvedBase,
+        searched: &[SearchedBase],
+        seen: &SeenTrials,
+    ) -> Next<BestSize> {
         let own = &searched[proved.base];
         let mut trials = own.trials.clone();
         add_neighbour(&mut trials, own.next_smaller(&proved.answer, seen)?);
         trials.extend(proved.trials);
         let others = searched.iter().enumerate();
         let others = others.filter(|(i, _)| *i != proved.base);
-        Ok(Best {
-            configuration: at(&own.base, proved.answer.size),
+        Ok(BestSize {
+            configuration: at_size(&own.base, proved.answer.size),
             answer: proved.answer,
             trials,
             others: others.flat_map(|(_, s)| s.trials.clone()).collect(),
@@ -188,14 +205,14 @@ fn differ_in_jdk(a: &Configuration, b: &Configuration) -> bool {
     rest(a) == rest(b)
 }
 
-impl Sizes {
+impl SizeSearch {
     fn by_level(
         &self,
         lots: &[Vec<usize>],
-        searched: &[Searched],
-        answers: Vec<Option<Best>>,
+        searched: &[SearchedBase],
+        answers: Vec<Option<BestSize>>,
     ) -> Vec<OfLevel> {
-        let own = |(lot, best): (&Vec<usize>, Option<Best>)| {
+        let own = |(lot, best): (&Vec<usize>, Option<BestSize>)| {
             let first = lot[0];
             Some(OfLevel {
                 level: self.bases[first].level.clone()?,
@@ -207,14 +224,19 @@ impl Sizes {
 
     /// Tests the cheapest size of a lot until one is proven: one that is refuted moves up, and may then
     /// no longer be the cheapest. Where none is proven, the one that was cheapest at first.
-    fn prove(&self, lot: &[usize], searched: &[Searched], seen: &Seen) -> Next<Option<Proved>> {
+    fn prove_cheapest(
+        &self,
+        lot: &[usize],
+        searched: &[SearchedBase],
+        seen: &SeenTrials,
+    ) -> Next<Option<ProvedBase>> {
         let climbs = self.bases.iter().zip(searched);
         let mut climbs: Vec<Option<Climb>> = climbs
-            .map(|(search, of)| Climb::of(search, of, self.prove))
+            .map(|(search, of)| Climb::from_search(search, of, self.prove))
             .collect();
         let cost_of = |climbs: &[Option<Climb>], base: usize| {
-            let size = climbs[base].as_ref().map(|c| c.ascent.size());
-            size.map(|size| cost(&searched[base].base, size))
+            let size = climbs[base].as_ref().map(|c| c.ascent.current_size());
+            size.map(|size| base_weight(&searched[base].base, size))
         };
         let cheapest = |climbs: &[Option<Climb>], bases: &[usize]| {
             let costs = bases
@@ -230,30 +252,32 @@ impl Sizes {
                 break;
             };
             let below = searched[base].next_smaller(&climb.found, seen);
-            both(climb.test(&searched[base], seen), below)?;
+            both_answers(climb.test_size(&searched[base], seen), below)?;
             if climb.is_cold {
-                return Ok(proved(base, climbs));
+                return Ok(conclude_climb(base, climbs));
             }
-            match climb.ascent.standing() {
-                Standing::Refuted => left.retain(|other| *other != base),
-                Standing::More(_) => {}
-                Standing::Proven | Standing::NotMeasured => return Ok(proved(base, climbs)),
+            match climb.ascent.size_standing() {
+                ProofStanding::Refuted => left.retain(|other| *other != base),
+                ProofStanding::More(_) => {}
+                ProofStanding::Proven | ProofStanding::NotMeasured => {
+                    return Ok(conclude_climb(base, climbs));
+                }
             }
         }
-        Ok(first.and_then(|base| proved(base, climbs)))
+        Ok(first.and_then(|base| conclude_climb(base, climbs)))
     }
 }
 
 /// The smallest memory of one configuration, whose own memory limit is ignored.
 #[derive(Debug, Clone)]
-pub struct Smallest {
+pub struct SmallestMemory {
     /// The configuration without a memory limit of its own.
     pub base: Configuration,
     /// Where its level is a question of its own.
-    pub level: Option<Level>,
+    pub level: Option<SizedLevel>,
     /// What to search and how carefully. The runner repeats what could not be measured, the search
     /// does not: `retries` is 0.
-    pub parameters: Parameters,
+    pub parameters: MemoryParameters,
     /// How long the first start may take.
     pub start_deadline: Duration,
     /// Where the answer is for a JVM that is warm: the warm-up to begin with. `None` judges starts as
@@ -263,11 +287,11 @@ pub struct Smallest {
 
 /// The search over one combination of the other factors.
 #[derive(Debug, Clone)]
-pub struct Searched {
+pub struct SearchedBase {
     /// The configuration without a memory limit of its own.
     pub base: Configuration,
     /// How it ended.
-    pub end: End,
+    pub end: SizeEnd,
     /// Every trial that counted, in order.
     pub trials: Vec<Arc<TrialRecord>>,
     /// Longest start that counts as one, from the start with room in it: the same holds for its
@@ -277,12 +301,12 @@ pub struct Searched {
     pub spent: Duration,
     step: Bytes,
     /// The same search with a longer warm-up, for fresh starts that turn out to be judged too early.
-    longer: Option<Box<Smallest>>,
+    longer: Option<Box<SmallestMemory>>,
 }
 
 /// How a search ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum End {
+pub enum SizeEnd {
     /// It found the smallest size.
     Found(MemoryFound),
     /// Not even the largest size passes.
@@ -301,7 +325,7 @@ pub enum End {
     },
 }
 
-impl End {
+impl SizeEnd {
     /// Why there is no size; empty where there is one.
     pub fn why_none(&self) -> String {
         match self {
@@ -314,36 +338,36 @@ impl End {
     }
 }
 
-impl Smallest {
+impl SmallestMemory {
     /// The same search, begun where another one ended: at its answer and half as much, and then
     /// where that one's smallest lay.
-    fn begun_at(&self, other: Option<&Searched>) -> Self {
+    fn begun_at(&self, other: Option<&SearchedBase>) -> Self {
         let mut search = self.clone();
-        if let Some(End::Found(found)) = other.map(|o| &o.end) {
+        if let Some(SizeEnd::Found(found)) = other.map(|o| &o.end) {
             let more = found.size.mul_ratio(3, 2).round_up(self.parameters.step);
             search.parameters.high = more.min(self.parameters.high);
-            search.parameters.expected = Some(Expected::of_a_search(found.confirmed));
+            search.parameters.expected = Some(ExpectedSize::of_a_search(found.confirmed));
         }
         search
     }
 }
 
-impl Search for Smallest {
-    type Answer = Searched;
+impl TrialSearch for SmallestMemory {
+    type Answer = SearchedBase;
 
-    fn next(&self, seen: &Seen) -> Next<Searched> {
-        let mut steps = Steps::new(self);
+    fn next(&self, seen: &SeenTrials) -> Next<SearchedBase> {
+        let mut steps = SizeSteps::new(self);
         let (mut trials, mut spent) = (Vec::new(), Duration::ZERO);
-        let longer = self.longer();
-        while let Some(ask) = steps.wants() {
-            let Some(record) = seen.get(&ask) else {
-                return Err(steps.open(ask, trials.is_empty(), seen));
+        let longer = self.with_longer_warm_up();
+        while let Some(ask) = steps.wanted_ask() {
+            let Some(record) = seen.record_for(&ask) else {
+                return Err(steps.wanted_trials(ask, trials.is_empty(), seen));
             };
             spent += seen.spent(&ask);
             if trials.is_empty() {
                 steps.learn_start(record);
             }
-            steps.take(Outcome::from(record.verdict));
+            steps.take_outcome(TrialOutcome::from(record.verdict));
             steps.learn_memory(record);
             trials.push(Arc::clone(record));
             if let Some(longer) = &longer
@@ -354,9 +378,9 @@ impl Search for Smallest {
                 return Ok(searched);
             }
         }
-        Ok(Searched {
+        Ok(SearchedBase {
             base: self.base.clone(),
-            end: end(steps.rules.next(), &trials),
+            end: size_end(steps.rules.next(), &trials),
             trials,
             start_deadline: steps.start_deadline,
             spent,
@@ -368,15 +392,15 @@ impl Search for Smallest {
 
 /// A search between two trials.
 #[derive(Debug, Clone)]
-struct Steps<'a> {
+struct SizeSteps<'a> {
     base: &'a Configuration,
     rules: MinMemory,
     repeats: BTreeMap<(u64, bool), u32>,
     start_deadline: Duration,
 }
 
-impl<'a> Steps<'a> {
-    fn new(search: &'a Smallest) -> Self {
+impl<'a> SizeSteps<'a> {
+    fn new(search: &'a SmallestMemory) -> Self {
         Self {
             base: &search.base,
             rules: MinMemory::new(search.parameters),
@@ -395,45 +419,45 @@ impl<'a> Steps<'a> {
 
     /// What every trial that passed teaches: where to look first.
     fn learn_memory(&mut self, record: &TrialRecord) {
-        if record.verdict == Verdict::Pass
-            && let Some(expected) = expected(&record.evidence)
+        if record.verdict == TrialVerdict::Pass
+            && let Some(expected) = expected_limit(&record.evidence)
         {
-            self.rules.expect(expected);
+            self.rules.expect_size(expected);
         }
     }
 
-    fn open(&self, ask: Ask, is_first: bool, seen: &Seen) -> Open {
+    fn wanted_trials(&self, ask: TrialAsk, is_first: bool, seen: &SeenTrials) -> WantedTrials {
         let more = match ask.purpose {
             // Every confirmation is needed if this one passes, and most do.
-            Purpose::Confirm => self.rules.confirmations_left(),
+            TrialPurpose::Confirm => self.rules.confirmations_left(),
             _ => 1,
         };
-        let again = |n| Ask {
+        let again = |n| TrialAsk {
             repeat: ask.repeat + n,
             ..ask.clone()
         };
-        let wanted: Vec<Ask> = (0..more).map(again).collect();
-        let wanted: Vec<Ask> = wanted
+        let wanted: Vec<TrialAsk> = (0..more).map(again).collect();
+        let wanted: Vec<TrialAsk> = wanted
             .into_iter()
-            .filter(|a| seen.get(a).is_none())
+            .filter(|a| seen.record_for(a).is_none())
             .collect();
         // How long other starts may take is not known before the first.
         let guesses = match is_first {
             true => Vec::new(),
             false => ahead::guesses(self, seen, &wanted),
         };
-        Open { wanted, guesses }
+        WantedTrials { wanted, guesses }
     }
 }
 
-impl Machine for Steps<'_> {
-    fn wants(&self) -> Option<Ask> {
-        let Step::Try(size, purpose) = self.rules.next() else {
+impl SearchMachine for SizeSteps<'_> {
+    fn wanted_ask(&self) -> Option<TrialAsk> {
+        let MemoryStep::Try(size, purpose) = self.rules.next() else {
             return None;
         };
-        let key = (size.as_bytes(), purpose == Purpose::Confirm);
-        Some(Ask {
-            configuration: at(self.base, size),
+        let key = (size.as_bytes(), purpose == TrialPurpose::Confirm);
+        Some(TrialAsk {
+            configuration: at_size(self.base, size),
             purpose,
             repeat: self.repeats.get(&key).copied().unwrap_or(0) + 1,
             start_deadline: self.start_deadline,
@@ -441,33 +465,34 @@ impl Machine for Steps<'_> {
         })
     }
 
-    fn take(&mut self, outcome: Outcome) {
-        let Step::Try(size, purpose) = self.rules.next() else {
+    fn take_outcome(&mut self, outcome: TrialOutcome) {
+        let MemoryStep::Try(size, purpose) = self.rules.next() else {
             return;
         };
-        let key = (size.as_bytes(), purpose == Purpose::Confirm);
+        let key = (size.as_bytes(), purpose == TrialPurpose::Confirm);
         *self.repeats.entry(key).or_default() += 1;
-        let taken = self.rules.record(size, outcome);
+        let taken = self.rules.record_trial(size, outcome);
         debug_assert!(taken.is_ok(), "it takes the outcome it asked for");
     }
 
-    fn chance(&self) -> f64 {
+    fn pass_chance(&self) -> f64 {
         match self.rules.next() {
-            Step::Try(_, Purpose::Confirm) => 0.9,
+            MemoryStep::Try(_, TrialPurpose::Confirm) => 0.9,
             _ => 0.5,
         }
     }
 }
 
-impl Searched {
+impl SearchedBase {
     /// The next smaller size and what it breaks: a trial of the search that failed just below the
     /// confirmed size, or, where none was run, one that is run now.
     pub(super) fn next_smaller(
         &self,
         answer: &MemoryFound,
-        seen: &Seen,
+        seen: &SeenTrials,
     ) -> Next<Option<Arc<TrialRecord>>> {
-        let broke = |t: &&Arc<TrialRecord>| t.verdict.is_evidence() && t.verdict != Verdict::Pass;
+        let broke =
+            |t: &&Arc<TrialRecord>| t.verdict.is_evidence() && t.verdict != TrialVerdict::Pass;
         let below = self.trials.iter().filter(broke);
         let below = below.filter(|t| t.configuration.memory < Some(answer.confirmed));
         if let Some(record) = below.max_by_key(|t| t.configuration.memory) {
@@ -477,14 +502,14 @@ impl Searched {
         if size < self.step {
             return Ok(None);
         }
-        let ask = Ask {
-            configuration: at(&self.base, size),
-            purpose: Purpose::Neighbour,
+        let ask = TrialAsk {
+            configuration: at_size(&self.base, size),
+            purpose: TrialPurpose::Neighbour,
             repeat: 1,
             start_deadline: self.start_deadline,
             pair: None,
         };
-        let run = each(seen, vec![ask])?;
+        let run = read_records(seen, vec![ask])?;
         Ok(run.into_iter().find(|record| broke(&record)))
     }
 }
@@ -499,21 +524,22 @@ pub(super) fn add_neighbour(trials: &mut Vec<Arc<TrialRecord>>, below: Option<Ar
 /// Fresh starts at one size until they prove or refute it ([`standing`]); `wanted` prove it if none
 /// misses; with the length of all their attempts. Each may take as long as those of the search that
 /// found it.
-pub(super) fn prove(
+pub(super) fn prove_size(
     configuration: &Configuration,
     wanted: u32,
     start_deadline: Duration,
-    seen: &Seen,
+    seen: &SeenTrials,
 ) -> Next<(Vec<Arc<TrialRecord>>, Duration)> {
-    let start = |repeat| proof(configuration, repeat, start_deadline);
+    let start = |repeat| proof_ask(configuration, repeat, start_deadline);
     let (mut starts, mut spent) = (Vec::new(), Duration::ZERO);
-    let count = |starts: &[Arc<TrialRecord>]| Count::of(starts.iter().map(|t| t.verdict));
-    while let Standing::More(more) = standing(wanted, count(&starts), false) {
+    let count =
+        |starts: &[Arc<TrialRecord>]| ProofCount::from_verdicts(starts.iter().map(|t| t.verdict));
+    while let ProofStanding::More(more) = judge_starts(wanted, count(&starts), false) {
         let repeat = starts.len() as u32 + 1;
-        let Some(record) = seen.get(&start(repeat)) else {
+        let Some(record) = seen.record_for(&start(repeat)) else {
             let asks = (repeat..repeat + more).map(start);
-            return Err(Open {
-                wanted: asks.filter(|a| seen.get(a).is_none()).collect(),
+            return Err(WantedTrials {
+                wanted: asks.filter(|a| seen.record_for(a).is_none()).collect(),
                 guesses: Vec::new(),
             });
         };
@@ -523,10 +549,10 @@ pub(super) fn prove(
     Ok((starts, spent))
 }
 
-fn proof(configuration: &Configuration, repeat: u32, start_deadline: Duration) -> Ask {
-    Ask {
+fn proof_ask(configuration: &Configuration, repeat: u32, start_deadline: Duration) -> TrialAsk {
+    TrialAsk {
         configuration: configuration.clone(),
-        purpose: Purpose::Prove,
+        purpose: TrialPurpose::Prove,
         repeat,
         start_deadline,
         pair: None,
@@ -535,7 +561,7 @@ fn proof(configuration: &Configuration, repeat: u32, start_deadline: Duration) -
 
 /// Configurations whose smallest sizes say nothing about which is cheaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Incomparable {
+pub enum IncomparableBases {
     /// The one at the lowest rate would win.
     #[error("the rate varies, and sizes at different rates do not compare")]
     Rates,
@@ -547,22 +573,22 @@ pub enum Incomparable {
 /// Checks that the cheapest of these configurations means something.
 ///
 /// # Errors
-/// [`Incomparable`].
-pub fn comparable(bases: &[Configuration]) -> Result<(), Incomparable> {
+/// [`IncomparableBases`].
+pub fn check_comparable(bases: &[Configuration]) -> Result<(), IncomparableBases> {
     let differ = |of: fn(&Configuration, &Configuration) -> bool| {
         bases.windows(2).any(|pair| of(&pair[0], &pair[1]))
     };
     if differ(|a, b| a.rate != b.rate) {
-        return Err(Incomparable::Rates);
+        return Err(IncomparableBases::Rates);
     }
     if differ(|a, b| a.cpu.is_some() != b.cpu.is_some()) {
-        return Err(Incomparable::Limits);
+        return Err(IncomparableBases::Limits);
     }
     Ok(())
 }
 
 /// The configuration at a size; the label says so.
-pub fn at(base: &Configuration, size: Bytes) -> Configuration {
+pub fn at_size(base: &Configuration, size: Bytes) -> Configuration {
     let label = if base.label.is_empty() || base.label == "as given" {
         size.to_string()
     } else {
@@ -576,21 +602,21 @@ pub fn at(base: &Configuration, size: Bytes) -> Configuration {
 }
 
 /// What a size weighs beside others: memory and CPUs of all instances.
-fn cost(base: &Configuration, size: Bytes) -> f64 {
+fn base_weight(base: &Configuration, size: Bytes) -> f64 {
     let cpus = base.cpu.map_or(0.0, |cpu| cpu.as_f64());
-    f64::from(base.instances) * price::weight(cpus, size)
+    f64::from(base.instances) * price::size_weight(cpus, size)
 }
 
-fn end(step: Step, trials: &[Arc<TrialRecord>]) -> End {
+fn size_end(step: MemoryStep, trials: &[Arc<TrialRecord>]) -> SizeEnd {
     let last = trials
         .last()
         .map(|t| format!("{}: {}", t.verdict, t.reason));
     let reason = last.unwrap_or_default();
     match step {
-        Step::Done(answer) => End::Found(answer),
-        Step::Infeasible { largest } => End::Infeasible { largest, reason },
-        Step::CouldNotMeasure { size, .. } | Step::Try(size, _) => {
-            End::CouldNotMeasure { size, reason }
+        MemoryStep::Done(answer) => SizeEnd::Found(answer),
+        MemoryStep::Infeasible { largest } => SizeEnd::Infeasible { largest, reason },
+        MemoryStep::CouldNotMeasure { size, .. } | MemoryStep::Try(size, _) => {
+            SizeEnd::CouldNotMeasure { size, reason }
         }
     }
 }
@@ -605,10 +631,10 @@ mod tests {
         let of = |change: fn(&mut Configuration)| {
             let mut other = fixture::configuration(256);
             change(&mut other);
-            comparable(&[fixture::configuration(256), other])
+            check_comparable(&[fixture::configuration(256), other])
         };
-        assert_eq!(of(|c| c.rate = Some(10.0)), Err(Incomparable::Rates));
-        assert_eq!(of(|c| c.cpu = None), Err(Incomparable::Limits));
+        assert_eq!(of(|c| c.rate = Some(10.0)), Err(IncomparableBases::Rates));
+        assert_eq!(of(|c| c.cpu = None), Err(IncomparableBases::Limits));
         assert_eq!(of(|c| c.cpu = Some(Cpus::from_whole(2))), Ok(()));
     }
 
@@ -619,44 +645,44 @@ mod tests {
             instances: 4,
             ..one.clone()
         };
-        let cost_of_four = cost(&four, Bytes::from_mib(160));
-        assert!(cost_of_four > cost(&one, Bytes::from_mib(256)));
-        assert!(cost(&one, Bytes::from_mib(256)) > cost(&one, Bytes::from_mib(160)));
-        assert_eq!(cost_of_four, 4.0 * cost(&one, Bytes::from_mib(160)));
+        let cost_of_four = base_weight(&four, Bytes::from_mib(160));
+        assert!(cost_of_four > base_weight(&one, Bytes::from_mib(256)));
+        assert!(base_weight(&one, Bytes::from_mib(256)) > base_weight(&one, Bytes::from_mib(160)));
+        assert_eq!(cost_of_four, 4.0 * base_weight(&one, Bytes::from_mib(160)));
     }
 
     /// Answers asks up to a size; what is wanted and guessed then.
     fn after(sizes_that_pass: &[(u64, bool)]) -> (Vec<String>, Vec<String>) {
         let mib = Bytes::from_mib;
-        let search = Smallest {
+        let search = SmallestMemory {
             base: Configuration {
                 label: String::new(),
                 memory: None,
                 ..fixture::configuration(1)
             },
             level: None,
-            parameters: Parameters {
+            parameters: MemoryParameters {
                 retries: 0,
-                ..Parameters::new(mib(64), mib(1024))
+                ..MemoryParameters::new(mib(64), mib(1024))
             },
             start_deadline: Duration::from_secs(60),
             warm_up: None,
         };
-        let mut seen = Seen::default();
+        let mut seen = SeenTrials::default();
         for (size, passes) in sizes_that_pass {
             let Err(open) = search.next(&seen) else { break };
             let ask = open.wanted[0].clone();
             assert_eq!(ask.configuration.memory, Some(mib(*size)));
             let verdict = if *passes {
-                Verdict::Pass
+                TrialVerdict::Pass
             } else {
-                Verdict::SloMiss
+                TrialVerdict::SloMiss
             };
-            let record = fixture::trial("t", ask.purpose, *size, verdict);
-            seen.add(&ask, record, Duration::ZERO);
+            let record = fixture::trial_record("t", ask.purpose, *size, verdict);
+            seen.add_record(&ask, record, Duration::ZERO);
         }
         let open = search.next(&seen).expect_err("it is open");
-        let text = |a: Ask| format!("{} #{}", a.configuration.label, a.repeat);
+        let text = |a: TrialAsk| format!("{} #{}", a.configuration.label, a.repeat);
         (
             open.wanted.into_iter().map(text).collect(),
             open.guesses.into_iter().map(text).collect(),
@@ -704,19 +730,20 @@ mod tests {
             invalid: 0,
         };
         let miss = |id: &str, size| {
-            let record = fixture::trial(id, Purpose::Search, size, Verdict::SloMiss);
+            let record =
+                fixture::trial_record(id, TrialPurpose::Search, size, TrialVerdict::SloMiss);
             Arc::new(record)
         };
-        let searched = Searched {
+        let searched = SearchedBase {
             base: fixture::configuration(1),
-            end: End::Found(answer),
+            end: SizeEnd::Found(answer),
             trials: vec![miss("far", 128), miss("near", 248), miss("itself", 256)],
             start_deadline: Duration::from_secs(60),
             spent: Duration::ZERO,
             step: mib(4),
             longer: None,
         };
-        let below = searched.next_smaller(&answer, &Seen::default());
+        let below = searched.next_smaller(&answer, &SeenTrials::default());
         let id = below.map(|below| below.map(|trial| trial.id.clone()));
         assert_eq!(id.ok().flatten().as_deref(), Some("near"));
     }

@@ -6,29 +6,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Ask, Next, Search, Seen, each};
-use crate::record::{Configuration, Purpose, TrialRecord};
+use super::{Next, SeenTrials, TrialAsk, TrialSearch, read_records};
+use crate::record::{Configuration, TrialPurpose, TrialRecord};
 
 /// One soak; the answer is its record, whatever its verdict.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Soaked {
+pub struct SoakSearch {
     /// What is soaked.
     pub configuration: Configuration,
     /// How long the start may take.
     pub start_deadline: Duration,
 }
 
-impl Search for Soaked {
+impl TrialSearch for SoakSearch {
     type Answer = Option<Arc<TrialRecord>>;
 
-    fn next(&self, seen: &Seen) -> Next<Self::Answer> {
-        let ask = Ask {
+    fn next(&self, seen: &SeenTrials) -> Next<Self::Answer> {
+        let ask = TrialAsk {
             configuration: self.configuration.clone(),
-            purpose: Purpose::Soak,
+            purpose: TrialPurpose::Soak,
             repeat: 1,
             start_deadline: self.start_deadline,
             pair: None,
         };
-        each(seen, vec![ask]).map(|mut records| records.pop())
+        read_records(seen, vec![ask]).map(|mut records| records.pop())
     }
 }

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use super::{Ask, Search, Seen};
+use super::{SeenTrials, TrialAsk, TrialSearch};
 use crate::fixture;
-use crate::record::{Invalid, Purpose, TrialRecord, Verdict};
+use crate::record::{InvalidReason, TrialPurpose, TrialRecord, TrialVerdict};
 
-const PASS: Verdict = Verdict::Pass;
-const MISS: Verdict = Verdict::SloMiss;
-const NOISE: Verdict = Verdict::Invalid(Invalid::Noise);
+const PASS: TrialVerdict = TrialVerdict::Pass;
+const MISS: TrialVerdict = TrialVerdict::SloMiss;
+const NOISE: TrialVerdict = TrialVerdict::Invalid(InvalidReason::Noise);
 
 /// Each trial takes so long with all its attempts.
 const SPENT: Duration = Duration::from_secs(70);
@@ -29,8 +29,11 @@ const SPENT: Duration = Duration::from_secs(70);
 const MOST: usize = 400;
 
 /// Plays a search to its end: the story, and the answer.
-fn play<S: Search>(search: &S, mut world: impl FnMut(&Ask) -> TrialRecord) -> (String, S::Answer) {
-    let mut seen = Seen::default();
+fn play<S: TrialSearch>(
+    search: &S,
+    mut world: impl FnMut(&TrialAsk) -> TrialRecord,
+) -> (String, S::Answer) {
+    let mut seen = SeenTrials::default();
     let mut text = String::new();
     for number in 1..=MOST {
         let open = match search.next(&seen) {
@@ -41,41 +44,42 @@ fn play<S: Search>(search: &S, mut world: impl FnMut(&Ask) -> TrialRecord) -> (S
         let mut record = world(ask);
         record.id = format!("t{number}");
         let deadline = ask.start_deadline.as_secs();
-        let told = said(ask);
+        let told = describe_ask(ask);
         write!(text, "{told} in {deadline}s: {}", record.verdict).expect("a text");
         for (word, asks) in [("also", &open.wanted[1..]), ("perhaps", &open.guesses)] {
             if !asks.is_empty() {
-                write!(text, " | {word} {}", all(asks)).expect("a text");
+                write!(text, " | {word} {}", list_asks(asks)).expect("a text");
             }
         }
         text.push('\n');
-        seen.add(ask, record, SPENT);
+        seen.add_record(ask, record, SPENT);
     }
     panic!("it does not end:\n{text}");
 }
 
 /// Trials in a few words, those that differ in their ordinals alone together: `prove 1Gi #2-5`.
-fn all(asks: &[Ask]) -> String {
-    let follows = |a: &Ask, b: &Ask| b.repeat == a.repeat + 1 && named(a) == named(b);
+fn list_asks(asks: &[TrialAsk]) -> String {
+    let follows =
+        |a: &TrialAsk, b: &TrialAsk| b.repeat == a.repeat + 1 && name_ask(a) == name_ask(b);
     let runs = asks.chunk_by(follows).map(|run| match run {
-        [.., last] if run.len() > 1 => format!("{}-{}", said(&run[0]), last.repeat),
-        _ => said(&run[0]),
+        [.., last] if run.len() > 1 => format!("{}-{}", describe_ask(&run[0]), last.repeat),
+        _ => describe_ask(&run[0]),
     });
     runs.collect::<Vec<_>>().join(", ")
 }
 
-fn said(ask: &Ask) -> String {
-    format!("{} #{}", named(ask), ask.repeat)
+fn describe_ask(ask: &TrialAsk) -> String {
+    format!("{} #{}", name_ask(ask), ask.repeat)
 }
 
 /// A trial in a few words, without its ordinal.
-fn named(ask: &Ask) -> String {
+fn name_ask(ask: &TrialAsk) -> String {
     let purpose = match ask.purpose {
-        Purpose::Search => "",
-        Purpose::Confirm => "confirm ",
-        Purpose::Neighbour => "neighbour ",
-        Purpose::Prove => "prove ",
-        Purpose::Compare => "compare ",
+        TrialPurpose::Search => "",
+        TrialPurpose::Confirm => "confirm ",
+        TrialPurpose::Neighbour => "neighbour ",
+        TrialPurpose::Prove => "prove ",
+        TrialPurpose::Compare => "compare ",
         _ => "another ",
     };
     let rate = ask.configuration.rate.map(|rate| format!(" {rate:.2}/s"));
@@ -86,8 +90,8 @@ fn named(ask: &Ask) -> String {
 }
 
 /// The record of an ask: a start in 3 s that needs so much memory.
-fn record(ask: &Ask, verdict: Verdict, needs: Bytes) -> TrialRecord {
-    let mut record = fixture::trial("", ask.purpose, 1, verdict);
+fn record_of_ask(ask: &TrialAsk, verdict: TrialVerdict, needs: Bytes) -> TrialRecord {
+    let mut record = fixture::trial_record("", ask.purpose, 1, verdict);
     record.configuration = ask.configuration.clone();
     record.repeat = ask.repeat;
     let share = |percent| Some(needs.mul_ratio(percent, 100));

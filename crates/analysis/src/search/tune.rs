@@ -10,17 +10,20 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_sizing::jdk::Jdk;
-use loadline_sizing::options::Options;
+use loadline_sizing::jdk::JdkRelease;
+use loadline_sizing::options::JvmOptionSet;
 
 use super::purchase::Purchase;
-use super::size::prove;
-use super::{Ask, Next, Seen, each};
+use super::size::prove_size;
+use super::{Next, SeenTrials, TrialAsk, read_records};
 use crate::interval::median;
-use crate::proof::{Count, unproven};
-use crate::record::{Configuration, JvmOption, Provenance, Purpose, TrialRecord, Verdict};
+use crate::proof::{ProofCount, why_unproven};
+use crate::record::{
+    Configuration, JvmOption, TrialPurpose, TrialRecord, TrialVerdict, ValueProvenance,
+};
 use crate::tuning::{
-    Candidate, Compared, Stage, adopt, candidates, compare, cpu_per_request, heap_by_price,
+    ComparedCandidate, OptionCandidate, TuningStage, adopt, candidates, compare_candidate,
+    cpu_per_request, heap_by_price,
 };
 
 /// Rounds before the worse half is dropped.
@@ -31,13 +34,13 @@ const FEW: usize = 6;
 
 /// What the comparisons came to.
 #[derive(Debug, Clone)]
-pub struct Tuned {
+pub struct TunedOptions {
     /// The configuration with what was adopted; the one that was given where nothing was.
     pub configuration: Configuration,
     /// Whether anything was.
     pub has_changed: bool,
     /// Every candidate.
-    pub compared: Vec<Compared>,
+    pub compared: Vec<ComparedCandidate>,
     /// The trials of the comparisons and of the proof.
     pub trials: Vec<Arc<TrialRecord>>,
     /// Stages that did not run, and why.
@@ -48,20 +51,20 @@ pub struct Tuned {
 
 /// What was computed of each stage: records never change, and histograms and intervals take long.
 #[derive(Debug, Default)]
-pub struct Stages([Known; 4]);
+pub struct StageCache([KnownStage; 4]);
 
 /// What is known of a stage.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownStage {
     /// Which of its racers stop after the first rounds.
     dropped: OnceCell<Vec<bool>>,
-    ended: OnceCell<Ended>,
+    ended: OnceCell<EndedStage>,
 }
 
 /// A stage at its end.
 #[derive(Debug, Clone, Default)]
-struct Ended {
-    compared: Vec<Compared>,
+struct EndedStage {
+    compared: Vec<ComparedCandidate>,
     adopted: Option<Configuration>,
     /// Of the reference and of each candidate.
     trials: Vec<Vec<Arc<TrialRecord>>>,
@@ -70,24 +73,24 @@ struct Ended {
 }
 
 /// The comparisons of one search.
-pub(super) struct Comparisons<'a> {
+pub(super) struct OptionComparisons<'a> {
     /// What the search is asked.
     pub purchase: &'a Purchase,
     /// What was computed before.
-    pub known: &'a Stages,
+    pub known: &'a StageCache,
 }
 
-impl Comparisons<'_> {
+impl OptionComparisons<'_> {
     /// Compares what the JDK offers in so many pairs each; `spent` was spent before.
     pub(super) fn tune(
         &self,
         found: &Configuration,
-        jdk: Jdk,
+        jdk: JdkRelease,
         pairs: u32,
         spent: Duration,
-        seen: &Seen,
-    ) -> Next<Tuned> {
-        let mut tuned = Tuned {
+        seen: &SeenTrials,
+    ) -> Next<TunedOptions> {
+        let mut tuned = TunedOptions {
             configuration: found.clone(),
             has_changed: false,
             compared: Vec::new(),
@@ -96,10 +99,10 @@ impl Comparisons<'_> {
             spent: Duration::ZERO,
         };
         let mut heaps = Vec::new();
-        for (index, stage) in (0_u32..).zip(Stage::PLANNED) {
-            let open = candidates(stage, jdk, &self.options(&tuned.configuration));
-            let round = Rounds::new(stage, index, pairs);
-            heaps = self.stage(&mut tuned, round, open, spent, seen)?;
+        for (index, stage) in (0_u32..).zip(TuningStage::PLANNED) {
+            let open = candidates(stage, jdk, &self.known_options(&tuned.configuration));
+            let round = StageRounds::new(stage, index, pairs);
+            heaps = self.run_stage(&mut tuned, round, open, spent, seen)?;
         }
         let price = &self.purchase.pricing.offer.price;
         let memory_price = match self.purchase.pricing.offer.bills_any_memory {
@@ -107,24 +110,24 @@ impl Comparisons<'_> {
             false => 0.0,
         };
         if let Some(heap) = heap_by_price(&heaps, price.vcpu_hour, memory_price) {
-            let candidate = Candidate {
+            let candidate = OptionCandidate {
                 label: format!("heap {heap} MiB"),
                 options: vec![format!("-Xmx{heap}m")],
             };
-            let index = Stage::PLANNED.len() as u32;
-            let round = Rounds::new(Stage::PriceRule, index, pairs);
-            self.stage(&mut tuned, round, vec![candidate], spent, seen)?;
+            let index = TuningStage::PLANNED.len() as u32;
+            let round = StageRounds::new(TuningStage::PriceRule, index, pairs);
+            self.run_stage(&mut tuned, round, vec![candidate], spent, seen)?;
         }
-        self.proven(tuned, found, seen)
+        self.prove_adopted(tuned, found, seen)
     }
 
     /// The options that the user gave or that were adopted before.
-    fn options(&self, configuration: &Configuration) -> Options {
+    fn known_options(&self, configuration: &Configuration) -> JvmOptionSet {
         let own = configuration.jvm_options.iter().map(|o| o.text.clone());
         let args = configuration.args.iter().cloned();
         let environment = configuration.env.values();
         let words = environment.flat_map(|text| text.split_whitespace().map(str::to_owned));
-        Options::from_words(
+        JvmOptionSet::from_words(
             self.purchase
                 .words
                 .iter()
@@ -136,20 +139,20 @@ impl Comparisons<'_> {
     }
 
     /// Runs a stage and adopts its winner; the trials of the reference and of each candidate.
-    fn stage(
+    fn run_stage(
         &self,
-        tuned: &mut Tuned,
-        rounds: Rounds,
-        open: Vec<Candidate>,
+        tuned: &mut TunedOptions,
+        rounds: StageRounds,
+        open: Vec<OptionCandidate>,
         spent: Duration,
-        seen: &Seen,
+        seen: &SeenTrials,
     ) -> Next<Vec<Vec<Arc<TrialRecord>>>> {
         let known = &self.known.0[rounds.index as usize].ended;
         let ended = match known.get() {
             Some(ended) => ended,
             None => {
                 let spent = spent + tuned.spent;
-                let ended = self.ended(&tuned.configuration, rounds, open, spent, seen)?;
+                let ended = self.compare_stage(&tuned.configuration, rounds, open, spent, seen)?;
                 known.get_or_init(|| ended)
             }
         };
@@ -164,16 +167,16 @@ impl Comparisons<'_> {
         Ok(ended.trials.clone())
     }
 
-    fn ended(
+    fn compare_stage(
         &self,
         reference: &Configuration,
-        rounds: Rounds,
-        open: Vec<Candidate>,
+        rounds: StageRounds,
+        open: Vec<OptionCandidate>,
         spent: Duration,
-        seen: &Seen,
-    ) -> Next<Ended> {
+        seen: &SeenTrials,
+    ) -> Next<EndedStage> {
         if open.is_empty() {
-            return Ok(Ended::default());
+            return Ok(EndedStage::default());
         }
         let trials = u32::try_from(open.len() + 1).unwrap_or(u32::MAX);
         let wanted = trials
@@ -183,11 +186,11 @@ impl Comparisons<'_> {
             .purchase
             .has_room(spent, self.purchase.trial_length.saturating_mul(wanted))
         {
-            let name = rounds.stage.name();
+            let name = rounds.stage.stage_name();
             let why = format!("{name}: not compared in pairs, the budget was spent");
-            return Ok(Ended {
+            return Ok(EndedStage {
                 left_out: Some(why),
-                ..Ended::default()
+                ..EndedStage::default()
             });
         }
         let mut racers = racers(reference, open);
@@ -209,9 +212,9 @@ impl Comparisons<'_> {
     fn run(
         &self,
         racers: &mut [Racer],
-        rounds: Rounds,
+        rounds: StageRounds,
         range: std::ops::RangeInclusive<u32>,
-        seen: &Seen,
+        seen: &SeenTrials,
     ) -> Next<Duration> {
         let mut asks = Vec::new();
         let mut of = Vec::new();
@@ -223,9 +226,9 @@ impl Comparisons<'_> {
             for index in order.into_iter().filter(|i| !racers[*i].is_dropped) {
                 let number = rounds.index * rounds.pairs + round;
                 of.push(index);
-                asks.push(Ask {
+                asks.push(TrialAsk {
                     configuration: racers[index].configuration.clone(),
-                    purpose: Purpose::Compare,
+                    purpose: TrialPurpose::Compare,
                     repeat: number,
                     start_deadline: self.purchase.start_deadline,
                     pair: Some(number),
@@ -233,14 +236,19 @@ impl Comparisons<'_> {
             }
         }
         let spent = asks.iter().map(|ask| seen.spent(ask)).sum();
-        for (index, record) in of.into_iter().zip(each(seen, asks)?) {
+        for (index, record) in of.into_iter().zip(read_records(seen, asks)?) {
             racers[index].trials.push(record);
         }
         Ok(spent)
     }
 
     /// What was adopted is proven by fresh starts, or given up.
-    fn proven(&self, mut tuned: Tuned, found: &Configuration, seen: &Seen) -> Next<Tuned> {
+    fn prove_adopted(
+        &self,
+        mut tuned: TunedOptions,
+        found: &Configuration,
+        seen: &SeenTrials,
+    ) -> Next<TunedOptions> {
         if !tuned.has_changed {
             return Ok(tuned);
         }
@@ -249,10 +257,10 @@ impl Comparisons<'_> {
             start_deadline,
             ..
         } = *self.purchase;
-        let (proofs, spent) = prove(&tuned.configuration, wanted, start_deadline, seen)?;
+        let (proofs, spent) = prove_size(&tuned.configuration, wanted, start_deadline, seen)?;
         tuned.spent += spent;
-        let count = Count::of(proofs.iter().map(|t| t.verdict));
-        if let Some(why) = unproven(wanted, count) {
+        let count = ProofCount::from_verdicts(proofs.iter().map(|t| t.verdict));
+        if let Some(why) = why_unproven(wanted, count) {
             tuned.configuration = found.clone();
             tuned.has_changed = false;
             tuned.compared.iter_mut().for_each(|c| c.is_adopted = false);
@@ -266,14 +274,14 @@ impl Comparisons<'_> {
 
 /// The rounds of one stage: repeats are numbered on from those of the stages before.
 #[derive(Debug, Clone, Copy)]
-struct Rounds {
-    stage: Stage,
+struct StageRounds {
+    stage: TuningStage,
     index: u32,
     pairs: u32,
 }
 
-impl Rounds {
-    fn new(stage: Stage, index: u32, pairs: u32) -> Self {
+impl StageRounds {
+    fn new(stage: TuningStage, index: u32, pairs: u32) -> Self {
         Self {
             stage,
             index,
@@ -284,19 +292,19 @@ impl Rounds {
 
 /// A candidate on its way; the first is the reference.
 struct Racer {
-    candidate: Candidate,
+    candidate: OptionCandidate,
     configuration: Configuration,
     trials: Vec<Arc<TrialRecord>>,
     is_dropped: bool,
 }
 
-fn racers(base: &Configuration, open: Vec<Candidate>) -> Vec<Racer> {
-    let reference = Candidate {
+fn racers(base: &Configuration, open: Vec<OptionCandidate>) -> Vec<Racer> {
+    let reference = OptionCandidate {
         label: String::new(),
         options: Vec::new(),
     };
-    let racer = |candidate: Candidate| Racer {
-        configuration: with(base, &candidate),
+    let racer = |candidate: OptionCandidate| Racer {
+        configuration: with_candidate(base, &candidate),
         candidate,
         trials: Vec::new(),
         is_dropped: false,
@@ -304,15 +312,16 @@ fn racers(base: &Configuration, open: Vec<Candidate>) -> Vec<Racer> {
     [reference].into_iter().chain(open).map(racer).collect()
 }
 
-fn conclude(racers: Vec<Racer>, stage: Stage, seed: u64, spent: Duration) -> Ended {
+fn conclude(racers: Vec<Racer>, stage: TuningStage, seed: u64, spent: Duration) -> EndedStage {
     let Some((reference, others)) = racers.split_first() else {
-        return Ended::default();
+        return EndedStage::default();
     };
     let among = (stage, others.len());
-    let compared = |r: &Racer| compare(among, &r.candidate, &r.trials, &reference.trials, seed);
-    let mut compared: Vec<Compared> = others.iter().map(compared).collect();
+    let compared =
+        |r: &Racer| compare_candidate(among, &r.candidate, &r.trials, &reference.trials, seed);
+    let mut compared: Vec<ComparedCandidate> = others.iter().map(compared).collect();
     let best = adopt(&mut compared);
-    Ended {
+    EndedStage {
         compared,
         adopted: best.map(|best| others[best].configuration.clone()),
         trials: racers.into_iter().map(|r| r.trials).collect(),
@@ -332,7 +341,7 @@ fn worse_half(racers: &[Racer]) -> Vec<bool> {
     let cost = |r: &Racer| {
         let counted = || r.trials.iter().filter(|t| t.verdict.is_evidence());
         let costs: Vec<f64> = counted().filter_map(|t| cpu_per_request(t)).collect();
-        match counted().all(|t| t.verdict == Verdict::Pass) {
+        match counted().all(|t| t.verdict == TrialVerdict::Pass) {
             // Nothing measured: before those that failed, behind those that are known.
             true => median(&costs).unwrap_or(f64::MAX),
             false => f64::INFINITY,
@@ -347,11 +356,11 @@ fn worse_half(racers: &[Racer]) -> Vec<bool> {
 }
 
 /// The configuration with a candidate's options behind its own.
-fn with(base: &Configuration, candidate: &Candidate) -> Configuration {
+fn with_candidate(base: &Configuration, candidate: &OptionCandidate) -> Configuration {
     let mut next = base.clone();
     let option = |text: &String| JvmOption {
         text: text.clone(),
-        provenance: Provenance::Measured,
+        provenance: ValueProvenance::Measured,
     };
     next.jvm_options
         .extend(candidate.options.iter().map(option));
@@ -365,14 +374,24 @@ fn with(base: &Configuration, candidate: &Candidate) -> Configuration {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::Invalid;
+    use crate::record::InvalidReason;
 
     #[test]
     fn a_disturbed_candidate_is_dropped_after_those_that_failed() {
-        let (pass, noise) = (Verdict::Pass, Verdict::Invalid(Invalid::Noise));
-        let trial = |verdict| Arc::new(fixture::trial("t", Purpose::Compare, 256, verdict));
-        let racer = |second: Verdict| Racer {
-            candidate: Candidate {
+        let (pass, noise) = (
+            TrialVerdict::Pass,
+            TrialVerdict::Invalid(InvalidReason::Noise),
+        );
+        let trial = |verdict| {
+            Arc::new(fixture::trial_record(
+                "t",
+                TrialPurpose::Compare,
+                256,
+                verdict,
+            ))
+        };
+        let racer = |second: TrialVerdict| Racer {
+            candidate: OptionCandidate {
                 label: String::new(),
                 options: Vec::new(),
             },
@@ -381,7 +400,7 @@ mod tests {
             is_dropped: false,
         };
         // The reference, four that failed, then four of which one trial each was disturbed.
-        let miss = Verdict::SloMiss;
+        let miss = TrialVerdict::SloMiss;
         let verdicts = [pass, miss, miss, miss, miss, noise, noise, noise, noise];
         let racers: Vec<Racer> = verdicts.into_iter().map(racer).collect();
         let (t, f) = (true, false);

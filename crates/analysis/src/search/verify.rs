@@ -8,11 +8,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Ask, Next, Open, Search, Seen};
-use crate::baseline::{self, Baseline, Figures, Ground, Unlike, unlike};
+use super::{Next, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
+use crate::baseline::{
+    self, Baseline, ComparisonGaps, MeasurementConditions, StartFigures, find_comparison_gaps,
+};
 use crate::proof::is_proof;
-use crate::record::{Configuration, Purpose, TrialRecord};
-use crate::shift::{self, Shift, Standing, shift};
+use crate::record::{Configuration, TrialPurpose, TrialRecord};
+use crate::shift::{self, FigureShift, ShiftStanding, measure_shift};
 
 /// Fewest starts.
 pub const FEWEST: u32 = 3;
@@ -32,13 +34,13 @@ const OVERLOOKED: f64 = 0.1;
 
 /// Fresh starts of what is shipped.
 #[derive(Debug, Clone)]
-pub struct Verify {
+pub struct VerifySearch {
     /// What is shipped.
     pub configuration: Configuration,
     /// How long a start may take.
     pub start_deadline: Duration,
     /// What the starts of today stand on.
-    pub ground: Ground,
+    pub ground: MeasurementConditions,
     /// What was accepted before.
     pub baseline: Option<Baseline>,
     /// Go on until there are so many starts, whatever they say: they become the next baseline.
@@ -47,7 +49,7 @@ pub struct Verify {
 
 /// What the starts say of the SLO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slo {
+pub enum SloStanding {
     /// It is kept.
     Holds,
     /// It is not.
@@ -60,65 +62,66 @@ pub enum Slo {
 
 /// What it comes to.
 #[derive(Debug, Clone)]
-pub struct Verified {
+pub struct VerifyOutcome {
     /// Every start, in order.
     pub trials: Vec<Arc<TrialRecord>>,
     /// The figures of those that could be measured.
-    pub starts: Vec<Figures>,
+    pub starts: Vec<StartFigures>,
     /// Whether the SLO is kept.
-    pub slo: Slo,
+    pub slo: SloStanding,
     /// CPU time a request against the baseline's.
-    pub cpu: Option<Shift>,
+    pub cpu: Option<FigureShift>,
     /// Memory against the baseline's.
-    pub memory: Option<Shift>,
+    pub memory: Option<FigureShift>,
     /// What was not compared, and why.
-    pub unlike: Unlike,
+    pub unlike: ComparisonGaps,
 }
 
-impl Verified {
+impl VerifyOutcome {
     /// Whether a figure rose against the baseline.
     pub fn has_risen(&self) -> bool {
-        let rose = |shift: &Option<Shift>| shift.is_some_and(|s| s.standing == Standing::Rose);
+        let rose =
+            |shift: &Option<FigureShift>| shift.is_some_and(|s| s.standing == ShiftStanding::Rose);
         rose(&self.cpu) || rose(&self.memory)
     }
 
     /// Whether what is shipped is as good as it was.
     pub fn holds(&self) -> bool {
-        self.slo == Slo::Holds && !self.has_risen()
+        self.slo == SloStanding::Holds && !self.has_risen()
     }
 }
 
-impl Search for Verify {
-    type Answer = Verified;
+impl TrialSearch for VerifySearch {
+    type Answer = VerifyOutcome;
 
-    fn next(&self, seen: &Seen) -> Next<Verified> {
-        let mut verified = Verified {
+    fn next(&self, seen: &SeenTrials) -> Next<VerifyOutcome> {
+        let mut verified = VerifyOutcome {
             trials: Vec::new(),
             starts: Vec::new(),
-            slo: Slo::Open,
+            slo: SloStanding::Open,
             cpu: None,
             memory: None,
-            unlike: self.unlike(),
+            unlike: self.comparison_gaps(),
         };
         for repeat in 1.. {
             if self.is_over(&mut verified) {
                 break;
             }
-            let Some(record) = seen.get(&self.ask(repeat)) else {
-                return Err(self.open(repeat, &verified, seen));
+            let Some(record) = seen.record_for(&self.start_ask(repeat)) else {
+                return Err(self.wanted_trials(repeat, &verified, seen));
             };
-            verified.starts.extend(Figures::of(record));
+            verified.starts.extend(StartFigures::for_start(record));
             verified.trials.push(Arc::clone(record));
         }
         Ok(verified)
     }
 }
 
-impl Verify {
-    fn ask(&self, repeat: u32) -> Ask {
-        Ask {
+impl VerifySearch {
+    fn start_ask(&self, repeat: u32) -> TrialAsk {
+        TrialAsk {
             configuration: self.configuration.clone(),
-            purpose: Purpose::Prove,
+            purpose: TrialPurpose::Prove,
             repeat,
             start_deadline: self.start_deadline,
             pair: None,
@@ -126,83 +129,96 @@ impl Verify {
     }
 
     /// What is needed in any case, then the next ones as guesses.
-    fn open(&self, from: u32, verified: &Verified, seen: &Seen) -> Open {
+    fn wanted_trials(
+        &self,
+        from: u32,
+        verified: &VerifyOutcome,
+        seen: &SeenTrials,
+    ) -> WantedTrials {
         let measured = verified.starts.len() as u32;
         let needed = FEWEST.max(self.at_least).saturating_sub(measured).max(1);
-        let asks = (from..from + MOST).map(|repeat| self.ask(repeat));
-        let missing = asks.filter(|ask| seen.get(ask).is_none());
+        let asks = (from..from + MOST).map(|repeat| self.start_ask(repeat));
+        let missing = asks.filter(|ask| seen.record_for(ask).is_none());
         let mut all = missing.collect::<Vec<_>>().into_iter();
-        Open {
+        WantedTrials {
             wanted: all.by_ref().take(needed as usize).collect(),
             guesses: all.take(FEWEST as usize).collect(),
         }
     }
 
-    fn unlike(&self) -> Unlike {
+    fn comparison_gaps(&self) -> ComparisonGaps {
         let baseline = self.baseline.as_ref();
-        baseline.map_or_else(Unlike::default, |b| unlike(&b.ground, &self.ground))
+        baseline.map_or_else(ComparisonGaps::default, |b| {
+            find_comparison_gaps(&b.ground, &self.ground)
+        })
     }
 
     /// Judges the starts so far; whether they decide.
-    fn is_over(&self, verified: &mut Verified) -> bool {
+    fn is_over(&self, verified: &mut VerifyOutcome) -> bool {
         let measured = verified.starts.len() as u32;
         let not_measured = verified.trials.len() as u32 - measured;
         if not_measured > FEWEST.max(measured) {
-            verified.slo = Slo::NotMeasured;
+            verified.slo = SloStanding::NotMeasured;
             return true;
         }
         if measured < FEWEST {
             return false;
         }
-        verified.slo = slo(&verified.starts);
+        verified.slo = test_slo(&verified.starts);
         if let Some(baseline) = &self.baseline {
-            let too_few = |starts: &[Figures]| baseline::too_few_requests(starts);
+            let too_few = |starts: &[StartFigures]| baseline::too_few_requests(starts);
             let of_few = || too_few(&baseline.starts).or_else(|| too_few(&verified.starts));
             verified.unlike.cpu = verified.unlike.cpu.take().or_else(of_few);
-            let compare = |why: &Option<String>, of: fn(&[Figures]) -> Vec<f64>, bounds| match why {
-                Some(_) => None,
-                None => shift(&of(&baseline.starts), &of(&verified.starts), bounds),
-            };
+            let compare =
+                |why: &Option<String>, of: fn(&[StartFigures]) -> Vec<f64>, bounds| match why {
+                    Some(_) => None,
+                    None => measure_shift(&of(&baseline.starts), &of(&verified.starts), bounds),
+                };
             verified.cpu = compare(&verified.unlike.cpu, baseline::cpu_per_request, shift::CPU);
-            verified.memory = compare(&verified.unlike.memory, baseline::memory, shift::MEMORY);
+            verified.memory = compare(
+                &verified.unlike.memory,
+                baseline::memory_needs,
+                shift::MEMORY,
+            );
         }
         let shifts = [verified.cpu, verified.memory];
         let mut shifts = shifts.iter().flatten();
-        let is_decided = verified.slo != Slo::Open && shifts.all(|s| s.standing != Standing::Open);
+        let is_decided =
+            verified.slo != SloStanding::Open && shifts.all(|s| s.standing != ShiftStanding::Open);
         if measured >= MOST {
-            if verified.slo == Slo::Open {
+            if verified.slo == SloStanding::Open {
                 verified.slo = by_count(&verified.starts);
             }
             return true;
         }
         let is_enough = measured >= self.at_least;
-        verified.slo == Slo::Broken || is_enough && (is_decided || verified.has_risen())
+        verified.slo == SloStanding::Broken || is_enough && (is_decided || verified.has_risen())
     }
 }
 
-fn kept(starts: &[Figures]) -> u64 {
+fn count_kept(starts: &[StartFigures]) -> u64 {
     starts.iter().filter(|start| start.kept).count() as u64
 }
 
 /// The sequential test: the likelihood of these starts if the size is broken over that if it holds.
-fn slo(starts: &[Figures]) -> Slo {
-    let passes = kept(starts) as f64;
+fn test_slo(starts: &[StartFigures]) -> SloStanding {
+    let passes = count_kept(starts) as f64;
     let misses = starts.len() as f64 - passes;
     let likelihood = misses * (BROKEN / KEPT).ln() + passes * ((1.0 - BROKEN) / (1.0 - KEPT)).ln();
     if likelihood >= ((1.0 - OVERLOOKED) / FALSE_ALARM).ln() {
-        Slo::Broken
+        SloStanding::Broken
     } else if likelihood <= (OVERLOOKED / (1.0 - FALSE_ALARM)).ln() {
-        Slo::Holds
+        SloStanding::Holds
     } else {
-        Slo::Open
+        SloStanding::Open
     }
 }
 
 /// Where the test came to no end: the rule of every proof.
-fn by_count(starts: &[Figures]) -> Slo {
-    match is_proof(kept(starts), starts.len() as u64) {
-        true => Slo::Holds,
-        false => Slo::Broken,
+fn by_count(starts: &[StartFigures]) -> SloStanding {
+    match is_proof(count_kept(starts), starts.len() as u64) {
+        true => SloStanding::Holds,
+        false => SloStanding::Broken,
     }
 }
 
@@ -210,23 +226,23 @@ fn by_count(starts: &[Figures]) -> Slo {
 mod tests {
     use super::*;
 
-    fn starts(passes: usize, misses: usize) -> Vec<Figures> {
-        let of = |kept| Figures {
+    fn starts(passes: usize, misses: usize) -> Vec<StartFigures> {
+        let of = |kept| StartFigures {
             kept,
-            ..Figures::default()
+            ..StartFigures::default()
         };
         [vec![of(true); passes], vec![of(false); misses]].concat()
     }
 
     #[test]
     fn four_starts_that_keep_it_hold_and_two_that_miss_break_it() {
-        assert_eq!(slo(&starts(3, 0)), Slo::Open);
-        assert_eq!(slo(&starts(4, 0)), Slo::Holds);
-        assert_eq!(slo(&starts(0, 2)), Slo::Broken);
-        assert_eq!(slo(&starts(2, 1)), Slo::Open);
-        assert_eq!(slo(&starts(7, 1)), Slo::Open);
-        assert_eq!(slo(&starts(8, 1)), Slo::Holds);
-        assert_eq!(by_count(&starts(19, 1)), Slo::Holds);
-        assert_eq!(by_count(&starts(18, 2)), Slo::Broken);
+        assert_eq!(test_slo(&starts(3, 0)), SloStanding::Open);
+        assert_eq!(test_slo(&starts(4, 0)), SloStanding::Holds);
+        assert_eq!(test_slo(&starts(0, 2)), SloStanding::Broken);
+        assert_eq!(test_slo(&starts(2, 1)), SloStanding::Open);
+        assert_eq!(test_slo(&starts(7, 1)), SloStanding::Open);
+        assert_eq!(test_slo(&starts(8, 1)), SloStanding::Holds);
+        assert_eq!(by_count(&starts(19, 1)), SloStanding::Holds);
+        assert_eq!(by_count(&starts(18, 2)), SloStanding::Broken);
     }
 }

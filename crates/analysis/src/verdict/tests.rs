@@ -6,19 +6,21 @@ use loadline_sizing::{Bytes, Cpus};
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixture::{self, configuration, ended, evidence, load, not_ready, said, slo};
-use crate::latency::{encode, recorder};
+use crate::fixture::{
+    self, configuration, not_ready, passing_evidence, slo, steady_load, with_exit, with_output,
+};
+use crate::latency::{empty_histogram, encode_histogram};
 use crate::record::{
-    AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, Failure, GcEvidence, Invalid,
-    JvmOption, NoiseEvidence, Phase, Provenance, ProxyEvidence, RequestEvidence,
+    AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, GcEvidence, InvalidReason, JvmOption,
+    MeasurementFailure, NoiseEvidence, ProxyEvidence, RequestEvidence, TrialPhase, ValueProvenance,
 };
 
 fn judged(evidence: &Evidence) -> Judgement {
-    judge(
+    judge_trial(
         &configuration(128),
         &slo(),
         evidence,
-        &Thresholds::default(),
+        &VerdictThresholds::default(),
     )
 }
 
@@ -34,20 +36,20 @@ fn lines(cases: &[Evidence]) -> String {
 fn killed_by_the_kernel(mut evidence: Evidence) -> Evidence {
     evidence.cgroup.oom_kills = Some(1);
     evidence.cgroup.peak_memory = Some(Bytes::from_mib(128));
-    ended(evidence, None, Some(9))
+    with_exit(evidence, None, Some(9))
 }
 
 #[test]
 fn a_sound_trial_passes() {
-    insta::assert_snapshot!(line(&evidence()), @"PASS: p99 20.0ms < 50ms, errors 0 % < 1 %, start time 3s < 20s, 300/s of 300/s offered");
-    assert!(judged(&evidence()).objectives.iter().all(|o| o.met));
+    insta::assert_snapshot!(line(&passing_evidence()), @"PASS: p99 20.0ms < 50ms, errors 0 % < 1 %, start time 3s < 20s, 300/s of 300/s offered");
+    assert!(judged(&passing_evidence()).objectives.iter().all(|o| o.met));
 }
 
 #[test]
 fn an_objective_of_one_request_is_held_against_that_request() {
     let text = "POST /orders: p99<15ms, GET /gone: p99<1s, GET /owners: errors<1%, p99<50ms";
     let slo: Slo = text.parse().unwrap();
-    let mut evidence = evidence();
+    let mut evidence = passing_evidence();
     let latency = evidence.load[0].latency.clone();
     let request = |name: &str, failed| RequestEvidence {
         name: name.to_owned(),
@@ -57,12 +59,17 @@ fn an_objective_of_one_request_is_held_against_that_request() {
         latency: latency.clone(),
     };
     evidence.load[0].by_request = vec![request("POST /orders", 0), request("GET /owners", 60)];
-    let judged = judge(&configuration(240), &slo, &evidence, &Thresholds::default());
+    let judged = judge_trial(
+        &configuration(240),
+        &slo,
+        &evidence,
+        &VerdictThresholds::default(),
+    );
     insta::assert_snapshot!(judged.reason, @"p99 of POST /orders was 20.0ms, the SLO allows 15ms; p99 of GET /gone has no value: no request was sent, the SLO allows 1s; errors of GET /owners were 1.96 % (60), the SLO allows 1 %");
     let told: Vec<_> = judged
         .objectives
         .iter()
-        .map(|o| (o.text(), o.met))
+        .map(|o| (o.objective_text(), o.met))
         .collect();
     insta::assert_snapshot!(format!("{told:?}"), @r#"[("p99<50ms", true), ("errors<1%", true), ("POST /orders: p99<15ms", false), ("GET /gone: p99<1s", false), ("GET /owners: errors<1%", false)]"#);
 }
@@ -73,26 +80,26 @@ fn the_ten_out_of_memory_cases_are_told_apart() {
     let direct = "Exception in thread \"main\" java.lang.OutOfMemoryError: Cannot reserve 16777216 bytes of direct buffer memory (allocated: 16777216, limit: 16777216)";
     let threads = "Exception in thread \"main\" java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory or process/resource limits reached";
     let cases = [
-        killed_by_the_kernel(evidence()),
+        killed_by_the_kernel(passing_evidence()),
         killed_by_the_kernel(not_ready()),
-        said(
-            ended(evidence(), Some(1), None),
+        with_output(
+            with_exit(passing_evidence(), Some(1), None),
             "Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space",
         ),
-        said(
-            ended(evidence(), Some(3), None),
+        with_output(
+            with_exit(passing_evidence(), Some(3), None),
             "Terminating due to java.lang.OutOfMemoryError: Java heap space",
         ),
-        said(
-            ended(evidence(), None, Some(6)),
+        with_output(
+            with_exit(passing_evidence(), None, Some(6)),
             "Aborting due to java.lang.OutOfMemoryError: Java heap space\n# A fatal error has been detected by the Java Runtime Environment:",
         ),
-        said(ended(not_ready(), Some(1), None), direct),
-        said(ended(evidence(), Some(1), None), direct),
-        said(ended(evidence(), Some(1), None), threads),
-        said(ended(not_ready(), Some(1), None), threads),
-        said(
-            evidence(),
+        with_output(with_exit(not_ready(), Some(1), None), direct),
+        with_output(with_exit(passing_evidence(), Some(1), None), direct),
+        with_output(with_exit(passing_evidence(), Some(1), None), threads),
+        with_output(with_exit(not_ready(), Some(1), None), threads),
+        with_output(
+            passing_evidence(),
             "Exception in thread \"http-1\" java.lang.OutOfMemoryError: Java heap space",
         ),
     ];
@@ -112,21 +119,26 @@ fn the_ten_out_of_memory_cases_are_told_apart() {
 
 #[test]
 fn a_silent_exit_3_needs_the_option_to_count_as_out_of_memory() {
-    let silent = ended(evidence(), Some(3), None);
-    assert_eq!(judged(&silent).verdict, Verdict::AppKo(AppKo::Crash));
+    let silent = with_exit(passing_evidence(), Some(3), None);
+    assert_eq!(judged(&silent).verdict, TrialVerdict::AppKo(AppKo::Crash));
     let mut configuration = configuration(128);
     configuration.jvm_options.push(JvmOption {
         text: "-XX:+ExitOnOutOfMemoryError".to_owned(),
-        provenance: Provenance::User,
+        provenance: ValueProvenance::User,
     });
-    let judgement = judge(&configuration, &slo(), &silent, &Thresholds::default());
-    assert_eq!(judgement.verdict, Verdict::AppKo(AppKo::JavaOom));
+    let judgement = judge_trial(
+        &configuration,
+        &slo(),
+        &silent,
+        &VerdictThresholds::default(),
+    );
+    assert_eq!(judgement.verdict, TrialVerdict::AppKo(AppKo::JavaOom));
 }
 
 #[test]
 fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
     let unknown_kill = {
-        let mut evidence = ended(evidence(), None, Some(9));
+        let mut evidence = with_exit(passing_evidence(), None, Some(9));
         evidence.cgroup.oom_kills = None;
         evidence
     };
@@ -138,7 +150,7 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
         ..unknown_kill.clone()
     };
     let child = {
-        let mut evidence = evidence();
+        let mut evidence = passing_evidence();
         evidence.cgroup.oom_kills = Some(2);
         evidence
     };
@@ -150,7 +162,7 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
         evidence
     };
     let filled = {
-        let mut evidence = ended(evidence(), None, Some(9));
+        let mut evidence = with_exit(passing_evidence(), None, Some(9));
         evidence.disk = Some(DiskEvidence {
             written: Bytes::from_mib(63_488),
             left: Bytes::from_mib(1023),
@@ -158,38 +170,38 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
         evidence
     };
     let cases = [
-        said(
-            ended(not_ready(), Some(1), None),
+        with_output(
+            with_exit(not_ready(), Some(1), None),
             "Unrecognized VM option 'UseFastGC'\nError: Could not create the Java Virtual Machine.\nError: A fatal exception has occurred. Program will exit.",
         ),
-        said(
-            ended(not_ready(), Some(1), None),
+        with_output(
+            with_exit(not_ready(), Some(1), None),
             "Error occurred during initialization of VM\nInitial heap size set to a larger value than the maximum heap size",
         ),
-        said(
-            ended(not_ready(), Some(1), None),
+        with_output(
+            with_exit(not_ready(), Some(1), None),
             "Error occurred during initialization of VM\njava.lang.OutOfMemoryError: Java heap space",
         ),
-        said(
-            ended(not_ready(), Some(1), None),
+        with_output(
+            with_exit(not_ready(), Some(1), None),
             "Caused by: java.sql.SQLException: no database\n\tat Main.main(Main.java:3)",
         ),
-        ended(evidence(), Some(0), None),
-        ended(evidence(), Some(139), None),
-        ended(evidence(), None, Some(9)),
+        with_exit(passing_evidence(), Some(0), None),
+        with_exit(passing_evidence(), Some(139), None),
+        with_exit(passing_evidence(), None, Some(9)),
         unknown_kill,
         full_and_unknown,
         child,
         not_ready(),
-        said(
+        with_output(
             not_ready(),
             "PSQLException: Connection to localhost:5432 refused. Check that\n\tat Db.open(Db.java:3)\nRetrying in 5 s",
         ),
-        said(
-            ended(not_ready(), Some(1), None),
+        with_output(
+            with_exit(not_ready(), Some(1), None),
             "Caused by: java.net.UnknownHostException: db: Name or service not known\n\tat A.b(A.java:3)\njava.lang.RuntimeException: closed",
         ),
-        said(not_ready(), "Connection pool of 10 opened"),
+        with_output(not_ready(), "Connection pool of 10 opened"),
         thrashing,
         hanging(),
         filled,
@@ -216,16 +228,16 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
 }
 
 fn hanging() -> Evidence {
-    let mut evidence = evidence();
+    let mut evidence = passing_evidence();
     for second in evidence.seconds.iter_mut().skip(4) {
         second.achieved = Some(0);
     }
     evidence.load[0].ok = 1200;
     evidence.load[0].unfinished = 1800;
     evidence.load[0].achieved_rate = 120.0;
-    let mut histogram = recorder();
+    let mut histogram = empty_histogram();
     histogram.record_n(2_000_000, 1200).unwrap();
-    evidence.load[0].latency = encode(&histogram).unwrap();
+    evidence.load[0].latency = encode_histogram(&histogram).unwrap();
     evidence
 }
 
@@ -242,19 +254,19 @@ fn an_application_that_answers_errors_does_not_hang() {
 
 #[test]
 fn a_missed_slo_says_by_how_much_and_why() {
-    let mut slow = evidence();
-    let mut histogram = recorder();
+    let mut slow = passing_evidence();
+    let mut histogram = empty_histogram();
     histogram.record_n(2_000_000, 2900).unwrap();
     histogram.record_n(83_000_000, 100).unwrap();
-    slow.load[0].latency = encode(&histogram).unwrap();
+    slow.load[0].latency = encode_histogram(&histogram).unwrap();
     slow.cgroup.file_refaults = Some(900_000);
     slow.cgroup.measure_nr_throttled = Some(80);
     slow.gc = Some(gc(Duration::from_millis(2400)));
-    let mut late = evidence();
+    let mut late = passing_evidence();
     late.start.ready = Some(Duration::from_secs(25));
-    let mut overloaded = evidence();
+    let mut overloaded = passing_evidence();
     overloaded.load[0].achieved_rate = 250.0;
-    let mut thrashing = evidence();
+    let mut thrashing = passing_evidence();
     thrashing.gc = Some(gc(Duration::from_millis(3900)));
     insta::assert_snapshot!(lines(&[slow, late, overloaded, thrashing]), @"
     SLO_MISS: p99 was 83.0ms, the SLO allows 50ms; thrash: the kernel kept dropping its code, 900 k pages were read again; GC took 40 % of the CPU; throttled in 80 of 100 periods
@@ -267,49 +279,52 @@ fn a_missed_slo_says_by_how_much_and_why() {
 /// Who accepts neighbours accepts what they do to the generator and the proxy, too, and no more.
 #[test]
 fn a_busy_machine_is_accepted_where_the_user_says_so() {
-    let strict = Thresholds::default();
-    let accepting = Thresholds::default().accepting_neighbours();
+    let strict = VerdictThresholds::default();
+    let accepting = VerdictThresholds::default().accepting_neighbours();
     let with = |evidence: &Evidence, thresholds| {
-        judge(&configuration(128), &slo(), evidence, thresholds).verdict
+        judge_trial(&configuration(128), &slo(), evidence, thresholds).verdict
     };
-    let mut noisy = evidence();
+    let mut noisy = passing_evidence();
     noisy.noise.foreign_cpu = Some(0.3);
-    let mut saturated = evidence();
+    let mut saturated = passing_evidence();
     saturated.load[0].saturated = Some("it was late".to_owned());
-    let mut behind_a_proxy = evidence();
+    let mut behind_a_proxy = passing_evidence();
     behind_a_proxy.proxy = Some(ProxyEvidence {
         window: Some(Duration::from_secs(10)),
         cpu: Duration::from_millis(9500),
         ..ProxyEvidence::default()
     });
     let causes = [
-        (noisy, Invalid::Noise),
-        (saturated, Invalid::GeneratorSaturated),
-        (behind_a_proxy, Invalid::ProxySaturated),
+        (noisy, InvalidReason::Noise),
+        (saturated, InvalidReason::GeneratorSaturated),
+        (behind_a_proxy, InvalidReason::ProxySaturated),
     ];
     for (evidence, cause) in causes {
-        assert_eq!(with(&evidence, &strict), Verdict::Invalid(cause));
-        assert_eq!(with(&evidence, &accepting), Verdict::Pass);
+        assert_eq!(with(&evidence, &strict), TrialVerdict::Invalid(cause));
+        assert_eq!(with(&evidence, &accepting), TrialVerdict::Pass);
     }
-    let mut late = evidence();
+    let mut late = passing_evidence();
     late.proxy = Some(ProxyEvidence {
         lag_p99: Duration::from_millis(6),
         ..ProxyEvidence::default()
     });
     let verdict = with(&late, &strict);
-    assert_eq!(verdict, Verdict::Invalid(Invalid::ProxySaturated));
+    assert_eq!(
+        verdict,
+        TrialVerdict::Invalid(InvalidReason::ProxySaturated)
+    );
 }
 
 /// A share of exactly as much as is worth a word is not worth it yet.
 #[test]
 fn what_lies_behind_a_miss_is_more_than_its_threshold() {
     let of = |refaults: u64, gc_millis: u64, throttled: u64| {
-        let mut evidence = evidence();
+        let mut evidence = passing_evidence();
         evidence.cgroup.file_refaults = Some(refaults);
         evidence.cgroup.measure_nr_throttled = Some(throttled);
         evidence.cgroup.measure_cpu = Some(Duration::from_secs(5));
         evidence.gc = Some(gc(Duration::from_millis(gc_millis)));
-        behind(&evidence, &Thresholds::default())
+        causes_behind(&evidence, &VerdictThresholds::default())
     };
     assert_eq!(of(10_000, 1000, 10), Vec::<String>::new());
     let words = of(10_001, 1500, 11);
@@ -325,31 +340,41 @@ fn what_lies_behind_a_miss_is_more_than_its_threshold() {
 fn a_slow_application_that_keeps_up_is_no_overload() {
     let slo: Slo = "p99<900ms,errors<1%".parse().unwrap();
     let judged = |millis: u64, scheduled: u64, answered_in_time: u64| {
-        let mut evidence = evidence();
-        let mut histogram = recorder();
+        let mut evidence = passing_evidence();
+        let mut histogram = empty_histogram();
         histogram.record_n(millis * 1_000_000, scheduled).unwrap();
         let load = &mut evidence.load[0];
-        load.latency = encode(&histogram).unwrap();
+        load.latency = encode_histogram(&histogram).unwrap();
         (load.scheduled, load.ok) = (scheduled, scheduled);
         load.offered_rate = Some(scheduled as f64 / 10.0);
         load.achieved_rate = answered_in_time as f64 / 10.0;
-        judge(&configuration(128), &slo, &evidence, &Thresholds::default())
+        judge_trial(
+            &configuration(128),
+            &slo,
+            &evidence,
+            &VerdictThresholds::default(),
+        )
     };
     // 300/s for 10 s, half a second each: 150 are under way at the end.
-    assert_eq!(judged(500, 3000, 2850).verdict, Verdict::Pass);
-    assert_eq!(judged(500, 3000, 2700).verdict, Verdict::SloMiss);
-    assert_eq!(judged(5, 3000, 2850).verdict, Verdict::SloMiss);
+    assert_eq!(judged(500, 3000, 2850).verdict, TrialVerdict::Pass);
+    assert_eq!(judged(500, 3000, 2700).verdict, TrialVerdict::SloMiss);
+    assert_eq!(judged(5, 3000, 2850).verdict, TrialVerdict::SloMiss);
     // One or two are more than 1 % of a slow rate.
-    assert_eq!(judged(400, 30, 28).verdict, Verdict::Pass);
-    assert_eq!(judged(400, 30, 25).verdict, Verdict::SloMiss);
+    assert_eq!(judged(400, 30, 28).verdict, TrialVerdict::Pass);
+    assert_eq!(judged(400, 30, 25).verdict, TrialVerdict::SloMiss);
     // However slow: a tenth of the load that is not answered is an overload.
     let loose: Slo = "errors<1%".parse().unwrap();
-    let mut queue = evidence();
-    let mut histogram = recorder();
+    let mut queue = passing_evidence();
+    let mut histogram = empty_histogram();
     histogram.record_n(4_000_000_000, 3000).unwrap();
-    queue.load[0].latency = encode(&histogram).unwrap();
+    queue.load[0].latency = encode_histogram(&histogram).unwrap();
     queue.load[0].achieved_rate = 200.0;
-    let judgement = judge(&configuration(128), &loose, &queue, &Thresholds::default());
+    let judgement = judge_trial(
+        &configuration(128),
+        &loose,
+        &queue,
+        &VerdictThresholds::default(),
+    );
     assert_eq!(
         judgement.reason.to_string(),
         "it answered 200/s of the 300/s offered (66.7 %)"
@@ -359,33 +384,33 @@ fn a_slow_application_that_keeps_up_is_no_overload() {
 fn gc(measure_cpu: Duration) -> GcEvidence {
     GcEvidence {
         measure_gc_cpu: Some(measure_cpu),
-        ..fixture::gc()
+        ..fixture::empty_gc_log()
     }
 }
 
 #[test]
 fn what_cannot_count_is_invalid_and_says_so() {
-    let mut failed = evidence();
-    failed.failure = Some(Failure {
-        cause: Invalid::DiskFull,
+    let mut failed = passing_evidence();
+    failed.failure = Some(MeasurementFailure {
+        cause: InvalidReason::DiskFull,
         detail: "writing samples.bin: no space left".to_owned(),
     });
-    let mut saturated = evidence();
+    let mut saturated = passing_evidence();
     saturated.load[0].saturated = Some("send lag above 1 ms in 4 of 10 seconds".to_owned());
-    let mut lagging = evidence();
+    let mut lagging = passing_evidence();
     lagging.load[0].send_lag_p99 = Duration::from_millis(7);
-    let mut ports = evidence();
+    let mut ports = passing_evidence();
     ports.load[0].errors = [("port_exhausted".to_owned(), 12)].into();
-    let mut noisy = evidence();
+    let mut noisy = passing_evidence();
     noisy.noise.foreign_cpu = Some(0.3);
-    let mut corrupt = evidence();
+    let mut corrupt = passing_evidence();
     corrupt.load[0].latency = "?".to_owned();
-    let mut unloaded = evidence();
+    let mut unloaded = passing_evidence();
     unloaded.load.clear();
-    let mut punctual = evidence();
+    let mut punctual = passing_evidence();
     punctual.load[0].send_lag_p99 = Duration::from_millis(5);
     punctual.load[0].errors = [("port_exhausted".to_owned(), 0)].into();
-    assert_eq!(judged(&punctual).verdict, Verdict::Pass);
+    assert_eq!(judged(&punctual).verdict, TrialVerdict::Pass);
     insta::assert_snapshot!(lines(&[failed, saturated, lagging, ports, noisy, corrupt, unloaded]), @"
     INVALID disk_full: writing samples.bin: no space left
     INVALID generator_saturated: the load generator was the bottleneck: send lag above 1 ms in 4 of 10 seconds
@@ -400,7 +425,7 @@ fn what_cannot_count_is_invalid_and_says_so() {
 /// A disturbance that was over before the load began made the start late, and nothing else.
 #[test]
 fn noise_of_the_start_counts_where_the_start_was_too_long_for_the_slo() {
-    let mut disturbed = evidence();
+    let mut disturbed = passing_evidence();
     disturbed.start.ready = Some(Duration::from_secs(30));
     disturbed.start_noise = Some(NoiseEvidence {
         foreign_cpu: Some(0.4),
@@ -408,16 +433,16 @@ fn noise_of_the_start_counts_where_the_start_was_too_long_for_the_slo() {
     });
     insta::assert_snapshot!(line(&disturbed), @"INVALID noise: while it started, other programs used 40 % of the CPUs (at most 5 %)");
     let other: Slo = "p99<50ms".parse().unwrap();
-    let elsewhere = judge(
+    let elsewhere = judge_trial(
         &configuration(128),
         &other,
         &disturbed,
-        &Thresholds::default(),
+        &VerdictThresholds::default(),
     );
-    assert_eq!(elsewhere.verdict, Verdict::Pass);
+    assert_eq!(elsewhere.verdict, TrialVerdict::Pass);
     // One that was in time all the same is in time, and a quiet one is what it was.
     disturbed.start.ready = Some(Duration::from_secs(15));
-    assert_eq!(judged(&disturbed).verdict, Verdict::Pass);
+    assert_eq!(judged(&disturbed).verdict, TrialVerdict::Pass);
     disturbed.start.ready = Some(Duration::from_secs(30));
     disturbed.start_noise = Some(NoiseEvidence::default());
     insta::assert_snapshot!(line(&disturbed), @"SLO_MISS: start time was 30s, the SLO allows 20s");
@@ -429,33 +454,38 @@ fn noise_excuses_waiting_but_never_a_kill() {
         evidence.noise.steal = Some(0.4);
         judged(&evidence).verdict
     };
-    let noise = Verdict::Invalid(Invalid::Noise);
+    let noise = TrialVerdict::Invalid(InvalidReason::Noise);
     assert_eq!(noisy(not_ready()), noise);
     assert_eq!(noisy(hanging()), noise);
-    assert_eq!(noisy(evidence()), noise);
-    let oom = Verdict::AppKo(AppKo::CgroupOom);
-    assert_eq!(noisy(killed_by_the_kernel(evidence())), oom);
-    let crash = Verdict::AppKo(AppKo::Crash);
-    assert_eq!(noisy(ended(evidence(), Some(1), None)), crash);
+    assert_eq!(noisy(passing_evidence()), noise);
+    let oom = TrialVerdict::AppKo(AppKo::CgroupOom);
+    assert_eq!(noisy(killed_by_the_kernel(passing_evidence())), oom);
+    let crash = TrialVerdict::AppKo(AppKo::Crash);
+    assert_eq!(noisy(with_exit(passing_evidence(), Some(1), None)), crash);
 }
 
 #[test]
 fn a_slo_that_allows_errors_allows_their_share_of_the_rate() {
-    let mut evidence = evidence();
-    let mut histogram = recorder();
+    let mut evidence = passing_evidence();
+    let mut histogram = empty_histogram();
     histogram.record_n(2_000_000, 2880).unwrap();
-    evidence.load[0].latency = encode(&histogram).unwrap();
+    evidence.load[0].latency = encode_histogram(&histogram).unwrap();
     evidence.load[0].ok = 2880;
     evidence.load[0].errors = [("http_5xx".to_owned(), 120)].into();
     evidence.load[0].achieved_rate = 288.0;
     let lenient: Slo = "p90<50ms,errors<5%".parse().unwrap();
-    let judgement = judge(
+    let judgement = judge_trial(
         &configuration(128),
         &lenient,
         &evidence,
-        &Thresholds::default(),
+        &VerdictThresholds::default(),
     );
-    assert_eq!(judgement.verdict, Verdict::Pass, "{}", judgement.reason);
+    assert_eq!(
+        judgement.verdict,
+        TrialVerdict::Pass,
+        "{}",
+        judgement.reason
+    );
 }
 
 proptest! {
@@ -466,22 +496,22 @@ proptest! {
         bound in 5_u64..200,
         stricter in 1_u64..200,
     ) {
-        let mut histogram = recorder();
+        let mut histogram = empty_histogram();
         for value in &millis { histogram.record(value * 1_000_000).unwrap(); }
-        let mut part = load();
-        part.latency = encode(&histogram).unwrap();
+        let mut part = steady_load();
+        part.latency = encode_histogram(&histogram).unwrap();
         part.ok = millis.len() as u64;
         part.scheduled = part.ok + failed;
         part.unfinished = failed;
         part.offered_rate = None;
-        let mut evidence = evidence();
+        let mut evidence = passing_evidence();
         evidence.load = vec![part];
         let verdict = |bound: u64| {
             let slo: Slo = format!("p90<{bound}ms,errors<5%").parse().unwrap();
-            judge(&configuration(128), &slo, &evidence, &Thresholds::default()).verdict
+            judge_trial(&configuration(128), &slo, &evidence, &VerdictThresholds::default()).verdict
         };
-        if verdict(bound) == Verdict::SloMiss {
-            prop_assert_ne!(verdict(bound.saturating_sub(stricter).max(1)), Verdict::Pass);
+        if verdict(bound) == TrialVerdict::SloMiss {
+            prop_assert_ne!(verdict(bound.saturating_sub(stricter).max(1)), TrialVerdict::Pass);
         }
     }
 }
@@ -502,14 +532,19 @@ fn what_a_dependency_may_have_caused_is_never_held_against_the_application() {
         evidence
     };
     let slow = Slo::from_str("p99<1ms").unwrap();
-    let miss = starved(evidence());
-    let judgement = judge(&configuration(128), &slow, &miss, &Thresholds::default());
+    let miss = starved(passing_evidence());
+    let judgement = judge_trial(
+        &configuration(128),
+        &slow,
+        &miss,
+        &VerdictThresholds::default(),
+    );
     let cases = [
         format!("{}: {}", judgement.verdict, judgement.reason),
-        line(&starved(evidence())),
+        line(&starved(passing_evidence())),
         line(&starved(not_ready())),
-        line(&starved(ended(not_ready(), Some(1), None))),
-        line(&starved(killed_by_the_kernel(evidence()))),
+        line(&starved(with_exit(not_ready(), Some(1), None))),
+        line(&starved(killed_by_the_kernel(passing_evidence()))),
     ];
     insta::assert_snapshot!(cases.join("\n"), @"
     INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that p99 was 20.0ms, the SLO allows 1ms
@@ -525,7 +560,12 @@ fn an_outage_decides_where_everything_else_is_kept() {
     let told = |slo: &str| {
         let slo = slo.parse().unwrap();
         let evidence = outage::tests::trial(3);
-        let judged = judge(&configuration(240), &slo, &evidence, &Thresholds::default());
+        let judged = judge_trial(
+            &configuration(240),
+            &slo,
+            &evidence,
+            &VerdictThresholds::default(),
+        );
         format!("{}: {}", judged.verdict, judged.reason)
     };
     let lines = [
@@ -545,16 +585,16 @@ fn an_outage_decides_where_everything_else_is_kept() {
 #[test]
 fn a_trial_is_as_long_as_its_phases_and_at_least_a_second() {
     let of = |phases: &[(u64, u64)]| {
-        let mut evidence = evidence();
+        let mut evidence = passing_evidence();
         let span = |(start, end)| PhaseSpan {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             start: start * 1_000_000_000,
             end: end * 1_000_000_000,
         };
         evidence.phases = phases.iter().copied().map(span).collect();
-        let told = super::seconds(&evidence);
+        let told = super::trial_seconds(&evidence);
         evidence.seconds.clear();
-        (told, super::seconds(&evidence))
+        (told, super::trial_seconds(&evidence))
     };
     assert_eq!(of(&[]), (10.0, 1.0), "seconds that were told");
     assert_eq!(of(&[(5, 20), (20, 45)]), (40.0, 40.0));
@@ -562,21 +602,21 @@ fn a_trial_is_as_long_as_its_phases_and_at_least_a_second() {
 
 #[test]
 fn exactly_as_much_as_is_allowed_breaks_no_rule() {
-    let thresholds = Thresholds {
+    let thresholds = VerdictThresholds {
         achieved_share: 0.5,
         gc_cpu_share: 0.5,
-        ..Thresholds::default()
+        ..VerdictThresholds::default()
     };
     let of = |achieved: f64, gc_millis: u64| {
-        let mut evidence = evidence();
+        let mut evidence = passing_evidence();
         evidence.cgroup.measure_cpu = Some(Duration::from_secs(8));
         evidence.gc = Some(gc(Duration::from_millis(gc_millis)));
         let load = &mut evidence.load[0];
-        load.latency = encode(&recorder()).unwrap();
+        load.latency = encode_histogram(&empty_histogram()).unwrap();
         load.duration = Duration::from_secs(8);
         load.offered_rate = Some(128.0);
         load.achieved_rate = achieved;
-        let measured = Measured::of(&evidence).unwrap().unwrap();
+        let measured = MeasuredLoad::from_evidence(&evidence).unwrap().unwrap();
         misses(&[], &slo(), &measured, &evidence, &thresholds).len()
     };
     // Half of what was offered, and as much as may be under way at the end.

@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The three clocks at one moment, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Clocks {
+pub struct ClockReading {
     /// CLOCK_MONOTONIC: stands still in suspend, never steps.
     pub monotonic_ns: i128,
     /// CLOCK_BOOTTIME: runs on in suspend.
@@ -15,15 +15,15 @@ pub struct Clocks {
     pub realtime_ns: i128,
 }
 
-impl Clocks {
+impl ClockReading {
     /// Reads them. The monotonic clock is read around the others, so that a preemption between
     /// the calls is not taken for a jump: of a few tries the tightest counts.
     pub fn now() -> Self {
         let try_once = || {
-            let before = nanos(ClockId::Monotonic);
-            let boottime_ns = nanos(ClockId::Boottime);
-            let realtime_ns = nanos(ClockId::Realtime);
-            let after = nanos(ClockId::Monotonic);
+            let before = clock_nanos(ClockId::Monotonic);
+            let boottime_ns = clock_nanos(ClockId::Boottime);
+            let realtime_ns = clock_nanos(ClockId::Realtime);
+            let after = clock_nanos(ClockId::Monotonic);
             let clocks = Self {
                 monotonic_ns: i128::midpoint(before, after),
                 boottime_ns,
@@ -51,7 +51,7 @@ impl Clocks {
     }
 }
 
-fn nanos(clock: ClockId) -> i128 {
+fn clock_nanos(clock: ClockId) -> i128 {
     let time = clock_gettime(clock);
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
@@ -62,12 +62,12 @@ mod tests {
 
     #[test]
     fn steps_in_both_directions_and_suspend_are_seen() {
-        let start = Clocks {
+        let start = ClockReading {
             monotonic_ns: 5,
             boottime_ns: 7,
             realtime_ns: 1_000,
         };
-        let after = |boot: i128, real: i128| Clocks {
+        let after = |boot: i128, real: i128| ClockReading {
             monotonic_ns: 5 + 1_000_000,
             boottime_ns: 7 + 1_000_000 + boot,
             realtime_ns: 1_000 + 1_000_000 + real,

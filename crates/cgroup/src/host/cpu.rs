@@ -11,7 +11,7 @@ use loadline_sizing::CpuSet;
 /// CPU time since boot, summed over CPUs (first line of /proc/stat). The kernel counts it in
 /// ticks of 10 ms, on most kernels by sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CpuTimes {
+pub struct MachineCpuTimes {
     /// Used by tasks and interrupts: user, nice, system, irq, softirq.
     pub busy: Duration,
     /// Not used: idle, iowait.
@@ -20,7 +20,7 @@ pub struct CpuTimes {
     pub steal: Duration,
 }
 
-impl CpuTimes {
+impl MachineCpuTimes {
     /// Reads /proc/stat: of these CPUs, of all of them without.
     ///
     /// # Errors
@@ -28,24 +28,24 @@ impl CpuTimes {
     pub fn read(proc_root: &Path, cpus: Option<&[u32]>) -> Result<Self, CgroupError> {
         let path = proc_root.join("stat");
         let text = file::read(&path)?;
-        Self::parse(&text, cpus).ok_or_else(|| CgroupError::Malformed {
+        Self::parse_stat(&text, cpus).ok_or_else(|| CgroupError::Malformed {
             path,
             detail: "no `cpu` line with eight numbers".to_owned(),
         })
     }
 
-    pub(super) fn parse(text: &str, cpus: Option<&[u32]>) -> Option<Self> {
+    pub(super) fn parse_stat(text: &str, cpus: Option<&[u32]>) -> Option<Self> {
         let Some(cpus) = cpus else {
-            return Self::line(text, "cpu");
+            return Self::parse_line(text, "cpu");
         };
         let mut each = cpus
             .iter()
-            .map(|cpu| Self::line(text, &format!("cpu{cpu}")));
-        each.try_fold(Self::default(), |sum, line| Some(sum.add(line?)))
+            .map(|cpu| Self::parse_line(text, &format!("cpu{cpu}")));
+        each.try_fold(Self::default(), |sum, line| Some(sum.add_times(line?)))
     }
 
     /// The line of this name.
-    fn line(text: &str, name: &str) -> Option<Self> {
+    fn parse_line(text: &str, name: &str) -> Option<Self> {
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
         let (_, line) = lines.find(|(first, _)| *first == name)?;
         let ticks: Vec<u64> = line
@@ -62,7 +62,7 @@ impl CpuTimes {
         })
     }
 
-    fn add(self, other: Self) -> Self {
+    fn add_times(self, other: Self) -> Self {
         Self {
             busy: self.busy.saturating_add(other.busy),
             idle: self.idle.saturating_add(other.idle),
@@ -80,7 +80,7 @@ impl CpuTimes {
     }
 
     /// All of it: wall time times CPUs.
-    pub fn total(self) -> Duration {
+    pub fn total_time(self) -> Duration {
         self.busy
             .saturating_add(self.idle)
             .saturating_add(self.steal)
@@ -104,14 +104,14 @@ pub(crate) fn process_time(stat: &str) -> Option<Duration> {
 }
 
 /// The CPUs with a line of their own in /proc/stat.
-pub(super) fn online(stat: &str) -> CpuSet {
+pub(super) fn online_cpus(stat: &str) -> CpuSet {
     stat.lines()
         .filter_map(|line| line.split(' ').next()?.strip_prefix("cpu")?.parse().ok())
         .collect()
 }
 
 /// `Cpus_allowed_list` of /proc/PID/status.
-pub(super) fn allowed(status: &str) -> Option<CpuSet> {
+pub(super) fn allowed_cpus(status: &str) -> Option<CpuSet> {
     let list = status
         .lines()
         .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;
@@ -120,7 +120,7 @@ pub(super) fn allowed(status: &str) -> Option<CpuSet> {
 
 /// The model of the first CPU in /proc/cpuinfo: x86 `model name`, MIPS and POWER `cpu`, s390
 /// and some ARM `Processor` or `Model`.
-pub(super) fn model(cpuinfo: &str) -> Option<String> {
+pub(super) fn cpu_model(cpuinfo: &str) -> Option<String> {
     ["model name", "cpu", "Processor", "Model"]
         .iter()
         .find_map(|wanted| {
@@ -139,34 +139,35 @@ mod tests {
     #[test]
     fn times_are_summed_and_subtracted() {
         let hz = rustix::param::clock_ticks_per_second();
-        let before = CpuTimes::parse("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 0 0\n", None).unwrap();
+        let before =
+            MachineCpuTimes::parse_stat("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 0 0\n", None).unwrap();
         assert_eq!(before.busy, Duration::from_nanos(19 * 1_000_000_000 / hz));
         let text = format!("cpu  {0} 0 0 {0} 0 0 0 {0} 0 0\n", 100 * hz);
-        let growth = CpuTimes::parse(&text, None)
+        let growth = MachineCpuTimes::parse_stat(&text, None)
             .unwrap()
-            .since(CpuTimes::default());
-        assert_eq!(growth.total(), Duration::from_secs(300));
-        assert_eq!(CpuTimes::parse("cpu 1 2 3\n", None), None);
-        assert_eq!(CpuTimes::parse("", None), None);
+            .since(MachineCpuTimes::default());
+        assert_eq!(growth.total_time(), Duration::from_secs(300));
+        assert_eq!(MachineCpuTimes::parse_stat("cpu 1 2 3\n", None), None);
+        assert_eq!(MachineCpuTimes::parse_stat("", None), None);
     }
 
     #[test]
     fn online_allowed_and_model_are_found() {
         assert_eq!(
-            online("cpu  1 2\ncpu0 1\ncpu2 1\nintr 5\n").to_string(),
+            online_cpus("cpu  1 2\ncpu0 1\ncpu2 1\nintr 5\n").to_string(),
             "0,2"
         );
         let status = "Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n";
-        assert_eq!(allowed(status).unwrap().to_string(), "0-1");
+        assert_eq!(allowed_cpus(status).unwrap().to_string(), "0-1");
         let info = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n";
-        assert_eq!(model(info).unwrap(), "Some CPU @ 2 GHz");
-        assert_eq!(model("processor\t: 0\n"), None);
+        assert_eq!(cpu_model(info).unwrap(), "Some CPU @ 2 GHz");
+        assert_eq!(cpu_model("processor\t: 0\n"), None);
     }
 
     #[test]
     fn some_cpus_are_summed_by_their_own_lines() {
         let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 0 0 2 0 0 0 3 0 0\ncpu1 10 0 0 20 0 0 0 30 0 0\ncpu10 5 5 5 5 5 5 5 5 0 0\nintr 1\n";
-        let of = |cpus: &[u32]| CpuTimes::parse(text, Some(cpus));
+        let of = |cpus: &[u32]| MachineCpuTimes::parse_stat(text, Some(cpus));
         let both = of(&[0, 1]).unwrap();
         assert_eq!(
             (both.busy, both.idle, both.steal),

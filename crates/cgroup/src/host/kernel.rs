@@ -40,7 +40,7 @@ fn kernel_thread_time(process: &Path) -> Option<Duration> {
 
 /// What they worked between two readings. A thread that ended in between is lost, one that began
 /// counts whole.
-pub(crate) fn worked(start: &KernelThreads, end: &KernelThreads) -> Duration {
+pub(crate) fn work_between(start: &KernelThreads, end: &KernelThreads) -> Duration {
     end.iter()
         .map(|(pid, time)| time.saturating_sub(start.get(pid).copied().unwrap_or_default()))
         .sum()

@@ -6,11 +6,11 @@ use loadline_sizing::Bytes;
 
 use crate::error::CgroupError;
 use crate::file;
-use crate::proc_text::keyed;
+use crate::proc_text::visit_keyed_values;
 
 /// Memory and swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
+pub struct MachineMemory {
     /// Usable memory of the machine.
     pub total: Bytes,
     /// What new programs can get without swapping, by the kernel's estimate.
@@ -19,7 +19,7 @@ pub struct Memory {
     pub swap_total: Bytes,
 }
 
-impl Memory {
+impl MachineMemory {
     /// Reads /proc/meminfo.
     ///
     /// # Errors
@@ -27,13 +27,13 @@ impl Memory {
     pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
         let path = proc_root.join("meminfo");
         let text = file::read(&path)?;
-        Self::parse(&text).map_err(|field| CgroupError::Malformed {
+        Self::parse_meminfo(&text).map_err(|field| CgroupError::Malformed {
             path,
             detail: format!("no {field}"),
         })
     }
 
-    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn parse_meminfo(text: &str) -> Result<Self, &'static str> {
         let field = |name: &'static str| {
             let value = text.lines().find_map(|l| l.strip_prefix(name));
             let kib = value.and_then(|v| v.strip_prefix(':')?.trim().strip_suffix("kB"));
@@ -56,7 +56,7 @@ impl Memory {
 pub(crate) fn swapped_in(proc_root: &Path) -> Result<Option<u64>, CgroupError> {
     let text = file::read(&proc_root.join("vmstat"))?;
     let mut pages = None;
-    keyed(&text, |key, value| {
+    visit_keyed_values(&text, |key, value| {
         if key == "pswpin" {
             pages = Some(value);
         }
@@ -71,10 +71,10 @@ mod tests {
     #[test]
     fn fields_are_read_and_a_missing_one_is_named() {
         let text = "MemTotal:       24576 kB\nMemFree: 1 kB\nMemAvailable:   1024 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n";
-        let memory = Memory::parse(text).unwrap();
+        let memory = MachineMemory::parse_meminfo(text).unwrap();
         assert_eq!(memory.total, Bytes::from_mib(24));
         assert_eq!(memory.available, Bytes::from_mib(1));
         let old = text.replace("MemAvailable", "X");
-        assert_eq!(Memory::parse(&old), Err("MemAvailable"));
+        assert_eq!(MachineMemory::parse_meminfo(&old), Err("MemAvailable"));
     }
 }

@@ -16,18 +16,18 @@ use crate::file;
 use crate::sample::{self, PressureSample};
 use loadline_sizing::CpuSet;
 
-pub use clock::Clocks;
-pub use cpu::CpuTimes;
+pub use clock::ClockReading;
+pub use cpu::MachineCpuTimes;
 pub(crate) use cpu::process_time;
-pub(crate) use kernel::{KernelThreads, kernel_threads, worked};
-pub use memory::Memory;
+pub(crate) use kernel::{KernelThreads, kernel_threads, work_between};
+pub use memory::MachineMemory;
 pub(crate) use memory::swapped_in;
-pub use outer::{OuterLimit, Scope, outer_conflict, outer_limits};
-pub(crate) use outer::{around, read_limit};
+pub use outer::{OuterLimit, OuterLimitScope, outer_conflict, outer_limits};
+pub(crate) use outer::{groups_around, read_limit};
 
 /// What does not change while a result is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct HostFacts {
     /// Kernel release, such as `6.1.0-28-amd64`.
     pub kernel: String,
     /// CPU model as the kernel names it; `None` where it gives no name (some ARM machines).
@@ -37,10 +37,10 @@ pub struct Host {
     /// CPUs that loadline may use: its affinity, cpuset included.
     pub cpus_allowed: CpuSet,
     /// Memory and swap of the machine at the time of reading.
-    pub memory: Memory,
+    pub memory: MachineMemory,
 }
 
-impl Host {
+impl HostFacts {
     /// Reads them. `proc_root` is normally `/proc`.
     ///
     /// # Errors
@@ -48,16 +48,16 @@ impl Host {
     pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
         let text = |name: &str| file::read(&proc_root.join(name));
         let status = proc_root.join("self/status");
-        let allowed = cpu::allowed(&file::read(&status)?);
+        let allowed = cpu::allowed_cpus(&file::read(&status)?);
         Ok(Self {
             kernel: text("sys/kernel/osrelease")?.trim().to_owned(),
-            cpu_model: cpu::model(&text("cpuinfo")?),
-            cpus_online: cpu::online(&text("stat")?),
+            cpu_model: cpu::cpu_model(&text("cpuinfo")?),
+            cpus_online: cpu::online_cpus(&text("stat")?),
             cpus_allowed: allowed.ok_or_else(|| CgroupError::Malformed {
                 path: status,
                 detail: "no Cpus_allowed_list".to_owned(),
             })?,
-            memory: Memory::read(proc_root)?,
+            memory: MachineMemory::read(proc_root)?,
         })
     }
 }
@@ -65,11 +65,11 @@ impl Host {
 /// The parsers of this module.
 #[cfg(any(test, fuzzing))]
 pub(crate) const PARSERS: &[crate::anything::Parser] = &[
-    |text| _ = CpuTimes::parse(text, None).map(CpuTimes::total),
-    |text| _ = Memory::parse(text),
-    |text| _ = cpu::allowed(text),
-    |text| _ = cpu::online(text),
-    |text| _ = cpu::model(text),
+    |text| _ = MachineCpuTimes::parse_stat(text, None).map(MachineCpuTimes::total_time),
+    |text| _ = MachineMemory::parse_meminfo(text),
+    |text| _ = cpu::allowed_cpus(text),
+    |text| _ = cpu::online_cpus(text),
+    |text| _ = cpu::cpu_model(text),
     |text| _ = cpu::process_time(text),
 ];
 
@@ -82,7 +82,7 @@ pub fn host_pressure(proc_root: &Path) -> Result<PressureSample, CgroupError> {
     let read = |name: &str| {
         let path = proc_root.join("pressure").join(name);
         match file::read_optional(&path) {
-            Ok(text) => Ok(text.as_deref().and_then(sample::pressure)),
+            Ok(text) => Ok(text.as_deref().and_then(sample::parse_pressure)),
             // PSI compiled in but switched off (psi=0).
             Err(CgroupError::File { source, .. })
                 if source.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) =>

@@ -8,19 +8,19 @@ use loadline_sizing::{Bytes, Cpus};
 
 use crate::error::CgroupError;
 use crate::file;
-use crate::layout::{Controller, Layout, Place, Version};
-use crate::limits::{Limits, V1_UNLIMITED};
+use crate::layout::{CgroupHierarchy, CgroupLayout, CgroupVersion, Controller};
+use crate::limits::{CgroupLimits, V1_UNLIMITED};
 
 /// What an outer limit acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum OuterLimitScope {
     /// On trials.
     Trials,
     /// On loadline and its load generator only; trials run beside it.
     Loadline,
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for OuterLimitScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Trials => "trials",
@@ -35,7 +35,7 @@ pub struct OuterLimit {
     /// Its directory.
     pub dir: PathBuf,
     /// What it acts on.
-    pub scope: Scope,
+    pub scope: OuterLimitScope,
     /// CPU quota, rounded down to a thousandth of a CPU.
     pub cpu: Option<Cpus>,
     /// Memory limit.
@@ -48,13 +48,13 @@ pub struct OuterLimit {
 ///
 /// # Errors
 /// A file that is there but cannot be read.
-pub fn outer_limits(layout: &Layout) -> Result<Vec<OuterLimit>, CgroupError> {
+pub fn outer_limits(layout: &CgroupLayout) -> Result<Vec<OuterLimit>, CgroupError> {
     let mut found: Vec<OuterLimit> = Vec::new();
     for controller in [Controller::Cpu, Controller::Memory, Controller::Pids] {
-        let Some(place) = layout.place(controller) else {
+        let Some(place) = layout.hierarchy_of(controller) else {
             continue;
         };
-        for (dir, scope) in around(place) {
+        for (dir, scope) in groups_around(place) {
             let limit = read_limit(controller, place.version, &dir)?;
             match limit {
                 (None, None, None) => {}
@@ -72,14 +72,18 @@ pub fn outer_limits(layout: &Layout) -> Result<Vec<OuterLimit>, CgroupError> {
 }
 
 /// The groups around trials, and those around loadline only.
-pub(crate) fn around(place: &Place) -> Vec<(PathBuf, Scope)> {
+pub(crate) fn groups_around(place: &CgroupHierarchy) -> Vec<(PathBuf, OuterLimitScope)> {
     let trials = place.parent().map(|p| place.ancestors(p));
     let trials = trials.unwrap_or_default();
     let own = place.ancestors(&place.own);
     let own_only = own.into_iter().filter(|dir| !trials.contains(dir));
     own_only
-        .map(|dir| (dir, Scope::Loadline))
-        .chain(trials.iter().map(|dir| (dir.clone(), Scope::Trials)))
+        .map(|dir| (dir, OuterLimitScope::Loadline))
+        .chain(
+            trials
+                .iter()
+                .map(|dir| (dir.clone(), OuterLimitScope::Trials)),
+        )
         .collect()
 }
 
@@ -88,46 +92,46 @@ pub(crate) type Limit = (Option<Cpus>, Option<Bytes>, Option<u64>);
 /// The limit of one group, by the files of a controller.
 pub(crate) fn read_limit(
     controller: Controller,
-    version: Version,
+    version: CgroupVersion,
     dir: &Path,
 ) -> Result<Limit, CgroupError> {
     let text = |name: &str| file::read_optional(&dir.join(name));
     Ok(match (controller, version) {
-        (Controller::Cpu, Version::V1) => {
+        (Controller::Cpu, CgroupVersion::V1) => {
             let quota = text("cpu.cfs_quota_us")?.unwrap_or_default();
             let period = text("cpu.cfs_period_us")?.unwrap_or_default();
-            (cpus(&quota, &period), None, None)
+            (parse_quota(&quota, &period), None, None)
         }
-        (Controller::Cpu, Version::V2) => {
+        (Controller::Cpu, CgroupVersion::V2) => {
             let text = text("cpu.max")?.unwrap_or_default();
             let (quota, period) = text.split_once(' ').unwrap_or_default();
-            (cpus(quota, period), None, None)
+            (parse_quota(quota, period), None, None)
         }
         (Controller::Memory, version) => {
             let text = text(match version {
-                Version::V1 => "memory.limit_in_bytes",
-                Version::V2 => "memory.max",
+                CgroupVersion::V1 => "memory.limit_in_bytes",
+                CgroupVersion::V2 => "memory.max",
             })?;
             (
                 None,
-                number(text)
+                parse_number(text)
                     .filter(|b| *b < V1_UNLIMITED)
                     .map(Bytes::from_bytes),
                 None,
             )
         }
-        (Controller::Pids, _) => (None, None, number(text("pids.max")?)),
+        (Controller::Pids, _) => (None, None, parse_number(text("pids.max")?)),
         _ => (None, None, None),
     })
 }
 
 /// A number; `None` for `max`.
-fn number(text: Option<String>) -> Option<u64> {
+fn parse_number(text: Option<String>) -> Option<u64> {
     text?.trim().parse().ok()
 }
 
 /// Quota and period in microseconds as CPUs; `None` for `-1` and `max`.
-fn cpus(quota: &str, period: &str) -> Option<Cpus> {
+fn parse_quota(quota: &str, period: &str) -> Option<Cpus> {
     let quota: u64 = quota.trim().parse().ok()?;
     let period: u64 = period.trim().parse().ok()?;
     let millis = quota.checked_mul(1000)?.checked_div(period)?;
@@ -138,8 +142,8 @@ fn cpus(quota: &str, period: &str) -> Option<Cpus> {
 ///
 /// # Errors
 /// [`CgroupError::OuterLimit`] with the group whose limit is in the way.
-pub fn outer_conflict(outer: &[OuterLimit], limits: &Limits) -> Result<(), CgroupError> {
-    for around in outer.iter().filter(|o| o.scope == Scope::Trials) {
+pub fn outer_conflict(outer: &[OuterLimit], limits: &CgroupLimits) -> Result<(), CgroupError> {
+    for around in outer.iter().filter(|o| o.scope == OuterLimitScope::Trials) {
         let conflict = |what, wanted: String, limit: String| CgroupError::OuterLimit {
             dir: around.dir.clone(),
             what,
@@ -171,12 +175,12 @@ pub fn outer_conflict(outer: &[OuterLimit], limits: &Limits) -> Result<(), Cgrou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, ROOT};
+    use crate::fake::{FakeCgroupTree, ROOT};
     use crate::layout::Privilege;
 
-    fn text(fake: &Fake, limits: &[OuterLimit]) -> String {
+    fn text(fake: &FakeCgroupTree, limits: &[OuterLimit]) -> String {
         let line = |l: &OuterLimit| {
-            let dir = l.dir.strip_prefix(fake.root()).unwrap().display();
+            let dir = l.dir.strip_prefix(fake.cgroup_root()).unwrap().display();
             format!("/{dir} {} {:?} {:?} {:?}", l.scope, l.cpu, l.memory, l.pids)
         };
         limits.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -184,11 +188,11 @@ mod tests {
 
     #[test]
     fn a_delegated_group_on_v2_is_inside_every_limit_above_it() {
-        let fake = Fake::new(
+        let fake = FakeCgroupTree::new(
             "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
             "0::/slice/scope\n",
         );
-        fake.group(
+        fake.add_group(
             "slice",
             &[("cpu.max", "150000 100000\n"), ("memory.max", "max\n")],
         );
@@ -199,28 +203,28 @@ mod tests {
             ("memory.max", "1073741824\n"),
             ("pids.max", "max\n"),
         ];
-        fake.group("slice/scope", &own);
+        fake.add_group("slice/scope", &own);
         let user = Privilege {
             root: false,
             systemd: true,
         };
-        let found = outer_limits(&fake.layout(user)).unwrap();
+        let found = outer_limits(&fake.detected_layout(user)).unwrap();
         insta::assert_snapshot!(text(&fake, &found), @r"
         /slice trials Some(Cpus(1500)) None None
         /slice/scope trials None Some(Bytes(1073741824)) None
         ");
-        let with = |cpu: u32, mib: u64| Limits {
+        let with = |cpu: u32, mib: u64| CgroupLimits {
             cpu_quota: Some(Cpus::from_millis(cpu)),
             memory: Some(Bytes::from_mib(mib)),
-            ..Limits::default()
+            ..CgroupLimits::default()
         };
         outer_conflict(&found, &with(1499, 1023)).unwrap();
-        for limits in [with(1500, 512), with(500, 1024), Limits::default()] {
+        for limits in [with(1500, 512), with(500, 1024), CgroupLimits::default()] {
             outer_conflict(&found, &limits).unwrap_err();
         }
         let error = outer_conflict(&found, &with(2000, 1024)).unwrap_err();
-        let error = format!("{error}\nhint: {}", error.hint().unwrap())
-            .replace(&fake.root().display().to_string(), "ROOT");
+        let error = format!("{error}\nhint: {}", error.suggested_fix().unwrap())
+            .replace(&fake.cgroup_root().display().to_string(), "ROOT");
         insta::assert_snapshot!(error, @r"
         the group ROOT/slice around the trials is limited to 1500m (CPU), and the trial asks for 2
         hint: raise that limit, run loadline outside of it, or stay below it
@@ -229,9 +233,9 @@ mod tests {
 
     #[test]
     fn on_v1_the_groups_of_root_are_beside_loadline_and_not_inside_its_limit() {
-        let fake = Fake::captured("hybrid");
-        fake.group("unified", &[("cgroup.controllers", "")]);
-        fake.group(
+        let fake = FakeCgroupTree::from_captured("hybrid");
+        fake.add_group("unified", &[("cgroup.controllers", "")]);
+        fake.add_group(
             "cpu",
             &[
                 ("cpu.cfs_quota_us", "-1\n"),
@@ -239,14 +243,14 @@ mod tests {
             ],
         );
         let none = [("memory.limit_in_bytes", "9223372036854771712\n")];
-        fake.group("memory", &none);
+        fake.add_group("memory", &none);
         let some = [("memory.limit_in_bytes", "536870912\n")];
-        fake.group("memory/example", &some);
-        let found = outer_limits(&fake.layout(ROOT)).unwrap();
+        fake.add_group("memory/example", &some);
+        let found = outer_limits(&fake.detected_layout(ROOT)).unwrap();
         insta::assert_snapshot!(
             text(&fake, &found),
             @"/memory/example loadline None Some(Bytes(536870912)) None"
         );
-        outer_conflict(&found, &Limits::default()).unwrap();
+        outer_conflict(&found, &CgroupLimits::default()).unwrap();
     }
 }

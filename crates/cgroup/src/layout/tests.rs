@@ -1,5 +1,5 @@
 use super::*;
-use crate::fake::{Fake, ROOT};
+use crate::fake::{FakeCgroupTree, ROOT};
 
 const USER: Privilege = Privilege {
     root: false,
@@ -11,15 +11,15 @@ const ROOT_UNDER_SYSTEMD: Privilege = Privilege {
 };
 
 /// Version, parent and own directory of each controller, and the v2 mount, below the root.
-fn describe(fake: &Fake, layout: &Layout) -> String {
+fn describe(fake: &FakeCgroupTree, layout: &CgroupLayout) -> String {
     let below = |path: &Path| {
-        path.strip_prefix(fake.root())
+        path.strip_prefix(fake.cgroup_root())
             .unwrap()
             .display()
             .to_string()
     };
     let mut lines = vec![layout.mode().to_string()];
-    for (controller, place) in layout.places() {
+    for (controller, place) in layout.controller_hierarchies() {
         let parent = place.parent().map_or("refused".to_owned(), below);
         let own = below(&place.own);
         lines.push(format!(
@@ -35,9 +35,9 @@ fn describe(fake: &Fake, layout: &Layout) -> String {
 
 #[test]
 fn a_hybrid_machine_has_v1_controllers_and_a_v2_shadow() {
-    let fake = Fake::captured("hybrid");
-    fake.group("unified", &[("cgroup.controllers", "hugetlb\n")]);
-    insta::assert_snapshot!(describe(&fake, &fake.layout(ROOT)), @"
+    let fake = FakeCgroupTree::from_captured("hybrid");
+    fake.add_group("unified", &[("cgroup.controllers", "hugetlb\n")]);
+    insta::assert_snapshot!(describe(&fake, &fake.detected_layout(ROOT)), @"
     hybrid
     cpu V1 parent=/cpu own=/cpu
     cpuacct V1 parent=/cpuacct own=/cpuacct
@@ -51,8 +51,8 @@ fn a_hybrid_machine_has_v1_controllers_and_a_v2_shadow() {
 
 #[test]
 fn a_v1_machine_may_have_two_controllers_on_one_mount() {
-    let fake = Fake::captured("v1");
-    let layout = fake.layout(ROOT);
+    let fake = FakeCgroupTree::from_captured("v1");
+    let layout = fake.detected_layout(ROOT);
     insta::assert_snapshot!(describe(&fake, &layout), @"
     v1
     cpu V1 parent=/cpu,cpuacct own=/cpu,cpuacct
@@ -66,9 +66,9 @@ fn a_v1_machine_may_have_two_controllers_on_one_mount() {
 
 #[test]
 fn a_v2_machine_offers_what_its_root_lists() {
-    let fake = Fake::captured("v2");
-    fake.group("", &[("cgroup.controllers", "cpu io memory pids\n")]);
-    insta::assert_snapshot!(describe(&fake, &fake.layout(ROOT)), @"
+    let fake = FakeCgroupTree::from_captured("v2");
+    fake.add_group("", &[("cgroup.controllers", "cpu io memory pids\n")]);
+    insta::assert_snapshot!(describe(&fake, &fake.detected_layout(ROOT)), @"
     v2
     cpu V2 parent=/ own=/
     memory V2 parent=/ own=/
@@ -78,11 +78,11 @@ fn a_v2_machine_offers_what_its_root_lists() {
 }
 
 /// A systemd machine with v2, loadline in a scope of a user.
-fn systemd_v2(own: &str) -> Fake {
+fn systemd_v2(own: &str) -> FakeCgroupTree {
     let mountinfo = "35 24 0:30 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
-    let fake = Fake::new(mountinfo, &format!("0::/{own}\n"));
-    fake.group("", &[("cgroup.controllers", "cpuset cpu io memory pids\n")]);
-    fake.group(
+    let fake = FakeCgroupTree::new(mountinfo, &format!("0::/{own}\n"));
+    fake.add_group("", &[("cgroup.controllers", "cpuset cpu io memory pids\n")]);
+    fake.add_group(
         "user.slice/run.scope",
         &[
             ("cgroup.controllers", "cpu memory pids\n"),
@@ -95,7 +95,7 @@ fn systemd_v2(own: &str) -> Fake {
 #[test]
 fn a_user_gets_groups_below_the_own_delegated_group() {
     let fake = systemd_v2("user.slice/run.scope");
-    insta::assert_snapshot!(describe(&fake, &fake.layout(USER)), @"
+    insta::assert_snapshot!(describe(&fake, &fake.detected_layout(USER)), @"
     v2
     cpu V2 parent=/user.slice/run.scope own=/user.slice/run.scope
     memory V2 parent=/user.slice/run.scope own=/user.slice/run.scope
@@ -107,17 +107,17 @@ fn a_user_gets_groups_below_the_own_delegated_group() {
 #[test]
 fn a_second_loadline_in_the_same_scope_is_found_beside_the_supervisor() {
     let fake = systemd_v2("user.slice/run.scope/loadline-supervisor");
-    let layout = fake.layout(USER);
+    let layout = fake.detected_layout(USER);
     assert!(layout.v2().unwrap().own.ends_with("user.slice/run.scope"));
 }
 
 #[test]
 fn root_under_systemd_is_refused_a_v2_group_that_is_not_delegated() {
     let fake = systemd_v2("user.slice/run.scope");
-    let refusal = fake.layout(ROOT_UNDER_SYSTEMD).check_permission();
+    let refusal = fake.detected_layout(ROOT_UNDER_SYSTEMD).check_permission();
     let error = refusal.unwrap_err();
-    let text = format!("{error}\nhint: {}", error.hint().unwrap());
-    let text = text.replace(&fake.root().display().to_string(), "ROOT");
+    let text = format!("{error}\nhint: {}", error.suggested_fix().unwrap());
+    let text = text.replace(&fake.cgroup_root().display().to_string(), "ROOT");
     insta::assert_snapshot!(text, @"
     not permitted to make a cgroup below ROOT/user.slice/run.scope: systemd manages it and has not delegated it
     hint: systemd owns the cgroup tree; run: systemd-run --scope -p Delegate=yes loadline ...
@@ -128,10 +128,10 @@ fn root_under_systemd_is_refused_a_v2_group_that_is_not_delegated() {
 fn a_user_without_delegation_is_told_what_to_do() {
     let fake = systemd_v2("user.slice/session-1.scope");
     let refusal = fake
-        .layout(USER)
+        .detected_layout(USER)
         .check_permission()
         .unwrap_err()
-        .hint()
+        .suggested_fix()
         .unwrap();
     assert!(
         refusal.ends_with("systemd-run --user --scope -p Delegate=yes loadline ..."),
@@ -144,8 +144,8 @@ fn a_container_sees_a_part_of_the_hierarchy() {
     let mountinfo = "33 31 0:30 /docker/ab /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
                      34 31 0:31 /../other /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
     let cgroup = "4:memory:/docker/ab\n3:cpu,cpuacct:/docker/ab/inner\n";
-    let fake = Fake::new(mountinfo, cgroup);
-    insta::assert_snapshot!(describe(&fake, &fake.layout(ROOT)), @"
+    let fake = FakeCgroupTree::new(mountinfo, cgroup);
+    insta::assert_snapshot!(describe(&fake, &fake.detected_layout(ROOT)), @"
     v1
     cpu V1 parent=/cpu,cpuacct own=/cpu,cpuacct/inner
     cpuacct V1 parent=/cpu,cpuacct own=/cpu,cpuacct/inner
@@ -155,7 +155,7 @@ fn a_container_sees_a_part_of_the_hierarchy() {
 
 #[test]
 fn no_mount_is_an_error_with_a_hint() {
-    let fake = Fake::new("1 2 0:1 / / rw - ext4 /dev/vda rw\n", "0::/\n");
-    let hint = fake.detect(ROOT).unwrap_err().hint().unwrap();
+    let fake = FakeCgroupTree::new("1 2 0:1 / / rw - ext4 /dev/vda rw\n", "0::/\n");
+    let hint = fake.try_detect(ROOT).unwrap_err().suggested_fix().unwrap();
     assert!(hint.contains("mount -t cgroup2"), "{hint}");
 }

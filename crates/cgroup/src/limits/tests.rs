@@ -1,10 +1,10 @@
 use super::*;
-use crate::fake::{Fake, ROOT};
+use crate::fake::{FakeCgroupTree, ROOT};
 
 const NAME: &str = "loadline-x";
 
-fn all() -> Limits {
-    Limits {
+fn all() -> CgroupLimits {
+    CgroupLimits {
         cpu_quota: Some(Cpus::from_millis(1500)),
         cpu_period: Duration::from_millis(50),
         cpu_burst: Some(Duration::from_millis(10)),
@@ -16,10 +16,10 @@ fn all() -> Limits {
 }
 
 /// A v1 machine whose group has the files of Linux 6.18; a regular file stands for each.
-fn v1() -> Fake {
-    let fake = Fake::captured("hybrid");
-    fake.group("unified", &[("cgroup.controllers", "")]);
-    fake.group(
+fn v1() -> FakeCgroupTree {
+    let fake = FakeCgroupTree::from_captured("hybrid");
+    fake.add_group("unified", &[("cgroup.controllers", "")]);
+    fake.add_group(
         "cpu/loadline-x",
         &[
             ("cpu.cfs_quota_us", "-1"),
@@ -28,9 +28,9 @@ fn v1() -> Fake {
             ("cpu.shares", "1024"),
         ],
     );
-    fake.group("cpuset", &[("cpuset.cpus", "0-3\n")]);
-    fake.group("cpuset/loadline-x", &[("cpuset.cpus", "0-3\n")]);
-    fake.group(
+    fake.add_group("cpuset", &[("cpuset.cpus", "0-3\n")]);
+    fake.add_group("cpuset/loadline-x", &[("cpuset.cpus", "0-3\n")]);
+    fake.add_group(
         "memory/loadline-x",
         &[
             ("memory.limit_in_bytes", "9223372036854771712\n"),
@@ -38,14 +38,14 @@ fn v1() -> Fake {
             ("memory.swappiness", "60\n"),
         ],
     );
-    fake.group("pids/loadline-x", &[("pids.max", "max\n")]);
+    fake.add_group("pids/loadline-x", &[("pids.max", "max\n")]);
     fake
 }
 
-fn v2() -> Fake {
-    let fake = Fake::captured("v2");
-    fake.group("", &[("cgroup.controllers", "cpuset cpu io memory pids\n")]);
-    fake.group(
+fn v2() -> FakeCgroupTree {
+    let fake = FakeCgroupTree::from_captured("v2");
+    fake.add_group("", &[("cgroup.controllers", "cpuset cpu io memory pids\n")]);
+    fake.add_group(
         NAME,
         &[
             ("cpu.max", "max 100000\n"),
@@ -62,8 +62,8 @@ fn v2() -> Fake {
     fake
 }
 
-fn apply(fake: &Fake, limits: &Limits) -> Result<(), CgroupError> {
-    Group::open(&fake.layout(ROOT), NAME)?.apply(limits)
+fn apply(fake: &FakeCgroupTree, limits: &CgroupLimits) -> Result<(), CgroupError> {
+    ControlGroup::open_existing(&fake.detected_layout(ROOT), NAME)?.apply_limits(limits)
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn v1_files_get_microseconds_bytes_and_shares() {
         ("memory/loadline-x/memory.swappiness", "0"),
         ("pids/loadline-x/pids.max", "100"),
     ] {
-        assert_eq!(fake.text(file), text, "{file}");
+        assert_eq!(fake.read_text(file), text, "{file}");
     }
 }
 
@@ -99,7 +99,7 @@ fn v2_files_get_weight_no_swap_and_a_group_kill() {
         ("memory.oom.group", "1"),
         ("pids.max", "100"),
     ] {
-        assert_eq!(fake.text(&format!("{NAME}/{file}")), text, "{file}");
+        assert_eq!(fake.read_text(&format!("{NAME}/{file}")), text, "{file}");
     }
 }
 
@@ -107,7 +107,7 @@ fn v2_files_get_weight_no_swap_and_a_group_kill() {
 fn no_limit_takes_the_old_one_away_on_v2() {
     let fake = v2();
     apply(&fake, &all()).unwrap();
-    apply(&fake, &Limits::default()).unwrap();
+    apply(&fake, &CgroupLimits::default()).unwrap();
     for (file, text) in [
         ("cpu.max", "max 100000"),
         ("cpu.max.burst", "0"),
@@ -118,53 +118,53 @@ fn no_limit_takes_the_old_one_away_on_v2() {
         ("memory.oom.group", "0"),
         ("pids.max", "max"),
     ] {
-        assert_eq!(fake.text(&format!("{NAME}/{file}")), text, "{file}");
+        assert_eq!(fake.read_text(&format!("{NAME}/{file}")), text, "{file}");
     }
 }
 
 #[test]
 fn a_value_that_the_kernel_changed_is_an_error_with_file_wanted_and_got() {
     let fake = v2();
-    fake.put("cgroup/loadline-x/cpuset.cpus.effective", "0\n");
+    fake.put_file("cgroup/loadline-x/cpuset.cpus.effective", "0\n");
     let error = apply(&fake, &all()).unwrap_err().to_string();
-    let error = error.replace(&fake.root().display().to_string(), "ROOT");
+    let error = error.replace(&fake.cgroup_root().display().to_string(), "ROOT");
     insta::assert_snapshot!(error, @"ROOT/loadline-x/cpuset.cpus.effective was set to `0-1`, but the kernel has `0`");
 }
 
 #[test]
 fn a_missing_controller_is_named_only_when_its_limit_is_asked_for() {
-    let fake = Fake::captured("v2");
-    fake.group("", &[("cgroup.controllers", "memory\n")]);
-    fake.group(NAME, &[("memory.max", "max\n")]);
-    let memory_only = Limits {
+    let fake = FakeCgroupTree::from_captured("v2");
+    fake.add_group("", &[("cgroup.controllers", "memory\n")]);
+    fake.add_group(NAME, &[("memory.max", "max\n")]);
+    let memory_only = CgroupLimits {
         memory: Some(Bytes::from_mib(64)),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
     apply(&fake, &memory_only).unwrap();
     for (limits, controller) in [
         (
-            Limits {
+            CgroupLimits {
                 cpu_quota: Some(Cpus::from_whole(1)),
                 ..memory_only.clone()
             },
             "cpu",
         ),
         (
-            Limits {
+            CgroupLimits {
                 cpu_shares: Some(512),
                 ..memory_only.clone()
             },
             "cpu",
         ),
         (
-            Limits {
+            CgroupLimits {
                 cpuset: Some("0".parse().unwrap()),
                 ..memory_only.clone()
             },
             "cpuset",
         ),
         (
-            Limits {
+            CgroupLimits {
                 pids: Some(9),
                 ..memory_only.clone()
             },
@@ -182,81 +182,81 @@ fn a_missing_controller_is_named_only_when_its_limit_is_asked_for() {
 #[test]
 fn what_no_kernel_takes_is_refused_before_anything_is_written() {
     let fake = v2();
-    let base = Limits::default();
+    let base = CgroupLimits::default();
     let micros = Duration::from_micros;
     for (limits, what) in [
         (
-            Limits {
+            CgroupLimits {
                 cpu_period: micros(999),
                 ..base.clone()
             },
             "cpu period = 999µs",
         ),
         (
-            Limits {
+            CgroupLimits {
                 cpu_period: micros(1_000_001),
                 ..base.clone()
             },
             "cpu period = 1.000001s",
         ),
         (
-            Limits {
+            CgroupLimits {
                 cpu_period: Duration::from_nanos(1_500_001),
                 ..base.clone()
             },
             "cpu period",
         ),
         (
-            Limits {
+            CgroupLimits {
                 cpu_quota: Some(Cpus::from_millis(9)),
                 ..base.clone()
             },
             "cpu = 9m",
         ),
         (
-            Limits {
+            CgroupLimits {
                 cpu_quota: Some(Cpus::from_millis(0)),
                 ..base.clone()
             },
             "cpu = 0",
         ),
         (
-            Limits {
+            CgroupLimits {
                 cpu_burst: Some(micros(1)),
                 ..base.clone()
             },
             "cpu burst",
         ),
         (
-            Limits {
+            CgroupLimits {
                 cpu_shares: Some(1),
                 ..base.clone()
             },
             "cpu shares = 1",
         ),
         (
-            Limits {
+            CgroupLimits {
                 cpuset: Some(CpuSet::default()),
                 ..base.clone()
             },
             "cpuset",
         ),
         (
-            Limits {
+            CgroupLimits {
                 memory: Some(Bytes::from_bytes(0)),
                 ..base.clone()
             },
             "memory = 0",
         ),
         (
-            Limits {
+            CgroupLimits {
                 memory: Some(Bytes::from_bytes(u64::MAX)),
                 ..base.clone()
             },
             "memory",
         ),
         (
-            Limits {
+            CgroupLimits {
                 pids: Some(0),
                 ..base.clone()
             },
@@ -267,7 +267,7 @@ fn what_no_kernel_takes_is_refused_before_anything_is_written() {
         assert!(error.starts_with(what), "{error}");
         assert!(error.contains("out of range: "), "{error}");
     }
-    assert_eq!(fake.text(&format!("{NAME}/cpu.max")), "max 100000\n");
+    assert_eq!(fake.read_text(&format!("{NAME}/cpu.max")), "max 100000\n");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fake::{Fake, ROOT};
+use crate::fake::{FakeCgroupTree, ROOT};
 use crate::sample::Pressure;
 
 fn group(usage_ms: &[u64], throttled_ms: u64, full_ms: u64) -> (CpuSample, PressureSample) {
@@ -32,7 +32,7 @@ fn throttling_alone_is_no_contention() {
         (group(&[900, 900], 0, 100), 0.1),
         (group(&[100, 0], 900, 500), 0.0),
     ] {
-        let got = contention(Some(&start), Some(&end), Duration::ZERO, wall).unwrap();
+        let got = cpu_contention(Some(&start), Some(&end), Duration::ZERO, wall).unwrap();
         assert!((got - wanted).abs() < 1e-9, "{end:?}: {got}");
     }
 }
@@ -40,31 +40,31 @@ fn throttling_alone_is_no_contention() {
 #[test]
 fn a_child_that_ended_is_not_foreign() {
     let second = Duration::from_secs(1);
-    let start = Reading {
+    let start = NoiseReading {
         machine_usage: Some(100 * second),
         own: 10 * second,
         processes: vec![Some(2 * second), Some(second)],
         groups: vec![group(&[1000], 0, 0)],
-        ..Reading::default()
+        ..NoiseReading::default()
     };
     // Own 1 s, the child that ended 3 s more (5 in all), the other child 1 s, the group 4 s.
-    let end = Reading {
+    let end = NoiseReading {
         machine_usage: Some(112 * second),
         own: 16 * second,
         processes: vec![None, Some(2 * second)],
         groups: vec![group(&[5000], 0, 0)],
-        ..Reading::default()
+        ..NoiseReading::default()
     };
-    assert_eq!(foreign(&start, &end), 3 * second);
+    assert_eq!(foreign_time(&start, &end), 3 * second);
 }
 
 /// A hybrid machine with two CPUs, 100 ticks a second, and one group; all counters are numbers of
 /// seconds since boot times a share, so that a window of one second has round results.
-fn machine(fake: &Fake, seconds: u64) {
+fn machine(fake: &FakeCgroupTree, seconds: u64) {
     let ticks = seconds * rustix::param::clock_ticks_per_second();
     let nanos = seconds * 1_000_000_000;
     // Of two CPUs: 5/10 busy, 4/10 idle, 1/10 stolen.
-    fake.put(
+    fake.put_file(
         "proc/stat",
         &format!(
             "cpu  {} 0 0 {} 0 0 0 {} 0 0\n",
@@ -73,19 +73,19 @@ fn machine(fake: &Fake, seconds: u64) {
             ticks * 2 / 10
         ),
     );
-    fake.put(
+    fake.put_file(
         "proc/vmstat",
         &format!("pswpin {}\npswpout 7\n", seconds * 3),
     );
-    fake.put(
+    fake.put_file(
         "proc/pressure/cpu",
         &format!("some avg10=0.00 total={}\n", nanos / 4000),
     );
     let stat = |ticks: u64| format!("7 (x) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 55");
-    fake.put("proc/self/stat", &stat(ticks / 10));
-    fake.put("proc/42/stat", &stat(ticks / 5));
+    fake.put_file("proc/self/stat", &stat(ticks / 10));
+    fake.put_file("proc/42/stat", &stat(ticks / 5));
     // Exactly what all tasks used: 1 CPU.
-    fake.group(
+    fake.add_group(
         "cpuacct",
         &[
             ("cgroup.sane_behavior", "0\n"),
@@ -93,32 +93,32 @@ fn machine(fake: &Fake, seconds: u64) {
         ],
     );
     let usage = [("cpuacct.usage_percpu", &*format!("{} 0 \n", nanos * 4 / 10))];
-    fake.group("cpuacct/loadline-x", &usage);
+    fake.add_group("cpuacct/loadline-x", &usage);
     let throttled = |share: u64| {
         format!(
             "nr_periods 10\nnr_throttled 3\nthrottled_time {}\n",
             nanos * share / 10
         )
     };
-    fake.group("cpu/loadline-x", &[("cpu.stat", &throttled(3))]);
-    fake.group("cpu", &[("cpu.stat", &throttled(1))]);
-    fake.group("unified", &[("cgroup.controllers", "")]);
+    fake.add_group("cpu/loadline-x", &[("cpu.stat", &throttled(3))]);
+    fake.add_group("cpu", &[("cpu.stat", &throttled(1))]);
+    fake.add_group("unified", &[("cgroup.controllers", "")]);
     let micros = nanos / 1000;
     let full = format!("some total={}\nfull total={}\n", micros, micros * 4 / 10);
-    fake.group("unified/loadline-x", &[("cpu.pressure", &full)]);
+    fake.add_group("unified/loadline-x", &[("cpu.pressure", &full)]);
 }
 
 #[test]
 fn a_window_gives_shares_of_the_machine() {
-    let fake = Fake::captured("hybrid");
+    let fake = FakeCgroupTree::from_captured("hybrid");
     machine(&fake, 1000);
-    let layout = fake.layout(ROOT);
-    let group = Group::open(&layout, "loadline-x").unwrap();
-    let mut meter = NoiseMeter::start(&layout, &[&group], &[42], None).unwrap();
+    let layout = fake.detected_layout(ROOT);
+    let group = ControlGroup::open_existing(&layout, "loadline-x").unwrap();
+    let mut meter = NoiseMeter::start_window(&layout, &[&group], &[42], None).unwrap();
     machine(&fake, 1001);
     // The clock is real, the counters are not: a window of one second.
     meter.start.at_ns = monotonic_ns() - 1_000_000_000;
-    let noise = meter.finish().unwrap();
+    let noise = meter.finish_window().unwrap();
     let near = |got: Option<f64>, wanted: f64| {
         assert!((got.unwrap() - wanted).abs() < 0.01, "{wanted}: {noise:?}");
     };
@@ -133,15 +133,15 @@ fn a_window_gives_shares_of_the_machine() {
 
 /// The kernel's threads before and after a window, in which the group read some pages again.
 fn window(pages: u64, before: &[(u32, u64)], after: &[(u32, u64)]) -> Duration {
-    let reading = |refaults, threads: &[(u32, u64)]| Reading {
+    let reading = |refaults, threads: &[(u32, u64)]| NoiseReading {
         refaults,
         kernel: threads
             .iter()
             .map(|(pid, ms)| (*pid, Duration::from_millis(*ms)))
             .collect(),
-        ..Reading::default()
+        ..NoiseReading::default()
     };
-    served(&reading(7, before), &reading(7 + pages, after))
+    refault_work(&reading(7, before), &reading(7 + pages, after))
 }
 
 #[test]
@@ -158,29 +158,29 @@ fn kernel_threads_serve_the_group_for_the_pages_it_read_again_and_no_longer() {
 
 #[test]
 fn a_window_of_a_group_that_reads_dropped_pages_again() {
-    let fake = Fake::captured("hybrid");
+    let fake = FakeCgroupTree::from_captured("hybrid");
     let thread = |ms: u64| {
-        fake.put("proc/9/stat", "9 (kworker/0:1H) I 2 0 0 0 -1 69238880 0 0");
-        fake.put("proc/9/schedstat", &format!("{} 55 7\n", ms * 1_000_000));
+        fake.put_file("proc/9/stat", "9 (kworker/0:1H) I 2 0 0 0 -1 69238880 0 0");
+        fake.put_file("proc/9/schedstat", &format!("{} 55 7\n", ms * 1_000_000));
         // No thread of the kernel, whatever it calls itself.
-        fake.put("proc/10/stat", "10 ((kworker)) R 2 0 0 0 -1 4194304 0 0");
-        fake.put("proc/10/schedstat", &format!("{} 5 7\n", ms * 9_000_000));
+        fake.put_file("proc/10/stat", "10 ((kworker)) R 2 0 0 0 -1 4194304 0 0");
+        fake.put_file("proc/10/schedstat", &format!("{} 5 7\n", ms * 9_000_000));
     };
     let pages = |count: u64| {
         let stat = format!("total_workingset_refault_file {count}\n");
-        fake.group("memory/loadline-x", &[("memory.stat", &stat)]);
+        fake.add_group("memory/loadline-x", &[("memory.stat", &stat)]);
     };
     machine(&fake, 1000);
     thread(500);
     pages(0);
-    let layout = fake.layout(ROOT);
-    let group = Group::open(&layout, "loadline-x").unwrap();
-    let mut meter = NoiseMeter::start(&layout, &[&group], &[42], None).unwrap();
+    let layout = fake.detected_layout(ROOT);
+    let group = ControlGroup::open_existing(&layout, "loadline-x").unwrap();
+    let mut meter = NoiseMeter::start_window(&layout, &[&group], &[42], None).unwrap();
     machine(&fake, 1001);
     thread(580);
     pages(1_000_000);
     meter.start.at_ns = monotonic_ns() - 1_000_000_000;
-    let noise = meter.finish().unwrap();
+    let noise = meter.finish_window().unwrap();
     let near = |got: Option<f64>, wanted: f64| {
         assert!((got.unwrap() - wanted).abs() < 0.01, "{wanted}: {noise:?}");
     };

@@ -17,26 +17,26 @@ use crate::reader::monotonic_ns;
 
 /// The timer, shared by the thread that waits and the one that stops it.
 #[derive(Debug)]
-pub(super) struct Alarm {
+pub(super) struct SampleTimer {
     timer: OwnedFd,
     stopped: AtomicBool,
 }
 
 /// What the timer is set to, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Grid {
+pub(super) struct TimerGrid {
     start: u64,
     step: u64,
 }
 
-impl Grid {
+impl TimerGrid {
     /// Whether this timer fires at `due`.
-    fn has(self, due: u64) -> bool {
+    fn fires_at(self, due: u64) -> bool {
         due >= self.start && (due - self.start).is_multiple_of(self.step)
     }
 }
 
-impl Alarm {
+impl SampleTimer {
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?,
@@ -45,22 +45,27 @@ impl Alarm {
     }
 
     /// Ends the wait, now and ever after.
-    pub fn stop(&self) {
+    pub fn cancel_wait(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         // A time that has passed: it fires at once. It fails for no valid time.
-        let _ = self.set(Grid { start: 1, step: 0 });
+        let _ = self.arm_timer(TimerGrid { start: 1, step: 0 });
     }
 
     /// Sleeps to `due` on CLOCK_MONOTONIC, after which every `step` ns samples are due; `false`
     /// when it was stopped. `grid` is what the last call left.
-    pub fn wait(&self, due: u64, step: u64, grid: &mut Option<Grid>) -> io::Result<bool> {
+    pub fn wait_until_due(
+        &self,
+        due: u64,
+        step: u64,
+        grid: &mut Option<TimerGrid>,
+    ) -> io::Result<bool> {
         let step = step.max(1);
-        if !grid.is_some_and(|set| set.step == step && set.has(due)) {
-            let wanted = Grid {
+        if !grid.is_some_and(|set| set.step == step && set.fires_at(due)) {
+            let wanted = TimerGrid {
                 start: due.max(1),
                 step,
             };
-            self.set(wanted)?;
+            self.arm_timer(wanted)?;
             *grid = Some(wanted);
         }
         let mut expired = [0; 8];
@@ -76,7 +81,7 @@ impl Alarm {
         Ok(false)
     }
 
-    fn set(&self, grid: Grid) -> io::Result<()> {
+    fn arm_timer(&self, grid: TimerGrid) -> io::Result<()> {
         let time = |ns: u64| Timespec {
             tv_sec: (ns / 1_000_000_000) as i64,
             tv_nsec: (ns % 1_000_000_000) as _,
@@ -100,50 +105,50 @@ mod tests {
 
     #[test]
     fn it_wakes_at_each_due_time_and_never_before() {
-        let alarm = Alarm::new().unwrap();
+        let alarm = SampleTimer::new().unwrap();
         let start = monotonic_ns();
         let mut grid = None;
         for n in 1..=20 {
             let due = start + n * MS;
-            assert!(alarm.wait(due, MS, &mut grid).unwrap());
+            assert!(alarm.wait_until_due(due, MS, &mut grid).unwrap());
             assert!(monotonic_ns() >= due);
         }
         assert_eq!(
             grid,
-            Some(Grid {
+            Some(TimerGrid {
                 start: start + MS,
                 step: MS
             })
         );
         // Times that were missed are not caught up, and another grid is another setting.
         let due = monotonic_ns() + 3 * MS / 2;
-        assert!(alarm.wait(due, 100 * MS, &mut grid).unwrap());
+        assert!(alarm.wait_until_due(due, 100 * MS, &mut grid).unwrap());
         assert!(monotonic_ns() >= due);
         assert_eq!(
             grid,
-            Some(Grid {
+            Some(TimerGrid {
                 start: due,
                 step: 100 * MS
             })
         );
         assert!(
-            alarm.wait(start, MS, &mut grid).unwrap(),
+            alarm.wait_until_due(start, MS, &mut grid).unwrap(),
             "a time that has passed"
         );
     }
 
     #[test]
     fn a_stop_ends_a_long_sleep_and_every_later_one() {
-        let alarm = Arc::new(Alarm::new().unwrap());
+        let alarm = Arc::new(SampleTimer::new().unwrap());
         let waiting = Arc::clone(&alarm);
         let hour = 3_600_000 * MS;
         let thread = std::thread::spawn(move || {
             let mut grid = None;
             let due = monotonic_ns() + hour;
-            let first = waiting.wait(due, hour, &mut grid).unwrap();
-            (first, waiting.wait(0, MS, &mut grid).unwrap())
+            let first = waiting.wait_until_due(due, hour, &mut grid).unwrap();
+            (first, waiting.wait_until_due(0, MS, &mut grid).unwrap())
         });
-        alarm.stop();
+        alarm.cancel_wait();
         assert_eq!(thread.join().unwrap(), (false, false));
     }
 }

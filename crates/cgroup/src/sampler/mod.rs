@@ -15,12 +15,12 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::CgroupError;
-use crate::group::Group;
-use crate::reader::{Reader, monotonic_ns};
-use crate::sample::Sample;
-use alarm::Alarm;
-use schedule::Schedule;
-pub use schedule::{Gap, Pace, PhaseLock};
+use crate::group::ControlGroup;
+use crate::reader::{CgroupReader, monotonic_ns};
+use crate::sample::CgroupSample;
+use alarm::SampleTimer;
+use schedule::SampleSchedule;
+pub use schedule::{Pace, PhaseLock, SampleGap};
 
 /// Reading memory.stat flushes counters of all CPUs.
 const SLOW_FLOOR: Duration = Duration::from_millis(20);
@@ -59,8 +59,8 @@ impl SamplerOptions {
 
 /// A running sampler. Dropping it stops it.
 #[derive(Debug)]
-pub struct Sampler {
-    alarm: Arc<Alarm>,
+pub struct CgroupSampler {
+    alarm: Arc<SampleTimer>,
     thread: Option<JoinHandle<SamplerReport>>,
 }
 
@@ -74,7 +74,7 @@ pub struct SamplerReport {
     /// CPU time of its thread, sink included.
     pub cpu: Duration,
     /// Times with missed samples, the first 10 000.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<SampleGap>,
     /// How many gaps there were.
     pub gap_count: u64,
     /// The longest.
@@ -93,29 +93,29 @@ impl SamplerReport {
         self.cpu.as_secs_f64() / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    fn add_gap(&mut self, gap: Gap) {
+    fn add_gap(&mut self, gap: SampleGap) {
         self.gap_count += 1;
-        self.longest_gap = self.longest_gap.max(gap.length());
+        self.longest_gap = self.longest_gap.max(gap.gap_length());
         if self.gaps.len() < MAX_GAPS {
             self.gaps.push(gap);
         }
     }
 }
 
-impl Sampler {
+impl CgroupSampler {
     /// Starts the thread. `sink` gets every sample on that thread, in order; it must be quick,
     /// and it clones what it keeps: the sample's memory is reused.
     ///
     /// # Errors
     /// A group that is gone, a thread that cannot be started.
-    pub fn start(
-        group: &Group,
+    pub fn start_sampling(
+        group: &ControlGroup,
         options: SamplerOptions,
-        sink: impl FnMut(&Sample) + Send + 'static,
+        sink: impl FnMut(&CgroupSample) + Send + 'static,
     ) -> Result<Self, CgroupError> {
-        let cannot = |e| CgroupError::file("start the sampler of", group.first_dir(), e);
-        let reader = group.reader()?;
-        let alarm = Arc::new(Alarm::new().map_err(cannot)?);
+        let cannot = |e| CgroupError::for_file("start the sampler of", group.first_dir(), e);
+        let reader = group.open_reader()?;
+        let alarm = Arc::new(SampleTimer::new().map_err(cannot)?);
         let waits = Arc::clone(&alarm);
         let thread = thread::Builder::new()
             .name("sampler".to_owned())
@@ -128,8 +128,8 @@ impl Sampler {
     }
 
     /// Stops it at once and says what it did.
-    pub fn stop(mut self) -> SamplerReport {
-        match self.end() {
+    pub fn stop_sampling(mut self) -> SamplerReport {
+        match self.join_thread() {
             Some(Ok(report)) => report,
             // The sink panicked; its panic is the caller's.
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -137,23 +137,23 @@ impl Sampler {
         }
     }
 
-    fn end(&mut self) -> Option<thread::Result<SamplerReport>> {
-        self.alarm.stop();
+    fn join_thread(&mut self) -> Option<thread::Result<SamplerReport>> {
+        self.alarm.cancel_wait();
         Some(self.thread.take()?.join())
     }
 }
 
-impl Drop for Sampler {
+impl Drop for CgroupSampler {
     fn drop(&mut self) {
-        let _ = self.end();
+        let _ = self.join_thread();
     }
 }
 
 fn run(
-    mut reader: Reader,
+    mut reader: CgroupReader,
     options: SamplerOptions,
-    alarm: &Alarm,
-    mut sink: impl FnMut(&Sample),
+    alarm: &SampleTimer,
+    mut sink: impl FnMut(&CgroupSample),
 ) -> SamplerReport {
     let start = monotonic_ns();
     let cpu_start = thread_cpu();
@@ -163,16 +163,16 @@ fn run(
         is_realtime: loadline_sys::run_at_once().is_ok(),
         ..SamplerReport::default()
     };
-    let mut schedule = Schedule::new(options.pace, start);
-    let mut memory = Slow::new(options.memory_every);
-    let mut sample = Sample::default();
+    let mut schedule = SampleSchedule::new(options.pace, start);
+    let mut memory = SlowReading::new(options.memory_every);
+    let mut sample = CgroupSample::default();
     let mut grid = None;
     loop {
-        let woken = alarm.wait(schedule.next(), schedule.interval(), &mut grid);
+        let woken = alarm.wait_until_due(schedule.next(), schedule.interval(), &mut grid);
         let taken = match woken {
-            Ok(true) => take(&mut reader, &mut sample, &mut memory),
+            Ok(true) => take_sample(&mut reader, &mut sample, &mut memory),
             Ok(false) => break,
-            Err(e) => Err(CgroupError::file("wait for", Path::new("timerfd"), e)),
+            Err(e) => Err(CgroupError::for_file("wait for", Path::new("timerfd"), e)),
         };
         if let Err(error) = taken {
             report.failure = Some(error);
@@ -180,7 +180,8 @@ fn run(
         }
         report.samples += 1;
         sink(&sample);
-        if let Some(gap) = schedule.taken(sample.at_ns, monotonic_ns(), sample.cpu.nr_periods) {
+        if let Some(gap) = schedule.note_sample(sample.at_ns, monotonic_ns(), sample.cpu.nr_periods)
+        {
             report.add_gap(gap);
         }
     }
@@ -192,7 +193,11 @@ fn run(
 
 /// Takes one sample; what is slow only when it is due. PSI is read before and after a trial
 /// ([`crate::noise`]), which loses no stall time between.
-fn take(reader: &mut Reader, sample: &mut Sample, memory: &mut Slow) -> Result<(), CgroupError> {
+fn take_sample(
+    reader: &mut CgroupReader,
+    sample: &mut CgroupSample,
+    memory: &mut SlowReading,
+) -> Result<(), CgroupError> {
     let now = monotonic_ns();
     sample.at_ns = now;
     reader.read_cpu(&mut sample.cpu)?;
@@ -205,15 +210,15 @@ fn take(reader: &mut Reader, sample: &mut Sample, memory: &mut Slow) -> Result<(
 }
 
 /// Something read less often than every sample.
-struct Slow {
+struct SlowReading {
     interval: u64,
     next: u64,
 }
 
-impl Slow {
+impl SlowReading {
     fn new(interval: Duration) -> Self {
         Self {
-            interval: nanos(interval.max(SLOW_FLOOR)),
+            interval: saturating_nanos(interval.max(SLOW_FLOOR)),
             next: 0,
         }
     }
@@ -233,6 +238,6 @@ fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn nanos(duration: Duration) -> u64 {
+fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

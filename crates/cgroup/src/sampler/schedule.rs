@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::nanos;
+use super::saturating_nanos;
 
 /// Interval while the phase is learnt.
 const LEARN_INTERVAL: u64 = 1_000_000;
@@ -33,16 +33,16 @@ pub enum Pace {
 
 /// A time without the samples that were due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
+pub struct SampleGap {
     /// The sample before it, CLOCK_MONOTONIC ns.
     pub from_ns: u64,
     /// The sample after it, CLOCK_MONOTONIC ns.
     pub to_ns: u64,
 }
 
-impl Gap {
+impl SampleGap {
     /// How long it was.
-    pub fn length(self) -> Duration {
+    pub fn gap_length(self) -> Duration {
         Duration::from_nanos(self.to_ns.saturating_sub(self.from_ns))
     }
 }
@@ -58,16 +58,16 @@ pub struct PhaseLock {
 
 /// The state of a sampler's timing.
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub(super) struct SampleSchedule {
     due: u64,
     interval: u64,
     /// Time and `nr_periods` of the last sample.
     last: Option<(u64, Option<u64>)>,
-    phase: Phase,
+    phase: PeriodPhase,
 }
 
 #[derive(Debug)]
-enum Phase {
+enum PeriodPhase {
     /// Not asked for.
     Off,
     /// 1 ms samples until this time.
@@ -78,15 +78,15 @@ enum Phase {
     Locked { lock: PhaseLock, period: u64 },
 }
 
-impl Schedule {
+impl SampleSchedule {
     /// The first sample is due at `now`.
     pub fn new(pace: Pace, now: u64) -> Self {
         let (interval, phase) = match pace {
-            Pace::Every(interval) => (nanos(interval).max(100_000), Phase::Off),
+            Pace::Every(interval) => (saturating_nanos(interval).max(100_000), PeriodPhase::Off),
             Pace::PhaseLocked(period) => {
-                let period = nanos(period).max(LEARN_INTERVAL);
+                let period = saturating_nanos(period).max(LEARN_INTERVAL);
                 let until = now + LEARN_FOR;
-                (LEARN_INTERVAL, Phase::Learning { period, until })
+                (LEARN_INTERVAL, PeriodPhase::Learning { period, until })
             }
         };
         Self {
@@ -110,18 +110,18 @@ impl Schedule {
     /// The phase, once it is known.
     pub fn phase_lock(&self) -> Option<PhaseLock> {
         match self.phase {
-            Phase::Locked { lock, .. } => Some(lock),
+            PeriodPhase::Locked { lock, .. } => Some(lock),
             _ => None,
         }
     }
 
     /// A sample was taken at `at` and handled by `now`. Returns the gap before it, if samples
     /// were missed.
-    pub fn taken(&mut self, at: u64, now: u64, nr_periods: Option<u64>) -> Option<Gap> {
+    pub fn note_sample(&mut self, at: u64, now: u64, nr_periods: Option<u64>) -> Option<SampleGap> {
         let last = self.last.replace((at, nr_periods));
         let gap = last
             .filter(|(before, _)| at.saturating_sub(*before) >= 2 * self.interval)
-            .map(|(before, _)| Gap {
+            .map(|(before, _)| SampleGap {
                 from_ns: before,
                 to_ns: at,
             });
@@ -134,7 +134,7 @@ impl Schedule {
     /// `step`: the time of the sample before, and whether `nr_periods` grew since.
     fn change_phase(&mut self, at: u64, step: Option<(u64, bool)>) {
         match (&self.phase, step) {
-            (&Phase::Learning { period, .. }, Some((before, true)))
+            (&PeriodPhase::Learning { period, .. }, Some((before, true)))
                 if at - before <= LEARN_PRECISION =>
             {
                 let half = (at - before) / 2;
@@ -143,15 +143,15 @@ impl Schedule {
                     uncertainty: Duration::from_nanos(half),
                 };
                 self.interval = period;
-                self.phase = Phase::Locked { lock, period };
+                self.phase = PeriodPhase::Locked { lock, period };
             }
-            (&Phase::Learning { period, until }, _) if at >= until => {
+            (&PeriodPhase::Learning { period, until }, _) if at >= until => {
                 self.interval = period;
-                self.phase = Phase::Waiting { period };
+                self.phase = PeriodPhase::Waiting { period };
             }
-            (&Phase::Waiting { period }, Some((_, true))) => {
+            (&PeriodPhase::Waiting { period }, Some((_, true))) => {
                 self.interval = LEARN_INTERVAL;
-                self.phase = Phase::Learning {
+                self.phase = PeriodPhase::Learning {
                     period,
                     until: at + LEARN_FOR,
                 };
@@ -164,7 +164,7 @@ impl Schedule {
     /// The first due time after `now`.
     fn due_after(&self, now: u64) -> u64 {
         match &self.phase {
-            Phase::Locked { lock, period } => {
+            PeriodPhase::Locked { lock, period } => {
                 let first = lock.boundary_ns + AFTER_BOUNDARY.min(period / 2);
                 next_on_grid(first, *period, now)
             }
@@ -189,8 +189,8 @@ mod tests {
 
     /// Runs a schedule against a clock without delay and a group whose period ends at
     /// `boundary` mod 100 ms, active from `active` on. Returns the sample times.
-    fn simulate(pace: Pace, boundary: u64, active: u64, until: u64) -> (Vec<u64>, Schedule) {
-        let mut schedule = Schedule::new(pace, 0);
+    fn simulate(pace: Pace, boundary: u64, active: u64, until: u64) -> (Vec<u64>, SampleSchedule) {
+        let mut schedule = SampleSchedule::new(pace, 0);
         let mut times = Vec::new();
         while schedule.next() < until {
             let at = schedule.next() + 60_000;
@@ -200,7 +200,7 @@ mod tests {
             } else {
                 periods(at) - periods(active)
             };
-            assert_eq!(schedule.taken(at, at + 20_000, Some(nr)), None);
+            assert_eq!(schedule.note_sample(at, at + 20_000, Some(nr)), None);
             times.push(at);
         }
         (times, schedule)
@@ -208,13 +208,16 @@ mod tests {
 
     #[test]
     fn a_fixed_interval_keeps_its_grid_and_tells_gaps() {
-        let mut schedule = Schedule::new(Pace::Every(Duration::from_millis(1)), 5 * MS);
-        assert_eq!(schedule.taken(5 * MS + 10, 5 * MS + 20, None), None);
+        let mut schedule = SampleSchedule::new(Pace::Every(Duration::from_millis(1)), 5 * MS);
+        assert_eq!(schedule.note_sample(5 * MS + 10, 5 * MS + 20, None), None);
         assert_eq!(schedule.next(), 6 * MS);
-        assert_eq!(schedule.taken(6 * MS + 900_000, 7 * MS + 1, None), None);
+        assert_eq!(
+            schedule.note_sample(6 * MS + 900_000, 7 * MS + 1, None),
+            None
+        );
         assert_eq!(schedule.next(), 8 * MS);
-        let gap = schedule.taken(12 * MS, 12 * MS, None).unwrap();
-        assert_eq!(gap.length(), Duration::from_nanos(5 * MS + 100_000));
+        let gap = schedule.note_sample(12 * MS, 12 * MS, None).unwrap();
+        assert_eq!(gap.gap_length(), Duration::from_nanos(5 * MS + 100_000));
         assert_eq!(schedule.next(), 13 * MS);
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use loadline_cgroup::{CgroupError, Controller, Group, Limits, Mode};
+use loadline_cgroup::{CgroupError, CgroupLimits, ControlGroup, Controller, HierarchyMode};
 use loadline_sizing::CpuSet;
 use loadline_sizing::{Bytes, Cpus};
 
@@ -16,16 +16,16 @@ fn limits_are_taken_changed_and_taken_away() {
     };
     let group = Scoped::new(&layout);
     let first_cpu: CpuSet = "0".parse().unwrap();
-    let full = Limits {
+    let full = CgroupLimits {
         cpu_quota: Some(Cpus::from_millis(500)),
         cpu_period: Duration::from_millis(20),
         cpu_burst: None,
         cpu_shares: Some(2048),
-        cpuset: layout.place(Controller::Cpuset).map(|_| first_cpu),
+        cpuset: layout.hierarchy_of(Controller::Cpuset).map(|_| first_cpu),
         memory: Some(Bytes::from_bytes(100_000_001)),
         pids: Some(50),
     };
-    let smaller = Limits {
+    let smaller = CgroupLimits {
         cpu_quota: Some(Cpus::from_millis(250)),
         memory: Some(Bytes::from_mib(32)),
         ..full.clone()
@@ -34,10 +34,10 @@ fn limits_are_taken_changed_and_taken_away() {
         &full,
         &smaller,
         &full,
-        &Limits::default(),
-        &Limits::default(),
+        &CgroupLimits::default(),
+        &CgroupLimits::default(),
     ] {
-        group.0.apply(limits).unwrap();
+        group.0.apply_limits(limits).unwrap();
     }
 }
 
@@ -46,7 +46,7 @@ fn a_burst_is_taken_and_a_smaller_quota_after_it() {
     let test = "a_burst_is_taken_and_a_smaller_quota_after_it";
     let Some(layout) = layout(test) else { return };
     let group = Scoped::new(&layout);
-    let (_, dir) = group.0.dir(Controller::Cpu).unwrap();
+    let (_, dir) = group.0.controller_dir(Controller::Cpu).unwrap();
     if !["cpu.cfs_burst_us", "cpu.max.burst"]
         .iter()
         .any(|f| dir.join(f).exists())
@@ -55,12 +55,12 @@ fn a_burst_is_taken_and_a_smaller_quota_after_it() {
         return;
     }
     for (cpu, burst) in [(1000, Some(80)), (250, Some(20)), (250, None)] {
-        let limits = Limits {
+        let limits = CgroupLimits {
             cpu_quota: Some(Cpus::from_millis(cpu)),
             cpu_burst: burst.map(Duration::from_millis),
-            ..Limits::default()
+            ..CgroupLimits::default()
         };
-        group.0.apply(&limits).unwrap();
+        group.0.apply_limits(&limits).unwrap();
     }
 }
 
@@ -70,17 +70,17 @@ fn a_quota_throttles_and_the_counters_say_so() {
         return;
     };
     let group = Scoped::new(&layout);
-    let limits = Limits {
+    let limits = CgroupLimits {
         cpu_quota: Some(Cpus::from_millis(200)),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
-    group.0.apply(&limits).unwrap();
+    group.0.apply_limits(&limits).unwrap();
     let mut spin = group.sh("while :; do :; done");
     wait_until("throttling", || {
         group.0.read().unwrap().cpu.nr_throttled >= Some(3)
     });
     let sample = group.0.read().unwrap();
-    group.0.kill(SOON).unwrap();
+    group.0.kill_processes(SOON).unwrap();
     spin.wait().unwrap();
     assert!(sample.cpu.throttled_time.unwrap() > Duration::ZERO);
     assert!(sample.cpu.nr_periods >= sample.cpu.nr_throttled);
@@ -88,7 +88,7 @@ fn a_quota_throttles_and_the_counters_say_so() {
     assert!(sample.cpu.user.is_some() && sample.cpu.system.is_some());
     assert!(sample.memory.unwrap().working_set().is_some());
     assert!(sample.pids_current >= Some(1));
-    if layout.mode() == Mode::Hybrid && Path::new("/proc/pressure/cpu").exists() {
+    if layout.mode() == HierarchyMode::Hybrid && Path::new("/proc/pressure/cpu").exists() {
         assert!(sample.pressure.unwrap().cpu.unwrap().some > Duration::ZERO);
     }
 }
@@ -99,11 +99,11 @@ fn an_oom_kill_is_counted_in_the_leaf() {
         return;
     };
     let group = Scoped::new(&layout);
-    let limits = Limits {
+    let limits = CgroupLimits {
         memory: Some(Bytes::from_mib(16)),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
-    group.0.apply(&limits).unwrap();
+    group.0.apply_limits(&limits).unwrap();
     // One block of 64 MiB, in dd's own memory.
     let status = group
         .sh("exec dd if=/dev/zero of=/dev/null bs=64M count=1")
@@ -124,24 +124,24 @@ fn an_oom_kill_wakes_its_watch() {
         return;
     };
     let group = Scoped::new(&layout);
-    let limits = Limits {
+    let limits = CgroupLimits {
         memory: Some(Bytes::from_mib(16)),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
-    group.0.apply(&limits).unwrap();
+    group.0.apply_limits(&limits).unwrap();
     let mut watch = group.0.oom_watch().unwrap();
-    assert!(!watch.wait(Duration::from_millis(20)).unwrap());
+    assert!(!watch.wait_for_kill(Duration::from_millis(20)).unwrap());
     for _ in 0..2 {
         let mut child = group.sh("exec dd if=/dev/zero of=/dev/null bs=64M count=1");
         let start = Instant::now();
-        assert!(watch.wait(SOON).unwrap());
+        assert!(watch.wait_for_kill(SOON).unwrap());
         // By the signal, not by a last look when the time was over.
         assert!(start.elapsed() < SOON);
         assert!(!child.wait().unwrap().success());
-        assert!(!watch.wait(Duration::from_millis(20)).unwrap());
+        assert!(!watch.wait_for_kill(Duration::from_millis(20)).unwrap());
     }
-    group.0.remove(SOON).unwrap();
-    assert!(watch.wait(SOON).unwrap_err().is_gone());
+    group.0.remove_dirs(SOON).unwrap();
+    assert!(watch.wait_for_kill(SOON).unwrap_err().is_gone());
 }
 
 /// Lines of processes, each of which starts its successor and ends: always new ids, and always at
@@ -156,13 +156,13 @@ fn lines_that_keep_forking_are_killed() {
     let mut root = group.sh("line() { trap '' TERM HUP; sleep 0.01; line & }; \
          for i in $(seq 30); do line & done");
     assert!(root.wait().unwrap().success());
-    let first = group.0.processes().unwrap();
+    let first = group.0.process_ids().unwrap();
     wait_until("successors of all", || {
-        let now = group.0.processes().unwrap();
+        let now = group.0.process_ids().unwrap();
         first.iter().all(|pid| !now.contains(pid))
     });
-    assert!(group.0.kill(SOON).unwrap() >= 30);
-    assert_eq!(group.0.processes().unwrap(), []);
+    assert!(group.0.kill_processes(SOON).unwrap() >= 30);
+    assert_eq!(group.0.process_ids().unwrap(), []);
 }
 
 #[test]
@@ -172,12 +172,12 @@ fn a_group_with_a_process_and_a_sub_group_is_not_removed_but_swept() {
         return;
     };
     let group = Scoped::new(&layout);
-    for dir in group.0.dirs() {
+    for dir in group.0.hierarchy_dirs() {
         std::fs::create_dir(dir.join("inner")).unwrap();
     }
     let mut sleeper = group.sh("exec sleep 1000");
-    wait_until("the process", || !group.0.processes().unwrap().is_empty());
-    let refused = group.0.remove(Duration::from_millis(50)).unwrap_err();
+    wait_until("the process", || !group.0.process_ids().unwrap().is_empty());
+    let refused = group.0.remove_dirs(Duration::from_millis(50)).unwrap_err();
     assert!(
         matches!(
             refused,
@@ -188,10 +188,10 @@ fn a_group_with_a_process_and_a_sub_group_is_not_removed_but_swept() {
         ),
         "{refused}"
     );
-    let name = group.0.name();
-    let kept = loadline_cgroup::sweep(&layout, |_| false, SOON).unwrap();
+    let name = group.0.group_name();
+    let kept = loadline_cgroup::sweep_cgroups(&layout, |_| false, SOON).unwrap();
     assert!(kept.removed.is_empty() && group.0.exists());
-    let swept = loadline_cgroup::sweep(&layout, |n| n == name, SOON).unwrap();
+    let swept = loadline_cgroup::sweep_cgroups(&layout, |n| n == name, SOON).unwrap();
     assert_eq!((swept.removed, swept.killed), (vec![name.to_owned()], 1));
     assert!(!group.0.exists());
     sleeper.wait().unwrap();
@@ -205,15 +205,15 @@ fn a_group_below_another_counts_by_itself_and_goes_with_it() {
     let group = Scoped::new(&layout);
     for wrong in ["", "a/b", ".."] {
         assert!(matches!(
-            group.0.below(wrong),
+            group.0.create_child(wrong),
             Err(CgroupError::BadName { .. })
         ));
     }
-    let below = group.0.below("libpod-00ff").unwrap();
+    let below = group.0.create_child("libpod-00ff").unwrap();
     below
-        .apply(&Limits {
+        .apply_limits(&CgroupLimits {
             memory: Some(Bytes::from_mib(32)),
-            ..Limits::default()
+            ..CgroupLimits::default()
         })
         .unwrap();
     let join: Vec<String> = below
@@ -231,9 +231,9 @@ fn a_group_below_another_counts_by_itself_and_goes_with_it() {
         let memory = below.read().unwrap().memory;
         memory.is_some_and(|m| m.usage > Some(Bytes::from_bytes(0)))
     });
-    assert_eq!(below.processes().unwrap().len(), 1);
-    assert_eq!(group.0.kill(SOON).unwrap(), 1);
-    group.0.remove(SOON).unwrap();
+    assert_eq!(below.process_ids().unwrap().len(), 1);
+    assert_eq!(group.0.kill_processes(SOON).unwrap(), 1);
+    group.0.remove_dirs(SOON).unwrap();
     assert!(!below.exists());
     sleeper.wait().unwrap();
 }
@@ -245,6 +245,6 @@ fn a_second_group_of_the_same_name_is_refused_and_the_first_stays() {
         return;
     };
     let group = Scoped::new(&layout);
-    Group::create(&layout, group.0.name()).unwrap_err();
-    assert!(group.0.dirs().all(Path::exists));
+    ControlGroup::create_group(&layout, group.0.group_name()).unwrap_err();
+    assert!(group.0.hierarchy_dirs().all(Path::exists));
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use loadline_cgroup::host::Host;
-use loadline_cgroup::{Group, Noise, NoiseMeter, Status};
+use loadline_cgroup::host::HostFacts;
+use loadline_cgroup::{CheckStatus, ControlGroup, Noise, NoiseMeter};
 
 use crate::{SOON, Scoped, layout};
 
@@ -17,19 +17,22 @@ fn noise_of_others_is_told_from_our_own() {
     let mut spin = group.sh("while :; do :; done");
     let usage = || group.0.read().unwrap().cpu.usage.unwrap();
     // What the group used well inside each window.
-    let run = |groups: &[&Group], children: &[u32]| {
-        let meter = NoiseMeter::start(&layout, groups, children, None).unwrap();
+    let run = |groups: &[&ControlGroup], children: &[u32]| {
+        let meter = NoiseMeter::start_window(&layout, groups, children, None).unwrap();
         let before = usage();
         std::thread::sleep(Duration::from_millis(500));
         let used = usage() - before;
-        (meter.finish().unwrap(), used)
+        (meter.finish_window().unwrap(), used)
     };
     let (listed, listed_used) = run(&[&group.0], &[]);
     let (as_child, child_used) = run(&[], &[spin.id()]);
     let (unlisted, unlisted_used) = run(&[], &[]);
-    group.0.kill(SOON).unwrap();
+    group.0.kill_processes(SOON).unwrap();
     spin.wait().unwrap();
-    let cpus = Host::read(layout.proc_root()).unwrap().cpus_online.len();
+    let cpus = HostFacts::read(layout.proc_root())
+        .unwrap()
+        .cpus_online
+        .cpu_count();
     let foreign = |n: &Noise| n.wall.mul_f64(n.foreign_cpu.unwrap() * cpus as f64);
     // /proc/stat and /proc/PID/stat count ticks of 10 ms.
     let ticks = Duration::from_millis(50);
@@ -53,7 +56,7 @@ fn the_probe_finds_that_everything_needed_works() {
     let Some(layout) = layout("the_probe_finds_that_everything_needed_works") else {
         return;
     };
-    let checks = loadline_cgroup::probe(Path::new("/sys/fs/cgroup"), layout.proc_root());
+    let checks = loadline_cgroup::probe_cgroups(Path::new("/sys/fs/cgroup"), layout.proc_root());
     for check in &checks {
         println!(
             "{:<16} {:<8} {} {:?}",
@@ -62,7 +65,7 @@ fn the_probe_finds_that_everything_needed_works() {
     }
     assert!(checks.len() >= 10);
     assert!(
-        checks.iter().all(|c| c.status != Status::Broken),
+        checks.iter().all(|c| c.status != CheckStatus::Broken),
         "{checks:#?}"
     );
     let left = loadline_cgroup::find_groups(&layout, |name| name.ends_with("-probe"));

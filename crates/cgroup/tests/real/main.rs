@@ -15,19 +15,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use loadline_cgroup::{Group, GroupName, Layout};
+use loadline_cgroup::{CgroupLayout, ControlGroup, GroupName};
 
 /// More than anything here takes, also on a busy machine; reached only by a failure.
 const SOON: Duration = Duration::from_secs(60);
 
 /// The layout, or a SKIP line and nothing.
-fn layout(test: &str) -> Option<Layout> {
-    let found = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))
+fn layout(test: &str) -> Option<CgroupLayout> {
+    let found = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))
         .and_then(|layout| layout.check_permission().map(|()| layout));
     match found {
         Ok(layout) => Some(layout),
         Err(error) => {
-            let hint = error.hint().map(|hint| format!(" hint: {hint}"));
+            let hint = error.suggested_fix().map(|hint| format!(" hint: {hint}"));
             let why = format!("{error}{}", hint.unwrap_or_default());
             println!("SKIP {test}: {}", why.replace('\n', " "));
             None
@@ -36,14 +36,14 @@ fn layout(test: &str) -> Option<Layout> {
 }
 
 /// A group that is killed and removed when the test ends, also by a panic.
-struct Scoped(Group);
+struct Scoped(ControlGroup);
 
 impl Scoped {
-    fn new(layout: &Layout) -> Self {
+    fn new(layout: &CgroupLayout) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let trial = format!("test-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let name = GroupName::new(Path::new("/proc"), &trial).unwrap();
-        Self(Group::create(layout, &name.to_string()).unwrap())
+        Self(ControlGroup::create_group(layout, &name.to_string()).unwrap())
     }
 
     /// Starts a shell in the group.
@@ -64,10 +64,13 @@ impl Scoped {
 
 impl Drop for Scoped {
     fn drop(&mut self) {
-        let ended = self.0.kill(SOON).and_then(|_| self.0.remove(SOON));
+        let ended = self
+            .0
+            .kill_processes(SOON)
+            .and_then(|_| self.0.remove_dirs(SOON));
         if !std::thread::panicking() {
             ended.unwrap();
-            assert!(!self.0.exists(), "{} is left", self.0.name());
+            assert!(!self.0.exists(), "{} is left", self.0.group_name());
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use loadline_cgroup::{Layout, Limits, Sample, Sampler, SamplerOptions, SamplerReport};
+use loadline_cgroup::{
+    CgroupLayout, CgroupLimits, CgroupSample, CgroupSampler, SamplerOptions, SamplerReport,
+};
 use loadline_sizing::Cpus;
 
 use crate::{SOON, Scoped, layout, wait_until};
@@ -11,19 +13,19 @@ use crate::{SOON, Scoped, layout, wait_until};
 /// Samples a group that spins under a small quota, for so long and until it was throttled: on a
 /// busy machine it may wait for a CPU instead.
 fn sampled(
-    layout: &Layout,
+    layout: &CgroupLayout,
     options: SamplerOptions,
     length: Duration,
-) -> (Vec<Sample>, SamplerReport) {
+) -> (Vec<CgroupSample>, SamplerReport) {
     let group = Scoped::new(layout);
-    let limits = Limits {
+    let limits = CgroupLimits {
         cpu_quota: Some(Cpus::from_millis(100)),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
-    group.0.apply(&limits).unwrap();
+    group.0.apply_limits(&limits).unwrap();
     let mut spin = group.sh("while :; do :; done");
     let (send, receive) = std::sync::mpsc::channel();
-    let sampler = Sampler::start(&group.0, options, move |sample| {
+    let sampler = CgroupSampler::start_sampling(&group.0, options, move |sample| {
         let _ = send.send(sample.clone());
     })
     .unwrap();
@@ -32,19 +34,20 @@ fn sampled(
         group.0.read().unwrap().cpu.throttled_time > Some(Duration::ZERO)
     });
     std::thread::sleep(Duration::from_millis(20));
-    let report = sampler.stop();
-    group.0.kill(SOON).unwrap();
+    let report = sampler.stop_sampling();
+    group.0.kill_processes(SOON).unwrap();
     spin.wait().unwrap();
     (receive.iter().collect(), report)
 }
 
 /// A sampler that tells of each sample.
-fn told(group: &Scoped, interval: Duration) -> (Sampler, Receiver<()>) {
+fn told(group: &Scoped, interval: Duration) -> (CgroupSampler, Receiver<()>) {
     let (send, receive) = std::sync::mpsc::channel();
-    let tell = move |_: &Sample| {
+    let tell = move |_: &CgroupSample| {
         let _ = send.send(());
     };
-    let sampler = Sampler::start(&group.0, SamplerOptions::every(interval), tell).unwrap();
+    let sampler =
+        CgroupSampler::start_sampling(&group.0, SamplerOptions::every(interval), tell).unwrap();
     (sampler, receive)
 }
 
@@ -101,11 +104,11 @@ fn a_sampler_ends_when_its_group_goes() {
     let group = Scoped::new(&layout);
     let (sampler, samples) = told(&group, Duration::from_millis(1));
     samples.recv_timeout(SOON).unwrap();
-    group.0.remove(SOON).unwrap();
+    group.0.remove_dirs(SOON).unwrap();
     // It ends by itself: its end drops what it tells.
     while samples.recv_timeout(SOON).is_ok() {}
     assert_eq!(samples.try_recv(), Err(TryRecvError::Disconnected));
-    let report = sampler.stop();
+    let report = sampler.stop_sampling();
     assert!(report.failure.is_some_and(|e| e.is_gone()));
 }
 
@@ -118,6 +121,6 @@ fn a_sampler_stops_in_the_middle_of_a_long_sleep() {
     let (sampler, samples) = told(&group, Duration::from_secs(3600));
     samples.recv_timeout(SOON).unwrap();
     let stopping = Instant::now();
-    assert_eq!(sampler.stop().samples, 1);
+    assert_eq!(sampler.stop_sampling().samples, 1);
     assert!(stopping.elapsed() < SOON);
 }

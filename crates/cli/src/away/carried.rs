@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_engine::experiment::Cluster;
-use loadline_engine::store::Away;
+use loadline_engine::experiment::ClusterSettings;
+use loadline_engine::store::AwayLocation;
 use toml::Value;
 
 use crate::commands::OutputFlags;
-use crate::error::{Error, ErrorKind};
-use crate::experiment::Given;
+use crate::error::{Error, FailureKind};
+use crate::experiment::LoadedExperiment;
 use crate::measuring::MeasureFlags;
 use crate::notify;
 
@@ -25,72 +25,76 @@ const OF_FILES: [&str; 3] = ["{file:", "{compose:", "{env-file:"];
 ///
 /// # Errors
 /// Usage errors.
-pub fn cluster(
-    given: &Given,
+pub fn checked_cluster(
+    given: &LoadedExperiment,
     flags: &MeasureFlags,
     output: &OutputFlags,
-) -> Result<Cluster, Error> {
+) -> Result<ClusterSettings, Error> {
     let Some(cluster) = &given.experiment.cluster else {
-        return Err(
-            usage("--in-cluster: its trials run on this machine, and so does loadline")
-                .hint("let them be pods: --kubernetes"),
-        );
+        return Err(flag_error(
+            "--in-cluster: its trials run on this machine, and so does loadline",
+        )
+        .with_hint("let them be pods: --kubernetes"));
     };
     if flags.reuse {
-        return Err(usage("--in-cluster and --reuse: earlier results are here")
-            .hint("leave one of them out"));
+        return Err(
+            flag_error("--in-cluster and --reuse: earlier results are here")
+                .with_hint("leave one of them out"),
+        );
     }
     if output.report.is_some() || output.json {
         return Err(
-            usage("--in-cluster: there is no result yet when this returns")
-                .hint("give --report and --json to `loadline resume`, which fetches it"),
+            flag_error("--in-cluster: there is no result yet when this returns")
+                .with_hint("give --report and --json to `loadline resume`, which fetches it"),
         );
     }
     let dependencies = given.experiment.dependencies.len() + given.experiment.stubs.len();
     if dependencies > 0 {
         return Err(
-            usage("--in-cluster: trials as pods have no dependencies and stubs yet")
-                .hint("measure it on a machine: without --kubernetes"),
+            flag_error("--in-cluster: trials as pods have no dependencies and stubs yet")
+                .with_hint("measure it on a machine: without --kubernetes"),
         );
     }
     Ok(cluster.clone())
 }
 
-fn usage(problem: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Usage, problem)
+fn flag_error(problem: impl std::fmt::Display) -> Error {
+    Error::new(FailureKind::Usage, problem)
 }
 
 /// The values of the variables that the experiment refers to.
 ///
 /// # Errors
 /// One that is not set, and whatever it reads from files of this machine.
-pub fn variables(given: &Given) -> Result<BTreeMap<String, String>, Error> {
-    if let Some(file) = given.experiment.load.spec.files().first() {
-        return Err(usage(format!(
+pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, Error> {
+    if let Some(file) = given.experiment.load.spec.content_files().first() {
+        return Err(flag_error(format!(
             "--in-cluster: the load reads the file {} of this machine while it runs",
             file.display()
         ))
-        .hint("a profile goes along, and a body that stands in the request itself: --body TEXT"));
+        .with_hint(
+            "a profile goes along, and a body that stands in the request itself: --body TEXT",
+        ));
     }
     let parsed = given.text.parse::<toml::Table>();
-    let table = parsed.map_err(|e| Error::new(ErrorKind::Internal, e))?;
+    let table = parsed.map_err(|e| Error::new(FailureKind::Internal, e))?;
     let mut texts = BTreeSet::new();
     strings(&Value::Table(table), &mut texts);
     let mut all = BTreeMap::new();
     for text in &texts {
         let of_file = OF_FILES.iter().find(|kind| text.contains(**kind));
         if of_file.is_some() || text.starts_with("@/") {
-            return Err(usage(format!(
+            return Err(flag_error(format!(
                 "--in-cluster: the experiment refers to a file of this machine: {text}"
             ))
-            .hint("let it be a variable, which goes along: --env NAME, or {env:NAME}"));
+            .with_hint("let it be a variable, which goes along: --env NAME, or {env:NAME}"));
         }
-        for name in names(text) {
+        for name in variable_names(text) {
             let value = std::env::var(name).map_err(|_| {
-                usage(format!(
+                flag_error(format!(
                     "the experiment refers to the variable `{name}`, which is not set"
                 ))
-                .hint("set it where loadline is called; it goes along as a Secret")
+                .with_hint("set it where loadline is called; it goes along as a Secret")
             })?;
             all.insert(name.to_owned(), value);
         }
@@ -111,7 +115,7 @@ fn strings(of: &Value, to: &mut BTreeSet<String>) {
 }
 
 /// The variables that a text refers to.
-fn names(text: &str) -> impl Iterator<Item = &str> {
+fn variable_names(text: &str) -> impl Iterator<Item = &str> {
     let behind = text.split("{env:").skip(1);
     behind.filter_map(|rest| Some(rest.split_once('}')?.0))
 }
@@ -129,7 +133,7 @@ pub fn notify(text: &str, variables: &mut BTreeMap<String, String>) -> Result<St
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn text(given: &mut Given, place: &Away) -> Result<String, Error> {
+pub fn placed_text(given: &mut LoadedExperiment, place: &AwayLocation) -> Result<String, Error> {
     let table = given.file.kubernetes.get_or_insert_default();
     table.context = Some(place.context.clone());
     table.namespace = Some(place.namespace.clone());
@@ -137,7 +141,7 @@ pub fn text(given: &mut Given, place: &Away) -> Result<String, Error> {
     given.file.app.directory = None;
     given.file.to_toml().map_err(|e| {
         Error::new(
-            ErrorKind::Internal,
+            FailureKind::Internal,
             format!("the experiment cannot be written: {e}"),
         )
     })
@@ -149,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_variable_of_a_text_is_found() {
-        let all = |text: &str| names(text).map(str::to_owned).collect::<Vec<_>>();
+        let all = |text: &str| variable_names(text).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(all("x{env:A}y{env:B}"), ["A", "B"]);
         assert_eq!(all("{env:A"), [""; 0]);
         assert_eq!(all("plain {file:/a}"), [""; 0]);

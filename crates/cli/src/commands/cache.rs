@@ -9,36 +9,40 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use loadline_analysis::record::{Configuration, Image};
+use loadline_analysis::record::{Configuration, ImageIdentity};
 use loadline_engine::agenda::Agenda;
-use loadline_engine::cache::{Built, CacheError, application, in_image, name_of, use_options};
+use loadline_engine::cache::{
+    CacheError, InstalledCache, application_of_command, in_image, name_of, use_options,
+};
 use loadline_engine::command::{assemble, options_variable};
 use loadline_engine::experiment::wire::{
     CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
     RunTable, SearchTable,
 };
-use loadline_engine::experiment::{Experiment, Said};
+use loadline_engine::experiment::{Experiment, ValueWithOrigin};
 use loadline_engine::store::ResultKind;
 use loadline_host::oci;
-use loadline_jvm::cache::application::Application;
-use loadline_jvm::cache::classes::Classes;
-use loadline_jvm::cache::destination::{Destination, Writer};
+use loadline_jvm::cache::application::JavaApplication;
+use loadline_jvm::cache::classes::LoadedClasses;
+use loadline_jvm::cache::destination::{FileOwner, OutputDirectory};
 use loadline_jvm::cache::manifest::ManifestError;
 use loadline_jvm::cache::{self as caches, CacheKind, manifest};
-use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_load::spec::text::TimeOrNone;
-use loadline_load::{Spec, Target};
+use loadline_load::{LoadSpec, LoadTarget};
 use loadline_report::emit::{ImageCache, cached_image};
 use loadline_sizing::Bytes;
-use loadline_sizing::cache::Shared;
+use loadline_sizing::cache::SharedCacheInfo;
 use loadline_trial::Account;
 
-use super::{OutputFlags, print};
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{ExperimentFlags, Given, app_table, checked, factor};
-use crate::extract::extracted;
+use super::{OutputFlags, print_data};
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::experiment::{ExperimentFlags, LoadedExperiment, app_table, check_file, factor};
+use crate::extract::extract_command;
 use crate::images;
-use crate::measuring::{MeasureFlags, Measuring, cache_refused, command_refused, sudo_caller};
+use crate::measuring::{
+    MeasureFlags, MeasuringSession, cache_refused, command_refused, sudo_caller,
+};
 
 /// The directory of a shared class cache: OpenJ9 is told a directory, and so is `loadline-launch`.
 const SHARED: &str = "scc";
@@ -60,7 +64,7 @@ pub struct CacheArguments {
     /// Requested in the training run, as http://localhost:8080/owners; several may be given. The
     /// first one also tells when the application is ready, unless --ready does
     #[arg(long, value_name = "URL")]
-    warm: Vec<Target>,
+    warm: Vec<LoadTarget>,
 
     /// Requests to each of them; 0 trains the start alone
     #[arg(long, default_value_t = 20, value_name = "N")]
@@ -133,18 +137,18 @@ pub struct CacheArguments {
 }
 
 /// Trains, puts in place, verifies, prints.
-pub fn run(mut arguments: CacheArguments) -> Result<Outcome, Error> {
+pub fn run(mut arguments: CacheArguments) -> Result<CommandOutcome, Error> {
     if arguments.extract {
-        arguments.command = extracted(&arguments.command, arguments.out.as_deref())?;
+        arguments.command = extract_command(&arguments.command, arguments.out.as_deref())?;
     }
-    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
-    let plain = experiment(&arguments, None)?;
-    let mut plain = checked(plain, None, &here, String::new())?.experiment;
-    images::find(&mut plain)?;
+    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
+    let plain = cache_experiment(&arguments, None)?;
+    let mut plain = check_file(plain, None, &here, String::new())?.experiment;
+    images::find_images(&mut plain)?;
     let (jdk, application) = subject(&plain)?;
-    let kind = kind(&arguments.kind, &jdk)?;
+    let kind = choose_kind(&arguments.kind, &jdk)?;
     let name = match &arguments.image {
-        Some(reference) => images::name(reference),
+        Some(reference) => images::short_name(reference),
         None => stem(application.main()),
     };
     let beside = application.main().parent();
@@ -163,15 +167,15 @@ pub fn run(mut arguments: CacheArguments) -> Result<Outcome, Error> {
         });
     }
     // Before an application is started for nothing.
-    let caller = sudo_caller().map(|Account { uid, gid }| Writer { uid, gid });
-    let there =
-        Destination::open(&directory, caller).map_err(|e| cache_refused(&CacheError::File(e)))?;
+    let caller = sudo_caller().map(|Account { uid, gid }| FileOwner { uid, gid });
+    let there = OutputDirectory::open_for_caller(&directory, caller)
+        .map_err(|e| cache_refused(&CacheError::File(e)))?;
     // OpenJ9 names the file itself.
     let file = (kind != CacheKind::Scc).then(|| format!("{name}.{}", kind.extension()));
-    let given = experiment(&arguments, Some(kind))?;
-    let mut given = checked(given, None, &here, format!("{kind} cache of {name}"))?;
+    let given = cache_experiment(&arguments, Some(kind))?;
+    let mut given = check_file(given, None, &here, format!("{kind} cache of {name}"))?;
     given.experiment.app.image = plain.app.image;
-    verify(given, &arguments, (&there, file), is_found)
+    verify_cache(given, &arguments, (&there, file), is_found)
 }
 
 /// Whether `loadline-launch` finds the cache by itself: beside the jar of `java -jar`.
@@ -180,21 +184,21 @@ fn is_found(jar: &Path, command: &[String], place: &Path) -> bool {
     is_beside && command.iter().any(|word| word == "-jar")
 }
 
-fn verify(
-    given: Given,
+fn verify_cache(
+    given: LoadedExperiment,
     arguments: &CacheArguments,
-    (there, file): (&Destination, Option<String>),
+    (there, file): (&OutputDirectory, Option<String>),
     is_found: bool,
-) -> Result<Outcome, Error> {
-    let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
+) -> Result<CommandOutcome, Error> {
+    let mut measuring = MeasuringSession::begin_result(given, ResultKind::Run, &arguments.measure)?;
     let agenda = Agenda::new(&measuring.experiment);
-    let with = cached(&measuring.experiment)?;
+    let with = cached_configuration(&measuring.experiment)?;
     let found = measuring.experiment.app.image.as_ref();
     let found = found.and_then(|image| image.found.clone());
-    let image = found.as_ref().map(images::recorded);
-    let mut progress = measuring.progress(Some(agenda.trials()));
+    let image = found.as_ref().map(images::image_record);
+    let mut progress = measuring.progress_display(Some(agenda.trial_count()));
     let built = measuring.run(&mut progress, |runner| {
-        let Some(built) = runner.cache(&with)? else {
+        let Some(built) = runner.ensure_cache(&with)? else {
             return Ok(None);
         };
         // At once: whoever has no patience for the pairs has the cache.
@@ -204,68 +208,68 @@ fn verify(
             Some(found) => put_beside_dockerfile(&built, found, there, &file),
         }
         .map_err(CacheError::File)?;
-        let classes = runner.witness(&with, &built)?;
+        let classes = runner.witness_classes(&with, &built)?;
         runner.run(&agenda.matrix)?;
         Ok(Some((built, classes)))
     })?;
-    measuring.done(None)?;
+    measuring.note_done(None)?;
     let Some((built, classes)) = built else {
         return Err(Error::new(
-            ErrorKind::Internal,
+            FailureKind::Internal,
             "the experiment has no cache",
         ));
     };
     if !arguments.output.json {
         let file = file.unwrap_or_else(|| name_of(&built.file));
         let use_it = match &image {
-            None => use_it(&built, &there.join(&file), is_found),
+            None => use_it(&built, &there.file_path(&file), is_found),
             Some(image) => build_it(image, there, &dockerfile(built.manifest.kind, &file)),
         };
-        print(&summary(&built, &there.join(&file), &use_it, classes))?;
+        print_data(&summary(&built, &there.file_path(&file), &use_it, classes))?;
     }
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
     match classes {
         Some(classes) if !classes.is_used(built.manifest.kind) => {
             eprintln!("warning: the JVM did not use the cache; the application starts without it");
-            Ok(Outcome::SloMissed)
+            Ok(CommandOutcome::SloMissed)
         }
-        _ => Ok(Outcome::Done),
+        _ => Ok(CommandOutcome::Done),
     }
 }
 
 /// The JDK that will run and what it runs.
-fn subject(experiment: &Experiment) -> Result<(Jdk, Application), Error> {
-    let places = Places::of_process();
-    let jdks = Found::look(&places);
+fn subject(experiment: &Experiment) -> Result<(InstalledJdk, JavaApplication), Error> {
+    let places = JdkPlaces::of_process();
+    let jdks = DetectedJdks::scan_places(&places);
     let configurations = experiment.configurations();
     let base = configurations.first().unwrap_or(&experiment.base);
     let assembled = assemble(experiment, base, &jdks, &places);
     let assembled = assembled.map_err(|e| command_refused(&e))?;
     if let (Some(image), None) = (&experiment.app.image, &assembled.jdk) {
         let what = format!("the image {}: there is no JVM in it", image.reference);
-        return Err(Error::new(ErrorKind::Usage, what)
-            .hint("a start-up cache is a JVM's: name an image with one. Where the engine has no overlay driver (`info` says which), loadline sees no files of an image"));
+        return Err(Error::new(FailureKind::Usage, what)
+            .with_hint("a start-up cache is a JVM's: name an image with one. Where the engine has no overlay driver (`info` says which), loadline sees no files of an image"));
     }
     let no_jdk = || CacheError::NoJdk {
         program: experiment.app.command.first().cloned().unwrap_or_default(),
     };
     let jdk = assembled.jdk.clone().ok_or_else(no_jdk);
     let jdk = jdk.map_err(|e| cache_refused(&e))?;
-    let application = application(&experiment.app, assembled.command())
+    let application = application_of_command(&experiment.app, assembled.command_line())
         .map_err(|e| cache_refused(&CacheError::Application(e)))?;
     Ok((jdk, application))
 }
 
-fn kind(text: &str, jdk: &Jdk) -> Result<CacheKind, Error> {
+fn choose_kind(text: &str, jdk: &InstalledJdk) -> Result<CacheKind, Error> {
     let refused = |e| cache_refused(&CacheError::Kind(e));
     let kind = match text {
-        "auto" => caches::best(jdk).map_err(refused)?,
+        "auto" => caches::best_kind(jdk).map_err(refused)?,
         text => text.parse::<CacheKind>().map_err(|e| {
-            Error::new(ErrorKind::Usage, format!("--kind: {e}"))
-                .hint("or auto, what the JDK gains most from")
+            Error::new(FailureKind::Usage, format!("--kind: {e}"))
+                .with_hint("or auto, what the JDK gains most from")
         })?,
     };
-    caches::check(kind, jdk).map_err(refused)?;
+    caches::check_kind(kind, jdk).map_err(refused)?;
     Ok(kind)
 }
 
@@ -279,9 +283,9 @@ fn stem(jar: &Path) -> String {
 /// has a shared class cache only, for `loadline-launch` in the image: what any other fits stays as it
 /// is while the image's id does.
 fn put_beside_dockerfile(
-    built: &Built,
-    found: &oci::image::Image,
-    there: &Destination,
+    built: &InstalledCache,
+    found: &oci::image::EngineImage,
+    there: &OutputDirectory,
     file: &str,
 ) -> Result<(), ManifestError> {
     let place = in_image(built);
@@ -302,7 +306,7 @@ fn put_beside_dockerfile(
         variable: (variable, own),
         options: &use_options(&built.manifest, &place),
     };
-    let text = cached_image(&images::recorded(found), &cache);
+    let text = cached_image(&images::image_record(found), &cache);
     let dockerfile = dockerfile(built.manifest.kind, file);
     if is_shared {
         manifest::install(&built.file, there, file, &built.manifest)?;
@@ -313,7 +317,7 @@ fn put_beside_dockerfile(
         path: built.file.clone(),
         source,
     })?;
-    there.put((file, content), (&dockerfile, text.as_bytes()))
+    there.put_pair((file, content), (&dockerfile, text.as_bytes()))
 }
 
 /// The Dockerfile of a cache: a name that no build has yet, or in a directory that has nothing else.
@@ -325,7 +329,7 @@ fn dockerfile(kind: CacheKind, file: &str) -> String {
 }
 
 /// The experiment: the application as it is, and with a cache of this kind.
-fn experiment(
+fn cache_experiment(
     arguments: &CacheArguments,
     kind: Option<CacheKind>,
 ) -> Result<ExperimentFile, Error> {
@@ -334,20 +338,23 @@ fn experiment(
         ..ExperimentFlags::default()
     };
     let mut app = app_table(&flags);
-    let optional = |flag, text: &Option<String>| text.clone().map(|text| Said::flag(flag, text));
+    let optional = |flag, text: &Option<String>| {
+        text.clone()
+            .map(|text| ValueWithOrigin::from_flag(flag, text))
+    };
     app.image = optional("--image", &arguments.image);
     app.engine = optional("--engine", &arguments.engine);
     app.start_deadline = optional("--start-deadline", &arguments.start_deadline);
     app.user = optional("--user", &arguments.user);
     app.network = optional("--network", &arguments.network);
-    app.ready = ready(arguments);
+    app.ready = ready_table(arguments);
     let limit = arguments.start_deadline.as_deref().unwrap_or("60s");
     let mut factors = Vec::new();
     if let Some(jdk) = &arguments.jdk {
         let levels = vec![LevelEntry::Plain(jdk.clone())];
         factors.push(factor("jdk", "--jdk", levels));
     }
-    factors.extend(kind.map(|kind| classes(kind, arguments.warm_requests)));
+    factors.extend(kind.map(|kind| classes_factor(kind, arguments.warm_requests)));
     Ok(ExperimentFile {
         compose: None,
         manifest: None,
@@ -356,16 +363,16 @@ fn experiment(
         outage: Vec::new(),
         question: Some("How much faster is a start with a cache?".to_owned()),
         analysis: None,
-        slo: Said::flag("--start-deadline", format!("start<{limit}")),
+        slo: ValueWithOrigin::from_flag("--start-deadline", format!("start<{limit}")),
         app,
-        load: load(arguments),
+        load: start_load(arguments),
         limits: LimitsTable {
             cpu: optional("--cpu", &arguments.cpu),
             memory: optional("--memory", &arguments.memory),
             ..LimitsTable::default()
         },
         run: RunTable {
-            repeats: Some(Said::flag("--runs", arguments.runs)),
+            repeats: Some(ValueWithOrigin::from_flag("--runs", arguments.runs)),
             accept_noise: arguments.accept_noise.then_some(true),
             ..RunTable::default()
         },
@@ -380,28 +387,28 @@ fn experiment(
 }
 
 /// What is judged is the start; a few requests show that it serves.
-fn load(arguments: &CacheArguments) -> Spec {
-    let own = Target {
+fn start_load(arguments: &CacheArguments) -> LoadSpec {
+    let own = LoadTarget {
         host: "localhost".to_owned(),
         is_tls: false,
         port: PORT,
         path: "/".to_owned(),
         authority: format!("localhost:{PORT}"),
     };
-    Spec {
+    LoadSpec {
         url: Some(arguments.warm.first().cloned().unwrap_or(own)),
         requests: Some(20),
         connections: Some(2),
         warm_up: Some(TimeOrNone(Duration::ZERO)),
-        ..Spec::default()
+        ..LoadSpec::default()
     }
 }
 
-fn ready(arguments: &CacheArguments) -> Option<ReadyTable> {
+fn ready_table(arguments: &CacheArguments) -> Option<ReadyTable> {
     let none = ReadyTable::default();
     match (&arguments.ready, arguments.warm.is_empty()) {
         (Some(path), _) => Some(ReadyTable {
-            http: Some(Said::flag("--ready", path.clone())),
+            http: Some(ValueWithOrigin::from_flag("--ready", path.clone())),
             ..none
         }),
         (None, true) => Some(ReadyTable {
@@ -412,7 +419,7 @@ fn ready(arguments: &CacheArguments) -> Option<ReadyTable> {
     }
 }
 
-fn classes(kind: CacheKind, requests: u64) -> FactorTable {
+fn classes_factor(kind: CacheKind, requests: u64) -> FactorTable {
     let level = |label: &str, cache: Option<CacheKind>| {
         LevelEntry::Changes(Box::new(LevelTable {
             label: label.to_owned(),
@@ -421,17 +428,22 @@ fn classes(kind: CacheKind, requests: u64) -> FactorTable {
             ..LevelTable::default()
         }))
     };
-    let levels = vec![level("without", None), level(kind.name(), Some(kind))];
+    let levels = vec![level("without", None), level(kind.kind_name(), Some(kind))];
     factor("classes", "--kind", levels)
 }
 
-fn cached(experiment: &Experiment) -> Result<Configuration, Error> {
+fn cached_configuration(experiment: &Experiment) -> Result<Configuration, Error> {
     let all = experiment.configurations();
     let with = all.into_iter().find(|c| c.cache.is_some());
-    with.ok_or_else(|| Error::new(ErrorKind::Internal, "the experiment has no cache"))
+    with.ok_or_else(|| Error::new(FailureKind::Internal, "the experiment has no cache"))
 }
 
-fn summary(built: &Built, place: &Path, use_it: &str, classes: Option<Classes>) -> String {
+fn summary(
+    built: &InstalledCache,
+    place: &Path,
+    use_it: &str,
+    classes: Option<LoadedClasses>,
+) -> String {
     let made = &built.manifest;
     let mut text = format!(
         "{} ({:.1}Mi), trained in {:.1} s with {}\n",
@@ -480,7 +492,7 @@ fn summary(built: &Built, place: &Path, use_it: &str, classes: Option<Classes>) 
 }
 
 /// What a shared class cache is besides.
-fn limits_and_layers(made: &Shared) -> String {
+fn limits_and_layers(made: &SharedCacheInfo) -> String {
     let mib = |bytes: u64| Bytes::from_bytes(bytes).as_mib();
     let (hard, soft) = (mib(made.hard_limit), mib(made.soft_limit));
     let mut text = format!("Its hard limit is {hard:.0}Mi, its soft limit {soft:.0}Mi.\n");
@@ -493,18 +505,18 @@ fn limits_and_layers(made: &Shared) -> String {
 }
 
 /// How a program uses it.
-fn use_it(built: &Built, place: &Path, is_found: bool) -> String {
+fn use_it(built: &InstalledCache, place: &Path, is_found: bool) -> String {
     let options = use_options(&built.manifest, place).join(" ");
     format!("java {options} ...{}", found_by(is_found))
 }
 
 /// How an image gets it.
-fn build_it(image: &Image, there: &Destination, dockerfile: &str) -> String {
+fn build_it(image: &ImageIdentity, there: &OutputDirectory, dockerfile: &str) -> String {
     format!(
         "{} build -t {}:cached -f {} {}",
         image.engine,
-        images::name(&image.reference),
-        there.join(dockerfile).display(),
+        images::short_name(&image.reference),
+        there.file_path(dockerfile).display(),
         there.directory().display(),
     )
 }
@@ -534,10 +546,11 @@ mod tests {
     fn file(line: &str) -> Experiment {
         let words = std::iter::once("x").chain(line.split(' '));
         let arguments = Line::parse_from(words).arguments;
-        let file = experiment(&arguments, Some(CacheKind::Aot)).expect("an experiment");
-        let given = checked(file, None, Path::new("/"), String::new()).expect("it is valid");
+        let file = cache_experiment(&arguments, Some(CacheKind::Aot)).expect("an experiment");
+        let given = check_file(file, None, Path::new("/"), String::new()).expect("it is valid");
         // What is stored must be read again by `resume`.
-        Experiment::parse(&given.text, Path::new("stored"), Path::new("/")).expect("it is stored")
+        Experiment::from_file_text(&given.text, Path::new("stored"), Path::new("/"))
+            .expect("it is stored")
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use loadline_report::compare;
 
-use super::{print, width};
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::result::result;
-use crate::ui::next::command as next;
+use super::{print_data, width};
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::result::view_by_id;
+use crate::ui::next::next_command as next;
 
 /// Show what changed between two results. Exit code 1 when the second is worse: it costs more (where
 /// both have prices of one offer), needs more CPU or memory, or breaks the SLO where the first kept
@@ -34,16 +34,18 @@ pub struct CompareArguments {
 }
 
 /// Prints it.
-pub fn run(arguments: &CompareArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Error> {
     let state = arguments.state.as_deref();
     if arguments.first == "-" && arguments.second == "-" {
         let what = "standard input holds one result, and both are named -";
-        return Err(Error::new(ErrorKind::Usage, what).hint("name the file or the id of the other"));
+        return Err(
+            Error::new(FailureKind::Usage, what).with_hint("name the file or the id of the other")
+        );
     }
-    let first = result(&arguments.first, state)?;
-    let second = result(&arguments.second, state)?;
+    let first = view_by_id(&arguments.first, state)?;
+    let second = view_by_id(&arguments.second, state)?;
     let comparison = compare::compare(&first, &second);
-    print(&match arguments {
+    print_data(&match arguments {
         CompareArguments { markdown: true, .. } => compare::comparison_markdown(&comparison),
         CompareArguments { html: true, .. } => compare::comparison_html(&comparison),
         CompareArguments { json: true, .. } => compare::comparison_json(&comparison),
@@ -51,14 +53,14 @@ pub fn run(arguments: &CompareArguments) -> Result<Outcome, Error> {
     })?;
     if let Some(why) = comparison.cannot_say {
         let cannot = format!("cannot compare: {why}");
-        return Err(Error::new(ErrorKind::Invalid, cannot).hint(format!(
+        return Err(Error::new(FailureKind::Invalid, cannot).with_hint(format!(
             "measure it again, or go on with it: {}",
             next("resume")
         )));
     }
     Ok(if comparison.is_worse {
-        Outcome::SloMissed
+        CommandOutcome::SloMissed
     } else {
-        Outcome::Done
+        CommandOutcome::Done
     })
 }

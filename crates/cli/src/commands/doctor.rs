@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use clap::Args;
-use loadline_cgroup::host::Host;
-use loadline_cgroup::{Check, Status};
-use loadline_host::{Options, blindness, jvm_words, preflight, rootless};
-use loadline_jvm::detect::{Found, Jdk, Places};
-use loadline_report::table::{Cell, Table, Tone};
+use loadline_cgroup::host::HostFacts;
+use loadline_cgroup::{CheckStatus, PreflightCheck};
+use loadline_host::{SiteOptions, blindness, jvm_words, preflight_checks, rootless};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
+use loadline_report::table::{Table, TableCell, Tone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{json, print, width};
-use crate::error::{Error, ErrorKind, Outcome};
+use super::{one_line_json, print_data, width};
+use crate::error::{CommandOutcome, Error, FailureKind};
 
 /// Show what this machine can measure, and what to fix
 #[derive(Args)]
@@ -23,38 +23,41 @@ pub struct DoctorArguments {
 }
 
 /// Tries everything and prints what works. Fails when something that trials need does not.
-pub fn run(arguments: DoctorArguments) -> Result<Outcome, Error> {
-    let mut checks = vec![machine()];
+pub fn run(arguments: DoctorArguments) -> Result<CommandOutcome, Error> {
+    let mut checks = vec![check_machine()];
     checks.extend(without_root());
-    checks.extend(preflight(&Options::default()));
-    let found = Found::look(&Places::of_process());
-    checks.push(java(&found));
-    checks.extend(found.jdks.iter().filter_map(blind));
-    print(&if arguments.json {
-        json(&document(&checks, &found))?
+    checks.extend(preflight_checks(&SiteOptions::default()));
+    let found = DetectedJdks::scan_places(&JdkPlaces::of_process());
+    checks.push(check_java(&found));
+    checks.extend(found.jdks.iter().filter_map(check_blindness));
+    print_data(&if arguments.json {
+        one_line_json(&doctor_document(&checks, &found))?
     } else {
-        as_text(&checks, &found)
+        checks_text(&checks, &found)
     })?;
-    let broken = checks.iter().filter(|c| c.status == Status::Broken).count();
+    let broken = checks
+        .iter()
+        .filter(|c| c.status == CheckStatus::Broken)
+        .count();
     match broken {
-        0 => Ok(Outcome::Done),
+        0 => Ok(CommandOutcome::Done),
         _ => Err(Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             format!(
                 "{broken} of {} things that trials need do not work here",
                 checks.len()
             ),
         )
-        .hint("the column `what to do` above says how to mend each")),
+        .with_hint("the column `what to do` above says how to mend each")),
     }
 }
 
 /// Whether this machine can measure, in a sentence.
 pub fn in_short() -> String {
-    let mut checks: Vec<Check> = without_root().into_iter().collect();
-    checks.extend(preflight(&Options::default()));
-    let are = |status: Status| checks.iter().filter(|c| c.status == status).count();
-    match (are(Status::Broken), are(Status::Missing)) {
+    let mut checks: Vec<PreflightCheck> = without_root().into_iter().collect();
+    checks.extend(preflight_checks(&SiteOptions::default()));
+    let are = |status: CheckStatus| checks.iter().filter(|c| c.status == status).count();
+    match (are(CheckStatus::Broken), are(CheckStatus::Missing)) {
         (0, 0) => "This machine can measure.".to_owned(),
         (0, missing) => format!(
             "This machine can measure; {missing} of what results could hold will lack: loadline doctor"
@@ -67,28 +70,28 @@ pub fn in_short() -> String {
 }
 
 /// Only where it does not work; the check of namespaces stands on it.
-fn without_root() -> Option<Check> {
-    let refusal = rootless::enter().err()?;
-    Some(Check {
+fn without_root() -> Option<PreflightCheck> {
+    let refusal = rootless::enter_user_namespace().err()?;
+    Some(PreflightCheck {
         name: "trials without root",
-        status: Status::Broken,
+        status: CheckStatus::Broken,
         detail: refusal.to_string(),
         fix: Some(refusal.hint),
     })
 }
 
-fn machine() -> Check {
-    let (status, detail) = match Host::read(Path::new("/proc")) {
+fn check_machine() -> PreflightCheck {
+    let (status, detail) = match HostFacts::read(Path::new("/proc")) {
         Ok(host) => {
             let cpu = host.cpu_model.as_deref().unwrap_or("unknown CPU");
-            let (memory, cpus) = (host.memory, host.cpus_allowed.len());
+            let (memory, cpus) = (host.memory, host.cpus_allowed.cpu_count());
             let swap = if memory.swap_total.as_bytes() == 0 {
                 "no swap".to_owned()
             } else {
                 format!("swap {}", memory.swap_total)
             };
             (
-                Status::Works,
+                CheckStatus::Works,
                 format!(
                     "Linux {}, {cpus} x {cpu}, {:.1} GiB memory, {swap}",
                     host.kernel,
@@ -96,9 +99,9 @@ fn machine() -> Check {
                 ),
             )
         }
-        Err(error) => (Status::Broken, error.to_string()),
+        Err(error) => (CheckStatus::Broken, error.to_string()),
     };
-    Check {
+    PreflightCheck {
         name: "machine",
         status,
         detail,
@@ -106,18 +109,18 @@ fn machine() -> Check {
     }
 }
 
-fn java(found: &Found) -> Check {
+fn check_java(found: &DetectedJdks) -> PreflightCheck {
     let fix = "install one (apt-get install openjdk-17-jdk-headless), or set JAVA_HOME; only applications that are not started by `java` can be measured without";
     match found.jdks.as_slice() {
-        [] => Check {
+        [] => PreflightCheck {
             name: "JDK",
-            status: Status::Missing,
+            status: CheckStatus::Missing,
             detail: "none found".to_owned(),
             fix: Some(fix.to_owned()),
         },
-        jdks => Check {
+        jdks => PreflightCheck {
             name: "JDK",
-            status: Status::Works,
+            status: CheckStatus::Works,
             detail: format!("{} found; `java` means {}", jdks.len(), jdks[0].name),
             fix: None,
         },
@@ -125,11 +128,11 @@ fn java(found: &Found) -> Check {
 }
 
 /// A JDK that takes the machine for its own inside any container of this kernel.
-fn blind(jdk: &Jdk) -> Option<Check> {
+fn check_blindness(jdk: &InstalledJdk) -> Option<PreflightCheck> {
     let (detail, fix) = blindness(jdk)?;
-    Some(Check {
+    Some(PreflightCheck {
         name: "JDK that sees its limits",
-        status: Status::Missing,
+        status: CheckStatus::Missing,
         detail,
         fix: Some(fix.to_owned()),
     })
@@ -137,7 +140,7 @@ fn blind(jdk: &Jdk) -> Option<Check> {
 
 /// What this machine can measure, as JSON.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Document {
+pub struct DoctorDocument {
     /// Version of this form.
     schema: u32,
     /// Everything that was tried.
@@ -177,22 +180,22 @@ struct JdkForm {
     home: String,
 }
 
-fn document(checks: &[Check], found: &Found) -> Document {
-    let check = |c: &Check| CheckForm {
+fn doctor_document(checks: &[PreflightCheck], found: &DetectedJdks) -> DoctorDocument {
+    let check = |c: &PreflightCheck| CheckForm {
         name: c.name.to_owned(),
         status: c.status.to_string(),
         detail: c.detail.clone(),
         fix: c.fix.clone(),
     };
-    let jdk = |j: &Jdk| JdkForm {
+    let jdk = |j: &InstalledJdk| JdkForm {
         name: j.name.clone(),
         version: j.version.full.clone(),
         vendor: j.vendor.clone(),
         vm: j.kind.to_string(),
-        vm_build: jvm_words::words(j).map(|words| words.vm_build),
+        vm_build: jvm_words::openj9_words(j).map(|words| words.vm_build),
         home: j.home.display().to_string(),
     };
-    Document {
+    DoctorDocument {
         schema: 1,
         checks: checks.iter().map(check).collect(),
         jdks: found.jdks.iter().map(jdk).collect(),
@@ -200,14 +203,14 @@ fn document(checks: &[Check], found: &Found) -> Document {
 }
 
 /// The virtual machine, with its build where that is not the JDK's version.
-fn in_words(jdk: &Jdk) -> String {
-    match jvm_words::words(jdk) {
+fn describe_vm(jdk: &InstalledJdk) -> String {
+    match jvm_words::openj9_words(jdk) {
         Some(words) => format!("{} {}", jdk.kind, words.vm_build),
         None => jdk.kind.to_string(),
     }
 }
 
-fn as_text(checks: &[Check], found: &Found) -> String {
+fn checks_text(checks: &[PreflightCheck], found: &DetectedJdks) -> String {
     let mut table = Table::new()
         .left("what")
         .left("status")
@@ -215,16 +218,16 @@ fn as_text(checks: &[Check], found: &Found) -> String {
         .wrapping("what to do");
     for check in checks {
         let tone = match check.status {
-            Status::Works => Tone::Good,
-            Status::Missing => Tone::Muted,
-            Status::Broken => Tone::Bad,
+            CheckStatus::Works => Tone::Good,
+            CheckStatus::Missing => Tone::Muted,
+            CheckStatus::Broken => Tone::Bad,
         };
         let fix = check.fix.clone().unwrap_or_default();
-        table.row([
-            Cell::from(check.name),
-            Cell::new(check.status.to_string(), tone),
-            Cell::from(check.detail.as_str()),
-            Cell::from(fix),
+        table.add_row([
+            TableCell::from(check.name),
+            TableCell::new(check.status.to_string(), tone),
+            TableCell::from(check.detail.as_str()),
+            TableCell::from(fix),
         ]);
     }
     let mut jdks = Table::new()
@@ -234,15 +237,15 @@ fn as_text(checks: &[Check], found: &Found) -> String {
         .left("VM")
         .wrapping("home");
     for jdk in &found.jdks {
-        jdks.row(
+        jdks.add_row(
             [
                 jdk.name.clone(),
                 jdk.version.full.clone(),
                 jdk.vendor.clone(),
-                in_words(jdk),
+                describe_vm(jdk),
                 jdk.home.display().to_string(),
             ]
-            .map(Cell::from),
+            .map(TableCell::from),
         );
     }
     let unusable: Vec<String> = found
@@ -251,12 +254,12 @@ fn as_text(checks: &[Check], found: &Found) -> String {
         .map(|e| format!("not usable: {e}\n"))
         .collect();
     if found.jdks.is_empty() {
-        return table.terminal(width());
+        return table.to_terminal(width());
     }
     format!(
         "{}\n{}{}",
-        table.terminal(width()),
-        jdks.terminal(width()),
+        table.to_terminal(width()),
+        jdks.to_terminal(width()),
         unusable.concat()
     )
 }

@@ -2,29 +2,29 @@
 //! through. A matrix like that of `run`, of an experiment with an outage.
 
 use super::run::{self, RunArguments};
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::Given;
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::experiment::LoadedExperiment;
 
 /// What an experiment of a drill has.
 const HINT: &str = "add [[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"; loadline run measures without one";
 
 /// Refuses an experiment without an outage, then runs it.
-pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
-    let given = arguments.given()?;
+pub fn run(mut arguments: RunArguments) -> Result<CommandOutcome, Error> {
+    let given = arguments.read_experiment()?;
     if !given.experiment.has_outages() {
         let why = "this experiment has no outage: nothing goes away";
-        return Err(Error::new(ErrorKind::Usage, why).hint(HINT));
+        return Err(Error::new(FailureKind::Usage, why).with_hint(HINT));
     }
     run::measure(given, &arguments)
 }
 
 /// Refuses a search of an experiment with an outage: sizes are searched for what is steady.
-pub fn refuse(given: &Given) -> Result<(), Error> {
+pub fn refuse_search(given: &LoadedExperiment) -> Result<(), Error> {
     if !given.experiment.has_outages() {
         return Ok(());
     }
     let why =
         "a size is searched under a load that stays as it is, and this experiment has an outage";
     let hint = "size without it, then: loadline drill";
-    Err(Error::new(ErrorKind::Usage, why).hint(hint))
+    Err(Error::new(FailureKind::Usage, why).with_hint(hint))
 }

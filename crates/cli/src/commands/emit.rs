@@ -11,29 +11,29 @@ use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::deployment::CellResult;
-use loadline_analysis::record::Image;
+use loadline_analysis::record::ImageIdentity;
 use loadline_engine::experiment::Experiment;
-use loadline_files::{Directory, Part, Refused};
-use loadline_jvm::cache::application::Application as Jars;
+use loadline_files::{Directory, PathRefusal, PendingFile};
+use loadline_jvm::cache::application::JavaApplication as Jars;
 use loadline_kubernetes::rights;
 use loadline_report::emit::{
-    Application, Artefact, BaseImage, Command, EmitError, Pinned, Purpose, Ready, Scaling, emit,
-    secret, slug,
+    Artefact, AutoscalerNeeds, BaseImage, EmitError, EmitPurpose, ImagePinning,
+    ProductionApplication, ReadinessCheck, StartCommand, emit, secret, slug,
 };
 use loadline_report::{ResultView, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
 use loadline_trial::Readiness;
 
-use super::print;
-use crate::error::{Error, ErrorKind, Outcome};
+use super::print_data;
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::images;
-use crate::result::{ResultFlags, node};
+use crate::result::{ResultFlags, target_node};
 
 use cached::{asked_for, refuse_cache_of_another_jvm, refuse_cache_of_image};
-use existing::Existing;
-use jvm::Jvm;
-use steps::Steps;
+use existing::PatchFlags;
+use jvm::JvmIdentity;
+use steps::ShippingSteps;
 
 /// Names of files that the image's directory has already, or the build makes in it.
 const OURS: [&str; 10] = [
@@ -63,7 +63,7 @@ const QUARKUS: (&str, [&str; 2]) = (
 
 /// What the files are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum For {
+enum EmitTarget {
     /// Deployment, Service; autoscaler and disruption budget when asked for. Without docker and
     /// compose the JVM options are in the pod, for an image of one's own
     #[value(alias = "k8s")]
@@ -90,7 +90,7 @@ pub struct EmitArguments {
     rbac: Option<String>,
     /// What for; several with commas [default: all]
     #[arg(long = "for", value_enum, value_delimiter = ',')]
-    purposes: Vec<For>,
+    purposes: Vec<EmitTarget>,
     /// Name of the service [default: the result's title]
     #[arg(long)]
     name: Option<String>,
@@ -124,7 +124,7 @@ pub struct EmitArguments {
     #[arg(long, value_name = "CPUS", value_parser = clap::value_parser!(u32).range(1..=8192))]
     node: Option<u32>,
     #[command(flatten)]
-    existing: Existing,
+    existing: PatchFlags,
     /// Overwrite files that are there
     #[arg(long)]
     force: bool,
@@ -133,7 +133,7 @@ pub struct EmitArguments {
 impl EmitArguments {
     /// The patch of one container of a manifest, for a result (and the state directory it is in);
     /// an older patch in the directory is replaced.
-    pub fn patch(
+    pub fn for_patch(
         (id, state): (String, Option<PathBuf>),
         manifest: PathBuf,
         (workload, container): (String, String),
@@ -153,17 +153,17 @@ impl EmitArguments {
             plain: false,
             cache: None,
             node: None,
-            existing: Existing::manifest(manifest, workload, container),
+            existing: PatchFlags::for_container(manifest, workload, container),
             force: true,
         }
     }
 }
 
 /// Writes them and says what to do next.
-pub fn run(mut arguments: EmitArguments) -> Result<Outcome, Error> {
+pub fn run(mut arguments: EmitArguments) -> Result<CommandOutcome, Error> {
     if let Some(namespace) = &arguments.rbac {
-        print(&rights::role(namespace))?;
-        return Ok(Outcome::Done);
+        print_data(&rights::role(namespace))?;
+        return Ok(CommandOutcome::Done);
     }
     let to = arguments.to.take().unwrap_or_default();
     let (mut view, mut experiment) = arguments.result.view_and_experiment()?;
@@ -171,26 +171,26 @@ pub fn run(mut arguments: EmitArguments) -> Result<Outcome, Error> {
         experiment.app = experiment.app_of(&recommended.configuration).into_owned();
     }
     if arguments.node.is_some() {
-        view.node = node(&experiment, &view.machine, arguments.node);
+        view.node = target_node(&experiment, &view.machine, arguments.node);
     }
-    let application = application(&arguments, &view, &experiment)?;
+    let application = build_application(&arguments, &view, &experiment)?;
     refuse_cache_of_image(&application)?;
-    if let Some(patched) = arguments.existing.patched(&view, &application)? {
+    if let Some(patched) = arguments.existing.patch_files(&view, &application)? {
         write(&arguments, &to, &view, &patched.artefacts)?;
         for note in &patched.notes {
             eprintln!("warning: {note}");
         }
         let next = arguments.existing.next(&to);
         next.iter().for_each(|line| talk!("next: {line}"));
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let purposes = match application.measured_image {
         Some(_) => purposes_of_image(&arguments, application.jdk)?,
         None => purposes(&arguments.purposes),
     };
-    let artefacts = emit(&view, &application, &purposes).map_err(refused)?;
+    let artefacts = emit(&view, &application, &purposes).map_err(emit_refused)?;
     write(&arguments, &to, &view, &artefacts)?;
-    let steps = Steps {
+    let steps = ShippingSteps {
         to: &to,
         home: &experiment.app.directory,
         application: &application,
@@ -203,7 +203,7 @@ pub fn run(mut arguments: EmitArguments) -> Result<Outcome, Error> {
     for line in steps.next() {
         talk!("next: {line}");
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Writes the files, says so, and warns where the size is not proven.
@@ -215,63 +215,66 @@ fn write(
 ) -> Result<(), Error> {
     write_all(to, artefacts, arguments.force)?;
     if let Some(unproven) = view.recommendation.as_ref().filter(|r| !r.is_proven()) {
-        let proof = unproven.proof.sentence();
+        let proof = unproven.proof.proof_sentence();
         eprintln!("warning: the size is not proven to keep the SLO: {proof}");
     }
     for line in node_sentences(view) {
         talk!("{line}");
     }
     for artefact in artefacts {
-        print(&to.join(artefact.name).display().to_string())?;
+        print_data(&to.join(artefact.name).display().to_string())?;
     }
     Ok(())
 }
 
-fn refused(error: EmitError) -> Error {
+fn emit_refused(error: EmitError) -> Error {
     let kind = match &error {
         EmitError::Command { .. }
         | EmitError::File { .. }
         | EmitError::Manifest { .. }
-        | EmitError::ToolOptions => ErrorKind::Usage,
-        EmitError::NoRecommendation { .. } => ErrorKind::Invalid,
+        | EmitError::ToolOptions => FailureKind::Usage,
+        EmitError::NoRecommendation { .. } => FailureKind::Invalid,
     };
-    Error::new(kind, &error).hint(error.hint())
+    Error::new(kind, &error).with_hint(error.emit_hint())
 }
 
-fn purposes(given: &[For]) -> Vec<Purpose> {
-    let purpose = |wanted: &For| match wanted {
-        For::Kubernetes => Purpose::Kubernetes,
-        For::Docker => Purpose::Docker,
-        For::Compose => Purpose::Compose,
-        For::Options => Purpose::Options,
+fn purposes(given: &[EmitTarget]) -> Vec<EmitPurpose> {
+    let purpose = |wanted: &EmitTarget| match wanted {
+        EmitTarget::Kubernetes => EmitPurpose::Kubernetes,
+        EmitTarget::Docker => EmitPurpose::Docker,
+        EmitTarget::Compose => EmitPurpose::Compose,
+        EmitTarget::Options => EmitPurpose::Options,
     };
     if given.is_empty() {
-        Purpose::ALL.to_vec()
+        EmitPurpose::ALL.to_vec()
     } else {
         given.iter().map(purpose).collect()
     }
 }
 
 /// An image that was measured is not built anew, and one without a JVM has no options.
-fn purposes_of_image(arguments: &EmitArguments, jdk: u32) -> Result<Vec<Purpose>, Error> {
-    let builds = |purpose: &Purpose| matches!(purpose, Purpose::Docker | Purpose::Compose);
-    let has_no_place = |purpose: &Purpose| jdk == NO_JVM && *purpose == Purpose::Options;
+fn purposes_of_image(arguments: &EmitArguments, jdk: u32) -> Result<Vec<EmitPurpose>, Error> {
+    let builds =
+        |purpose: &EmitPurpose| matches!(purpose, EmitPurpose::Docker | EmitPurpose::Compose);
+    let has_no_place = |purpose: &EmitPurpose| jdk == NO_JVM && *purpose == EmitPurpose::Options;
     if arguments.purposes.is_empty() {
-        let all = Purpose::ALL.iter().copied();
+        let all = EmitPurpose::ALL.iter().copied();
         return Ok(all.filter(|p| !builds(p) && !has_no_place(p)).collect());
     }
     let wanted = purposes(&arguments.purposes);
     if wanted.iter().any(has_no_place) {
         let refusal = "--for options: no JVM was seen in the image, so it takes no JVM options";
-        return Err(Error::new(ErrorKind::Usage, refusal).hint("loadline emit --for kubernetes"));
+        return Err(
+            Error::new(FailureKind::Usage, refusal).with_hint("loadline emit --for kubernetes")
+        );
     }
     match wanted.iter().any(builds) || arguments.cache.is_some() {
         false => Ok(wanted),
         true => Err(Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             "the result is of an image, and a Dockerfile would build another",
         )
-        .hint("loadline emit --for kubernetes --for options: the image by its digest, the options in JAVA_TOOL_OPTIONS")),
+        .with_hint("loadline emit --for kubernetes --for options: the image by its digest, the options in JAVA_TOOL_OPTIONS")),
     }
 }
 
@@ -281,24 +284,24 @@ fn is_pinned(image: &str) -> bool {
     image.contains("@sha256:") && !image.starts_with("localhost/")
 }
 
-fn application(
+fn build_application(
     arguments: &EmitArguments,
     view: &ResultView,
     experiment: &Experiment,
-) -> Result<Application, Error> {
+) -> Result<ProductionApplication, Error> {
     let name = arguments.name.clone().unwrap_or_else(|| view.title.clone());
-    let measured = images::measured(&view.machine, experiment);
-    let jvm = Jvm::of(view);
+    let measured = images::measured_image(&view.machine, experiment);
+    let jvm = JvmIdentity::from_view(view);
     let command = match measured {
-        Some(_) => Command::in_image(&experiment.app.command),
-        None => command(experiment)?,
+        Some(_) => StartCommand::in_image(&experiment.app.command),
+        None => shipped_command(experiment)?,
     };
     // An image need not have a JVM, and then it gets no options; the JDKs of the machine and of other
     // levels are none of its own.
     let jdk = match measured {
-        Some(_) if !Jvm::is_seen(view) => NO_JVM,
-        Some(_) => feature(&jvm).unwrap_or(NO_JVM),
-        None => feature(&jvm)?,
+        Some(_) if !JvmIdentity::is_seen(view) => NO_JVM,
+        Some(_) => jdk_feature(&jvm).unwrap_or(NO_JVM),
+        None => jdk_feature(&jvm)?,
     };
     let replicas = replicas(arguments, view);
     let scaling = scaling(arguments, view, replicas)?;
@@ -306,8 +309,9 @@ fn application(
     if command.liberty.is_some() && arguments.cache.is_some() {
         let refusal =
             "--cache: the image of an Open Liberty by its start script gets no start-up cache";
-        return Err(Error::new(ErrorKind::Usage, refusal)
-            .hint("leave --cache out; on OpenJ9 its start script makes a shared class cache"));
+        return Err(Error::new(FailureKind::Usage, refusal).with_hint(
+            "leave --cache out; on OpenJ9 its start script makes a shared class cache",
+        ));
     }
     let pinned = measured.and_then(|image| image.pinned.clone());
     let named = || {
@@ -317,17 +321,17 @@ fn application(
     };
     let image = arguments.image.clone().or_else(named);
     let is_pinned = image.as_deref().is_some_and(is_pinned);
-    Ok(Application {
+    Ok(ProductionApplication {
         image: image.unwrap_or_else(|| format!("{}:latest", slug(&name))),
         name,
         measured_image: measured.map(|_| match is_pinned {
-            true => Pinned::Yes,
-            false => Pinned::No,
+            true => ImagePinning::Yes,
+            false => ImagePinning::No,
         }),
         base_image: base_image(arguments, &jvm, jdk),
         env: env(experiment, measured),
         port: experiment.load.spec.port(),
-        ready: ready(experiment),
+        ready: readiness_probe(experiment),
         replicas,
         scaling,
         jdk,
@@ -338,15 +342,15 @@ fn application(
 }
 
 /// The image to build on: the one asked for, else the one that comes nearest to the JVM of the trials.
-fn base_image(arguments: &EmitArguments, jvm: &Jvm, feature: u32) -> BaseImage {
+fn base_image(arguments: &EmitArguments, jvm: &JvmIdentity, feature: u32) -> BaseImage {
     match &arguments.base_image {
-        Some(name) => BaseImage::given(name, &jvm.vendor, &jvm.version),
+        Some(name) => BaseImage::from_user(name, &jvm.vendor, &jvm.version),
         None => BaseImage::nearest(&jvm.vendor, &jvm.version, feature),
     }
 }
 
 /// The environment; with the image's own JVM options, which a manifest's would take the place of.
-fn env(experiment: &Experiment, image: Option<&Image>) -> BTreeMap<String, String> {
+fn env(experiment: &Experiment, image: Option<&ImageIdentity>) -> BTreeMap<String, String> {
     let mut env = experiment.app.env.clone();
     if let Some(own) = image.and_then(|image| image.tool_options.clone()) {
         env.entry("JAVA_TOOL_OPTIONS".to_owned()).or_insert(own);
@@ -367,23 +371,25 @@ fn scaling(
     arguments: &EmitArguments,
     view: &ResultView,
     replicas: u32,
-) -> Result<Option<Scaling>, Error> {
+) -> Result<Option<AutoscalerNeeds>, Error> {
     let Some(max_replicas) = arguments.max_replicas else {
         return Ok(None);
     };
     if max_replicas < replicas {
         let refusal = format!("--max-replicas {max_replicas} is below the {replicas} pods");
-        return Err(Error::new(ErrorKind::Usage, refusal).hint("give --replicas with fewer pods"));
+        return Err(
+            Error::new(FailureKind::Usage, refusal).with_hint("give --replicas with fewer pods")
+        );
     }
-    let measured = carried(view).map(|rate| rate.min(10_000_000.0) as u32);
+    let measured = carried_rate(view).map(|rate| rate.min(10_000_000.0) as u32);
     let measured = measured.filter(|rate| *rate > 0);
     let Some(max_rate) = arguments.max_rate.or(measured) else {
         let refusal = "--max-replicas: this result does not say how much one pod can carry";
-        return Err(Error::new(ErrorKind::Usage, refusal).hint(
+        return Err(Error::new(FailureKind::Usage, refusal).with_hint(
             "find it with `loadline load --max-rate` and give it as --max-rate, or emit a result of `loadline size --prices`",
         ));
     };
-    Ok(Some(Scaling {
+    Ok(Some(AutoscalerNeeds {
         max_rate,
         is_measured: arguments.max_rate.is_none(),
         max_replicas,
@@ -391,7 +397,7 @@ fn scaling(
 }
 
 /// The highest rate that one replica of the cheapest deployment was seen to carry.
-fn carried(view: &ResultView) -> Option<f64> {
+fn carried_rate(view: &ResultView) -> Option<f64> {
     let deployment = view.recommendation.as_ref()?.deployment.as_ref()?;
     let chosen = &deployment.chosen;
     let is_it = |cell: &&CellResult| cell.limits == chosen.limits && cell.variant == chosen.variant;
@@ -401,20 +407,20 @@ fn carried(view: &ResultView) -> Option<f64> {
 }
 
 /// The command, with what the manifest of its jar names, where the jar is here.
-fn command(experiment: &Experiment) -> Result<Command, Error> {
-    let mut command = Command::read(&experiment.app.command).map_err(refused)?;
+fn shipped_command(experiment: &Experiment) -> Result<StartCommand, Error> {
+    let mut command = StartCommand::read(&experiment.app.command).map_err(emit_refused)?;
     if command.liberty.is_some() {
         return Ok(command);
     }
     let jar = experiment.app.directory.join(&command.jar);
     // Elsewhere than on the machine that measured there is no jar, and nothing to read in it.
     let words = ["-jar".to_owned(), jar.display().to_string()];
-    if let Ok(application) = Jars::of(&words, Path::new(".")) {
+    if let Ok(application) = Jars::from_arguments(&words, Path::new(".")) {
         command.is_read = true;
         command
             .extracted_from
             .clone_from(&application.extracted_from);
-        for name in beside(&jar, &application)? {
+        for name in files_beside(&jar, &application)? {
             if !command.beside.contains(&name) {
                 command.beside.push(name);
             }
@@ -425,14 +431,14 @@ fn command(experiment: &Experiment) -> Result<Command, Error> {
             "{} needs {name}, which is a file of loadline's",
             jar.display()
         );
-        return Err(Error::new(ErrorKind::Usage, refusal)
-            .hint("give it another name, also in the jar's manifest, and measure it so"));
+        return Err(Error::new(FailureKind::Usage, refusal)
+            .with_hint("give it another name, also in the jar's manifest, and measure it so"));
     }
     Ok(command)
 }
 
 /// What has to lie beside a jar in the image: names in the jar's directory.
-fn beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
+fn files_beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
     let home = jar.parent().unwrap_or(Path::new("."));
     let mut all: Vec<String> = Vec::new();
     for file in application.files.iter().skip(1) {
@@ -444,8 +450,8 @@ fn beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
                 jar.display(),
                 file.display()
             );
-            return Err(Error::new(ErrorKind::Usage, refusal)
-                .hint("an image needs the jar and what it names in one directory"));
+            return Err(Error::new(FailureKind::Usage, refusal)
+                .with_hint("an image needs the jar and what it names in one directory"));
         };
         // A directory is copied whole: `lib`, not each of a hundred jars.
         let name = name
@@ -462,22 +468,22 @@ fn beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
 }
 
 /// What a probe asks. A file to ship holds no secret, so a path with one in it is not asked for.
-fn ready(experiment: &Experiment) -> Ready {
+fn readiness_probe(experiment: &Experiment) -> ReadinessCheck {
     match &experiment.app.readiness {
         Readiness::Http { port, path } if holds_secret(path) => {
             eprintln!(
                 "warning: the readiness path {} holds a secret: probes only open port {port}",
-                redact::line(path)
+                redact::redact_line(path)
             );
-            Ready::Tcp { port: *port }
+            ReadinessCheck::Tcp { port: *port }
         }
-        Readiness::Http { port, path } => Ready::Http {
+        Readiness::Http { port, path } => ReadinessCheck::Http {
             port: *port,
             path: path.clone(),
         },
-        Readiness::Tcp { port } => Ready::Tcp { port: *port },
+        Readiness::Tcp { port } => ReadinessCheck::Tcp { port: *port },
         // A probe cannot read the log; the port that takes the load is what there is.
-        Readiness::LogLine { .. } | Readiness::Command { .. } => Ready::Tcp {
+        Readiness::LogLine { .. } | Readiness::Command { .. } => ReadinessCheck::Tcp {
             port: experiment.load.spec.port(),
         },
     }
@@ -485,17 +491,17 @@ fn ready(experiment: &Experiment) -> Ready {
 
 /// Whether a text holds a secret, also one that an export took out.
 fn holds_secret(text: &str) -> bool {
-    redact::line(text) != text || text.contains(redact::REDACTED)
+    redact::redact_line(text) != text || text.contains(redact::REDACTED)
 }
 
 /// The feature release of the JDK that was measured.
-fn feature(jvm: &Jvm) -> Result<u32, Error> {
+fn jdk_feature(jvm: &JvmIdentity) -> Result<u32, Error> {
     jvm.feature.ok_or_else(|| {
         Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             "the records do not say which JDK was measured",
         )
-        .hint("measure with a JDK that `loadline doctor` lists")
+        .with_hint("measure with a JDK that `loadline doctor` lists")
     })
 }
 
@@ -509,26 +515,26 @@ fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error
         .collect();
     if !there.is_empty() && !force {
         return Err(Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             format!("files are already there: {}", there.join(", ")),
         )
-        .hint("give another directory, or --force to overwrite them"));
+        .with_hint("give another directory, or --force to overwrite them"));
     }
     if let Some(folder) = places.iter().find(|p| p.is_dir()) {
         return Err(Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             format!("{} is a directory", folder.display()),
         )
-        .hint("give another directory with --to"));
+        .with_hint("give another directory with --to"));
     }
-    let written = || -> Result<(), Refused> {
-        let directory = Directory::open(to)?;
+    let written = || -> Result<(), PathRefusal> {
+        let directory = Directory::open_or_make(to)?;
         let part = |artefact: &Artefact| {
             let text = artefact.text.as_bytes();
-            directory.part(artefact.name, READABLE, |file| file.write_all(text))
+            directory.write_pending(artefact.name, READABLE, |file| file.write_all(text))
         };
         let parts: Result<Vec<_>, _> = artefacts.iter().map(part).collect();
-        parts?.into_iter().try_for_each(Part::put)
+        parts?.into_iter().try_for_each(PendingFile::put_in_place)
     };
     written().map_err(|e| files::cannot_write(&e))
 }

@@ -9,17 +9,17 @@ use std::path::PathBuf;
 use clap::Args;
 use loadline_analysis::offer::Offer;
 use loadline_client::Trust;
-use loadline_fleet::advice::{Advice, advise};
-use loadline_fleet::promised::{Held, held};
-use loadline_fleet::workload::{Fleet, Workload};
-use loadline_fleet::{Access, Prometheus, Window, ask, to_toml};
-use loadline_load::spec::{authorization, text::Time};
+use loadline_fleet::advice::{WorkloadAdvice, advise};
+use loadline_fleet::promised::{PromiseCheck, check_promise};
+use loadline_fleet::workload::{FleetView, FleetWorkload};
+use loadline_fleet::{Prometheus, PrometheusAccess, QueryWindow, ask_everything, experiment_toml};
+use loadline_load::spec::{authorization, text::PositiveTime};
 use loadline_report::format;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{json, print};
-use crate::error::{Error, ErrorKind, Outcome};
+use super::{one_line_json, print_data};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 
 /// Which workloads to measure first, by what their Prometheus knows; reads only
@@ -97,7 +97,7 @@ pub struct FleetArguments {
 
     /// Longest wait for one answer
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = ACCESS)]
-    timeout: Time,
+    timeout: PositiveTime,
 
     /// Where results are kept
     #[arg(long, value_name = "DIR")]
@@ -108,18 +108,18 @@ const ACCESS: &str = "Access";
 
 /// A workload with what to do about it.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Ranked {
+pub struct RankedWorkload {
     /// What Prometheus knows.
     #[serde(flatten)]
-    workload: Workload,
+    workload: FleetWorkload,
     /// What to do.
-    advice: Advice,
+    advice: WorkloadAdvice,
 }
 
 /// What `--json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub enum Document {
+pub enum FleetDocument {
     /// Workloads, what is most at stake first.
     Ranked {
         /// How far back.
@@ -127,7 +127,7 @@ pub enum Document {
         /// Prices: offer and their date.
         prices: String,
         /// The workloads.
-        workloads: Vec<Ranked>,
+        workloads: Vec<RankedWorkload>,
         /// Pods of jobs and nodes that were left out.
         left_out_pods: usize,
         /// Requests a second whose series name no pod.
@@ -138,80 +138,82 @@ pub enum Document {
         /// How far back.
         window: String,
         /// The workloads.
-        workloads: Vec<Held>,
+        workloads: Vec<PromiseCheck>,
     },
 }
 
 /// Asks, ranks and prints. Exit code 1 where a promise is not kept.
-pub fn run(arguments: &FleetArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &FleetArguments) -> Result<CommandOutcome, Error> {
     let offer =
-        Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(ErrorKind::Usage, e))?;
-    let window = Window::new(&arguments.window, &arguments.step, &arguments.namespace)
-        .map_err(|refusal| usage(&refusal))?;
+        Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(FailureKind::Usage, e))?;
+    let window = QueryWindow::new(&arguments.window, &arguments.step, &arguments.namespace)
+        .map_err(|refusal| refusal_error(&refusal))?;
     let promises = promise::read(&arguments.measured, arguments.state.as_deref())?;
-    let prometheus = Prometheus::new(access(arguments)?).map_err(|refusal| usage(&refusal))?;
-    let asked = ask(&prometheus, &window)
-        .map_err(|refusal| Error::new(ErrorKind::Environment, &refusal).hint(&refusal.hint))?;
-    let mut fleet = asked.fleet();
+    let prometheus =
+        Prometheus::new(access(arguments)?).map_err(|refusal| refusal_error(&refusal))?;
+    let asked = ask_everything(&prometheus, &window).map_err(|refusal| {
+        Error::new(FailureKind::Environment, &refusal).with_hint(&refusal.hint)
+    })?;
+    let mut fleet = asked.to_fleet();
     if fleet.workloads.is_empty() {
-        return Err(nothing(arguments, &window));
+        return Err(no_container_error(arguments, &window));
     }
     if arguments.kubernetes {
         let declared = declared::read(arguments.context.as_deref(), &window.namespaces)?;
-        let unknown = fleet.declare(declared);
+        let unknown = fleet.add_declared(declared);
         if unknown > 0 {
             talk!(
                 "{} of the cluster not known to Prometheus: no series in {}",
-                format::count(unknown, "container"),
+                format::count_of(unknown, "container"),
                 window.length
             );
         }
     }
     if let Some(meant) = &arguments.toml {
-        let workload = promise::meant(&fleet, meant)?;
-        out(arguments, &to_toml(workload, &window))?;
-        return Ok(Outcome::Done);
+        let workload = promise::find_workload(&fleet, meant)?;
+        write_output(arguments, &experiment_toml(workload, &window))?;
+        return Ok(CommandOutcome::Done);
     }
     if promises.is_empty() {
-        return ranked(arguments, fleet, &offer, &window);
+        return rank_workloads(arguments, fleet, &offer, &window);
     }
-    let held = promise::each(&fleet, &promises, held)?;
+    let held = promise::hold_promises(&fleet, &promises, check_promise)?;
     let drifts = held.iter().any(|h| h.drifts);
     let text = match arguments.json {
-        true => json(&Document::Held {
+        true => one_line_json(&FleetDocument::Held {
             window: window.length,
             workloads: held,
         })?,
-        false => text::held(&held, super::width()),
+        false => text::promises_table(&held, super::width()),
     };
-    out(arguments, &text)?;
+    write_output(arguments, &text)?;
     Ok(match drifts {
-        true => Outcome::SloMissed,
-        false => Outcome::Done,
+        true => CommandOutcome::SloMissed,
+        false => CommandOutcome::Done,
     })
 }
 
-fn ranked(
+fn rank_workloads(
     arguments: &FleetArguments,
-    fleet: Fleet,
+    fleet: FleetView,
     offer: &Offer,
-    window: &Window,
-) -> Result<Outcome, Error> {
-    let Fleet {
+    window: &QueryWindow,
+) -> Result<CommandOutcome, Error> {
+    let FleetView {
         workloads,
         left_out,
         nobodys,
     } = fleet;
-    let mut workloads: Vec<Ranked> = workloads
+    let mut workloads: Vec<RankedWorkload> = workloads
         .into_iter()
-        .map(|workload| Ranked {
+        .map(|workload| RankedWorkload {
             advice: advise(&workload, offer),
             workload,
         })
         .collect();
-    let stake = |r: &Ranked| r.advice.at_stake_per_month;
+    let stake = |r: &RankedWorkload| r.advice.at_stake_per_month;
     workloads.sort_by(|a, b| stake(b).total_cmp(&stake(a)));
-    let document = Document::Ranked {
+    let document = FleetDocument::Ranked {
         window: window.length.clone(),
         prices: format!("{} of {}", offer.name, offer.price.date),
         workloads,
@@ -219,17 +221,17 @@ fn ranked(
         nobodys_requests_per_second: nobodys,
     };
     let text = match arguments.json {
-        true => json(&document)?,
-        false => text::ranked(&document, arguments.top, super::width()),
+        true => one_line_json(&document)?,
+        false => text::ranked_table(&document, arguments.top, super::width()),
     };
-    out(arguments, &text)?;
-    Ok(Outcome::Done)
+    write_output(arguments, &text)?;
+    Ok(CommandOutcome::Done)
 }
 
-fn access(arguments: &FleetArguments) -> Result<Access, Error> {
+fn access(arguments: &FleetArguments) -> Result<PrometheusAccess, Error> {
     let authorization = authorization(arguments.basic.as_deref(), arguments.bearer.as_deref())
         .map_err(super::load_error)?;
-    Ok(Access {
+    Ok(PrometheusAccess {
         url: arguments.prometheus.clone(),
         authorization,
         trust: Trust {
@@ -241,7 +243,7 @@ fn access(arguments: &FleetArguments) -> Result<Access, Error> {
     })
 }
 
-fn nothing(arguments: &FleetArguments, window: &Window) -> Error {
+fn no_container_error(arguments: &FleetArguments, window: &QueryWindow) -> Error {
     let place = match window.namespaces.as_slice() {
         [] => String::new(),
         names => format!(" in {}", names.join(", ")),
@@ -250,17 +252,17 @@ fn nothing(arguments: &FleetArguments, window: &Window) -> Error {
         "{} knows no container that runs{place}: it has no series container_memory_working_set_bytes",
         arguments.prometheus
     );
-    Error::new(ErrorKind::Environment, what)
-        .hint("it must scrape the kubelet's cAdvisor (/metrics/cadvisor); a time in the past is given with --at")
+    Error::new(FailureKind::Environment, what)
+        .with_hint("it must scrape the kubelet's cAdvisor (/metrics/cadvisor); a time in the past is given with --at")
 }
 
-fn out(arguments: &FleetArguments, text: &str) -> Result<(), Error> {
+fn write_output(arguments: &FleetArguments, text: &str) -> Result<(), Error> {
     match &arguments.output {
         Some(path) if !files::is_standard(path) => files::write(path, text),
-        _ => print(text),
+        _ => print_data(text),
     }
 }
 
-fn usage(refusal: &loadline_trial::Refusal) -> Error {
-    Error::new(ErrorKind::Usage, refusal).hint(&refusal.hint)
+fn refusal_error(refusal: &loadline_trial::RunRefusal) -> Error {
+    Error::new(FailureKind::Usage, refusal).with_hint(&refusal.hint)
 }

@@ -10,13 +10,13 @@ use clap::Args;
 use loadline_jvm::attach;
 use loadline_jvm::footprint::{self, Footprint, FootprintError};
 use loadline_jvm::java_dump;
-use loadline_jvm::process::Process;
-use loadline_sizing::{Bytes, Jdk, Vm};
+use loadline_jvm::process::JvmProcess;
+use loadline_sizing::{Bytes, JdkRelease, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{json, print};
-use crate::error::{Error, ErrorKind, Outcome};
+use super::{one_line_json, print_data};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 
 /// The file has about 2 KB.
@@ -24,7 +24,7 @@ const RELEASE_LIMIT: u64 = 64 << 10;
 
 /// Where the memory of a running JVM is.
 #[derive(Args)]
-pub struct Arguments {
+pub struct FootprintArguments {
     /// The JVM's process; HotSpot must run with -XX:NativeMemoryTracking=detail
     #[arg(value_name = "PID", value_parser = process)]
     pid: u32,
@@ -43,30 +43,30 @@ fn process(text: &str) -> Result<u32, String> {
 }
 
 /// Runs it.
-pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &FootprintArguments) -> Result<CommandOutcome, Error> {
     let pid = arguments.pid;
     let seen = match footprint::is_openj9(&smaps(pid)?) {
-        true => openj9(pid)?,
-        false => hotspot(pid)?,
+        true => read_openj9(pid)?,
+        false => read_hotspot(pid)?,
     };
     let text = match arguments.json {
-        true => json(&document(&seen))?,
-        false => as_text(&seen),
+        true => one_line_json(&footprint_document(&seen))?,
+        false => footprint_text(&seen),
     };
-    print(&text)?;
+    print_data(&text)?;
     if let Some(output) = &arguments.output {
         let mut profile = seen.footprint.profile(seen.live_heap);
-        profile.jdk = jdk(pid).map(|jdk| jdk.version);
+        profile.jdk = process_jdk(pid).map(|jdk| jdk.version);
         profile.vm = seen.vm;
         profile.is_c1_only = seen.is_c1_only;
-        files::write(output, &profile.print())?;
+        files::write(output, &profile.to_file_text())?;
         talk!("wrote {}", output.display());
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// What a JVM and the kernel say.
-struct Seen {
+struct FootprintReading {
     vm: Vm,
     footprint: Footprint,
     /// Heap in use after a collection.
@@ -75,33 +75,34 @@ struct Seen {
     is_c1_only: Option<bool>,
 }
 
-fn hotspot(pid: u32) -> Result<Seen, Error> {
-    let report = ask(pid, "VM.native_memory detail scale=B")?;
-    let footprint = Footprint::of(&report, &smaps(pid)?).map_err(unreadable)?;
-    Ok(Seen {
+fn read_hotspot(pid: u32) -> Result<FootprintReading, Error> {
+    let report = ask_jvm(pid, "VM.native_memory detail scale=B")?;
+    let footprint =
+        Footprint::from_nmt_and_smaps(&report, &smaps(pid)?).map_err(footprint_error)?;
+    Ok(FootprintReading {
         vm: Vm::HotSpot,
         footprint,
-        is_c1_only: Some(is_c1_only(&ask(pid, "VM.flags")?)),
+        is_c1_only: Some(is_c1_only(&ask_jvm(pid, "VM.flags")?)),
         // Last, because it collects: what is resident should be what load left.
-        live_heap: footprint::live_heap(&ask(pid, "GC.class_histogram")?),
+        live_heap: footprint::live_heap(&ask_jvm(pid, "GC.class_histogram")?),
     })
 }
 
 /// Pages first: writing the dump takes some of its own.
-fn openj9(pid: u32) -> Result<Seen, Error> {
+fn read_openj9(pid: u32) -> Result<FootprintReading, Error> {
     let smaps = smaps(pid)?;
-    let dump = java_dump::take(pid)
-        .map_err(|e| Error::new(ErrorKind::Environment, &e).hint_if(e.hint()))?;
-    Ok(Seen {
+    let dump = java_dump::take_java_dump(pid)
+        .map_err(|e| Error::new(FailureKind::Environment, &e).with_hint_if(e.dump_hint()))?;
+    Ok(FootprintReading {
         vm: Vm::OpenJ9,
-        footprint: Footprint::of_java_dump(&dump, &smaps).map_err(unreadable)?,
+        footprint: Footprint::of_java_dump(&dump, &smaps).map_err(footprint_error)?,
         live_heap: None,
         is_c1_only: None,
     })
 }
 
-fn unreadable(error: FootprintError) -> Error {
-    Error::new(ErrorKind::Environment, &error).hint_if(error.hint())
+fn footprint_error(error: FootprintError) -> Error {
+    Error::new(FailureKind::Environment, &error).with_hint_if(error.footprint_hint())
 }
 
 fn smaps(pid: u32) -> Result<String, Error> {
@@ -109,25 +110,26 @@ fn smaps(pid: u32) -> Result<String, Error> {
     let text = std::fs::read_to_string(&path);
     text.map_err(|e| {
         Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             format!("process {pid}: {path}: {e}"),
         )
-        .hint("it has ended, or loadline may not look at it (run as root or as its user)")
+        .with_hint("it has ended, or loadline may not look at it (run as root or as its user)")
     })
 }
 
-fn ask(pid: u32, command: &str) -> Result<String, Error> {
-    attach::jcmd(pid, command).map_err(|e| Error::new(ErrorKind::Environment, &e).hint_if(e.hint()))
+fn ask_jvm(pid: u32, command: &str) -> Result<String, Error> {
+    attach::run_jcmd(pid, command)
+        .map_err(|e| Error::new(FailureKind::Environment, &e).with_hint_if(e.attach_hint()))
 }
 
 /// The JDK whose `java` the process runs, read in the process's own file system.
-fn jdk(pid: u32) -> Option<Jdk> {
-    let process = Process::of(pid).ok()?;
+fn process_jdk(pid: u32) -> Option<JdkRelease> {
+    let process = JvmProcess::for_pid(pid).ok()?;
     let java = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let mut homes = java.ancestors().skip(2).take(2);
     homes.find_map(|home| {
         let release = process.read(&home.join("release"), RELEASE_LIMIT).ok()?;
-        Jdk::from_release(&String::from_utf8_lossy(&release))
+        JdkRelease::from_release(&String::from_utf8_lossy(&release))
     })
 }
 
@@ -165,7 +167,7 @@ fn rows(footprint: &Footprint) -> [(&'static str, Bytes, &'static str); 10] {
     ]
 }
 
-fn as_text(seen: &Seen) -> String {
+fn footprint_text(seen: &FootprintReading) -> String {
     let footprint = &seen.footprint;
     let line = |name: &str, size: Bytes, what: &str| {
         format!("{name:<14} {:>8.1} MiB  {what}", size.as_mib())
@@ -192,7 +194,7 @@ fn as_text(seen: &Seen) -> String {
 
 /// Where the memory of a JVM is, as JSON; sizes in bytes.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Document {
+pub struct FootprintDocument {
     /// Version of this form.
     schema: u32,
     /// Memory of the process that is in RAM: the sum of the regions.
@@ -212,13 +214,13 @@ pub struct Document {
     live_heap: Option<u64>,
 }
 
-fn document(seen: &Seen) -> Document {
+fn footprint_document(seen: &FootprintReading) -> FootprintDocument {
     let footprint = &seen.footprint;
     let regions = rows(footprint).map(|(name, size, _)| {
         let name = name.replace(' ', "_").to_lowercase();
         (name, size.as_bytes())
     });
-    Document {
+    FootprintDocument {
         schema: 1,
         resident: footprint.resident.as_bytes(),
         regions: regions.into(),
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_table_shows_every_region() {
-        let mut seen = Seen {
+        let mut seen = FootprintReading {
             vm: Vm::HotSpot,
             footprint: Footprint {
                 resident: Bytes::from_mib(60),
@@ -250,7 +252,7 @@ mod tests {
             live_heap: Some(Bytes::from_mib(12)),
             is_c1_only: None,
         };
-        insta::assert_snapshot!(as_text(&seen), @r"
+        insta::assert_snapshot!(footprint_text(&seen), @r"
         heap               20.0 MiB  touched
         metaspace          40.0 MiB  class space included
         code cache          0.0 MiB  compiled code
@@ -267,12 +269,12 @@ mod tests {
         12.0 MiB of the heap are alive
         ");
         seen.footprint.compiler_peak = None;
-        let openj9 = as_text(&seen);
+        let openj9 = footprint_text(&seen);
         assert!(
             openj9.contains("\n9000 classes, 31 Java threads; by a Java dump"),
             "{openj9}"
         );
-        let document = serde_json::to_value(document(&seen)).unwrap();
+        let document = serde_json::to_value(footprint_document(&seen)).unwrap();
         assert_eq!(document["compiler_arena_peak"], serde_json::Value::Null);
         assert_eq!(document["regions"]["metaspace"], 40 << 20);
         assert_eq!(document["regions"]["jit_and_jvm"], 0);

@@ -6,11 +6,11 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use loadline_jvm::gclog::report::{Entry, Report};
+use loadline_jvm::gclog::report::{GcReport, NamedDurations};
 use loadline_jvm::gclog::{self, files};
 use loadline_sizing::Bytes;
 
-use crate::error::{Error, ErrorKind, Outcome};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files::is_standard;
 
 /// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
@@ -36,7 +36,7 @@ const STDIN: &str = "/dev/stdin";
 
 /// Reads each log and prints it. A log that cannot be read does not hide the others; the command
 /// fails at the end.
-pub fn run(args: &GcArgs) -> Result<Outcome, Error> {
+pub fn run(args: &GcArgs) -> Result<CommandOutcome, Error> {
     let mut failure = None;
     let mut is_first = true;
     let standard = |path: &PathBuf| match is_standard(path) {
@@ -44,22 +44,22 @@ pub fn run(args: &GcArgs) -> Result<Outcome, Error> {
         false => path.clone(),
     };
     let named: Vec<PathBuf> = args.files.iter().map(standard).collect();
-    for group in files::group(&named) {
+    for group in files::group_files(&named) {
         match files::read(&group, 0) {
             Ok(log) => {
-                let report = Report::of(&log, &group);
+                let report = GcReport::for_log(&log, &group);
                 if !is_first && !args.json {
                     write_line("")?;
                 }
                 is_first = false;
-                print(&report, args.json)?;
+                print_gc_report(&report, args.json)?;
             }
             Err(error) => failure = report_failure(failure, &error),
         }
     }
     match failure {
         Some(error) => Err(error),
-        None => Ok(Outcome::Done),
+        None => Ok(CommandOutcome::Done),
     }
 }
 
@@ -69,30 +69,30 @@ fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> O
         earlier.report();
     }
     let what = error.to_string().replacen(STDIN, "standard input", 1);
-    Some(Error::new(ErrorKind::Usage, what).hint(error.hint()))
+    Some(Error::new(FailureKind::Usage, what).with_hint(error.gc_log_hint()))
 }
 
-fn print(report: &Report, json: bool) -> Result<(), Error> {
+fn print_gc_report(report: &GcReport, json: bool) -> Result<(), Error> {
     let text = match json {
         true => serde_json::to_string(report).map_err(|error| {
-            Error::new(ErrorKind::Internal, format!("cannot write JSON: {error}"))
+            Error::new(FailureKind::Internal, format!("cannot write JSON: {error}"))
         })?,
-        false => text(report),
+        false => gc_text(report),
     };
     write_line(text.trim_end())
 }
 
 /// To stdout. A reader that went away (`| head`) wants no more.
 fn write_line(text: &str) -> Result<(), Error> {
-    super::print(text)
+    super::print_data(text)
 }
 
 /// The report as people read it.
-fn text(report: &Report) -> String {
+fn gc_text(report: &GcReport) -> String {
     let mut out = String::new();
     let files = report.files.join(", ");
     // Writing to a String does not fail.
-    let _ = writeln!(out, "{files}\n{}\n", about(report));
+    let _ = writeln!(out, "{files}\n{}\n", log_summary(report));
     let _ = writeln!(out, "{}", pauses(report));
     for (name, value) in facts(report) {
         let _ = writeln!(out, "{name:<15}{value}");
@@ -100,14 +100,14 @@ fn text(report: &Report) -> String {
     if !report.findings.is_empty() {
         let _ = writeln!(out, "\nFindings");
         for finding in &report.findings {
-            let _ = writeln!(out, "{}", wrapped(&finding.text));
+            let _ = writeln!(out, "{}", wrap_bullet(&finding.text));
         }
     }
     out
 }
 
 /// `G1, JDK 17.0.15+6, 2 CPUs, heap 48 MiB; 12.3 s logged`.
-fn about(report: &Report) -> String {
+fn log_summary(report: &GcReport) -> String {
     let generational = if report.generational {
         "generational "
     } else {
@@ -125,11 +125,11 @@ fn about(report: &Report) -> String {
     parts.extend(
         report
             .heap_max_bytes
-            .map(|heap| format!("heap up to {}", size(heap))),
+            .map(|heap| format!("heap up to {}", format_size(heap))),
     );
     let mut text = parts.join(", ");
     if report.logged_seconds > 0.0 {
-        let _ = write!(text, "; {} logged", time(report.logged_seconds));
+        let _ = write!(text, "; {} logged", format_seconds(report.logged_seconds));
     }
     if report.jvm_starts > 1 {
         let _ = write!(text, ", {} JVM starts", report.jvm_starts);
@@ -138,9 +138,9 @@ fn about(report: &Report) -> String {
 }
 
 /// The table of pauses, stalls, parts of pauses and concurrent phases.
-fn pauses(report: &Report) -> String {
+fn pauses(report: &GcReport) -> String {
     let stw = &report.stw;
-    let all = Entry {
+    let all = NamedDurations {
         kind: "Pauses".to_owned(),
         cause: stw
             .share_of_time
@@ -154,11 +154,11 @@ fn pauses(report: &Report) -> String {
     };
     let titles = ["", "count", "total", "p50", "p90", "p99", "max", "cause"];
     let mut rows = vec![titles.map(str::to_owned)];
-    rows.push(row("", &all));
+    rows.push(entry_row("", &all));
     rows.extend(
         by_total(&stw.by_kind)
             .into_iter()
-            .map(|entry| row("  ", entry)),
+            .map(|entry| entry_row("  ", entry)),
     );
     for (title, entries) in [
         ("Stalls (threads that waited for memory)", &report.stalls),
@@ -171,18 +171,18 @@ fn pauses(report: &Report) -> String {
         rows.push(heading(title));
         let entries = by_total(entries);
         let shown = entries.iter().take(ENTRIES_SHOWN);
-        rows.extend(shown.map(|entry| row("  ", entry)));
+        rows.extend(shown.map(|entry| entry_row("  ", entry)));
         if entries.len() > ENTRIES_SHOWN {
             let more = entries.len() - ENTRIES_SHOWN;
             rows.push(heading(&format!("  and {more} more (--json has all)")));
         }
     }
-    table(&rows)
+    aligned_table(&rows)
 }
 
 /// The ones that took longest first.
-fn by_total(entries: &[Entry]) -> Vec<&Entry> {
-    let mut sorted: Vec<&Entry> = entries.iter().collect();
+fn by_total(entries: &[NamedDurations]) -> Vec<&NamedDurations> {
+    let mut sorted: Vec<&NamedDurations> = entries.iter().collect();
     sorted.sort_by(|a, b| b.total_seconds.total_cmp(&a.total_seconds));
     sorted
 }
@@ -194,21 +194,21 @@ fn heading(text: &str) -> [String; 8] {
     row
 }
 
-fn row(indent: &str, entry: &Entry) -> [String; 8] {
+fn entry_row(indent: &str, entry: &NamedDurations) -> [String; 8] {
     [
         format!("{indent}{}", entry.kind),
         entry.count.to_string(),
-        time(entry.total_seconds),
-        time(entry.p50_seconds),
-        time(entry.p90_seconds),
-        time(entry.p99_seconds),
-        time(entry.max_seconds),
+        format_seconds(entry.total_seconds),
+        format_seconds(entry.p50_seconds),
+        format_seconds(entry.p90_seconds),
+        format_seconds(entry.p99_seconds),
+        format_seconds(entry.max_seconds),
         entry.cause.clone().unwrap_or_default(),
     ]
 }
 
 /// Numbers to the right, names to the left. A heading does not widen its column.
-fn table(rows: &[[String; 8]]) -> String {
+fn aligned_table(rows: &[[String; 8]]) -> String {
     let width = |column: usize| {
         let cells = rows
             .iter()
@@ -232,7 +232,7 @@ fn table(rows: &[[String; 8]]) -> String {
 }
 
 /// Name and value of what is not in the table; what the log does not say is left out.
-fn facts(report: &Report) -> Vec<(&'static str, String)> {
+fn facts(report: &GcReport) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let heap: Vec<String> = [
         ("before", report.heap_before_max_bytes),
@@ -241,7 +241,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         ("committed", report.heap_committed_max_bytes),
     ]
     .into_iter()
-    .filter_map(|(name, bytes)| Some(format!("{name} {}", size(bytes?))))
+    .filter_map(|(name, bytes)| Some(format!("{name} {}", format_size(bytes?))))
     .collect();
     if !heap.is_empty() {
         facts.push(("Heap, highest", heap.join(", ")));
@@ -249,15 +249,19 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(rate) = report.allocation_bytes_per_second {
         facts.push((
             "Allocated",
-            format!("{}, {}/s", size(report.allocated_bytes), size(rate as u64)),
+            format!(
+                "{}, {}/s",
+                format_size(report.allocated_bytes),
+                format_size(rate as u64)
+            ),
         ));
     }
     if let Some(cpu) = &report.gc_cpu {
         let text = format!(
             "user {}, system {} in {} of collections",
-            time(cpu.user_seconds),
-            time(cpu.system_seconds),
-            time(cpu.real_seconds)
+            format_seconds(cpu.user_seconds),
+            format_seconds(cpu.system_seconds),
+            format_seconds(cpu.real_seconds)
         );
         facts.push(("GC CPU", text));
     }
@@ -266,10 +270,10 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         let text = format!(
             "{}, total {}, longest {}; reaching them: total {}, longest {}",
             safepoints.count,
-            time(safepoints.total_seconds),
-            time(safepoints.max_seconds),
-            time(safepoints.reaching_total_seconds),
-            time(safepoints.reaching_max_seconds)
+            format_seconds(safepoints.total_seconds),
+            format_seconds(safepoints.max_seconds),
+            format_seconds(safepoints.reaching_total_seconds),
+            format_seconds(safepoints.reaching_max_seconds)
         );
         facts.push(("Safepoints", text));
     }
@@ -283,7 +287,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
 }
 
 /// Three significant digits and the unit that suits.
-fn time(seconds: f64) -> String {
+fn format_seconds(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s >= 60.0 => return format!("{s:.0} s"),
         s if s >= 0.9995 => (s, "s"),
@@ -300,7 +304,7 @@ fn time(seconds: f64) -> String {
 }
 
 /// Binary units, three significant digits where it is not a whole number.
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     let bytes = Bytes::from_bytes(bytes);
     match bytes.as_mib() {
         mib if mib >= 1024.0 => format!("{:.2} GiB", bytes.as_gib()),
@@ -311,7 +315,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// A bullet, wrapped at 98 columns.
-fn wrapped(text: &str) -> String {
+fn wrap_bullet(text: &str) -> String {
     let mut out = String::from("-");
     let mut column = 1;
     for word in text.split(' ') {

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use clap::Command;
 use loadline_report::table::wrap;
 
-use super::{doctor, output, print, width};
-use crate::error::{Error, Outcome};
+use super::{doctor, output, print_data, width};
+use crate::error::{CommandOutcome, Error};
 
 /// The commands by purpose; every visible one stands in one group.
 const GROUPS: [(&str, &[&str]); 6] = [
@@ -34,18 +34,18 @@ const GROUPS: [(&str, &[&str]); 6] = [
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
 
 /// The same command line, with its commands in groups.
-pub fn grouped(command: Command) -> Command {
+pub fn group_commands(command: Command) -> Command {
     let mut command = output::with_flag(command);
     // Without it the command `help` is not there yet.
     command.build();
-    let groups = listed(&command);
+    let groups = list_commands(&command);
     command
         .override_usage("loadline <COMMAND>")
         .help_template(TEMPLATE)
         .after_help(groups)
 }
 
-fn listed(command: &Command) -> String {
+fn list_commands(command: &Command) -> String {
     let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
     let column = names.map(|name| name.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -65,8 +65,8 @@ fn listed(command: &Command) -> String {
 }
 
 /// What to do first on this machine.
-pub fn first() -> Result<Outcome, Error> {
-    print(&format!(
+pub fn first_steps() -> Result<CommandOutcome, Error> {
+    print_data(&format!(
         "loadline finds how much a JVM in a container can carry.
 
 {}
@@ -80,7 +80,7 @@ all commands       loadline --help
 ",
         doctor::in_short()
     ))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[cfg(test)]
@@ -88,11 +88,11 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::Arguments;
+    use crate::CommandLine;
 
     #[test]
     fn every_command_stands_in_one_group() {
-        let mut command = Arguments::command();
+        let mut command = CommandLine::command();
         command.build();
         let visible = command.get_subcommands().filter(|c| !c.is_hide_set());
         let mut visible: Vec<&str> = visible.map(Command::get_name).collect();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_flag_of_size_stands_in_a_group() {
-        let command = grouped(Arguments::command());
+        let command = group_commands(CommandLine::command());
         let size = command.find_subcommand("size").expect("it is there");
         let flags = size
             .get_opts()
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_default_is_printed_in_one_form() {
-        let command = grouped(Arguments::command());
+        let command = group_commands(CommandLine::command());
         for sub in command.get_subcommands() {
             for flag in sub.get_arguments().filter(|f| !f.is_hide_set()) {
                 let help = flag.get_help().map(ToString::to_string).unwrap_or_default();

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_engine::project::{Project, Starts, Told};
+use loadline_engine::project::{Project, ProjectOverrides, StartMethod};
 
-use super::print;
-use crate::error::{Error, ErrorKind, Outcome};
+use super::print_data;
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 
 /// The file that `verify` reads.
@@ -59,11 +59,13 @@ pub struct InitArguments {
 }
 
 /// Looks, says what it found, and writes.
-pub fn run(arguments: &InitArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &InitArguments) -> Result<CommandOutcome, Error> {
     let directory = &arguments.directory;
     if !directory.is_dir() {
         let what = format!("there is no directory {}", directory.display());
-        return Err(Error::new(ErrorKind::Usage, what).hint("give the service's own directory"));
+        return Err(
+            Error::new(FailureKind::Usage, what).with_hint("give the service's own directory")
+        );
     }
     let is_printed = arguments.dry_run || arguments.output.as_deref() == Some(Path::new("-"));
     let path = match &arguments.output {
@@ -73,34 +75,34 @@ pub fn run(arguments: &InitArguments) -> Result<Outcome, Error> {
     };
     if !is_printed && path.symlink_metadata().is_ok() && !arguments.force {
         let what = format!("{} is already there", path.display());
-        return Err(Error::new(ErrorKind::Usage, what)
-            .hint("--force overwrites it, --dry-run shows what would be written"));
+        return Err(Error::new(FailureKind::Usage, what)
+            .with_hint("--force overwrites it, --dry-run shows what would be written"));
     }
-    let project = Project::look(directory, &told(arguments));
-    let project =
-        project.map_err(|refusal| Error::new(ErrorKind::Usage, &refusal).hint(&refusal.hint))?;
+    let project = Project::inspect_directory(directory, &project_flags(arguments));
+    let project = project
+        .map_err(|refusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))?;
     let text = project.to_toml();
-    checked(&text, directory)?;
-    for line in project.said() {
+    check_experiment(&text, directory)?;
+    for line in project.describe_guesses() {
         talk!("{line}");
     }
     for what in &project.left_out {
         eprintln!("not taken: {what}");
     }
     if is_printed {
-        print(&text)?;
-        return Ok(Outcome::Done);
+        print_data(&text)?;
+        return Ok(CommandOutcome::Done);
     }
     files::write(&path, &text)?;
     talk!("wrote {}; next: loadline verify", path.display());
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn told(arguments: &InitArguments) -> Told {
+fn project_flags(arguments: &InitArguments) -> ProjectOverrides {
     let command = (!arguments.command.is_empty()).then(|| arguments.command.clone());
-    let image = arguments.image.clone().map(Starts::Image);
-    Told {
-        starts: command.map(Starts::Command).or(image),
+    let image = arguments.image.clone().map(StartMethod::Image);
+    ProjectOverrides {
+        starts: command.map(StartMethod::Command).or(image),
         url: arguments.url.clone(),
         ready: arguments.ready.clone(),
         rate: arguments.rate.clone(),
@@ -112,11 +114,11 @@ fn told(arguments: &InitArguments) -> Told {
 }
 
 /// What is written is an experiment: a flag that makes it none is refused here.
-fn checked(text: &str, directory: &Path) -> Result<(), Error> {
+fn check_experiment(text: &str, directory: &Path) -> Result<(), Error> {
     let path = directory.join(FILE);
-    let here = std::env::current_dir().map_err(|e| Error::new(ErrorKind::Environment, e))?;
-    let parsed = loadline_engine::experiment::Experiment::parse(text, &path, &here);
+    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
+    let parsed = loadline_engine::experiment::Experiment::from_file_text(text, &path, &here);
     parsed
         .map(|_| ())
-        .map_err(|e| crate::experiment::refused(&e))
+        .map_err(|e| crate::experiment::experiment_refused(&e))
 }

@@ -3,20 +3,20 @@
 
 use loadline_host::init::{self, InitError};
 
-use crate::error::{Error, ErrorKind, Outcome};
+use crate::error::{CommandOutcome, Error, FailureKind};
 
 /// Runs a stage; what it prints on failure goes into the application's output.
-pub fn run() -> Result<Outcome, Error> {
-    init::run().map(|()| Outcome::Done).map_err(|error| {
+pub fn run() -> Result<CommandOutcome, Error> {
+    init::run().map(|()| CommandOutcome::Done).map_err(|error| {
         let kind = match &error {
-            InitError::NotForPeople => ErrorKind::Usage,
-            InitError::Line(_) => ErrorKind::Internal,
+            InitError::NotForPeople => FailureKind::Usage,
+            InitError::Line(_) => FailureKind::Internal,
             InitError::Sys(_) | InitError::Filter(_) | InitError::Step { .. } => {
-                ErrorKind::Environment
+                FailureKind::Environment
             }
         };
         let hint = "see `loadline --help` for the commands for people";
         let hint = matches!(error, InitError::NotForPeople).then_some(hint);
-        Error::new(kind, error).hint_if(hint)
+        Error::new(kind, error).with_hint_if(hint)
     })
 }

@@ -9,28 +9,32 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::behaviour::behaviour;
-use loadline_analysis::lint::Measured;
+use loadline_analysis::behaviour::read_longest_soak;
+use loadline_analysis::lint::MeasuredNeeds;
 use loadline_analysis::offer::Offer;
-use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord, Verdict};
-use loadline_engine::advice::{self, Advice, AdviceError};
+use loadline_analysis::record::{
+    Configuration, JvmOption, TrialRecord, TrialVerdict, ValueProvenance,
+};
+use loadline_engine::advice::{self, AdviceError, ContainerAdvice};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::command::assemble;
-use loadline_engine::experiment::{Experiment, Said};
+use loadline_engine::experiment::{Experiment, ValueWithOrigin};
 use loadline_engine::store::ResultKind;
-use loadline_jvm::cache::application::Application;
+use loadline_jvm::cache::application::JavaApplication;
 use loadline_jvm::cache::jar;
-use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_sizing::compat::rightsize;
-use loadline_sizing::{Bytes, Version};
+use loadline_sizing::{Bytes, JavaVersion};
 
-use self::paper::Paper;
-use super::{OutputFlags, json, print};
+use self::paper::PaperCheck;
+use super::{OutputFlags, one_line_json, print_data};
 use crate::away;
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{ExperimentFlags, Given, InClusterFlags, given, listed};
-use crate::measuring::{MeasureFlags, Measuring};
-use crate::result::result;
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::experiment::{
+    ExperimentFlags, InClusterFlags, LoadedExperiment, experiment_over, load_experiment,
+};
+use crate::measuring::{MeasureFlags, MeasuringSession};
+use crate::result::view_by_id;
 
 /// Fresh starts of each advice.
 const STARTS: u32 = 3;
@@ -102,76 +106,80 @@ impl JudgeArguments {
 }
 
 /// Checks manifests on paper and prints what is wrong.
-pub fn on_paper(arguments: &JudgeArguments, as_json: bool) -> Result<Outcome, Error> {
-    let paper = Paper::check(&arguments.manifest, measured(arguments)?, offer(arguments)?)?;
-    print(&match as_json {
-        true => json(&paper.document())?,
-        false => paper.text(),
+pub fn on_paper(arguments: &JudgeArguments, as_json: bool) -> Result<CommandOutcome, Error> {
+    let paper = PaperCheck::check_manifests(
+        &arguments.manifest,
+        measured_figures(arguments)?,
+        offer(arguments)?,
+    )?;
+    print_data(&match as_json {
+        true => one_line_json(&paper.to_document())?,
+        false => paper.to_text(),
     })?;
     Ok(match paper.is_sound() {
-        true => Outcome::Done,
-        false => Outcome::SloMissed,
+        true => CommandOutcome::Done,
+        false => CommandOutcome::SloMissed,
     })
 }
 
 /// Checks, and runs what can be run.
-pub fn run(arguments: JudgeArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: JudgeArguments) -> Result<CommandOutcome, Error> {
     let flags = &arguments.flags;
     let is_named = flags.image.is_some() || flags.cluster.from.is_some();
     let has_command = !flags.command.is_empty() || is_named || flags.file.is_some();
     if arguments.manifest.is_empty() && arguments.advice.is_empty() {
         return Err(
-            Error::new(ErrorKind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")
-                .hint("on paper: loadline lint deploy.yaml")
-                .hint("loadline judge --manifest deploy.yaml --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
-                .hint("loadline judge --advice percent=75 --memory 512Mi --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar"),
+            Error::new(FailureKind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")
+                .with_hint("on paper: loadline lint deploy.yaml")
+                .with_hint("loadline judge --manifest deploy.yaml --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
+                .with_hint("loadline judge --advice percent=75 --memory 512Mi --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar"),
         );
     }
     let paper = match arguments.manifest.is_empty() {
-        false => Some(Paper::check(
+        false => Some(PaperCheck::check_manifests(
             &arguments.manifest,
-            measured(&arguments)?,
+            measured_figures(&arguments)?,
             offer(&arguments)?,
         )?),
         true => None,
     };
     // With a command, stdout is the result's where JSON is asked for.
     match &paper {
-        Some(paper) if arguments.output.json && has_command => eprintln!("{}", paper.text()),
-        Some(paper) if arguments.output.json => print(&json(&paper.document())?)?,
-        Some(paper) => print(&paper.text())?,
+        Some(paper) if arguments.output.json && has_command => eprintln!("{}", paper.to_text()),
+        Some(paper) if arguments.output.json => print_data(&one_line_json(&paper.to_document())?)?,
+        Some(paper) => print_data(&paper.to_text())?,
         None => {}
     }
     if has_command {
-        return trials(
+        return run_trials(
             &arguments,
             paper.map_or_else(Vec::new, |paper| paper.advice()),
         );
     }
     if !arguments.advice.is_empty() {
         return Err(Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             "advice is judged by running it, and the application's command is missing",
         )
-        .hint("put it last, after --, as you would start it: -- java -jar app.jar"));
+        .with_hint("put it last, after --, as you would start it: -- java -jar app.jar"));
     }
     Ok(match paper.is_none_or(|paper| paper.is_sound()) {
-        true => Outcome::Done,
-        false => Outcome::SloMissed,
+        true => CommandOutcome::Done,
+        false => CommandOutcome::SloMissed,
     })
 }
 
 fn offer(arguments: &JudgeArguments) -> Result<Offer, Error> {
-    Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(ErrorKind::Usage, e))
+    Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(FailureKind::Usage, e))
 }
 
 /// The longest start and the highest memory use of the passing trials of a result.
-fn measured(arguments: &JudgeArguments) -> Result<Measured, Error> {
+fn measured_figures(arguments: &JudgeArguments) -> Result<MeasuredNeeds, Error> {
     let trials = measured_trials(arguments)?;
-    let passed = trials.iter().filter(|t| t.verdict == Verdict::Pass);
+    let passed = trials.iter().filter(|t| t.verdict == TrialVerdict::Pass);
     let starts = passed.clone().filter_map(|t| t.evidence.start.ready);
     let memory = passed.filter_map(|t| t.evidence.cgroup.peak_working_set);
-    Ok(Measured {
+    Ok(MeasuredNeeds {
         start: starts.max(),
         memory: memory.max(),
     })
@@ -182,17 +190,20 @@ fn measured_trials(arguments: &JudgeArguments) -> Result<Vec<TrialRecord>, Error
     let Some(id) = &arguments.measured else {
         return Ok(Vec::new());
     };
-    Ok(result(id, arguments.measure.state.as_deref())?.trials)
+    Ok(view_by_id(id, arguments.measure.state.as_deref())?.trials)
 }
 
 /// Runs every advice and prints how it did.
-fn trials(arguments: &JudgeArguments, manifests: Vec<Advice>) -> Result<Outcome, Error> {
+fn run_trials(
+    arguments: &JudgeArguments,
+    manifests: Vec<ContainerAdvice>,
+) -> Result<CommandOutcome, Error> {
     let offer = offer(arguments)?;
-    let plain = given(&arguments.flags, None)?;
-    let places = Places::of_process();
-    let found = Found::look(&places);
-    let behaviour = behaviour(&measured_trials(arguments)?);
-    let start = start(
+    let plain = load_experiment(&arguments.flags, None)?;
+    let places = JdkPlaces::of_process();
+    let found = DetectedJdks::scan_places(&places);
+    let behaviour = read_longest_soak(&measured_trials(arguments)?);
+    let start = rule_inputs(
         &plain.experiment,
         arguments.memory,
         behaviour,
@@ -200,42 +211,50 @@ fn trials(arguments: &JudgeArguments, manifests: Vec<Advice>) -> Result<Outcome,
         &places,
     );
     let advices = advices(arguments, &start, manifests)?;
-    let given = judged(plain, &advices, arguments)?;
+    let given = judged_experiment(plain, &advices, arguments)?;
     if arguments.in_cluster.in_cluster {
-        return away::send(
+        return away::send_result(
             given,
             ResultKind::Run,
             (&arguments.measure, &arguments.output),
         );
     }
-    let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
+    let mut measuring = MeasuringSession::begin_result(given, ResultKind::Run, &arguments.measure)?;
     let agenda = Agenda::new(&measuring.experiment);
-    let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
-    measuring.done(None)?;
+    let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
+    measuring.note_done(None)?;
     if !arguments.output.json {
-        let reference = recommended(arguments)?;
-        let table = table::table(&agenda.matrix, &records, &offer, reference.as_ref());
-        print(&table)?;
+        let reference = recommended_size(arguments)?;
+        let table = table::advice_table(&agenda.matrix, &records, &offer, reference.as_ref());
+        print_data(&table)?;
     }
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
     super::run::outcome(&records)
 }
 
 /// The experiment over every advice for each of its configurations.
-fn judged(plain: Given, advices: &[Advice], arguments: &JudgeArguments) -> Result<Given, Error> {
+fn judged_experiment(
+    plain: LoadedExperiment,
+    advices: &[ContainerAdvice],
+    arguments: &JudgeArguments,
+) -> Result<LoadedExperiment, Error> {
     let bases = plain.experiment.configurations().into_iter();
     let advised = bases.flat_map(|base| {
-        let of = move |advice| advised(&base, advice, arguments.memory);
+        let of = move |advice| advised_configuration(&base, advice, arguments.memory);
         advices.iter().map(of)
     });
     let advised = advised.collect();
-    let starts = Said::flag("--starts", arguments.starts.unwrap_or(STARTS));
-    listed(plain.file, plain.experiment, advised, starts, plain.title)
+    let starts = ValueWithOrigin::from_flag("--starts", arguments.starts.unwrap_or(STARTS));
+    experiment_over(plain.file, plain.experiment, advised, starts, plain.title)
 }
 
 /// A configuration with an advice in the place of its own limits; `memory` is that of advice which
 /// names none.
-fn advised(base: &Configuration, advice: &Advice, memory: Option<Bytes>) -> Configuration {
+fn advised_configuration(
+    base: &Configuration,
+    advice: &ContainerAdvice,
+    memory: Option<Bytes>,
+) -> Configuration {
     let label = match base.label.as_str() {
         "" | "as given" => advice.label.clone(),
         label => format!("{label} {}", advice.label),
@@ -253,7 +272,7 @@ fn advised(base: &Configuration, advice: &Advice, memory: Option<Bytes>) -> Conf
     };
     let option = |text: &String| JvmOption {
         text: text.clone(),
-        provenance: Provenance::User,
+        provenance: ValueProvenance::User,
     };
     configuration
         .jvm_options
@@ -262,21 +281,21 @@ fn advised(base: &Configuration, advice: &Advice, memory: Option<Bytes>) -> Conf
 }
 
 /// What `size` recommends in the result of `--measured`, to hold the advice against.
-fn recommended(arguments: &JudgeArguments) -> Result<Option<table::Reference>, Error> {
+fn recommended_size(arguments: &JudgeArguments) -> Result<Option<table::ReferenceSize>, Error> {
     let Some(id) = &arguments.measured else {
         return Ok(None);
     };
-    let view = result(id, arguments.measure.state.as_deref())?;
+    let view = view_by_id(id, arguments.measure.state.as_deref())?;
     let configuration = view.recommendation.map(|r| r.configuration);
-    Ok(configuration.and_then(|c| table::Reference::of(&c)))
+    Ok(configuration.and_then(|c| table::ReferenceSize::from_configuration(&c)))
 }
 
 /// The advice that is named, then that of the manifests.
 fn advices(
     arguments: &JudgeArguments,
-    given: &advice::Given,
-    manifests: Vec<Advice>,
-) -> Result<Vec<Advice>, Error> {
+    given: &advice::RuleInput,
+    manifests: Vec<ContainerAdvice>,
+) -> Result<Vec<ContainerAdvice>, Error> {
     let mut advices = Vec::new();
     let mut without = Vec::new();
     for name in &arguments.advice {
@@ -284,17 +303,17 @@ fn advices(
             Ok(advice) => advices.push(advice),
             // That a rule refuses says something about the rule; the others still run.
             Err(error @ AdviceError::NoAnswer { .. }) => without.push(error),
-            Err(error) => return Err(refused(&error)),
+            Err(error) => return Err(advice_refused(&error)),
         }
     }
     advices.extend(manifests);
     if let (true, Some(error)) = (advices.is_empty(), without.first()) {
-        return Err(refused(error));
+        return Err(advice_refused(error));
     }
     for error in without {
         eprintln!("left out: {error}");
         error
-            .hint()
+            .advice_hint()
             .iter()
             .for_each(|hint| eprintln!("hint: {hint}"));
     }
@@ -303,28 +322,28 @@ fn advices(
 
 /// What rules start from: the limits, command and JDK of the experiment, wherever they stand, in
 /// flags or in its file. Of several configurations the first.
-fn start(
+fn rule_inputs(
     experiment: &Experiment,
     memory: Option<Bytes>,
-    behaviour: Result<rightsize::Input, String>,
-    found: &Found,
-    places: &Places,
-) -> advice::Given {
+    behaviour: Result<rightsize::RightsizeInput, String>,
+    found: &DetectedJdks,
+    places: &JdkPlaces,
+) -> advice::RuleInput {
     let first = experiment.configurations().into_iter().next();
     let first = first.unwrap_or_else(|| experiment.base.clone());
     let assembled = assemble(experiment, &first, found, places);
     let jdk = assembled.ok().and_then(|a| a.jdk);
-    let version = |jdk: &Jdk| {
+    let version = |jdk: &InstalledJdk| {
         let exact = jdk.version.full.parse();
-        exact.unwrap_or(Version::feature(jdk.version.feature))
+        exact.unwrap_or(JavaVersion::from_feature(jdk.version.feature))
     };
     // A script may start any JVM: that of the machine is the likeliest.
     let jdk = jdk.as_ref().or(found.jdks.first()).map(version);
-    advice::Given {
+    advice::RuleInput {
         cpu: first.cpu,
         memory: memory.or(first.memory),
-        jdk: jdk.unwrap_or(Version::feature(USUAL_JDK)),
-        classes: classes(
+        jdk: jdk.unwrap_or(JavaVersion::from_feature(USUAL_JDK)),
+        classes: count_classes(
             &experiment.app_of(&first).command,
             &experiment.app.directory,
         ),
@@ -333,14 +352,14 @@ fn start(
 }
 
 /// Classes in the jars of the command's class path, and in the jars inside them.
-fn classes(command: &[String], directory: &Path) -> Option<u64> {
-    let application = Application::of(command.get(1..)?, directory);
+fn count_classes(command: &[String], directory: &Path) -> Option<u64> {
+    let application = JavaApplication::from_arguments(command.get(1..)?, directory);
     let files = application.ok()?.files;
-    files.iter().map(|file| jar::classes(file).ok()).sum()
+    files.iter().map(|file| jar::count_classes(file).ok()).sum()
 }
 
-fn refused(error: &AdviceError) -> Error {
-    Error::new(ErrorKind::Usage, error).hint_if(error.hint())
+fn advice_refused(error: &AdviceError) -> Error {
+    Error::new(FailureKind::Usage, error).with_hint_if(error.advice_hint())
 }
 
 #[cfg(test)]
@@ -358,34 +377,38 @@ mod tests {
                     [limits]\ncpu = \"1500m\"\nmemory = \"1Gi\"\n\
                     [load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n";
         let here = Path::new("/app");
-        let experiment = Experiment::parse(text, Path::new("exp.toml"), here);
+        let experiment = Experiment::from_file_text(text, Path::new("exp.toml"), here);
         let experiment = experiment.expect("it is valid");
         let base = experiment.configurations().remove(0);
-        let advice = Advice {
+        let advice = ContainerAdvice {
             label: "percent=75".to_owned(),
             memory: Some(Bytes::from_bytes(500_000_000)),
             jvm: vec!["-XX:MaxRAMPercentage=75".to_owned()],
-            ..Advice::default()
+            ..ContainerAdvice::default()
         };
         let all = vec![
-            advised(&base, &advice, None),
-            advised(&base, &Advice::default(), Some(Bytes::from_mib(512))),
+            advised_configuration(&base, &advice, None),
+            advised_configuration(
+                &base,
+                &ContainerAdvice::default(),
+                Some(Bytes::from_mib(512)),
+            ),
         ];
         assert_eq!(all[0].label, "percent=75");
         assert_eq!(all[0].memory, Some(Bytes::from_bytes(499_999_744)));
         assert_eq!(all[0].cpu, base.cpu);
         assert_eq!(all[1].memory, Some(Bytes::from_mib(512)));
-        let file = ExperimentFile::parse(text, Path::new("exp.toml")).expect("it is valid");
-        let given = listed(
+        let file = ExperimentFile::from_toml(text, Path::new("exp.toml")).expect("it is valid");
+        let given = experiment_over(
             file,
             experiment,
             all.clone(),
-            Said::flag("--starts", 3),
+            ValueWithOrigin::from_flag("--starts", 3),
             String::new(),
         )
         .expect("it is stored");
         assert_eq!(given.experiment.configurations(), all);
-        let stored = Experiment::parse(&given.text, Path::new("stored"), Path::new("/"));
+        let stored = Experiment::from_file_text(&given.text, Path::new("stored"), Path::new("/"));
         let stored = stored.expect("what is stored is read again");
         assert_eq!(stored.configurations(), all);
         assert_eq!((stored.repeats, stored.app.directory.as_path()), (3, here));
@@ -398,26 +421,26 @@ mod tests {
         let text = "slo = \"p99<50ms\"\napp.command = [\"/opt/none/bin/java\", \"-jar\", \"app.jar\"]\n\
                     [limits]\ncpu = \"1500m\"\nmemory = \"1Gi\"\n\
                     [load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n";
-        let parsed = Experiment::parse(text, Path::new("exp.toml"), directory.path());
+        let parsed = Experiment::from_file_text(text, Path::new("exp.toml"), directory.path());
         let experiment = parsed.expect("it is valid");
-        let found = Found {
+        let found = DetectedJdks {
             jdks: Vec::new(),
             unusable: Vec::new(),
         };
         let unknown = || Err(String::new());
         let of = |memory| {
-            start(
+            rule_inputs(
                 &experiment,
                 memory,
                 unknown(),
                 &found,
-                &Places::of_process(),
+                &JdkPlaces::of_process(),
             )
         };
         let from_file = of(None);
         assert_eq!(from_file.cpu, "1500m".parse().ok());
         assert_eq!(from_file.memory, Some(Bytes::from_gib(1)));
-        assert_eq!(from_file.jdk, Version::feature(17));
+        assert_eq!(from_file.jdk, JavaVersion::from_feature(17));
         let counted = from_file.classes;
         assert!(
             counted.is_some(),

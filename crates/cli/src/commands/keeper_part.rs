@@ -3,13 +3,13 @@
 
 use loadline_host::{keeper, part};
 
-use crate::error::{Error, ErrorKind, Outcome};
+use crate::error::{CommandOutcome, Error, FailureKind};
 
 /// Reads requests from stdin, writes answers to stdout.
-pub fn run() -> Result<Outcome, Error> {
+pub fn run() -> Result<CommandOutcome, Error> {
     let parent = std::env::var(part::PARENT).ok();
     let parent = parent.and_then(|text| text.parse().ok());
-    keeper::keeper_part(std::io::stdin(), std::io::stdout().lock(), parent)
-        .map(|()| Outcome::Done)
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("the keeper: {e}")))
+    keeper::run_keeper_process(std::io::stdin(), std::io::stdout().lock(), parent)
+        .map(|()| CommandOutcome::Done)
+        .map_err(|e| Error::new(FailureKind::Environment, format!("the keeper: {e}")))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::judge::{JudgeArguments, on_paper};
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 
 /// Check manifests on paper: limits, requests, JVM options, probes; nothing is run
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub struct LintArguments {
 }
 
 /// Checks and prints. Exit code 1 where something is wrong.
-pub fn run(arguments: LintArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: LintArguments) -> Result<CommandOutcome, Error> {
     let paper = JudgeArguments::of_paper(
         arguments.manifest,
         arguments.measured,

@@ -12,21 +12,23 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use loadline_analysis::slo::Slo;
-use loadline_load::spec::text::{Time, TimeOrNone};
-use loadline_load::summary::{Summary, live_line};
-use loadline_load::warmup::Study;
-use loadline_load::{LoadError, Part, Plan, Spec, Target, now_ns, run, said_and_next};
+use loadline_load::spec::text::{PositiveTime, TimeOrNone};
+use loadline_load::summary::{LoadSummary, live_line};
+use loadline_load::warmup::WarmUpStudy;
+use loadline_load::{
+    LoadError, LoadPart, LoadPlan, LoadSpec, LoadTarget, clock_ns, run, split_refusal,
+};
 
-use self::files::Files;
-use self::texts::{CpuList, cpus};
-use super::load_part::kind;
-use crate::error::{Error, ErrorKind, Outcome};
+use self::files::LoadFiles;
+use self::texts::{CpuList, parse_cpus};
+use super::load_part::load_failure_kind;
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::load_flags::LoadFlags;
 use crate::signals::Signals;
 
 /// Arguments of `loadline load`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct LoadArguments {
     /// Where to send requests, such as http://localhost:8080/owners; several instances of one
     /// service get equal shares of the connections, path and host name are the first one's
     #[arg(required = true, value_name = "URL")]
@@ -49,15 +51,15 @@ pub struct Arguments {
     #[command(flatten)]
     load: LoadFlags,
     /// CPUs for the generator, one thread on each, such as 1 or 2-3,6
-    #[arg(long, value_parser = cpus)]
+    #[arg(long, value_parser = parse_cpus)]
     cpus: Option<CpuList>,
     /// Seed of all that is random
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Make one of several parts of this load, such as 0/4; the parts' results merge with
     /// `loadline merge`
-    #[arg(long, value_parser = texts::part, default_value = "0/1")]
-    part: Part,
+    #[arg(long, value_parser = texts::parse_part, default_value = "0/1")]
+    part: LoadPart,
     /// Begin at this time (seconds since 1970), so that parts begin together
     #[arg(long)]
     start_at: Option<f64>,
@@ -79,37 +81,37 @@ pub struct Arguments {
 }
 
 /// Makes the load and prints what came of it.
-pub fn run_load(arguments: &Arguments) -> Result<Outcome, Error> {
-    let plan = plan(arguments)?;
-    let signals = Signals::watch()?;
+pub fn run_load(arguments: &LoadArguments) -> Result<CommandOutcome, Error> {
+    let plan = plan_load(arguments)?;
+    let signals = Signals::watch_signals()?;
     if arguments.max_rate {
         return max_rate::run(arguments, &plan, &signals);
     }
     // A plan that cannot be run leaves the files of the last one alone.
-    plan.check().map_err(load_error)?;
-    let mut files = Files::create(arguments)?;
+    plan.check_plan().map_err(load_error)?;
+    let mut files = LoadFiles::create_all(arguments)?;
     let is_watched = std::io::stderr().is_terminal() && !crate::ui::is_quiet();
-    let mut study = Study::new(&plan);
+    let mut study = WarmUpStudy::new(&plan);
     let outcome = run(&plan, signals.flag(), &mut |second| {
-        study.take(second);
+        study.add_second(second);
         if is_watched {
             let line = live_line(second.index, &second.totals);
             eprint!("\r\x1b[K{}", in_one_line(&line));
         }
-        files.second(second);
+        files.write_second(second);
     })
     .map_err(load_error)?;
     if is_watched {
         eprint!("\r\x1b[K");
     }
     let url = arguments.urls.join(" ");
-    let written = files.finish(&plan, &outcome, &url);
-    let mut summary = Summary::new(&plan, &outcome, &url);
-    summary.warm_up = study.judge();
-    let judged = print(arguments.json, &summary);
+    let written = files.write_end(&plan, &outcome, &url);
+    let mut summary = LoadSummary::new(&plan, &outcome, &url);
+    summary.warm_up = study.judge_warm_up();
+    let judged = print_summary(arguments.json, &summary);
     written?;
-    if signals.came() {
-        return Err(interrupted(&signals));
+    if signals.has_come() {
+        return Err(interrupted_error(&signals));
     }
     judged
 }
@@ -123,26 +125,27 @@ fn in_one_line(line: &str) -> &str {
 }
 
 /// A load that a signal ended: what was printed is true as far as it goes.
-fn interrupted(signals: &Signals) -> Error {
-    Error::new(signals.kind(), "interrupted").hint("the result is of the time until then")
+fn interrupted_error(signals: &Signals) -> Error {
+    Error::new(signals.interrupt_kind(), "interrupted")
+        .with_hint("the result is of the time until then")
 }
 
 /// Prints a summary; exit code 4 when the generator says that it was the bottleneck.
-pub(super) fn print(as_json: bool, summary: &Summary) -> Result<Outcome, Error> {
+pub(super) fn print_summary(as_json: bool, summary: &LoadSummary) -> Result<CommandOutcome, Error> {
     if as_json {
-        super::print(&json(summary)?)?;
+        super::print_data(&pretty_json(summary)?)?;
     } else {
-        super::print(&summary.text())?;
+        super::print_data(&summary.summary_text())?;
     }
     match &summary.saturated {
         // A closed model asks how fast it goes: the generator's own end is an answer too, and
         // the summary says so.
         Some(reason) if summary.offered_rate.is_some() => Err(Error::new(
-            ErrorKind::Invalid,
+            FailureKind::Invalid,
             format!("the generator was itself the bottleneck: {reason}"),
         )
-        .hint("give it CPUs of its own with --cpus, or a lower rate")),
-        _ => Ok(Outcome::Done),
+        .with_hint("give it CPUs of its own with --cpus, or a lower rate")),
+        _ => Ok(CommandOutcome::Done),
     }
 }
 
@@ -150,22 +153,22 @@ pub(super) fn print(as_json: bool, summary: &Summary) -> Result<Outcome, Error> 
 pub fn load_error(error: impl Borrow<LoadError>) -> Error {
     let error = error.borrow();
     let text = error.to_string();
-    let (what, next) = match error.hint() {
+    let (what, next) = match error.load_hint() {
         Some(hint) => (text.as_str(), Some(hint)),
-        None => said_and_next(&text),
+        None => split_refusal(&text),
     };
-    Error::new(kind(error), what)
-        .hint(next.unwrap_or("`loadline load --help` says what each flag takes"))
+    Error::new(load_failure_kind(error), what)
+        .with_hint(next.unwrap_or("`loadline load --help` says what each flag takes"))
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Error> {
+fn pretty_json(value: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string_pretty(value)
-        .map_err(|e| Error::new(ErrorKind::Internal, format!("the result as JSON: {e}")))
+        .map_err(|e| Error::new(FailureKind::Internal, format!("the result as JSON: {e}")))
 }
 
 /// The instances of one service.
-fn targets(urls: &[String]) -> Result<Vec<Target>, LoadError> {
-    let targets: Vec<Target> = urls
+fn targets(urls: &[String]) -> Result<Vec<LoadTarget>, LoadError> {
+    let targets: Vec<LoadTarget> = urls
         .iter()
         .map(|url| url.parse())
         .collect::<Result<_, _>>()?;
@@ -186,16 +189,16 @@ fn targets(urls: &[String]) -> Result<Vec<Target>, LoadError> {
     Ok(targets)
 }
 
-fn plan(arguments: &Arguments) -> Result<Plan, Error> {
+fn plan_load(arguments: &LoadArguments) -> Result<LoadPlan, Error> {
     let targets = targets(&arguments.urls).map_err(load_error)?;
     let load = spec(arguments, targets[0].clone())?;
     // What is wrong with the flags is told before anybody is asked for an address.
-    let addresses = targets.iter().map(Target::address);
+    let addresses = targets.iter().map(LoadTarget::resolve_address);
     let addresses = addresses.collect::<Result<Vec<SocketAddr>, _>>();
     let plan = load
-        .plan(addresses.map_err(load_error)?)
+        .to_plan(addresses.map_err(load_error)?)
         .map_err(load_error)?;
-    Ok(Plan {
+    Ok(LoadPlan {
         cpus: arguments.cpus.clone().unwrap_or_default().0,
         seed: arguments.seed,
         part: arguments.part,
@@ -206,24 +209,26 @@ fn plan(arguments: &Arguments) -> Result<Plan, Error> {
 }
 
 /// The load that the flags say; what is served already needs no warm-up.
-fn spec(arguments: &Arguments, target: Target) -> Result<Spec, Error> {
-    let mut load = Spec {
+fn spec(arguments: &LoadArguments, target: LoadTarget) -> Result<LoadSpec, Error> {
+    let mut load = LoadSpec {
         url: Some(target),
-        ..Spec::default()
+        ..LoadSpec::default()
     };
     arguments.load.overlay(&mut load);
-    load.settle(Path::new("")).map_err(load_error)?;
+    load.resolve_files(Path::new("")).map_err(load_error)?;
     if arguments.max_rate {
         // The search makes its own models; the closed one is its probe.
         load.closed = Some(true);
         load.poisson = None;
     }
-    if load.curve().is_none() && load.requests.is_none() {
+    if load.replayed_profile().is_none() && load.requests.is_none() {
         load.duration.get_or_insert(DURATION);
     }
     load.warm_up.get_or_insert(TimeOrNone(Duration::ZERO));
-    load.check().map_err(load_error)?;
-    load.profile().into_iter().for_each(super::bodiless);
+    load.check_spec().map_err(load_error)?;
+    load.loaded_profile()
+        .into_iter()
+        .for_each(super::report_bodiless);
     Ok(load)
 }
 
@@ -231,11 +236,11 @@ fn spec(arguments: &Arguments, target: Target) -> Result<Spec, Error> {
 fn monotonic(unix_seconds: f64) -> u64 {
     let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let ahead = unix_seconds - wall.unwrap_or_default().as_secs_f64();
-    now_ns() + (ahead.max(0.0) * 1e9) as u64
+    clock_ns() + (ahead.max(0.0) * 1e9) as u64
 }
 
 /// Long enough to see a service change.
-const DURATION: Time = Time(Duration::from_secs(30));
+const DURATION: PositiveTime = PositiveTime(Duration::from_secs(30));
 
 #[cfg(test)]
 mod tests {

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_load::parts::{PartFile, merge};
 
-use super::load::{load_error, print};
-use crate::error::{Error, ErrorKind, Outcome};
+use super::load::{load_error, print_summary};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 
 /// Arguments of `loadline merge`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct MergeArguments {
     /// Files that `loadline load --part I/N --out FILE` wrote: each part of one load, once
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -21,17 +21,20 @@ pub struct Arguments {
 }
 
 /// Reads the files and prints their sum.
-pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &MergeArguments) -> Result<CommandOutcome, Error> {
     let parts: Result<Vec<PartFile>, Error> =
         arguments.files.iter().map(|path| read(path)).collect();
-    print(arguments.json, &merge(&parts?).map_err(load_error)?)
+    print_summary(arguments.json, &merge(&parts?).map_err(load_error)?)
 }
 
 fn read(path: &Path) -> Result<PartFile, Error> {
-    let name = files::name(path);
+    let name = files::display_name(path);
     let text = files::read(path)
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("cannot read {name}: {e}")))
-        .map_err(|e| e.hint("give the files that `loadline load --part I/N --out FILE` wrote"))?;
-    PartFile::parse(&text)
-        .map_err(|e| Error::new(ErrorKind::Usage, format!("{name}: {e}")).hint_if(e.hint()))
+        .map_err(|e| Error::new(FailureKind::Environment, format!("cannot read {name}: {e}")))
+        .map_err(|e| {
+            e.with_hint("give the files that `loadline load --part I/N --out FILE` wrote")
+        })?;
+    PartFile::parse_part_file(&text).map_err(|e| {
+        Error::new(FailureKind::Usage, format!("{name}: {e}")).with_hint_if(e.load_hint())
+    })
 }

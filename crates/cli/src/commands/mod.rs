@@ -36,10 +36,10 @@ mod store;
 mod trial_part;
 mod verify;
 
-pub use help::{first, grouped};
+pub use help::{first_steps, group_commands};
 pub use load::load_error;
-pub use profile::say::bodiless;
-pub use store::{ResumeArguments, rest};
+pub use profile::say::report_bodiless;
+pub use store::{ResumeArguments, run_rest};
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -48,11 +48,11 @@ use clap::{Args, Subcommand};
 use loadline_analysis::record::TrialRecord;
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, Outcome};
+use crate::error::{CommandOutcome, Error, FailureKind};
 
 /// All subcommands; the help groups them (`help`).
 #[derive(Subcommand)]
-pub enum Command {
+pub enum LoadlineCommand {
     /// Show what this machine can measure, and what to fix
     Doctor(doctor::DoctorArguments),
     /// Write loadline.toml for the project in this directory, from what lies in it
@@ -76,11 +76,11 @@ pub enum Command {
     /// Say which workloads of a cluster to measure first, by what Prometheus knows
     Fleet(fleet::FleetArguments),
     /// Send HTTP load to a URL and measure the latency
-    Load(load::Arguments),
+    Load(load::LoadArguments),
     /// Turn access logs into a load profile to replay
-    Profile(profile::Arguments),
+    Profile(profile::ProfileArguments),
     /// Add up the results of the parts of one load
-    Merge(merge::Arguments),
+    Merge(merge::MergeArguments),
     /// Say why a trial paused: collection, CPU throttling or something else
     Explain(explain::ExplainArguments),
     /// Build a start-up cache and verify it: AppCDS, or the AOT cache of JDK 25
@@ -88,9 +88,9 @@ pub enum Command {
     /// Summarise GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out
     Gc(gc::GcArgs),
     /// Show what the JVM would choose by itself under limits
-    Predict(predict::Predict),
+    Predict(predict::PredictArguments),
     /// Show where the memory of a running JVM is, and write the launcher's profile
-    Footprint(footprint::Arguments),
+    Footprint(footprint::FootprintArguments),
     /// Go on with a result that was stopped
     Resume(store::ResumeArguments),
     /// List the results
@@ -154,7 +154,7 @@ pub struct OutputFlags {
     pub json: bool,
 
     /// Print all that the records say, not the first screen of it
-    #[arg(long, conflicts_with = "json", help_heading = RESULT)]
+    #[arg(long, conflicts_with = "one_line_json", help_heading = RESULT)]
     pub full: bool,
 
     /// Also write the HTML report to this file
@@ -163,53 +163,53 @@ pub struct OutputFlags {
 }
 
 /// Runs one.
-pub fn run(command: Command) -> Result<Outcome, Error> {
+pub fn run(command: LoadlineCommand) -> Result<CommandOutcome, Error> {
     match command {
-        Command::Doctor(arguments) => doctor::run(arguments),
-        Command::Init(arguments) => init::run(&arguments),
-        Command::Verify(arguments) => verify::run(arguments),
-        Command::Size(arguments) => size::run(arguments),
-        Command::Soak(arguments) => soak::run(arguments),
-        Command::Run(arguments) => run::run(arguments),
-        Command::Drill(arguments) => drill::run(arguments),
-        Command::Lint(arguments) => lint::run(arguments),
-        Command::Judge(arguments) => judge::run(arguments),
-        Command::Plan(arguments) => plan::run(arguments),
-        Command::Fleet(arguments) => fleet::run(&arguments),
-        Command::Cache(arguments) => cache::run(arguments),
-        Command::Load(arguments) => load::run_load(&arguments),
-        Command::Profile(arguments) => profile::run(&arguments),
-        Command::Merge(arguments) => merge::run(&arguments),
-        Command::Resume(arguments) => store::resume(arguments),
-        Command::List(arguments) => store::list(arguments),
-        Command::Show(arguments) => show::run(arguments),
-        Command::Serve(arguments) => serve::run(&arguments),
-        Command::Report(arguments) => store::report(arguments),
-        Command::Emit(arguments) => emit::run(arguments),
-        Command::Compare(arguments) => compare::run(&arguments),
-        Command::Export(arguments) => store::export(arguments),
-        Command::Schema(arguments) => schema::run(&arguments),
-        Command::Clean(arguments) => store::clean::run(arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Gc(arguments) => gc::run(&arguments),
-        Command::Predict(arguments) => predict::run(&arguments),
-        Command::Footprint(arguments) => footprint::run(&arguments),
-        Command::InitPart => init_part::run(),
-        Command::LoadPart => load_part::run(),
-        Command::KeeperPart => keeper_part::run(),
-        Command::ProxyPart => proxy_part::run(),
-        Command::TrialPart => trial_part::run(),
-        Command::Pages(arguments) => pages::run(&arguments),
-        Command::PodPart(arguments) => pod_part::run(arguments),
-        Command::PodLook(arguments) => pod_part::look(arguments),
-        Command::PodGenerator(arguments) => pod_part::generate(arguments),
-        Command::Neighbour(arguments) => neighbour::run(&arguments),
+        LoadlineCommand::Doctor(arguments) => doctor::run(arguments),
+        LoadlineCommand::Init(arguments) => init::run(&arguments),
+        LoadlineCommand::Verify(arguments) => verify::run(arguments),
+        LoadlineCommand::Size(arguments) => size::run(arguments),
+        LoadlineCommand::Soak(arguments) => soak::run(arguments),
+        LoadlineCommand::Run(arguments) => run::run(arguments),
+        LoadlineCommand::Drill(arguments) => drill::run(arguments),
+        LoadlineCommand::Lint(arguments) => lint::run(arguments),
+        LoadlineCommand::Judge(arguments) => judge::run(arguments),
+        LoadlineCommand::Plan(arguments) => plan::run(arguments),
+        LoadlineCommand::Fleet(arguments) => fleet::run(&arguments),
+        LoadlineCommand::Cache(arguments) => cache::run(arguments),
+        LoadlineCommand::Load(arguments) => load::run_load(&arguments),
+        LoadlineCommand::Profile(arguments) => profile::run(&arguments),
+        LoadlineCommand::Merge(arguments) => merge::run(&arguments),
+        LoadlineCommand::Resume(arguments) => store::resume(arguments),
+        LoadlineCommand::List(arguments) => store::list_results(arguments),
+        LoadlineCommand::Show(arguments) => show::run(arguments),
+        LoadlineCommand::Serve(arguments) => serve::run(&arguments),
+        LoadlineCommand::Report(arguments) => store::write_report(arguments),
+        LoadlineCommand::Emit(arguments) => emit::run(arguments),
+        LoadlineCommand::Compare(arguments) => compare::run(&arguments),
+        LoadlineCommand::Export(arguments) => store::export(arguments),
+        LoadlineCommand::Schema(arguments) => schema::run(&arguments),
+        LoadlineCommand::Clean(arguments) => store::clean::run(arguments),
+        LoadlineCommand::Explain(arguments) => explain::run(&arguments),
+        LoadlineCommand::Gc(arguments) => gc::run(&arguments),
+        LoadlineCommand::Predict(arguments) => predict::run(&arguments),
+        LoadlineCommand::Footprint(arguments) => footprint::run(&arguments),
+        LoadlineCommand::InitPart => init_part::run(),
+        LoadlineCommand::LoadPart => load_part::run(),
+        LoadlineCommand::KeeperPart => keeper_part::run(),
+        LoadlineCommand::ProxyPart => proxy_part::run(),
+        LoadlineCommand::TrialPart => trial_part::run(),
+        LoadlineCommand::Pages(arguments) => pages::run(&arguments),
+        LoadlineCommand::PodPart(arguments) => pod_part::run(arguments),
+        LoadlineCommand::PodLook(arguments) => pod_part::inspect_image(arguments),
+        LoadlineCommand::PodGenerator(arguments) => pod_part::generate(arguments),
+        LoadlineCommand::Neighbour(arguments) => neighbour::run(&arguments),
     }
 }
 
 /// Prints data. A reader that went away (`| head`) is no error.
-pub fn print(text: &str) -> Result<(), Error> {
-    if output::keeps(text) {
+pub fn print_data(text: &str) -> Result<(), Error> {
+    if output::keep_text(text) {
         return Ok(());
     }
     let mut out = std::io::stdout().lock();
@@ -225,7 +225,7 @@ pub fn print(text: &str) -> Result<(), Error> {
         .and_then(|()| out.flush());
     match written {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             format!("cannot write to standard output: {e}"),
         )),
         _ => Ok(()),
@@ -233,8 +233,8 @@ pub fn print(text: &str) -> Result<(), Error> {
 }
 
 /// A form that a command prints, on one line.
-pub fn json(form: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string(form).map_err(|e| Error::new(ErrorKind::Internal, e))
+pub fn one_line_json(form: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(form).map_err(|e| Error::new(FailureKind::Internal, e))
 }
 
 /// The JSON schema of a form that a command prints.
@@ -260,7 +260,7 @@ pub fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
 pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
     let record = record?;
     Some(Error::new(
-        ErrorKind::Invalid,
+        FailureKind::Invalid,
         format!("could not measure: {}: {}", record.verdict, record.reason),
     ))
 }

@@ -1,10 +1,10 @@
 //! `loadline neighbour` (hidden): the busy neighbour of a trial. All of it is in
-//! [`loadline_host::neighbour`].
+//! [`loadline_host::run_neighbour`].
 
 use clap::Args;
-use loadline_host::neighbour;
+use loadline_host::run_neighbour;
 
-use crate::error::{Error, ErrorKind, Outcome};
+use crate::error::{CommandOutcome, Error, FailureKind};
 
 /// What it is told.
 #[derive(Args)]
@@ -16,9 +16,9 @@ pub struct NeighbourArguments {
 }
 
 /// Runs until standard input ends.
-pub fn run(arguments: &NeighbourArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &NeighbourArguments) -> Result<CommandOutcome, Error> {
     let cpus: Vec<u32> = arguments.cpus.iter().collect();
-    neighbour(arguments.threads, &cpus, std::io::stdin().lock())
-        .map(|()| Outcome::Done)
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("the neighbour: {e}")))
+    run_neighbour(arguments.threads, &cpus, std::io::stdin().lock())
+        .map(|()| CommandOutcome::Done)
+        .map_err(|e| Error::new(FailureKind::Environment, format!("the neighbour: {e}")))
 }

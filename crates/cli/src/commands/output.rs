@@ -42,7 +42,7 @@ pub fn with_flag(command: Command) -> Command {
 }
 
 /// The file of the flag; from now on what is printed is kept for it.
-pub fn begin(matches: &ArgMatches) -> Option<PathBuf> {
+pub fn begin_output(matches: &ArgMatches) -> Option<PathBuf> {
     let (name, of_command) = matches.subcommand()?;
     if !PRINTING.contains(&name) {
         return None;
@@ -56,7 +56,7 @@ pub fn begin(matches: &ArgMatches) -> Option<PathBuf> {
 }
 
 /// Keeps a text that is printed; `false` where it belongs on standard output.
-pub fn keeps(text: &str) -> bool {
+pub fn keep_text(text: &str) -> bool {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(kept) = kept.as_mut() else {
         return false;
@@ -72,7 +72,7 @@ pub fn keeps(text: &str) -> bool {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn end(path: Option<PathBuf>) -> Result<(), Error> {
+pub fn write_kept(path: Option<PathBuf>) -> Result<(), Error> {
     let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take();
     match (path, kept) {
         (Some(path), Some(text)) if !text.is_empty() => files::write(&path, &text),

@@ -9,8 +9,8 @@ use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
 use super::output;
-use crate::Arguments;
-use crate::error::{Error, ErrorKind, Outcome};
+use crate::CommandLine;
+use crate::error::{CommandOutcome, Error, FailureKind};
 
 /// Shells with a completion.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
@@ -23,29 +23,29 @@ pub struct PagesArguments {
 }
 
 /// Writes them.
-pub fn run(arguments: &PagesArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &PagesArguments) -> Result<CommandOutcome, Error> {
     let written = write(&arguments.directory);
     written.map_err(|e| {
         let directory = arguments.directory.display();
-        Error::new(ErrorKind::Environment, format!("{directory}: {e}"))
+        Error::new(FailureKind::Environment, format!("{directory}: {e}"))
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn write(directory: &Path) -> io::Result<()> {
     let (man, completions) = (directory.join("man"), directory.join("completions"));
     fs::create_dir_all(&man)?;
     fs::create_dir_all(&completions)?;
-    clap_mangen::generate_to(visible(), &man)?;
+    clap_mangen::generate_to(visible_commands(), &man)?;
     for shell in SHELLS {
-        clap_complete::generate_to(shell, &mut visible(), "loadline", &completions)?;
+        clap_complete::generate_to(shell, &mut visible_commands(), "loadline", &completions)?;
     }
     Ok(())
 }
 
 /// The command line without what loadline starts itself.
-fn visible() -> Command {
-    let all = output::with_flag(Arguments::command());
+fn visible_commands() -> Command {
+    let all = output::with_flag(CommandLine::command());
     let subcommands = all.get_subcommands().filter(|c| !c.is_hide_set());
     let about = all.get_about().cloned().unwrap_or_default();
     Command::new("loadline")

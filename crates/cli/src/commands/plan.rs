@@ -1,23 +1,25 @@
 //! `loadline plan`: what would run, how long it takes and whether it can, before anything runs. The
-//! JSON form is in [`json`].
+//! JSON form is in [`one_line_json`].
 
 pub mod json;
 pub mod outlook;
 
 use clap::Args;
 use loadline_engine::agenda::{Agenda, trial_length};
-use loadline_engine::experiment::{Experiment, ExperimentFile, Pricing};
-use loadline_engine::searches::{bases, ground};
-use loadline_report::format::count;
-use loadline_report::table::{Cell as TableCell, Table};
+use loadline_engine::experiment::{Experiment, ExperimentFile, PricingTerms};
+use loadline_engine::searches::{bases, lattice_on_machine};
+use loadline_report::format::count_of;
+use loadline_report::table::{Table, TableCell};
 
-use super::print;
+use super::print_data;
 use super::size::TOGETHER;
 use crate::enough;
-use crate::error::{Error, Outcome};
-use crate::experiment::{ExperimentFlags, Given, MatrixFlags, More, SearchFlags, given_with};
+use crate::error::{CommandOutcome, Error};
+use crate::experiment::{
+    ExperimentFlags, ExtraFlags, LoadedExperiment, MatrixFlags, SearchFlags, load_experiment_with,
+};
 use crate::measuring::can_run;
-use crate::ui::text::span;
+use crate::ui::text::format_span;
 
 /// Show what `run` or `size` would do, how long it takes, and whether it can run here
 #[derive(Args)]
@@ -43,49 +45,49 @@ pub struct PlanArguments {
 }
 
 /// Prints the plan.
-pub fn run(mut arguments: PlanArguments) -> Result<Outcome, Error> {
+pub fn run(mut arguments: PlanArguments) -> Result<CommandOutcome, Error> {
     if arguments.schema {
-        print(&ExperimentFile::schema())?;
-        return Ok(Outcome::Done);
+        print_data(&ExperimentFile::schema())?;
+        return Ok(CommandOutcome::Done);
     }
     let file = arguments.experiment.take();
     arguments.flags.file = arguments.flags.file.or(file);
-    let more = More {
+    let more = ExtraFlags {
         search: Some(&arguments.search),
         matrix: Some(&arguments.matrix),
     };
-    let mut given = given_with(&arguments.flags, more)?;
-    print(&planned(&given, &arguments)?)?;
+    let mut given = load_experiment_with(&arguments.flags, more)?;
+    print_data(&plan_text(&given, &arguments)?)?;
     can_run(&mut given.experiment)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn planned(given: &Given, arguments: &PlanArguments) -> Result<String, Error> {
+fn plan_text(given: &LoadedExperiment, arguments: &PlanArguments) -> Result<String, Error> {
     let experiment = &given.experiment;
     if let Some(pricing) = &experiment.search.pricing {
         return deployments(experiment, pricing, arguments.json);
     }
     if !arguments.matrix.is_given() && is_search(given) {
-        enough::check(experiment)?;
+        enough::check_request_count(experiment)?;
         for note in enough::notes(given, TOGETHER) {
             talk!("{note}");
         }
-        let told = outlook::of(experiment, arguments.state.as_deref());
+        let told = outlook::outlook_from_state(experiment, arguments.state.as_deref());
         return match arguments.json {
-            true => super::json(&json::Document::search(&told, bases(experiment))),
-            false => Ok(outlook::as_text(experiment, &told)),
+            true => super::one_line_json(&json::PlanDocument::for_search(&told, bases(experiment))),
+            false => Ok(outlook::search_text(experiment, &told)),
         };
     }
-    let agenda = Agenda::new(experiment).on_machine(cpus(experiment));
+    let agenda = Agenda::new(experiment).on_machine(trial_cpus(experiment));
     match arguments.json {
-        true => super::json(&json::Document::trials(&agenda)),
-        false => Ok(as_text(&agenda)),
+        true => super::one_line_json(&json::PlanDocument::for_matrix(&agenda)),
+        false => Ok(agenda_text(&agenda)),
     }
 }
 
 /// Whether the experiment asks for a search: it says how to search, or there is nothing to compare
 /// and no memory to measure with.
-fn is_search(given: &Given) -> bool {
+fn is_search(given: &LoadedExperiment) -> bool {
     let experiment = &given.experiment;
     let configurations = experiment.configurations();
     let is_one = matches!(configurations.as_slice(), [one] if one.memory.is_none());
@@ -94,7 +96,7 @@ fn is_search(given: &Given) -> bool {
 
 /// CPUs that trials can use: those of this machine. A cluster's nodes are not looked at by a plan, so there
 /// every size may have room.
-fn cpus(experiment: &Experiment) -> u32 {
+fn trial_cpus(experiment: &Experiment) -> u32 {
     let here = std::thread::available_parallelism().map(|n| u32::try_from(n.get()));
     match (&experiment.cluster, here) {
         (None, Ok(cpus)) => cpus.unwrap_or(u32::MAX),
@@ -103,7 +105,7 @@ fn cpus(experiment: &Experiment) -> u32 {
     }
 }
 
-fn as_text(agenda: &Agenda) -> String {
+fn agenda_text(agenda: &Agenda) -> String {
     let mut table = Table::new()
         .right("#")
         .left("configuration")
@@ -120,7 +122,7 @@ fn as_text(agenda: &Agenda) -> String {
         } else {
             c.label.clone()
         };
-        table.row([
+        table.add_row([
             TableCell::from((i + 1).to_string()),
             TableCell::from(label),
             TableCell::from(or_none(c.cpu.map(|c| c.to_string()))),
@@ -136,15 +138,15 @@ fn as_text(agenda: &Agenda) -> String {
     };
     let total = format!(
         "{ladders}{}, about {} each, {ladders}{} in all",
-        count(agenda.matrix.cells.len(), "trial"),
-        span(agenda.each),
-        span(agenda.total())
+        count_of(agenda.matrix.cells.len(), "trial"),
+        format_span(agenda.each),
+        format_span(agenda.matrix_length())
     );
     let left_out = agenda.left_out.iter();
     let left_out = left_out.map(|(label, why)| format!("\nleft out: {label}: {why}"));
     format!(
         "{}\n{total}{}",
-        table.terminal(super::width()),
+        table.to_terminal(super::width()),
         left_out.collect::<String>()
     )
 }
@@ -153,23 +155,27 @@ fn as_text(agenda: &Agenda) -> String {
 const TRIALS_OF_A_SEARCH: u32 = 40;
 
 /// What a search for the cheapest deployment chooses from, and how long it takes.
-fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> Result<String, Error> {
+fn deployments(
+    experiment: &Experiment,
+    pricing: &PricingTerms,
+    as_json: bool,
+) -> Result<String, Error> {
     let variants = bases(experiment);
-    let ground = ground(experiment, pricing, &variants, cpus(experiment), None);
+    let ground = lattice_on_machine(experiment, pricing, &variants, trial_cpus(experiment), None);
     let parameters = &pricing.parameters;
     let each = trial_length(experiment);
     let guess = each * TRIALS_OF_A_SEARCH * variants.len() as u32;
     let longest = pricing.budget.map_or(guess, |budget| budget.min(guess));
     if as_json {
         let (each, longest) = (each.as_secs_f64(), longest.as_secs_f64());
-        return super::json(&json::Document::deployments(&ground, each, longest));
+        return super::one_line_json(&json::PlanDocument::for_deployments(&ground, each, longest));
     }
     let mut table = Table::new()
         .right("CPU")
         .right("memory")
         .right("$/month of one");
     for cell in ground.cells.iter().filter(|c| c.variant == 0) {
-        table.row(
+        table.add_row(
             [
                 cell.size.cpu.to_string(),
                 cell.size.memory.to_string(),
@@ -180,7 +186,7 @@ fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> Res
     }
     let fewest = parameters.min_replicas.max(parameters.spare + 1);
     let mut lines = vec![
-        table.terminal(super::width()).trim_end().to_owned(),
+        table.to_terminal(super::width()).trim_end().to_owned(),
         format!(
             "{} sizes, {} variants; {} to {} replicas: one instance at {:.1}/s down to {:.1}/s",
             ground.cells.len() / variants.len().max(1),
@@ -192,8 +198,8 @@ fn deployments(experiment: &Experiment, pricing: &Pricing, as_json: bool) -> Res
         ),
         format!(
             "about {} each; a search takes about {TRIALS_OF_A_SEARCH} trials a variant, most are spared: about {}{}",
-            span(each),
-            span(longest),
+            format_span(each),
+            format_span(longest),
             if pricing.budget.is_some_and(|b| b < guess) {
                 ", the budget; the result names what that leaves out"
             } else {

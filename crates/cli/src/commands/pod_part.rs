@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 use loadline_host::part;
-use loadline_host::pod::{self, Place};
+use loadline_host::pod::{self, PodPaths};
 
-use super::trial_part::refused;
-use crate::error::{Error, ErrorKind, Outcome};
+use super::trial_part::part_refused;
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::signals::Signals;
 
 /// How long the hook of its container, for which the application waits, waits for it to be armed.
@@ -37,17 +37,17 @@ pub struct PodPartArguments {
 }
 
 /// Carries out the order of the pod; its events come out on stdout.
-pub fn run(arguments: PodPartArguments) -> Result<Outcome, Error> {
-    let signals = Signals::watch()?;
+pub fn run(arguments: PodPartArguments) -> Result<CommandOutcome, Error> {
+    let signals = Signals::watch_signals()?;
     if let Some(code) =
-        pod::reap(signals.flag()).map_err(|e| Error::new(ErrorKind::Environment, e))?
+        pod::reap_until_end(signals.flag()).map_err(|e| Error::new(FailureKind::Environment, e))?
     {
         return Err(Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             format!("it ended with {code}"),
         ));
     }
-    let place = Place {
+    let place = PodPaths {
         order: arguments.order,
         work: arguments.work,
         tmp: arguments.tmp,
@@ -56,13 +56,13 @@ pub fn run(arguments: PodPartArguments) -> Result<Outcome, Error> {
     };
     if arguments.armed {
         return match place.is_armed_within(PATIENCE) {
-            true => Ok(Outcome::Done),
-            false => Err(Error::new(ErrorKind::Environment, "not yet")),
+            true => Ok(CommandOutcome::Done),
+            false => Err(Error::new(FailureKind::Environment, "not yet")),
         };
     }
     part::run_in_pod(&place, std::io::stdout())
-        .map(|()| Outcome::Done)
-        .map_err(|error| refused(&error))
+        .map(|()| CommandOutcome::Done)
+        .map_err(|error| part_refused(&error))
 }
 
 /// Where a pod that looks puts its copy of loadline, or what it saw.
@@ -77,22 +77,22 @@ pub struct PodLookArguments {
 }
 
 /// Looks from inside an image, and prints what it saw on one line.
-pub fn look(arguments: PodLookArguments) -> Result<Outcome, Error> {
+pub fn inspect_image(arguments: PodLookArguments) -> Result<CommandOutcome, Error> {
     if let Some(to) = &arguments.copy_to {
         let copied = std::fs::copy("/proc/self/exe", to);
-        return copied.map(|_| Outcome::Done).map_err(|error| {
+        return copied.map(|_| CommandOutcome::Done).map_err(|error| {
             let what = format!("copying loadline to {}: {error}", to.display());
-            Error::new(ErrorKind::Environment, what)
+            Error::new(FailureKind::Environment, what)
         });
     }
     if arguments.fill {
-        return pod::fill()
-            .map(|()| Outcome::Done)
-            .map_err(|refusal| Error::refused(&refusal));
+        return pod::fill_memory()
+            .map(|()| CommandOutcome::Done)
+            .map_err(|refusal| Error::from_refusal(&refusal));
     }
-    let seen = pod::look().map_err(|refusal| Error::refused(&refusal))?;
-    super::print(&super::json(&seen)?)?;
-    Ok(Outcome::Done)
+    let seen = pod::probe_from_inside().map_err(|refusal| Error::from_refusal(&refusal))?;
+    super::print_data(&super::one_line_json(&seen)?)?;
+    Ok(CommandOutcome::Done)
 }
 
 /// What a generator needs to know; the pod's manifest says it.
@@ -110,11 +110,11 @@ pub struct PodGeneratorArguments {
 }
 
 /// Makes load for whoever knows the secret, until it is told to end.
-pub fn generate(arguments: PodGeneratorArguments) -> Result<Outcome, Error> {
-    let signals = Signals::watch()?;
+pub fn generate(arguments: PodGeneratorArguments) -> Result<CommandOutcome, Error> {
+    let signals = Signals::watch_signals()?;
     let (secret, port) = (&arguments.secret, arguments.port);
     let idle = Duration::from_secs(arguments.idle);
-    pod::generate(secret, port, idle, signals.flag())
-        .map(|()| Outcome::Done)
-        .map_err(|refusal| Error::refused(&refusal))
+    pod::generate_load(secret, port, idle, signals.flag())
+        .map(|()| CommandOutcome::Done)
+        .map_err(|refusal| Error::from_refusal(&refusal))
 }

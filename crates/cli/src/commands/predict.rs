@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use loadline_sizing::hotspot::node::Container;
-use loadline_sizing::hotspot::{self, Ergonomics, Machine, Value};
-use loadline_sizing::openj9::{self, Unheard};
+use loadline_sizing::hotspot::node::MeasuredContainer;
+use loadline_sizing::hotspot::{self, HotSpotErgonomics, MachineSize, PrintedValue};
+use loadline_sizing::openj9::{self, IgnoredOption};
 use loadline_sizing::options::words;
-use loadline_sizing::{Bytes, Cpus, Jdk, Options, Vm};
+use loadline_sizing::{Bytes, Cpus, JdkRelease, JvmOptionSet, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{json, print};
-use crate::error::{Error, ErrorKind, Outcome};
+use super::{one_line_json, print_data};
+use crate::error::{CommandOutcome, Error, FailureKind};
 
 /// What the JVM would choose by itself.
 #[derive(Args)]
-pub struct Predict {
+pub struct PredictArguments {
     /// CPU limit: 1.5 or 1500m; without it --node counts.
     #[arg(
         long,
         visible_alias = "cpus",
         value_name = "CPUS",
-        value_parser = limit,
+        value_parser = parse_cpu_limit,
         required_unless_present = "node"
     )]
     cpu: Option<Cpus>,
@@ -35,7 +35,7 @@ pub struct Predict {
     memory: Bytes,
     /// JDK version: 17, 17.0.15, 8u412; with OpenJ9: openj9-25, semeru-21.
     #[arg(long, value_name = "VERSION")]
-    jdk: Jdk,
+    jdk: JdkRelease,
     /// JVM options, as one text: '-XX:+UseG1GC -Xms64m'.
     #[arg(
         long,
@@ -55,7 +55,7 @@ pub struct Predict {
 /// min_cfs_quota_period).
 const LEAST: Cpus = Cpus::from_millis(10);
 
-fn limit(text: &str) -> Result<Cpus, String> {
+fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
     let cpu: Cpus = text.parse().map_err(|e| format!("{e}"))?;
     match cpu < LEAST {
         true => Err(format!(
@@ -67,71 +67,83 @@ fn limit(text: &str) -> Result<Cpus, String> {
 }
 
 /// Runs it.
-pub fn run(arguments: &Predict) -> Result<Outcome, Error> {
-    let words = words::environment(&arguments.jvm).map_err(|error| {
-        Error::new(ErrorKind::Usage, format!("--jvm: {error}"))
-            .hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'")
+pub fn run(arguments: &PredictArguments) -> Result<CommandOutcome, Error> {
+    let words = words::split_environment(&arguments.jvm).map_err(|error| {
+        Error::new(FailureKind::Usage, format!("--jvm: {error}"))
+            .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'")
     })?;
-    let options = Options::from_words(words);
+    let options = JvmOptionSet::from_words(words);
     let (document, text) = match arguments.jdk.vm {
         Vm::HotSpot => of_hotspot(arguments, &options)?,
         Vm::OpenJ9 => of_openj9(arguments, &options)?,
     };
     let text = if arguments.json {
-        json(&document)?
+        one_line_json(&document)?
     } else {
         text
     };
-    print(&text)?;
-    Ok(Outcome::Done)
+    print_data(&text)?;
+    Ok(CommandOutcome::Done)
 }
 
-fn refused(refusal: impl std::fmt::Display) -> Error {
+fn prediction_refused(refusal: impl std::fmt::Display) -> Error {
     Error::new(
-        ErrorKind::Usage,
+        FailureKind::Usage,
         format!("the JVM would not start: {refusal}"),
     )
 }
 
-fn of_hotspot(arguments: &Predict, options: &Options) -> Result<(Document, String), Error> {
+fn of_hotspot(
+    arguments: &PredictArguments,
+    options: &JvmOptionSet,
+) -> Result<(PredictDocument, String), Error> {
     let jdk = arguments.jdk;
-    let machine = machine(arguments, jdk, options);
+    let machine = predicted_machine(arguments, jdk, options);
     let prediction = hotspot::predict(jdk, machine, options).map_err(|refusal| {
-        refused(refusal).hint("java exits with 1 and the same reason; change --jvm")
+        prediction_refused(refusal).with_hint("java exits with 1 and the same reason; change --jvm")
     })?;
     if let Some(note) = hotspot::rests_on(jdk) {
         talk!("note: {note}");
     }
-    let unknown = hotspot::refusal::unknown(options).join(" ");
+    let unknown = hotspot::refusal::unknown_flags(options).join(" ");
     if !unknown.is_empty() {
         talk!(
             "note: not looked at: {unknown}; whether a JVM starts with it says `java {unknown} -version`"
         );
     }
-    Ok((document(&prediction), as_text(&prediction)))
+    Ok((
+        prediction_document(&prediction),
+        prediction_text(&prediction),
+    ))
 }
 
-fn of_openj9(arguments: &Predict, options: &Options) -> Result<(Document, String), Error> {
+fn of_openj9(
+    arguments: &PredictArguments,
+    options: &JvmOptionSet,
+) -> Result<(PredictDocument, String), Error> {
     let jdk = arguments.jdk;
     let host = arguments.node.or(arguments.cpu.map(Cpus::ceil));
-    let machine = Machine {
+    let machine = MachineSize {
         memory: arguments.memory,
-        cpus: openj9::processors(arguments.cpu, host.unwrap_or(1)),
+        cpus: openj9::count_processors(arguments.cpu, host.unwrap_or(1)),
     };
     let prediction = openj9::predict(jdk, machine, options).map_err(|refusal| match refusal {
-        openj9::Refusal::LimitUnseen => Error::new(ErrorKind::Usage, format!("--jvm: {refusal}"))
-            .hint("take the option out of --jvm"),
-        refusal => refused(refusal).hint("java exits with 1 and the same reason; change --jvm"),
+        openj9::OpenJ9Refusal::LimitUnseen => {
+            Error::new(FailureKind::Usage, format!("--jvm: {refusal}"))
+                .with_hint("take the option out of --jvm")
+        }
+        refusal => prediction_refused(refusal)
+            .with_hint("java exits with 1 and the same reason; change --jvm"),
     })?;
     if let Some(note) = openj9::rests_on(jdk) {
         talk!("note: {note}");
     }
-    for unheard in Unheard::among(options) {
+    for unheard in IgnoredOption::find_among(options) {
         talk!("note: {unheard}");
     }
-    let flags = prediction.flags();
+    let flags = prediction.predicted_flags();
     let text = openj9_text(&prediction);
-    let document = Document {
+    let document = PredictDocument {
         schema: 1,
         jdk: jdk.version.to_string(),
         memory_bytes: machine.memory.as_bytes(),
@@ -144,21 +156,21 @@ fn of_openj9(arguments: &Predict, options: &Options) -> Result<(Document, String
     Ok((document, text))
 }
 
-fn openj9_text(prediction: &openj9::Ergonomics) -> String {
+fn openj9_text(prediction: &openj9::OpenJ9Ergonomics) -> String {
     let threads = prediction.gc_threads;
     let head = format!(
         "OpenJ9 {} with {} and {}: {} with a heap of {} (initial {}), {threads} collector thread{}, \
          common pool of {}\n",
         prediction.jdk.version,
         prediction.machine.memory,
-        processors(prediction.machine),
+        processor_words(prediction.machine),
         prediction.policy,
         prediction.heap.max,
         prediction.heap.initial,
         plural(threads),
         prediction.common_pool,
     );
-    let flags = prediction.flags().into_iter();
+    let flags = prediction.predicted_flags().into_iter();
     flags.fold(head, |text, (name, value)| {
         format!("{text}\n{name:<26} {value}")
     })
@@ -171,29 +183,33 @@ fn plural(count: u32) -> &'static str {
     }
 }
 
-fn processors(machine: Machine) -> String {
+fn processor_words(machine: MachineSize) -> String {
     format!("{} processor{}", machine.cpus, plural(machine.cpus))
 }
 
 /// The machine as this JVM sees it.
-fn machine(arguments: &Predict, jdk: Jdk, options: &Options) -> Machine {
+fn predicted_machine(
+    arguments: &PredictArguments,
+    jdk: JdkRelease,
+    options: &JvmOptionSet,
+) -> MachineSize {
     let limited = arguments.cpu.map(Cpus::ceil).unwrap_or(1).max(1);
-    let container = Container {
+    let container = MeasuredContainer {
         memory: Some(arguments.memory),
         host_memory: arguments.memory,
         cpu: arguments.cpu,
         shares: None,
         cpus: arguments.node.unwrap_or(limited),
     };
-    Machine {
+    MachineSize {
         memory: arguments.memory,
-        cpus: container.processors(jdk, options, container.cpus),
+        cpus: container.counted_processors(jdk, options, container.cpus),
     }
 }
 
 /// What the JVM would choose, as JSON.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Document {
+pub struct PredictDocument {
     /// Version of this form.
     schema: u32,
     /// The JDK that was asked about.
@@ -223,10 +239,10 @@ enum FlagValue {
     Number(u64),
 }
 
-fn values(flags: Vec<(&'static str, Value)>) -> BTreeMap<String, FlagValue> {
+fn values(flags: Vec<(&'static str, PrintedValue)>) -> BTreeMap<String, FlagValue> {
     let value = |value| match value {
-        Value::Switch(value) => FlagValue::Switch(value),
-        Value::Number(value) => FlagValue::Number(value),
+        PrintedValue::Switch(value) => FlagValue::Switch(value),
+        PrintedValue::Number(value) => FlagValue::Number(value),
     };
     let flags = flags.into_iter();
     flags
@@ -234,9 +250,9 @@ fn values(flags: Vec<(&'static str, Value)>) -> BTreeMap<String, FlagValue> {
         .collect()
 }
 
-fn document(prediction: &Ergonomics) -> Document {
-    let flags = prediction.flags().into_iter();
-    Document {
+fn prediction_document(prediction: &HotSpotErgonomics) -> PredictDocument {
+    let flags = prediction.printed_flags().into_iter();
+    PredictDocument {
         schema: 1,
         jdk: prediction.jdk.version.to_string(),
         memory_bytes: prediction.machine.memory.as_bytes(),
@@ -248,7 +264,7 @@ fn document(prediction: &Ergonomics) -> Document {
     }
 }
 
-fn as_text(prediction: &Ergonomics) -> String {
+fn prediction_text(prediction: &HotSpotErgonomics) -> String {
     let heap = &prediction.heap;
     let threads = prediction.gc_threads;
     let mut text = format!(
@@ -256,7 +272,7 @@ fn as_text(prediction: &Ergonomics) -> String {
          threads, {} compiler threads, common pool of {}\n",
         prediction.jdk.version,
         prediction.machine.memory,
-        processors(prediction.machine),
+        processor_words(prediction.machine),
         prediction.collector,
         heap.max,
         heap.initial,
@@ -265,11 +281,11 @@ fn as_text(prediction: &Ergonomics) -> String {
         prediction.compilers.count,
         prediction.common_pool,
     );
-    for flag in prediction.flags() {
+    for flag in prediction.printed_flags() {
         let name = flag.name;
         // HotSpot's way to say that there is no bound; the JSON keeps it.
         match flag.value {
-            Value::Number(u64::MAX) => text.push_str(&format!("\n{name:<26} unlimited")),
+            PrintedValue::Number(u64::MAX) => text.push_str(&format!("\n{name:<26} unlimited")),
             value => text.push_str(&format!("\n{name:<26} {value}")),
         }
     }
@@ -280,15 +296,15 @@ fn as_text(prediction: &Ergonomics) -> String {
 mod tests {
     use super::*;
 
-    fn predict(memory: &str, cpu: &str, jdk: &str) -> Ergonomics {
-        let machine = Machine::from_limits(memory.parse().unwrap(), cpu.parse().unwrap());
-        let jdk = Jdk::hotspot(jdk.parse().unwrap());
-        hotspot::predict(jdk, machine, &Options::none()).unwrap()
+    fn predict(memory: &str, cpu: &str, jdk: &str) -> HotSpotErgonomics {
+        let machine = MachineSize::from_limits(memory.parse().unwrap(), cpu.parse().unwrap());
+        let jdk = JdkRelease::for_hotspot(jdk.parse().unwrap());
+        hotspot::predict(jdk, machine, &JvmOptionSet::none()).unwrap()
     }
 
     #[test]
     fn json_has_hotspots_names_and_units() {
-        let document = document(&predict("512Mi", "1.5", "17"));
+        let document = prediction_document(&predict("512Mi", "1.5", "17"));
         let document = serde_json::to_value(document).unwrap();
         assert_eq!(document["processors"], 2);
         assert_eq!(document["flags"]["MaxHeapSize"], 134_217_728);
@@ -299,7 +315,7 @@ mod tests {
     #[test]
     fn without_a_cpu_limit_the_host_counts_and_with_one_it_bounds() {
         let of = |cpu: Option<&str>, node| {
-            let asked = Predict {
+            let asked = PredictArguments {
                 cpu: cpu.map(|c| c.parse().unwrap()),
                 node,
                 memory: "4Gi".parse().unwrap(),
@@ -307,7 +323,7 @@ mod tests {
                 jvm: String::new(),
                 json: false,
             };
-            machine(&asked, asked.jdk, &Options::none()).cpus
+            predicted_machine(&asked, asked.jdk, &JvmOptionSet::none()).cpus
         };
         assert_eq!(of(None, Some(64)), 64);
         assert_eq!(of(Some("1500m"), Some(64)), 2);
@@ -317,7 +333,7 @@ mod tests {
 
     #[test]
     fn one_processor_is_one_and_no_bound_is_said() {
-        let text = as_text(&predict("2Gi", "1", "17"));
+        let text = prediction_text(&predict("2Gi", "1", "17"));
         assert!(text.contains("and 1 processor: "), "{text}");
         assert!(
             text.contains("MaxMetaspaceSize           unlimited"),
@@ -328,7 +344,7 @@ mod tests {
 
     #[test]
     fn text_begins_with_a_sentence() {
-        let text = as_text(&predict("2Gi", "2", "25"));
+        let text = prediction_text(&predict("2Gi", "2", "25"));
         let first = text.lines().next().unwrap();
         assert_eq!(
             first,
@@ -339,7 +355,7 @@ mod tests {
 
     #[test]
     fn openj9_has_its_own_rule_and_names_and_says_what_it_would_ignore() {
-        let asked = Predict {
+        let asked = PredictArguments {
             cpu: Some("1400m".parse().unwrap()),
             node: None,
             memory: "1Gi".parse().unwrap(),
@@ -347,7 +363,7 @@ mod tests {
             jvm: String::new(),
             json: false,
         };
-        let options = Options::from_words(["-Xgcpolicy:balanced", "-XX:+UseG1GC"]);
+        let options = JvmOptionSet::from_words(["-Xgcpolicy:balanced", "-XX:+UseG1GC"]);
         let (document, text) = of_openj9(&asked, &options).unwrap();
         let first = text.lines().next().unwrap();
         assert_eq!(

@@ -11,18 +11,19 @@ use clap::{Args, ValueEnum};
 use loadline_analysis::slo::parse_duration;
 use loadline_engine::experiment::wire::StubFile;
 use loadline_load::profile::{
-    Builder, Format, NAMES, Profile, Rejected, Seen, Source, Templates, detect, named,
+    AccessLogFormat, ClassAnswers, LoadProfile, LogSource, NAMES, ProfileBuilder, RejectedLine,
+    RequestTemplates, detect_format, format_by_name,
 };
 
-use self::input::{Log, cannot_read};
+use self::input::{OpenedLog, cannot_read};
 use super::load::load_error;
-use super::print;
-use crate::error::{Error, ErrorKind, Outcome};
+use super::print_data;
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 
 /// Arguments of `loadline profile`.
 #[derive(Args)]
-pub struct Arguments {
+pub struct ProfileArguments {
     /// Access logs, also gzip and zstd; `-` is standard input. They are read in the order of their
     /// first requests
     #[arg(required = true)]
@@ -30,7 +31,7 @@ pub struct Arguments {
     /// The server that wrote them: decides what stamps and durations mean, where the format does
     /// not
     #[arg(long, value_enum)]
-    server: Option<Server>,
+    server: Option<LogServer>,
     /// Format of the lines: common, combined, json, alb, haproxy, istio, envoy, ingress-nginx,
     /// traefik, vhost_combined, or the server's own text, such as '%h %l %u %t "%r" %s %b %D' or
     /// '$remote_addr ... $request_time' [default: what the first lines are in]
@@ -40,7 +41,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 60.0)]
     interval: f64,
     /// Only the busiest stretch of this length, such as 1h: its rates and its requests
-    #[arg(long, value_name = "LENGTH", value_parser = length)]
+    #[arg(long, value_name = "LENGTH", value_parser = parse_length)]
     busiest: Option<Duration>,
     /// Bodies and headers of requests by method and path (TOML): these are replayed too
     #[arg(long, value_name = "FILE")]
@@ -59,7 +60,7 @@ pub struct Arguments {
     stub: bool,
     /// Write the profile there instead of to stdout: files of bodies are named as seen from it, else
     /// from the working directory
-    #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "one_line_json")]
     output: Option<PathBuf>,
     /// Print JSON instead of the profile that `loadline load --profile` reads
     #[arg(long)]
@@ -67,15 +68,15 @@ pub struct Arguments {
 }
 
 /// How requests were answered, and how many requests are in none of it.
-type Answers = (Vec<Seen>, u64);
+type Answers = (Vec<ClassAnswers>, u64);
 
-fn length(text: &str) -> Result<Duration, String> {
+fn parse_length(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| "it is no length; write for example 1h or 15m".to_owned())
 }
 
 /// A server that writes access logs.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Server {
+enum LogServer {
     /// Apache httpd
     Httpd,
     /// nginx
@@ -90,84 +91,89 @@ enum Server {
     Undertow,
 }
 
-impl Server {
-    fn source(self) -> Source {
+impl LogServer {
+    fn source(self) -> LogSource {
         match self {
-            Self::Httpd => Source::Httpd,
-            Self::Nginx => Source::Nginx,
-            Self::Tomcat9 => Source::Tomcat9,
-            Self::Tomcat10 => Source::Tomcat10,
-            Self::Jetty => Source::Jetty,
-            Self::Undertow => Source::Undertow,
+            Self::Httpd => LogSource::Httpd,
+            Self::Nginx => LogSource::Nginx,
+            Self::Tomcat9 => LogSource::Tomcat9,
+            Self::Tomcat10 => LogSource::Tomcat10,
+            Self::Jetty => LogSource::Jetty,
+            Self::Undertow => LogSource::Undertow,
         }
     }
 }
 
 /// Reads the logs, prints the profile to stdout and what else was seen to stderr.
-pub fn run(arguments: &Arguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
     let intervals = intervals(arguments)?;
     let templates = templates(arguments)?;
-    let logs = arguments.logs.iter().map(|path| Log::open(path));
+    let logs = arguments.logs.iter().map(|path| OpenedLog::open_log(path));
     let mut logs: Vec<_> = logs.collect::<Result<_, _>>()?;
-    if let (Some(_), Some(log)) = (intervals, logs.iter().find(|log| !log.is_file())) {
+    if let (Some(_), Some(log)) = (intervals, logs.iter().find(|log| !log.can_reread())) {
         let problem = format!(
             "--busiest reads logs twice, and {} is no file",
             log.path.display()
         );
-        return Err(Error::new(ErrorKind::Usage, problem).hint("write the log to a file first"));
+        return Err(
+            Error::new(FailureKind::Usage, problem).with_hint("write the log to a file first")
+        );
     }
     let format = format(arguments, &logs)?;
     input::sort(&mut logs, &format);
     let builder = || {
-        let builder = Builder::new(format.clone(), arguments.interval, arguments.all_methods);
-        let builder = builder.templates(templates.clone());
+        let builder =
+            ProfileBuilder::new(format.clone(), arguments.interval, arguments.all_methods);
+        let builder = builder.with_templates(templates.clone());
         match arguments.stub {
             true => builder.with_answers(),
             false => builder,
         }
     };
     let (mut profile, mut answers) = read(builder(), &mut logs)?;
-    if let Some((window, share)) = intervals.and_then(|n| profile.busiest(n)) {
-        say::window(&window, share);
-        (profile, answers) = read(builder().within(window), &mut logs)?;
+    if let Some((window, share)) = intervals.and_then(|n| profile.busiest_stretch(n)) {
+        say::report_window(&window, share);
+        (profile, answers) = read(builder().within_window(window), &mut logs)?;
     }
     if arguments.stub {
         return stub(arguments, profile.origin, answers);
     }
     let seen = profile.observed.clone().unwrap_or_default();
-    say::seen(&seen, &profile);
+    say::report_observed(&seen, &profile);
     if arguments.sessions {
         profile = profile.with_sessions().map_err(load_error)?;
     }
     match &arguments.output {
-        _ if arguments.json => print(&super::json(&json::document(profile))?)?,
-        Some(path) => files::write(path, &profile.text().map_err(load_error)?)?,
-        None => print(&profile.text().map_err(load_error)?)?,
+        _ if arguments.json => {
+            print_data(&super::one_line_json(&json::profile_document(profile))?)?
+        }
+        Some(path) => files::write(path, &profile.toml_text().map_err(load_error)?)?,
+        None => print_data(&profile.toml_text().map_err(load_error)?)?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Writes what the logs have seen as a stub, and says what is not in it.
 fn stub(
-    arguments: &Arguments,
+    arguments: &ProfileArguments,
     origin: String,
     (seen, left_out): Answers,
-) -> Result<Outcome, Error> {
-    say::answers(&seen, left_out);
-    let text = StubFile::of(origin, seen).to_toml();
-    let text = text.map_err(|error| Error::new(ErrorKind::Environment, error))?;
+) -> Result<CommandOutcome, Error> {
+    say::report_answers(&seen, left_out);
+    let text = StubFile::from_seen_answers(origin, seen).to_toml();
+    let text = text.map_err(|error| Error::new(FailureKind::Environment, error))?;
     match &arguments.output {
         Some(path) => files::write(path, &text)?,
-        None => print(&text)?,
+        None => print_data(&text)?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// How many intervals of the rate `--busiest` is long.
-fn intervals(arguments: &Arguments) -> Result<Option<usize>, Error> {
+fn intervals(arguments: &ProfileArguments) -> Result<Option<usize>, Error> {
     let interval = arguments.interval;
     if !(interval.is_finite() && interval > 0.0) {
-        return Err(Error::new(ErrorKind::Usage, "--interval must be above 0"));
+        return Err(Error::new(FailureKind::Usage, "--interval must be above 0"));
     }
     let Some(length) = arguments.busiest else {
         return Ok(None);
@@ -175,43 +181,45 @@ fn intervals(arguments: &Arguments) -> Result<Option<usize>, Error> {
     let intervals = length.as_secs_f64() / interval;
     if intervals < 1.0 || intervals.fract() != 0.0 {
         let problem = format!("--busiest must be a multiple of --interval, which is {interval} s");
-        return Err(Error::new(ErrorKind::Usage, problem));
+        return Err(Error::new(FailureKind::Usage, problem));
     }
     Ok(Some(intervals as usize))
 }
 
-fn templates(arguments: &Arguments) -> Result<Templates, Error> {
+fn templates(arguments: &ProfileArguments) -> Result<RequestTemplates, Error> {
     let Some(path) = &arguments.templates else {
-        return Ok(Templates::default());
+        return Ok(RequestTemplates::default());
     };
     let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
     let folder = |file: &Path| file.parent().map(Path::to_owned).unwrap_or_default();
     let beside = arguments.output.as_deref().map(folder).unwrap_or_default();
-    Templates::parse(&text, &folder(path), &beside).map_err(load_error)
+    RequestTemplates::parse_templates(&text, &folder(path), &beside).map_err(load_error)
 }
 
 /// The format that was given, or that of the first log with lines.
-fn format(arguments: &Arguments, logs: &[Log]) -> Result<Format, Error> {
-    let source = arguments.server.map_or(Source::Unsaid, Server::source);
+fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogFormat, Error> {
+    let source = arguments
+        .server
+        .map_or(LogSource::Unsaid, LogServer::source);
     if let Some(text) = &arguments.format {
-        return named(text, source).map_err(|error| {
-            Error::new(ErrorKind::Usage, error)
-                .hint(format!("--format also takes {}", NAMES.join(", ")))
+        return format_by_name(text, source).map_err(|error| {
+            Error::new(FailureKind::Usage, error)
+                .with_hint(format!("--format also takes {}", NAMES.join(", ")))
         });
     }
     let Some(log) = logs.iter().find(|log| !log.head.is_empty()) else {
-        return Err(Error::new(ErrorKind::Usage, "the logs have no line").hint(input::LOGS));
+        return Err(Error::new(FailureKind::Usage, "the logs have no line").with_hint(input::LOGS));
     };
-    let found = detect(&log.head, source).map_err(|unknown| {
+    let found = detect_format(&log.head, source).map_err(|unknown| {
         let problem = format!(
             "{}: no line of its begin is of a format that is known ({}); the first one is\n  {}",
             log.path.display(),
             unknown.tried.join(", "),
             unknown.line
         );
-        Error::new(ErrorKind::Usage, problem).hint(HOW)
+        Error::new(FailureKind::Usage, problem).with_hint(HOW)
     })?;
-    say::format(&found);
+    say::report_format(&found);
     Ok(found.format)
 }
 
@@ -220,14 +228,17 @@ const HOW: &str = "say how the server writes its log with --format, in its own w
                    $status'";
 
 /// Reads all logs into a profile, and says which line was the first that was not understood.
-fn read(mut builder: Builder, logs: &mut [Log]) -> Result<(Profile, Answers), Error> {
-    let mut rejected: Option<(PathBuf, Rejected)> = None;
+fn read(
+    mut builder: ProfileBuilder,
+    logs: &mut [OpenedLog],
+) -> Result<(LoadProfile, Answers), Error> {
+    let mut rejected: Option<(PathBuf, RejectedLine)> = None;
     for log in logs.iter_mut() {
-        let text = log.text()?;
+        let text = log.text_reader()?;
         builder
             .read(text)
             .map_err(|error| cannot_read(&log.path, &error))?;
-        let first = builder.rejected().filter(|_| rejected.is_none());
+        let first = builder.rejected_line().filter(|_| rejected.is_none());
         rejected = first
             .map(|line| (log.path.clone(), line.clone()))
             .or(rejected);
@@ -236,10 +247,10 @@ fn read(mut builder: Builder, logs: &mut [Log]) -> Result<(Profile, Answers), Er
         .iter()
         .map(|log| log.path.display().to_string())
         .collect();
-    let answers = builder.answers();
-    let profile = builder.finish(&names.join(", "));
+    let answers = builder.take_answers();
+    let profile = builder.build_profile(&names.join(", "));
     let place = rejected.map(|(path, line)| {
-        let (path, Rejected { number, text }) = (path.display(), line);
+        let (path, RejectedLine { number, text }) = (path.display(), line);
         format!("{path}, line {number}: {text}")
     });
     if profile
@@ -251,10 +262,10 @@ fn read(mut builder: Builder, logs: &mut [Log]) -> Result<(Profile, Answers), Er
             format!("; the first one is\n  {place}")
         });
         let problem = format!("no line is of this format{shown}");
-        return Err(Error::new(ErrorKind::Usage, problem).hint(HOW));
+        return Err(Error::new(FailureKind::Usage, problem).with_hint(HOW));
     }
     if let Some(place) = place {
-        say::rejected(&place);
+        say::report_rejected_line(&place);
     }
     Ok((profile, answers))
 }

@@ -1,13 +1,13 @@
 //! `loadline proxy-part` (hidden): the proxy before the dependencies of a trial. All of it is in
-//! [`loadline_host::proxy_part`].
+//! [`loadline_host::run_proxy_process`].
 
-use loadline_host::proxy_part;
+use loadline_host::run_proxy_process;
 
-use crate::error::{Error, ErrorKind, Outcome};
+use crate::error::{CommandOutcome, Error, FailureKind};
 
 /// Reads orders from stdin, writes answers to stdout.
-pub fn run() -> Result<Outcome, Error> {
-    proxy_part(std::io::stdin().lock(), std::io::stdout().lock())
-        .map(|()| Outcome::Done)
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("the proxy: {e}")))
+pub fn run() -> Result<CommandOutcome, Error> {
+    run_proxy_process(std::io::stdin().lock(), std::io::stdout().lock())
+        .map(|()| CommandOutcome::Done)
+        .map_err(|e| Error::new(FailureKind::Environment, format!("the proxy: {e}")))
 }

@@ -5,16 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use loadline_analysis::record::{TrialRecord, Verdict};
+use loadline_analysis::record::{TrialRecord, TrialVerdict};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::store::ResultKind;
 
 use super::OutputFlags;
 use crate::away;
 use crate::enough;
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{ExperimentFlags, Given, InClusterFlags, MatrixFlags, More, given_with};
-use crate::measuring::{MeasureFlags, Measuring};
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::experiment::{
+    ExperimentFlags, ExtraFlags, InClusterFlags, LoadedExperiment, MatrixFlags,
+    load_experiment_with,
+};
+use crate::measuring::{MeasureFlags, MeasuringSession};
 
 /// What verdicts are that rest on few requests.
 const BY_CHANCE: &str = "single slow requests decide the verdict of a trial";
@@ -39,69 +42,75 @@ pub struct RunArguments {
 
 impl RunArguments {
     /// The experiment as its flags and its file say it.
-    pub(super) fn given(&mut self) -> Result<Given, Error> {
+    pub(super) fn read_experiment(&mut self) -> Result<LoadedExperiment, Error> {
         self.flags.file = self.flags.file.take().or(self.experiment.take());
-        let more = More {
+        let more = ExtraFlags {
             search: None,
             matrix: Some(&self.matrix),
         };
-        given_with(&self.flags, more)
+        load_experiment_with(&self.flags, more)
     }
 }
 
 /// Runs the matrix and prints its table.
-pub fn run(mut arguments: RunArguments) -> Result<Outcome, Error> {
-    let given = arguments.given()?;
+pub fn run(mut arguments: RunArguments) -> Result<CommandOutcome, Error> {
+    let given = arguments.read_experiment()?;
     measure(given, &arguments)
 }
 
 /// The same of what was given.
-pub(super) fn measure(given: Given, arguments: &RunArguments) -> Result<Outcome, Error> {
+pub(super) fn measure(
+    given: LoadedExperiment,
+    arguments: &RunArguments,
+) -> Result<CommandOutcome, Error> {
     for note in enough::notes(&given, BY_CHANCE) {
         talk!("{note}");
     }
     if arguments.in_cluster.in_cluster {
-        return away::send(
+        return away::send_result(
             given,
             ResultKind::Run,
             (&arguments.measure, &arguments.output),
         );
     }
-    let measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
-    matrix(measuring, &arguments.output)
+    let measuring = MeasuringSession::begin_result(given, ResultKind::Run, &arguments.measure)?;
+    run_matrix(measuring, &arguments.output)
 }
 
 /// Runs what is left of a matrix; also what `resume` does.
-pub fn matrix(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
-    let agenda = Agenda::new(&measuring.experiment).on_machine(measuring.host.machine().cpus);
+pub fn run_matrix(
+    mut measuring: MeasuringSession,
+    output: &OutputFlags,
+) -> Result<CommandOutcome, Error> {
+    let agenda = Agenda::new(&measuring.experiment).on_machine(measuring.host.host_machine().cpus);
     for (label, why) in &agenda.left_out {
         eprintln!("left out: {label}: {why}");
     }
     if agenda.matrix.cells.is_empty() {
         let why = "no configuration is left that this machine can run";
-        return Err(Error::new(ErrorKind::Environment, why)
-            .hint("give smaller limits; `loadline doctor` says what this machine has"));
+        return Err(Error::new(FailureKind::Environment, why)
+            .with_hint("give smaller limits; `loadline doctor` says what this machine has"));
     }
-    let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
-    measuring.done(None)?;
+    let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
+    measuring.note_done(None)?;
     super::show::print_result(&measuring.store, &measuring.result, output)?;
     outcome(&records)
 }
 
 /// A matrix is a study: cells that fail are answers. It fails as a whole when no configuration kept
 /// the SLO in every trial that counts; with one configuration that is each of its starts.
-pub(super) fn outcome(records: &[Arc<TrialRecord>]) -> Result<Outcome, Error> {
+pub(super) fn outcome(records: &[Arc<TrialRecord>]) -> Result<CommandOutcome, Error> {
     let mut has_kept = BTreeMap::new();
     for record in records.iter().filter(|r| r.verdict.is_evidence()) {
         let kept = has_kept.entry(&record.configuration.label).or_insert(true);
-        *kept &= record.verdict == Verdict::Pass;
+        *kept &= record.verdict == TrialVerdict::Pass;
     }
     if has_kept.is_empty() {
         return Err(super::not_measured(records.last().map(|r| &**r))
-            .unwrap_or_else(|| Error::new(ErrorKind::Invalid, "no trial could be measured")));
+            .unwrap_or_else(|| Error::new(FailureKind::Invalid, "no trial could be measured")));
     }
     Ok(match has_kept.values().any(|kept| *kept) {
-        true => Outcome::Done,
-        false => Outcome::SloMissed,
+        true => CommandOutcome::Done,
+        false => CommandOutcome::SloMissed,
     })
 }

@@ -5,26 +5,26 @@
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::record::TrialRecord;
-use loadline_jvm::gclog::report::Report;
-use loadline_load::max_rate::Found;
-use loadline_load::summary::Summary;
+use loadline_jvm::gclog::report::GcReport;
+use loadline_load::max_rate::MaxRateResult;
+use loadline_load::summary::LoadSummary;
 
 use super::{
-    doctor, explain, fleet, footprint, judge, plan, predict, print, profile, schema_of, store,
+    doctor, explain, fleet, footprint, judge, plan, predict, print_data, profile, schema_of, store,
 };
-use crate::error::Outcome;
+use crate::error::CommandOutcome;
 
 /// Print the JSON schema of what a command prints with --json
 #[derive(Args)]
 pub struct SchemaArguments {
     /// Which form
     #[arg(value_enum, value_name = "FORM")]
-    form: Form,
+    form: SchemaForm,
 }
 
 /// The forms. The schema of experiment files is not among them: `loadline plan --schema`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Form {
+enum SchemaForm {
     /// A result: size, run, drill, judge, cache, soak, resume, show and export
     Result,
     /// Whether what is shipped still holds: verify
@@ -59,31 +59,31 @@ enum Form {
     Doctor,
 }
 
-impl Form {
+impl SchemaForm {
     fn schema(self) -> String {
         match self {
-            Self::Result => schema_of::<loadline_report::Export>(),
-            Self::Verify => schema_of::<loadline_report::verified::Statement>(),
-            Self::Judge => schema_of::<judge::paper::Document>(),
+            Self::Result => schema_of::<loadline_report::ExportedResult>(),
+            Self::Verify => schema_of::<loadline_report::verified::VerifyStatement>(),
+            Self::Judge => schema_of::<judge::paper::PaperDocument>(),
             Self::Trial => schema_of::<TrialRecord>(),
-            Self::Compare => schema_of::<loadline_report::compare::Exported>(),
-            Self::Plan => schema_of::<plan::json::Document>(),
-            Self::Load => schema_of::<Summary>(),
-            Self::MaxRate => schema_of::<Found>(),
-            Self::Profile => schema_of::<profile::json::Document>(),
-            Self::Explain => schema_of::<explain::json::Document>(),
-            Self::Gc => schema_of::<Report>(),
-            Self::Predict => schema_of::<predict::Document>(),
-            Self::Footprint => schema_of::<footprint::Document>(),
-            Self::Fleet => schema_of::<fleet::Document>(),
-            Self::List => schema_of::<store::Listed>(),
-            Self::Doctor => schema_of::<doctor::Document>(),
+            Self::Compare => schema_of::<loadline_report::compare::ExportedComparison>(),
+            Self::Plan => schema_of::<plan::json::PlanDocument>(),
+            Self::Load => schema_of::<LoadSummary>(),
+            Self::MaxRate => schema_of::<MaxRateResult>(),
+            Self::Profile => schema_of::<profile::json::ProfileDocument>(),
+            Self::Explain => schema_of::<explain::json::ExplainDocument>(),
+            Self::Gc => schema_of::<GcReport>(),
+            Self::Predict => schema_of::<predict::PredictDocument>(),
+            Self::Footprint => schema_of::<footprint::FootprintDocument>(),
+            Self::Fleet => schema_of::<fleet::FleetDocument>(),
+            Self::List => schema_of::<store::ResultList>(),
+            Self::Doctor => schema_of::<doctor::DoctorDocument>(),
         }
     }
 }
 
 /// Prints it.
-pub fn run(arguments: &SchemaArguments) -> Result<Outcome, crate::error::Error> {
-    print(&arguments.form.schema())?;
-    Ok(Outcome::Done)
+pub fn run(arguments: &SchemaArguments) -> Result<CommandOutcome, crate::error::Error> {
+    print_data(&arguments.form.schema())?;
+    Ok(CommandOutcome::Done)
 }

@@ -10,14 +10,14 @@ use std::time::Duration;
 use clap::Args;
 use loadline_engine::agenda::Agenda;
 use loadline_engine::store::{ResultKind, ResultRow, Store};
-use loadline_report::format::{count, elapsed};
-use loadline_serve::access::Access;
-use loadline_serve::{Reading, Server};
+use loadline_report::format::{count_of, elapsed};
+use loadline_serve::access::AccessRules;
+use loadline_serve::{ResultReading, StateServer};
 
 use super::plan::outlook;
-use super::print;
-use super::store::answer;
-use crate::error::{Error, ErrorKind, Outcome};
+use super::print_data;
+use super::store::answer_words;
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::measuring::{experiment_of, open_store_to_read, state_directory};
 use crate::result;
 use crate::signals::Signals;
@@ -41,50 +41,55 @@ pub struct ServeArguments {
 }
 
 /// Serves until Ctrl-C.
-pub fn run(arguments: &ServeArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     let token = arguments.token_file.as_ref().map(token).transpose()?;
     if token.is_none() && !arguments.listen.ip().is_loopback() {
         let what = format!(
             "{} can be reached from other machines, and whoever reaches it could read every result and stop a run",
             arguments.listen
         );
-        return Err(Error::new(ErrorKind::Usage, what).hint(
+        return Err(Error::new(FailureKind::Usage, what).with_hint(
             "--token-file FILE with a secret in it, or --listen 127.0.0.1:7007 and an SSH tunnel",
         ));
     }
     let is_open = token.is_none();
     let refused = |why: String| {
-        let error = Error::new(ErrorKind::Usage, format!("--token-file: {why}"));
-        error.hint("make one with: openssl rand -hex 16 > token")
+        let error = Error::new(FailureKind::Usage, format!("--token-file: {why}"));
+        error.with_hint("make one with: openssl rand -hex 16 > token")
     };
-    let access = Access::new(token).map_err(refused)?;
+    let access = AccessRules::new(token).map_err(refused)?;
     // Told now, not by an empty page.
     drop(open_store_to_read(arguments.state.as_deref())?);
-    let signals = Signals::watch()?;
+    let signals = Signals::watch_signals()?;
     let directory = state_directory(arguments.state.as_deref());
-    let reading = Reading { view, answer, left };
-    let server = Server::listen(arguments.listen, directory.clone(), reading, access);
+    let reading = ResultReading {
+        view: view_or_message,
+        answer: answer_words,
+        left: describe_time_left,
+    };
+    let server = StateServer::listen_on(arguments.listen, directory.clone(), reading, access);
     let server = server.map_err(|e| {
-        Error::new(ErrorKind::Environment, e).hint("another port: --listen 127.0.0.1:7008")
+        Error::new(FailureKind::Environment, e).with_hint("another port: --listen 127.0.0.1:7008")
     })?;
-    let address = server.address().unwrap_or(arguments.listen);
+    let address = server.listen_address().unwrap_or(arguments.listen);
     eprintln!("results of {}; Ctrl-C ends it", directory.display());
     if is_open {
         eprintln!(
             "whoever can log in on this machine can read them here; --token-file keeps them out"
         );
     }
-    print(&format!("http://{address}/"))?;
-    let served = server.run(|| signals.came());
-    served.map_err(|e| Error::new(ErrorKind::Environment, e))?;
-    Ok(Outcome::Done)
+    print_data(&format!("http://{address}/"))?;
+    let served = server.run(|| signals.has_come());
+    served.map_err(|e| Error::new(FailureKind::Environment, e))?;
+    Ok(CommandOutcome::Done)
 }
 
 /// The first line of a file.
 fn token(path: &PathBuf) -> Result<String, Error> {
     let unreadable = |why: std::io::Error| {
         let what = format!("cannot read {}: {why}", path.display());
-        Error::new(ErrorKind::Environment, what).hint("make one with: openssl rand -hex 16 > token")
+        Error::new(FailureKind::Environment, what)
+            .with_hint("make one with: openssl rand -hex 16 > token")
     };
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
@@ -97,19 +102,19 @@ fn token(path: &PathBuf) -> Result<String, Error> {
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-fn view(store: &Store, row: &ResultRow) -> Result<loadline_report::ResultView, String> {
-    result::view(store, row).map_err(|e| e.message().to_owned())
+fn view_or_message(store: &Store, row: &ResultRow) -> Result<loadline_report::ResultView, String> {
+    result::stored_view(store, row).map_err(|e| e.message().to_owned())
 }
 
 /// How long a result takes yet: of a matrix as its trials went, of a search as such searches go.
-fn left(store: &Store, row: &ResultRow) -> Option<String> {
+fn describe_time_left(store: &Store, row: &ResultRow) -> Option<String> {
     let experiment = experiment_of(row).ok()?;
     let done = row.trials;
-    let so_far = count(usize::try_from(done).ok()?, "trial");
+    let so_far = count_of(usize::try_from(done).ok()?, "trial");
     match row.kind {
         ResultKind::Run => {
             let agenda = Agenda::new(&experiment).on_machine(row.machine.cpus);
-            let all = u64::from(agenda.trials());
+            let all = u64::from(agenda.trial_count());
             let rest = u32::try_from(all.saturating_sub(done)).ok()?;
             let each = mean_length(store, row).unwrap_or(agenda.each);
             Some(format!(
@@ -118,7 +123,7 @@ fn left(store: &Store, row: &ResultRow) -> Option<String> {
             ))
         }
         ResultKind::Size => {
-            let told = outlook::told(&experiment, Some(store)).outlook;
+            let told = outlook::outlook_from_store(&experiment, Some(store)).outlook;
             let each = mean_length(store, row).unwrap_or(told.each);
             let (half, most) = (u64::from(told.starts), u64::from(told.starts_95));
             let rest = |all: u64| u32::try_from(all.saturating_sub(done)).unwrap_or(u32::MAX);
@@ -139,7 +144,7 @@ fn left(store: &Store, row: &ResultRow) -> Option<String> {
 
 /// From the begin of the first trial to now, by the finished ones.
 fn mean_length(store: &Store, row: &ResultRow) -> Option<Duration> {
-    let trials = store.trials(&row.id).ok()?;
-    let all: Duration = trials.iter().map(|t| t.length()).sum();
+    let trials = store.finished_trials(&row.id).ok()?;
+    let all: Duration = trials.iter().map(|t| t.total_length()).sum();
     Some(all / u32::try_from(trials.len()).ok().filter(|n| *n > 0)?)
 }

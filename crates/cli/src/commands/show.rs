@@ -4,13 +4,13 @@ use clap::Args;
 use loadline_engine::store::Store;
 use loadline_report::ResultView;
 
-use super::{OutputFlags, print, width};
-use crate::error::{Error, ErrorKind, Outcome};
+use super::{OutputFlags, print_data, width};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::measuring::{open_store_to_read, store_refused};
 use crate::result::{self, ResultFlags};
 use crate::today::TodayFlags;
-use crate::ui::next::command as next;
+use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
 /// Show a result or a trial
@@ -28,43 +28,45 @@ pub struct ShowArguments {
 }
 
 /// Prints it. What is no result may be a trial.
-pub fn run(arguments: ShowArguments) -> Result<Outcome, Error> {
-    let mut view = match arguments.result.view() {
+pub fn run(arguments: ShowArguments) -> Result<CommandOutcome, Error> {
+    let mut view = match arguments.result.read_view() {
         Ok(view) => view,
-        Err(no_result) => return trial(&arguments.result).map_err(|_| no_result),
+        Err(no_result) => return show_trial(&arguments.result).map_err(|_| no_result),
     };
-    arguments.today.tell(&mut view)?;
+    arguments.today.tell_today(&mut view)?;
     if arguments.experiment {
-        print(&view.experiment)?;
+        print_data(&view.experiment)?;
     } else {
         print_view(&view, &arguments.result.id, &arguments.output)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn trial(flags: &ResultFlags) -> Result<Outcome, Error> {
+fn show_trial(flags: &ResultFlags) -> Result<CommandOutcome, Error> {
     let store = open_store_to_read(flags.state.as_deref())?;
-    let record = store.trial(&flags.id).map_err(|e| store_refused(&e))?;
+    let record = store
+        .trial_by_prefix(&flags.id)
+        .map_err(|e| store_refused(&e))?;
     let text =
-        serde_json::to_string_pretty(&record).map_err(|e| Error::new(ErrorKind::Internal, e))?;
-    print(&text)?;
-    Ok(Outcome::Done)
+        serde_json::to_string_pretty(&record).map_err(|e| Error::new(FailureKind::Internal, e))?;
+    print_data(&text)?;
+    Ok(CommandOutcome::Done)
 }
 
 /// Prints a result of the store and writes its report, as the flags say.
 pub fn print_result(store: &Store, id: &str, output: &OutputFlags) -> Result<(), Error> {
-    let row = store.result(id).map_err(|e| store_refused(&e))?;
-    print_view(&result::view(store, &row)?, short(id), output)
+    let row = store.result_by_prefix(id).map_err(|e| store_refused(&e))?;
+    print_view(&result::stored_view(store, &row)?, short(id), output)
 }
 
 /// `name` is what the user types to mean this result again.
 fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(), Error> {
     let text = match output.json {
-        true => loadline_report::json(view),
-        false if output.full => loadline_report::terminal(view, width()),
-        false => loadline_report::brief(view, width()),
+        true => loadline_report::render_json(view),
+        false if output.full => loadline_report::render_terminal(view, width()),
+        false => loadline_report::render_brief(view, width()),
     };
-    print(&text)?;
+    print_data(&text)?;
     if !output.json && output.full {
         // The last lines are what stays on the screen.
         let answer = loadline_report::content::headline(view).sentence;
@@ -74,7 +76,7 @@ fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(),
         talk!("all of it: {}", next(&format!("show {name} --full")));
     }
     if let Some(path) = &output.report {
-        files::write(path, &loadline_report::html(view))?;
+        files::write(path, &loadline_report::render_html(view))?;
         talk!("report: {}", path.display());
     } else {
         talk!("report: {}", next(&format!("report {name} -o report.html")));

@@ -9,23 +9,27 @@ use std::sync::Arc;
 use clap::Args;
 use loadline_analysis::recommend::{Conclusion, LevelSize, NoAnswer, Recommendation, recommend};
 use loadline_analysis::record::TrialRecord;
-use loadline_analysis::search::size::{End, Incomparable, Searched, Sized, comparable};
-use loadline_analysis::warming::Question;
-use loadline_engine::searches::{bases, sizes};
+use loadline_analysis::search::size::{
+    IncomparableBases, SearchedBase, SizeAnswer, SizeEnd, check_comparable,
+};
+use loadline_analysis::warming::JvmQuestion;
+use loadline_engine::searches::{bases, size_search};
 use loadline_engine::store::ResultKind;
 
 use super::plan::outlook;
 use super::{OutputFlags, drill};
 use crate::away;
 use crate::enough;
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{APPLICATION, ExperimentFlags, InClusterFlags, SEARCH, SearchFlags, given};
-use crate::extract::extracted;
-use crate::measuring::{MeasureFlags, Measuring};
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::experiment::{
+    APPLICATION, ExperimentFlags, InClusterFlags, SEARCH, SearchFlags, load_experiment,
+};
+use crate::extract::extract_command;
+use crate::measuring::{MeasureFlags, MeasuringSession};
 
 /// What helps when trials could not be measured.
 fn quieter() -> String {
-    let resume = crate::ui::next::command("resume");
+    let resume = crate::ui::next::next_command("resume");
     format!("close what else uses this machine, then: {resume}")
 }
 
@@ -56,93 +60,96 @@ pub struct SizeArguments {
 }
 
 /// Searches, proves and prints.
-pub fn run(mut arguments: SizeArguments) -> Result<Outcome, Error> {
+pub fn run(mut arguments: SizeArguments) -> Result<CommandOutcome, Error> {
     if arguments.extract {
-        arguments.flags.command = extracted(&arguments.flags.command, None)?;
+        arguments.flags.command = extract_command(&arguments.flags.command, None)?;
     }
-    let given = given(&arguments.flags, Some(&arguments.search))?;
-    drill::refuse(&given)?;
+    let given = load_experiment(&arguments.flags, Some(&arguments.search))?;
+    drill::refuse_search(&given)?;
     if given.experiment.search.pricing.is_none() {
-        comparable(&bases(&given.experiment)).map_err(incomparable)?;
+        check_comparable(&bases(&given.experiment)).map_err(incomparable_error)?;
     }
-    enough::check(&given.experiment)?;
+    enough::check_request_count(&given.experiment)?;
     for note in enough::notes(&given, TOGETHER) {
         talk!("{note}");
     }
     if arguments.in_cluster.in_cluster {
-        return away::send(
+        return away::send_result(
             given,
             ResultKind::Size,
             (&arguments.measure, &arguments.output),
         );
     }
-    let measuring = Measuring::begin(given, ResultKind::Size, &arguments.measure)?;
+    let measuring = MeasuringSession::begin_result(given, ResultKind::Size, &arguments.measure)?;
     if measuring.experiment.search.pricing.is_none() {
-        let told = outlook::told(&measuring.experiment, Some(&measuring.store));
-        talk!("{}", told.sentence());
+        let told = outlook::outlook_from_store(&measuring.experiment, Some(&measuring.store));
+        talk!("{}", told.search_sentence());
     }
     let result = measuring.result.clone();
-    let ended = sized(measuring, &arguments.output)?;
-    if arguments.lever && ended == Outcome::SloMissed {
-        lever::attempt(&result, &arguments.measure)?;
+    let ended = run_size_search(measuring, &arguments.output)?;
+    if arguments.lever && ended == CommandOutcome::SloMissed {
+        lever::try_lever(&result, &arguments.measure)?;
     }
     Ok(ended)
 }
 
 /// Runs what is left of a search; also what `resume` does.
-pub fn sized(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
+pub fn run_size_search(
+    mut measuring: MeasuringSession,
+    output: &OutputFlags,
+) -> Result<CommandOutcome, Error> {
     let concluded = match measuring.experiment.search.pricing.clone() {
-        Some(pricing) => prices::concluded(&mut measuring, &pricing)?,
+        Some(pricing) => prices::conclude_prices(&mut measuring, &pricing)?,
         None => {
-            let memory = measuring.host.machine().memory;
-            let search = sizes(&measuring.experiment, memory);
+            let memory = measuring.host.host_machine().memory;
+            let search = size_search(&measuring.experiment, memory);
             let question = measuring.experiment.search.question;
             // What half of such searches take.
-            let starts = outlook::told(&measuring.experiment, Some(&measuring.store))
+            let starts = outlook::outlook_from_store(&measuring.experiment, Some(&measuring.store))
                 .outlook
                 .starts;
-            concluded(&measuring.search(&search, Some(starts))?, question)
+            search_conclusion(&measuring.search(&search, Some(starts))?, question)
         }
     };
     let (conclusion, mut ended) = match concluded {
-        Concluded::Found(best) => {
+        SearchConclusion::Found(best) => {
             let ended = how_it_stands(&best, measuring.experiment.search.prove);
             (Conclusion::Answer(best), ended)
         }
-        Concluded::None { left, error } => (
+        SearchConclusion::None { left, error } => (
             Conclusion::NoAnswer(left),
-            error.map_or(Ok(Outcome::SloMissed), Err),
+            error.map_or(Ok(CommandOutcome::SloMissed), Err),
         ),
     };
-    if let (Conclusion::Answer(best), Ok(Outcome::Done), Some(_)) =
+    if let (Conclusion::Answer(best), Ok(CommandOutcome::Done), Some(_)) =
         (&conclusion, &ended, measuring.experiment.search.soak)
     {
-        let soaked = super::soak::after(&mut measuring, &best.configuration)?;
+        let soaked = super::soak::soak_configuration(&mut measuring, &best.configuration)?;
         if soaked.is_some_and(|record| super::soak::did_not_last(&record)) {
-            ended = Ok(Outcome::SloMissed);
+            ended = Ok(CommandOutcome::SloMissed);
         }
     }
-    let conclusion = super::json(&conclusion)?;
+    let conclusion = super::one_line_json(&conclusion)?;
     match &ended {
-        Ok(_) => measuring.done(Some(&conclusion))?,
-        Err(_) => measuring.failed(Some(&conclusion))?,
+        Ok(_) => measuring.note_done(Some(&conclusion))?,
+        Err(_) => measuring.note_failed(Some(&conclusion))?,
     }
     super::show::print_result(&measuring.store, &measuring.result, output)?;
     ended
 }
 
-fn incomparable(error: Incomparable) -> Error {
+fn incomparable_error(error: IncomparableBases) -> Error {
     let hint = match error {
-        Incomparable::Rates => "search for each rate by itself: --rate 300/s",
-        Incomparable::Limits => "give every level a CPU limit, or none of them (--cpu)",
+        IncomparableBases::Rates => "search for each rate by itself: --rate 300/s",
+        IncomparableBases::Limits => "give every level a CPU limit, or none of them (--cpu)",
     };
-    Error::new(ErrorKind::Usage, error)
-        .hint(hint)
-        .hint("`loadline run` measures all combinations and compares nothing")
+    Error::new(FailureKind::Usage, error)
+        .with_hint(hint)
+        .with_hint("`loadline run` measures all combinations and compares nothing")
 }
 
 /// What a search came to.
-enum Concluded {
+enum SearchConclusion {
     Found(Box<Recommendation>),
     None {
         left: NoAnswer,
@@ -151,57 +158,57 @@ enum Concluded {
     },
 }
 
-fn concluded(sized: &Sized, question: Question) -> Concluded {
+fn search_conclusion(sized: &SizeAnswer, question: JvmQuestion) -> SearchConclusion {
     let Some(best) = &sized.best else {
-        return Concluded::None {
+        return SearchConclusion::None {
             left: NoAnswer::default(),
             error: why_none(&sized.searched),
         };
     };
-    let (trials, others) = (owned(&best.trials), owned(&best.others));
+    let (trials, others) = (owned_records(&best.trials), owned_records(&best.others));
     let configuration = best.configuration.clone();
     let mut recommendation = recommend(configuration, &best.answer, &trials, &others);
-    recommendation.by_level = sized.by_level.iter().map(LevelSize::of).collect();
+    recommendation.by_level = sized.by_level.iter().map(LevelSize::for_level).collect();
     recommendation.question = question;
-    Concluded::Found(Box::new(recommendation))
+    SearchConclusion::Found(Box::new(recommendation))
 }
 
-fn owned(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {
+fn owned_records(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {
     records.iter().map(|r| (**r).clone()).collect()
 }
 
 /// An answer that is not proven, of any JDK or application, misses the SLO (exit 1), unless its starts could not be measured
 /// (exit 4). A proof that was not asked for fails nothing.
-fn how_it_stands(best: &Recommendation, starts: u32) -> Result<Outcome, Error> {
+fn how_it_stands(best: &Recommendation, starts: u32) -> Result<CommandOutcome, Error> {
     if starts > 0 && best.is_proven() && !best.by_level.iter().all(LevelSize::is_answered) {
-        return Ok(Outcome::SloMissed);
+        return Ok(CommandOutcome::SloMissed);
     }
     if starts == 0 || best.is_proven() {
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let proof = &best.proof;
     if !proof.is_undecided() {
-        return Ok(Outcome::SloMissed);
+        return Ok(CommandOutcome::SloMissed);
     }
     let all = proof.starts + proof.not_measured;
     let what = format!(
         "the proof could not be measured: {} of its {all} fresh starts are invalid",
         proof.not_measured
     );
-    Err(Error::new(ErrorKind::Invalid, what).hint(quieter()))
+    Err(Error::new(FailureKind::Invalid, what).with_hint(quieter()))
 }
 
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).
-fn why_none(searched: &[Searched]) -> Option<Error> {
+fn why_none(searched: &[SearchedBase]) -> Option<Error> {
     let could_not = searched.iter().find_map(|s| match &s.end {
-        End::CouldNotMeasure { size, reason } => Some((size, reason)),
-        End::Found(_) | End::Infeasible { .. } => None,
+        SizeEnd::CouldNotMeasure { size, reason } => Some((size, reason)),
+        SizeEnd::Found(_) | SizeEnd::Infeasible { .. } => None,
     });
     could_not.map(|(size, reason)| {
         Error::new(
-            ErrorKind::Invalid,
+            FailureKind::Invalid,
             format!("could not measure at {size}: {reason}"),
         )
-        .hint(quieter())
+        .with_hint(quieter())
     })
 }

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use clap::Args;
-use loadline_analysis::growth::Verdict;
-use loadline_analysis::record::{Configuration, TrialRecord, Verdict as Kept};
+use loadline_analysis::growth::GrowthVerdict;
+use loadline_analysis::record::{Configuration, TrialRecord, TrialVerdict as Kept};
 use loadline_analysis::slo::parse_duration;
 use loadline_engine::command::CommandError;
-use loadline_engine::experiment::{ExperimentFile, Said};
+use loadline_engine::experiment::{ExperimentFile, ValueWithOrigin};
 use loadline_engine::soak;
 use loadline_engine::store::{ResultKind, ResultRow, Store};
 
 use super::OutputFlags;
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{listed, refused};
-use crate::measuring::{MeasureFlags, Measuring, experiment_of, open_store_to_read, store_refused};
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::experiment::{experiment_over, experiment_refused};
+use crate::measuring::{
+    MeasureFlags, MeasuringSession, experiment_of, open_store_to_read, store_refused,
+};
 use crate::result::of_store;
 
 /// Run the answer of a result for hours, two cycles of its load, and say what grows
@@ -33,73 +35,82 @@ pub struct SoakArguments {
 }
 
 /// Soaks and prints.
-pub fn run(arguments: SoakArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: SoakArguments) -> Result<CommandOutcome, Error> {
     of_store(&arguments.id)?;
     if parse_duration(&arguments.length).is_none() {
         let what = format!("--for: `{}` is not a length of time", arguments.length);
-        return Err(Error::new(ErrorKind::Usage, what).hint("write 30m or 4h"));
+        return Err(Error::new(FailureKind::Usage, what).with_hint("write 30m or 4h"));
     }
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
-    let row = store.result(&arguments.id).map_err(|e| store_refused(&e))?;
-    let answer = answer(&row)?;
+    let row = store
+        .result_by_prefix(&arguments.id)
+        .map_err(|e| store_refused(&e))?;
+    let answer = soaked_configuration(&row)?;
     let experiment = experiment_of(&row)?;
     let name = std::path::Path::new("stored experiment");
-    let mut file = ExperimentFile::parse(&row.experiment, name).map_err(|e| refused(&e))?;
-    file.search.soak = Some(Said::flag("--for", arguments.length.clone()));
+    let mut file =
+        ExperimentFile::from_toml(&row.experiment, name).map_err(|e| experiment_refused(&e))?;
+    file.search.soak = Some(ValueWithOrigin::from_flag(
+        "--for",
+        arguments.length.clone(),
+    ));
     // Its text is checked where all others are: with the flag in its place.
     let here = &row.directory;
     let checked = loadline_engine::experiment::Experiment::from_flags(&file, None, here);
-    let length = checked.map_err(|e| refused(&e))?.search.soak;
+    let length = checked.map_err(|e| experiment_refused(&e))?.search.soak;
     drop(store);
-    let mut given = listed(
+    let mut given = experiment_over(
         file,
         experiment,
         vec![answer],
-        Said::flag("--for", 1),
+        ValueWithOrigin::from_flag("--for", 1),
         row.title,
     )?;
     given.experiment.search.soak = length;
-    let measuring = Measuring::begin(given, ResultKind::Soak, &arguments.measure)?;
-    soaked(measuring, &arguments.output)
+    let measuring = MeasuringSession::begin_result(given, ResultKind::Soak, &arguments.measure)?;
+    run_soak(measuring, &arguments.output)
 }
 
 /// What is soaked: the configuration that the result recommends.
-fn answer(row: &ResultRow) -> Result<Configuration, Error> {
+fn soaked_configuration(row: &ResultRow) -> Result<Configuration, Error> {
     if row.kind == ResultKind::Soak {
         let experiment = experiment_of(row)?;
         let first = experiment.configurations().into_iter().next();
         return first
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "a soak without configuration"));
+            .ok_or_else(|| Error::new(FailureKind::Internal, "a soak without configuration"));
     }
-    let (found, _) = crate::result::concluded(row)?;
+    let (found, _) = crate::result::stored_conclusion(row)?;
     found.map(|found| found.configuration).ok_or_else(|| {
         let short = crate::ui::text::short(&row.id);
         Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             format!("the result {short} has no answer to soak"),
         )
-        .hint("soak the result of a `loadline size` that found a size: loadline list")
+        .with_hint("soak the result of a `loadline size` that found a size: loadline list")
     })
 }
 
 /// Runs what is left of a soak; also what `resume` does.
-pub fn soaked(mut measuring: Measuring, output: &OutputFlags) -> Result<Outcome, Error> {
+pub fn run_soak(
+    mut measuring: MeasuringSession,
+    output: &OutputFlags,
+) -> Result<CommandOutcome, Error> {
     let configuration = measuring.experiment.configurations().into_iter().next();
     let configuration = configuration
-        .ok_or_else(|| Error::new(ErrorKind::Internal, "a soak without configuration"))?;
-    let record = after(&mut measuring, &configuration)?;
-    measuring.done(None)?;
+        .ok_or_else(|| Error::new(FailureKind::Internal, "a soak without configuration"))?;
+    let record = soak_configuration(&mut measuring, &configuration)?;
+    measuring.note_done(None)?;
     super::show::print_result(&measuring.store, &measuring.result, output)?;
     outcome(record.as_deref())
 }
 
 /// Soaks a configuration in the result that is being measured. One that is stopped is judged by what
 /// it has seen.
-pub fn after(
-    measuring: &mut Measuring,
+pub fn soak_configuration(
+    measuring: &mut MeasuringSession,
     configuration: &Configuration,
 ) -> Result<Option<Arc<TrialRecord>>, Error> {
-    let search = soak::soaked(
+    let search = soak::soak_search(
         &measuring.experiment,
         configuration,
         &measuring.jdks,
@@ -109,7 +120,7 @@ pub fn after(
     match measuring.search(&search, None) {
         Ok(record) => Ok(record),
         Err(error) => {
-            let trials = measuring.store.trials(&measuring.result);
+            let trials = measuring.store.finished_trials(&measuring.result);
             let trials = trials.map_err(|e| store_refused(&e))?;
             let seen = trials.into_iter().rev().find(|t| t.evidence.soak.is_some());
             let Some(seen) = seen else { return Err(error) };
@@ -120,7 +131,7 @@ pub fn after(
 }
 
 /// Makes records of what a killed soak of a result had written.
-pub fn salvaged(store: &Store, row: &ResultRow) -> Result<(), Error> {
+pub fn salvage_records(store: &Store, row: &ResultRow) -> Result<(), Error> {
     let experiment = experiment_of(row)?;
     let saved = soak::salvage(store, &row.id, &experiment).map_err(|e| store_refused(&e))?;
     if saved > 0 {
@@ -137,23 +148,23 @@ pub fn did_not_last(record: &TrialRecord) -> bool {
 
 /// Growth and an application that did not last are bad news (exit 1); a soak that says nothing is an
 /// invalid measurement (exit 4).
-fn outcome(record: Option<&TrialRecord>) -> Result<Outcome, Error> {
+fn outcome(record: Option<&TrialRecord>) -> Result<CommandOutcome, Error> {
     let Some(record) = record.filter(|record| !did_not_last(record)) else {
-        return Ok(Outcome::SloMissed);
+        return Ok(CommandOutcome::SloMissed);
     };
     let Some(growth) = loadline_report::growth_of(record) else {
         return Err(super::not_measured(Some(record))
-            .unwrap_or_else(|| Error::new(ErrorKind::Invalid, "the soak saw nothing")));
+            .unwrap_or_else(|| Error::new(FailureKind::Invalid, "the soak saw nothing")));
     };
     let missed = record.verdict.is_evidence() && record.verdict != Kept::Pass;
     match growth.verdict {
-        Verdict::Growing => Ok(Outcome::SloMissed),
-        Verdict::Stable { .. } if missed => Ok(Outcome::SloMissed),
-        Verdict::Stable { .. } => Ok(Outcome::Done),
-        Verdict::TooShort { needs, .. } => {
+        GrowthVerdict::Growing => Ok(CommandOutcome::SloMissed),
+        GrowthVerdict::Stable { .. } if missed => Ok(CommandOutcome::SloMissed),
+        GrowthVerdict::Stable { .. } => Ok(CommandOutcome::Done),
+        GrowthVerdict::TooShort { needs, .. } => {
             let what = "the soak is too short to tell whether something grows";
             let minutes = needs.as_secs().div_ceil(60);
-            Err(Error::new(ErrorKind::Invalid, what).hint(format!(
+            Err(Error::new(FailureKind::Invalid, what).with_hint(format!(
                 "soak the result of `size` again: loadline soak RESULT --for {minutes}m"
             )))
         }

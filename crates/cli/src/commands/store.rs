@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
-use loadline_engine::experiment::Cluster;
-use loadline_engine::store::{Away, ResultKind, ResultRow, Status, Store, unix_ms};
-use loadline_kubernetes::in_cluster::inside::Inside;
+use loadline_engine::experiment::ClusterSettings;
+use loadline_engine::store::{AwayLocation, ResultKind, ResultRow, ResultStatus, Store, unix_ms};
+use loadline_kubernetes::in_cluster::inside::ControllerPod;
 use loadline_report::ResultView;
-use loadline_report::table::{Cell, Table};
+use loadline_report::table::{Table, TableCell};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{OutputFlags, json, print, width};
-use crate::away::{self, Here};
-use crate::error::{Error, ErrorKind, Outcome};
+use super::{OutputFlags, one_line_json, print_data, width};
+use crate::away::{self, TakeoverOutcome};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::ClusterFlags;
 use crate::files;
-use crate::measuring::{Measuring, open_store, open_store_to_read, store_refused};
+use crate::measuring::{MeasuringSession, open_store, open_store_to_read, store_refused};
 use crate::result::{ResultFlags, of_store};
 use crate::today::TodayFlags;
 use crate::ui::text::short;
@@ -29,7 +29,7 @@ use crate::ui::text::short;
 #[derive(Args)]
 pub struct ListArguments {
     #[command(flatten)]
-    filter: filter::Filter,
+    filter: filter::ResultFilter,
     /// Where results are kept
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -40,7 +40,7 @@ pub struct ListArguments {
 
 /// The results, as JSON.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Listed {
+pub struct ResultList {
     /// Version of this form.
     schema: u32,
     /// Every result that fits the flags, in the order of the text.
@@ -57,19 +57,19 @@ struct ListedRow {
     /// Short name people gave it.
     title: String,
     /// Where it stands here.
-    status: Status,
+    status: ResultStatus,
     /// Where loadline measures it, when that is in a cluster: `status` is then that of what was
     /// fetched.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cluster: Option<Away>,
+    cluster: Option<AwayLocation>,
     /// Trials it has.
     trials: u64,
     /// When it was begun, milliseconds since 1970-01-01 UTC.
     created_unix_ms: u64,
 }
 
-impl Listed {
-    fn of(rows: Vec<(ResultRow, Option<Away>)>) -> Self {
+impl ResultList {
+    fn from_rows(rows: Vec<(ResultRow, Option<AwayLocation>)>) -> Self {
         let row = |(r, cluster): (ResultRow, _)| ListedRow {
             id: r.id,
             kind: r.kind,
@@ -87,29 +87,31 @@ impl Listed {
 }
 
 /// Prints the list.
-pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
+pub fn list_results(arguments: ListArguments) -> Result<CommandOutcome, Error> {
     let store = open_store_to_read(arguments.state.as_deref())?;
-    let mut rows = store.results().map_err(|e| store_refused(&e))?;
+    let mut rows = store.all_results().map_err(|e| store_refused(&e))?;
     let (all, now) = (rows.len(), unix_ms());
     rows.retain(|row| arguments.filter.fits(row, now));
     if rows.is_empty() && all > 0 {
-        let place = store.directory().display();
+        let place = store.state_directory().display();
         talk!("no result in {place} fits these flags; without them there are {all}");
     }
     let rows = rows.into_iter().map(|row| {
-        let away = store.away(&row.id).map_err(|e| store_refused(&e))?;
+        let away = store
+            .away_location(&row.id)
+            .map_err(|e| store_refused(&e))?;
         Ok((row, away))
     });
     let rows: Vec<_> = rows.collect::<Result<_, Error>>()?;
     if arguments.json {
-        print(&json(&Listed::of(rows))?)?;
-        return Ok(Outcome::Done);
+        print_data(&one_line_json(&ResultList::from_rows(rows))?)?;
+        return Ok(CommandOutcome::Done);
     }
     if all == 0 {
-        talk!("no results in {}", store.directory().display());
+        talk!("no results in {}", store.state_directory().display());
     }
     if rows.is_empty() {
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let mut table = Table::new()
         .left("result")
@@ -120,31 +122,32 @@ pub fn list(arguments: ListArguments) -> Result<Outcome, Error> {
         .right("trials")
         .wrapping("answer");
     for (row, away) in &rows {
-        table.row(
+        table.add_row(
             [
                 short(&row.id),
                 &loadline_report::format::date(row.created_unix_ms),
-                row.kind.name(),
+                row.kind.command_name(),
                 &row.title,
-                away.as_ref().map_or(row.status.name(), |_| "in a cluster"),
+                away.as_ref()
+                    .map_or(row.status.status_word(), |_| "in a cluster"),
                 &row.trials.to_string(),
-                &answer(row),
+                &answer_words(row),
             ]
-            .map(Cell::from),
+            .map(TableCell::from),
         );
     }
-    print(&table.terminal(width()))?;
-    Ok(Outcome::Done)
+    print_data(&table.to_terminal(width()))?;
+    Ok(CommandOutcome::Done)
 }
 
 /// What a search concluded, in a few words; empty when it did not.
-pub fn answer(row: &ResultRow) -> String {
+pub fn answer_words(row: &ResultRow) -> String {
     match conclusion(row) {
         Some(Conclusion::Answer(r)) => {
             let proof = &r.proof;
             format!(
                 "{}, {} of {} starts",
-                r.memory(),
+                r.recommended_memory(),
                 proof.passes,
                 proof.starts
             )
@@ -185,8 +188,8 @@ pub struct ResumeArguments {
 
 impl ResumeArguments {
     /// The cluster that is named.
-    pub fn cluster(&self) -> Option<Cluster> {
-        self.cluster.wanted()
+    pub fn named_cluster(&self) -> Option<ClusterSettings> {
+        self.cluster.wanted_cluster()
     }
 
     /// Where results are kept.
@@ -196,54 +199,67 @@ impl ResumeArguments {
 }
 
 /// Runs what is left.
-pub fn resume(mut arguments: ResumeArguments) -> Result<Outcome, Error> {
-    if let Some(inside) = Inside::of_process() {
-        return away::controller(&inside, arguments);
+pub fn resume(mut arguments: ResumeArguments) -> Result<CommandOutcome, Error> {
+    if let Some(inside) = ControllerPod::of_process() {
+        return away::run_controller(&inside, arguments);
     }
     of_store(&arguments.id)?;
-    if let Some(wanted) = arguments.cluster.wanted() {
-        arguments.id = away::find(&wanted, &arguments.id, arguments.state.as_deref())?;
+    if let Some(wanted) = arguments.cluster.wanted_cluster() {
+        arguments.id =
+            away::find_remote_result(&wanted, &arguments.id, arguments.state.as_deref())?;
     }
     // Nothing is made where there is nothing to resume.
     let looked = open_store_to_read(arguments.state.as_deref())?;
     let row = looked
-        .result(&arguments.id)
+        .result_by_prefix(&arguments.id)
         .map_err(|e| store_refused(&e))?;
     drop(looked);
     if row.kind == ResultKind::Verify {
         let what = "a verify takes a few starts and is begun anew";
-        return Err(Error::new(ErrorKind::Usage, what).hint("loadline verify"));
+        return Err(Error::new(FailureKind::Usage, what).with_hint("loadline verify"));
     }
     let store = open_store(arguments.state.as_deref())?;
-    if let Some(place) = store.away(&row.id).map_err(|e| store_refused(&e))? {
+    if let Some(place) = store
+        .away_location(&row.id)
+        .map_err(|e| store_refused(&e))?
+    {
         let here = away::take_over(&store, &row.id, &place, arguments.fetch)?;
-        if let Here::Over(end) = here {
+        if let TakeoverOutcome::Over(end) = here {
             super::show::print_result(&store, &row.id, &arguments.output)?;
             return end;
         }
     } else if arguments.fetch {
         let what = format!("the result {} is not in a cluster", short(&row.id));
-        return Err(Error::new(ErrorKind::Usage, what)
-            .hint("without --fetch what is left of it is run from here"));
+        return Err(Error::new(FailureKind::Usage, what)
+            .with_hint("without --fetch what is left of it is run from here"));
     }
-    let row = store.result(&row.id).map_err(|e| store_refused(&e))?;
-    rest(&row, store, &arguments)
+    let row = store
+        .result_by_prefix(&row.id)
+        .map_err(|e| store_refused(&e))?;
+    run_rest(&row, store, &arguments)
 }
 
 /// Runs what is left of a result that is here.
-pub fn rest(row: &ResultRow, store: Store, arguments: &ResumeArguments) -> Result<Outcome, Error> {
-    super::soak::salvaged(&store, row)?;
-    let measuring = Measuring::again(row, store, arguments.wait, arguments.notify.as_deref())?;
+pub fn run_rest(
+    row: &ResultRow,
+    store: Store,
+    arguments: &ResumeArguments,
+) -> Result<CommandOutcome, Error> {
+    super::soak::salvage_records(&store, row)?;
+    let measuring =
+        MeasuringSession::resume_result(row, store, arguments.wait, arguments.notify.as_deref())?;
     match row.kind {
-        ResultKind::Soak => super::soak::soaked(measuring, &arguments.output),
-        ResultKind::Run | ResultKind::Verify => super::run::matrix(measuring, &arguments.output),
-        ResultKind::Size => super::size::sized(measuring, &arguments.output),
+        ResultKind::Soak => super::soak::run_soak(measuring, &arguments.output),
+        ResultKind::Run | ResultKind::Verify => {
+            super::run::run_matrix(measuring, &arguments.output)
+        }
+        ResultKind::Size => super::size::run_size_search(measuring, &arguments.output),
     }
 }
 
 /// What `export` writes.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum ExportFormat {
     /// Everything: the records as they are
     Json,
     /// One row a trial
@@ -260,8 +276,8 @@ pub struct ExportArguments {
     #[command(flatten)]
     result: ResultFlags,
     /// The form
-    #[arg(long, value_enum, default_value_t = Format::Json)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ExportFormat::Json)]
+    format: ExportFormat,
     /// Only this section of the Markdown, such as `sizes`
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
@@ -271,40 +287,40 @@ pub struct ExportArguments {
 }
 
 /// Writes it.
-pub fn export(arguments: ExportArguments) -> Result<Outcome, Error> {
-    let view = arguments.result.view()?;
+pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
+    let view = arguments.result.read_view()?;
     let text = match arguments.format {
-        Format::Markdown if arguments.section.is_some() => {
-            section(&view, arguments.section.as_deref().unwrap_or_default())?
+        ExportFormat::Markdown if arguments.section.is_some() => {
+            report_section(&view, arguments.section.as_deref().unwrap_or_default())?
         }
         _ if arguments.section.is_some() => {
             return Err(
-                Error::new(ErrorKind::Usage, "--section is for Markdown only")
-                    .hint("add --format markdown"),
+                Error::new(FailureKind::Usage, "--section is for Markdown only")
+                    .with_hint("add --format markdown"),
             );
         }
-        Format::Json => loadline_report::json(&view),
-        Format::Csv => loadline_report::csv(&view),
-        Format::Junit => loadline_report::junit(&view),
-        Format::Markdown => loadline_report::markdown(&view),
+        ExportFormat::Json => loadline_report::render_json(&view),
+        ExportFormat::Csv => loadline_report::render_csv(&view),
+        ExportFormat::Junit => loadline_report::render_junit(&view),
+        ExportFormat::Markdown => loadline_report::render_markdown(&view),
     };
     match &arguments.output {
         Some(path) if path.extension().is_some_and(|e| e == "gz") => {
             files::write_packed(path, &text)?;
         }
         Some(path) => files::write(path, &text)?,
-        None => print(&text)?,
+        None => print_data(&text)?,
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn section(view: &ResultView, name: &str) -> Result<String, Error> {
+fn report_section(view: &ResultView, name: &str) -> Result<String, Error> {
     loadline_report::markdown_section(view, name).map_err(|there| {
         Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             format!("the report has no section `{name}`"),
         )
-        .hint(format!("it has {}", there.join(", ")))
+        .with_hint(format!("it has {}", there.join(", ")))
     })
 }
 
@@ -324,18 +340,18 @@ pub struct ReportArguments {
 }
 
 /// Writes it.
-pub fn report(arguments: ReportArguments) -> Result<Outcome, Error> {
-    let mut view = arguments.result.view()?;
-    arguments.today.tell(&mut view)?;
+pub fn write_report(arguments: ReportArguments) -> Result<CommandOutcome, Error> {
+    let mut view = arguments.result.read_view()?;
+    arguments.today.tell_today(&mut view)?;
     let html = match arguments.mail {
-        true => loadline_report::mail(&view),
-        false => loadline_report::html(&view),
+        true => loadline_report::render_mail(&view),
+        false => loadline_report::render_html(&view),
     };
     files::write(&arguments.output, &html)?;
     if !files::is_standard(&arguments.output) {
         talk!("report: {}", arguments.output.display());
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[cfg(test)]
@@ -353,15 +369,15 @@ mod tests {
             directory: PathBuf::new(),
             command: Vec::new(),
             machine: Default::default(),
-            status: Status::Interrupted,
+            status: ResultStatus::Interrupted,
             outcome: None,
             trials: 3,
         };
-        let away = Away {
+        let away = AwayLocation {
             context: "prod".to_owned(),
             namespace: "sizing".to_owned(),
         };
-        let listed = Listed::of(vec![(row.clone(), Some(away)), (row, None)]);
+        let listed = ResultList::from_rows(vec![(row.clone(), Some(away)), (row, None)]);
         let listed = serde_json::to_value(listed).expect("it is JSON");
         let place = serde_json::json!({"context": "prod", "namespace": "sizing"});
         assert_eq!(listed["results"][0]["cluster"], place);

@@ -1,26 +1,28 @@
 //! `loadline trial-part` (hidden): one whole trial. All of it is in [`loadline_host::part`].
 
-use loadline_host::part::{self, PartError};
+use loadline_host::part::{self, TrialProcessError};
 
-use crate::error::{Error, ErrorKind, Outcome};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::signals::Signals;
 
 /// Reads the order from stdin, appends its events to the file that is stdout.
-pub fn run() -> Result<Outcome, Error> {
-    let signals = Signals::watch()?;
+pub fn run() -> Result<CommandOutcome, Error> {
+    let signals = Signals::watch_signals()?;
     let parent = std::env::var(part::PARENT).ok();
     let parent = parent.and_then(|text| text.parse().ok());
-    let stop = || signals.came();
+    let stop = || signals.has_come();
     part::run(std::io::stdin().lock(), std::io::stdout(), parent, &stop)
-        .map(|()| Outcome::Done)
-        .map_err(|error| refused(&error))
+        .map(|()| CommandOutcome::Done)
+        .map_err(|error| part_refused(&error))
 }
 
 /// Why a part of a trial did not begin, as the command line reports it.
-pub fn refused(error: &PartError) -> Error {
+pub fn part_refused(error: &TrialProcessError) -> Error {
     let kind = match error {
-        PartError::NotForPeople => ErrorKind::Usage,
-        PartError::Orphan | PartError::Log(_) | PartError::Thread(_) => ErrorKind::Environment,
+        TrialProcessError::NotForPeople => FailureKind::Usage,
+        TrialProcessError::Orphan | TrialProcessError::Log(_) | TrialProcessError::Thread(_) => {
+            FailureKind::Environment
+        }
     };
-    Error::new(kind, error).hint(error.hint())
+    Error::new(kind, error).with_hint(error.recovery_hint())
 }

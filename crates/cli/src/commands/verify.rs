@@ -6,21 +6,21 @@ mod tune;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::baseline::{Baseline, Ground, SCHEMA};
+use loadline_analysis::baseline::{Baseline, MeasurementConditions, SCHEMA};
 use loadline_analysis::record::Configuration;
-use loadline_analysis::search::verify::{FIRST, Verified, Verify};
-use loadline_engine::baseline::{self, Place};
+use loadline_analysis::search::verify::{FIRST, VerifyOutcome, VerifySearch};
+use loadline_engine::baseline::{self, BaselineLocation};
 use loadline_engine::store::ResultKind;
-use loadline_report::verified::{Answer, Statement};
+use loadline_report::verified::{VerifyAnswer, VerifyStatement};
 
 use super::init::FILE;
-use super::{OutputFlags, drill, print};
+use super::{OutputFlags, drill, print_data};
 use crate::enough;
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{ExperimentFlags, Given, given};
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::experiment::{ExperimentFlags, LoadedExperiment, load_experiment};
 use crate::files;
-use crate::measuring::{MeasureFlags, Measuring, store_refused};
-use crate::ui::next::command as next;
+use crate::measuring::{MeasureFlags, MeasuringSession, store_refused};
+use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
 /// What verdicts are that rest on few requests.
@@ -33,7 +33,7 @@ const BASELINE: &str = "loadline.baseline.json";
 #[derive(Args)]
 pub struct VerifyArguments {
     /// The service's experiment file, as `loadline init` writes it [default: loadline.toml]
-    #[arg(value_name = "FILE", conflicts_with = "file")]
+    #[arg(value_name = "FILE", conflicts_with = "file_for_ground")]
     experiment: Option<PathBuf>,
     /// What was accepted before: a file, or a directory with a file for each kind of host [default:
     /// loadline.baseline.json beside the experiment file]
@@ -55,7 +55,7 @@ pub struct VerifyArguments {
     )]
     to: PathBuf,
     /// Print as Markdown, for a job summary or a comment
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "to_json")]
     markdown: bool,
     #[command(flatten)]
     flags: ExperimentFlags,
@@ -66,37 +66,37 @@ pub struct VerifyArguments {
 }
 
 /// Runs the starts, prints what they say, and does what was asked for with it.
-pub fn run(mut arguments: VerifyArguments) -> Result<Outcome, Error> {
+pub fn run(mut arguments: VerifyArguments) -> Result<CommandOutcome, Error> {
     let file = arguments.flags.file.take().or(arguments.experiment.take());
     let file = file.unwrap_or_else(|| PathBuf::from(FILE));
     if !file.exists() {
         let what = format!("there is no {}", file.display());
-        return Err(Error::new(ErrorKind::Usage, what).hint(
+        return Err(Error::new(FailureKind::Usage, what).with_hint(
             "in the service's directory `loadline init` writes it; or name the experiment file",
         ));
     }
     arguments.flags.file = Some(file.clone());
-    let given = given(&arguments.flags, None)?;
-    drill::refuse(&given)?;
-    let shipped = shipped(&given)?;
+    let given = load_experiment(&arguments.flags, None)?;
+    drill::refuse_search(&given)?;
+    let shipped = shipped_configuration(&given)?;
     for note in enough::notes(&given, BY_CHANCE) {
         talk!("{note}");
     }
-    let place = Place::of(&match &arguments.baseline {
+    let place = BaselineLocation::from_path(&match &arguments.baseline {
         Some(path) => path.clone(),
         None => file.parent().unwrap_or(Path::new("")).join(BASELINE),
     });
     place
-        .check()
-        .map_err(|r| Error::new(ErrorKind::Usage, &r).hint(&r.hint))?;
+        .check_readable()
+        .map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
     // A second measurement of the same experiment, should a size be searched.
     let again = arguments
         .tune
-        .then(|| tune::Plan::of(&given, &file))
+        .then(|| tune::TunePlan::from_experiment(&given, &file))
         .transpose()?;
-    let measuring = Measuring::begin(given, ResultKind::Verify, &arguments.measure)?;
-    let seen = verified(measuring, &place, shipped, &arguments)?;
-    say(&seen, &place, &arguments)?;
+    let measuring = MeasuringSession::begin_result(given, ResultKind::Verify, &arguments.measure)?;
+    let seen = verify_shipped(measuring, &place, shipped, &arguments)?;
+    print_statement(&seen, &place, &arguments)?;
     if arguments.accept {
         accept(&seen, &place)?;
     }
@@ -107,45 +107,45 @@ pub fn run(mut arguments: VerifyArguments) -> Result<Outcome, Error> {
 }
 
 /// What is shipped: one configuration.
-fn shipped(given: &Given) -> Result<Configuration, Error> {
+fn shipped_configuration(given: &LoadedExperiment) -> Result<Configuration, Error> {
     let mut all = given.experiment.configurations();
     match (all.len(), all.pop()) {
         (1, Some(one)) => Ok(one),
         (n, _) => Err(Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             format!("{} has {n} configurations, and one is shipped", given.title),
         )
-        .hint("leave the factors out: limits stand in [limits] or in the manifest; `loadline run` measures several")),
+        .with_hint("leave the factors out: limits stand in [limits] or in the manifest; `loadline run` measures several")),
     }
 }
 
 /// What was measured and what it is held against.
-struct Seen {
+struct VerifyComparison {
     result: String,
-    ground: Ground,
+    ground: MeasurementConditions,
     baseline: Option<Baseline>,
-    verified: Verified,
-    statement: Statement,
+    verified: VerifyOutcome,
+    statement: VerifyStatement,
 }
 
-fn verified(
-    mut measuring: Measuring,
-    place: &Place,
+fn verify_shipped(
+    mut measuring: MeasuringSession,
+    place: &BaselineLocation,
     shipped: Configuration,
     arguments: &VerifyArguments,
-) -> Result<Seen, Error> {
-    let row = measuring.store.result(&measuring.result);
+) -> Result<VerifyComparison, Error> {
+    let row = measuring.store.result_by_prefix(&measuring.result);
     let machine = row.map_err(|e| store_refused(&e))?.machine;
     let load = crate::result::load_words(&measuring.experiment);
-    let ground = Ground::new(&machine, &shipped, load);
+    let ground = MeasurementConditions::new(&machine, &shipped, load);
     let baseline = place.read(&ground);
-    let baseline = baseline.map_err(|r| Error::new(ErrorKind::Usage, &r).hint(&r.hint))?;
+    let baseline = baseline.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
     if baseline.is_none() && !arguments.accept {
         talk!(
             "there is no baseline: only the SLO is looked at; `loadline verify --accept` makes one"
         );
     }
-    let search = Verify {
+    let search = VerifySearch {
         configuration: shipped,
         start_deadline: measuring.experiment.app.start_deadline,
         ground: ground.clone(),
@@ -153,22 +153,23 @@ fn verified(
         at_least: if arguments.accept { FIRST } else { 0 },
     };
     let verified = measuring.search(&search, None)?;
-    measuring.done(None)?;
+    measuring.note_done(None)?;
     let configuration = &search.configuration;
-    let statement = Statement::new(
+    let statement = VerifyStatement::new(
         &measuring.result,
-        size(configuration),
+        size_words(configuration),
         configuration,
         &verified,
         baseline.as_ref(),
     );
     if let Some(path) = &arguments.output.report {
-        let row = measuring.store.result(&measuring.result);
-        let view = crate::result::view(&measuring.store, &row.map_err(|e| store_refused(&e))?)?;
-        files::write(path, &loadline_report::html(&view))?;
+        let row = measuring.store.result_by_prefix(&measuring.result);
+        let view =
+            crate::result::stored_view(&measuring.store, &row.map_err(|e| store_refused(&e))?)?;
+        files::write(path, &loadline_report::render_html(&view))?;
         talk!("report: {}", path.display());
     }
-    Ok(Seen {
+    Ok(VerifyComparison {
         result: measuring.result.clone(),
         ground,
         baseline,
@@ -178,16 +179,20 @@ fn verified(
 }
 
 /// `1 CPU and 232Mi`.
-fn size(configuration: &Configuration) -> String {
-    loadline_report::content::groups::size(configuration)
+fn size_words(configuration: &Configuration) -> String {
+    loadline_report::content::groups::size_words(configuration)
 }
 
-fn say(seen: &Seen, place: &Place, arguments: &VerifyArguments) -> Result<(), Error> {
+fn print_statement(
+    seen: &VerifyComparison,
+    place: &BaselineLocation,
+    arguments: &VerifyArguments,
+) -> Result<(), Error> {
     let statement = &seen.statement;
-    print(&match (arguments.markdown, arguments.output.json) {
-        (true, _) => statement.markdown(),
-        (_, true) => statement.json(),
-        _ => statement.text(),
+    print_data(&match (arguments.markdown, arguments.output.json) {
+        (true, _) => statement.to_markdown(),
+        (_, true) => statement.to_json(),
+        _ => statement.to_text(),
     })?;
     let short = short(&seen.result);
     talk!("answer: {}", statement.sentence);
@@ -196,8 +201,8 @@ fn say(seen: &Seen, place: &Place, arguments: &VerifyArguments) -> Result<(), Er
         next(&format!("show {short}")),
         next(&format!("report {short} -o report.html"))
     );
-    if statement.answer == Answer::Worse && !arguments.accept {
-        let file = place.file(&seen.ground);
+    if statement.answer == VerifyAnswer::Worse && !arguments.accept {
+        let file = place.file_for_ground(&seen.ground);
         talk!(
             "if that is what the change is worth: loadline verify --accept writes {} anew",
             file.display()
@@ -207,17 +212,21 @@ fn say(seen: &Seen, place: &Place, arguments: &VerifyArguments) -> Result<(), Er
 }
 
 /// Writes the baseline.
-fn accept(seen: &Seen, place: &Place) -> Result<(), Error> {
-    let is_kept = matches!(seen.statement.answer, Answer::Holds | Answer::Worse);
+fn accept(seen: &VerifyComparison, place: &BaselineLocation) -> Result<(), Error> {
+    let is_kept = matches!(
+        seen.statement.answer,
+        VerifyAnswer::Holds | VerifyAnswer::Worse
+    );
     if !is_kept {
         eprintln!("not accepted: what does not keep the SLO is no baseline");
         return Ok(());
     }
-    let file = place.file(&seen.ground);
-    if let Place::Directory(directory) = place {
+    let file = place.file_for_ground(&seen.ground);
+    if let BaselineLocation::Directory(directory) = place {
         std::fs::create_dir_all(directory).map_err(|e| {
             let what = format!("cannot make {}: {e}", directory.display());
-            Error::new(ErrorKind::Environment, what).hint("give a directory that you may write")
+            Error::new(FailureKind::Environment, what)
+                .with_hint("give a directory that you may write")
         })?;
     }
     let baseline = Baseline {
@@ -227,7 +236,7 @@ fn accept(seen: &Seen, place: &Place) -> Result<(), Error> {
         ground: seen.ground.clone(),
         starts: seen.verified.starts.clone(),
     };
-    files::write(&file, &baseline::text(&baseline))?;
+    files::write(&file, &baseline::baseline_text(&baseline))?;
     let how = match seen.baseline {
         Some(_) => "anew",
         None => "for the first time",
@@ -239,16 +248,16 @@ fn accept(seen: &Seen, place: &Place) -> Result<(), Error> {
     Ok(())
 }
 
-impl Seen {
-    fn outcome(&self) -> Result<Outcome, Error> {
+impl VerifyComparison {
+    fn outcome(&self) -> Result<CommandOutcome, Error> {
         match self.statement.answer {
-            Answer::Holds => Ok(Outcome::Done),
-            Answer::SloMissed | Answer::Worse => Ok(Outcome::SloMissed),
-            Answer::NotMeasured => {
+            VerifyAnswer::Holds => Ok(CommandOutcome::Done),
+            VerifyAnswer::SloMissed | VerifyAnswer::Worse => Ok(CommandOutcome::SloMissed),
+            VerifyAnswer::NotMeasured => {
                 let last = self.verified.trials.last().map(|r| &**r);
                 Err(super::not_measured(last)
-                    .unwrap_or_else(|| Error::new(ErrorKind::Invalid, &self.statement.sentence))
-                    .hint("close what else uses this machine, then verify again"))
+                    .unwrap_or_else(|| Error::new(FailureKind::Invalid, &self.statement.sentence))
+                    .with_hint("close what else uses this machine, then verify again"))
             }
         }
     }

@@ -4,11 +4,11 @@ use std::num::NonZeroU32;
 
 use clap::Args;
 use loadline_engine::experiment::wire::{ExperimentFile, KubernetesTable};
-use loadline_engine::experiment::{Cluster, Said, Slots, TrialCpu};
+use loadline_engine::experiment::{ClusterSettings, Slots, TrialCpu, ValueWithOrigin};
 use loadline_kubernetes::workload;
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 
 /// What is measured.
 const EXPERIMENT: &str = "Experiment";
@@ -56,7 +56,7 @@ pub struct PodFlags {
 
     /// A label that nodes must have, as node.kubernetes.io/instance-type=c7i.xlarge; several times
     /// for several
-    #[arg(long, value_name = "LABEL=VALUE", requires = "kubernetes", value_parser = label, help_heading = KUBERNETES)]
+    #[arg(long, value_name = "LABEL=VALUE", requires = "kubernetes", value_parser = parse_label, help_heading = KUBERNETES)]
     pub node_selector: Vec<(String, String)>,
 
     /// The RuntimeClass of its pods, as gvisor or kata [default: that of --from, else the cluster's]
@@ -66,7 +66,7 @@ pub struct PodFlags {
     /// Make trials after the pods of a workload that runs there, as deployment/orders: image,
     /// variables, config maps, secrets, account
     #[arg(long, value_name = "KIND/NAME", requires = "kubernetes", conflicts_with = "image", help_heading = KUBERNETES)]
-    pub from: Option<workload::Name>,
+    pub from: Option<workload::WorkloadName>,
 
     /// Its container [default: the one that runs a JVM]
     #[arg(long, value_name = "NAME", requires = "from", help_heading = KUBERNETES)]
@@ -88,7 +88,7 @@ pub struct PodFlags {
     pub generators: Option<NonZeroU32>,
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+fn parse_label(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = pair.ok_or_else(|| "it is LABEL=VALUE".to_owned())?;
     Ok((name.to_owned(), value.to_owned()))
@@ -102,21 +102,21 @@ fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
 
 impl ClusterFlags {
     /// The cluster that they name by themselves.
-    pub fn wanted(&self) -> Option<Cluster> {
+    pub fn wanted_cluster(&self) -> Option<ClusterSettings> {
         let mut table = KubernetesTable::default();
         self.kubernetes.then(|| {
-            self.fill(&mut table);
-            Cluster::from(&table)
+            self.fill_table(&mut table);
+            ClusterSettings::from(&table)
         })
     }
 
-    fn fill(&self, table: &mut KubernetesTable) {
-        set(&mut table.context, &self.context);
-        set(&mut table.namespace, &self.namespace);
+    fn fill_table(&self, table: &mut KubernetesTable) {
+        set_if_given(&mut table.context, &self.context);
+        set_if_given(&mut table.namespace, &self.namespace);
     }
 }
 
-fn set(to: &mut Option<String>, flag: &Option<String>) {
+fn set_if_given(to: &mut Option<String>, flag: &Option<String>) {
     if flag.is_some() {
         to.clone_from(flag);
     }
@@ -131,7 +131,7 @@ impl PodFlags {
         if !self.cluster.kubernetes {
             return self.overlay_slots(file);
         }
-        self.fill(file.kubernetes.get_or_insert_with(KubernetesTable::default));
+        self.fill_table(file.kubernetes.get_or_insert_with(KubernetesTable::default));
         Ok(true)
     }
 
@@ -141,13 +141,13 @@ impl PodFlags {
             (None, _) => return Ok(false),
             (Some(slots), Some(table)) => table.slots = Some(slots),
             (Some(Slots::Number(number)), None) => {
-                file.run.slots = Some(Said::flag("--slots", number.get()));
+                file.run.slots = Some(ValueWithOrigin::from_flag("--slots", number.get()));
             }
             (Some(Slots::Auto), None) => {
                 let problem =
                     "--slots auto counts the nodes of a cluster, and trials run on this machine";
-                return Err(Error::new(ErrorKind::Usage, problem)
-                    .hint("say how many: --slots 2; or let trials be pods: --kubernetes"));
+                return Err(Error::new(FailureKind::Usage, problem)
+                    .with_hint("say how many: --slots 2; or let trials be pods: --kubernetes"));
             }
         }
         Ok(true)
@@ -162,17 +162,17 @@ impl PodFlags {
         let (Some(name), Some(table)) = (&self.from, &file.kubernetes) else {
             return Ok(false);
         };
-        let refused = |refusal: Refusal| Error::refused(&refusal);
-        let object = workload::read(&Cluster::from(table), name).map_err(refused)?;
+        let refused = |refusal: RunRefusal| Error::from_refusal(&refusal);
+        let object = workload::read(&ClusterSettings::from(table), name).map_err(refused)?;
         let wanted = self.container.as_deref();
         let container = file.settle_running(&name.to_string(), &object, wanted);
         let container = container.map_err(refused)?;
-        let template = workload::take(name, &object, &container).map_err(refused)?;
+        let template = workload::extract_template(name, &object, &container).map_err(refused)?;
         for what in &template.left_out {
             eprintln!("not taken from {name}: {what}");
         }
         if let (None, Some((uid, gid))) = (&file.app.user, template.user) {
-            file.app.user = Some(Said::flag("--from", format!("{uid}:{gid}")));
+            file.app.user = Some(ValueWithOrigin::from_flag("--from", format!("{uid}:{gid}")));
         }
         if let Some(table) = &mut file.kubernetes {
             table.from = Some(name.to_string());
@@ -181,10 +181,10 @@ impl PodFlags {
         Ok(true)
     }
 
-    fn fill(&self, table: &mut KubernetesTable) {
-        self.cluster.fill(table);
-        set(&mut table.trial_image, &self.trial_image);
-        set(&mut table.runtime_class, &self.runtime_class);
+    fn fill_table(&self, table: &mut KubernetesTable) {
+        self.cluster.fill_table(table);
+        set_if_given(&mut table.trial_image, &self.trial_image);
+        set_if_given(&mut table.runtime_class, &self.runtime_class);
         table.trial_cpu = self.trial_cpu.or(table.trial_cpu);
         table.slots = self.slots.or(table.slots);
         table.share_nodes = self.share_nodes.or(table.share_nodes);

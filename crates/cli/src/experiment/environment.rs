@@ -11,13 +11,13 @@ use loadline_engine::experiment::{references, variables};
 use loadline_report::redact;
 
 use super::ExperimentFlags;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 
 /// The variables of the flags, `--env` over `--env-file`, the later over the earlier.
 ///
 /// # Errors
 /// Usage errors: a file that cannot be read, what is no variable, a credential.
-pub fn environment(
+pub fn read_environment(
     flags: &ExperimentFlags,
     here: &Path,
 ) -> Result<BTreeMap<String, String>, Error> {
@@ -25,7 +25,7 @@ pub fn environment(
     for file in &flags.env_file {
         let path = here.join(file);
         let read = variables::read(&path);
-        let read = read.map_err(|r| Error::new(ErrorKind::Usage, &r).hint(&r.hint))?;
+        let read = read.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
         for (name, value) in read {
             let value = match value {
                 None => references::to_variable(&name),
@@ -36,12 +36,12 @@ pub fn environment(
         }
     }
     for text in &flags.env {
-        let (name, value) = variables::variable(text).ok_or_else(|| {
+        let (name, value) = variables::parse_variable(text).ok_or_else(|| {
             Error::new(
-                ErrorKind::Usage,
+                FailureKind::Usage,
                 format!("--env `{text}`: that is no variable"),
             )
-            .hint("write --env NAME=VALUE, or --env NAME for that of the caller")
+            .with_hint("write --env NAME=VALUE, or --env NAME for that of the caller")
         })?;
         let value = match value {
             None => references::to_variable(&name),
@@ -57,7 +57,7 @@ pub fn environment(
 fn is_secret(name: &str, value: &str) -> bool {
     !references::is_reference(value)
         && (references::is_secret_name(name)
-            || redact::variable(name, value) != format!("{name}={value}"))
+            || redact::redact_variable(name, value) != format!("{name}={value}"))
 }
 
 fn credential(name: &str) -> Error {
@@ -65,7 +65,7 @@ fn credential(name: &str) -> Error {
         "--env {name}: its value is a credential, would be stored with the result and is seen in \
          the list of processes"
     );
-    Error::new(ErrorKind::Usage, what).hint(format!(
+    Error::new(FailureKind::Usage, what).with_hint(format!(
         "set {name} where loadline is called and give --env {name}, or put it into a file: --env-file FILE"
     ))
 }
@@ -80,7 +80,7 @@ mod tests {
             env_file: file.map(Path::to_owned).into_iter().collect(),
             ..ExperimentFlags::default()
         };
-        environment(&flags, Path::new("/here"))
+        read_environment(&flags, Path::new("/here"))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use loadline_load::Target;
+use loadline_load::LoadTarget;
 
 use super::cluster::PodFlags;
 use crate::load_flags::LoadFlags;
@@ -31,7 +31,7 @@ pub struct ExperimentFlags {
 
     /// What is requested, as http://localhost:8080/owners
     #[arg(long, help_heading = EXPERIMENT)]
-    pub url: Option<Target>,
+    pub url: Option<LoadTarget>,
 
     #[command(flatten)]
     pub load: LoadFlags,

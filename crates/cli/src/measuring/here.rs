@@ -2,40 +2,40 @@
 //!
 //! Owns what is asked of it before the first trial. Starts none.
 
-use loadline_cgroup::Status;
-use loadline_engine::apart::Apart;
+use loadline_cgroup::CheckStatus;
+use loadline_engine::apart::ApartHost;
 use loadline_engine::experiment::Experiment;
-use loadline_engine::host::Host;
-use loadline_engine::local::Local;
+use loadline_engine::host::TrialHost;
+use loadline_engine::local::LocalTrialHost;
 use loadline_engine::lock::{LockError, MachineLock};
 use loadline_engine::store::Store;
-use loadline_host::{Options, rootless};
-use loadline_trial::Refusal;
+use loadline_host::{SiteOptions, rootless};
+use loadline_trial::RunRefusal;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 use crate::images;
 use crate::signals::Signals;
 
 /// Without root trials need a user namespace, and only a process with one thread can enter one:
 /// this comes first.
 pub(super) fn enter_namespace() -> Result<(), Error> {
-    rootless::enter().map_err(|e| Error::refused(&e))
+    rootless::enter_user_namespace().map_err(|e| Error::from_refusal(&e))
 }
 
 /// What trials need, tried by doing, before the first of them.
-pub(super) fn try_machine(host: &Local) -> Result<(), Error> {
+pub(super) fn try_machine(host: &LocalTrialHost) -> Result<(), Error> {
     let broken: Vec<_> = host
         .site()
-        .preflight()
+        .run_preflight()
         .into_iter()
-        .filter(|c| c.status == Status::Broken)
+        .filter(|c| c.status == CheckStatus::Broken)
         .collect();
     let Some(first) = broken.first() else {
         return Ok(());
     };
     let names: Vec<_> = broken.iter().map(|c| c.name).collect();
     let error = Error::new(
-        ErrorKind::Environment,
+        FailureKind::Environment,
         format!(
             "this machine cannot run trials ({}): {}",
             names.join(", "),
@@ -43,42 +43,47 @@ pub(super) fn try_machine(host: &Local) -> Result<(), Error> {
         ),
     );
     let error = match &first.fix {
-        Some(fix) => error.hint(fix),
+        Some(fix) => error.with_hint(fix),
         None => error,
     };
-    Err(error.hint("`loadline doctor` shows everything that was tried"))
+    Err(error.with_hint("`loadline doctor` shows everything that was tried"))
 }
 
 /// This machine, after what killed loadlines left is gone, also in the engines that are going to be
 /// used; with the slots that the experiment asks for.
-pub(super) fn host(store: &Store, experiment: &Experiment) -> Result<Local, Error> {
-    let options = Options {
+pub(super) fn prepare_host(
+    store: &Store,
+    experiment: &Experiment,
+) -> Result<LocalTrialHost, Error> {
+    let options = SiteOptions {
         scratch_root: Some(store.scratch_root()),
-        ..Options::default()
+        ..SiteOptions::default()
     };
-    let host = Local::new(options).map_err(|e| Error::refused(&e))?;
+    let host = LocalTrialHost::new(options).map_err(|e| Error::from_refusal(&e))?;
     let swept = host.site().sweep_with(&images::engines(experiment));
-    let swept = swept.map_err(|e| Error::refused(&e))?;
+    let swept = swept.map_err(|e| Error::from_refusal(&e))?;
     for failure in &swept.failures {
         eprintln!("warning: left over from an earlier trial and not removed: {failure}");
     }
     host.with_slots_of(experiment)
-        .map_err(|e| Error::refused(&e))
+        .map_err(|e| Error::from_refusal(&e))
 }
 
 /// The engine apart that starts the images of an experiment, if one does, after what killed loadlines
 /// left there is gone.
-pub(super) fn apart(experiment: &Experiment) -> Result<Option<Box<dyn Host>>, Error> {
-    let Some(images) = images::apart(experiment) else {
+pub(super) fn prepare_engine_apart(
+    experiment: &Experiment,
+) -> Result<Option<Box<dyn TrialHost>>, Error> {
+    let Some(images) = images::images_apart(experiment) else {
         return Ok(None);
     };
     if experiment.slots > 1 {
         let what = format!("running {} trials at once", experiment.slots);
         let why = "the engine is apart: which CPUs its machine has for each is not known here";
-        let refusal = Refusal::new(what, why, "leave --slots out: one trial after the other");
-        return Err(Error::refused(&refusal));
+        let refusal = RunRefusal::new(what, why, "leave --slots out: one trial after the other");
+        return Err(Error::from_refusal(&refusal));
     }
-    let (host, swept) = Apart::new(&images).map_err(|e| Error::refused(&e))?;
+    let (host, swept) = ApartHost::new(&images).map_err(|e| Error::from_refusal(&e))?;
     for failure in &swept.failures {
         eprintln!("warning: left over from an earlier trial and not removed: {failure}");
     }
@@ -86,27 +91,28 @@ pub(super) fn apart(experiment: &Experiment) -> Result<Option<Box<dyn Host>>, Er
 }
 
 /// The machine's lock: two measurements disturb each other.
-pub(super) fn lock(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
+pub(super) fn lock_machine(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
     let mut told = false;
     let locked = if wait {
-        MachineLock::wait(|held| {
+        MachineLock::wait_for_lock(|held| {
             if !told {
                 talk!("waiting: {held}");
                 told = true;
             }
-            !signals.came()
+            !signals.has_come()
         })
     } else {
         MachineLock::acquire()
     };
     locked.map_err(|error| match error {
-        LockError::Held { .. } if signals.came() => Error::new(
-            signals.kind(),
+        LockError::Held { .. } if signals.has_come() => Error::new(
+            signals.interrupt_kind(),
             "interrupted while waiting for another loadline",
         ),
-        held @ LockError::Held { .. } => Error::new(ErrorKind::Environment, held)
-            .hint("two measurements disturb each other; add --wait to run after it"),
-        io @ LockError::Io { .. } => Error::new(ErrorKind::Environment, io)
-            .hint("its directory must be writable, on a disk with space; then go on as before"),
+        held @ LockError::Held { .. } => Error::new(FailureKind::Environment, held)
+            .with_hint("two measurements disturb each other; add --wait to run after it"),
+        io @ LockError::Io { .. } => Error::new(FailureKind::Environment, io).with_hint(
+            "its directory must be writable, on a disk with space; then go on as before",
+        ),
     })
 }

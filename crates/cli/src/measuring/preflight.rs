@@ -3,28 +3,28 @@
 //! Owns that every configuration can be started and what its load names is there. Starts nothing.
 
 use loadline_analysis::record::Configuration;
-use loadline_engine::cache::application;
-use loadline_engine::command::{Assembled, assemble};
+use loadline_engine::cache::application_of_command;
+use loadline_engine::command::{AssembledCommand, assemble};
 use loadline_engine::experiment::Experiment;
 use loadline_engine::runner::RunError;
-use loadline_jvm::detect::{Found, Places};
+use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_report::{redact, text};
 
 use super::command_refused;
 use crate::commands::load_error;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 
 /// Every configuration's command must be runnable before the first trial starts.
 pub(super) fn preflight(
     experiment: &Experiment,
-    jdks: &Found,
-    places: &Places,
+    jdks: &DetectedJdks,
+    places: &JdkPlaces,
 ) -> Result<(), Error> {
     let configurations = experiment.configurations();
     let is_program = |c: &Configuration| experiment.app_of(c).image.is_none();
     if configurations.iter().any(is_program) && !experiment.app.directory.is_dir() {
-        return Err(Error::new(ErrorKind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
-            .hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
+        return Err(Error::new(FailureKind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
+            .with_hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
     }
     // What the load names must be there, too: bodies, credentials.
     let first = Configuration::default();
@@ -33,14 +33,14 @@ pub(super) fn preflight(
     experiment
         .check_surroundings(places)
         .map_err(|e| match &e {
-            RunError::Refused(refusal) => Error::refused(refusal),
+            RunError::Refused(refusal) => Error::from_refusal(refusal),
             RunError::Command(error) => command_refused(error),
-            other => Error::new(ErrorKind::Usage, other),
+            other => Error::new(FailureKind::Usage, other),
         })?;
     for configuration in &configurations {
         let assembled = assemble(experiment, configuration, jdks, places);
         let assembled = assembled.map_err(|e| command_refused(&e))?;
-        detail!("{}", started(configuration, &assembled));
+        detail!("{}", started_command(configuration, &assembled));
     }
     if let Some(warning) = nested_jars(experiment, jdks, places) {
         eprintln!("warning: {warning}");
@@ -49,14 +49,14 @@ pub(super) fn preflight(
 }
 
 /// Said before a cache is trained for nothing: of classes in jars inside a jar it serves none.
-fn nested_jars(experiment: &Experiment, jdks: &Found, places: &Places) -> Option<String> {
+fn nested_jars(experiment: &Experiment, jdks: &DetectedJdks, places: &JdkPlaces) -> Option<String> {
     let all = experiment.configurations();
     let cached = all
         .iter()
         .find(|configuration| configuration.cache.is_some())?;
     let app = experiment.app_of(cached);
     let assembled = assemble(experiment, cached, jdks, places).ok()?;
-    let application = application(&app, assembled.command()).ok()?;
+    let application = application_of_command(&app, assembled.command_line()).ok()?;
     let jar = application.main().display();
     let (whose, way) = match &app.image {
         None => (
@@ -76,10 +76,10 @@ fn nested_jars(experiment: &Experiment, jdks: &Found, places: &Places) -> Option
 }
 
 /// What a configuration's trials start; of its environment nothing, which may hold credentials.
-fn started(configuration: &Configuration, assembled: &Assembled) -> String {
+fn started_command(configuration: &Configuration, assembled: &AssembledCommand) -> String {
     let jdk = assembled.jdk.as_ref();
     let jdk = jdk.map_or_else(String::new, |jdk| format!(" (JDK {})", jdk.version.full));
-    let command = redact::command(assembled.command()).join(" ");
+    let command = redact::redact_command(assembled.command_line()).join(" ");
     let told = format!("starts {}{jdk}: {command}", configuration.label);
     text::one_line(&told)
 }

@@ -8,44 +8,47 @@ use loadline_engine::runner::RunError;
 use loadline_engine::store::{ResultKind, StoreError};
 
 use crate::commands::load_error;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 use crate::signals::Signals;
-use crate::ui::next::command as next;
+use crate::ui::next::next_command as next;
 
 /// A store error as the command line reports it.
 pub fn store_refused(error: &StoreError) -> Error {
     match error {
-        StoreError::Full { .. } => Error::new(ErrorKind::Environment, error)
-            .hint(format!("free some space, then: {}", next("resume"))),
+        StoreError::Full { .. } => Error::new(FailureKind::Environment, error)
+            .with_hint(format!("free some space, then: {}", next("resume"))),
         StoreError::Place { source, .. } if source.kind.is_none() => {
             let hint = format!("{}, or give another directory: --state DIR", source.hint);
-            Error::new(ErrorKind::Environment, error).hint(hint)
+            Error::new(FailureKind::Environment, error).with_hint(hint)
         }
         StoreError::Directory { .. } | StoreError::Place { .. } => {
-            Error::new(ErrorKind::Environment, error).hint("give another directory: --state DIR")
+            Error::new(FailureKind::Environment, error)
+                .with_hint("give another directory: --state DIR")
         }
-        StoreError::Newer { .. } => Error::new(ErrorKind::Environment, error)
-            .hint("use that loadline, or another directory: --state DIR"),
+        StoreError::Newer { .. } => Error::new(FailureKind::Environment, error)
+            .with_hint("use that loadline, or another directory: --state DIR"),
         StoreError::Unknown { id, path } if id == "last" => Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             format!("there are no results in {} yet", path.display()),
         )
-        .hint("`loadline size` and `loadline run` make one; --state DIR names another directory"),
-        StoreError::Unknown { .. } => Error::new(ErrorKind::Usage, error)
-            .hint("loadline list shows the results; `last` is the newest"),
+        .with_hint(
+            "`loadline size` and `loadline run` make one; --state DIR names another directory",
+        ),
+        StoreError::Unknown { .. } => Error::new(FailureKind::Usage, error)
+            .with_hint("loadline list shows the results; `last` is the newest"),
         StoreError::Ambiguous { .. } => {
-            Error::new(ErrorKind::Usage, error).hint("loadline list shows all of them")
+            Error::new(FailureKind::Usage, error).with_hint("loadline list shows all of them")
         }
-        StoreError::InUse { .. } => Error::new(ErrorKind::Environment, error)
-            .hint("wait for its end, or stop it: `loadline serve` has a button"),
-        StoreError::Log { .. } => Error::new(ErrorKind::Environment, error).hint(format!(
+        StoreError::InUse { .. } => Error::new(FailureKind::Environment, error)
+            .with_hint("wait for its end, or stop it: `loadline serve` has a button"),
+        StoreError::Log { .. } => Error::new(FailureKind::Environment, error).with_hint(format!(
             "look after the disk (dmesg), then: {}",
             next("resume")
         )),
-        StoreError::Copy(refusal) => Error::refused(refusal),
+        StoreError::Copy(refusal) => Error::from_refusal(refusal),
         StoreError::Database { .. } | StoreError::Record { .. } => {
-            Error::new(ErrorKind::Environment, error)
-                .hint("give another directory with --state DIR; the file is left as it is")
+            Error::new(FailureKind::Environment, error)
+                .with_hint("give another directory with --state DIR; the file is left as it is")
         }
     }
 }
@@ -54,18 +57,18 @@ pub fn store_refused(error: &StoreError) -> Error {
 pub fn command_refused(error: &CommandError) -> Error {
     let refusal = match error {
         CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
-            Error::new(ErrorKind::Usage, error)
+            Error::new(FailureKind::Usage, error)
         }
         CommandError::NoJdk { hint, .. } => {
-            Error::new(ErrorKind::Environment, error).hint_if(hint.as_ref())
+            Error::new(FailureKind::Environment, error).with_hint_if(hint.as_ref())
         }
-        CommandError::Image(refusal) => return Error::refused(refusal),
+        CommandError::Image(refusal) => return Error::from_refusal(refusal),
     };
     match error {
-        CommandError::NoJar { .. } => refusal.hint("build it first, or check the path; it is relative to the directory loadline is called in"),
-        CommandError::NoProgram { program } if program == "java" => refusal.hint("install a JDK, or put one into PATH or JAVA_HOME; `loadline doctor` lists what it finds"),
-        CommandError::NoProgram { .. } => refusal.hint("check the spelling and PATH"),
-        CommandError::NoJdk { .. } => refusal.hint("`loadline doctor` lists the JDKs of this machine"),
+        CommandError::NoJar { .. } => refusal.with_hint("build it first, or check the path; it is relative to the directory loadline is called in"),
+        CommandError::NoProgram { program } if program == "java" => refusal.with_hint("install a JDK, or put one into PATH or JAVA_HOME; `loadline doctor` lists what it finds"),
+        CommandError::NoProgram { .. } => refusal.with_hint("check the spelling and PATH"),
+        CommandError::NoJdk { .. } => refusal.with_hint("`loadline doctor` lists the JDKs of this machine"),
         CommandError::Image(_) => refusal,
     }
 }
@@ -76,11 +79,11 @@ pub fn cache_refused(error: &CacheError) -> Error {
         CacheError::Application(_)
         | CacheError::NoJdk { .. }
         | CacheError::OwnCache { .. }
-        | CacheError::Kind(_) => ErrorKind::Usage,
-        CacheError::NeverReady { .. } | CacheError::NotWritten { .. } => ErrorKind::Invalid,
-        CacheError::File(_) => ErrorKind::Environment,
+        | CacheError::Kind(_) => FailureKind::Usage,
+        CacheError::NeverReady { .. } | CacheError::NotWritten { .. } => FailureKind::Invalid,
+        CacheError::File(_) => FailureKind::Environment,
     };
-    Error::new(kind, error).hint(error.hint())
+    Error::new(kind, error).with_hint(error.cache_hint())
 }
 
 /// What ended a run, with the way on.
@@ -98,10 +101,12 @@ pub(super) fn run_refused(
     };
     match error {
         RunError::Store(error) => store_refused(error),
-        RunError::Refused(refusal) => Error::refused(refusal),
+        RunError::Refused(refusal) => Error::from_refusal(refusal),
         RunError::Command(error) => command_refused(error),
         RunError::Cache(error) => cache_refused(error),
         RunError::Load(error) => load_error(error),
-        RunError::Interrupted => Error::new(signals.kind(), "interrupted").hint(resume),
+        RunError::Interrupted => {
+            Error::new(signals.interrupt_kind(), "interrupted").with_hint(resume)
+        }
     }
 }

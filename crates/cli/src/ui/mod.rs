@@ -25,13 +25,13 @@ pub mod text;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use progress::Progress;
+pub use progress::ProgressDisplay;
 
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 static IS_VERBOSE: AtomicBool = AtomicBool::new(false);
 
 /// From now on [`talk!`] says nothing, or [`detail!`] something, where that is asked for.
-pub fn begin(is_quiet: bool, is_verbose: bool) {
+pub fn set_verbosity(is_quiet: bool, is_verbose: bool) {
     IS_QUIET.store(is_quiet, Ordering::Relaxed);
     IS_VERBOSE.store(is_verbose, Ordering::Relaxed);
 }

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use clap::ArgMatches;
-use loadline_report::content::quoted;
+use loadline_report::content::shell_quoted;
 
 /// The directory of results, where the user named one.
 static STATE: OnceLock<PathBuf> = OnceLock::new();
 
 /// Keeps where this command was told that results are.
-pub fn begin(matches: &ArgMatches) {
+pub fn keep_state_flag(matches: &ArgMatches) {
     let of_command = matches.subcommand().map(|(_, found)| found);
     // A command without the flag has no such argument at all, which `get_one` would not forgive.
     let state = of_command.and_then(|found| found.try_get_one::<PathBuf>("state").ok().flatten());
@@ -23,12 +23,12 @@ pub fn begin(matches: &ArgMatches) {
 }
 
 /// `loadline resume 1a2b3c`, with `--state DIR` where this command had one.
-pub fn command(words: &str) -> String {
+pub fn next_command(words: &str) -> String {
     match STATE.get() {
         Some(state) => {
             format!(
                 "loadline {words} --state {}",
-                quoted(&state.display().to_string())
+                shell_quoted(&state.display().to_string())
             )
         }
         None => format!("loadline {words}"),

@@ -8,35 +8,35 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use loadline_analysis::record::{Configuration, Phase, PhaseSpan, Purpose, TrialRecord};
-use loadline_analysis::search::Ask;
+use loadline_analysis::record::{Configuration, PhaseSpan, TrialPhase, TrialPurpose, TrialRecord};
+use loadline_analysis::search::TrialAsk;
 use loadline_engine::left::TimeLeft;
-use loadline_engine::runner::Watcher;
+use loadline_engine::runner::TrialWatcher;
 use loadline_report::text::one_line as safe;
-use loadline_trial::Progress as Figure;
+use loadline_trial::TrialProgress as Figure;
 
-use super::text::{latency, span};
+use super::text::{format_latency, format_span};
 use crate::signals::Signals;
 
 /// The progress display; also hands Ctrl-C to the engine.
-pub struct Progress {
+pub struct ProgressDisplay {
     signals: Signals,
     /// All lines; they stay below what is printed.
     screen: MultiProgress,
     /// What runs, by slot.
-    running: BTreeMap<usize, Line>,
+    running: BTreeMap<usize, SlotLine>,
     began: Instant,
     left: TimeLeft,
 }
 
 /// What runs in a slot.
-struct Line {
+struct SlotLine {
     head: String,
     /// `None` where there is no terminal.
     bar: Option<ProgressBar>,
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// A display for trials of about this length; `expected` where their number is known.
     pub fn new(signals: Signals, expected: Option<u32>, each: Duration) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    fn begin(&mut self, slot: usize, head: String) {
+    fn begin_line(&mut self, slot: usize, head: String) {
         let is_shown = stderr().is_terminal() && !super::is_quiet();
         let bar = is_shown.then(|| {
             let bar = self.screen.add(ProgressBar::new_spinner());
@@ -57,26 +57,28 @@ impl Progress {
                 ProgressStyle::with_template("{spinner} {wide_msg}")
                     .unwrap_or_else(|_| ProgressStyle::default_spinner()),
             );
-            bar.set_message(format!("{head} {}", Phase::Prepare));
+            bar.set_message(format!("{head} {}", TrialPhase::Prepare));
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        self.running.insert(slot, Line { head, bar });
+        self.running.insert(slot, SlotLine { head, bar });
     }
 
     /// A line for good, above those that change.
-    fn print(&self, line: &str) {
+    fn print_line(&self, line: &str) {
         self.screen.suspend(|| talk!("{line}"));
     }
 
-    fn left(&self) -> String {
-        let left = self.left.at(self.began.elapsed());
-        left.map_or_else(String::new, |left| format!(", about {} left", span(left)))
+    fn time_left(&self) -> String {
+        let left = self.left.remaining_at(self.began.elapsed());
+        left.map_or_else(String::new, |left| {
+            format!(", about {} left", format_span(left))
+        })
     }
 }
 
-impl Watcher for Progress {
-    fn trial_begins(&mut self, slot: usize, ask: &Ask, attempt: u32) {
+impl TrialWatcher for ProgressDisplay {
+    fn trial_begins(&mut self, slot: usize, ask: &TrialAsk, attempt: u32) {
         let label = safe(&ask.configuration.label);
         let mut head = format!("{} {label}", purpose_name(ask.purpose));
         if ask.repeat > 1 {
@@ -85,40 +87,40 @@ impl Watcher for Progress {
         if attempt > 1 {
             head += &format!(" (attempt {attempt})");
         }
-        self.begin(slot, head);
+        self.begin_line(slot, head);
     }
 
     fn training_begins(&mut self, slot: usize, configuration: &Configuration) {
         let head = format!("{:<8} {}", "train", safe(&configuration.label));
-        self.print(&head);
-        self.begin(slot, head);
+        self.print_line(&head);
+        self.begin_line(slot, head);
     }
 
-    fn waits(&mut self, slot: usize, why: &str) {
+    fn slot_waits(&mut self, slot: usize, why: &str) {
         let Some(line) = self.running.get(&slot) else {
             return;
         };
         let text = format!("{} waits: {}", line.head, safe(why));
         match &line.bar {
             Some(bar) => bar.set_message(text),
-            None => self.print(&text),
+            None => self.print_line(&text),
         }
     }
 
-    fn progress(&mut self, slot: usize, figure: Figure) {
+    fn trial_progress(&mut self, slot: usize, figure: Figure) {
         let Some(line) = self.running.get(&slot) else {
             return;
         };
         let Some(bar) = &line.bar else { return };
-        let elapsed = span(figure.elapsed);
+        let elapsed = format_span(figure.elapsed);
         let mut text = format!("{} {} {elapsed}", line.head, figure.phase);
         if let Some(p99) = figure.p99 {
-            text += &format!(", p99 {}", latency(p99));
+            text += &format!(", p99 {}", format_latency(p99));
         }
         if let Some(rate) = figure.rate {
             text += &format!(", {rate:.0}/s");
         }
-        bar.set_message(text + &self.left());
+        bar.set_message(text + &self.time_left());
     }
 
     fn trial_ends(&mut self, slot: Option<usize>, record: &TrialRecord) {
@@ -128,14 +130,14 @@ impl Watcher for Progress {
                 let is_measured = record.verdict.is_evidence();
                 self.left.trial_ends(self.began.elapsed(), is_measured);
             }
-            None => self.left.found(),
+            None => self.left.trial_found(),
         }
         let note = if slot.is_none() {
             " (from the store)"
         } else {
             ""
         };
-        self.print(&format!(
+        self.print_line(&format!(
             "{:<8} {:<24} {:<20} {}{note}",
             purpose_name(record.purpose),
             format!("{} #{}", safe(&record.configuration.label), record.repeat),
@@ -143,7 +145,7 @@ impl Watcher for Progress {
             safe(&record.reason.to_string()),
         ));
         if super::is_verbose() {
-            self.print(&details(record));
+            self.print_line(&details(record));
         }
     }
 
@@ -154,8 +156,8 @@ impl Watcher for Progress {
         }
     }
 
-    fn interrupted(&self) -> bool {
-        self.signals.came()
+    fn is_interrupted(&self) -> bool {
+        self.signals.has_come()
     }
 }
 
@@ -163,22 +165,22 @@ impl Watcher for Progress {
 fn details(record: &TrialRecord) -> String {
     let phase = |phase: &PhaseSpan| {
         let took = Duration::from_nanos(phase.end.saturating_sub(phase.start));
-        format!("{} {}, ", phase.phase, span(took))
+        format!("{} {}, ", phase.phase, format_span(took))
     };
     let phases: String = record.evidence.phases.iter().map(phase).collect();
-    let show = super::next::command(&format!("show {}", record.id));
+    let show = super::next::next_command(&format!("show {}", record.id));
     format!("{:<8} {phases}{show}", "")
 }
 
-fn purpose_name(purpose: Purpose) -> &'static str {
+fn purpose_name(purpose: TrialPurpose) -> &'static str {
     match purpose {
-        Purpose::Matrix => "run",
-        Purpose::Search => "search",
-        Purpose::Confirm => "confirm",
-        Purpose::Prove => "prove",
-        Purpose::Neighbour => "below",
-        Purpose::Compare => "pair",
-        Purpose::Soak => "soak",
-        Purpose::Abreast => "abreast",
+        TrialPurpose::Matrix => "run",
+        TrialPurpose::Search => "search",
+        TrialPurpose::Confirm => "confirm",
+        TrialPurpose::Prove => "prove",
+        TrialPurpose::Neighbour => "below",
+        TrialPurpose::Compare => "pair",
+        TrialPurpose::Soak => "soak",
+        TrialPurpose::Abreast => "abreast",
     }
 }

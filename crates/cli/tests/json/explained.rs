@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use loadline_analysis::pauses::{ApplicationPauses, PauseEvidence, SamplerEvidence};
 use loadline_analysis::record::{
-    CgroupEvidence, Configuration, Evidence, Machine, Phase, PhaseSpan, Purpose, SCHEMA,
-    TrialRecord, Verdict,
+    CgroupEvidence, Configuration, Evidence, MachineDescription, PhaseSpan, SCHEMA, TrialPhase,
+    TrialPurpose, TrialRecord, TrialVerdict,
 };
 use loadline_engine::store::{NewResult, ResultKind, Store, TrialKey};
 
@@ -39,7 +39,7 @@ fn evidence() -> Evidence {
         .collect();
     Evidence {
         phases: vec![PhaseSpan {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             start: 0,
             end: 10_000 * MS,
         }],
@@ -74,22 +74,22 @@ fn evidence() -> Evidence {
 
 /// A store with one result of one trial and its GC log.
 pub fn store(directory: &Path) -> String {
-    let store = Store::open(directory).expect("a store");
+    let store = Store::open_or_create(directory).expect("a store");
     let new = NewResult {
         kind: ResultKind::Run,
         title: "test".to_owned(),
         experiment: EXPERIMENT.to_owned(),
         directory: directory.to_owned(),
         command: Vec::new(),
-        machine: Machine {
+        machine: MachineDescription {
             cpus: 2,
-            ..Machine::default()
+            ..MachineDescription::default()
         },
     };
     let result = store.create_result(&new).expect("a result");
     let key = TrialKey {
         result: result.clone(),
-        purpose: Purpose::Matrix,
+        purpose: TrialPurpose::Matrix,
         configuration: configuration(),
         repeat: 1,
         attempt: 1,
@@ -99,12 +99,12 @@ pub fn store(directory: &Path) -> String {
         schema: SCHEMA,
         id: id.clone(),
         result,
-        purpose: Purpose::Matrix,
+        purpose: TrialPurpose::Matrix,
         configuration: configuration(),
         repeat: 1,
         started_at_unix_ms: 0,
         slo: "p99<1s".parse().expect("an SLO"),
-        verdict: Verdict::Pass,
+        verdict: TrialVerdict::Pass,
         reason: String::new().into(),
         objectives: Vec::new(),
         evidence: evidence(),

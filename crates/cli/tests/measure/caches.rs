@@ -291,7 +291,7 @@ fn the_dockerfile_stage_builds_a_cache() -> Outcome {
         command.push(format!("--port={port}"));
         let file = archive.display().to_string();
         let path = "/health".to_owned();
-        let ready = loadline_report::emit::Ready::Http { port, path };
+        let ready = loadline_report::emit::ReadinessCheck::Http { port, path };
         let script = loadline_report::emit::cache_script(&command, &ready, 20, &file);
         let bash = ["-euo", "pipefail", "-c", &script];
         let output = std::process::Command::new("bash").args(bash).output();

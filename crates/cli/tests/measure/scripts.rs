@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use loadline_jvm::detect::{Found, Places};
+use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_sizing::Vm;
 
 use crate::applications::ping;
@@ -79,7 +79,7 @@ fn open_liberty_on_openj9() -> Outcome {
         Ok(script) => script,
         Err(reason) => return Some(reason),
     };
-    let jdks = Found::look(&Places::of_process()).jdks;
+    let jdks = DetectedJdks::scan_places(&JdkPlaces::of_process()).jdks;
     let Some(jdk) = jdks.into_iter().find(|jdk| jdk.kind == Vm::OpenJ9) else {
         return Some("no OpenJ9 here".to_owned());
     };

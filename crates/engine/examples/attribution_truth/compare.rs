@@ -4,11 +4,12 @@
 
 use std::process::ExitCode;
 
-use loadline_analysis::attribution::{Attribution, Class, Sources, attribute};
+use loadline_analysis::attribution::{Attribution, PauseClass, PauseSources, attribute_pause};
 use loadline_analysis::estimate::{
-    Boundaries, Flatline, Sample, phase_locked_spans, ran_spans, smeared_spans, throttled_spans,
+    CounterSample, FlatlineRule, PeriodBoundaries, phase_locked_spans, ran_spans, smeared_spans,
+    throttled_spans,
 };
-use loadline_analysis::span::Spans;
+use loadline_analysis::span::TimeSpans;
 use loadline_sizing::Cpus;
 
 use crate::scene::Seen;
@@ -45,7 +46,7 @@ pub struct Score {
 }
 
 fn throttled(of: &Attribution) -> u64 {
-    of.of(Class::GcThrottled) + of.of(Class::MutatorThrottled)
+    of.class_ns(PauseClass::GcThrottled) + of.class_ns(PauseClass::MutatorThrottled)
 }
 
 impl Score {
@@ -63,10 +64,10 @@ impl Score {
         kinds[1].cost = Some(seen.fast.1.cpu_share());
         kinds[2].cost = Some(seen.locked.1.cpu_share());
         for (tid, pause) in &seen.pauses {
-            let truth = attribute(*pause, &truth(seen, &logged, &all_stood, *tid), 0);
+            let truth = attribute_pause(*pause, &truth(seen, &logged, &all_stood, *tid), 0);
             kinds[0].count(&truth, &truth);
             for (kind, sources) in kinds[1..].iter_mut().zip(&placed) {
-                kind.count(&attribute(*pause, sources, 0), &truth);
+                kind.count(&attribute_pause(*pause, sources, 0), &truth);
             }
         }
         Self {
@@ -104,15 +105,15 @@ pub fn misses(seen: &Seen, cpus: usize) -> String {
     let phase_locked = with(&logged, locked(seen, cpus));
     let mut lines = Vec::new();
     for (tid, pause) in &seen.pauses {
-        let truth = attribute(*pause, &truth(seen, &logged, &all_stood, *tid), 0);
-        let fast = attribute(*pause, &placed, 0);
-        let locked = attribute(*pause, &phase_locked, 0);
+        let truth = attribute_pause(*pause, &truth(seen, &logged, &all_stood, *tid), 0);
+        let fast = attribute_pause(*pause, &placed, 0);
+        let locked = attribute_pause(*pause, &phase_locked, 0);
         let off = throttled(&fast).abs_diff(throttled(&truth));
-        if fast.covered() < 0.9 || fast.dominant() != truth.dominant() || off > 10_000_000 {
+        if fast.covered_share() < 0.9 || fast.dominant() != truth.dominant() || off > 10_000_000 {
             lines.push(format!(
                 "  {tid} {}+{} ms\n    trace  {}\n    1 kHz  {}\n    locked {}",
                 pause.start,
-                pause.len() / 1_000_000,
+                pause.length_ns() / 1_000_000,
                 in_words(&truth),
                 in_words(&fast),
                 in_words(&locked)
@@ -123,8 +124,16 @@ pub fn misses(seen: &Seen, cpus: usize) -> String {
 }
 
 fn in_words(of: &Attribution) -> String {
-    let some = Class::ALL.iter().filter(|class| of.of(**class) > 500_000);
-    let each = some.map(|class| format!("{} {:.1}", class.name(), of.of(*class) as f64 / 1e6));
+    let some = PauseClass::ALL
+        .iter()
+        .filter(|class| of.class_ns(**class) > 500_000);
+    let each = some.map(|class| {
+        format!(
+            "{} {:.1}",
+            class.class_name(),
+            of.class_ns(*class) as f64 / 1e6
+        )
+    });
     each.collect::<Vec<_>>().join(", ")
 }
 
@@ -144,49 +153,49 @@ fn watched(seen: &Seen) -> String {
 /// What the trace says. Some thread throttled and none running: everybody stands for the quota, in
 /// a safepoint or not, also who sleeps until one of the throttled threads goes on. Else, outside
 /// of safepoints, it is what the thread itself did.
-fn truth(seen: &Seen, logged: &Sources, all_stood: &Spans, tid: u32) -> Sources {
+fn truth(seen: &Seen, logged: &PauseSources, all_stood: &TimeSpans, tid: u32) -> PauseSources {
     let own = seen.scheduled.own(tid).difference(&logged.safepoints);
     let waiting = seen.scheduled.waiting.get(&tid);
-    Sources {
+    PauseSources {
         throttled: all_stood.union(&own),
         contention: waiting.cloned().unwrap_or_default(),
         ..logged.clone()
     }
 }
 
-fn with(logged: &Sources, throttled: Spans) -> Sources {
-    Sources {
+fn with(logged: &PauseSources, throttled: TimeSpans) -> PauseSources {
+    PauseSources {
         throttled,
         ..logged.clone()
     }
 }
 
 /// What trials with 1 kHz samples know.
-fn fast_sources(seen: &Seen, logged: &Sources) -> Sources {
-    let (samples, rule) = (&seen.fast.0, Flatline::default());
+fn fast_sources(seen: &Seen, logged: &PauseSources) -> PauseSources {
+    let (samples, rule) = (&seen.fast.0, FlatlineRule::default());
     let throttled = throttled_spans(samples, rule);
-    Sources {
+    PauseSources {
         partly: ran_spans(samples, rule, &throttled),
         ..with(logged, throttled)
     }
 }
 
-fn locked(seen: &Seen, cpus: usize) -> Spans {
+fn locked(seen: &Seen, cpus: usize) -> TimeSpans {
     match seen.locked.1.phase_lock {
         Some(lock) => {
-            let boundaries = Boundaries {
+            let boundaries = PeriodBoundaries {
                 at: lock.boundary_ns,
                 period: seen.period,
             };
             phase_locked_spans(&seen.locked.0, boundaries, cpus)
         }
-        None => Spans::default(),
+        None => TimeSpans::default(),
     }
 }
 
 /// What a sampler once a second would have seen.
-fn every_second(samples: &[Sample]) -> Vec<Sample> {
-    let mut thin: Vec<Sample> = Vec::new();
+fn every_second(samples: &[CounterSample]) -> Vec<CounterSample> {
+    let mut thin: Vec<CounterSample> = Vec::new();
     for sample in samples {
         if thin
             .last()
@@ -201,7 +210,7 @@ fn every_second(samples: &[Sample]) -> Vec<Sample> {
 impl Kind {
     fn count(&mut self, got: &Attribution, truth: &Attribution) {
         self.pauses += 1;
-        self.explained += u64::from(got.covered() >= 0.9);
+        self.explained += u64::from(got.covered_share() >= 0.9);
         self.agreed += u64::from(got.dominant() == truth.dominant());
         self.error += throttled(got).abs_diff(throttled(truth));
         self.throttled += throttled(got);

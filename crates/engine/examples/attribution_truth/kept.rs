@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_analysis::estimate::Sample;
+use loadline_analysis::estimate::CounterSample;
 use loadline_analysis::pauses::PauseEvidence;
-use loadline_analysis::span::{Span, Spans};
+use loadline_analysis::span::{TimeSpan, TimeSpans};
 use loadline_cgroup::{PhaseLock, SamplerReport};
 use loadline_sizing::Cpus;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn run(path: &Path) -> Result<Run, Box<dyn Error>> {
     let seen = Seen {
         pauses: pauses
             .into_iter()
-            .map(|(tid, start, end)| (tid, Span::new(start, end)))
+            .map(|(tid, start, end)| (tid, TimeSpan::new(start, end)))
             .collect(),
         scheduled: Scheduled {
             throttled: threads(get("throttled"))?,
@@ -84,14 +84,17 @@ fn run(path: &Path) -> Result<Run, Box<dyn Error>> {
     Ok((text("jdk"), text("limit").parse()?, seen))
 }
 
-type PerThread = std::collections::BTreeMap<u32, Spans>;
+type PerThread = std::collections::BTreeMap<u32, TimeSpans>;
 
-fn pairs(spans: &Spans) -> Vec<(u64, u64)> {
+fn pairs(spans: &TimeSpans) -> Vec<(u64, u64)> {
     spans.as_slice().iter().map(|s| (s.start, s.end)).collect()
 }
 
-fn spans(pairs: Vec<(u64, u64)>) -> Spans {
-    pairs.into_iter().map(|(a, b)| Span::new(a, b)).collect()
+fn spans(pairs: Vec<(u64, u64)>) -> TimeSpans {
+    pairs
+        .into_iter()
+        .map(|(a, b)| TimeSpan::new(a, b))
+        .collect()
 }
 
 fn per_thread(all: &PerThread) -> Vec<(u32, Vec<(u64, u64)>)> {
@@ -103,14 +106,14 @@ fn threads(value: Value) -> Result<PerThread, serde_json::Error> {
     Ok(all.into_iter().map(|(tid, s)| (tid, spans(s))).collect())
 }
 
-fn samples(all: &[Sample]) -> Value {
-    let one = |s: &Sample| json!([s.at, s.usage, s.throttled, s.per_cpu]);
+fn samples(all: &[CounterSample]) -> Value {
+    let one = |s: &CounterSample| json!([s.at, s.usage, s.throttled, s.per_cpu]);
     all.iter().map(one).collect()
 }
 
-fn taken(value: Value) -> Result<Vec<Sample>, serde_json::Error> {
+fn taken(value: Value) -> Result<Vec<CounterSample>, serde_json::Error> {
     let all: Vec<(u64, u64, u64, Vec<u64>)> = serde_json::from_value(value)?;
-    let one = |(at, usage, throttled, per_cpu)| Sample {
+    let one = |(at, usage, throttled, per_cpu)| CounterSample {
         at,
         usage,
         per_cpu,

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use compare::Score;
-use loadline_jvm::detect::{Found, Jdk, Places};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_sizing::Cpus;
 
 /// The JDKs of the promise.
@@ -110,8 +110,8 @@ fn wanted() -> Result<Wanted, Box<dyn Error>> {
 }
 
 /// Each wanted JDK that is here, by the name it was asked for.
-fn jdks(wanted: &[String]) -> Vec<(String, Jdk)> {
-    let found = Found::look(&Places::of_process());
+fn jdks(wanted: &[String]) -> Vec<(String, InstalledJdk)> {
+    let found = DetectedJdks::scan_places(&JdkPlaces::of_process());
     let mut jdks = Vec::new();
     for name in wanted {
         match found.select(name) {

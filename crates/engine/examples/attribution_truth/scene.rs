@@ -11,13 +11,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::estimate::Sample;
+use loadline_analysis::estimate::CounterSample;
 use loadline_analysis::pauses::PauseEvidence;
-use loadline_analysis::span::Span;
-use loadline_cgroup::{Group, GroupName, Layout, Limits, Sampler, SamplerOptions, SamplerReport};
+use loadline_analysis::span::TimeSpan;
+use loadline_cgroup::{
+    CgroupLayout, CgroupLimits, CgroupSampler, ControlGroup, GroupName, SamplerOptions,
+    SamplerReport,
+};
 use loadline_host::clock::{monotonic_ns, wall_ahead_ns};
-use loadline_jvm::detect::Jdk;
-use loadline_jvm::gclog::{Builder, GcLog, WallClock};
+use loadline_jvm::detect::InstalledJdk;
+use loadline_jvm::gclog::{GcLog, GcLogBuilder, WallClock};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::{Cpus, Vm};
 
@@ -36,15 +39,15 @@ const SHARES: u64 = 20 * 1024;
 /// Everything seen in one run.
 pub struct Seen {
     /// Long pauses with the thread that had them.
-    pub pauses: Vec<(u32, Span)>,
+    pub pauses: Vec<(u32, TimeSpan)>,
     /// The scheduler's truth.
     pub scheduled: Scheduled,
     /// Safepoints, as trials keep them.
     pub log: PauseEvidence,
     /// Samples at 1 kHz and what they cost.
-    pub fast: (Vec<Sample>, SamplerReport),
+    pub fast: (Vec<CounterSample>, SamplerReport),
     /// Samples once a period and what they cost.
-    pub locked: (Vec<Sample>, SamplerReport),
+    pub locked: (Vec<CounterSample>, SamplerReport),
     /// CFS period, ns.
     pub period: u64,
     /// Throttled time of the group at the end, ns.
@@ -62,14 +65,14 @@ pub fn missing() -> Option<String> {
 /// Runs the workload under a limit for some seconds.
 pub fn run(
     tracer: &Tracer,
-    jdk: &Jdk,
+    jdk: &InstalledJdk,
     limit: Cpus,
     gc_threads: u32,
     seconds: u64,
 ) -> Result<Seen, Box<dyn Error>> {
-    let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))?;
+    let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))?;
     let name = GroupName::new(Path::new("/proc"), "attribution-truth")?;
-    let group = Group::create(&layout, &name.to_string())?;
+    let group = ControlGroup::create_group(&layout, &name.to_string())?;
     let (log, said) = (
         tempfile::NamedTempFile::new()?,
         tempfile::NamedTempFile::new()?,
@@ -78,8 +81,8 @@ pub fn run(
     command.stdout(said.reopen()?);
     let wall = wall_clock();
     let seen = in_group(&group, tracer, limit, seconds, &mut command, said.path());
-    group.kill(Duration::from_secs(10))?;
-    group.remove(Duration::from_secs(10))?;
+    group.kill_processes(Duration::from_secs(10))?;
+    group.remove_dirs(Duration::from_secs(10))?;
     let mut seen = seen?;
     loadline_host::gc_evidence::add_standstills(&read(log.path(), wall)?, &mut seen.log);
     Ok(seen)
@@ -96,9 +99,10 @@ fn wall_clock() -> WallClock {
 }
 
 fn read(log: &Path, wall: WallClock) -> Result<GcLog, Box<dyn Error>> {
-    let mut builder = Builder::new(loadline_analysis::pauses::KEPT).wall(Some(wall));
+    let mut builder =
+        GcLogBuilder::new(loadline_analysis::pauses::KEPT).with_wall_clock(Some(wall));
     builder.read(fs::File::open(log)?);
-    Ok(builder.finish())
+    Ok(builder.finish_log())
 }
 
 /// The collector that a JVM chooses by itself on a server, with all of its heap from the start.
@@ -116,7 +120,13 @@ fn collector(kind: Vm, gc_threads: u32) -> Vec<String> {
     }
 }
 
-fn workload(jdk: &Jdk, log: &Path, gc_threads: u32, seconds: u64, group: &Group) -> Command {
+fn workload(
+    jdk: &InstalledJdk,
+    log: &Path,
+    gc_threads: u32,
+    seconds: u64,
+    group: &ControlGroup,
+) -> Command {
     let join: String = group
         .join_files()
         .iter()
@@ -139,19 +149,19 @@ fn workload(jdk: &Jdk, log: &Path, gc_threads: u32, seconds: u64, group: &Group)
 }
 
 fn in_group(
-    group: &Group,
+    group: &ControlGroup,
     tracer: &Tracer,
     limit: Cpus,
     seconds: u64,
     command: &mut Command,
     said: &Path,
 ) -> Result<Seen, Box<dyn Error>> {
-    let limits = Limits {
+    let limits = CgroupLimits {
         cpu_quota: Some(limit),
         cpu_shares: Some(SHARES),
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
-    group.apply(&limits)?;
+    group.apply_limits(&limits)?;
     let (fast, fast_samples) = sampler(group, SamplerOptions::every(Duration::from_millis(1)))?;
     let (locked, locked_samples) = sampler(group, SamplerOptions::phase_locked(limits.cpu_period))?;
     let mut child = command.spawn()?;
@@ -165,8 +175,8 @@ fn in_group(
         pauses: pauses(&text, &threads)?,
         scheduled,
         log: PauseEvidence::default(),
-        fast: (taken(&fast_samples), fast.stop()),
-        locked: (taken(&locked_samples), locked.stop()),
+        fast: (taken(&fast_samples), fast.stop_sampling()),
+        locked: (taken(&locked_samples), locked.stop_sampling()),
         period: u64::try_from(limits.cpu_period.as_nanos())?,
         throttled: group
             .read()?
@@ -176,17 +186,20 @@ fn in_group(
     })
 }
 
-type Shared = Arc<Mutex<Vec<Sample>>>;
+type Shared = Arc<Mutex<Vec<CounterSample>>>;
 
-fn sampler(group: &Group, options: SamplerOptions) -> Result<(Sampler, Shared), Box<dyn Error>> {
+fn sampler(
+    group: &ControlGroup,
+    options: SamplerOptions,
+) -> Result<(CgroupSampler, Shared), Box<dyn Error>> {
     let shared = Shared::default();
     let sink = Arc::clone(&shared);
     let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
-    let sampler = Sampler::start(group, options, move |sample| {
+    let sampler = CgroupSampler::start_sampling(group, options, move |sample| {
         let cpu = &sample.cpu;
         sink.lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Sample {
+            .push(CounterSample {
                 at: sample.at_ns,
                 usage: cpu.usage.map_or(0, nanos),
                 per_cpu: cpu.usage_percpu.iter().copied().map(nanos).collect(),
@@ -196,7 +209,7 @@ fn sampler(group: &Group, options: SamplerOptions) -> Result<(Sampler, Shared), 
     Ok((sampler, shared))
 }
 
-fn taken(shared: &Shared) -> Vec<Sample> {
+fn taken(shared: &Shared) -> Vec<CounterSample> {
     std::mem::take(&mut *shared.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -224,7 +237,10 @@ fn follow(child: &mut Child, deadline: Duration) -> Result<BTreeMap<u32, String>
 }
 
 /// The long events of the workload's own JSON; its threads are numbered as they are named.
-fn pauses(text: &str, threads: &BTreeMap<u32, String>) -> Result<Vec<(u32, Span)>, Box<dyn Error>> {
+fn pauses(
+    text: &str,
+    threads: &BTreeMap<u32, String>,
+) -> Result<Vec<(u32, TimeSpan)>, Box<dyn Error>> {
     let json: serde_json::Value = serde_json::from_str(text.trim())?;
     let all = json["threads"]
         .as_array()
@@ -242,7 +258,7 @@ fn pauses(text: &str, threads: &BTreeMap<u32, String>) -> Result<Vec<(u32, Span)
                 continue;
             };
             if end - start > LONG {
-                pauses.push((tid, Span::new(start, end)));
+                pauses.push((tid, TimeSpan::new(start, end)));
             }
         }
     }

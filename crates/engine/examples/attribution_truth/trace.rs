@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use loadline_analysis::span::{Span, Spans};
+use loadline_analysis::span::{TimeSpan, TimeSpans};
 
 /// Room for events of each CPU, KiB.
 const BUFFER_KIB: &str = "65536";
@@ -30,32 +30,32 @@ pub struct Tracer {
 #[derive(Default)]
 pub struct Scheduled {
     /// For each thread: throttled, from leaving the CPU to being back on one.
-    pub throttled: BTreeMap<u32, Spans>,
+    pub throttled: BTreeMap<u32, TimeSpans>,
     /// For each thread: runnable and not running for another reason: pushed aside by others, or
     /// woken and not yet on a CPU.
-    pub waiting: BTreeMap<u32, Spans>,
+    pub waiting: BTreeMap<u32, TimeSpans>,
     /// Some thread of the process was on a CPU.
-    pub on_cpu: Spans,
+    pub on_cpu: TimeSpans,
     /// Events that were lost: the trace is not whole.
     pub lost: u64,
 }
 
 impl Scheduled {
     /// Some thread was throttled, and none of the process ran.
-    pub fn all_stood(&self) -> Spans {
+    pub fn all_stood(&self) -> TimeSpans {
         self.any_throttled().difference(&self.on_cpu)
     }
 
     /// When this thread stood because of the quota: marked so, or runnable without running while
     /// other threads of its group were marked so.
-    pub fn own(&self, thread: u32) -> Spans {
-        let none = Spans::default();
+    pub fn own(&self, thread: u32) -> TimeSpans {
+        let none = TimeSpans::default();
         let marked = self.throttled.get(&thread).unwrap_or(&none);
         let waited = self.waiting.get(&thread).unwrap_or(&none);
         marked.union(&waited.intersection(&self.any_throttled()))
     }
 
-    fn any_throttled(&self) -> Spans {
+    fn any_throttled(&self) -> TimeSpans {
         let spans = self.throttled.values().flat_map(|s| s.as_slice());
         spans.copied().collect()
     }
@@ -210,8 +210,8 @@ enum Away {
 }
 
 fn read(lines: impl BufRead, threads: &BTreeSet<u32>) -> Scheduled {
-    let mut throttled: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
-    let mut waiting: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
+    let mut throttled: BTreeMap<u32, Vec<TimeSpan>> = BTreeMap::new();
+    let mut waiting: BTreeMap<u32, Vec<TimeSpan>> = BTreeMap::new();
     let mut on_cpu = Vec::new();
     let mut away: BTreeMap<u32, (u64, Away)> = BTreeMap::new();
     let mut running: BTreeMap<u32, u64> = BTreeMap::new();
@@ -231,7 +231,7 @@ fn read(lines: impl BufRead, threads: &BTreeSet<u32>) -> Scheduled {
                 came,
             }) => {
                 if threads.contains(&left) {
-                    on_cpu.extend(running.remove(&left).map(|since| Span::new(since, at)));
+                    on_cpu.extend(running.remove(&left).map(|since| TimeSpan::new(since, at)));
                     let why = match state.as_str() {
                         "R+" => Away::Throttled,
                         "R" => Away::Waiting,
@@ -246,10 +246,13 @@ fn read(lines: impl BufRead, threads: &BTreeSet<u32>) -> Scheduled {
                             throttled
                                 .entry(came)
                                 .or_default()
-                                .push(Span::new(since, at));
+                                .push(TimeSpan::new(since, at));
                         }
                         Some((since, Away::Waiting)) => {
-                            waiting.entry(came).or_default().push(Span::new(since, at));
+                            waiting
+                                .entry(came)
+                                .or_default()
+                                .push(TimeSpan::new(since, at));
                         }
                         Some((_, Away::Sleeping)) | None => {}
                     }
@@ -266,7 +269,7 @@ fn read(lines: impl BufRead, threads: &BTreeSet<u32>) -> Scheduled {
     }
 }
 
-fn sets(all: BTreeMap<u32, Vec<Span>>) -> BTreeMap<u32, Spans> {
-    let set = |(tid, spans): (u32, Vec<Span>)| (tid, spans.into_iter().collect());
+fn sets(all: BTreeMap<u32, Vec<TimeSpan>>) -> BTreeMap<u32, TimeSpans> {
+    let set = |(tid, spans): (u32, Vec<TimeSpan>)| (tid, spans.into_iter().collect());
     all.into_iter().map(set).collect()
 }

@@ -8,11 +8,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_analysis::lint::{Container, Probe, Resources};
+use loadline_analysis::lint::{ContainerProbe, ContainerResources, LintedContainer};
 use serde_json::Value;
 
 use super::quantity;
-use crate::manifest::Source;
+use crate::manifest::ManifestFile;
 
 /// Places of the pod template in the kinds that have one, and in a Pod itself.
 const POD_SPECS: [&str; 3] = [
@@ -81,13 +81,13 @@ const OTHERS: [&str; 24] = [
 
 /// A container of a manifest.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct ManifestContainer {
     /// The file; `-` is standard input.
     pub path: PathBuf,
     /// `Deployment/orders`.
     pub workload: String,
     /// The container.
-    pub container: Container,
+    pub container: LintedContainer,
     /// The container as it is written.
     pub raw: Value,
     /// Why it is not taken for a JVM; `None` where it is.
@@ -95,10 +95,10 @@ pub struct Found {
 }
 
 /// All containers of these files.
-pub fn containers(sources: &[Source]) -> Vec<Found> {
-    let found = |source: &Source| {
-        let objects = source.documents.iter().flat_map(listed);
-        let all = objects.flat_map(of_object).map(|found| Found {
+pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
+    let found = |source: &ManifestFile| {
+        let objects = source.documents.iter().flat_map(list_objects);
+        let all = objects.flat_map(of_object).map(|found| ManifestContainer {
             path: source.path.clone(),
             ..found
         });
@@ -108,14 +108,14 @@ pub fn containers(sources: &[Source]) -> Vec<Found> {
 }
 
 /// The objects of a list, or the only one.
-fn listed(document: &Value) -> Vec<&Value> {
+fn list_objects(document: &Value) -> Vec<&Value> {
     match document.get("items").and_then(Value::as_array) {
         Some(items) => items.iter().collect(),
         None => vec![document],
     }
 }
 
-fn of_object(object: &Value) -> Vec<Found> {
+fn of_object(object: &Value) -> Vec<ManifestContainer> {
     let containers = POD_SPECS.iter().find_map(|place| {
         let spec = object.pointer(place)?;
         spec.get("containers")?.as_array()
@@ -127,54 +127,64 @@ fn of_object(object: &Value) -> Vec<Found> {
         word("/metadata/name").unwrap_or("without-a-name")
     );
     let all = containers.map_or(&[][..], Vec::as_slice);
-    let signs: Vec<Sign> = all.iter().map(Sign::of).collect();
-    let has_jvm = signs.contains(&Sign::Jvm);
-    let found = all.iter().zip(signs).map(|(value, sign)| Found {
-        path: PathBuf::new(),
-        workload: workload.clone(),
-        container: container(value),
-        raw: value.clone(),
-        skipped: match sign {
-            Sign::Other => Some("its image or command is known to be no JVM"),
-            Sign::None if has_jvm => Some("nothing in it says JVM, and another container does"),
-            Sign::Jvm | Sign::None => None,
-        },
-    });
+    let signs: Vec<ContainerSign> = all.iter().map(ContainerSign::from_container).collect();
+    let has_jvm = signs.contains(&ContainerSign::Jvm);
+    let found = all
+        .iter()
+        .zip(signs)
+        .map(|(value, sign)| ManifestContainer {
+            path: PathBuf::new(),
+            workload: workload.clone(),
+            container: parse_container(value),
+            raw: value.clone(),
+            skipped: match sign {
+                ContainerSign::Other => Some("its image or command is known to be no JVM"),
+                ContainerSign::None if has_jvm => {
+                    Some("nothing in it says JVM, and another container does")
+                }
+                ContainerSign::Jvm | ContainerSign::None => None,
+            },
+        });
     found.collect()
 }
 
 /// What a container looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign {
+enum ContainerSign {
     Jvm,
     Other,
     None,
 }
 
-impl Sign {
-    fn of(value: &Value) -> Self {
+impl ContainerSign {
+    fn from_container(value: &Value) -> Self {
         let environment = value.get("env").and_then(Value::as_array);
         let mut names = environment
             .into_iter()
             .flatten()
             .filter_map(|v| v.get("name")?.as_str());
-        let words = [texts(value, "command"), texts(value, "args")].concat();
+        let words = [list_texts(value, "command"), list_texts(value, "args")].concat();
         let is_java = |word: &String| {
             let mut parts = word.split_whitespace();
             parts.any(|part| {
-                base(part) == "java" || part.ends_with(".jar") || part.starts_with("-X")
+                last_path_segment(part) == "java"
+                    || part.ends_with(".jar")
+                    || part.starts_with("-X")
             })
         };
         let image = value
             .get("image")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let name = base(image)
+        let name = last_path_segment(image)
             .split([':', '@'])
             .next()
             .unwrap_or_default()
             .to_lowercase();
-        let program = words.first().map(|word| base(word)).unwrap_or_default();
+        let program = words
+            .first()
+            .map(|word| last_path_segment(word))
+            .unwrap_or_default();
         let is_variable = |name: &str| {
             OPTION_VARIABLES.contains(&name) || VARIABLES.iter().any(|v| name.starts_with(v))
         };
@@ -192,22 +202,22 @@ impl Sign {
 }
 
 /// What follows the last slash.
-fn base(path: &str) -> &str {
+fn last_path_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The texts of a list; none where there is none.
-pub fn texts(value: &Value, name: &str) -> Vec<String> {
+pub fn list_texts(value: &Value, name: &str) -> Vec<String> {
     let items = value.get(name).and_then(Value::as_array);
-    items.map_or_else(Vec::new, |items| items.iter().map(plain).collect())
+    items.map_or_else(Vec::new, |items| items.iter().map(scalar_text).collect())
 }
 
-fn container(value: &Value) -> Container {
+fn parse_container(value: &Value) -> LintedContainer {
     let name = value.get("name").and_then(Value::as_str);
     let mut unreadable = Vec::new();
-    let requests = resources(value, "requests", &mut unreadable);
-    let limits = resources(value, "limits", &mut unreadable);
-    Container {
+    let requests = parse_resources(value, "requests", &mut unreadable);
+    let limits = parse_resources(value, "limits", &mut unreadable);
+    LintedContainer {
         name: name.unwrap_or_default().to_owned(),
         requests,
         limits,
@@ -215,26 +225,26 @@ fn container(value: &Value) -> Container {
         jvm: jvm_options(value),
         probes: ["livenessProbe", "readinessProbe", "startupProbe"]
             .iter()
-            .filter_map(|kind| probe(kind, value.get(*kind)?))
+            .filter_map(|kind| parse_probe(kind, value.get(*kind)?))
             .collect(),
     }
 }
 
-fn resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> Resources {
+fn parse_resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> ContainerResources {
     let found = value.get("resources").and_then(|r| r.get(kind));
     let quantity = |name: &str| {
         found
             .and_then(|v| v.get(name))
             .filter(|v| !v.is_null())
-            .map(plain)
+            .map(scalar_text)
     };
-    let mut read = Resources::default();
+    let mut read = ContainerResources::default();
     if let Some(text) = quantity("cpu") {
-        read.cpu = quantity::cpus(&text);
+        read.cpu = quantity::parse_cpu_quantity(&text);
         unreadable.extend(read.cpu.is_none().then(|| format!("{kind}.cpu `{text}`")));
     }
     if let Some(text) = quantity("memory") {
-        read.memory = quantity::memory(&text);
+        read.memory = quantity::parse_memory_quantity(&text);
         unreadable.extend(
             read.memory
                 .is_none()
@@ -245,7 +255,7 @@ fn resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> Resourc
 }
 
 /// A scalar as it is written.
-fn plain(value: &Value) -> String {
+fn scalar_text(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
@@ -258,7 +268,7 @@ fn jvm_options(value: &Value) -> Vec<String> {
     let of_variable = variables.filter_map(|variable| {
         let name = variable.get("name")?.as_str()?;
         let value = variable.get("value")?;
-        OPTION_VARIABLES.contains(&name).then(|| plain(value))
+        OPTION_VARIABLES.contains(&name).then(|| scalar_text(value))
     });
     let words = of_variable
         .flat_map(|text| {
@@ -266,15 +276,15 @@ fn jvm_options(value: &Value) -> Vec<String> {
                 .map(str::to_owned)
                 .collect::<Vec<_>>()
         })
-        .chain(texts(value, "command"))
-        .chain(texts(value, "args"));
+        .chain(list_texts(value, "command"))
+        .chain(list_texts(value, "args"));
     words.filter(|word| word.starts_with("-X")).collect()
 }
 
 /// A probe with the defaults of Kubernetes.
-fn probe(kind: &str, value: &Value) -> Option<Probe> {
+fn parse_probe(kind: &str, value: &Value) -> Option<ContainerProbe> {
     let number = |name: &str, default: u64| value.get(name).map_or(Some(default), Value::as_u64);
-    Some(Probe {
+    Some(ContainerProbe {
         kind: kind.to_owned(),
         initial_delay: Duration::from_secs(number("initialDelaySeconds", 0)?),
         period: Duration::from_secs(number("periodSeconds", 10)?),
@@ -314,10 +324,10 @@ spec:
             periodSeconds: 5
 "#;
 
-    fn of(text: &str) -> Vec<Found> {
+    fn of(text: &str) -> Vec<ManifestContainer> {
         let documents = crate::manifest::documents(text, "x").expect("it is YAML");
         let path = PathBuf::from("x.yaml");
-        containers(&[Source { path, documents }])
+        containers(&[ManifestFile { path, documents }])
     }
 
     #[test]

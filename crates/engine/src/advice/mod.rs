@@ -10,12 +10,12 @@ mod reports;
 
 use std::path::{Path, PathBuf};
 
-use loadline_analysis::lint::Container;
+use loadline_analysis::lint::LintedContainer;
 use loadline_sizing::compat::calculator::{self, Flavour};
 use loadline_sizing::compat::{fabric8, rightsize};
-use loadline_sizing::options::Options;
-use loadline_sizing::{Bytes, Cpus, Version};
-use loadline_trial::Refusal;
+use loadline_sizing::options::JvmOptionSet;
+use loadline_sizing::{Bytes, Cpus, JavaVersion};
+use loadline_trial::RunRefusal;
 
 /// Classes of the JDK that the memory calculator's build pack counts: those in `lib/modules` of JDK
 /// 17.0.15.
@@ -35,7 +35,7 @@ const LARGEST: u64 = 4 << 20;
 
 /// Limits and options that somebody advises.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Advice {
+pub struct ContainerAdvice {
     /// Who advises it.
     pub label: String,
     /// CPU limit; `None` leaves it as it is.
@@ -46,9 +46,9 @@ pub struct Advice {
     pub jvm: Vec<String>,
 }
 
-impl Advice {
+impl ContainerAdvice {
     /// The limits and options of a container of a manifest.
-    pub fn of(label: String, container: &Container) -> Self {
+    pub fn from_manifest(label: String, container: &LintedContainer) -> Self {
         Self {
             label,
             cpu: container.limits.cpu,
@@ -60,17 +60,17 @@ impl Advice {
 
 /// What rules start from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct RuleInput {
     /// CPU limit.
     pub cpu: Option<Cpus>,
     /// Memory limit.
     pub memory: Option<Bytes>,
     /// The JDK.
-    pub jdk: Version,
+    pub jdk: JavaVersion,
     /// Classes in the application's jars; `None` where they could not be counted.
     pub classes: Option<u64>,
     /// What a result says of its behaviour, or why that is not known.
-    pub behaviour: Result<rightsize::Input, String>,
+    pub behaviour: Result<rightsize::RightsizeInput, String>,
 }
 
 /// Advice that cannot be read.
@@ -86,7 +86,7 @@ pub enum AdviceError {
     },
     /// A manifest cannot be read.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] RunRefusal),
     /// The file is no advice.
     #[error("{} has no advice: {why}", path.display())]
     NoAdvice {
@@ -109,7 +109,7 @@ pub enum AdviceError {
 
 impl AdviceError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&str> {
+    pub fn advice_hint(&self) -> Option<&str> {
         match self {
             Self::Unreadable { .. } => Some(
                 "name a rule (defaults, percent=75, paketo, boot-ui, fabric8, rightsize) or a file: a manifest, or JSON of `kubectl get vpa -o json` or `krr simple -f json`",
@@ -127,19 +127,19 @@ impl AdviceError {
 ///
 /// # Errors
 /// [`AdviceError`].
-pub fn read(named: &str, given: &Given) -> Result<Advice, AdviceError> {
+pub fn read(named: &str, given: &RuleInput) -> Result<ContainerAdvice, AdviceError> {
     if let Some(share) = named.strip_prefix("percent=") {
-        return percent(named, share);
+        return percent_rule(named, share);
     }
     match named {
-        "defaults" => Ok(Advice {
+        "defaults" => Ok(ContainerAdvice {
             label: named.to_owned(),
-            ..Advice::default()
+            ..ContainerAdvice::default()
         }),
         // boot-ui writes the formula of Paketo's calculator as YAML.
-        "paketo" | "boot-ui" => paketo(named, given),
-        "fabric8" => fabric8(given),
-        "rightsize" => rightsize(given),
+        "paketo" | "boot-ui" => paketo_rule(named, given),
+        "fabric8" => fabric8_rule(given),
+        "rightsize" => rightsize_rule(given),
         path if !Path::new(path).exists() => Err(AdviceError::Unreadable {
             path: path.into(),
             why: "it is neither a rule nor a file that is there".to_owned(),
@@ -148,7 +148,7 @@ pub fn read(named: &str, given: &Given) -> Result<Advice, AdviceError> {
     }
 }
 
-fn percent(named: &str, share: &str) -> Result<Advice, AdviceError> {
+fn percent_rule(named: &str, share: &str) -> Result<ContainerAdvice, AdviceError> {
     let share = share.parse::<f64>().ok();
     let share = share.filter(|share| *share > 0.0 && *share <= 100.0);
     let share = share.ok_or_else(|| AdviceError::NoAnswer {
@@ -156,14 +156,14 @@ fn percent(named: &str, share: &str) -> Result<Advice, AdviceError> {
         why: "it is not a percentage".to_owned(),
         hint: "write percent=75",
     })?;
-    Ok(Advice {
+    Ok(ContainerAdvice {
         label: named.to_owned(),
         jvm: vec![format!("-XX:MaxRAMPercentage={share:.1}")],
-        ..Advice::default()
+        ..ContainerAdvice::default()
     })
 }
 
-fn paketo(named: &str, given: &Given) -> Result<Advice, AdviceError> {
+fn paketo_rule(named: &str, given: &RuleInput) -> Result<ContainerAdvice, AdviceError> {
     let no_answer = |why: String| AdviceError::NoAnswer {
         rule: named.to_owned(),
         why,
@@ -172,40 +172,40 @@ fn paketo(named: &str, given: &Given) -> Result<Advice, AdviceError> {
     let total = given
         .memory
         .ok_or_else(|| no_answer("there is no memory limit to divide".to_owned()))?;
-    let input = calculator::Input {
+    let input = calculator::CalculatorInput {
         total,
         classes: (JDK_CLASSES + given.classes.unwrap_or(FEW)) * LOADED / 100,
         threads: THREADS,
         headroom_percent: 0,
-        options: &Options::from_words(Vec::<String>::new()),
+        options: &JvmOptionSet::from_words(Vec::<String>::new()),
     };
-    let answer = calculator::calculate(Flavour::Paketo, &input)
+    let answer = calculator::calculate_memory(Flavour::Paketo, &input)
         .map_err(|refusal| no_answer(refusal.to_string()))?;
-    Ok(Advice {
+    Ok(ContainerAdvice {
         label: named.to_owned(),
         jvm: answer.options,
-        ..Advice::default()
+        ..ContainerAdvice::default()
     })
 }
 
-fn fabric8(given: &Given) -> Result<Advice, AdviceError> {
-    let answer = fabric8::calculate(&fabric8::Input {
+fn fabric8_rule(given: &RuleInput) -> Result<ContainerAdvice, AdviceError> {
+    let answer = fabric8::calculate(&fabric8::Fabric8Input {
         limit: given.memory,
         cpus: given.cpu,
         jdk: given.jdk,
         max_ratio: None,
         init_ratio: None,
-        options: &Options::from_words(Vec::<String>::new()),
+        options: &JvmOptionSet::from_words(Vec::<String>::new()),
     });
-    Ok(Advice {
+    Ok(ContainerAdvice {
         label: "fabric8".to_owned(),
         jvm: answer.options,
-        ..Advice::default()
+        ..ContainerAdvice::default()
     })
 }
 
 /// Argus' rule; what it advises to request is taken as the limit, as its authors mean for memory.
-fn rightsize(given: &Given) -> Result<Advice, AdviceError> {
+fn rightsize_rule(given: &RuleInput) -> Result<ContainerAdvice, AdviceError> {
     let no_answer = |why: String| AdviceError::NoAnswer {
         rule: "rightsize".to_owned(),
         why,
@@ -216,7 +216,7 @@ fn rightsize(given: &Given) -> Result<Advice, AdviceError> {
         .as_ref()
         .map_err(|why| no_answer(why.clone()))?;
     let answer = rightsize::calculate(input).map_err(|why| no_answer(why.to_string()))?;
-    Ok(Advice {
+    Ok(ContainerAdvice {
         label: "rightsize".to_owned(),
         cpu: Some(answer.cpu),
         memory: Some(answer.memory),
@@ -225,7 +225,7 @@ fn rightsize(given: &Given) -> Result<Advice, AdviceError> {
 }
 
 /// The text of a file of reasonable size.
-fn text(path: &Path) -> Result<String, AdviceError> {
+fn read_advice_file(path: &Path) -> Result<String, AdviceError> {
     let unreadable = |why: String| AdviceError::Unreadable {
         path: path.to_owned(),
         why,
@@ -241,8 +241,8 @@ fn text(path: &Path) -> Result<String, AdviceError> {
 mod tests {
     use super::*;
 
-    fn given() -> Given {
-        Given {
+    fn given() -> RuleInput {
+        RuleInput {
             cpu: Some(Cpus::from_whole(1)),
             memory: Some(Bytes::from_gib(1)),
             jdk: "17".parse().expect("a version"),
@@ -254,7 +254,7 @@ mod tests {
     /// The bundled Spring Boot service: 20 794 of its and the JDK's classes (records/README.md).
     #[test]
     fn the_calculator_is_told_the_classes_of_the_application() {
-        let spring = Given {
+        let spring = RuleInput {
             classes: Some(32_824),
             ..given()
         };
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_rule_without_an_answer_says_why() {
-        let small = Given {
+        let small = RuleInput {
             memory: Some(Bytes::from_mib(256)),
             ..given()
         };
@@ -295,13 +295,18 @@ mod tests {
             unknown.to_string(),
             "rightsize gives no answer: the result has no soak"
         );
-        assert!(unknown.hint().expect("a hint").contains("loadline soak"));
+        assert!(
+            unknown
+                .advice_hint()
+                .expect("a hint")
+                .contains("loadline soak")
+        );
     }
 
     #[test]
     fn a_rule_that_starts_from_behaviour_has_limits_of_its_own() {
-        let seen = Given {
-            behaviour: Ok(rightsize::Input {
+        let seen = RuleInput {
+            behaviour: Ok(rightsize::RightsizeInput {
                 live: Bytes::from_mib(100),
                 metaspace: Bytes::from_mib(50),
                 direct: Bytes::from_mib(0),

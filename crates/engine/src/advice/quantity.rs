@@ -29,19 +29,19 @@ const SUFFIXES: [(&str, u128, u128); 16] = [
 ];
 
 /// An amount of memory, in whole bytes; `None` for what is no quantity.
-pub fn memory(text: &str) -> Option<Bytes> {
-    let bytes = scaled(text, 1)?;
+pub fn parse_memory_quantity(text: &str) -> Option<Bytes> {
+    let bytes = parse_scaled(text, 1)?;
     Some(Bytes::from_bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))
 }
 
 /// CPUs, in whole thousandths; `None` for what is no quantity.
-pub fn cpus(text: &str) -> Option<Cpus> {
-    let millis = scaled(text, 1000)?;
+pub fn parse_cpu_quantity(text: &str) -> Option<Cpus> {
+    let millis = parse_scaled(text, 1000)?;
     Some(Cpus::from_millis(u32::try_from(millis).unwrap_or(u32::MAX)))
 }
 
 /// The quantity times `unit`, rounded up; `None` for what is none, or negative.
-fn scaled(text: &str, unit: u128) -> Option<u128> {
+fn parse_scaled(text: &str, unit: u128) -> Option<u128> {
     let text = text.trim();
     let text = text.strip_prefix('+').unwrap_or(text);
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
@@ -97,7 +97,11 @@ mod tests {
             (".5Ki", 512),
             ("99999Ei", u64::MAX),
         ] {
-            assert_eq!(memory(text), Some(Bytes::from_bytes(bytes)), "{text}");
+            assert_eq!(
+                parse_memory_quantity(text),
+                Some(Bytes::from_bytes(bytes)),
+                "{text}"
+            );
         }
         for (text, millis) in [
             ("250m", 250),
@@ -107,7 +111,7 @@ mod tests {
             ("100u", 1),
         ] {
             let expected = (millis > 0).then(|| Cpus::from_millis(millis));
-            assert_eq!(cpus(text), expected, "{text}");
+            assert_eq!(parse_cpu_quantity(text), expected, "{text}");
         }
     }
 
@@ -116,14 +120,14 @@ mod tests {
         for text in [
             "", "512MB", "512 Mi", "-1", "1..2", "Mi", "1e", "1e99999", "1K", "1mi", "{{ x }}",
         ] {
-            assert_eq!(memory(text), None, "{text}");
+            assert_eq!(parse_memory_quantity(text), None, "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in ".*", number in "[0-9]{0,40}[.]?[0-9]{0,40}[a-zA-Z]{0,2}-?[0-9]{0,9}") {
-            let _ = (memory(&text), cpus(&text), memory(&number), cpus(&number));
+            let _ = (parse_memory_quantity(&text), parse_cpu_quantity(&text), parse_memory_quantity(&number), parse_cpu_quantity(&number));
         }
     }
 }

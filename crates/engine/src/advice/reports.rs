@@ -5,10 +5,10 @@ use std::path::Path;
 use loadline_sizing::{Bytes, Cpus};
 use serde_json::Value;
 
-use super::{Advice, AdviceError, manifest, quantity, text};
+use super::{AdviceError, ContainerAdvice, manifest, quantity, read_advice_file};
 
 /// Reads the advice of a file: the first container that it speaks about.
-pub fn read(path: &Path) -> Result<Advice, AdviceError> {
+pub fn read(path: &Path) -> Result<ContainerAdvice, AdviceError> {
     let is_json = path
         .extension()
         .is_some_and(|extension| extension == "json");
@@ -19,23 +19,24 @@ pub fn read(path: &Path) -> Result<Advice, AdviceError> {
         why,
     };
     if !is_json {
-        let source = crate::manifest::one(path)?;
+        let source = crate::manifest::read_manifest_file(path)?;
         let found = manifest::containers(&[source]).into_iter();
         let first = found
             .filter(|found| found.skipped.is_none())
             .map(|found| found.container)
             .next();
         let first = first.ok_or_else(|| no_advice("no container in it runs a JVM".to_owned()))?;
-        return Ok(Advice::of(label, &first));
+        return Ok(ContainerAdvice::from_manifest(label, &first));
     }
-    let json: Value = serde_json::from_str(&text(path)?).map_err(|e| no_advice(e.to_string()))?;
+    let json: Value =
+        serde_json::from_str(&read_advice_file(path)?).map_err(|e| no_advice(e.to_string()))?;
     let found = vpa(&json).or_else(|| krr(&json));
     let (cpu, memory) = found.ok_or_else(|| {
         no_advice(
             "neither status.recommendation.containerRecommendations nor scans in it".to_owned(),
         )
     })?;
-    Ok(Advice {
+    Ok(ContainerAdvice {
         label,
         cpu,
         memory,
@@ -51,8 +52,8 @@ fn vpa(json: &Value) -> Option<Limits> {
     let target = object.pointer("/status/recommendation/containerRecommendations/0/target")?;
     let text = |name: &str| target.get(name).and_then(Value::as_str);
     Some((
-        text("cpu").and_then(quantity::cpus),
-        text("memory").and_then(quantity::memory),
+        text("cpu").and_then(quantity::parse_cpu_quantity),
+        text("memory").and_then(quantity::parse_memory_quantity),
     ))
 }
 

@@ -54,9 +54,9 @@ pub enum CacheError {
 
 impl CacheError {
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn cache_hint(&self) -> &'static str {
         match self {
-            Self::Application(error) => error.hint(),
+            Self::Application(error) => error.application_hint(),
             Self::Kind(KindError::Unsupported { hint, .. }) | Self::NotWritten { hint, .. } => hint,
             Self::NoJdk { .. } => {
                 "give the java command itself, not a script: -- java -jar app.jar"

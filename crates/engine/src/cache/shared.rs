@@ -10,20 +10,21 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
-use loadline_host::oci::image::Image;
+use loadline_host::oci::image::EngineImage;
 use loadline_jvm::cache::CacheKind;
-use loadline_jvm::cache::manifest::{ManifestError, measure};
-use loadline_jvm::cache::scc::{self, Limits, Place, Statistics};
+use loadline_jvm::cache::manifest::{ManifestError, length_and_checksum};
+use loadline_jvm::cache::scc::{self, SharedCacheLimits, SharedCachePlace, SharedCacheStatistics};
 use loadline_sizing::Bytes;
-use loadline_sizing::cache::Shared;
-use loadline_sizing::cache::shared::{FileName, IN_IMAGE, Layer};
-use loadline_trial::{Order, Writable};
+use loadline_sizing::cache::SharedCacheInfo;
+use loadline_sizing::cache::shared::{CacheLayer, FileName, IN_IMAGE};
+use loadline_trial::{TrialOrder, WritableDirectory};
 
 use super::{
-    Built, CacheError, WRITTEN, alone_without_limits, assemble_by, errand, last_lines, name_of,
+    CacheError, InstalledCache, WRITTEN, alone_without_limits, assemble_by, last_lines, name_of,
+    prepare_errand,
 };
 use crate::command::JVM_VARIABLES;
-use crate::experiment::App;
+use crate::experiment::AppUnderTest;
 use crate::host::Delivery;
 use crate::logs::output_in;
 use crate::runner::{Measurement, RunError};
@@ -39,17 +40,17 @@ const NAME: u64 = 256;
 
 /// The limits a cache is made with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct CacheRoom {
     /// How much it may hold; 0 where it takes what it needs.
-    pub limits: Limits,
+    pub limits: SharedCacheLimits,
     /// Whether it is the one that is used.
     pub is_final: bool,
 }
 
-impl Room {
+impl CacheRoom {
     /// Of caches that are as large as what they hold.
     pub const ANY: Self = Self {
-        limits: Limits {
+        limits: SharedCacheLimits {
             hard: Bytes::from_mib(0),
             soft: Bytes::from_mib(0),
         },
@@ -59,7 +60,7 @@ impl Room {
 
 /// The option of a command that names its own shared class cache: it comes behind loadline's, so the
 /// JVM would fill that one and use it in the trials without a cache, too.
-pub(super) fn own_option(app: &App) -> Option<&String> {
+pub(super) fn own_option(app: &AppUnderTest) -> Option<&String> {
     let words = app.command.iter().skip(1);
     let mut options = words.take_while(|word| word.starts_with('-') && *word != "-jar");
     options.find(|word| word.starts_with("-Xshareclasses") && app.image.is_none())
@@ -67,22 +68,25 @@ pub(super) fn own_option(app: &App) -> Option<&String> {
 
 /// The layers that an image has, above which one more is made.
 #[derive(Debug)]
-pub(super) struct Base {
+pub(super) struct BaseLayers {
     /// Where the image has them, and under which name.
-    pub place: Place,
+    pub place: SharedCachePlace,
     /// Copies of them, the lowest first.
     files: Vec<PathBuf>,
 }
 
-impl Base {
+impl BaseLayers {
     /// Those of the cache that an image starts with, or that loadline put into it; copied beside what
     /// is made. `None` where it has none.
-    pub fn of(image: &Image, beside: &Path) -> Result<Option<Self>, ManifestError> {
+    pub fn from_image(image: &EngineImage, beside: &Path) -> Result<Option<Self>, ManifestError> {
         let mut options = JVM_VARIABLES.iter().filter_map(|name| image.env.get(*name));
-        let place = options.next_back().and_then(|options| scc::named(options));
-        let place = place.unwrap_or_else(|| Place::own(Path::new(IN_IMAGE)));
-        let mut names = image.names(&place.directory);
-        names.retain(|name| FileName::parse(name).is_some_and(|file| file.name == place.name));
+        let place = options
+            .next_back()
+            .and_then(|options| scc::from_options(options));
+        let place =
+            place.unwrap_or_else(|| SharedCachePlace::in_own_directory(Path::new(IN_IMAGE)));
+        let mut names = image.names_in(&place.directory);
+        names.retain(|name| FileName::parse_name(name).is_some_and(|file| file.name == place.name));
         names.sort_unstable();
         // A colon would end the directory where an engine is told of it.
         let is_plain = |path: &Path| path.is_absolute() && !path.to_string_lossy().contains(':');
@@ -90,13 +94,15 @@ impl Base {
             return Ok(None);
         }
         let below = beside.with_file_name("below");
-        make_anew(&below).map_err(failed("make", &below))?;
+        make_anew(&below).map_err(manifest_failure("make", &below))?;
         let copy = |name: &String| {
             let seen = place.directory.join(name);
             let copy = below.join(name);
-            let from = image.open(&seen).ok_or(io::ErrorKind::NotFound.into());
+            let from = image
+                .open_in_layers(&seen)
+                .ok_or(io::ErrorKind::NotFound.into());
             let copied = from.and_then(|mut from| io::copy(&mut from, &mut File::create(&copy)?));
-            copied.map_err(failed("copy", &seen))?;
+            copied.map_err(manifest_failure("copy", &seen))?;
             Ok(copy)
         };
         let files = names.iter().map(copy).collect::<Result<_, _>>()?;
@@ -104,8 +110,8 @@ impl Base {
     }
 
     /// What the application writes a layer above them into.
-    pub fn writable(&self) -> Writable {
-        Writable {
+    pub fn writable_layer(&self) -> WritableDirectory {
+        WritableDirectory {
             seen: self.place.directory.clone(),
             below_tmp: PathBuf::from(WRITTEN),
             files: self.files.clone(),
@@ -113,18 +119,19 @@ impl Base {
     }
 
     /// Those that the layer of this name lies above.
-    fn below(&self, above: &str) -> Result<Vec<Layer>, ManifestError> {
-        let Some(above) = FileName::parse(above) else {
+    fn layers_below(&self, above: &str) -> Result<Vec<CacheLayer>, ManifestError> {
+        let Some(above) = FileName::parse_name(above) else {
             return Ok(Vec::new());
         };
         let is_below = |file: &&PathBuf| {
             let name = name_of(file);
-            FileName::parse(&name).is_some_and(|it| it.is_of(&above) && it.layer < above.layer)
+            FileName::parse_name(&name)
+                .is_some_and(|it| it.is_layer_of(&above) && it.layer < above.layer)
         };
         let layer = |file: &PathBuf| {
-            let (size, checksum) = measure(file)?;
+            let (size, checksum) = length_and_checksum(file)?;
             let name = name_of(file);
-            Ok(Layer {
+            Ok(CacheLayer {
                 name,
                 size,
                 checksum,
@@ -135,14 +142,14 @@ impl Base {
 }
 
 /// What a manifest says of limits and layers.
-pub(super) fn described(
-    limits: Limits,
-    base: Option<&Base>,
+pub(super) fn describe_cache(
+    limits: SharedCacheLimits,
+    base: Option<&BaseLayers>,
     file: &Path,
-) -> Result<Shared, ManifestError> {
-    let below = base.map_or(Ok(Vec::new()), |base| base.below(&name_of(file)))?;
+) -> Result<SharedCacheInfo, ManifestError> {
+    let below = base.map_or(Ok(Vec::new()), |base| base.layers_below(&name_of(file)))?;
     let directory = base.map(|base| base.place.directory.display().to_string());
-    Ok(Shared {
+    Ok(SharedCacheInfo {
         hard_limit: limits.hard.as_bytes(),
         soft_limit: limits.soft.as_bytes(),
         directory: directory.filter(|_| !below.is_empty()),
@@ -154,21 +161,21 @@ pub(super) fn described(
 pub(super) fn file_of(place: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(place.with_file_name(DIRECTORY)).ok()?;
     let files = entries.flatten().map(|entry| entry.path());
-    let mut files = files.filter(|file| FileName::parse(&name_of(file)).is_some());
+    let mut files = files.filter(|file| FileName::parse_name(&name_of(file)).is_some());
     let file = files.next()?;
     files.next().is_none().then_some(file)
 }
 
 /// Takes the name from the begin of what was handed over; where the file is to lie, in a directory
 /// that has nothing else.
-pub(super) fn unwrapped(raw: &Path, place: &Path) -> Result<PathBuf, ManifestError> {
+pub(super) fn take_file_name(raw: &Path, place: &Path) -> Result<PathBuf, ManifestError> {
     let directory = place.with_file_name(DIRECTORY);
-    let name = without_name(raw).map_err(failed("take", raw))?;
-    make_anew(&directory).map_err(failed("make", &directory))?;
+    let name = without_name(raw).map_err(manifest_failure("take", raw))?;
+    make_anew(&directory).map_err(manifest_failure("make", &directory))?;
     Ok(directory.join(name))
 }
 
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ManifestError {
+fn manifest_failure(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ManifestError {
     let path = path.to_owned();
     move |source| ManifestError {
         action,
@@ -191,7 +198,7 @@ fn without_name(raw: &Path) -> io::Result<String> {
     let mut name = String::new();
     from.by_ref().take(NAME).read_line(&mut name)?;
     let name = name.trim_end_matches('\n').to_owned();
-    if FileName::parse(&name).is_none() {
+    if FileName::parse_name(&name).is_none() {
         let text = "the JVM gave its shared class cache a name that loadline does not know";
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
@@ -202,31 +209,31 @@ fn without_name(raw: &Path) -> io::Result<String> {
 }
 
 /// A start with the cache that says of each class whether it was there.
-pub(super) fn witness(
+pub(super) fn prepare_scc_witness(
     of: &Measurement<'_>,
     with: Configuration,
-    built: &Built,
-) -> Result<(Configuration, Order, Delivery), RunError> {
-    said_by(of, with, built, scc::witness)
+    built: &InstalledCache,
+) -> Result<(Configuration, TrialOrder, Delivery), RunError> {
+    said_by(of, with, built, scc::witness_options)
 }
 
 /// A JVM that prints what the cache holds, and ends.
-pub(crate) fn statistics(
+pub(crate) fn prepare_statistics(
     of: &Measurement<'_>,
     configuration: &Configuration,
-    built: &Built,
-) -> Result<(Configuration, Order, Delivery), RunError> {
+    built: &InstalledCache,
+) -> Result<(Configuration, TrialOrder, Delivery), RunError> {
     let mut with = alone_without_limits(configuration);
     with.label = "reading scc".to_owned();
     said_by(of, with, built, |place| vec![scc::print_statistics(place)])
 }
 
 /// What such a JVM printed.
-pub(crate) fn statistics_in(delivery: &Delivery) -> Result<Statistics, CacheError> {
+pub(crate) fn statistics_in(delivery: &Delivery) -> Result<SharedCacheStatistics, CacheError> {
     let said = output_in(&delivery.log).unwrap_or_default();
     let _ = fs::remove_file(&delivery.log);
     let lines: Vec<String> = said.lines().map(str::to_owned).collect();
-    Statistics::parse(&said).ok_or_else(|| CacheError::NotWritten {
+    SharedCacheStatistics::from_print_stats(&said).ok_or_else(|| CacheError::NotWritten {
         kind: CacheKind::Scc,
         why: "the JVM does not say what it holds".to_owned(),
         output: last_lines(&lines),
@@ -237,13 +244,15 @@ pub(crate) fn statistics_in(delivery: &Delivery) -> Result<Statistics, CacheErro
 fn said_by(
     of: &Measurement<'_>,
     with: Configuration,
-    built: &Built,
-    options: impl Fn(&Place) -> Vec<String>,
-) -> Result<(Configuration, Order, Delivery), RunError> {
-    let assembled = assemble_by(of, &with, built, |seen| options(&Place::of(seen)))?;
+    built: &InstalledCache,
+    options: impl Fn(&SharedCachePlace) -> Vec<String>,
+) -> Result<(Configuration, TrialOrder, Delivery), RunError> {
+    let assembled = assemble_by(of, &with, built, |seen| {
+        options(&SharedCachePlace::from_cache_file(seen))
+    })?;
     let directory = built.file.parent().unwrap_or(&built.file);
     let to = directory.with_file_name("said");
-    let (order, delivery) = errand(of, &with, assembled, Vec::new(), (None, &to))?;
+    let (order, delivery) = prepare_errand(of, &with, assembled, Vec::new(), (None, &to))?;
     Ok((with, order, delivery))
 }
 
@@ -261,12 +270,12 @@ mod tests {
             directory.path().join("app.scc"),
         );
         fs::write(&raw, "../../etc/passwd\nroot").expect("a file");
-        assert!(unwrapped(&raw, &place).is_err());
+        assert!(take_file_name(&raw, &place).is_err());
         fs::write(&raw, "no line at all").expect("a file");
-        assert!(unwrapped(&raw, &place).is_err());
+        assert!(take_file_name(&raw, &place).is_err());
         let name = "C290M25F1A64P_loadline_G45L00";
         fs::write(&raw, format!("{name}\ncache\nbytes")).expect("a file");
-        let file = unwrapped(&raw, &place).expect("a name");
+        let file = take_file_name(&raw, &place).expect("a name");
         assert_eq!(file, directory.path().join("scc").join(name));
         assert_eq!(fs::read(&raw).expect("the rest"), b"cache\nbytes");
         assert_eq!(file_of(&place), None);
@@ -281,7 +290,7 @@ mod tests {
             let text = format!(
                 "slo = \"p99<50ms\"\napp.command = {command}\n[load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n"
             );
-            let parsed = Experiment::parse(&text, Path::new("test.toml"), Path::new("/"));
+            let parsed = Experiment::from_file_text(&text, Path::new("test.toml"), Path::new("/"));
             own_option(&parsed.expect("it is valid").app).cloned()
         };
         let named = "-Xshareclasses:name=a,cacheDir=/a";
@@ -293,6 +302,6 @@ mod tests {
             option: named.to_owned(),
         };
         assert!(error.to_string().ends_with(named), "{error}");
-        assert!(error.hint().contains("in an image only"), "{error:?}");
+        assert!(error.cache_hint().contains("in an image only"), "{error:?}");
     }
 }

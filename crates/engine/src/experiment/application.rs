@@ -5,26 +5,26 @@
 
 use std::borrow::Cow;
 
-use loadline_analysis::record::{Application, Configuration};
+use loadline_analysis::record::{Configuration, LevelApplication};
 use loadline_host::oci;
-use loadline_trial::{EngineKind, Refusal};
+use loadline_trial::{EngineKind, RunRefusal};
 
-use super::{App, Experiment};
+use super::{AppUnderTest, Experiment};
 
 /// The image of an application or a dependency.
 #[derive(Debug, Clone)]
-pub struct Image {
+pub struct ExperimentImage {
     /// Its name, with tag or digest.
     pub reference: String,
     /// The engine that is to start it; `None` is whichever has it.
     pub engine: Option<EngineKind>,
     /// What it is, once it was looked for.
-    pub found: Option<oci::image::Image>,
+    pub found: Option<oci::image::EngineImage>,
 }
 
-impl Image {
+impl ExperimentImage {
     /// Of an application in another's place. The engine's name was checked where it was read.
-    fn of(application: &Application) -> Option<Self> {
+    fn from_application(application: &LevelApplication) -> Option<Self> {
         let engine = application.engine.as_ref();
         Some(Self {
             reference: application.image.clone()?,
@@ -40,31 +40,31 @@ impl Image {
     /// What it is.
     ///
     /// # Errors
-    /// [`Refusal`] where nobody looked for it.
-    pub(crate) fn found(&self) -> Result<&oci::image::Image, Refusal> {
+    /// [`RunRefusal`] where nobody looked for it.
+    pub(crate) fn found_image(&self) -> Result<&oci::image::EngineImage, RunRefusal> {
         self.found.as_ref().ok_or_else(|| {
             let hint =
                 "measure it: loadline size, run and judge look for it; this command does not";
             let what = format!("the image {}", self.reference);
-            Refusal::new(what, "it was not looked for", hint)
+            RunRefusal::new(what, "it was not looked for", hint)
         })
     }
 }
 
 impl Experiment {
     /// The application of a configuration: the experiment's, or what a level puts in its place.
-    pub fn app_of(&self, configuration: &Configuration) -> Cow<'_, App> {
+    pub fn app_of(&self, configuration: &Configuration) -> Cow<'_, AppUnderTest> {
         let Some(other) = &configuration.application else {
             return Cow::Borrowed(&self.app);
         };
-        let image = Image::of(other).map(|wanted| {
+        let image = ExperimentImage::from_application(other).map(|wanted| {
             let mut known = self.level_images.iter();
             known
                 .find(|image| image.is_same(&wanted))
                 .cloned()
                 .unwrap_or(wanted)
         });
-        Cow::Owned(App {
+        Cow::Owned(AppUnderTest {
             command: other.command.clone(),
             image,
             ..self.app.clone()
@@ -74,7 +74,10 @@ impl Experiment {
     /// With the images that its configurations name.
     pub(super) fn with_level_images(mut self) -> Self {
         for configuration in self.configurations() {
-            let image = configuration.application.as_ref().and_then(Image::of);
+            let image = configuration
+                .application
+                .as_ref()
+                .and_then(ExperimentImage::from_application);
             if let Some(image) = image
                 && !self.level_images.iter().any(|known| known.is_same(&image))
             {
@@ -85,7 +88,7 @@ impl Experiment {
     }
 
     /// The images of application, levels and dependencies, in this order.
-    pub fn images(&self) -> impl Iterator<Item = &Image> {
+    pub fn images(&self) -> impl Iterator<Item = &ExperimentImage> {
         let of_dependencies = self.dependencies.iter().filter_map(|d| d.image.as_ref());
         let of_application = self.app.image.iter().chain(&self.level_images);
         of_application.chain(of_dependencies)
@@ -95,8 +98,8 @@ impl Experiment {
     /// are the application's engine's unless they say otherwise: engines share no networks.
     ///
     /// # Errors
-    /// [`NotFound`](oci::image::NotFound) when one cannot be started here.
-    pub fn find_images(&mut self) -> Result<(), oci::image::NotFound> {
+    /// [`ImageNotFound`](oci::image::ImageNotFound) when one cannot be started here.
+    pub fn find_images(&mut self) -> Result<(), oci::image::ImageNotFound> {
         let mut common = None;
         let of_dependencies = self
             .dependencies
@@ -104,7 +107,8 @@ impl Experiment {
             .filter_map(|d| d.image.as_mut());
         let of_application = self.app.image.iter_mut().chain(&mut self.level_images);
         for image in of_application.chain(of_dependencies) {
-            let found = oci::image::Image::find(&image.reference, image.engine.or(common))?;
+            let found =
+                oci::image::EngineImage::find_image(&image.reference, image.engine.or(common))?;
             common = common.or(Some(found.engine.kind));
             image.found = Some(found);
         }

@@ -15,7 +15,7 @@ use super::wire::KubernetesTable;
 
 /// Where trials run as pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cluster {
+pub struct ClusterSettings {
     /// The context of the kubeconfig; `None` is its current one.
     pub context: Option<String>,
     /// The namespace; `None` is the context's.
@@ -29,7 +29,7 @@ pub struct Cluster {
     /// The RuntimeClass of its pods; `None` is the workload's own, else the cluster's default.
     pub runtime_class: Option<String>,
     /// The workload that runs there whose pods are the template of trials.
-    pub from: Option<Running>,
+    pub from: Option<TemplateWorkload>,
     /// How many trials run at once.
     pub slots: Slots,
     /// How many of them may share a node.
@@ -141,7 +141,7 @@ impl From<Slots> for SlotsForm {
 
 /// A container of a workload that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Running {
+pub struct TemplateWorkload {
     /// As `deployment/orders`.
     pub workload: String,
     /// Name of its container.
@@ -154,7 +154,7 @@ pub const MOST_SLOTS: usize = 64;
 /// loadline's own image where none is named: as the Dockerfile's first line builds it.
 pub const TRIAL_IMAGE: &str = "localhost/loadline:latest";
 
-impl From<&KubernetesTable> for Cluster {
+impl From<&KubernetesTable> for ClusterSettings {
     fn from(table: &KubernetesTable) -> Self {
         let image = table.trial_image.clone();
         Self {
@@ -164,7 +164,7 @@ impl From<&KubernetesTable> for Cluster {
             trial_cpu: table.trial_cpu.unwrap_or_default(),
             node_selector: table.node_selector.clone(),
             runtime_class: table.runtime_class.clone(),
-            from: table.from.clone().map(|workload| Running {
+            from: table.from.clone().map(|workload| TemplateWorkload {
                 workload,
                 container: table.container.clone().unwrap_or_default(),
             }),

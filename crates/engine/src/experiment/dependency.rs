@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::CpuSets;
-use loadline_host::networks::{self, Member};
-use loadline_jvm::detect::Places;
+use loadline_host::networks::{self, NetworkMember};
+use loadline_jvm::detect::JdkPlaces;
 use loadline_proxy::Toxic;
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Account, App, Proxied, Readiness, Refusal, Scope};
+use loadline_trial::{Account, AppSpec, DependencyScope, ProxiedLink, Readiness, RunRefusal};
 
-use super::error::Source;
-use super::references::{self, Filled};
+use super::error::ExperimentSource;
+use super::references::{self, FilledEnvironment};
 use super::resolve::{self, Checked};
 use super::said::Text;
-use super::stub::{self, Stub};
+use super::stub::{self, ExperimentStub};
 use super::wire::{DependencyTable, ExperimentFile};
-use super::{Experiment, ExperimentError, Image, toxic};
-use crate::command::{CommandError, inherited, locate};
+use super::{Experiment, ExperimentError, ExperimentImage, toxic};
+use crate::command::{CommandError, inherited_variables, locate};
 use crate::runner::RunError;
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -30,19 +30,19 @@ const LONGEST_NAME: usize = 32;
 
 /// What an application needs beside it.
 #[derive(Debug, Clone)]
-pub struct Dependency {
+pub struct ExperimentDependency {
     /// Its name.
     pub name: String,
     /// Program and arguments; of an image its arguments, none for its own.
     pub command: Vec<String>,
     /// The image that is started in place of a program.
-    pub image: Option<Image>,
+    pub image: Option<ExperimentImage>,
     /// What an image sees of the machine and cannot write: (the machine's path, as it sees it).
     pub volumes: Vec<(PathBuf, PathBuf)>,
     /// Runs once when it is ready; empty is nothing.
     pub seed: Vec<String>,
     /// How long it lives.
-    pub scope: Scope,
+    pub scope: DependencyScope,
     /// Runs between two trials that share it; empty is nothing.
     pub reset: Vec<String>,
     /// Working directory, absolute; `None` is the application's.
@@ -72,8 +72,8 @@ pub struct Dependency {
 }
 
 /// The dependencies of a trial, and what no file of it may hold.
-pub(crate) struct Ordered {
-    pub(crate) dependencies: Vec<loadline_trial::Dependency>,
+pub(crate) struct OrderedDependencies {
+    pub(crate) dependencies: Vec<loadline_trial::DependencySpec>,
     pub(crate) secrets: Vec<String>,
 }
 
@@ -82,8 +82,8 @@ impl Experiment {
     ///
     /// # Errors
     /// [`RunError`] names the first that does not.
-    pub fn check_surroundings(&self, places: &Places) -> Result<(), RunError> {
-        references::fill(&self.app.env)?;
+    pub fn check_surroundings(&self, places: &JdkPlaces) -> Result<(), RunError> {
+        references::fill_references(&self.app.env)?;
         // Nobody is started: any account will do.
         let nobody = Account { uid: 1, gid: 1 };
         self.ordered_stubs()?;
@@ -92,43 +92,43 @@ impl Experiment {
     }
 
     /// Whether every configuration's application can be where its dependencies are.
-    fn check_networks(&self) -> Result<(), Refusal> {
-        let engine = |image: &Option<Image>| {
+    fn check_networks(&self) -> Result<(), RunRefusal> {
+        let engine = |image: &Option<ExperimentImage>| {
             let found = image.as_ref()?.found.as_ref();
             found.map(|found| found.engine.kind)
         };
         // Those that trials share have made their networks before the proxy is there.
-        let mut all: Vec<&Dependency> = self.dependencies.iter().collect();
+        let mut all: Vec<&ExperimentDependency> = self.dependencies.iter().collect();
         all.sort_by_key(|dependency| match dependency.scope {
-            Scope::Result => u8::from(dependency.proxied().is_some()),
-            Scope::Trial => 2,
+            DependencyScope::Result => u8::from(dependency.proxy_settings().is_some()),
+            DependencyScope::Trial => 2,
         });
-        let dependencies = all.into_iter().map(|dependency| Member {
+        let dependencies = all.into_iter().map(|dependency| NetworkMember {
             name: &dependency.name,
             engine: engine(&dependency.image),
-            is_proxied: dependency.proxied().is_some(),
+            is_proxied: dependency.proxy_settings().is_some(),
         });
         // The proxy answers for them, last and in the application's network.
-        let stubs = self.stubs.iter().map(|stub| Member {
+        let stubs = self.stubs.iter().map(|stub| NetworkMember {
             name: &stub.name,
             engine: None,
             is_proxied: false,
         });
-        let members: Vec<Member<'_>> = dependencies.chain(stubs).collect();
+        let members: Vec<NetworkMember<'_>> = dependencies.chain(stubs).collect();
         let all = self.configurations();
         all.iter().try_for_each(|configuration| {
             let app = self.app_of(configuration);
-            networks::check(app.network, &members, engine(&app.image))
+            networks::check_networks(app.network, &members, engine(&app.image))
         })
     }
 
     /// The dependencies of a trial whose application runs as this account.
     pub(crate) fn ordered_dependencies(
         &self,
-        places: &Places,
+        places: &JdkPlaces,
         account: Account,
-    ) -> Result<Ordered, RunError> {
-        let mut all = Ordered {
+    ) -> Result<OrderedDependencies, RunError> {
+        let mut all = OrderedDependencies {
             dependencies: Vec::new(),
             secrets: Vec::new(),
         };
@@ -139,26 +139,28 @@ impl Experiment {
                 return Err(no_directory(&dependency.name, &directory));
             }
             let mut env = match dependency.image {
-                None => inherited(),
+                None => inherited_variables(),
                 Some(_) => BTreeMap::new(),
             };
             env.extend(dependency.env.clone());
-            let Filled { env, secrets } = references::fill(&env)?;
+            let FilledEnvironment { env, secrets } = references::fill_references(&env)?;
             all.secrets.extend(secrets);
-            let found = |command: &[String]| located(command, &directory, places);
+            let found = |command: &[String]| locate_command(command, &directory, places);
             let errand = |command: &[String]| match &dependency.image {
                 None => found(command),
                 Some(_) => Ok(command.to_vec()),
             };
             let app = match &dependency.image {
-                None => App::Command {
+                None => AppSpec::Command {
                     command: found(&dependency.command)?,
                     env,
                     directory: directory.clone(),
                 },
-                Some(image) => App::Image(Box::new(dependency.in_image(image, env, &directory)?)),
+                Some(image) => {
+                    AppSpec::Image(Box::new(dependency.in_image(image, env, &directory)?))
+                }
             };
-            all.dependencies.push(loadline_trial::Dependency {
+            all.dependencies.push(loadline_trial::DependencySpec {
                 name: dependency.name.clone(),
                 seed: errand(&dependency.seed)?,
                 scope: dependency.scope,
@@ -172,21 +174,21 @@ impl Experiment {
                 cpuset: dependency.cpuset.clone(),
                 memory: dependency.memory,
                 shm: dependency.shm,
-                proxied: dependency.proxied(),
+                proxied: dependency.proxy_settings(),
             });
         }
         // Those that trials share run before a trial begins.
         all.dependencies
-            .sort_by_key(|dependency| dependency.scope != Scope::Result);
+            .sort_by_key(|dependency| dependency.scope != DependencyScope::Result);
         Ok(all)
     }
 }
 
-impl Dependency {
+impl ExperimentDependency {
     /// How the proxy stands before it; each trial has a seed of its own.
-    fn proxied(&self) -> Option<Proxied> {
+    fn proxy_settings(&self) -> Option<ProxiedLink> {
         let port = self.port.filter(|_| !self.toxics.is_empty())?;
-        Some(Proxied {
+        Some(ProxiedLink {
             port,
             toxics: self.toxics.clone(),
             seed: 0,
@@ -196,15 +198,15 @@ impl Dependency {
     /// Its image as a trial starts it; volumes are relative to this directory.
     fn in_image(
         &self,
-        image: &Image,
+        image: &ExperimentImage,
         env: BTreeMap<String, String>,
         directory: &Path,
-    ) -> Result<loadline_trial::Image, Refusal> {
-        let found = image.found()?;
-        Ok(loadline_trial::Image {
+    ) -> Result<loadline_trial::ImageSpec, RunRefusal> {
+        let found = image.found_image()?;
+        Ok(loadline_trial::ImageSpec {
             engine: found.engine.clone(),
             id: found.id.clone(),
-            command: found.command(&self.command)?,
+            command: found.full_command(&self.command)?,
             entrypoint: None,
             args: self.command.clone(),
             volumes: seen_by(
@@ -227,14 +229,14 @@ pub(crate) fn seen_by(
     whose: &str,
     volumes: &[(PathBuf, PathBuf)],
     directory: &Path,
-) -> Result<Vec<(PathBuf, PathBuf)>, Refusal> {
+) -> Result<Vec<(PathBuf, PathBuf)>, RunRefusal> {
     let found = |(source, seen): &(PathBuf, PathBuf)| {
         let source = directory.join(source);
         let found = source.canonicalize();
         let found = found.map_err(|error| {
             let why = format!("its volume {}: {error}", source.display());
             let hint = "volumes are relative to the experiment file: volumes = [\"schema.sql:/seen/in/the/image\"]";
-            Refusal::new(whose, why, hint)
+            RunRefusal::new(whose, why, hint)
         });
         Ok((found?, seen.clone()))
     };
@@ -242,7 +244,7 @@ pub(crate) fn seen_by(
 }
 
 fn no_directory(name: &str, directory: &std::path::Path) -> RunError {
-    loadline_trial::Refusal::new(
+    loadline_trial::RunRefusal::new(
         format!("the dependency {name}"),
         format!("its directory {} does not exist", directory.display()),
         "directory is relative to the experiment file; without it that of the application is meant",
@@ -251,10 +253,10 @@ fn no_directory(name: &str, directory: &std::path::Path) -> RunError {
 }
 
 /// A command with the path of its program; nothing of nothing.
-fn located(
+fn locate_command(
     command: &[String],
     directory: &std::path::Path,
-    places: &Places,
+    places: &JdkPlaces,
 ) -> Result<Vec<String>, CommandError> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(Vec::new());
@@ -267,15 +269,15 @@ fn located(
 }
 
 /// Checks the dependencies of a file.
-pub(super) fn dependencies(
+pub(super) fn check_dependencies(
     file: &ExperimentFile,
-    source: &Source<'_>,
-) -> Checked<(Vec<Dependency>, Vec<Stub>)> {
+    source: &ExperimentSource<'_>,
+) -> Checked<(Vec<ExperimentDependency>, Vec<ExperimentStub>)> {
     let (mut all, mut stubs) = (Vec::new(), Vec::new());
     let mut known: Vec<(String, Option<u16>)> = Vec::new();
     for table in &file.dependency {
-        named(table, source)?;
-        let stub = stub::stub(table, source)?;
+        check_dependency_name(table, source)?;
+        let stub = stub::check_stub(table, source)?;
         let port = match stub {
             Some(stub) => {
                 let port = stub.port;
@@ -283,14 +285,15 @@ pub(super) fn dependencies(
                 Some(port)
             }
             None => {
-                let one = dependency(table, source)?;
+                let one = check_dependency(table, source)?;
                 let port = one.port;
                 all.push(one);
                 port
             }
         };
-        let name = table.name.get();
-        let at = |problem: String, hint: &str| Err(source.at(table.name.origin(), problem, hint));
+        let name = table.name.inner_value();
+        let at =
+            |problem: String, hint: &str| Err(source.error_at(table.name.origin(), problem, hint));
         if known.iter().any(|(other, _)| other == name) {
             let problem = format!("two dependencies are called `{name}`");
             return at(problem, "give each a name of its own");
@@ -316,7 +319,10 @@ pub(super) fn dependencies(
 }
 
 /// Refuses several instances, whose networks are apart.
-pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+pub(super) fn refuse_several_instances(
+    experiment: &Experiment,
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
     let several = experiment
         .configurations()
         .into_iter()
@@ -325,26 +331,29 @@ pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()>
     if several && !is_alone {
         let problem = "several instances cannot share dependencies: each has a network of its own";
         let hint = "leave out instances, or [[dependency]]: take a service of the machine with app.network = \"host\"";
-        return Err(source.whole(problem, hint));
+        return Err(source.experiment_error(problem, hint));
     }
     Ok(())
 }
 
-fn named(table: &DependencyTable, source: &Source<'_>) -> Checked<()> {
-    let name = table.name.get();
+fn check_dependency_name(table: &DependencyTable, source: &ExperimentSource<'_>) -> Checked<()> {
+    let name = table.name.inner_value();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
         let hint = "letters, digits and -, at most 32: name = \"db\"";
         let problem = format!("`{name}` is no name of a dependency");
-        return Err(source.at(table.name.origin(), problem, hint));
+        return Err(source.error_at(table.name.origin(), problem, hint));
     }
     Ok(())
 }
 
-fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependency> {
-    let name = table.name.get();
-    let at = |problem: String, hint: &str| source.at(table.name.origin(), problem, hint);
-    let image = resolve::image::image((table.image.as_ref(), table.engine.as_ref()), source)?;
+fn check_dependency(
+    table: &DependencyTable,
+    source: &ExperimentSource<'_>,
+) -> Checked<ExperimentDependency> {
+    let name = table.name.inner_value();
+    let at = |problem: String, hint: &str| source.error_at(table.name.origin(), problem, hint);
+    let image = resolve::image::check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
     if image.is_none() && table.command.first().is_none_or(String::is_empty) {
         let hint = "command = [\"redis-server\", \"--port\", \"6379\"], or image = \"redis:7\", or stub = \"prices.toml\"";
         return Err(at(format!("the command of `{name}` is empty"), hint));
@@ -352,9 +361,9 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
     if let (Some(_), Some(first)) = (&image, table.directories.first()) {
         let problem = format!("`{name}` is an image, and those have files of their own");
         let hint = "leave out directories; what it shall see of the machine stands in volumes = [\"PATH:/seen\"]";
-        return Err(source.at(first.origin(), problem, hint));
+        return Err(source.error_at(first.origin(), problem, hint));
     }
-    let volumes = volumes(
+    let volumes = check_volumes(
         &table.volumes,
         image.is_some(),
         &format!("`{name}`"),
@@ -378,26 +387,26 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
         let hint = "an engine runs it in its container; of a program write tcp = 5432, log = \"ready\", or http";
         return Err(at(problem, hint));
     }
-    let readiness = resolve::ready(ready, None, &format!("`{name}`"), source)?;
+    let readiness = resolve::check_readiness(ready, None, &format!("`{name}`"), source)?;
     let port = port_of(table, &readiness, source)?;
-    let toxics = toxic::toxics(&table.toxic, source)?;
+    let toxics = toxic::check_toxics(&table.toxic, source)?;
     if port.is_none() && !toxics.is_empty() {
         let problem = format!("`{name}` has toxics, and does not say on which port it is reached");
         return Err(at(problem, "name it: port = 5432"));
     }
-    let scope = given(&table.scope, |text| {
-        source.parse::<Scope>(
+    let scope = check_given(&table.scope, |text| {
+        source.parse_text::<DependencyScope>(
             text,
             "write trial (the default: each trial has a fresh one) or result (all trials share it)",
         )
     })?;
     let scope = scope.unwrap_or_default();
-    if scope == Scope::Trial && !table.reset.is_empty() {
+    if scope == DependencyScope::Trial && !table.reset.is_empty() {
         let problem = format!("`{name}` has a reset, and each trial has a fresh one");
         let hint = "leave out reset, or let trials share it: scope = \"result\"";
         return Err(at(problem, hint));
     }
-    Ok(Dependency {
+    Ok(ExperimentDependency {
         name: name.clone(),
         scope,
         reset: table.reset.clone(),
@@ -410,64 +419,70 @@ fn dependency(table: &DependencyTable, source: &Source<'_>) -> Checked<Dependenc
         readiness,
         port,
         toxics,
-        start_deadline: source.time(
+        start_deadline: source.positive_time(
             table.start_deadline.as_ref(),
             START_DEADLINE,
             "start-deadline",
         )?,
-        account: given(&table.user, |t| resolve::account(t, source))?,
+        account: check_given(&table.user, |t| resolve::check_account(t, source))?,
         directories: (table.directories.iter())
-            .map(|text| absolute(text, source))
+            .map(|text| check_absolute_path(text, source))
             .collect::<Checked<_>>()?,
-        cpu: given(&table.cpu, |t| resolve::cpu(t, source))?,
-        cpuset: given(&table.cpuset, |t| resolve::cpuset(t, source))?,
-        memory: given(&table.memory, |t| resolve::memory(t, source))?,
-        shm: given(&table.shm, |t| resolve::memory(t, source))?,
+        cpu: check_given(&table.cpu, |t| resolve::check_cpu(t, source))?,
+        cpuset: check_given(&table.cpuset, |t| resolve::check_cpu_sets(t, source))?,
+        memory: check_given(&table.memory, |t| resolve::check_memory(t, source))?,
+        shm: check_given(&table.shm, |t| resolve::check_memory(t, source))?,
     })
 }
 
-fn given<T>(text: &Option<Text>, check: impl Fn(&Text) -> Checked<T>) -> Checked<Option<T>> {
+fn check_given<T>(text: &Option<Text>, check: impl Fn(&Text) -> Checked<T>) -> Checked<Option<T>> {
     text.as_ref().map(check).transpose()
 }
 
-fn absolute(text: &Text, source: &Source<'_>) -> Checked<PathBuf> {
-    let path = PathBuf::from(text.get());
+fn check_absolute_path(text: &Text, source: &ExperimentSource<'_>) -> Checked<PathBuf> {
+    let path = PathBuf::from(text.inner_value());
     match path.is_absolute() {
         true => Ok(path),
-        false => Err(source.at(
+        false => Err(source.error_at(
             text.origin(),
-            format!("`{}` is not an absolute path", text.get()),
+            format!("`{}` is not an absolute path", text.inner_value()),
             "name a directory of this machine: directories = [\"/var/lib/redis\"]",
         )),
     }
 }
 
 /// What an image sees of the machine; a program sees its files in any case.
-pub(super) fn volumes(
+pub(super) fn check_volumes(
     texts: &[Text],
     is_image: bool,
     whose: &str,
-    source: &Source<'_>,
+    source: &ExperimentSource<'_>,
 ) -> Checked<Vec<(PathBuf, PathBuf)>> {
     if let (false, Some(first)) = (is_image, texts.first()) {
         let problem = format!("{whose} is a program of this machine, and sees its files");
         let hint = "leave out volumes; empty directories of a dependency's own stand in directories = [\"/var/lib/x\"]";
-        return Err(source.at(first.origin(), problem, hint));
+        return Err(source.error_at(first.origin(), problem, hint));
     }
-    texts.iter().map(|text| volume(text, source)).collect()
+    texts
+        .iter()
+        .map(|text| check_volume(text, source))
+        .collect()
 }
 
 /// `PATH:/SEEN`, with `:ro` or without: nothing else is possible, a trial changes no other.
-fn volume(text: &Text, source: &Source<'_>) -> Checked<(PathBuf, PathBuf)> {
-    let given = text.get().strip_suffix(":ro").unwrap_or(text.get());
+fn check_volume(text: &Text, source: &ExperimentSource<'_>) -> Checked<(PathBuf, PathBuf)> {
+    let given = text
+        .inner_value()
+        .strip_suffix(":ro")
+        .unwrap_or(text.inner_value());
     let is_plain = |path: &str| !path.is_empty() && !path.contains(':');
     match given.rsplit_once(':') {
         Some((path, seen)) if is_plain(path) && seen.starts_with('/') => {
             Ok((PathBuf::from(path), PathBuf::from(seen)))
         }
-        _ => Err(source.at(
+        _ => Err(source.error_at(
             text.origin(),
-            format!("`{}` is no volume", text.get()),
+            format!("`{}` is no volume", text.inner_value()),
             "write PATH:/SEEN, the second as the image sees it: \"schema.sql:/init/schema.sql\"",
         )),
     }
@@ -477,18 +492,18 @@ fn volume(text: &Text, source: &Source<'_>) -> Checked<(PathBuf, PathBuf)> {
 fn port_of(
     table: &DependencyTable,
     readiness: &Readiness,
-    source: &Source<'_>,
+    source: &ExperimentSource<'_>,
 ) -> Checked<Option<u16>> {
     let asked = match readiness {
         Readiness::Http { port, .. } | Readiness::Tcp { port } => Some(*port),
         Readiness::LogLine { .. } | Readiness::Command { .. } => None,
     };
     match &table.port {
-        Some(port) if *port.get() == 0 => {
+        Some(port) if *port.inner_value() == 0 => {
             let hint = "the port on which the application reaches it: port = 5432";
-            Err(source.at(port.origin(), "0 is no port", hint))
+            Err(source.error_at(port.origin(), "0 is no port", hint))
         }
-        Some(port) => Ok(Some(*port.get())),
+        Some(port) => Ok(Some(*port.inner_value())),
         None => Ok(asked),
     }
 }

@@ -5,75 +5,76 @@
 
 use std::time::Duration;
 
-use loadline_analysis::pooled::{ENOUGH, Percentile};
+use loadline_analysis::pooled::{ENOUGH, SloPercentile};
 use loadline_analysis::slo::Slo;
 use loadline_analysis::text;
 use loadline_load::spec::DURATION;
-use loadline_load::spec::text::Time;
-use loadline_load::{Model, Spec};
-use loadline_trial::Refusal;
+use loadline_load::spec::text::PositiveTime;
+use loadline_load::{LoadModel, LoadSpec};
+use loadline_trial::RunRefusal;
 
-use super::error::Source;
-use super::load::{Load, refused};
+use super::error::ExperimentSource;
+use super::load::{ExperimentLoad, load_refusal};
 use super::resolve::Checked;
 use super::wire::ExperimentFile;
-use super::{Experiment, Factor};
+use super::{Experiment, ExperimentFactor};
 
 /// Longest judged part that is chosen by itself: a search has some 35 trials. A percentile that
 /// needs more is judged over all starts of the proof together.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The load with the length that the SLO needs, where nothing says how long it is.
-pub(super) fn lengthened(
-    load: Load,
+pub(super) fn lengthen_load(
+    load: ExperimentLoad,
     slo: &Slo,
     file: &ExperimentFile,
-    factors: &[Factor],
-    source: &Source<'_>,
-) -> Checked<Load> {
+    factors: &[ExperimentFactor],
+    source: &ExperimentSource<'_>,
+) -> Checked<ExperimentLoad> {
     let spec = &load.spec;
-    let is_said = spec.duration.is_some() || spec.requests.is_some() || spec.curve().is_some();
+    let is_said =
+        spec.duration.is_some() || spec.requests.is_some() || spec.replayed_profile().is_some();
     // With prices each size has a rate of its own, which is not known yet.
     let is_priced = file.search.prices.is_some() || file.search.price_list.is_some();
     let levels = factors.iter().flat_map(|f| &f.levels);
     let levels = levels.filter_map(|level| level.change.rate);
     let rates = levels.chain(file.configuration.iter().filter_map(|c| c.rate));
-    let rate = rates.reduce(f64::min).or(load.model.rate());
+    let rate = rates.reduce(f64::min).or(load.model.mean_rate());
     let Some(rate) = rate.filter(|_| !is_said && !is_priced) else {
         return Ok(load);
     };
-    let percentiles = Percentile::all(slo).into_iter();
-    let lengths = percentiles.map(|p| length(&p, rate * share(spec, &p)));
+    let percentiles = SloPercentile::all_of_slo(slo).into_iter();
+    let lengths = percentiles.map(|p| needed_length(&p, rate * request_share(spec, &p)));
     let length = lengths.max().unwrap_or(DURATION).min(LONGEST);
     if length <= DURATION {
         return Ok(load);
     }
-    let spec = Spec {
-        duration: Some(Time(length)),
+    let spec = LoadSpec {
+        duration: Some(PositiveTime(length)),
         ..load.spec
     };
-    Load::new(spec).map_err(|error| refused(&error, source))
+    ExperimentLoad::new(spec).map_err(|error| load_refusal(&error, source))
 }
 
 /// How long so many requests a second take until enough lie beyond a percentile, in whole seconds.
-fn length(percentile: &Percentile, rate: f64) -> Duration {
+fn needed_length(percentile: &SloPercentile, rate: f64) -> Duration {
     // The tiny step down undoes quotients such as 20.000000000000004.
-    let seconds = (percentile.needs() / rate * (1.0 - 1e-9)).ceil();
+    let seconds = (percentile.requests_needed() / rate * (1.0 - 1e-9)).ceil();
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 /// Share of the requests that a percentile is about, in (0, 1].
-fn share(spec: &Spec, percentile: &Percentile) -> f64 {
+fn request_share(spec: &LoadSpec, percentile: &SloPercentile) -> f64 {
     let Some(name) = &percentile.request else {
         return 1.0;
     };
-    spec.share(name)
+    spec.request_share(name)
 }
 
 /// A percentile that rests on too few requests.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Thin {
-    percentile: Percentile,
+pub struct ThinPercentile {
+    percentile: SloPercentile,
     /// Requests a second that it is about.
     rate: f64,
     /// Requests of one trial that it is about.
@@ -86,28 +87,31 @@ pub struct Thin {
 impl Experiment {
     /// The percentiles of the SLO that have fewer than [`ENOUGH`] requests beyond them in so many
     /// trials together. Of a load whose answers say how many requests there are nothing is known.
-    pub fn thin(&self, trials: u32) -> Vec<Thin> {
-        let Load { spec, model } = &self.load;
-        let Some(length) = model.duration().filter(|_| self.search.pricing.is_none()) else {
+    pub fn thin_percentiles(&self, trials: u32) -> Vec<ThinPercentile> {
+        let ExperimentLoad { spec, model } = &self.load;
+        let Some(length) = model
+            .scheduled_duration()
+            .filter(|_| self.search.pricing.is_none())
+        else {
             return Vec::new();
         };
-        let Model::Open { .. } = model else {
+        let LoadModel::Open { .. } = model else {
             return Vec::new();
         };
         let configurations = self.configurations();
         let rates = configurations.iter().filter_map(|c| c.rate);
-        let Some(rate) = rates.reduce(f64::min).or(model.rate()) else {
+        let Some(rate) = rates.reduce(f64::min).or(model.mean_rate()) else {
             return Vec::new();
         };
-        let percentiles = Percentile::all(&self.slo).into_iter();
+        let percentiles = SloPercentile::all_of_slo(&self.slo).into_iter();
         let thin = percentiles.map(|percentile| {
-            let rate = rate * share(spec, &percentile);
-            Thin {
+            let rate = rate * request_share(spec, &percentile);
+            ThinPercentile {
                 percentile,
                 rate,
                 requests: rate * length.as_secs_f64(),
                 length,
-                is_replayed: spec.curve().is_some(),
+                is_replayed: spec.replayed_profile().is_some(),
             }
         });
         thin.filter(|t| t.beyond() * f64::from(trials) < ENOUGH)
@@ -115,29 +119,29 @@ impl Experiment {
     }
 }
 
-impl Thin {
+impl ThinPercentile {
     fn beyond(&self) -> f64 {
         self.percentile.beyond(self.requests)
     }
 
-    fn needs(&self) -> String {
-        text::duration(length(&self.percentile, self.rate))
+    fn needed_time(&self) -> String {
+        text::short_duration(needed_length(&self.percentile, self.rate))
     }
 
     /// `p99 rests on 2 of 200 requests in a trial; at 50/s it needs 20s`.
-    pub fn sentence(&self) -> String {
+    pub fn warning_sentence(&self) -> String {
         format!(
             "{} rests on {} of {} requests in a trial; at {} it needs {}",
             self.percentile,
-            text::digits(self.beyond()),
-            text::digits(self.requests),
-            text::rate(self.rate),
-            self.needs(),
+            text::three_digits(self.beyond()),
+            text::three_digits(self.requests),
+            text::short_rate(self.rate),
+            self.needed_time(),
         )
     }
 
     /// Why nothing can be said about it, however many of so many trials are put together.
-    pub fn refusal(&self, trials: u32) -> Refusal {
+    pub fn refusal_for_trials(&self, trials: u32) -> RunRefusal {
         let percentile = &self.percentile;
         let lower = "or bound a lower percentile (p95), which needs fewer";
         let proofs = (ENOUGH / self.beyond()).ceil();
@@ -147,26 +151,26 @@ impl Thin {
             }
             false => String::new(),
         };
-        Refusal::new(
+        RunRefusal::new(
             format!(
                 "{percentile} at {} needs {} of measuring",
-                text::rate(self.rate),
-                self.needs()
+                text::short_rate(self.rate),
+                self.needed_time()
             ),
             format!(
                 "{ENOUGH} requests must lie beyond it, and in {} there are {}, {} in all {trials} starts of the proof",
-                text::duration(self.length),
-                text::digits(self.beyond()),
-                text::digits(self.beyond() * f64::from(trials)),
+                text::short_duration(self.length),
+                text::three_digits(self.beyond()),
+                text::three_digits(self.beyond() * f64::from(trials)),
             ),
-            format!("{}{more}, {lower}", self.lengthen()),
+            format!("{}{more}, {lower}", self.lengthening_hint()),
         )
     }
 
-    fn lengthen(&self) -> String {
+    fn lengthening_hint(&self) -> String {
         match self.is_replayed {
             true => "play more of the profile (--speed, --duration)".to_owned(),
-            false => format!("measure for longer: --measure {}", self.needs()),
+            false => format!("measure for longer: --measure {}", self.needed_time()),
         }
     }
 }

@@ -1,16 +1,16 @@
 //! A wrong experiment as its author should read it: where, what, and what to write instead.
 //!
-//! Owns the mapping from an [`Origin`] to a line or a flag, and the "did you mean" hint.
+//! Owns the mapping from an [`ValueOrigin`] to a line or a flag, and the "did you mean" hint.
 
 use std::fmt::Display;
 use std::ops::Range;
 use std::path::Path;
 
-use loadline_load::said_and_next;
+use loadline_load::split_refusal;
 use strsim::damerau_levenshtein;
 use toml::de::DeTable;
 
-use super::said::Origin;
+use super::said::ValueOrigin;
 
 /// Keys whose lines are not shown.
 const CREDENTIALS: [&str; 3] = ["basic", "bearer", "headers"];
@@ -30,7 +30,7 @@ pub struct ExperimentError {
 }
 
 /// Where an experiment comes from.
-pub struct Source<'a> {
+pub struct ExperimentSource<'a> {
     /// Text and path of the file, where there is one.
     file: Option<(&'a str, &'a Path)>,
     /// Flags lie over it: then what does not say where it comes from is theirs, because a file is
@@ -38,9 +38,9 @@ pub struct Source<'a> {
     has_flags: bool,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ExperimentSource<'a> {
     /// A file.
-    pub fn file(text: &'a str, path: &'a Path) -> Self {
+    pub fn from_file(text: &'a str, path: &'a Path) -> Self {
         Self {
             file: Some((text, path)),
             has_flags: false,
@@ -48,7 +48,7 @@ impl<'a> Source<'a> {
     }
 
     /// Flags, over a file or alone.
-    pub fn flags(under: Option<(&'a str, &'a Path)>) -> Self {
+    pub fn over_flags(under: Option<(&'a str, &'a Path)>) -> Self {
         Self {
             file: under,
             has_flags: true,
@@ -56,9 +56,9 @@ impl<'a> Source<'a> {
     }
 
     /// A problem of the experiment as a whole.
-    pub fn whole(&self, problem: impl Display, hint: impl Display) -> ExperimentError {
+    pub fn experiment_error(&self, problem: impl Display, hint: impl Display) -> ExperimentError {
         ExperimentError {
-            place: self.name(),
+            place: self.source_name(),
             problem: problem.to_string(),
             excerpt: None,
             hint: Some(hint.to_string()),
@@ -66,15 +66,15 @@ impl<'a> Source<'a> {
     }
 
     /// A problem of one value.
-    pub fn at(
+    pub fn error_at(
         &self,
-        origin: &Origin,
+        origin: &ValueOrigin,
         problem: impl Display,
         hint: impl Display,
     ) -> ExperimentError {
         let (place, excerpt) = match origin {
-            Origin::File(span) => self.locate(Some(span.clone())),
-            Origin::Flag(name) => ((*name).to_owned(), None),
+            ValueOrigin::File(span) => self.locate(Some(span.clone())),
+            ValueOrigin::Flag(name) => ((*name).to_owned(), None),
         };
         ExperimentError {
             place,
@@ -85,15 +85,20 @@ impl<'a> Source<'a> {
     }
 
     /// A problem of a key of the load, which is also the flag.
-    pub fn key(&self, key: &str, problem: impl Display, hint: impl Display) -> ExperimentError {
+    pub fn key_error(
+        &self,
+        key: &str,
+        problem: impl Display,
+        hint: impl Display,
+    ) -> ExperimentError {
         ExperimentError {
             hint: Some(hint.to_string()),
-            ..self.load(key, &problem.to_string())
+            ..self.load_key_error(key, &problem.to_string())
         }
     }
 
     /// The same for a problem that says what to do.
-    pub fn load(&self, key: &str, problem: &str) -> ExperimentError {
+    pub fn load_key_error(&self, key: &str, problem: &str) -> ExperimentError {
         let (place, excerpt) = match self.file.filter(|_| !self.has_flags) {
             Some((text, _)) => self.locate(span_in_load(text, key)),
             None => (format!("--{key}"), None),
@@ -101,7 +106,7 @@ impl<'a> Source<'a> {
         // Messages end up in logs of others.
         let excerpt = excerpt.filter(|_| !CREDENTIALS.contains(&key));
         let names_key = self.has_flags || excerpt.is_some();
-        let (said, next) = said_and_next(problem);
+        let (said, next) = split_refusal(problem);
         ExperimentError {
             place,
             problem: match names_key {
@@ -114,13 +119,13 @@ impl<'a> Source<'a> {
     }
 
     /// What the TOML parser refused.
-    pub fn syntax(&self, error: &toml::de::Error) -> ExperimentError {
+    pub fn syntax_error(&self, error: &toml::de::Error) -> ExperimentError {
         let (place, excerpt) = self.locate(error.span());
         let problem = error.message().trim().replace('\n', " ");
         let hint = did_you_mean(&problem).or_else(|| of_syntax(&problem));
         let (said, next) = match &hint {
             Some(_) => (problem.as_str(), None),
-            None => said_and_next(&problem),
+            None => split_refusal(&problem),
         };
         let hint = hint.or_else(|| Some(next.unwrap_or(FORMAT).to_owned()));
         let problem = said.to_owned();
@@ -132,7 +137,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn name(&self) -> String {
+    fn source_name(&self) -> String {
         match self.file.filter(|_| !self.has_flags) {
             Some((_, path)) => path.display().to_string(),
             None => "command line".to_owned(),
@@ -141,7 +146,7 @@ impl<'a> Source<'a> {
 
     fn locate(&self, span: Option<Range<usize>>) -> (String, Option<String>) {
         let (Some((text, path)), Some(span)) = (self.file, span) else {
-            return (self.name(), None);
+            return (self.source_name(), None);
         };
         let start = text.floor_char_boundary(span.start.min(text.len()));
         let before = &text[..start];

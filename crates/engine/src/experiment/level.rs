@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    Application, Configuration, CpuSets, JvmOption, Provenance, StartCache,
+    Configuration, CpuSets, JvmOption, LevelApplication, StartCache, ValueProvenance,
 };
 use loadline_sizing::{Bytes, Cpus};
 
-use super::Level;
+use super::FactorLevel;
 
 /// A change; what is `None` or empty stays as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Change {
+pub struct LevelChange {
     /// Instances that run at once.
     pub instances: Option<u32>,
     /// CPU limit.
@@ -42,10 +42,10 @@ pub struct Change {
     /// Start-up cache.
     pub cache: Option<StartCache>,
     /// What runs in the application's place.
-    pub application: Option<Application>,
+    pub application: Option<LevelApplication>,
 }
 
-impl Level {
+impl FactorLevel {
     /// The configuration with this level applied; the label grows by the level's.
     pub fn apply(&self, base: &Configuration) -> Configuration {
         let mut next = base.clone();
@@ -62,7 +62,7 @@ impl Level {
         let options = change.jvm.iter();
         next.jvm_options.extend(options.map(|o| JvmOption {
             text: o.clone(),
-            provenance: Provenance::User,
+            provenance: ValueProvenance::User,
         }));
         next.args.extend(change.args.iter().cloned());
         next.env.extend(change.env.clone());

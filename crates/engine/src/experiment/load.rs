@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, Phase};
-use loadline_load::{LoadError, Model, Plan, RequestSpec, Spec, Target};
+use loadline_analysis::record::{Configuration, TrialPhase};
+use loadline_load::{LoadError, LoadModel, LoadPlan, LoadSpec, LoadTarget, RequestSpec};
 use loadline_trial::{LoadPhase, Readiness};
 
-use super::error::Source;
-use super::{ExperimentError, Training};
+use super::error::ExperimentSource;
+use super::{ExperimentError, TrainingSettings};
 
 /// Keeps random values of the warm-up (`{uuid}`, `{rand:..}`) apart from those of the judged part.
 const WARM_UP_SEED: u64 = 0x7761_726d;
@@ -26,22 +26,22 @@ const TRAINING_CONNECTIONS: u32 = 2;
 
 /// The load of every trial.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Load {
+pub struct ExperimentLoad {
     /// As it is written.
-    pub spec: Spec,
+    pub spec: LoadSpec,
     /// How the judged part is made.
-    pub model: Model,
+    pub model: LoadModel,
 }
 
-impl Load {
+impl ExperimentLoad {
     /// Checks it.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] names the key.
-    pub fn new(spec: Spec) -> Result<Self, LoadError> {
-        spec.check()?;
+    /// [`LoadError::LoadPlan`] names the key.
+    pub fn new(spec: LoadSpec) -> Result<Self, LoadError> {
+        spec.check_spec()?;
         spec.refuse_literal_credentials()?;
-        let model = spec.model()?;
+        let model = spec.judged_model()?;
         Ok(Self { spec, model })
     }
 
@@ -50,7 +50,7 @@ impl Load {
     /// all that is random in this trial.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] when a file or variable that it names is not there.
+    /// [`LoadError::LoadPlan`] when a file or variable that it names is not there.
     pub fn phases(
         &self,
         of: &Configuration,
@@ -61,24 +61,24 @@ impl Load {
             Some(rate) => self.model.clone().at_rate(rate),
             None => self.model.clone(),
         };
-        let plan = Plan {
+        let plan = LoadPlan {
             slo: bound,
             seed,
             ..self
                 .spec
-                .plan_of(vec![target(self.spec.port())], model.clone())?
+                .plan_with_model(vec![target(self.spec.port())], model.clone())?
         };
         let warm_up = of.warm_up.unwrap_or(self.spec.warm_up());
         let before = (!warm_up.is_zero()).then(|| LoadPhase {
-            phase: Phase::WarmUp,
-            plan: Plan {
-                model: model.before(warm_up),
+            phase: TrialPhase::WarmUp,
+            plan: LoadPlan {
+                model: model.lead_in(warm_up),
                 seed: seed ^ WARM_UP_SEED,
                 ..plan.clone()
             },
         });
         let judged = LoadPhase {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             plan,
         };
         Ok(before.into_iter().chain([judged]).collect())
@@ -97,10 +97,10 @@ impl Load {
     ) -> Result<Vec<LoadPhase>, LoadError> {
         let mut phases = self.phases(of, bound, seed)?;
         if let Some(judged) = phases.last_mut() {
-            judged.plan.model = judged.plan.model.lasting(length);
+            judged.plan.model = judged.plan.model.repeated_for(length);
             let again = LoadPhase {
-                phase: Phase::Again,
-                plan: Plan {
+                phase: TrialPhase::Again,
+                plan: LoadPlan {
                     // Values that an application remembers must not come twice.
                     seed: seed ^ AGAIN_SEED,
                     ..judged.plan.clone()
@@ -116,21 +116,21 @@ impl Load {
     ///
     /// # Errors
     /// As [`Self::phases`].
-    pub fn training(
+    pub fn training_phases(
         &self,
-        training: &Training,
+        training: &TrainingSettings,
         requests: u64,
     ) -> Result<Vec<LoadPhase>, LoadError> {
         if requests == 0 {
             return Ok(Vec::new());
         }
-        let plan = Plan {
-            model: Model::ClosedRequests { requests },
+        let plan = LoadPlan {
+            model: LoadModel::ClosedRequests { requests },
             connections: TRAINING_CONNECTIONS,
             think: None,
-            ..self.spec.plan(vec![target(self.spec.port())])?
+            ..self.spec.to_plan(vec![target(self.spec.port())])?
         };
-        let to = |(port, path): (u16, &str)| Plan {
+        let to = |(port, path): (u16, &str)| LoadPlan {
             targets: vec![target(port)],
             request: RequestSpec {
                 method: "GET".to_owned(),
@@ -148,7 +148,7 @@ impl Load {
             false => named.into_iter().map(to).collect(),
         };
         let phase = |plan| LoadPhase {
-            phase: Phase::WarmUp,
+            phase: TrialPhase::WarmUp,
             plan,
         };
         Ok(plans.into_iter().map(phase).collect())
@@ -178,12 +178,15 @@ fn target(port: u16) -> SocketAddr {
 }
 
 /// Checks the load of an experiment.
-pub(super) fn load(spec: &Spec, source: &Source<'_>) -> Result<Load, ExperimentError> {
-    let load = Load::new(spec.clone()).map_err(|error| refused(&error, source))?;
+pub(super) fn check_load(
+    spec: &LoadSpec,
+    source: &ExperimentSource<'_>,
+) -> Result<ExperimentLoad, ExperimentError> {
+    let load = ExperimentLoad::new(spec.clone()).map_err(|error| load_refusal(&error, source))?;
     if let Some(url) = &spec.url {
-        own(url, source)?;
+        refuse_foreign_url(url, source)?;
         if url.is_tls && spec.cacert.is_none() && spec.insecure != Some(true) {
-            return Err(source.key(
+            return Err(source.key_error(
                 "url",
                 format!("`{url}` is https, and nothing says which certificate to trust"),
                 "name the roots: cacert = \"ca.pem\" (--cacert ca.pem; those of the machine are in /etc/ssl/certs/ca-certificates.crt), or take any: insecure = true (--insecure)",
@@ -194,20 +197,23 @@ pub(super) fn load(spec: &Spec, source: &Source<'_>) -> Result<Load, ExperimentE
 }
 
 /// Refuses a URL of somebody else.
-pub(super) fn own(url: &Target, source: &Source<'_>) -> Result<(), ExperimentError> {
+pub(super) fn refuse_foreign_url(
+    url: &LoadTarget,
+    source: &ExperimentSource<'_>,
+) -> Result<(), ExperimentError> {
     if matches!(url.host.as_str(), "localhost" | "127.0.0.1" | "::1") {
         return Ok(());
     }
-    Err(source.key(
+    Err(source.key_error(
         "url",
         format!("`{url}` is not a URL loadline can drive: load goes only to the application that loadline starts, so the host is localhost"),
         "write it as the application sees it: http://localhost:8080/owners?lastName=Da",
     ))
 }
 
-pub(super) fn refused(error: &LoadError, source: &Source<'_>) -> ExperimentError {
+pub(super) fn load_refusal(error: &LoadError, source: &ExperimentSource<'_>) -> ExperimentError {
     match error {
-        LoadError::Plan { field, why } => source.load(field, why),
-        other => source.load("load", &other.to_string()),
+        LoadError::Plan { field, why } => source.load_key_error(field, why),
+        other => source.load_key_error("load", &other.to_string()),
     }
 }

@@ -33,23 +33,23 @@ use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::Slo;
-use loadline_analysis::warming::Question;
-use loadline_load::{LoadError, Target};
+use loadline_analysis::warming::JvmQuestion;
+use loadline_load::{LoadError, LoadTarget};
 use loadline_sizing::Bytes;
 
-pub use application::Image;
-pub use cluster::{Cluster, MOST_SLOTS, Running, Slots, TRIAL_IMAGE, TrialCpu};
-pub use dependency::Dependency;
+pub use application::ExperimentImage;
+pub use cluster::{ClusterSettings, MOST_SLOTS, Slots, TRIAL_IMAGE, TemplateWorkload, TrialCpu};
+pub use dependency::ExperimentDependency;
 pub(crate) use dependency::seen_by;
-pub use enough::Thin;
+pub use enough::ThinPercentile;
 pub use error::ExperimentError;
-pub use load::Load;
-pub use loadline_analysis::search::purchase::Pricing;
-pub use said::Said;
-pub use stub::Stub;
+pub use load::ExperimentLoad;
+pub use loadline_analysis::search::purchase::PricingTerms;
+pub use said::ValueWithOrigin;
+pub use stub::ExperimentStub;
 pub use wire::ExperimentFile;
 
-use loadline_trial::{Account, Network, Readiness, Sampling};
+use loadline_trial::{Account, NetworkMode, Readiness, SamplingRate};
 
 /// A checked experiment.
 #[derive(Debug, Clone)]
@@ -61,23 +61,23 @@ pub struct Experiment {
     /// What the user calls the application's version.
     pub version: Option<String>,
     /// The application.
-    pub app: App,
+    pub app: AppUnderTest,
     /// The cluster in which its trials run; `None` is this machine.
-    pub cluster: Option<Cluster>,
+    pub cluster: Option<ClusterSettings>,
     /// What it needs beside it, in the order in which they start.
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<ExperimentDependency>,
     /// What loadline stands in for.
-    pub stubs: Vec<Stub>,
+    pub stubs: Vec<ExperimentStub>,
     /// The load.
-    pub load: Load,
+    pub load: ExperimentLoad,
     /// What "it works" means.
     pub slo: Slo,
     /// The configuration before any factor is applied; its label is empty.
     pub base: Configuration,
     /// Images that configurations run in the application's place, each once.
-    pub level_images: Vec<Image>,
+    pub level_images: Vec<ExperimentImage>,
     /// What is varied.
-    pub factors: Vec<Factor>,
+    pub factors: Vec<ExperimentFactor>,
     /// Exactly these configurations, in place of base and factors; empty is all combinations.
     pub listed: Vec<Configuration>,
     /// Trials of each configuration.
@@ -89,20 +89,20 @@ pub struct Experiment {
     /// Judge trials although other programs disturbed them.
     pub accept_noise: bool,
     /// How often the cgroup's counters are read.
-    pub sampling: Sampling,
+    pub sampling: SamplingRate,
     /// The search for the smallest memory.
-    pub search: Search,
+    pub search: SearchSettings,
     /// How start-up caches are trained.
-    pub training: Training,
+    pub training: TrainingSettings,
 }
 
 /// The application under test.
 #[derive(Debug, Clone)]
-pub struct App {
+pub struct AppUnderTest {
     /// Program and arguments; of an image its arguments, none for its own.
     pub command: Vec<String>,
     /// The image that is started in place of a program.
-    pub image: Option<Image>,
+    pub image: Option<ExperimentImage>,
     /// What an image sees of the machine and cannot write: (the machine's path, as it sees it).
     pub volumes: Vec<(PathBuf, PathBuf)>,
     /// Working directory, absolute.
@@ -116,7 +116,7 @@ pub struct App {
     /// Time between SIGTERM and kill.
     pub stop_grace: Duration,
     /// Which network it gets.
-    pub network: Network,
+    pub network: NetworkMode,
     /// Who it runs as; `None` leaves it to the caller.
     pub account: Option<Account>,
     /// A text in a line of its output whose time is wanted.
@@ -125,36 +125,36 @@ pub struct App {
 
 /// How start-up caches are trained.
 #[derive(Debug, Clone, Default)]
-pub struct Training {
+pub struct TrainingSettings {
     /// What is requested; empty is the load's requests.
-    pub warm: Vec<Target>,
+    pub warm: Vec<LoadTarget>,
     /// JVM options of the training run only.
     pub jvm: Vec<String>,
 }
 
 /// One thing that is varied.
 #[derive(Debug, Clone)]
-pub struct Factor {
+pub struct ExperimentFactor {
     /// Its name.
     pub name: String,
     /// Its levels, in order.
-    pub levels: Vec<Level>,
+    pub levels: Vec<FactorLevel>,
     /// Stop after two levels that fail in a row.
     pub descend: bool,
 }
 
 /// One level: a change to a configuration.
 #[derive(Debug, Clone)]
-pub struct Level {
+pub struct FactorLevel {
     /// Short name.
     pub label: String,
     /// What it changes.
-    pub change: level::Change,
+    pub change: level::LevelChange,
 }
 
 /// The search for the smallest memory.
 #[derive(Debug, Clone)]
-pub struct Search {
+pub struct SearchSettings {
     /// Smallest size to try.
     pub min_memory: Bytes,
     /// Largest size to try; `None` doubles the first, 1 GiB, as far as the machine goes.
@@ -170,13 +170,13 @@ pub struct Search {
     /// Fresh starts that prove a size when none misses.
     pub prove: u32,
     /// Which JVM the answer is for.
-    pub question: Question,
+    pub question: JvmQuestion,
     /// Soak the answer for so long.
     pub soak: Option<Duration>,
     /// CPUs of the host that the answer is to run on.
     pub node: Option<u32>,
     /// Search the cheapest deployment instead.
-    pub pricing: Option<Pricing>,
+    pub pricing: Option<PricingTerms>,
 }
 
 impl Experiment {
@@ -185,20 +185,24 @@ impl Experiment {
     ///
     /// # Errors
     /// [`ExperimentError`] with file, line and a hint.
-    pub fn parse(text: &str, path: &Path, called_in: &Path) -> Result<Self, ExperimentError> {
-        let mut file = ExperimentFile::parse(text, path)?;
-        let source = error::Source::file(text, path);
+    pub fn from_file_text(
+        text: &str,
+        path: &Path,
+        called_in: &Path,
+    ) -> Result<Self, ExperimentError> {
+        let mut file = ExperimentFile::from_toml(text, path)?;
+        let source = error::ExperimentSource::from_file(text, path);
         let beside = called_in.join(path.parent().unwrap_or(Path::new("")));
-        let settled = file.settle(&beside);
-        settled.map_err(|error| load::refused(&error, &source))?;
+        let settled = file.settle_files(&beside);
+        settled.map_err(|error| load::load_refusal(&error, &source))?;
         file.settle_stubs(&beside)?;
         let settled = file.settle_compose(&beside);
-        settled.map_err(|refusal| source.whole(&refusal, &refusal.hint))?;
+        settled.map_err(|refusal| source.experiment_error(&refusal, &refusal.hint))?;
         let shipped = file.settle_manifest(&beside);
-        shipped.map_err(|refusal| source.whole(&refusal, &refusal.hint))?;
+        shipped.map_err(|refusal| source.experiment_error(&refusal, &refusal.hint))?;
         let mut experiment = Self::resolve(&file, &source)?;
         experiment.app.directory = match &file.app.directory {
-            Some(directory) => inside(&beside, directory),
+            Some(directory) => join_inside(&beside, directory),
             None => called_in.to_owned(),
         };
         Ok(experiment)
@@ -214,9 +218,9 @@ impl Experiment {
         under: Option<(&str, &Path)>,
         called_in: &Path,
     ) -> Result<Self, ExperimentError> {
-        let mut experiment = Self::resolve(file, &error::Source::flags(under))?;
+        let mut experiment = Self::resolve(file, &error::ExperimentSource::over_flags(under))?;
         let directory = file.app.directory.as_deref();
-        experiment.app.directory = inside(called_in, directory.unwrap_or(Path::new("")));
+        experiment.app.directory = join_inside(called_in, directory.unwrap_or(Path::new("")));
         Ok(experiment)
     }
 
@@ -248,7 +252,7 @@ impl Experiment {
 }
 
 /// Without `.` in it: a trial makes each directory of the path a place of its own.
-fn inside(base: &Path, directory: &Path) -> PathBuf {
+fn join_inside(base: &Path, directory: &Path) -> PathBuf {
     base.join(directory).components().collect()
 }
 
@@ -260,15 +264,15 @@ impl ExperimentFile {
     ///
     /// # Errors
     /// [`ExperimentError`] with file, line and the nearest known key.
-    pub fn parse(text: &str, path: &Path) -> Result<Self, ExperimentError> {
-        let source = error::Source::file(text, path);
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self, ExperimentError> {
+        let source = error::ExperimentSource::from_file(text, path);
         if text.len() > Self::LARGEST {
-            return Err(source.whole(
+            return Err(source.experiment_error(
                 "the file is larger than 1 MiB",
                 "an experiment is a page of text; is this the right file?",
             ));
         }
-        toml::from_str(text).map_err(|e| source.syntax(&e))
+        toml::from_str(text).map_err(|e| source.syntax_error(&e))
     }
 
     /// Makes what its files and references name absolute, and the load profile a part of it; all
@@ -276,11 +280,11 @@ impl ExperimentFile {
     ///
     /// # Errors
     /// [`loadline_load::LoadError`] when the load profile cannot be read.
-    pub fn settle(&mut self, base: &Path) -> Result<bool, LoadError> {
-        let mut changed = self.load.settle(base)?;
-        changed |= references::settle(&mut self.app.env, base);
+    pub fn settle_files(&mut self, base: &Path) -> Result<bool, LoadError> {
+        let mut changed = self.load.resolve_files(base)?;
+        changed |= references::settle_references(&mut self.app.env, base);
         for dependency in &mut self.dependency {
-            changed |= references::settle(&mut dependency.env, base);
+            changed |= references::settle_references(&mut dependency.env, base);
             if let Some(directory) = &mut dependency.directory {
                 changed |= directory.is_relative();
                 *directory = base.join(&*directory);

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use loadline_proxy::{Effect, Span, Stream, Toxic};
+use loadline_proxy::{Toxic, ToxicEffect, ToxicSpan, ToxicStream};
 
-use super::error::Source;
+use super::error::ExperimentSource;
 use super::resolve::Checked;
 use super::wire::{ExperimentFile, OutageTable};
-use super::{Dependency, Experiment, Stub};
+use super::{Experiment, ExperimentDependency, ExperimentStub};
 
 /// Least time before an outage; the last second of it counts for neither.
 const LEAST_BEFORE: Duration = Duration::from_secs(2);
@@ -19,61 +19,65 @@ const LEAST_BEFORE: Duration = Duration::from_secs(2);
 const HINT: &str = "[[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"";
 
 /// Adds the outages of a file to the dependencies that they are of.
-pub(super) fn add(
+pub(super) fn add_outages(
     file: &ExperimentFile,
-    dependencies: &mut [Dependency],
-    stubs: &mut [Stub],
-    source: &Source<'_>,
+    dependencies: &mut [ExperimentDependency],
+    stubs: &mut [ExperimentStub],
+    source: &ExperimentSource<'_>,
 ) -> Checked<()> {
     for table in &file.outage {
-        let name = table.dependency.get();
+        let name = table.dependency.inner_value();
         let origin = table.dependency.origin();
         if let Some(stub) = stubs.iter_mut().find(|stub| stub.name == *name) {
-            stub.toxics.extend(toxics(table, source)?);
+            stub.toxics.extend(outage_toxics(table, source)?);
             continue;
         }
         let Some(dependency) = dependencies.iter_mut().find(|d| d.name == *name) else {
             let hint = "an outage is of a [[dependency]] of this experiment, by its name";
-            return Err(source.at(origin, format!("there is no dependency `{name}`"), hint));
+            return Err(source.error_at(origin, format!("there is no dependency `{name}`"), hint));
         };
         if dependency.port.is_none() {
             let problem = format!("`{name}` does not say on which port it is reached");
-            return Err(source.at(
+            return Err(source.error_at(
                 origin,
                 problem,
                 "name it in its [[dependency]]: port = 5432",
             ));
         }
-        dependency.toxics.extend(toxics(table, source)?);
+        dependency.toxics.extend(outage_toxics(table, source)?);
     }
     Ok(())
 }
 
-fn toxics(table: &OutageTable, source: &Source<'_>) -> Checked<Vec<Toxic>> {
-    let span = Span {
+fn outage_toxics(table: &OutageTable, source: &ExperimentSource<'_>) -> Checked<Vec<Toxic>> {
+    let span = ToxicSpan {
         at: source.time_or_zero(Some(&table.at), Duration::ZERO, "at")?,
-        length: source.time(Some(&table.lasts), Duration::ZERO, "for")?,
+        length: source.positive_time(Some(&table.lasts), Duration::ZERO, "for")?,
     };
-    let toxic = |effect: Effect, stream| Toxic {
+    let toxic = |effect: ToxicEffect, stream| Toxic {
         effect,
         stream,
         toxicity: 1.0,
         span: Some(span),
     };
-    let hole = Effect::Timeout {
+    let hole = ToxicEffect::Timeout {
         timeout: Duration::ZERO,
     };
-    match table.kind.as_ref().map(|kind| (kind, kind.get().as_str())) {
-        None | Some((_, "down")) => Ok(vec![toxic(Effect::Down, Stream::Downstream)]),
+    match table
+        .kind
+        .as_ref()
+        .map(|kind| (kind, kind.inner_value().as_str()))
+    {
+        None | Some((_, "down")) => Ok(vec![toxic(ToxicEffect::Down, ToxicStream::Downstream)]),
         Some((_, "timeout")) => Ok(vec![
-            toxic(hole.clone(), Stream::Upstream),
-            toxic(hole, Stream::Downstream),
+            toxic(hole.clone(), ToxicStream::Upstream),
+            toxic(hole, ToxicStream::Downstream),
         ]),
         Some((kind, other)) => {
             let problem = format!("`{other}` is no kind of outage");
             let hint =
                 "down or timeout; one that is slow is a [[dependency.toxic]] with at and for";
-            Err(source.at(kind.origin(), problem, hint))
+            Err(source.error_at(kind.origin(), problem, hint))
         }
     }
 }
@@ -84,7 +88,7 @@ impl Experiment {
         self.spans().next().is_some()
     }
 
-    fn spans(&self) -> impl Iterator<Item = Span> {
+    fn spans(&self) -> impl Iterator<Item = ToxicSpan> {
         let toxics = self.dependencies.iter().flat_map(|d| &d.toxics);
         let toxics = toxics.chain(self.stubs.iter().flat_map(|stub| &stub.toxics));
         toxics.filter_map(|toxic| toxic.span)
@@ -92,16 +96,16 @@ impl Experiment {
 }
 
 /// Refuses an SLO around an outage without one, and an outage without time before and after it.
-pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+pub(super) fn check_outages(experiment: &Experiment, source: &ExperimentSource<'_>) -> Checked<()> {
     if let Some(objective) = experiment.slo.outage.first()
         && !experiment.has_outages()
     {
         let problem = format!("`{objective}` is about an outage, and there is none");
-        return Err(source.whole(problem, HINT));
+        return Err(source.experiment_error(problem, HINT));
     }
-    let Some(length) = experiment.load.model.duration() else {
+    let Some(length) = experiment.load.model.scheduled_duration() else {
         return match experiment.has_outages() {
-            true => Err(source.whole(
+            true => Err(source.experiment_error(
                 "an outage has its place in a load of a known length",
                 "duration = \"60s\"",
             )),
@@ -110,7 +114,7 @@ pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()>
     };
     // A measured part begins when the warm-up has ended.
     let first = experiment.spans().map(|span| span.at).min();
-    let last = experiment.spans().map(Span::end).max();
+    let last = experiment.spans().map(ToxicSpan::end_time).max();
     let (Some(first), Some(last)) = (first, last) else {
         return Ok(());
     };
@@ -122,7 +126,7 @@ pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()>
             length.as_secs_f64()
         );
         let hint = "let it begin later, or the load last longer: load.duration = \"60s\"";
-        return Err(source.whole(problem, hint));
+        return Err(source.experiment_error(problem, hint));
     }
     Ok(())
 }

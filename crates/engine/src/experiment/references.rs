@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
 use super::{compose, variables};
 
@@ -30,7 +30,7 @@ const SECRET: [&str; 6] = [
 
 /// An environment with what its references stand for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filled {
+pub struct FilledEnvironment {
     /// Every variable.
     pub env: BTreeMap<String, String>,
     /// What the references stand for: no file may hold it.
@@ -40,9 +40,9 @@ pub struct Filled {
 /// Reads what an environment refers to.
 ///
 /// # Errors
-/// [`Refusal`] names the variable whose reference leads nowhere.
-pub fn fill(env: &BTreeMap<String, String>) -> Result<Filled, Refusal> {
-    let mut filled = Filled::default();
+/// [`RunRefusal`] names the variable whose reference leads nowhere.
+pub fn fill_references(env: &BTreeMap<String, String>) -> Result<FilledEnvironment, RunRefusal> {
+    let mut filled = FilledEnvironment::default();
     for (name, value) in env {
         let value = fill_one(name, value, &mut filled.secrets)?;
         filled.env.insert(name.clone(), value);
@@ -50,14 +50,14 @@ pub fn fill(env: &BTreeMap<String, String>) -> Result<Filled, Refusal> {
     Ok(filled)
 }
 
-fn fill_one(name: &str, value: &str, secrets: &mut Vec<String>) -> Result<String, Refusal> {
+fn fill_one(name: &str, value: &str, secrets: &mut Vec<String>) -> Result<String, RunRefusal> {
     let (mut out, mut rest) = (String::new(), value);
     while let Some((before, kind, target, after)) = next(rest) {
         let held = match kind {
-            ENV => variable(name, target)?,
+            ENV => read_variable(name, target)?,
             COMPOSE => of_compose(name, target)?,
             ENV_FILE => of_env_file(name, target)?,
-            _ => file(name, target)?,
+            _ => read_referenced_file(name, target)?,
         };
         out.push_str(before);
         out.push_str(&held);
@@ -78,9 +78,9 @@ fn next(text: &str) -> Option<(&str, &'static str, &str, &str)> {
     Some((&text[..at], kind, target, after))
 }
 
-fn variable(name: &str, target: &str) -> Result<String, Refusal> {
+fn read_variable(name: &str, target: &str) -> Result<String, RunRefusal> {
     std::env::var(target).map_err(|_| {
-        Refusal::new(
+        RunRefusal::new(
             format!("the environment variable {name} of the experiment"),
             format!("it refers to the variable `{target}`, which is not set"),
             format!("set it where loadline is called (sudo drops it: sudo {target}=... loadline)"),
@@ -88,9 +88,9 @@ fn variable(name: &str, target: &str) -> Result<String, Refusal> {
     })
 }
 
-fn file(name: &str, target: &str) -> Result<String, Refusal> {
+fn read_referenced_file(name: &str, target: &str) -> Result<String, RunRefusal> {
     let text = std::fs::read_to_string(target).map_err(|error| {
-        Refusal::new(
+        RunRefusal::new(
             format!("the environment variable {name} of the experiment"),
             format!("it refers to the file {target}: {error}"),
             "the path is relative to the experiment file; the file holds text, the credential alone",
@@ -114,14 +114,14 @@ pub fn to_env_file(path: &Path, name: &str) -> String {
     format!("{ENV_FILE}{}#{name}}}", path.display())
 }
 
-fn of_env_file(name: &str, target: &str) -> Result<String, Refusal> {
+fn of_env_file(name: &str, target: &str) -> Result<String, RunRefusal> {
     let found = target.rsplit_once('#').map(|(path, variable)| {
         let all = variables::read(Path::new(path))?;
         let value = all.into_iter().rev().find(|(found, _)| found == variable);
         Ok(value.and_then(|(_, value)| value))
     });
     found.transpose()?.flatten().ok_or_else(|| {
-        Refusal::new(
+        RunRefusal::new(
             format!("the environment variable {name} of the experiment"),
             format!("`{target}` names no variable of a file of variables"),
             "write {env-file:PATH#NAME}; the file has a line NAME=VALUE",
@@ -129,31 +129,31 @@ fn of_env_file(name: &str, target: &str) -> Result<String, Refusal> {
     })
 }
 
-fn of_compose(name: &str, target: &str) -> Result<String, Refusal> {
+fn of_compose(name: &str, target: &str) -> Result<String, RunRefusal> {
     let mut parts = target.rsplitn(3, '#');
     let parts = (parts.next(), parts.next(), parts.next());
     let (Some(variable), Some(service), Some(path)) = parts else {
-        return Err(Refusal::new(
+        return Err(RunRefusal::new(
             format!("the environment variable {name} of the experiment"),
             format!("`{target}` is no variable of a compose file"),
             "write {compose:PATH#SERVICE#NAME}",
         ));
     };
-    compose::variable(Path::new(path), service, variable)
+    compose::service_variable(Path::new(path), service, variable)
 }
 
 /// Makes the paths of references absolute. Whether that changed anything.
-pub(super) fn settle(env: &mut BTreeMap<String, String>, base: &Path) -> bool {
+pub(super) fn settle_references(env: &mut BTreeMap<String, String>, base: &Path) -> bool {
     let mut changed = false;
     for value in env.values_mut() {
-        let settled = settled(value, base);
+        let settled = settle_reference(value, base);
         changed |= settled != *value;
         *value = settled;
     }
     changed
 }
 
-fn settled(value: &str, base: &Path) -> String {
+fn settle_reference(value: &str, base: &Path) -> String {
     let (mut out, mut rest) = (String::new(), value);
     while let Some((before, kind, target, after)) = next(rest) {
         let target = match kind {
@@ -196,11 +196,11 @@ mod tests {
         let path = place.path().join("app.env");
         std::fs::write(&path, "# db\nA=1\nPW=a=b#c\nHOME\n").expect("writable");
         let env = env(&to_env_file(&path, "PW"));
-        let filled = fill(&env).expect("it is there");
+        let filled = fill_references(&env).expect("it is there");
         assert_eq!(filled.env["PGPASSWORD"], "a=b#c");
         assert_eq!(filled.secrets, ["a=b#c"]);
         let none = BTreeMap::from([("X".to_owned(), to_env_file(&path, "NONE"))]);
-        assert!(fill(&none).is_err(), "there is no such line");
+        assert!(fill_references(&none).is_err(), "there is no such line");
     }
 
     #[test]
@@ -208,9 +208,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("password"), "hunter22\n").unwrap();
         let mut env = env("a{file:password}b{env:PATH}{c}");
-        assert!(settle(&mut env, directory.path()));
-        assert!(!settle(&mut env, Path::new("/elsewhere")));
-        let filled = fill(&env).unwrap();
+        assert!(settle_references(&mut env, directory.path()));
+        assert!(!settle_references(&mut env, Path::new("/elsewhere")));
+        let filled = fill_references(&env).unwrap();
         let path = std::env::var("PATH").unwrap();
         assert_eq!(filled.env["PGPASSWORD"], format!("ahunter22b{path}{{c}}"));
         assert_eq!(filled.secrets, ["hunter22".to_owned(), path]);
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_reference_that_leads_nowhere_is_refused_by_name() {
         let told = |value: &str| {
-            let refusal = fill(&env(value)).unwrap_err();
+            let refusal = fill_references(&env(value)).unwrap_err();
             format!("{refusal}\nhint: {}", refusal.hint)
         };
         insta::assert_snapshot!(told("{env:LOADLINE_NO_SUCH}"), @"

@@ -20,17 +20,19 @@ use loadline_sizing::{Bytes, Cpus};
 
 use super::dependency;
 use super::enough;
-use super::error::Source;
-use super::level::Change;
-use super::load::{Load, load};
+use super::error::ExperimentSource;
+use super::level::LevelChange;
+use super::load::{ExperimentLoad, check_load};
 use super::outage;
-use super::said::{Said, Text};
-use super::search::search;
+use super::said::{Text, ValueWithOrigin};
+use super::search::check_search;
 use super::wire::{
     AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
 };
-use super::{App, Cluster, Experiment, ExperimentError, Factor, Level};
-use loadline_trial::{Account, Network, Readiness};
+use super::{
+    AppUnderTest, ClusterSettings, Experiment, ExperimentError, ExperimentFactor, FactorLevel,
+};
+use loadline_trial::{Account, NetworkMode, Readiness};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 /// An orderly end takes a tenth of a second. What takes longer thrashes, and nothing of it is
@@ -45,33 +47,33 @@ pub(super) type Checked<T> = Result<T, ExperimentError>;
 
 impl Experiment {
     /// Checks a file's texts.
-    pub(super) fn resolve(file: &ExperimentFile, source: &Source<'_>) -> Checked<Self> {
-        let slo = source.parse::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
-        let load = load(&file.load, source)?;
+    pub(super) fn resolve(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<Self> {
+        let slo = source.parse_text::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
+        let load = check_load(&file.load, source)?;
         named_requests(&slo, &load, file, source)?;
-        let app = app(&file.app, &load, source)?;
-        let base = base(&file.limits, source)?;
+        let app = check_app(&file.app, &load, source)?;
+        let base = base_configuration(&file.limits, source)?;
         let factors = file
             .factor
             .iter()
-            .map(|f| factor(f, source))
+            .map(|f| check_factor(f, source))
             .collect::<Checked<Vec<_>>>()?;
-        let load = enough::lengthened(load, &slo, file, &factors, source)?;
+        let load = enough::lengthen_load(load, &slo, file, &factors, source)?;
         if !(file.configuration.is_empty() || factors.is_empty()) {
             let problem = "configurations are listed, and factors say what is varied";
             let hint = "leave out one of them: [[configuration]] or [[factor]]";
-            return Err(source.whole(problem, hint));
+            return Err(source.experiment_error(problem, hint));
         }
         let repeats = file.run.repeats.as_ref();
-        let search = search(&file.search, &file.limits, &load.model, &factors, source)?;
-        let (mut dependencies, mut stubs) = dependency::dependencies(file, source)?;
-        outage::add(file, &mut dependencies, &mut stubs, source)?;
+        let search = check_search(&file.search, &file.limits, &load.model, &factors, source)?;
+        let (mut dependencies, mut stubs) = dependency::check_dependencies(file, source)?;
+        outage::add_outages(file, &mut dependencies, &mut stubs, source)?;
         let experiment = Self {
             question: file.question.clone(),
             analysis: file.analysis.clone(),
-            version: application::version(&file.app, source)?,
+            version: application::check_version(&file.app, source)?,
             app,
-            cluster: file.kubernetes.as_ref().map(Cluster::from),
+            cluster: file.kubernetes.as_ref().map(ClusterSettings::from),
             dependencies,
             stubs,
             load,
@@ -81,50 +83,51 @@ impl Experiment {
             factors,
             listed: file.configuration.clone(),
             repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
-            slots: slots(file, source)?,
+            slots: check_slots(file, source)?,
             seed: file.run.seed.unwrap_or(1),
             accept_noise: file.run.accept_noise.unwrap_or(false),
             sampling: sampling::sampling(file.run.samples.as_ref(), source)?,
             search,
-            training: cache::training(&file.cache, source)?,
+            training: cache::check_training(&file.cache, source)?,
         };
         let experiment = experiment.with_level_images();
-        instances::check(&experiment, source)?;
-        burst::check(&experiment, source)?;
-        dependency::check(&experiment, source)?;
-        image::check(&experiment, source)?;
-        outage::check(&experiment, source)?;
+        instances::check_instances(&experiment, source)?;
+        burst::check_bursts(&experiment, source)?;
+        dependency::refuse_several_instances(&experiment, source)?;
+        image::refuse_image_settings(&experiment, source)?;
+        outage::check_outages(&experiment, source)?;
         Ok(experiment)
     }
 }
 
 /// Trials at once on this machine.
-fn slots(file: &ExperimentFile, source: &Source<'_>) -> Checked<u32> {
+fn check_slots(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<u32> {
     let said = file.run.slots.as_ref();
     if let (Some(slots), Some(_)) = (said, &file.kubernetes) {
         let problem = "trials at once on this machine, and the experiment runs in a cluster";
         let hint = "write kubernetes.slots in place of run.slots";
-        return Err(source.at(slots.origin(), problem, hint));
+        return Err(source.error_at(slots.origin(), problem, hint));
     }
     if let (Some(slots), Some(_)) = (said, &file.search.prices) {
         let problem = "trials at once, and prices are compared by the rate that one trial carries";
         let hint = "leave slots out: with prices one trial runs after the other";
-        return Err(source.at(slots.origin(), problem, hint));
+        return Err(source.error_at(slots.origin(), problem, hint));
     }
     source.in_range(said, 1, 1..65, "slots")
 }
 
-fn rate(text: &Text, source: &Source<'_>) -> Checked<f64> {
-    loadline_load::spec::text::rate(text.get())
-        .map_err(|problem| source.at(text.origin(), problem, "a level of the rate is one rate"))
+fn check_rate(text: &Text, source: &ExperimentSource<'_>) -> Checked<f64> {
+    loadline_load::spec::text::parse_rate(text.inner_value()).map_err(|problem| {
+        source.error_at(text.origin(), problem, "a level of the rate is one rate")
+    })
 }
 
 /// Refuses an objective about a request that the load does not have.
 fn named_requests(
     slo: &Slo,
-    load: &Load,
+    load: &ExperimentLoad,
     file: &ExperimentFile,
-    source: &Source<'_>,
+    source: &ExperimentSource<'_>,
 ) -> Checked<()> {
     let names = load.spec.request_names();
     let mut named = slo.by_request.iter().map(|objective| &objective.request);
@@ -136,57 +139,70 @@ fn named_requests(
         false => format!("its requests are {}", names.join(", ")),
     };
     let problem = format!("the SLO names `{unknown}`, which is no request of the load");
-    Err(source.at(file.slo.origin(), problem, hint))
+    Err(source.error_at(file.slo.origin(), problem, hint))
 }
 
-fn app(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<App> {
-    let image = image::image((table.image.as_ref(), table.engine.as_ref()), source)?;
+fn check_app(
+    table: &AppTable,
+    load: &ExperimentLoad,
+    source: &ExperimentSource<'_>,
+) -> Checked<AppUnderTest> {
+    let image = image::check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
     if image.is_none() {
         if table.command.first().is_none_or(|c| c.is_empty()) {
-            return Err(source.whole("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar; an image: app.image = \"registry/name:tag\", or --image"));
+            return Err(source.experiment_error("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar; an image: app.image = \"registry/name:tag\", or --image"));
         }
-        client::check(&table.command, source)?;
+        client::refuse_client_command(&table.command, source)?;
     }
-    Ok(App {
+    Ok(AppUnderTest {
         command: table.command.clone(),
-        volumes: dependency::volumes(&table.volumes, image.is_some(), "the application", source)?,
+        volumes: dependency::check_volumes(
+            &table.volumes,
+            image.is_some(),
+            "the application",
+            source,
+        )?,
         image,
         directory: table.directory.clone().unwrap_or_default(),
         env: table.env.clone(),
-        readiness: readiness(table, load, source)?,
-        start_deadline: source.time(
+        readiness: app_readiness(table, load, source)?,
+        start_deadline: source.positive_time(
             table.start_deadline.as_ref(),
             START_DEADLINE,
             "start-deadline",
         )?,
-        stop_grace: source.time(table.stop_grace.as_ref(), STOP_GRACE, "stop-grace")?,
-        network: network(table.network.as_ref(), source)?,
+        stop_grace: source.positive_time(table.stop_grace.as_ref(), STOP_GRACE, "stop-grace")?,
+        network: check_network(table.network.as_ref(), source)?,
         account: table
             .user
             .as_ref()
-            .map(|u| account(u, source))
+            .map(|u| check_account(u, source))
             .transpose()?,
         log_line: table.log_line.clone().filter(|text| !text.is_empty()),
     })
 }
 
-fn readiness(table: &AppTable, load: &Load, source: &Source<'_>) -> Checked<Readiness> {
+fn app_readiness(
+    table: &AppTable,
+    load: &ExperimentLoad,
+    source: &ExperimentSource<'_>,
+) -> Checked<Readiness> {
     match &table.ready {
         None => Ok(load.readiness()),
-        Some(table) if !table.command.is_empty() => Err(source.whole(
+        Some(table) if !table.command.is_empty() => Err(source.experiment_error(
             "ready of app is a command, and those are for dependencies",
             "say it as a client sees it: http = \"/health\", tcp = 8080, or log = \"Started\"",
         )),
-        Some(table) => ready(table, Some(load.spec.port()), "app", source),
+        Some(table) => check_readiness(table, Some(load.spec.port()), "app", source),
     }
 }
 
 /// When a program is ready; `whose` names it, `port` is that of `http` where none is given.
-pub(super) fn ready(
+pub(super) fn check_readiness(
     ready: &ReadyTable,
     port: Option<u16>,
     whose: &str,
-    source: &Source<'_>,
+    source: &ExperimentSource<'_>,
 ) -> Checked<Readiness> {
     if !ready.command.is_empty() {
         return match (&ready.http, ready.tcp, &ready.log) {
@@ -197,18 +213,18 @@ pub(super) fn ready(
         };
     }
     match (&ready.http, ready.tcp, &ready.log) {
-        (Some(path), None, None) if path.get().starts_with('/') => {
+        (Some(path), None, None) if path.inner_value().starts_with('/') => {
             let Some(port) = ready.port.or(port) else {
                 let problem = format!("ready of {whose} names no port");
                 let hint = "write ready = { http = \"/health\", port = 9200 }";
-                return Err(source.at(path.origin(), problem, hint));
+                return Err(source.error_at(path.origin(), problem, hint));
             };
             Ok(Readiness::Http {
                 port,
-                path: path.get().clone(),
+                path: path.inner_value().clone(),
             })
         }
-        (Some(path), None, None) => Err(source.at(
+        (Some(path), None, None) => Err(source.error_at(
             path.origin(),
             "the readiness path does not start with a slash",
             "write ready = { http = \"/health\" }",
@@ -221,18 +237,18 @@ pub(super) fn ready(
     }
 }
 
-fn not_one(whose: &str, source: &Source<'_>) -> ExperimentError {
-    source.whole(
+fn not_one(whose: &str, source: &ExperimentSource<'_>) -> ExperimentError {
+    source.experiment_error(
         format!("ready of {whose} does not say one thing"),
         "give exactly one of http = \"/health\", tcp = 8080, log = \"Started\"",
     )
 }
 
-fn network(text: Option<&Text>, source: &Source<'_>) -> Checked<Network> {
-    match text.map(|t| (t.get().as_str(), t.origin())) {
-        None | Some(("own", _)) => Ok(Network::Own),
-        Some(("host", _)) => Ok(Network::Host),
-        Some((other, origin)) => Err(source.at(
+fn check_network(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<NetworkMode> {
+    match text.map(|t| (t.inner_value().as_str(), t.origin())) {
+        None | Some(("own", _)) => Ok(NetworkMode::Own),
+        Some(("host", _)) => Ok(NetworkMode::Host),
+        Some((other, origin)) => Err(source.error_at(
             origin,
             format!("`{other}` is not a network"),
             "write own (loopback only) or host (the machine's)",
@@ -240,22 +256,22 @@ fn network(text: Option<&Text>, source: &Source<'_>) -> Checked<Network> {
     }
 }
 
-pub(super) fn account(text: &Text, source: &Source<'_>) -> Checked<Account> {
+pub(super) fn check_account(text: &Text, source: &ExperimentSource<'_>) -> Checked<Account> {
     let refuse = || {
-        source.at(
+        source.error_at(
             text.origin(),
-            format!("`{}` is not an account", text.get()),
+            format!("`{}` is not an account", text.inner_value()),
             "write numbers: user = \"1000\" or \"1000:1000\"",
         )
     };
     let (uid, gid) = text
-        .get()
+        .inner_value()
         .split_once(':')
-        .unwrap_or((text.get(), text.get()));
+        .unwrap_or((text.inner_value(), text.inner_value()));
     let uid = uid.parse().map_err(|_| refuse())?;
     let gid = gid.parse().map_err(|_| refuse())?;
     if uid == 0 || gid == 0 {
-        return Err(source.at(
+        return Err(source.error_at(
             text.origin(),
             "it may not run as root",
             "choose a user id above 0",
@@ -264,18 +280,25 @@ pub(super) fn account(text: &Text, source: &Source<'_>) -> Checked<Account> {
     Ok(Account { uid, gid })
 }
 
-fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
-    let change = Change {
+fn base_configuration(
+    limits: &LimitsTable,
+    source: &ExperimentSource<'_>,
+) -> Checked<Configuration> {
+    let change = LevelChange {
         instances: limits
             .instances
             .as_ref()
-            .map(|n| instances::count(n, source))
+            .map(|n| instances::check_instance_count(n, source))
             .transpose()?,
-        cpu: limits.cpu.as_ref().map(|t| cpu(t, source)).transpose()?,
+        cpu: limits
+            .cpu
+            .as_ref()
+            .map(|t| check_cpu(t, source))
+            .transpose()?,
         cpu_period: limits
             .cpu_period
             .as_ref()
-            .map(|t| period(t, source))
+            .map(|t| check_period(t, source))
             .transpose()?,
         cpu_shares: limits
             .cpu_shares
@@ -285,48 +308,55 @@ fn base(limits: &LimitsTable, source: &Source<'_>) -> Checked<Configuration> {
         cpuset: limits
             .cpuset
             .as_ref()
-            .map(|t| cpuset(t, source))
+            .map(|t| check_cpu_sets(t, source))
             .transpose()?,
         memory: limits
             .memory
             .as_ref()
-            .map(|t| memory(t, source))
+            .map(|t| check_memory(t, source))
             .transpose()?,
-        ..Change::default()
+        ..LevelChange::default()
     };
     let empty = Configuration {
         pids: Some(source.in_range(limits.pids.as_ref(), PIDS, 16..4_194_305, "pids")?),
-        shm: limits.shm.as_ref().map(|t| memory(t, source)).transpose()?,
+        shm: limits
+            .shm
+            .as_ref()
+            .map(|t| check_memory(t, source))
+            .transpose()?,
         ..Configuration::default()
     };
-    Ok(Level {
+    Ok(FactorLevel {
         label: String::new(),
         change,
     }
     .apply(&empty))
 }
 
-fn factor(table: &FactorTable, source: &Source<'_>) -> Checked<Factor> {
+fn check_factor(table: &FactorTable, source: &ExperimentSource<'_>) -> Checked<ExperimentFactor> {
     if table.levels.is_empty() {
-        return Err(source.at(
+        return Err(source.error_at(
             table.name.origin(),
-            format!("factor `{}` has no levels", table.name.get()),
+            format!("factor `{}` has no levels", table.name.inner_value()),
             "levels = [\"512Mi\", \"256Mi\"]",
         ));
     }
     let levels = table
         .levels
         .iter()
-        .map(|l| level(table.name.get(), l, source))
+        .map(|l| check_level(table.name.inner_value(), l, source))
         .collect::<Checked<Vec<_>>>()?;
     for (i, one) in levels.iter().enumerate() {
         if levels[..i].iter().any(|other| other.label == one.label) {
             let entry = &table.levels[i];
-            let is_same = |other: &Said<LevelEntry>| match (other.get(), entry.get()) {
+            let is_same = |other: &ValueWithOrigin<LevelEntry>| match (
+                other.inner_value(),
+                entry.inner_value(),
+            ) {
                 (LevelEntry::Plain(other), LevelEntry::Plain(text)) => other == text,
                 _ => false,
             };
-            let (what, hint) = match entry.get() {
+            let (what, hint) = match entry.inner_value() {
                 LevelEntry::Plain(text) if table.levels[..i].iter().any(is_same) => {
                     (format!("`{text}` is there twice"), "give it once")
                 }
@@ -335,22 +365,28 @@ fn factor(table: &FactorTable, source: &Source<'_>) -> Checked<Factor> {
                     "give each level of a factor its own label",
                 ),
             };
-            return Err(source.at(entry.origin(), what, hint));
+            return Err(source.error_at(entry.origin(), what, hint));
         }
     }
-    Ok(Factor {
-        name: table.name.get().clone(),
+    Ok(ExperimentFactor {
+        name: table.name.inner_value().clone(),
         levels,
         descend: table.descend == Some(true),
     })
 }
 
-fn level(factor: &str, entry: &Said<LevelEntry>, source: &Source<'_>) -> Checked<Level> {
-    match entry.get() {
-        LevelEntry::Plain(text) => plain_level(factor, &entry.here(text.clone()), source),
+fn check_level(
+    factor: &str,
+    entry: &ValueWithOrigin<LevelEntry>,
+    source: &ExperimentSource<'_>,
+) -> Checked<FactorLevel> {
+    match entry.inner_value() {
+        LevelEntry::Plain(text) => {
+            plain_level(factor, &entry.with_same_origin(text.clone()), source)
+        }
         LevelEntry::Changes(table) => {
             let change = table_change(table, entry, source)?;
-            Ok(Level {
+            Ok(FactorLevel {
                 label: table.label.clone(),
                 change,
             })
@@ -358,76 +394,80 @@ fn level(factor: &str, entry: &Said<LevelEntry>, source: &Source<'_>) -> Checked
     }
 }
 
-fn plain_level(factor: &str, text: &Text, source: &Source<'_>) -> Checked<Level> {
-    let mut change = Change::default();
+fn plain_level(factor: &str, text: &Text, source: &ExperimentSource<'_>) -> Checked<FactorLevel> {
+    let mut change = LevelChange::default();
     match factor {
-        "cpu" => change.cpu = Some(cpu(text, source)?),
-        "memory" => change.memory = Some(memory(text, source)?),
-        "cpu-period" => change.cpu_period = Some(period(text, source)?),
+        "cpu" => change.cpu = Some(check_cpu(text, source)?),
+        "memory" => change.memory = Some(check_memory(text, source)?),
+        "cpu-period" => change.cpu_period = Some(check_period(text, source)?),
         "cpu-shares" => {
             change.cpu_shares =
-                Some(source.parse(text, "a whole number, 1024 is the default weight")?)
+                Some(source.parse_text(text, "a whole number, 1024 is the default weight")?)
         }
-        "cpuset" => change.cpuset = Some(cpuset(text, source)?),
-        "rate" => change.rate = Some(rate(text, source)?),
-        "instances" => change.instances = Some(instances::plain(text, source)?),
-        "jdk" => change.jdk = Some(text.get().clone()),
-        "cache" => change.cache = Some(cache::level(text, None, source)?),
+        "cpuset" => change.cpuset = Some(check_cpu_sets(text, source)?),
+        "rate" => change.rate = Some(check_rate(text, source)?),
+        "instances" => change.instances = Some(instances::plain_instances(text, source)?),
+        "jdk" => change.jdk = Some(text.inner_value().clone()),
+        "cache" => change.cache = Some(cache::check_cache_level(text, None, source)?),
         _ => {
             let problem =
                 format!("loadline does not know what a plain level of `{factor}` changes");
-            return Err(source.at(text.origin(), problem, "write { label = \"...\", jvm = [...] } (also command, image, env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
+            return Err(source.error_at(text.origin(), problem, "write { label = \"...\", jvm = [...] } (also command, image, env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
         }
     }
     let label = match factor {
         // A bare number would not say what it is of; `openj9-25` does.
-        "jdk" if text.get().starts_with(|c: char| c.is_ascii_digit()) => {
-            format!("jdk{}", text.get())
+        "jdk" if text.inner_value().starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("jdk{}", text.inner_value())
         }
-        "jdk" => text.get().clone(),
+        "jdk" => text.inner_value().clone(),
         "cpu" => change
             .cpu
             .map(|c| format!("{}cpu", c.as_f64()))
             .unwrap_or_default(),
-        "memory" | "rate" | "cache" => text.get().clone(),
-        _ => format!("{factor}={}", text.get()),
+        "memory" | "rate" | "cache" => text.inner_value().clone(),
+        _ => format!("{factor}={}", text.inner_value()),
     };
-    Ok(Level { label, change })
+    Ok(FactorLevel { label, change })
 }
 
-fn table_change<T>(table: &LevelTable, entry: &Said<T>, source: &Source<'_>) -> Checked<Change> {
-    let text = |t: &String| entry.here(t.clone());
-    Ok(Change {
+fn table_change<T>(
+    table: &LevelTable,
+    entry: &ValueWithOrigin<T>,
+    source: &ExperimentSource<'_>,
+) -> Checked<LevelChange> {
+    let text = |t: &String| entry.with_same_origin(t.clone());
+    Ok(LevelChange {
         instances: table
             .instances
-            .map(|n| instances::count(&entry.here(n), source))
+            .map(|n| instances::check_instance_count(&entry.with_same_origin(n), source))
             .transpose()?,
         cpu: table
             .cpu
             .as_ref()
-            .map(|t| cpu(&text(t), source))
+            .map(|t| check_cpu(&text(t), source))
             .transpose()?,
         cpu_period: table
             .cpu_period
             .as_ref()
-            .map(|t| period(&text(t), source))
+            .map(|t| check_period(&text(t), source))
             .transpose()?,
         cpu_burst: table
             .cpu_burst
             .as_ref()
-            .map(|t| source.time(Some(&text(t)), CPU_PERIOD, "cpu-burst"))
+            .map(|t| source.positive_time(Some(&text(t)), CPU_PERIOD, "cpu-burst"))
             .transpose()?,
         neighbour_threads: table.neighbour_threads.map(u32::from),
         cpu_shares: table.cpu_shares,
         cpuset: table
             .cpuset
             .as_ref()
-            .map(|t| cpuset(&text(t), source))
+            .map(|t| check_cpu_sets(&text(t), source))
             .transpose()?,
         memory: table
             .memory
             .as_ref()
-            .map(|t| memory(&text(t), source))
+            .map(|t| check_memory(&text(t), source))
             .transpose()?,
         jdk: table.jdk.clone(),
         jvm: table.jvm.clone(),
@@ -436,25 +476,29 @@ fn table_change<T>(table: &LevelTable, entry: &Said<T>, source: &Source<'_>) -> 
         rate: table
             .rate
             .as_ref()
-            .map(|t| rate(&text(t), source))
+            .map(|t| check_rate(&text(t), source))
             .transpose()?,
         application: application::of_level(table, entry, source)?,
         cache: match &table.cache {
-            Some(kind) => Some(cache::level(&text(kind), table.cache_requests, source)?),
+            Some(kind) => Some(cache::check_cache_level(
+                &text(kind),
+                table.cache_requests,
+                source,
+            )?),
             None => None,
         },
     })
 }
 
-pub(super) fn cpu(text: &Text, source: &Source<'_>) -> Checked<Cpus> {
-    let cpus: Cpus = source.parse(text, "CPUs as 1.5 or 250m")?;
+pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<Cpus> {
+    let cpus: Cpus = source.parse_text(text, "CPUs as 1.5 or 250m")?;
     // 1 ms of quota in a period of 100 ms is the least the kernel takes.
     if cpus.as_millis() < 10 {
-        return Err(source.at(
+        return Err(source.error_at(
             text.origin(),
             format!(
                 "`{}` is too little CPU: the kernel takes no quota below 10m",
-                text.get()
+                text.inner_value()
             ),
             "give at least 50m",
         ));
@@ -462,34 +506,34 @@ pub(super) fn cpu(text: &Text, source: &Source<'_>) -> Checked<Cpus> {
     Ok(cpus)
 }
 
-pub(super) fn memory(text: &Text, source: &Source<'_>) -> Checked<Bytes> {
-    let bytes: Bytes = source.parse(text, "memory with a unit, as 512Mi")?;
+pub(super) fn check_memory(text: &Text, source: &ExperimentSource<'_>) -> Checked<Bytes> {
+    let bytes: Bytes = source.parse_text(text, "memory with a unit, as 512Mi")?;
     if bytes < Bytes::from_mib(1) {
-        return Err(source.at(
+        return Err(source.error_at(
             text.origin(),
-            format!("`{}` is less than 1 MiB of memory", text.get()),
+            format!("`{}` is less than 1 MiB of memory", text.inner_value()),
             "is the unit missing? write 512Mi",
         ));
     }
     Ok(bytes)
 }
 
-fn period(text: &Text, source: &Source<'_>) -> Checked<Duration> {
-    let period = source.time(Some(text), CPU_PERIOD, "cpu-period")?;
+fn check_period(text: &Text, source: &ExperimentSource<'_>) -> Checked<Duration> {
+    let period = source.positive_time(Some(text), CPU_PERIOD, "cpu-period")?;
     if period < PERIOD_RANGE.0 || period > PERIOD_RANGE.1 {
-        return Err(source.at(
+        return Err(source.error_at(
             text.origin(),
-            format!("`{}` is not a CFS period", text.get()),
+            format!("`{}` is not a CFS period", text.inner_value()),
             "the kernel takes 1ms to 1s",
         ));
     }
     Ok(period)
 }
 
-pub(super) fn cpuset(text: &Text, source: &Source<'_>) -> Checked<CpuSets> {
-    let value = text.get();
+pub(super) fn check_cpu_sets(text: &Text, source: &ExperimentSource<'_>) -> Checked<CpuSets> {
+    let value = text.inner_value();
     value.parse().map_err(|_| {
-        source.at(
+        source.error_at(
             text.origin(),
             format!("`{value}` is not a list of CPUs"),
             "write 0 or 0-3 or 0,2; for two instances 0-1;2-3",
@@ -497,15 +541,15 @@ pub(super) fn cpuset(text: &Text, source: &Source<'_>) -> Checked<CpuSets> {
     })
 }
 
-impl Source<'_> {
-    pub(super) fn parse<T: FromStr<Err: std::fmt::Display>>(
+impl ExperimentSource<'_> {
+    pub(super) fn parse_text<T: FromStr<Err: std::fmt::Display>>(
         &self,
         text: &Text,
         hint: &str,
     ) -> Checked<T> {
-        text.get()
+        text.inner_value()
             .parse()
-            .map_err(|e| self.at(text.origin(), e, hint))
+            .map_err(|e| self.error_at(text.origin(), e, hint))
     }
 
     pub(super) fn time_or_zero(
@@ -515,18 +559,21 @@ impl Source<'_> {
         name: &str,
     ) -> Checked<Duration> {
         let Some(text) = text else { return Ok(default) };
-        parse_duration(text.get())
+        parse_duration(text.inner_value())
             .filter(|d| *d <= DAY)
             .ok_or_else(|| {
-                self.at(
+                self.error_at(
                     text.origin(),
-                    format!("`{}` is not a length of time for {name}", text.get()),
+                    format!(
+                        "`{}` is not a length of time for {name}",
+                        text.inner_value()
+                    ),
                     "write 500ms, 10s or 2m, at most a day",
                 )
             })
     }
 
-    pub(super) fn time(
+    pub(super) fn positive_time(
         &self,
         text: Option<&Text>,
         default: Duration,
@@ -534,7 +581,7 @@ impl Source<'_> {
     ) -> Checked<Duration> {
         let time = self.time_or_zero(text, default, name)?;
         match text {
-            Some(text) if time.is_zero() => Err(self.at(
+            Some(text) if time.is_zero() => Err(self.error_at(
                 text.origin(),
                 format!("{name} is zero"),
                 "write 500ms, 10s or 2m",
@@ -545,17 +592,17 @@ impl Source<'_> {
 
     pub(super) fn in_range<T: Copy + PartialOrd + std::fmt::Display>(
         &self,
-        value: Option<&Said<T>>,
+        value: Option<&ValueWithOrigin<T>>,
         default: T,
         range: Range<T>,
         name: &str,
     ) -> Checked<T> {
         match value {
             None => Ok(default),
-            Some(value) if range.contains(value.get()) => Ok(*value.get()),
+            Some(value) if range.contains(value.inner_value()) => Ok(*value.inner_value()),
             Some(value) => {
-                let problem = format!("{name} = {} is out of range", value.get());
-                Err(self.at(
+                let problem = format!("{name} = {} is out of range", value.inner_value());
+                Err(self.error_at(
                     value.origin(),
                     problem,
                     format!("from {} and below {}", range.start, range.end),

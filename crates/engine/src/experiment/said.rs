@@ -10,7 +10,7 @@ use toml::Spanned;
 
 /// Where a value was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// These bytes of the file.
     File(Range<usize>),
     /// A flag, with its dashes.
@@ -19,53 +19,53 @@ pub enum Origin {
 
 /// A value and its origin. It is stored as the value alone.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said<T> {
+pub struct ValueWithOrigin<T> {
     value: T,
-    origin: Origin,
+    origin: ValueOrigin,
 }
 
 /// A text and its origin.
-pub type Text = Said<String>;
+pub type Text = ValueWithOrigin<String>;
 
-impl<T> Said<T> {
+impl<T> ValueWithOrigin<T> {
     /// Said by a flag, named with its dashes: `--slo`.
-    pub fn flag(name: &'static str, value: T) -> Self {
+    pub fn from_flag(name: &'static str, value: T) -> Self {
         Self {
             value,
-            origin: Origin::Flag(name),
+            origin: ValueOrigin::Flag(name),
         }
     }
 
     /// Another value that was said at the same place: a part of this one, or what it means.
-    pub fn here<U>(&self, value: U) -> Said<U> {
-        Said {
+    pub fn with_same_origin<U>(&self, value: U) -> ValueWithOrigin<U> {
+        ValueWithOrigin {
             value,
             origin: self.origin.clone(),
         }
     }
 
     /// The value.
-    pub fn get(&self) -> &T {
+    pub fn inner_value(&self) -> &T {
         &self.value
     }
 
     /// Where it was said.
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &ValueOrigin {
         &self.origin
     }
 }
 
-impl<T: Serialize> Serialize for Said<T> {
+impl<T: Serialize> Serialize for ValueWithOrigin<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(serializer)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Said<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ValueWithOrigin<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<T>::deserialize(deserializer)?;
         Ok(Self {
-            origin: Origin::File(spanned.span()),
+            origin: ValueOrigin::File(spanned.span()),
             value: spanned.into_inner(),
         })
     }

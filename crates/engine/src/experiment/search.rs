@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use loadline_analysis::margin::default_margin;
 use loadline_analysis::offer::{Offer, OfferError};
-use loadline_analysis::price::Size;
-use loadline_analysis::search::lattice::Parameters;
-use loadline_analysis::warming::Question;
-use loadline_load::Model;
+use loadline_analysis::price::InstanceSize;
+use loadline_analysis::search::lattice::LatticeParameters;
+use loadline_analysis::warming::JvmQuestion;
+use loadline_load::LoadModel;
 use loadline_sizing::Bytes;
 
-use super::error::Source;
-use super::resolve::{Checked, cpu, memory};
-use super::said::{Said, Text};
+use super::error::ExperimentSource;
+use super::resolve::{Checked, check_cpu, check_memory};
+use super::said::{Text, ValueWithOrigin};
 use super::wire::{LimitsTable, SearchTable};
-use super::{ExperimentError, Factor, Pricing, Search};
+use super::{ExperimentError, ExperimentFactor, PricingTerms, SearchSettings};
 use crate::soak::SHORTEST;
 
 const CONFIRM: u32 = 2;
@@ -37,43 +37,42 @@ const NODE_MAX: u32 = 8192;
 const REPLICAS_MAX: u32 = 10_000;
 
 /// The searches of `loadline size`, from their table.
-pub(super) fn search(
+pub(super) fn check_search(
     table: &SearchTable,
     limits: &LimitsTable,
-    model: &Model,
-    factors: &[Factor],
-    source: &Source<'_>,
-) -> Checked<Search> {
-    let pricing = pricing(table, model, source)?;
+    model: &LoadModel,
+    factors: &[ExperimentFactor],
+    source: &ExperimentSource<'_>,
+) -> Checked<SearchSettings> {
+    let pricing = check_pricing(table, model, source)?;
     if pricing.is_some() {
         free_sizes(limits, factors, source)?;
     }
-    let size = |text: Option<&Text>, default| text.map_or(Ok(default), |t| memory(t, source));
-    let search = Search {
+    let size = |text: Option<&Text>, default| text.map_or(Ok(default), |t| check_memory(t, source));
+    let search = SearchSettings {
         min_memory: size(table.min_memory.as_ref(), Bytes::from_mib(64))?,
         max_memory: table
             .max_memory
             .as_ref()
-            .map(|t| memory(t, source))
+            .map(|t| check_memory(t, source))
             .transpose()?,
         begin: table
             .begin
             .as_ref()
-            .map(|t| memory(t, source))
+            .map(|t| check_memory(t, source))
             .transpose()?,
         step: size(table.step.as_ref(), Bytes::from_mib(4))?,
         confirm: source.in_range(table.confirm.as_ref(), CONFIRM, 1..101, "confirm")?,
-        margin: table
-            .margin
-            .as_ref()
-            .map_or(Ok(default_margin()), |t| percentage(t, "margin", source))?,
+        margin: table.margin.as_ref().map_or(Ok(default_margin()), |t| {
+            check_percentage(t, "margin", source)
+        })?,
         prove: table.prove.unwrap_or(match pricing.is_some() {
             true => PROVE_PRICED,
             false => PROVE,
         }),
-        question: question(table.question.as_ref(), pricing.is_some(), source)?,
-        soak: soak(table.soak.as_ref(), source)?,
-        node: node(table.node.as_ref(), source)?,
+        question: check_question(table.question.as_ref(), pricing.is_some(), source)?,
+        soak: check_soak(table.soak.as_ref(), source)?,
+        node: check_node_cpus(table.node.as_ref(), source)?,
         pricing,
     };
     let largest = search.max_memory.unwrap_or(FIRST_MEMORY);
@@ -82,7 +81,7 @@ pub(super) fn search(
             "the search has no room: from {} to {largest}",
             search.min_memory
         );
-        return Err(source.whole(
+        return Err(source.experiment_error(
             problem,
             "search.min-memory (--min-memory) must be below search.max-memory (--max-memory)",
         ));
@@ -91,26 +90,33 @@ pub(super) fn search(
 }
 
 /// Which JVM the answer is for.
-fn question(text: Option<&Text>, is_priced: bool, source: &Source<'_>) -> Checked<Question> {
+fn check_question(
+    text: Option<&Text>,
+    is_priced: bool,
+    source: &ExperimentSource<'_>,
+) -> Checked<JvmQuestion> {
     let Some(text) = text else {
-        return Ok(Question::default());
+        return Ok(JvmQuestion::default());
     };
-    let question = Question::of_name(text.get()).ok_or_else(|| {
-        let problem = format!("`{}` is not a question of a search", text.get());
+    let question = JvmQuestion::of_name(text.inner_value()).ok_or_else(|| {
+        let problem = format!("`{}` is not a question of a search", text.inner_value());
         let hint = "start judges fresh starts after the warm-up given, as after a deployment; steady lengthens the warm-up until the JVM is warm";
-        source.at(text.origin(), problem, hint)
+        source.error_at(text.origin(), problem, hint)
     })?;
-    if is_priced && question != Question::Start {
+    if is_priced && question != JvmQuestion::Start {
         let problem = "with prices starts are judged as they come";
         let hint =
             "give the warm-up that a warm JVM needs (--warm-up 30s), and leave the question out";
-        return Err(source.at(text.origin(), problem, hint));
+        return Err(source.error_at(text.origin(), problem, hint));
     }
     Ok(question)
 }
 
 /// CPUs of the host that the answer is to run on.
-fn node(cpus: Option<&Said<u32>>, source: &Source<'_>) -> Checked<Option<u32>> {
+fn check_node_cpus(
+    cpus: Option<&ValueWithOrigin<u32>>,
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<u32>> {
     let Some(cpus) = cpus else { return Ok(None) };
     source
         .in_range(Some(cpus), 1, 1..NODE_MAX + 1, "node")
@@ -118,15 +124,15 @@ fn node(cpus: Option<&Said<u32>>, source: &Source<'_>) -> Checked<Option<u32>> {
 }
 
 /// The length of a soak.
-fn soak(text: Option<&Text>, source: &Source<'_>) -> Checked<Option<Duration>> {
+fn check_soak(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Option<Duration>> {
     let Some(text) = text else { return Ok(None) };
-    let length = source.time(Some(text), Duration::ZERO, "soak")?;
+    let length = source.positive_time(Some(text), Duration::ZERO, "soak")?;
     if length < SHORTEST {
-        return Err(source.at(
+        return Err(source.error_at(
             text.origin(),
             format!(
                 "a soak of {} shows nothing: it takes a minute to have enough lows to compare",
-                text.get()
+                text.inner_value()
             ),
             "30m finds fast leaks, 4h one that fills the limit in a week; 1m at least",
         ));
@@ -135,31 +141,35 @@ fn soak(text: Option<&Text>, source: &Source<'_>) -> Checked<Option<Duration>> {
 }
 
 /// The pricing, where the table has prices.
-fn pricing(table: &SearchTable, load: &Model, source: &Source<'_>) -> Checked<Option<Pricing>> {
+fn check_pricing(
+    table: &SearchTable,
+    load: &LoadModel,
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<PricingTerms>> {
     let Some(named) = table.prices.as_ref().or(table.price_list.as_ref()) else {
         return without_prices(table, source).map(|()| None);
     };
-    let Some(rate) = load.rate() else {
-        return Err(source.at(
+    let Some(rate) = load.mean_rate() else {
+        return Err(source.error_at(
             named.origin(),
             "the cheapest deployment needs a rate to carry",
             "give the rate of all replicas together: rate = \"300/s\" (--rate 300/s)",
         ));
     };
-    let parameters = Parameters {
+    let parameters = LatticeParameters {
         headroom: table
             .headroom
             .as_ref()
-            .map_or(Ok(0.0), |t| percentage(t, "headroom", source))?,
+            .map_or(Ok(0.0), |t| check_percentage(t, "headroom", source))?,
         spare: table.spare.unwrap_or(0),
-        ..Parameters::new(rate)
+        ..LatticeParameters::new(rate)
     };
     let parameters = match &table.replicas {
-        Some(text) => replicas(text, parameters, source)?,
+        Some(text) => check_replicas(text, parameters, source)?,
         None => parameters,
     };
     if parameters.spare >= parameters.max_replicas {
-        return Err(source.whole(
+        return Err(source.experiment_error(
             format!(
                 "all of {} replicas may be lost: none is left to carry the rate",
                 parameters.max_replicas
@@ -169,20 +179,20 @@ fn pricing(table: &SearchTable, load: &Model, source: &Source<'_>) -> Checked<Op
     }
     let compare = table.compare.as_ref();
     let budget = table.budget.as_ref();
-    Ok(Some(Pricing {
-        offer: offer(table, named, source)?,
+    Ok(Some(PricingTerms {
+        offer: check_offer(table, named, source)?,
         parameters,
         compare: compare
             .map(|n| source.in_range(Some(n), PAIRS, PAIRS..101, "compare"))
             .transpose()?,
         budget: budget
-            .map(|t| source.time(Some(t), Duration::ZERO, "budget"))
+            .map(|t| source.positive_time(Some(t), Duration::ZERO, "budget"))
             .transpose()?,
     }))
 }
 
 /// Keys that mean nothing without prices are refused: they would be ignored silently.
-fn without_prices(table: &SearchTable, source: &Source<'_>) -> Checked<()> {
+fn without_prices(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked<()> {
     let given = [
         ("region", table.region.is_some()),
         ("sizes", !table.sizes.is_empty()),
@@ -193,7 +203,7 @@ fn without_prices(table: &SearchTable, source: &Source<'_>) -> Checked<()> {
         ("budget", table.budget.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) => Err(source.whole(
+        Some((name, _)) => Err(source.experiment_error(
             format!("{name} (--{name}) is given without prices, and means nothing without them"),
             "add prices = \"fargate\" (--prices fargate), or leave it out",
         )),
@@ -203,14 +213,18 @@ fn without_prices(table: &SearchTable, source: &Source<'_>) -> Checked<()> {
 
 /// What the search chooses itself may not be given, by no level of any factor: it would be ignored
 /// silently, and two variants would be one configuration.
-fn free_sizes(limits: &LimitsTable, factors: &[Factor], source: &Source<'_>) -> Checked<()> {
+fn free_sizes(
+    limits: &LimitsTable,
+    factors: &[ExperimentFactor],
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
     let levels = || factors.iter().flat_map(|f| &f.levels).map(|l| &l.change);
     if levels().any(|c| c.application.is_some()) {
         let problem =
             "a level runs another application, and with prices the size of one is searched";
         let hint =
             "leave its command or image out, and search the price of each application by itself";
-        return Err(source.whole(problem, hint));
+        return Err(source.experiment_error(problem, hint));
     }
     let sizes = "give the sizes to choose from: sizes = [\"0.5/1Gi\"] (--sizes 0.5/1Gi)";
     let chosen = [
@@ -231,7 +245,7 @@ fn free_sizes(limits: &LimitsTable, factors: &[Factor], source: &Source<'_>) -> 
         ),
     ];
     match chosen.iter().find(|(_, is_given, _)| *is_given) {
-        Some((name, _, hint)) => Err(source.whole(
+        Some((name, _, hint)) => Err(source.experiment_error(
             format!("{name} is given, but with prices the search chooses it"),
             format!("leave it out; {hint}"),
         )),
@@ -239,26 +253,29 @@ fn free_sizes(limits: &LimitsTable, factors: &[Factor], source: &Source<'_>) -> 
     }
 }
 
-fn offer(table: &SearchTable, named: &Text, source: &Source<'_>) -> Checked<Offer> {
-    let region = table.region.as_ref().map(|t| t.get().as_str());
+fn check_offer(table: &SearchTable, named: &Text, source: &ExperimentSource<'_>) -> Checked<Offer> {
+    let region = table.region.as_ref().map(|t| t.inner_value().as_str());
     let found = match &table.price_list {
         Some(list) => {
-            let name = table.prices.as_ref().map_or("own list", |t| t.get());
-            Offer::of_list(name, list.get(), region)
+            let name = table
+                .prices
+                .as_ref()
+                .map_or("own list", |t| t.inner_value());
+            Offer::of_list(name, list.inner_value(), region)
         }
-        None => Offer::built_in(named.get(), region),
+        None => Offer::built_in(named.inner_value(), region),
     };
-    let offer = found.map_err(|error| refused(&error, named, source))?;
+    let offer = found.map_err(|error| offer_refusal(&error, named, source))?;
     if table.sizes.is_empty() {
         return Ok(offer);
     }
-    let sizes = table.sizes.iter().map(|text| size(text, source));
+    let sizes = table.sizes.iter().map(|text| check_size(text, source));
     let sizes = sizes.collect::<Checked<Vec<_>>>()?;
     offer.with_sizes(&sizes).map_err(|error| {
         let is_meant =
-            |one: &Size| matches!(&error, OfferError::NotSold { size, .. } if size == one);
+            |one: &InstanceSize| matches!(&error, OfferError::NotSold { size, .. } if size == one);
         let meant = sizes.iter().position(is_meant);
-        refused(
+        offer_refusal(
             &error,
             meant.map_or(named, |index| &table.sizes[index]),
             source,
@@ -266,56 +283,64 @@ fn offer(table: &SearchTable, named: &Text, source: &Source<'_>) -> Checked<Offe
     })
 }
 
-fn refused(error: &OfferError, named: &Text, source: &Source<'_>) -> ExperimentError {
-    source.at(named.origin(), error, error.hint())
+fn offer_refusal(
+    error: &OfferError,
+    named: &Text,
+    source: &ExperimentSource<'_>,
+) -> ExperimentError {
+    source.error_at(named.origin(), error, error.offer_hint())
 }
 
 /// `1/2Gi`: CPUs and memory.
-fn size(text: &Text, source: &Source<'_>) -> Checked<Size> {
-    let part = |part: &str| text.here(part.to_owned());
-    let Some((cpus, bytes)) = text.get().split_once('/') else {
-        return Err(source.at(
+fn check_size(text: &Text, source: &ExperimentSource<'_>) -> Checked<InstanceSize> {
+    let part = |part: &str| text.with_same_origin(part.to_owned());
+    let Some((cpus, bytes)) = text.inner_value().split_once('/') else {
+        return Err(source.error_at(
             text.origin(),
-            format!("`{}` is not a size", text.get()),
+            format!("`{}` is not a size", text.inner_value()),
             "write CPUs and memory: 0.5/1Gi",
         ));
     };
-    Ok(Size {
-        cpu: cpu(&part(cpus), source)?,
-        memory: memory(&part(bytes), source)?,
+    Ok(InstanceSize {
+        cpu: check_cpu(&part(cpus), source)?,
+        memory: check_memory(&part(bytes), source)?,
     })
 }
 
 /// `2..16`, or `3` for exactly three.
-fn replicas(text: &Text, parameters: Parameters, source: &Source<'_>) -> Checked<Parameters> {
+fn check_replicas(
+    text: &Text,
+    parameters: LatticeParameters,
+    source: &ExperimentSource<'_>,
+) -> Checked<LatticeParameters> {
     let (low, high) = text
-        .get()
+        .inner_value()
         .split_once("..")
-        .unwrap_or((text.get(), text.get()));
+        .unwrap_or((text.inner_value(), text.inner_value()));
     let parse = |text: &str| {
         let number = text.trim().trim_start_matches('=').parse::<u32>().ok();
         number.filter(|n| (1..=REPLICAS_MAX).contains(n))
     };
     match (parse(low), parse(high)) {
         (Some(min_replicas), Some(max_replicas)) if min_replicas <= max_replicas => {
-            Ok(Parameters {
+            Ok(LatticeParameters {
                 min_replicas,
                 max_replicas,
                 ..parameters
             })
         }
-        _ => Err(source.at(
+        _ => Err(source.error_at(
             text.origin(),
-            format!("`{}` is not a range of replicas", text.get()),
+            format!("`{}` is not a range of replicas", text.inner_value()),
             "write fewest and most, as 2..16",
         )),
     }
 }
 
 /// A share as a percentage; `what` names it in the refusal.
-fn percentage(text: &Text, what: &str, source: &Source<'_>) -> Checked<f64> {
+fn check_percentage(text: &Text, what: &str, source: &ExperimentSource<'_>) -> Checked<f64> {
     let percent = text
-        .get()
+        .inner_value()
         .trim()
         .strip_suffix('%')
         .and_then(|p| p.trim().parse::<f64>().ok());
@@ -323,9 +348,9 @@ fn percentage(text: &Text, what: &str, source: &Source<'_>) -> Checked<f64> {
         .filter(|p| (0.0..=100.0).contains(p))
         .map(|p| p / 100.0)
         .ok_or_else(|| {
-            source.at(
+            source.error_at(
                 text.origin(),
-                format!("`{}` is not a {what}", text.get()),
+                format!("`{}` is not a {what}", text.inner_value()),
                 "write a percentage from 0% to 100%: 8%",
             )
         })

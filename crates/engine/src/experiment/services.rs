@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
-use super::compose::{self, Ready, Service};
-use super::said::{Said, Text};
+use super::compose::{self, ComposeService, ServiceReadiness};
+use super::said::{Text, ValueWithOrigin};
 use super::wire::{AppTable, ComposeTable, DependencyTable, ExperimentFile, ReadyTable};
 
 /// What a refusal of a value names.
@@ -20,8 +20,8 @@ impl ExperimentFile {
     /// that changed anything.
     ///
     /// # Errors
-    /// [`Refusal`] names the service and what of it cannot be done.
-    pub fn settle_compose(&mut self, base: &Path) -> Result<bool, Refusal> {
+    /// [`RunRefusal`] names the service and what of it cannot be done.
+    pub fn settle_compose(&mut self, base: &Path) -> Result<bool, RunRefusal> {
         let Some(table) = self.compose.take() else {
             return Ok(false);
         };
@@ -30,15 +30,15 @@ impl ExperimentFile {
             .components()
             .collect::<std::path::PathBuf>();
         refuse_nothing(&table, &path)?;
-        let taken = compose::take(&path, table.service.as_deref(), &table.services)?;
+        let taken = compose::take_services(&path, table.service.as_deref(), &table.services)?;
         if let Some(service) = taken.application {
             if self.limits.shm.is_none() {
-                self.limits.shm = service.shm.clone().map(said);
+                self.limits.shm = service.shm.clone().map(compose_text);
             }
             become_app(&mut self.app, service)?;
         }
         refuse_unknown(&table, &taken.dependencies, &path)?;
-        let tables: Result<Vec<_>, Refusal> = taken
+        let tables: Result<Vec<_>, RunRefusal> = taken
             .dependencies
             .into_iter()
             .map(|service| {
@@ -50,7 +50,7 @@ impl ExperimentFile {
                     seed,
                     scope: table.scope.clone(),
                     reset,
-                    ..dependency(service, &path)?
+                    ..dependency_from_service(service, &path)?
                 })
             })
             .collect();
@@ -60,7 +60,11 @@ impl ExperimentFile {
 }
 
 /// A seed or reset of what does not run beside the application would never run.
-fn refuse_unknown(table: &ComposeTable, taken: &[Service], path: &Path) -> Result<(), Refusal> {
+fn refuse_unknown(
+    table: &ComposeTable,
+    taken: &[ComposeService],
+    path: &Path,
+) -> Result<(), RunRefusal> {
     let of = |key: &'static str, all: &BTreeMap<String, Vec<String>>| {
         let unknown = (all.keys()).find(|name| taken.iter().all(|one| one.name != **name));
         unknown.map(|name| (key, name.clone()))
@@ -70,7 +74,7 @@ fn refuse_unknown(table: &ComposeTable, taken: &[Service], path: &Path) -> Resul
         return Ok(());
     };
     let names: Vec<&str> = taken.iter().map(|one| one.name.as_str()).collect();
-    Err(Refusal::new(
+    Err(RunRefusal::new(
         format!("the compose file {}", path.display()),
         format!(
             "compose.{key} names `{name}`, which is none of the services that run beside the application"
@@ -82,10 +86,10 @@ fn refuse_unknown(table: &ComposeTable, taken: &[Service], path: &Path) -> Resul
     ))
 }
 
-fn refuse_nothing(table: &ComposeTable, path: &Path) -> Result<(), Refusal> {
+fn refuse_nothing(table: &ComposeTable, path: &Path) -> Result<(), RunRefusal> {
     match table.service.is_some() || !table.services.is_empty() {
         true => Ok(()),
-        false => Err(Refusal::new(
+        false => Err(RunRefusal::new(
             format!("the compose file {}", path.display()),
             "no service of it is named",
             "name the application (service = \"orders\", --service orders), or what runs beside it (services = [\"db\"])",
@@ -93,53 +97,57 @@ fn refuse_nothing(table: &ComposeTable, path: &Path) -> Result<(), Refusal> {
     }
 }
 
-fn said(text: String) -> Text {
-    Said::flag(ORIGIN, text)
+fn compose_text(text: String) -> Text {
+    ValueWithOrigin::from_flag(ORIGIN, text)
 }
 
 /// The experiment's own words win.
-fn become_app(app: &mut AppTable, service: Service) -> Result<(), Refusal> {
+fn become_app(app: &mut AppTable, service: ComposeService) -> Result<(), RunRefusal> {
     if let Some(image) = &app.image {
-        return Err(Refusal::new(
+        return Err(RunRefusal::new(
             format!("the service `{}` is the application", service.name),
-            format!("the experiment names the image {} too", image.get()),
+            format!("the experiment names the image {} too", image.inner_value()),
             "leave out one of them: app.image (--image) or service (--service)",
         ));
     }
-    app.image = Some(said(service.image));
+    app.image = Some(compose_text(service.image));
     if app.command.is_empty() {
         app.command = service.command;
     }
     for (name, value) in service.env {
         app.env.entry(name).or_insert(value);
     }
-    app.volumes.extend(service.volumes.into_iter().map(said));
+    app.volumes
+        .extend(service.volumes.into_iter().map(compose_text));
     if app.user.is_none() {
-        app.user = service.user.map(said);
+        app.user = service.user.map(compose_text);
     }
     Ok(())
 }
 
-fn dependency(service: Service, path: &Path) -> Result<DependencyTable, Refusal> {
+fn dependency_from_service(
+    service: ComposeService,
+    path: &Path,
+) -> Result<DependencyTable, RunRefusal> {
     let Some(ready) = service.ready else {
-        return Err(Refusal::new(
+        return Err(RunRefusal::new(
             format!("`{}` of the compose file {}", service.name, path.display()),
             "it does not say when it is ready",
             "give it a `healthcheck`, or the port that it listens on: `expose`",
         ));
     };
     Ok(DependencyTable {
-        name: said(service.name),
+        name: compose_text(service.name),
         command: service.command,
-        image: Some(said(service.image)),
+        image: Some(compose_text(service.image)),
         engine: None,
-        volumes: service.volumes.into_iter().map(said).collect(),
+        volumes: service.volumes.into_iter().map(compose_text).collect(),
         ready: Some(match ready {
-            Ready::Command(command) => ReadyTable {
+            ServiceReadiness::Command(command) => ReadyTable {
                 command,
                 ..ReadyTable::default()
             },
-            Ready::Tcp(port) => ReadyTable {
+            ServiceReadiness::Tcp(port) => ReadyTable {
                 tcp: Some(port),
                 ..ReadyTable::default()
             },
@@ -155,12 +163,12 @@ fn dependency(service: Service, path: &Path) -> Result<DependencyTable, Refusal>
         env: service.env,
         start_deadline: service
             .start_deadline
-            .map(|time| said(format!("{}ms", time.as_millis()))),
-        user: service.user.map(said),
+            .map(|time| compose_text(format!("{}ms", time.as_millis()))),
+        user: service.user.map(compose_text),
         directories: Vec::new(),
-        cpu: service.cpu.map(said),
-        cpuset: service.cpuset.map(said),
-        memory: service.memory.map(said),
-        shm: service.shm.map(said),
+        cpu: service.cpu.map(compose_text),
+        cpuset: service.cpuset.map(compose_text),
+        memory: service.memory.map(compose_text),
+        shm: service.shm.map(compose_text),
     })
 }

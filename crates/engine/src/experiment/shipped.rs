@@ -9,14 +9,14 @@
 use std::path::{Path, PathBuf};
 
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use serde_json::Value;
 
 use super::references;
-use super::said::{Said, Text};
+use super::said::{Text, ValueWithOrigin};
 use super::wire::{AppTable, ExperimentFile, LimitsTable, ManifestTable, ReadyTable};
-use crate::advice::manifest::{Found, OPTION_VARIABLES, containers, texts};
-use crate::manifest::{self, Source};
+use crate::advice::manifest::{ManifestContainer, OPTION_VARIABLES, containers, list_texts};
+use crate::manifest::{self, ManifestFile};
 
 /// What a refusal of a value names.
 const ORIGIN: &str = "the manifest";
@@ -29,21 +29,25 @@ impl ExperimentFile {
     /// container is not taken, a sentence each; `None` where no manifest is named.
     ///
     /// # Errors
-    /// [`Refusal`] names the manifest and what of it cannot be used.
-    pub fn settle_manifest(&mut self, base: &Path) -> Result<Option<Vec<String>>, Refusal> {
+    /// [`RunRefusal`] names the manifest and what of it cannot be used.
+    pub fn settle_manifest(&mut self, base: &Path) -> Result<Option<Vec<String>>, RunRefusal> {
         let Some(table) = self.manifest.take() else {
             return Ok(None);
         };
         let path: PathBuf = base.join(&table.file).components().collect();
-        let shipped = Shipped {
-            found: find(&path, table.workload.as_deref(), table.container.as_deref())?,
+        let shipped = ShippedWorkload {
+            found: find_jvm_container(
+                &path,
+                table.workload.as_deref(),
+                table.container.as_deref(),
+            )?,
             path,
         };
         let mut left_out = Vec::new();
-        shipped.limit(&mut self.limits)?;
-        shipped.start(&mut self.app, &mut left_out);
-        shipped.environment(&mut self.app, &mut left_out);
-        shipped.ready(&mut self.app);
+        shipped.add_limits(&mut self.limits)?;
+        shipped.add_start(&mut self.app, &mut left_out);
+        shipped.add_environment(&mut self.app, &mut left_out);
+        shipped.add_readiness(&mut self.app);
         Ok(Some(left_out))
     }
 
@@ -53,19 +57,19 @@ impl ExperimentFile {
     /// name.
     ///
     /// # Errors
-    /// [`Refusal`] names the workload and what of it cannot be used.
+    /// [`RunRefusal`] names the workload and what of it cannot be used.
     pub fn settle_running(
         &mut self,
         name: &str,
         workload: &Value,
         container: Option<&str>,
-    ) -> Result<String, Refusal> {
-        let source = Source {
+    ) -> Result<String, RunRefusal> {
+        let source = ManifestFile {
             path: PathBuf::from(name),
             documents: vec![workload.clone()],
         };
-        let shipped = Shipped {
-            found: chosen(&source, name, None, container, "name it: --container NAME")?,
+        let shipped = ShippedWorkload {
+            found: choose_container(&source, name, None, container, "name it: --container NAME")?,
             path: source.path,
         };
         if self.limits.cpu.is_none() && !self.has_factor("cpu") {
@@ -74,10 +78,10 @@ impl ExperimentFile {
                 .container
                 .limits
                 .cpu
-                .map(|c| said(c.to_string()));
+                .map(|c| text_from_manifest(c.to_string()));
         }
         if self.app.image.is_none() {
-            self.app.image = shipped.image();
+            self.app.image = shipped.image_text();
         }
         for name in OPTION_VARIABLES {
             if let Some(value) = shipped.literal(name)
@@ -86,44 +90,49 @@ impl ExperimentFile {
                 self.app.env.insert(name.to_owned(), value.to_owned());
             }
         }
-        shipped.ready(&mut self.app);
+        shipped.add_readiness(&mut self.app);
         Ok(shipped.found.container.name)
     }
 
     fn has_factor(&self, name: &str) -> bool {
-        self.factor.iter().any(|factor| factor.name.get() == name)
+        self.factor
+            .iter()
+            .any(|factor| factor.name.inner_value() == name)
     }
 }
 
 /// The path and port that a workload's probe asks, where it is one over HTTP.
-pub fn probe(
+pub fn find_probe(
     path: &Path,
     workload: &str,
     container: Option<&str>,
 ) -> Option<(String, Option<u16>)> {
-    let found = find(path, Some(workload), container).ok()?;
+    let found = find_jvm_container(path, Some(workload), container).ok()?;
     let probe = READY.iter().find_map(|kind| found.raw.get(*kind))?;
-    http(&found.raw, probe)
+    http_probe(&found.raw, probe)
 }
 
 /// Workload and container that a table of an experiment means.
 ///
 /// # Errors
-/// [`Refusal`] where there is none, or more than one.
-pub fn container(path: &Path, table: &ManifestTable) -> Result<(String, String), Refusal> {
-    let found = find(path, table.workload.as_deref(), table.container.as_deref())?;
+/// [`RunRefusal`] where there is none, or more than one.
+pub fn find_workload_container(
+    path: &Path,
+    table: &ManifestTable,
+) -> Result<(String, String), RunRefusal> {
+    let found = find_jvm_container(path, table.workload.as_deref(), table.container.as_deref())?;
     Ok((found.workload, found.container.name))
 }
 
 /// CPU and memory that the one container with a JVM may use, or where it has no limit, asks for.
 ///
 /// # Errors
-/// [`Refusal`] where there is none, or more than one, or it states no memory.
-pub fn size(path: &Path) -> Result<(Option<Cpus>, Bytes), Refusal> {
-    let found = find(path, None, None)?;
+/// [`RunRefusal`] where there is none, or more than one, or it states no memory.
+pub fn container_size(path: &Path) -> Result<(Option<Cpus>, Bytes), RunRefusal> {
+    let found = find_jvm_container(path, None, None)?;
     let (limits, requests) = (found.container.limits, found.container.requests);
     let memory = limits.memory.or(requests.memory).ok_or_else(|| {
-        Refusal::new(
+        RunRefusal::new(
             format!("the manifest {}", path.display()),
             format!("{} states no memory", found.workload),
             "write resources.limits.memory into it",
@@ -133,22 +142,26 @@ pub fn size(path: &Path) -> Result<(Option<Cpus>, Bytes), Refusal> {
 }
 
 /// The one container with a JVM that the names leave.
-fn find(path: &Path, workload: Option<&str>, container: Option<&str>) -> Result<Found, Refusal> {
-    let source = manifest::one(path)?;
+fn find_jvm_container(
+    path: &Path,
+    workload: Option<&str>,
+    container: Option<&str>,
+) -> Result<ManifestContainer, RunRefusal> {
+    let source = manifest::read_manifest_file(path)?;
     let what = format!("the manifest {}", path.display());
     let hint =
         "name it: [manifest] file = \"...\", workload = \"Deployment/orders\", container = \"app\"";
-    chosen(&source, &what, workload, container, hint)
+    choose_container(&source, &what, workload, container, hint)
 }
 
-fn chosen(
-    source: &Source,
+fn choose_container(
+    source: &ManifestFile,
     what: &str,
     workload: Option<&str>,
     container: Option<&str>,
     hint: &str,
-) -> Result<Found, Refusal> {
-    let is_it = |found: &Found| {
+) -> Result<ManifestContainer, RunRefusal> {
+    let is_it = |found: &ManifestContainer| {
         let short = found.workload.rsplit('/').next();
         workload.is_none_or(|named| named == found.workload || Some(named) == short)
             && match container {
@@ -157,19 +170,19 @@ fn chosen(
             }
     };
     let all = containers(std::slice::from_ref(source));
-    let names = |found: &[Found]| {
-        let name = |f: &Found| format!("{} container {}", f.workload, f.container.name);
+    let names = |found: &[ManifestContainer]| {
+        let name = |f: &ManifestContainer| format!("{} container {}", f.workload, f.container.name);
         found.iter().map(name).collect::<Vec<_>>().join(", ")
     };
-    let mut fitting: Vec<Found> = all.iter().filter(|f| is_it(f)).cloned().collect();
+    let mut fitting: Vec<ManifestContainer> = all.iter().filter(|f| is_it(f)).cloned().collect();
     match (fitting.len(), fitting.pop()) {
         (1, Some(one)) => Ok(one),
-        (0, _) if all.is_empty() => Err(Refusal::new(
+        (0, _) if all.is_empty() => Err(RunRefusal::new(
             what,
             "no workload in it has containers",
             "name the file that has your Deployment or StatefulSet",
         )),
-        (0, _) => Err(Refusal::new(
+        (0, _) => Err(RunRefusal::new(
             what,
             format!(
                 "no container in it is the one that is meant; there are: {}",
@@ -177,7 +190,7 @@ fn chosen(
             ),
             hint,
         )),
-        _ => Err(Refusal::new(
+        _ => Err(RunRefusal::new(
             what,
             format!("several containers in it may be meant: {}", names(&all)),
             hint,
@@ -186,13 +199,13 @@ fn chosen(
 }
 
 /// A container that is shipped.
-struct Shipped {
+struct ShippedWorkload {
     path: PathBuf,
-    found: Found,
+    found: ManifestContainer,
 }
 
-impl Shipped {
-    fn name(&self) -> String {
+impl ShippedWorkload {
+    fn container_label(&self) -> String {
         format!(
             "{} of the manifest {}",
             self.found.workload,
@@ -200,9 +213,9 @@ impl Shipped {
         )
     }
 
-    fn image(&self) -> Option<Text> {
+    fn image_text(&self) -> Option<Text> {
         let image = self.found.raw.get("image")?.as_str()?;
-        Some(said(image.to_owned()))
+        Some(text_from_manifest(image.to_owned()))
     }
 
     /// The value of a variable that stands in it.
@@ -212,7 +225,7 @@ impl Shipped {
         variables.iter().find(is_it)?.get("value")?.as_str()
     }
 
-    fn limit(&self, limits: &mut LimitsTable) -> Result<(), Refusal> {
+    fn add_limits(&self, limits: &mut LimitsTable) -> Result<(), RunRefusal> {
         let container = &self.found.container;
         if let Some(wrong) = container
             .unreadable
@@ -220,8 +233,8 @@ impl Shipped {
             .find(|w| w.starts_with("limits"))
         {
             let why = format!("{wrong} is no quantity");
-            return Err(Refusal::new(
-                self.name(),
+            return Err(RunRefusal::new(
+                self.container_label(),
                 why,
                 "write 500m, 1.5, 512Mi or 1Gi",
             ));
@@ -238,13 +251,13 @@ impl Shipped {
         ] {
             match (own.is_some(), shipped) {
                 (true, Some(_)) => {
-                    return Err(Refusal::new(
-                        self.name(),
+                    return Err(RunRefusal::new(
+                        self.container_label(),
                         format!("limits.{key} stands in it and in the experiment too"),
                         format!("leave one of them out: {key} of [limits], or the manifest's"),
                     ));
                 }
-                (false, Some(text)) => *own = Some(said(text)),
+                (false, Some(text)) => *own = Some(text_from_manifest(text)),
                 (_, None) => {}
             }
         }
@@ -253,11 +266,11 @@ impl Shipped {
 
     /// The image and its arguments, where the experiment starts nothing itself; else the JVM options
     /// of the container's command.
-    fn start(&self, app: &mut AppTable, left_out: &mut Vec<String>) {
+    fn add_start(&self, app: &mut AppTable, left_out: &mut Vec<String>) {
         let raw = &self.found.raw;
-        let (command, arguments) = (texts(raw, "command"), texts(raw, "args"));
+        let (command, arguments) = (list_texts(raw, "command"), list_texts(raw, "args"));
         if app.command.is_empty() && app.image.is_none() {
-            app.image = self.image();
+            app.image = self.image_text();
         }
         if app.image.is_some() {
             if !command.is_empty() {
@@ -287,7 +300,7 @@ impl Shipped {
         }
     }
 
-    fn environment(&self, app: &mut AppTable, left_out: &mut Vec<String>) {
+    fn add_environment(&self, app: &mut AppTable, left_out: &mut Vec<String>) {
         let variables = self.found.raw.get("env").and_then(Value::as_array);
         for variable in variables.into_iter().flatten() {
             let Some(name) = variable.get("name").and_then(Value::as_str) else {
@@ -318,12 +331,12 @@ impl Shipped {
         }
     }
 
-    fn ready(&self, app: &mut AppTable) {
+    fn add_readiness(&self, app: &mut AppTable) {
         let raw = &self.found.raw;
         let probe = READY.iter().find_map(|kind| raw.get(*kind));
-        if let (None, Some((path, port))) = (&app.ready, probe.and_then(|p| http(raw, p))) {
+        if let (None, Some((path, port))) = (&app.ready, probe.and_then(|p| http_probe(raw, p))) {
             app.ready = Some(ReadyTable {
-                http: Some(said(path)),
+                http: Some(text_from_manifest(path)),
                 port,
                 ..ReadyTable::default()
             });
@@ -331,13 +344,16 @@ impl Shipped {
         let startup = self.found.container.probes.iter();
         let mut startup = startup.filter(|probe| probe.kind == "startupProbe");
         if let (None, Some(probe)) = (&app.start_deadline, startup.next()) {
-            app.start_deadline = Some(said(format!("{}ms", probe.patience().as_millis())));
+            app.start_deadline = Some(text_from_manifest(format!(
+                "{}ms",
+                probe.patience().as_millis()
+            )));
         }
     }
 }
 
 /// Path and port of a probe over HTTP; a port by its name is one of the container's.
-fn http(container: &Value, probe: &Value) -> Option<(String, Option<u16>)> {
+fn http_probe(container: &Value, probe: &Value) -> Option<(String, Option<u16>)> {
     let get = probe.get("httpGet")?;
     let path = get.get("path").and_then(Value::as_str).unwrap_or("/");
     let number = |value: &Value| u16::try_from(value.as_u64()?).ok();
@@ -355,8 +371,8 @@ fn http(container: &Value, probe: &Value) -> Option<(String, Option<u16>)> {
     Some((path.to_owned(), port))
 }
 
-fn said(text: String) -> Text {
-    Said::flag(ORIGIN, text)
+fn text_from_manifest(text: String) -> Text {
+    ValueWithOrigin::from_flag(ORIGIN, text)
 }
 
 /// The table that a file names.
@@ -401,7 +417,7 @@ mod tests {
     fn parse(manifest: &str, more: &str) -> Result<Experiment, String> {
         let place = place(manifest);
         let path = place.path().join("loadline.toml");
-        Experiment::parse(&file(more), &path, place.path())
+        Experiment::from_file_text(&file(more), &path, place.path())
             .map_err(|e| format!("{e} {}", e.hint.clone().unwrap_or_default()))
     }
 
@@ -447,7 +463,7 @@ mod tests {
     fn what_is_not_taken_is_said() {
         let place = place(DEPLOYMENT);
         let text = file("manifest = \"deploy.yaml\"");
-        let mut parsed = ExperimentFile::parse(&text, Path::new("x.toml")).expect("a file");
+        let mut parsed = ExperimentFile::from_toml(&text, Path::new("x.toml")).expect("a file");
         let said = parsed.settle_manifest(place.path()).expect("it is read");
         let said = said.expect("there is a manifest").join("\n");
         for part in ["command", "DB_PASSWORD", "{env:DB_PASSWORD}", "POD"] {

@@ -7,10 +7,10 @@ use std::io::Read;
 use std::path::Path;
 
 use loadline_proxy::Toxic;
-use loadline_proxy::stub::{Answer, Body, LARGEST_BODY};
-use loadline_trial::Refusal;
+use loadline_proxy::stub::{LARGEST_BODY, StubAnswer, StubBody};
+use loadline_trial::RunRefusal;
 
-use super::error::Source;
+use super::error::ExperimentSource;
 use super::resolve::Checked;
 use super::toxic::{self, DelayKeys};
 use super::wire::{AnswerTable, DependencyTable, ExperimentFile, StubFile};
@@ -19,13 +19,13 @@ use crate::runner::RunError;
 
 /// What loadline stands in for.
 #[derive(Debug, Clone)]
-pub struct Stub {
+pub struct ExperimentStub {
     /// Its name.
     pub name: String,
     /// Where it listens.
     pub port: u16,
     /// What it answers, in the order of the file.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<StubAnswer>,
     /// What is wrong on the way to it, in the order in which bytes meet it.
     pub toxics: Vec<Toxic>,
 }
@@ -43,13 +43,14 @@ impl ExperimentFile {
                 .as_ref()
                 .filter(|_| dependency.answer.is_empty())
             {
-                dependency.answer = read(&base.join(file.get()))?;
+                dependency.answer = read(&base.join(file.inner_value()))?;
                 changed = true;
             }
             let path = Path::new("");
             for answer in &mut dependency.answer {
-                changed |= settle(answer, base)
-                    .map_err(|why| Source::file("", path).whole(why, HISTOGRAM))?;
+                changed |= settle_answer(answer, base).map_err(|why| {
+                    ExperimentSource::from_file("", path).experiment_error(why, HISTOGRAM)
+                })?;
             }
         }
         Ok(changed)
@@ -70,46 +71,50 @@ fn read(path: &Path) -> Result<Vec<AnswerTable>, ExperimentError> {
         let most = LARGEST as u64 + 1;
         file.take(most).read_to_string(&mut text)
     });
-    let source = Source::file(&text, path);
+    let source = ExperimentSource::from_file(&text, path);
     let hint =
         "stub names a file beside the experiment file; `loadline profile --stub LOG` writes one";
-    read.map_err(|error| Source::file("", path).whole(error, hint))?;
+    read.map_err(|error| ExperimentSource::from_file("", path).experiment_error(error, hint))?;
     if text.len() > LARGEST {
         let hint =
             "keep the requests that count; large bodies stand in files of their own: body-file";
-        return Err(source.whole("the file is larger than 512 KiB", hint));
+        return Err(source.experiment_error("the file is larger than 512 KiB", hint));
     }
-    let file: StubFile = toml::from_str(&text).map_err(|error| source.syntax(&error))?;
+    let file: StubFile = toml::from_str(&text).map_err(|error| source.syntax_error(&error))?;
     if file.answer.is_empty() {
         let hint = "[[answer]] with match = \"GET /prices/*\", body = \"...\", latency = \"20ms\"";
-        return Err(source.whole("it has no [[answer]]", hint));
+        return Err(source.experiment_error("it has no [[answer]]", hint));
     }
     let mut tables = file.answer;
     let beside = path.parent().unwrap_or(Path::new(""));
     for table in &mut tables {
-        settle(table, beside).map_err(|why| source.at(table.r#match.origin(), why, HISTOGRAM))?;
-        answer(table, &source)?;
+        settle_answer(table, beside)
+            .map_err(|why| source.error_at(table.r#match.origin(), why, HISTOGRAM))?;
+        check_answer(table, &source)?;
     }
     Ok(tables)
 }
 
-fn settle(table: &mut AnswerTable, base: &Path) -> Result<bool, String> {
+fn settle_answer(table: &mut AnswerTable, base: &Path) -> Result<bool, String> {
     let mut changed = false;
     if let Some(file) = &mut table.body_file {
-        changed |= file.get().is_relative();
-        *file = file.here(base.join(file.get()));
+        changed |= file.inner_value().is_relative();
+        *file = file.with_same_origin(base.join(file.inner_value()));
     }
     let read = toxic::settle_recorded(table.recorded.as_ref(), &mut table.histogram, base);
     Ok(changed | read.map_err(|error| error.to_string())?)
 }
 
 /// A dependency that is a stub; `None` where it is none.
-pub(super) fn stub(table: &DependencyTable, source: &Source<'_>) -> Checked<Option<Stub>> {
+pub(super) fn check_stub(
+    table: &DependencyTable,
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<ExperimentStub>> {
     if table.stub.is_none() && table.answer.is_empty() {
         return Ok(None);
     }
-    let name = table.name.get();
-    let at = |problem: String, hint: &str| source.at(table.name.origin(), problem, hint);
+    let name = table.name.inner_value();
+    let at = |problem: String, hint: &str| source.error_at(table.name.origin(), problem, hint);
     let others = [
         ("command", !table.command.is_empty()),
         ("image", table.image.is_some()),
@@ -137,25 +142,25 @@ pub(super) fn stub(table: &DependencyTable, source: &Source<'_>) -> Checked<Opti
     let Some(port) = table
         .port
         .as_ref()
-        .map(|port| *port.get())
+        .map(|port| *port.inner_value())
         .filter(|port| *port > 0)
     else {
         let problem = format!("`{name}` does not say on which port it is reached");
         return Err(at(problem, "name it: port = 8081"));
     };
-    let answers = table.answer.iter().map(|table| answer(table, source));
-    Ok(Some(Stub {
+    let answers = table.answer.iter().map(|table| check_answer(table, source));
+    Ok(Some(ExperimentStub {
         name: name.clone(),
         port,
         answers: answers.collect::<Checked<_>>()?,
-        toxics: toxic::toxics(&table.toxic, source)?,
+        toxics: toxic::check_toxics(&table.toxic, source)?,
     }))
 }
 
-fn answer(table: &AnswerTable, source: &Source<'_>) -> Checked<Answer> {
-    let pattern = table.r#match.get().parse();
+fn check_answer(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<StubAnswer> {
+    let pattern = table.r#match.inner_value().parse();
     let pattern = pattern.map_err(|problem: String| {
-        source.at(
+        source.error_at(
             table.r#match.origin(),
             problem,
             "a method and a path: match = \"GET /prices/*\"",
@@ -163,47 +168,53 @@ fn answer(table: &AnswerTable, source: &Source<'_>) -> Checked<Answer> {
     })?;
     let weight = match &table.weight {
         None => 1.0,
-        Some(weight) if *weight.get() > 0.0 && weight.get().is_finite() => *weight.get(),
+        Some(weight) if *weight.inner_value() > 0.0 && weight.inner_value().is_finite() => {
+            *weight.inner_value()
+        }
         Some(weight) => {
-            let problem = format!("weight = {} is no weight", weight.get());
-            return Err(source.at(weight.origin(), problem, "a number above 0"));
+            let problem = format!("weight = {} is no weight", weight.inner_value());
+            return Err(source.error_at(weight.origin(), problem, "a number above 0"));
         }
     };
     let status = match &table.status {
         None => 200,
-        Some(status) if (200..600).contains(status.get()) => *status.get(),
+        Some(status) if (200..600).contains(status.inner_value()) => *status.inner_value(),
         Some(status) => {
-            let problem = format!("{} is no status of an answer", status.get());
-            return Err(source.at(status.origin(), problem, "from 200 to 599: status = 200"));
+            let problem = format!("{} is no status of an answer", status.inner_value());
+            return Err(source.error_at(status.origin(), problem, "from 200 to 599: status = 200"));
         }
     };
-    headers(table, source)?;
+    check_headers(table, source)?;
     let headers = table.headers.iter();
-    Ok(Answer {
+    Ok(StubAnswer {
         pattern,
         weight,
         status,
         headers: headers
-            .map(|(name, value)| (name.clone(), value.get().clone()))
+            .map(|(name, value)| (name.clone(), value.inner_value().clone()))
             .collect(),
-        body: body(table, source)?,
-        delay: toxic::delay(&DelayKeys::of_answer(table), source)?,
+        body: check_body(table, source)?,
+        delay: toxic::check_delay(&DelayKeys::of_answer(table), source)?,
     })
 }
 
-fn headers(table: &AnswerTable, source: &Source<'_>) -> Checked<()> {
+fn check_headers(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<()> {
     let framing = ["content-length", "transfer-encoding", "connection"];
     let is_token = |name: &str| {
         let is_one = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         !name.is_empty() && name.chars().all(is_one)
     };
     for (name, value) in &table.headers {
-        let at = |problem: String, hint: &str| Err(source.at(value.origin(), problem, hint));
+        let at = |problem: String, hint: &str| Err(source.error_at(value.origin(), problem, hint));
         if framing.contains(&name.to_ascii_lowercase().as_str()) {
             let problem = format!("`{name}` is what the stub says itself");
             return at(problem, "leave it out: it follows from the body");
         }
-        if !is_token(name) || value.get().contains(|c: char| c.is_control() && c != '\t') {
+        if !is_token(name)
+            || value
+                .inner_value()
+                .contains(|c: char| c.is_control() && c != '\t')
+        {
             let problem = format!("`{name}` is no header");
             return at(problem, "headers = { content-type = \"application/json\" }");
         }
@@ -211,19 +222,22 @@ fn headers(table: &AnswerTable, source: &Source<'_>) -> Checked<()> {
     Ok(())
 }
 
-fn body(table: &AnswerTable, source: &Source<'_>) -> Checked<Body> {
+fn check_body(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<StubBody> {
     match (&table.body, &table.body_file, &table.body_bytes) {
-        (None, None, None) => Ok(Body::Text(String::new())),
-        (Some(text), None, None) => Ok(Body::Text(text.clone())),
-        (None, Some(file), None) => Ok(Body::File(file.get().clone())),
+        (None, None, None) => Ok(StubBody::Text(String::new())),
+        (Some(text), None, None) => Ok(StubBody::Text(text.clone())),
+        (None, Some(file), None) => Ok(StubBody::File(file.inner_value().clone())),
         (None, None, Some(bytes)) => {
             let length = source.in_range(Some(bytes), 0, 0..LARGEST_BODY + 1, "body-bytes")?;
-            Ok(Body::Filler(length))
+            Ok(StubBody::Filler(length))
         }
         _ => {
-            let problem = format!("`{}` says twice what its body is", table.r#match.get());
+            let problem = format!(
+                "`{}` says twice what its body is",
+                table.r#match.inner_value()
+            );
             let hint = "one of body, body-file and body-bytes";
-            Err(source.at(table.r#match.origin(), problem, hint))
+            Err(source.error_at(table.r#match.origin(), problem, hint))
         }
     }
 }
@@ -233,12 +247,12 @@ impl Experiment {
     ///
     /// # Errors
     /// [`RunError`] names a file of a body that is not there.
-    pub(crate) fn ordered_stubs(&self) -> Result<Vec<loadline_trial::Stub>, RunError> {
-        let ordered = |stub: &Stub| {
+    pub(crate) fn ordered_stubs(&self) -> Result<Vec<loadline_trial::StubSpec>, RunError> {
+        let ordered = |stub: &ExperimentStub| {
             stub.answers
                 .iter()
                 .try_for_each(|answer| is_there(stub, answer))?;
-            Ok(loadline_trial::Stub {
+            Ok(loadline_trial::StubSpec {
                 name: stub.name.clone(),
                 port: stub.port,
                 answers: stub.answers.clone(),
@@ -250,13 +264,13 @@ impl Experiment {
     }
 }
 
-fn is_there(stub: &Stub, answer: &Answer) -> Result<(), Refusal> {
-    let Body::File(path) = &answer.body else {
+fn is_there(stub: &ExperimentStub, answer: &StubAnswer) -> Result<(), RunRefusal> {
+    let StubBody::File(path) = &answer.body else {
         return Ok(());
     };
     let refused = |why: String| {
         let hint = "body-file is relative to the file that names it";
-        Refusal::new(
+        RunRefusal::new(
             format!("the stub {}", stub.name),
             format!("{}: {why}", path.display()),
             hint,
@@ -292,7 +306,7 @@ name = "prices"
 {more}
 "#
         );
-        let parsed = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x"));
+        let parsed = Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/x"));
         parsed.map_err(|error| {
             let hint = error.hint.clone().unwrap_or_default();
             format!("{error} | {hint}").replace('\n', " ")
@@ -320,8 +334,8 @@ name = "prices"
         assert_eq!(
             said,
             [
-                (200, 1.0, normal, Body::Text("x".to_owned())),
-                (503, 0.01, None, Body::Text(String::new())),
+                (200, 1.0, normal, StubBody::Text("x".to_owned())),
+                (503, 0.01, None, StubBody::Text(String::new())),
             ]
         );
         assert_eq!((stub.port, stub.name.as_str()), (81, "prices"));
@@ -372,27 +386,28 @@ name = "prices"
             "[[answer]]\nmatch = \"GET /p\"\nbody-file = \"p.json\"\n",
         );
         let text = "slo = \"p99<50ms\"\n[load]\nurl = \"http://localhost:8080/\"\n[[dependency]]\nname = \"prices\"\nport = 81\nstub = \"stubs/prices.toml\"";
-        let mut file = ExperimentFile::parse(text, Path::new("e.toml")).expect("it is good");
+        let mut file = ExperimentFile::from_toml(text, Path::new("e.toml")).expect("it is good");
         assert!(file.settle_stubs(folder.path()).expect("it is read"));
         let stored = file.to_toml().expect("it can be written");
-        let mut again = ExperimentFile::parse(&stored, Path::new("e.toml")).expect("it is good");
+        let mut again =
+            ExperimentFile::from_toml(&stored, Path::new("e.toml")).expect("it is good");
         assert!(
             !again
                 .settle_stubs(Path::new("/elsewhere"))
                 .expect("nothing is read"),
             "{stored}"
         );
-        let source = Source::file(&stored, Path::new("e.toml"));
-        let stub = stub(&again.dependency[0], &source)
+        let source = ExperimentSource::from_file(&stored, Path::new("e.toml"));
+        let stub = check_stub(&again.dependency[0], &source)
             .expect("it is good")
             .expect("it is one");
         let body = folder.path().join("stubs/p.json");
-        assert_eq!(stub.answers[0].body, Body::File(body));
+        assert_eq!(stub.answers[0].body, StubBody::File(body));
         write(
             "stubs/prices.toml",
             "[[answer]]\nmatch = \"GET /p\"\nstatus = 7\n",
         );
-        let mut wrong = ExperimentFile::parse(text, Path::new("e.toml")).expect("it is good");
+        let mut wrong = ExperimentFile::from_toml(text, Path::new("e.toml")).expect("it is good");
         let refused = wrong
             .settle_stubs(folder.path())
             .expect_err("7 is no status")

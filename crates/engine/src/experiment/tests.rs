@@ -25,7 +25,8 @@ levels = [{ label = "default" }, { label = "c1", jvm = ["-XX:TieredStopAtLevel=1
 "#;
 
 fn told(text: &str) -> String {
-    let error = Experiment::parse(text, Path::new("exp.toml"), Path::new("/x")).unwrap_err();
+    let error =
+        Experiment::from_file_text(text, Path::new("exp.toml"), Path::new("/x")).unwrap_err();
     match &error.hint {
         Some(hint) => format!("{error}\nhint: {hint}"),
         None => error.to_string(),
@@ -39,7 +40,8 @@ fn told_with(from: &str, to: &str) -> String {
 
 #[test]
 fn a_good_file_becomes_all_combinations_with_the_last_factor_fastest() {
-    let experiment = Experiment::parse(GOOD, Path::new("y/exp.toml"), Path::new("/x")).unwrap();
+    let experiment =
+        Experiment::from_file_text(GOOD, Path::new("y/exp.toml"), Path::new("/x")).unwrap();
     let labels: Vec<_> = experiment
         .configurations()
         .into_iter()
@@ -65,14 +67,14 @@ fn a_good_file_becomes_all_combinations_with_the_last_factor_fastest() {
 
 #[test]
 fn a_file_written_from_the_parsed_form_means_the_same() {
-    let file = ExperimentFile::parse(GOOD, Path::new("exp.toml")).unwrap();
-    let again = Experiment::parse(
+    let file = ExperimentFile::from_toml(GOOD, Path::new("exp.toml")).unwrap();
+    let again = Experiment::from_file_text(
         &file.to_toml().unwrap(),
         Path::new("exp.toml"),
         Path::new("/x"),
     )
     .unwrap();
-    let first = Experiment::parse(GOOD, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    let first = Experiment::from_file_text(GOOD, Path::new("exp.toml"), Path::new("/x")).unwrap();
     assert_eq!(again.configurations(), first.configurations());
 }
 
@@ -152,7 +154,7 @@ fn a_burst_above_the_quota_is_refused_before_anything_runs() {
     hint: give it one: cpu = "1", or leave the burst out
     "#);
     let whole = with("cpu = \"333m\"", "cpu-burst = \"33300us\"");
-    Experiment::parse(&whole, Path::new("exp.toml"), Path::new("/x"))
+    Experiment::from_file_text(&whole, Path::new("exp.toml"), Path::new("/x"))
         .expect("as much as the quota");
 }
 
@@ -218,12 +220,13 @@ body-file = "order.json"
 #[test]
 fn an_objective_may_name_a_request_of_the_mix() {
     let text = with_mix("POST /orders: p99<200ms, p99<300ms", MIX);
-    let experiment = Experiment::parse(&text, Path::new("y/exp.toml"), Path::new("/x")).unwrap();
+    let experiment =
+        Experiment::from_file_text(&text, Path::new("y/exp.toml"), Path::new("/x")).unwrap();
     assert_eq!(
         experiment.slo.to_string(),
         "p99<300ms,errors<1%,POST /orders: p99<200ms"
     );
-    let body = experiment.load.spec.files();
+    let body = experiment.load.spec.content_files();
     assert_eq!(body, [Path::new("/x/y/order.json")]);
     // Nothing is read until a trial needs it: a result can be shown without its files.
     let missing = experiment
@@ -240,8 +243,14 @@ fn an_objective_may_name_a_request_of_the_mix() {
 
 /// Seconds that each trial of an experiment measures.
 fn seconds(text: &str) -> u64 {
-    let experiment = Experiment::parse(text, Path::new("exp.toml"), Path::new("/x")).unwrap();
-    experiment.load.model.duration().unwrap().as_secs()
+    let experiment =
+        Experiment::from_file_text(text, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    experiment
+        .load
+        .model
+        .scheduled_duration()
+        .unwrap()
+        .as_secs()
 }
 
 #[test]
@@ -271,11 +280,11 @@ fn a_question_of_a_search_is_one_of_two() {
     let with = |tables: &str| {
         let text = GOOD.replace("cpu = \"1\"", "");
         let text = text.split("[[factor]]").next().unwrap().to_owned() + tables;
-        Experiment::parse(&text, Path::new("e.toml"), Path::new("/x"))
+        Experiment::from_file_text(&text, Path::new("e.toml"), Path::new("/x"))
     };
     let of = |name: &str| with(&format!("[search]\nquestion = \"{name}\"\n"));
-    assert_eq!(of("steady").unwrap().search.question, Question::Steady);
-    assert_eq!(with("").unwrap().search.question, Question::Start);
+    assert_eq!(of("steady").unwrap().search.question, JvmQuestion::Steady);
+    assert_eq!(with("").unwrap().search.question, JvmQuestion::Start);
     assert!(of("warm").unwrap_err().to_string().contains("`warm`"));
     let priced = with("[search]\nprices = \"fargate\"\nquestion = \"steady\"\n");
     assert!(priced.unwrap_err().to_string().contains("with prices"));
@@ -286,14 +295,15 @@ fn a_percentile_of_too_few_requests_is_told_with_the_length_that_it_needs() {
     let thin = |rate: &str, slo: &str, starts| {
         let text = GOOD.replace("100/s", rate).replace("p99<250ms", slo);
         let text = text.replace("[limits]", "duration = \"4s\"\n[limits]");
-        let experiment = Experiment::parse(&text, Path::new("e.toml"), Path::new("/x")).unwrap();
+        let experiment =
+            Experiment::from_file_text(&text, Path::new("e.toml"), Path::new("/x")).unwrap();
         let of_one = experiment
-            .thin(1)
+            .thin_percentiles(1)
             .iter()
-            .map(Thin::sentence)
+            .map(ThinPercentile::warning_sentence)
             .collect::<Vec<_>>();
-        let refused = experiment.thin(starts).into_iter().map(|t| {
-            let refusal = t.refusal(starts);
+        let refused = experiment.thin_percentiles(starts).into_iter().map(|t| {
+            let refusal = t.refusal_for_trials(starts);
             format!("{refusal}\nhint: {}", refusal.hint)
         });
         [of_one, refused.collect()].concat().join("\n")
@@ -348,7 +358,8 @@ fn a_credential_in_the_file_itself_is_refused() {
         "rate = \"100/s\"",
         "rate = \"100/s\"\nbearer = \"{env:LOADLINE_NO_SUCH}\"",
     );
-    let experiment = Experiment::parse(&unset, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    let experiment =
+        Experiment::from_file_text(&unset, Path::new("exp.toml"), Path::new("/x")).unwrap();
     assert_snapshot!(experiment.load.phases(&Configuration::default(), None, 0).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
 }
 
@@ -361,7 +372,8 @@ fn https_needs_to_know_which_certificate_to_trust() {
     "#);
     let text = GOOD.replace("http://", "https://");
     let text = text.replace("rate = ", "cacert = \"ca.pem\"\nrate = ");
-    let experiment = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    let experiment =
+        Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
     assert_eq!(experiment.app.readiness, Readiness::Tcp { port: 8080 });
     assert_eq!(
         experiment.load.spec.cacert.as_deref(),
@@ -434,7 +446,8 @@ fn a_plain_jdk_is_called_so_that_it_says_what_it_is() {
     );
     assert!(GOOD.contains(from));
     let text = GOOD.replace(from, to);
-    let experiment = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    let experiment =
+        Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
     let labels = experiment.configurations().into_iter().map(|c| c.label);
     assert_eq!(
         labels.collect::<Vec<_>>(),
@@ -452,13 +465,14 @@ fn a_level_may_run_another_application() {
     let text = with_applications(
         "{ label = \"native\", command = [\"bin/orders\", \"--x\"] }, { label = \"image\", image = \"orders:1\", engine = \"docker\" }",
     );
-    let experiment = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
+    let experiment =
+        Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
     let configurations = experiment.configurations();
     let apps: Vec<_> = configurations
         .iter()
         .map(|c| experiment.app_of(c))
         .collect();
-    let image = |app: &App| app.image.as_ref().map(|image| image.reference.clone());
+    let image = |app: &AppUnderTest| app.image.as_ref().map(|image| image.reference.clone());
     assert_eq!(apps[0].command, ["java", "-jar", "app.jar"]);
     assert_eq!(apps[1].command, ["bin/orders", "--x"]);
     assert_eq!((image(&apps[0]), image(&apps[1])), (None, None));
@@ -506,18 +520,18 @@ fn a_level_with_another_application_is_held_to_what_applications_are_held_to() {
 #[test]
 fn what_a_flag_says_is_refused_by_the_flag_and_what_the_file_under_it_says_by_its_line() {
     let path = Path::new("exp.toml");
-    let mut file = ExperimentFile::parse(GOOD, path).unwrap();
+    let mut file = ExperimentFile::from_toml(GOOD, path).unwrap();
     let told = |file: &ExperimentFile, under| {
         let error = Experiment::from_flags(file, under, Path::new("/x")).unwrap_err();
         error.to_string()
     };
-    file.slo = Said::flag("--slo", "p99<1s,GET /x: p99<1s".to_owned());
+    file.slo = ValueWithOrigin::from_flag("--slo", "p99<1s,GET /x: p99<1s".to_owned());
     assert_snapshot!(told(&file, Some((GOOD, path))), @"--slo: the SLO names `GET /x`, which is no request of the load");
     assert_snapshot!(told(&file, None), @"--slo: the SLO names `GET /x`, which is no request of the load");
 
     // The file's objective fits its own mix, and not the single request of the flags.
     let text = with_mix("POST /orders: p99<200ms", MIX);
-    let mut file = ExperimentFile::parse(&text, path).unwrap();
+    let mut file = ExperimentFile::from_toml(&text, path).unwrap();
     file.load.request.clear();
     assert_snapshot!(told(&file, Some((&text, path))), @r#"
     exp.toml:2:7: the SLO names `POST /orders`, which is no request of the load
@@ -533,7 +547,8 @@ fn the_directory_beside_the_file_may_be_called_a_dot() {
         ("../z", "/x/y/../z"),
     ] {
         let text = GOOD.replace("[app]", &format!("[app]\ndirectory = \"{directory}\""));
-        let experiment = Experiment::parse(&text, Path::new("y/exp.toml"), Path::new("/x"));
+        let experiment =
+            Experiment::from_file_text(&text, Path::new("y/exp.toml"), Path::new("/x"));
         let found = experiment.unwrap().app.directory;
         assert_eq!(found.as_os_str(), meant, "{directory}");
     }

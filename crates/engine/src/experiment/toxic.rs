@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadline_load::{LoadError, histogram};
-use loadline_proxy::{Delay, Effect, Span, Stream, Toxic};
+use loadline_proxy::{Delay, Toxic, ToxicEffect, ToxicSpan, ToxicStream};
 
-use super::error::Source;
+use super::error::ExperimentSource;
 use super::resolve::Checked;
-use super::said::{Origin, Said, Text};
+use super::said::{Text, ValueOrigin, ValueWithOrigin};
 use super::wire::{AnswerTable, ToxicTable};
 
 /// Longest interval log that is read, bytes.
@@ -22,8 +22,14 @@ const LARGEST: u64 = 64 << 20;
 const SHAPE: f64 = 2.5;
 
 /// Checks the toxics of one dependency, in their order.
-pub(super) fn toxics(tables: &[ToxicTable], source: &Source<'_>) -> Checked<Vec<Toxic>> {
-    tables.iter().map(|table| toxic(table, source)).collect()
+pub(super) fn check_toxics(
+    tables: &[ToxicTable],
+    source: &ExperimentSource<'_>,
+) -> Checked<Vec<Toxic>> {
+    tables
+        .iter()
+        .map(|table| check_toxic(table, source))
+        .collect()
 }
 
 /// Makes what it names a part of it; `recorded` is relative to `base`. Whether that changed anything.
@@ -38,60 +44,60 @@ pub(super) fn settle_recorded(
     let Some(recorded) = recorded.filter(|_| histogram.is_none()) else {
         return Ok(false);
     };
-    let path = base.join(recorded.get());
+    let path = base.join(recorded.inner_value());
     let refused = |why: String| LoadError::Histogram(format!("{}: {why}", path.display()));
     let mut text = String::new();
     let read =
         std::fs::File::open(&path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
     read.map_err(|error| refused(error.to_string()))?;
-    let all = histogram::of_log(&text).map_err(|error| refused(error.to_string()))?;
-    *histogram = Some(histogram::encode(&all));
+    let all = histogram::from_interval_log(&text).map_err(|error| refused(error.to_string()))?;
+    *histogram = Some(histogram::encode_histogram(&all));
     Ok(true)
 }
 
-fn toxic(table: &ToxicTable, source: &Source<'_>) -> Checked<Toxic> {
-    let effect = effect(table, source)?;
+fn check_toxic(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<Toxic> {
+    let effect = check_effect(table, source)?;
     refuse_others(table, &effect, source)?;
     Ok(Toxic {
-        stream: stream(table, &effect, source)?,
-        toxicity: toxicity(table, source)?,
-        span: span(table, source)?,
+        stream: check_stream(table, &effect, source)?,
+        toxicity: check_toxicity(table, source)?,
+        span: check_span(table, source)?,
         effect,
     })
 }
 
-fn effect(table: &ToxicTable, source: &Source<'_>) -> Checked<Effect> {
+fn check_effect(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<ToxicEffect> {
     let kind = &table.kind;
     let lacks = |what: &str, hint: &str| {
-        let problem = format!("`{}` does not say {what}", kind.get());
-        source.at(kind.origin(), problem, hint)
+        let problem = format!("`{}` does not say {what}", kind.inner_value());
+        source.error_at(kind.origin(), problem, hint)
     };
     let or_zero =
         |text: &Option<Text>, name| source.time_or_zero(text.as_ref(), Duration::ZERO, name);
-    Ok(match kind.get().as_str() {
+    Ok(match kind.inner_value().as_str() {
         "latency" => {
-            let said = delay(&DelayKeys::of_toxic(table), source)?;
+            let said = check_delay(&DelayKeys::of_toxic(table), source)?;
             let hint = "latency = \"20ms\", or recorded = \"database.hlog\"";
-            Effect::Latency(said.ok_or_else(|| lacks("how much", hint))?)
+            ToxicEffect::Latency(said.ok_or_else(|| lacks("how much", hint))?)
         }
         "bandwidth" => {
             let rate = table.rate.as_ref();
             let rate = rate.ok_or_else(|| lacks("how much", "rate = \"100KB/s\""))?;
-            Effect::Bandwidth {
+            ToxicEffect::Bandwidth {
                 rate: bytes_a_second(rate, source)?,
             }
         }
         "slow_close" => {
             let delay = table.delay.as_ref();
             let delay = delay.ok_or_else(|| lacks("how slowly", "delay = \"500ms\""))?;
-            Effect::SlowClose {
-                delay: source.time(Some(delay), Duration::ZERO, "delay")?,
+            ToxicEffect::SlowClose {
+                delay: source.positive_time(Some(delay), Duration::ZERO, "delay")?,
             }
         }
-        "timeout" => Effect::Timeout {
+        "timeout" => ToxicEffect::Timeout {
             timeout: or_zero(&table.timeout, "timeout")?,
         },
-        "reset_peer" => Effect::ResetPeer {
+        "reset_peer" => ToxicEffect::ResetPeer {
             timeout: or_zero(&table.timeout, "timeout")?,
         },
         "slicer" => {
@@ -100,7 +106,7 @@ fn effect(table: &ToxicTable, source: &Source<'_>) -> Checked<Effect> {
                 size.ok_or_else(|| lacks("how small the pieces are", "average-size = 64"))?;
             let average = source.in_range(Some(size), 1, 1..1 << 30, "average-size")?;
             let variation = table.size_variation.as_ref();
-            Effect::Slicer {
+            ToxicEffect::Slicer {
                 average_size: average,
                 size_variation: source.in_range(variation, 0, 0..average, "size-variation")?,
                 delay: or_zero(&table.delay, "delay")?,
@@ -109,15 +115,15 @@ fn effect(table: &ToxicTable, source: &Source<'_>) -> Checked<Effect> {
         "limit_data" => {
             let bytes = table.bytes.as_ref();
             let bytes = bytes.ok_or_else(|| lacks("after how many bytes", "bytes = 4096"))?;
-            Effect::LimitData {
-                bytes: *bytes.get(),
+            ToxicEffect::LimitData {
+                bytes: *bytes.inner_value(),
             }
         }
-        "down" => Effect::Down,
+        "down" => ToxicEffect::Down,
         other => {
             let problem = format!("`{other}` is no toxic");
-            let hint = format!("known: {}", Effect::NAMES.join(", "));
-            return Err(source.at(kind.origin(), problem, hint));
+            let hint = format!("known: {}", ToxicEffect::NAMES.join(", "));
+            return Err(source.error_at(kind.origin(), problem, hint));
         }
     })
 }
@@ -127,7 +133,7 @@ pub(super) struct DelayKeys<'a> {
     latency: Option<&'a Text>,
     jitter: Option<&'a Text>,
     distribution: Option<&'a Text>,
-    shape: Option<&'a Said<f64>>,
+    shape: Option<&'a ValueWithOrigin<f64>>,
     recorded: Option<&'a Text>,
     histogram: Option<&'a String>,
 }
@@ -157,15 +163,18 @@ impl<'a> DelayKeys<'a> {
 }
 
 /// How late something is; `None` where nothing is said.
-pub(super) fn delay(keys: &DelayKeys<'_>, source: &Source<'_>) -> Checked<Option<Delay>> {
+pub(super) fn check_delay(
+    keys: &DelayKeys<'_>,
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<Delay>> {
     if let Some((name, histogram)) = keys.recorded.zip(keys.histogram) {
         let others = [keys.latency, keys.jitter, keys.distribution];
         if let Some(other) = others.into_iter().flatten().next() {
             let problem = "a recorded latency is all there is to know of it";
             let hint = "leave out latency, jitter and distribution, or recorded";
-            return Err(source.at(other.origin(), problem, hint));
+            return Err(source.error_at(other.origin(), problem, hint));
         }
-        let (name, histogram) = (name.get().clone(), histogram.clone());
+        let (name, histogram) = (name.inner_value().clone(), histogram.clone());
         return Ok(Some(Delay::Recorded { name, histogram }));
     }
     let Some(latency) = keys.latency else {
@@ -174,17 +183,17 @@ pub(super) fn delay(keys: &DelayKeys<'_>, source: &Source<'_>) -> Checked<Option
             None => Ok(None),
             Some(other) => {
                 let problem = "it says how latency varies, and not how much it is";
-                Err(source.at(other.origin(), problem, "latency = \"20ms\""))
+                Err(source.error_at(other.origin(), problem, "latency = \"20ms\""))
             }
         };
     };
     let latency = source.time_or_zero(Some(latency), Duration::ZERO, "latency")?;
     let jitter = source.time_or_zero(keys.jitter, Duration::ZERO, "jitter")?;
-    let shape = shape(keys.shape, source)?;
+    let shape = check_shape(keys.shape, source)?;
     match keys.distribution {
         None if jitter.is_zero() => Ok(Some(Delay::Fixed { latency })),
         None => Ok(Some(Delay::Uniform { latency, jitter })),
-        Some(said) => match said.get().as_str() {
+        Some(said) => match said.inner_value().as_str() {
             "uniform" => Ok(Some(Delay::Uniform { latency, jitter })),
             "normal" => Ok(Some(Delay::Normal { latency, jitter })),
             "pareto" => Ok(Some(Delay::Pareto { latency, shape })),
@@ -192,54 +201,67 @@ pub(super) fn delay(keys: &DelayKeys<'_>, source: &Source<'_>) -> Checked<Option
                 let problem = format!("`{other}` is no distribution of latencies");
                 let hint =
                     "uniform, normal or pareto; as it was seen: recorded = \"database.hlog\"";
-                Err(source.at(said.origin(), problem, hint))
+                Err(source.error_at(said.origin(), problem, hint))
             }
         },
     }
 }
 
-fn shape(said: Option<&Said<f64>>, source: &Source<'_>) -> Checked<f64> {
+fn check_shape(said: Option<&ValueWithOrigin<f64>>, source: &ExperimentSource<'_>) -> Checked<f64> {
     let Some(shape) = said else {
         return Ok(SHAPE);
     };
-    match *shape.get() > 1.0 && shape.get().is_finite() {
-        true => Ok(*shape.get()),
+    match *shape.inner_value() > 1.0 && shape.inner_value().is_finite() {
+        true => Ok(*shape.inner_value()),
         false => {
-            let problem = format!("a Pareto distribution of shape {} has no mean", shape.get());
-            Err(source.at(shape.origin(), problem, "a number above 1: shape = 2.5"))
+            let problem = format!(
+                "a Pareto distribution of shape {} has no mean",
+                shape.inner_value()
+            );
+            Err(source.error_at(shape.origin(), problem, "a number above 1: shape = 2.5"))
         }
     }
 }
 
 /// `100KB/s`: decimal units, as networks and Toxiproxy have them.
-fn bytes_a_second(text: &Text, source: &Source<'_>) -> Checked<u64> {
+fn bytes_a_second(text: &Text, source: &ExperimentSource<'_>) -> Checked<u64> {
     let units = [("KB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9), ("B/s", 1.0)];
     let number = units.iter().find_map(|(unit, scale)| {
-        let number: f64 = text.get().trim().strip_suffix(unit)?.trim().parse().ok()?;
+        let number: f64 = text
+            .inner_value()
+            .trim()
+            .strip_suffix(unit)?
+            .trim()
+            .parse()
+            .ok()?;
         Some(number * scale)
     });
     match number.filter(|rate| (1.0..=1e12).contains(rate)) {
         // In its range a whole number of bytes.
         Some(rate) => Ok(rate as u64),
         None => {
-            let problem = format!("`{}` is no rate of bytes", text.get());
-            Err(source.at(text.origin(), problem, "rate = \"100KB/s\", from 1B/s on"))
+            let problem = format!("`{}` is no rate of bytes", text.inner_value());
+            Err(source.error_at(text.origin(), problem, "rate = \"100KB/s\", from 1B/s on"))
         }
     }
 }
 
-fn stream(table: &ToxicTable, effect: &Effect, source: &Source<'_>) -> Checked<Stream> {
+fn check_stream(
+    table: &ToxicTable,
+    effect: &ToxicEffect,
+    source: &ExperimentSource<'_>,
+) -> Checked<ToxicStream> {
     let Some(said) = &table.stream else {
-        return Ok(Stream::Downstream);
+        return Ok(ToxicStream::Downstream);
     };
-    let at = |problem: String, hint: &str| Err(source.at(said.origin(), problem, hint));
-    match said.get().as_str() {
+    let at = |problem: String, hint: &str| Err(source.error_at(said.origin(), problem, hint));
+    match said.inner_value().as_str() {
         _ if effect.is_of_both() => at(
-            format!("`{}` is about whole connections", effect.name()),
+            format!("`{}` is about whole connections", effect.effect_name()),
             "leave out stream",
         ),
-        "upstream" => Ok(Stream::Upstream),
-        "downstream" => Ok(Stream::Downstream),
+        "upstream" => Ok(ToxicStream::Upstream),
+        "downstream" => Ok(ToxicStream::Downstream),
         other => at(
             format!("`{other}` is no direction"),
             "upstream (to the dependency) or downstream (from it)",
@@ -247,27 +269,32 @@ fn stream(table: &ToxicTable, effect: &Effect, source: &Source<'_>) -> Checked<S
     }
 }
 
-fn toxicity(table: &ToxicTable, source: &Source<'_>) -> Checked<f64> {
+fn check_toxicity(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<f64> {
     match &table.toxicity {
         None => Ok(1.0),
-        Some(share) if *share.get() > 0.0 && *share.get() <= 1.0 => Ok(*share.get()),
+        Some(share) if *share.inner_value() > 0.0 && *share.inner_value() <= 1.0 => {
+            Ok(*share.inner_value())
+        }
         Some(share) => {
-            let problem = format!("toxicity = {} is no share of connections", share.get());
-            Err(source.at(share.origin(), problem, "above 0 and at most 1"))
+            let problem = format!(
+                "toxicity = {} is no share of connections",
+                share.inner_value()
+            );
+            Err(source.error_at(share.origin(), problem, "above 0 and at most 1"))
         }
     }
 }
 
-fn span(table: &ToxicTable, source: &Source<'_>) -> Checked<Option<Span>> {
+fn check_span(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<Option<ToxicSpan>> {
     match (&table.at, &table.lasts) {
         (None, None) => Ok(None),
-        (at, Some(lasts)) => Ok(Some(Span {
+        (at, Some(lasts)) => Ok(Some(ToxicSpan {
             at: source.time_or_zero(at.as_ref(), Duration::ZERO, "at")?,
-            length: source.time(Some(lasts), Duration::ZERO, "for")?,
+            length: source.positive_time(Some(lasts), Duration::ZERO, "for")?,
         })),
         (Some(at), None) => {
             let problem = "it begins, and does not say how long it lasts";
-            Err(source.at(
+            Err(source.error_at(
                 at.origin(),
                 problem,
                 "for = \"10s\"; without at and for it is always there",
@@ -277,31 +304,35 @@ fn span(table: &ToxicTable, source: &Source<'_>) -> Checked<Option<Span>> {
 }
 
 /// Refuses a key that this type has no use for: it would be believed to do something.
-fn refuse_others(table: &ToxicTable, effect: &Effect, source: &Source<'_>) -> Checked<()> {
-    fn of<T>(said: &Option<Said<T>>) -> Option<&Origin> {
-        said.as_ref().map(Said::origin)
+fn refuse_others(
+    table: &ToxicTable,
+    effect: &ToxicEffect,
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
+    fn origin_of<T>(said: &Option<ValueWithOrigin<T>>) -> Option<&ValueOrigin> {
+        said.as_ref().map(ValueWithOrigin::origin)
     }
     let keys = [
-        ("latency", of(&table.latency)),
-        ("jitter", of(&table.jitter)),
-        ("distribution", of(&table.distribution)),
-        ("shape", of(&table.shape)),
-        ("recorded", of(&table.recorded)),
-        ("rate", of(&table.rate)),
-        ("delay", of(&table.delay)),
-        ("timeout", of(&table.timeout)),
-        ("average-size", of(&table.average_size)),
-        ("size-variation", of(&table.size_variation)),
-        ("bytes", of(&table.bytes)),
+        ("latency", origin_of(&table.latency)),
+        ("jitter", origin_of(&table.jitter)),
+        ("distribution", origin_of(&table.distribution)),
+        ("shape", origin_of(&table.shape)),
+        ("recorded", origin_of(&table.recorded)),
+        ("rate", origin_of(&table.rate)),
+        ("delay", origin_of(&table.delay)),
+        ("timeout", origin_of(&table.timeout)),
+        ("average-size", origin_of(&table.average_size)),
+        ("size-variation", origin_of(&table.size_variation)),
+        ("bytes", origin_of(&table.bytes)),
     ];
     let known: &[&str] = match effect {
-        Effect::Latency(_) => &["latency", "jitter", "distribution", "shape", "recorded"],
-        Effect::Bandwidth { .. } => &["rate"],
-        Effect::SlowClose { .. } => &["delay"],
-        Effect::Timeout { .. } | Effect::ResetPeer { .. } => &["timeout"],
-        Effect::Slicer { .. } => &["average-size", "size-variation", "delay"],
-        Effect::LimitData { .. } => &["bytes"],
-        Effect::Down => &[],
+        ToxicEffect::Latency(_) => &["latency", "jitter", "distribution", "shape", "recorded"],
+        ToxicEffect::Bandwidth { .. } => &["rate"],
+        ToxicEffect::SlowClose { .. } => &["delay"],
+        ToxicEffect::Timeout { .. } | ToxicEffect::ResetPeer { .. } => &["timeout"],
+        ToxicEffect::Slicer { .. } => &["average-size", "size-variation", "delay"],
+        ToxicEffect::LimitData { .. } => &["bytes"],
+        ToxicEffect::Down => &[],
     };
     let mut said = keys
         .into_iter()
@@ -309,12 +340,12 @@ fn refuse_others(table: &ToxicTable, effect: &Effect, source: &Source<'_>) -> Ch
     match said.find(|(key, _)| !known.contains(key)) {
         None => Ok(()),
         Some((key, origin)) => {
-            let problem = format!("`{}` has no {key}", effect.name());
+            let problem = format!("`{}` has no {key}", effect.effect_name());
             let hint = match known {
                 [] => "leave it out".to_owned(),
                 known => format!("it has {}", known.join(", ")),
             };
-            Err(source.at(origin, problem, hint))
+            Err(source.error_at(origin, problem, hint))
         }
     }
 }
@@ -343,7 +374,7 @@ ready = {{ tcp = 5432 }}
 {more}
 "#
         );
-        let parsed = Experiment::parse(&text, Path::new("exp.toml"), Path::new("/x"));
+        let parsed = Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/x"));
         parsed.map_err(|error| {
             let hint = error.hint.clone().unwrap_or_default();
             format!("{error} | {hint}").replace('\n', " ")
@@ -498,7 +529,7 @@ ready = {{ tcp = 5432 }}
         seen.record(3_000_000).expect("it is in its bounds");
         let log = format!(
             "#[StartTime: 0.0 (seconds since epoch)]\n0.0,1.0,3.0,{}\n",
-            histogram::encode(&seen)
+            histogram::encode_histogram(&seen)
         );
         std::fs::write(beside.path().join("db.hlog"), log).expect("a file");
         let text = "type = 'latency'\nrecorded = 'db.hlog'";
@@ -509,7 +540,7 @@ ready = {{ tcp = 5432 }}
         assert!(settle(beside.path()).expect("it is read"));
         // What is stored needs the file no more.
         assert!(!settle(Path::new("/nowhere")).expect("nothing is read"));
-        let held = histogram::decode(table.histogram.as_deref().expect("it is there"));
+        let held = histogram::decode_histogram(table.histogram.as_deref().expect("it is there"));
         assert_eq!(held.expect("a histogram").len(), 1);
     }
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
 /// A line: the name, and its value unless it is the caller's.
 pub type Variable = (String, Option<String>);
@@ -12,25 +12,25 @@ pub type Variable = (String, Option<String>);
 /// Reads such a file; where a name stands twice the last line counts.
 ///
 /// # Errors
-/// [`Refusal`] names the file, and the line that is none.
-pub fn read(path: &Path) -> Result<Vec<Variable>, Refusal> {
+/// [`RunRefusal`] names the file, and the line that is none.
+pub fn read(path: &Path) -> Result<Vec<Variable>, RunRefusal> {
     let what = format!("the file of environment variables {}", path.display());
     let form = "it holds NAME=VALUE a line; NAME alone is the variable of the caller";
     let text = std::fs::read_to_string(path)
-        .map_err(|error| Refusal::new(what.clone(), error.to_string(), form))?;
+        .map_err(|error| RunRefusal::new(what.clone(), error.to_string(), form))?;
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, l)| !l.trim().is_empty() && !l.trim_start().starts_with('#'));
     lines
         .map(|(at, line)| {
-            variable(line.trim_start()).ok_or_else(|| {
-                Refusal::new(what.clone(), format!("line {} has no name", at + 1), form)
+            parse_variable(line.trim_start()).ok_or_else(|| {
+                RunRefusal::new(what.clone(), format!("line {} has no name", at + 1), form)
             })
         })
         .collect()
 }
 
 /// `NAME=VALUE` or `NAME`; `None` where that is no name of a variable.
-pub fn variable(text: &str) -> Option<Variable> {
+pub fn parse_variable(text: &str) -> Option<Variable> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (text.trim_end(), None),
@@ -47,12 +47,12 @@ mod tests {
     fn values_are_taken_as_they_are() {
         let own = |text: &str| Some(text.to_owned());
         assert_eq!(
-            variable("A=b c=\"d\""),
+            parse_variable("A=b c=\"d\""),
             Some(("A".to_owned(), own("b c=\"d\"")))
         );
-        assert_eq!(variable("A="), Some(("A".to_owned(), own(""))));
-        assert_eq!(variable("A"), Some(("A".to_owned(), None)));
-        assert_eq!(variable("export A=b"), None);
-        assert_eq!(variable("=b"), None);
+        assert_eq!(parse_variable("A="), Some(("A".to_owned(), own(""))));
+        assert_eq!(parse_variable("A"), Some(("A".to_owned(), None)));
+        assert_eq!(parse_variable("export A=b"), None);
+        assert_eq!(parse_variable("=b"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The experiment as it stands in a file: TOML, kebab-case keys, unknown keys refused.
 //!
 //! Owns the schema people write (and its documentation, from the comments below). Values are
-//! texts with units and keep where they were said ([`Said`]), so that a wrong one is shown with
+//! texts with units and keep where they were said ([`ValueWithOrigin`]), so that a wrong one is shown with
 //! its line or its flag; [`super::resolve`] turns them into types.
 
 mod broken;
@@ -15,12 +15,12 @@ use std::path::PathBuf;
 
 use loadline_analysis::record::Configuration;
 use loadline_load::spec::text::as_text;
-use loadline_load::{Spec, Target};
+use loadline_load::{LoadSpec, LoadTarget};
 use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::said::{Said, Text};
+use super::said::{Text, ValueWithOrigin};
 pub use broken::{OutageTable, ToxicTable};
 pub use kubernetes::KubernetesTable;
 pub use stub::{AnswerTable, StubFile};
@@ -61,7 +61,7 @@ pub struct ExperimentFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outage: Vec<OutageTable>,
     /// The load that drives it.
-    pub load: Spec,
+    pub load: LoadSpec,
     /// Limits that hold for every configuration unless a factor changes them.
     #[serde(default)]
     pub limits: LimitsTable,
@@ -297,7 +297,7 @@ pub struct DependencyTable {
     /// names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u16>")]
-    pub port: Option<Said<u16>>,
+    pub port: Option<ValueWithOrigin<u16>>,
     /// What is wrong on the way to it; with one at least, loadline's proxy stands in between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toxic: Vec<ToxicTable>,
@@ -311,7 +311,7 @@ pub struct LimitsTable {
     /// share the load: 1 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub instances: Option<Said<u32>>,
+    pub instances: Option<ValueWithOrigin<u32>>,
     /// CPU limit: `1.5` or `250m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -323,7 +323,7 @@ pub struct LimitsTable {
     /// Relative weight, 1024 is the default weight (v1 cpu.shares).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
-    pub cpu_shares: Option<Said<u64>>,
+    pub cpu_shares: Option<ValueWithOrigin<u64>>,
     /// CPUs it may run on: `0` or `0-1`; `0;1` is one list for each of two instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -335,7 +335,7 @@ pub struct LimitsTable {
     /// Largest number of processes and threads; default 4096.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
-    pub pids: Option<Said<u64>>,
+    pub pids: Option<ValueWithOrigin<u64>>,
     /// Size of /dev/shm, as the engines' `--shm-size`: `256Mi`; default 64Mi. What lies there counts
     /// towards the memory limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -351,7 +351,7 @@ pub struct CacheTable {
     /// What is requested; default: the requests of the load.
     #[serde(default, with = "as_text::list", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
-    pub warm: Vec<Target>,
+    pub warm: Vec<LoadTarget>,
     /// JVM options of the training run only: `-Dspring.context.exit=onRefresh` ends a Spring
     /// application by itself before it serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -365,7 +365,7 @@ pub struct RunTable {
     /// Trials of each configuration; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub repeats: Option<Said<u32>>,
+    pub repeats: Option<ValueWithOrigin<u32>>,
     /// Seed of the order of trials and of the statistics; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -373,7 +373,7 @@ pub struct RunTable {
     /// compared whether they tell what one alone tells. In a cluster: kubernetes.slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub slots: Option<Said<u32>>,
+    pub slots: Option<ValueWithOrigin<u32>>,
     /// Judge trials although other programs disturbed them; each disturbed trial says so in its
     /// warnings. For trying things out on a busy machine; default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -413,7 +413,7 @@ pub struct SearchTable {
     /// JVM chooses there is told, and what keeps it as measured is emitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub node: Option<Said<u32>>,
+    pub node: Option<ValueWithOrigin<u32>>,
     /// An earlier answer: the search begins there and looks at its neighbours first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -425,7 +425,7 @@ pub struct SearchTable {
     /// Passes in a row that confirm a size, after that of the search: 2 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub confirm: Option<Said<u32>>,
+    pub confirm: Option<ValueWithOrigin<u32>>,
     /// Margin on top of the confirmed size: `16%` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -464,7 +464,7 @@ pub struct SearchTable {
     /// least 6; default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
-    pub compare: Option<Said<u32>>,
+    pub compare: Option<ValueWithOrigin<u32>>,
     /// Replicas that may be lost while the rest still carries the rate: 0 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spare: Option<u32>,
@@ -484,7 +484,7 @@ pub struct FactorTable {
     pub name: Text,
     /// Its levels, in order.
     #[schemars(with = "Vec<LevelEntry>")]
-    pub levels: Vec<Said<LevelEntry>>,
+    pub levels: Vec<ValueWithOrigin<LevelEntry>>,
     /// Walk the levels in order and stop after two that fail in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descend: Option<bool>,

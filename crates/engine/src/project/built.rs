@@ -2,22 +2,22 @@
 
 use std::fs;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
-use super::{Guess, Place};
+use super::{ProjectDirectory, ProjectGuess};
 
 /// A build tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
+pub enum BuildTool {
     /// `pom.xml`.
     Maven,
     /// `build.gradle` or `build.gradle.kts`.
     Gradle,
 }
 
-impl Tool {
+impl BuildTool {
     /// Its name.
-    pub fn name(self) -> &'static str {
+    pub fn tool_name(self) -> &'static str {
         match self {
             Self::Maven => "Maven",
             Self::Gradle => "Gradle",
@@ -25,21 +25,21 @@ impl Tool {
     }
 
     /// What builds the jar; the project's own wrapper where it has one.
-    pub(super) fn build(self, place: &Place<'_>) -> &'static str {
+    pub(super) fn build_command(self, place: &ProjectDirectory<'_>) -> &'static str {
         match self {
-            Self::Maven if place.has("mvnw") => "./mvnw package",
+            Self::Maven if place.has_file("mvnw") => "./mvnw package",
             Self::Maven => "mvn package",
-            Self::Gradle if place.has("gradlew") => "./gradlew assemble",
+            Self::Gradle if place.has_file("gradlew") => "./gradlew assemble",
             Self::Gradle => "gradle assemble",
         }
     }
 }
 
 /// Build files, with what reads them.
-const FILES: [(&str, Tool); 3] = [
-    ("pom.xml", Tool::Maven),
-    ("build.gradle.kts", Tool::Gradle),
-    ("build.gradle", Tool::Gradle),
+const FILES: [(&str, BuildTool); 3] = [
+    ("pom.xml", BuildTool::Maven),
+    ("build.gradle.kts", BuildTool::Gradle),
+    ("build.gradle", BuildTool::Gradle),
 ];
 
 /// Directories in which jars are left, and the one jar of a directory of its own that Quarkus starts.
@@ -62,18 +62,18 @@ const BEFORE: &str = "original-";
 /// Most entries of a directory that are looked at.
 const MOST: usize = 10_000;
 
-pub(super) fn tool(place: &Place<'_>) -> Option<Guess<Tool>> {
-    let found = FILES.iter().find(|(name, _)| place.has(name));
-    found.map(|(name, tool)| Guess::new(*tool, *name))
+pub(super) fn find_tool(place: &ProjectDirectory<'_>) -> Option<ProjectGuess<BuildTool>> {
+    let found = FILES.iter().find(|(name, _)| place.has_file(name));
+    found.map(|(name, tool)| ProjectGuess::new(*tool, *name))
 }
 
 /// The jar, relative to the directory; `None` where none is built.
-pub(super) fn jar(
-    place: &Place<'_>,
-    tool: Option<&Guess<Tool>>,
-) -> Result<Option<Guess<String>>, Refusal> {
-    if let Some(runner) = RUNNERS.iter().find(|name| place.has(name)) {
-        return Ok(Some(Guess::new(
+pub(super) fn find_jar(
+    place: &ProjectDirectory<'_>,
+    tool: Option<&ProjectGuess<BuildTool>>,
+) -> Result<Option<ProjectGuess<String>>, RunRefusal> {
+    if let Some(runner) = RUNNERS.iter().find(|name| place.has_file(name)) {
+        return Ok(Some(ProjectGuess::new(
             (*runner).to_owned(),
             "the jar that Quarkus starts",
         )));
@@ -81,19 +81,19 @@ pub(super) fn jar(
     for directory in DIRECTORIES {
         let jars = jars(place, directory);
         let by = tool.map_or(String::new(), |tool| {
-            format!(", built by {}", tool.value.name())
+            format!(", built by {}", tool.value.tool_name())
         });
         match jars.as_slice() {
             [] => {}
             [jar] => {
-                return Ok(Some(Guess::new(
+                return Ok(Some(ProjectGuess::new(
                     jar.clone(),
                     format!("the only jar in {directory}{by}"),
                 )));
             }
             several => {
-                return Err(Refusal::new(
-                    place.name(),
+                return Err(RunRefusal::new(
+                    place.directory_name(),
                     format!(
                         "it has several jars that may start it: {}",
                         several.join(", ")
@@ -106,7 +106,7 @@ pub(super) fn jar(
     Ok(None)
 }
 
-fn jars(place: &Place<'_>, directory: &str) -> Vec<String> {
+fn jars(place: &ProjectDirectory<'_>, directory: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(place.directory.join(directory)) else {
         return Vec::new();
     };

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use serde_json::Value;
 
-use super::{Guess, Place};
-use crate::advice::manifest::{Found, containers};
+use super::{ProjectDirectory, ProjectGuess};
+use crate::advice::manifest::{ManifestContainer, containers};
 use crate::manifest;
 
 /// A manifest and its one container with a JVM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manifest {
+pub struct DeployedManifest {
     /// The file, relative to the directory.
     pub file: PathBuf,
     /// `Deployment/orders`.
@@ -26,7 +26,7 @@ pub struct Manifest {
 
 /// What a compose file has of an application and what it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Composed {
+pub struct ComposedApp {
     /// The file.
     pub file: String,
     /// The service that is the application.
@@ -60,24 +60,27 @@ const COMPOSE: [&str; 4] = [
 ];
 
 /// The manifest that is given, else the only one with a container of a JVM and a memory limit.
-pub(super) fn manifest(
-    place: &Place<'_>,
+pub(super) fn find_manifest(
+    place: &ProjectDirectory<'_>,
     given: Option<&Path>,
     left_out: &mut Vec<String>,
-) -> Result<Option<Guess<Manifest>>, Refusal> {
+) -> Result<Option<ProjectGuess<DeployedManifest>>, RunRefusal> {
     if let Some(file) = given {
         let sources = manifest::read(&place.directory.join(file))?;
-        let found = jvms(&sources);
+        let found = jvm_containers(&sources);
         return match found.as_slice() {
-            [] => Err(Refusal::new(
+            [] => Err(RunRefusal::new(
                 file.display().to_string(),
                 "no container in it looks like a JVM",
                 "give the manifest with your Deployment or StatefulSet",
             )),
-            [one] => Ok(Some(Guess::new(of(place, one, false), "given"))),
-            several => Err(Refusal::new(
+            [one] => Ok(Some(ProjectGuess::new(
+                to_deployed_manifest(place, one, false),
+                "given",
+            ))),
+            several => Err(RunRefusal::new(
                 file.display().to_string(),
-                format!("it has several containers: {}", names(several)),
+                format!("it has several containers: {}", container_names(several)),
                 "keep one workload a file, or write workload and container into loadline.toml by hand",
             )),
         };
@@ -91,17 +94,17 @@ pub(super) fn manifest(
             Ok(sources) => sources,
             Err(_) => one_by_one(&path),
         };
-        let found = jvms(&sources);
+        let found = jvm_containers(&sources);
         match found.as_slice() {
             [] => {}
             [one] => {
-                let file = of(place, one, sources.len() > 1);
+                let file = to_deployed_manifest(place, one, sources.len() > 1);
                 let from = format!("{} in {}", one.workload, file.file.display());
-                return Ok(Some(Guess::new(file, from)));
+                return Ok(Some(ProjectGuess::new(file, from)));
             }
             several => left_out.push(format!(
                 "manifests in {directory}: they have several containers ({}); take one with --manifest",
-                names(several)
+                container_names(several)
             )),
         }
     }
@@ -109,7 +112,7 @@ pub(super) fn manifest(
 }
 
 /// The files of a directory of which one cannot be read: a chart's template beside a manifest.
-fn one_by_one(directory: &Path) -> Vec<manifest::Source> {
+fn one_by_one(directory: &Path) -> Vec<manifest::ManifestFile> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
         .filter(|e| e.file_type().is_ok_and(|kind| kind.is_file()))
@@ -118,25 +121,32 @@ fn one_by_one(directory: &Path) -> Vec<manifest::Source> {
         .take(1000)
         .collect();
     files.sort();
-    files.iter().filter_map(|f| manifest::one(f).ok()).collect()
+    files
+        .iter()
+        .filter_map(|f| manifest::read_manifest_file(f).ok())
+        .collect()
 }
 
-fn jvms(sources: &[manifest::Source]) -> Vec<Found> {
+fn jvm_containers(sources: &[manifest::ManifestFile]) -> Vec<ManifestContainer> {
     let all = containers(sources).into_iter();
     all.filter(|found| found.skipped.is_none()).collect()
 }
 
-fn names(found: &[Found]) -> String {
-    let name = |f: &Found| format!("{} {}", f.workload, f.container.name);
+fn container_names(found: &[ManifestContainer]) -> String {
+    let name = |f: &ManifestContainer| format!("{} {}", f.workload, f.container.name);
     found.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-fn of(place: &Place<'_>, found: &Found, is_one_of_several: bool) -> Manifest {
+fn to_deployed_manifest(
+    place: &ProjectDirectory<'_>,
+    found: &ManifestContainer,
+    is_one_of_several: bool,
+) -> DeployedManifest {
     let file = found.path.strip_prefix(place.directory);
     let file = file.map_or(found.path.clone(), Path::to_owned);
     let file = file.strip_prefix(".").map_or(file.clone(), Path::to_owned);
     let image = found.raw.get("image").and_then(Value::as_str);
-    Manifest {
+    DeployedManifest {
         file,
         workload: found.workload.clone(),
         container: is_one_of_several.then(|| found.container.name.clone()),
@@ -146,9 +156,12 @@ fn of(place: &Place<'_>, found: &Found, is_one_of_several: bool) -> Manifest {
 }
 
 /// The application and what it needs, as far as the first compose file there tells.
-pub(super) fn compose(place: &Place<'_>, left_out: &mut Vec<String>) -> Option<Guess<Composed>> {
-    let file = COMPOSE.iter().find(|name| place.has(name))?;
-    let text = place.text(file)?;
+pub(super) fn read_compose(
+    place: &ProjectDirectory<'_>,
+    left_out: &mut Vec<String>,
+) -> Option<ProjectGuess<ComposedApp>> {
+    let file = COMPOSE.iter().find(|name| place.has_file(name))?;
+    let text = place.read_small_text(file)?;
     let documents = manifest::documents(&text, file).ok()?;
     let services = documents.first()?.get("services")?.as_object()?;
     let builds = |service: &Value| service.get("build").is_some();
@@ -163,7 +176,7 @@ pub(super) fn compose(place: &Place<'_>, left_out: &mut Vec<String>) -> Option<G
         (None, _) => (None, None),
     };
     let needs = match table {
-        Some(table) => depends(table),
+        Some(table) => dependency_names(table),
         None => Vec::new(),
     };
     let unused: Vec<&str> = services
@@ -178,8 +191,8 @@ pub(super) fn compose(place: &Place<'_>, left_out: &mut Vec<String>) -> Option<G
         ));
     }
     let image = table.and_then(|t| t.get("image")?.as_str());
-    Some(Guess::new(
-        Composed {
+    Some(ProjectGuess::new(
+        ComposedApp {
             file: (*file).to_owned(),
             image: image.map(str::to_owned),
             port: table.and_then(port),
@@ -194,7 +207,7 @@ pub(super) fn compose(place: &Place<'_>, left_out: &mut Vec<String>) -> Option<G
 }
 
 /// `depends_on`, as a list or a map.
-fn depends(service: &Value) -> Vec<String> {
+fn dependency_names(service: &Value) -> Vec<String> {
     match service.get("depends_on") {
         Some(Value::Array(names)) => names
             .iter()

@@ -15,24 +15,24 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
-pub use built::Tool;
-pub use deployed::{Composed, Manifest};
+pub use built::BuildTool;
+pub use deployed::{ComposedApp, DeployedManifest};
 
 /// Largest file that is read whole.
 const LARGEST: u64 = 1 << 20;
 
 /// A guess and what it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Guess<T> {
+pub struct ProjectGuess<T> {
     /// What is guessed.
     pub value: T,
     /// The file that says it, or `default` with why.
     pub from: String,
 }
 
-impl<T> Guess<T> {
+impl<T> ProjectGuess<T> {
     /// Said by something.
     pub fn new(value: T, from: impl Into<String>) -> Self {
         Self {
@@ -43,11 +43,11 @@ impl<T> Guess<T> {
 }
 
 /// CPU and memory.
-pub type Limits = (Guess<String>, Guess<String>);
+pub type Limits = (ProjectGuess<String>, ProjectGuess<String>);
 
 /// What starts the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Starts {
+pub enum StartMethod {
     /// A program with its arguments.
     Command(Vec<String>),
     /// An image.
@@ -56,9 +56,9 @@ pub enum Starts {
 
 /// What the caller says already; it wins over every guess.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct ProjectOverrides {
     /// What starts it.
-    pub starts: Option<Starts>,
+    pub starts: Option<StartMethod>,
     /// Path, or URL, of the load.
     pub url: Option<String>,
     /// Path that answers when it is ready.
@@ -79,23 +79,23 @@ pub struct Told {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     /// What builds it; `None` where no build file is known.
-    pub tool: Option<Guess<Tool>>,
+    pub tool: Option<ProjectGuess<BuildTool>>,
     /// What starts it.
-    pub starts: Guess<Starts>,
+    pub starts: ProjectGuess<StartMethod>,
     /// What is requested.
-    pub url: Guess<String>,
+    pub url: ProjectGuess<String>,
     /// The path that answers when it is ready; `None` is that of the load.
-    pub ready: Option<Guess<String>>,
+    pub ready: Option<ProjectGuess<String>>,
     /// Requests a second.
-    pub rate: Guess<String>,
+    pub rate: ProjectGuess<String>,
     /// What "it works" means.
-    pub slo: Guess<String>,
+    pub slo: ProjectGuess<String>,
     /// CPU and memory limit, where no manifest says them.
     pub limits: Option<Limits>,
     /// Where limits, options, environment and probes stand.
-    pub manifest: Option<Guess<Manifest>>,
+    pub manifest: Option<ProjectGuess<DeployedManifest>>,
     /// Services of a compose file that it needs.
-    pub needs: Option<Guess<Composed>>,
+    pub needs: Option<ProjectGuess<ComposedApp>>,
     /// What was seen and not taken, and why.
     pub left_out: Vec<String>,
 }
@@ -109,28 +109,31 @@ impl Project {
     /// Looks at a directory.
     ///
     /// # Errors
-    /// [`Refusal`] when nothing in it can be started, or what the caller named cannot be read.
-    pub fn look(directory: &Path, told: &Told) -> Result<Self, Refusal> {
-        let place = Place { directory };
+    /// [`RunRefusal`] when nothing in it can be started, or what the caller named cannot be read.
+    pub fn inspect_directory(
+        directory: &Path,
+        told: &ProjectOverrides,
+    ) -> Result<Self, RunRefusal> {
+        let place = ProjectDirectory { directory };
         let mut left_out = Vec::new();
-        let tool = built::tool(&place);
-        let composed = deployed::compose(&place, &mut left_out);
-        let manifest = deployed::manifest(&place, told.manifest.as_deref(), &mut left_out)?;
+        let tool = built::find_tool(&place);
+        let composed = deployed::read_compose(&place, &mut left_out);
+        let manifest = deployed::find_manifest(&place, told.manifest.as_deref(), &mut left_out)?;
         let starts = match &told.starts {
-            Some(starts) => Guess::new(starts.clone(), "given"),
-            None => starts(&place, tool.as_ref(), manifest.as_ref(), composed.as_ref())?,
+            Some(starts) => ProjectGuess::new(starts.clone(), "given"),
+            None => guess_start(&place, tool.as_ref(), manifest.as_ref(), composed.as_ref())?,
         };
-        let served = served::look(&place, manifest.as_ref(), composed.as_ref());
+        let served = served::find_endpoint(&place, manifest.as_ref(), composed.as_ref());
         let ready = match &told.ready {
-            Some(path) => Some(Guess::new(path.clone(), "given")),
+            Some(path) => Some(ProjectGuess::new(path.clone(), "given")),
             None => served.ready.clone(),
         };
-        let limits = limits(&place, told, manifest.as_ref())?;
+        let limits = guess_limits(&place, told, manifest.as_ref())?;
         Ok(Self {
-            url: url(told, &served),
+            url: guess_url(told, &served),
             rate: given_or(told.rate.as_ref(), RATE, "your users send"),
             slo: given_or(told.slo.as_ref(), SLO, "you promise them"),
-            needs: needs(&starts.value, composed),
+            needs: needed_services(&starts.value, composed),
             tool,
             starts,
             ready,
@@ -141,66 +144,72 @@ impl Project {
     }
 }
 
-fn given_or(told: Option<&String>, default: &str, what: &str) -> Guess<String> {
+fn given_or(told: Option<&String>, default: &str, what: &str) -> ProjectGuess<String> {
     match told {
-        Some(text) => Guess::new(text.clone(), "given"),
-        None => Guess::new(default.to_owned(), format!("default: write what {what}")),
+        Some(text) => ProjectGuess::new(text.clone(), "given"),
+        None => ProjectGuess::new(default.to_owned(), format!("default: write what {what}")),
     }
 }
 
 /// The jar that was built, else the image that is shipped.
-fn starts(
-    place: &Place<'_>,
-    tool: Option<&Guess<Tool>>,
-    manifest: Option<&Guess<Manifest>>,
-    composed: Option<&Guess<Composed>>,
-) -> Result<Guess<Starts>, Refusal> {
-    if let Some(jar) = built::jar(place, tool)? {
+fn guess_start(
+    place: &ProjectDirectory<'_>,
+    tool: Option<&ProjectGuess<BuildTool>>,
+    manifest: Option<&ProjectGuess<DeployedManifest>>,
+    composed: Option<&ProjectGuess<ComposedApp>>,
+) -> Result<ProjectGuess<StartMethod>, RunRefusal> {
+    if let Some(jar) = built::find_jar(place, tool)? {
         let command = ["java", "-jar", &jar.value].map(str::to_owned);
-        return Ok(Guess::new(Starts::Command(command.into()), jar.from));
+        return Ok(ProjectGuess::new(
+            StartMethod::Command(command.into()),
+            jar.from,
+        ));
     }
     let of_manifest = manifest.and_then(|m| Some((m.value.image.clone()?, &m.from)));
     let of_compose = composed.and_then(|c| Some((c.value.image.clone()?, &c.from)));
     // A project that builds a jar is measured by its own build, not by what was shipped before.
     if let (Some((image, from)), None) = (of_manifest.or(of_compose), tool) {
-        return Ok(Guess::new(Starts::Image(image), from.clone()));
+        return Ok(ProjectGuess::new(StartMethod::Image(image), from.clone()));
     }
-    if place.has("Dockerfile") && tool.is_none() {
-        return Err(Refusal::new(
-            place.name(),
+    if place.has_file("Dockerfile") && tool.is_none() {
+        return Err(RunRefusal::new(
+            place.directory_name(),
             "its Dockerfile says how an image is built, and nothing says its name",
             "build it and name it: docker build -t NAME . && loadline init --image NAME",
         ));
     }
     Err(match tool {
-        Some(tool) => Refusal::new(
-            place.name(),
-            format!("{} builds it, and no jar is built yet", tool.value.name()),
+        Some(tool) => RunRefusal::new(
+            place.directory_name(),
+            format!(
+                "{} builds it, and no jar is built yet",
+                tool.value.tool_name()
+            ),
             format!(
                 "{}, then loadline init again; or say what starts it: loadline init -- java -jar PATH",
-                tool.value.build(place)
+                tool.value.build_command(place)
             ),
         ),
-        None => Refusal::new(
-            place.name(),
+        None => RunRefusal::new(
+            place.directory_name(),
             "no jar, image, manifest or build file was found in it",
             "go to the service's own directory, or say what starts it: loadline init -- java -jar PATH, or --image NAME",
         ),
     })
 }
 
-fn url(told: &Told, served: &served::Served) -> Guess<String> {
+fn guess_url(told: &ProjectOverrides, served: &served::ServedEndpoint) -> ProjectGuess<String> {
     let port = served.port.value;
     let from = &served.port.from;
     match (&told.url, &served.ready) {
-        (Some(url), _) if url.starts_with('/') => Guess::new(
+        (Some(url), _) if url.starts_with('/') => ProjectGuess::new(
             format!("http://localhost:{port}{url}"),
             format!("path given, port {port}: {from}"),
         ),
-        (Some(url), _) => Guess::new(url.clone(), "given"),
+        (Some(url), _) => ProjectGuess::new(url.clone(), "given"),
         (None, ready) => {
             let path = ready.as_ref().map_or("/", |ready| ready.value.as_str());
-            Guess::new(
+            ProjectGuess::new(
                 format!("http://localhost:{port}{path}"),
                 format!(
                     "port {port}: {from}; the path is no request of your users: give theirs, or a profile of your access log"
@@ -211,14 +220,14 @@ fn url(told: &Told, served: &served::Served) -> Guess<String> {
 }
 
 /// Those that are given, else none where a manifest has them, else a beginning.
-fn limits(
-    place: &Place<'_>,
-    told: &Told,
-    manifest: Option<&Guess<Manifest>>,
-) -> Result<Option<Limits>, Refusal> {
+fn guess_limits(
+    place: &ProjectDirectory<'_>,
+    told: &ProjectOverrides,
+    manifest: Option<&ProjectGuess<DeployedManifest>>,
+) -> Result<Option<Limits>, RunRefusal> {
     let of = |told: Option<&String>, default: &str| match told {
-        Some(text) => Guess::new(text.clone(), "given"),
-        None => Guess::new(
+        Some(text) => ProjectGuess::new(text.clone(), "given"),
+        None => ProjectGuess::new(
             default.to_owned(),
             "default: nothing says what is shipped; `loadline size` finds it",
         ),
@@ -226,8 +235,8 @@ fn limits(
     let shipped = manifest.filter(|m| m.value.has_memory);
     let is_given = told.cpu.is_some() || told.memory.is_some();
     match shipped {
-        Some(manifest) if is_given => Err(Refusal::new(
-            place.name(),
+        Some(manifest) if is_given => Err(RunRefusal::new(
+            place.directory_name(),
             format!(
                 "limits are given, and {} says what is shipped",
                 manifest.from
@@ -243,10 +252,13 @@ fn limits(
 }
 
 /// What is beside the application, where the application itself is not that compose file's.
-fn needs(starts: &Starts, composed: Option<Guess<Composed>>) -> Option<Guess<Composed>> {
-    let is_needed = |c: &Guess<Composed>| !c.value.needs.is_empty();
+fn needed_services(
+    starts: &StartMethod,
+    composed: Option<ProjectGuess<ComposedApp>>,
+) -> Option<ProjectGuess<ComposedApp>> {
+    let is_needed = |c: &ProjectGuess<ComposedApp>| !c.value.needs.is_empty();
     composed.filter(is_needed).map(|mut composed| {
-        if matches!(starts, Starts::Command(_)) {
+        if matches!(starts, StartMethod::Command(_)) {
             composed.value.application = None;
         }
         composed
@@ -254,17 +266,17 @@ fn needs(starts: &Starts, composed: Option<Guess<Composed>>) -> Option<Guess<Com
 }
 
 /// The directory that is looked at.
-struct Place<'a> {
+struct ProjectDirectory<'a> {
     directory: &'a Path,
 }
 
-impl Place<'_> {
-    fn has(&self, name: &str) -> bool {
+impl ProjectDirectory<'_> {
+    fn has_file(&self, name: &str) -> bool {
         self.directory.join(name).is_file()
     }
 
     /// The text of a file, where it is there and of sensible length.
-    fn text(&self, name: &str) -> Option<String> {
+    fn read_small_text(&self, name: &str) -> Option<String> {
         let mut text = String::new();
         let file = File::open(self.directory.join(name)).ok()?;
         let is_file = file.metadata().ok()?.is_file();
@@ -275,7 +287,7 @@ impl Place<'_> {
         Some(text)
     }
 
-    fn name(&self) -> String {
+    fn directory_name(&self) -> String {
         format!("the project in {}", self.directory.display())
     }
 }
@@ -298,15 +310,15 @@ mod tests {
         place
     }
 
-    fn looked(place: &tempfile::TempDir, told: &Told) -> Result<Project, Refusal> {
-        Project::look(place.path(), told)
+    fn looked(place: &tempfile::TempDir, told: &ProjectOverrides) -> Result<Project, RunRefusal> {
+        Project::inspect_directory(place.path(), told)
     }
 
     /// What is written is an experiment.
     fn written(place: &tempfile::TempDir, project: &Project) -> (String, Experiment) {
         let text = project.to_toml();
         let path = place.path().join("loadline.toml");
-        let read = Experiment::parse(&text, &path, place.path());
+        let read = Experiment::from_file_text(&text, &path, place.path());
         (text.clone(), read.unwrap_or_else(|e| panic!("{e}\n{text}")))
     }
 
@@ -334,13 +346,13 @@ mod tests {
             ),
             ("k8s/deploy.yaml", DEPLOYMENT),
         ]);
-        let twice = Told {
+        let twice = ProjectOverrides {
             memory: Some("1Gi".to_owned()),
-            ..Told::default()
+            ..ProjectOverrides::default()
         };
         let refused = looked(&place, &twice).expect_err("two sizes");
         assert!(refused.why.contains("says what is shipped"), "{refused}");
-        let found = looked(&place, &Told::default()).expect("a project");
+        let found = looked(&place, &ProjectOverrides::default()).expect("a project");
         let (text, experiment) = written(&place, &found);
         insta::assert_snapshot!(text, @r#"
         # What this service promises, and how it is tried: `loadline verify` reads it.
@@ -388,10 +400,10 @@ mod tests {
             ),
             ("compose.yaml", compose),
         ]);
-        let told = Told {
+        let told = ProjectOverrides {
             url: Some("/items?page=1".to_owned()),
             memory: Some("256Mi".to_owned()),
-            ..Told::default()
+            ..ProjectOverrides::default()
         };
         let found = looked(&place, &told).expect("a project");
         let text = found.to_toml();
@@ -419,17 +431,17 @@ mod tests {
         cpu = "1" # default: nothing says what is shipped; `loadline size` finds it
         memory = "256Mi" # given
         "#);
-        let read = crate::experiment::ExperimentFile::parse(&text, Path::new("loadline.toml"));
+        let read = crate::experiment::ExperimentFile::from_toml(&text, Path::new("loadline.toml"));
         read.expect("an experiment file");
     }
 
     #[test]
     fn an_image_alone_is_taken_from_the_manifest() {
         let place = project(&[("deploy/app.yaml", DEPLOYMENT), ("Dockerfile", "FROM x\n")]);
-        let found = looked(&place, &Told::default()).expect("a project");
+        let found = looked(&place, &ProjectOverrides::default()).expect("a project");
         assert_eq!(
             found.starts.value,
-            Starts::Image("registry/orders:1.4".to_owned())
+            StartMethod::Image("registry/orders:1.4".to_owned())
         );
         let (text, experiment) = written(&place, &found);
         assert!(
@@ -442,21 +454,21 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_with_what_makes_it() {
         let maven = project(&[("pom.xml", POM), ("mvnw", "")]);
-        let refused = looked(&maven, &Told::default()).expect_err("no jar");
+        let refused = looked(&maven, &ProjectOverrides::default()).expect_err("no jar");
         assert!(refused.why.contains("no jar is built"), "{refused}");
         assert!(refused.hint.contains("./mvnw package"), "{}", refused.hint);
         let image = project(&[("Dockerfile", "FROM x\n")]);
-        let refused = looked(&image, &Told::default()).expect_err("no name");
+        let refused = looked(&image, &ProjectOverrides::default()).expect_err("no name");
         assert!(refused.hint.contains("--image"), "{}", refused.hint);
         let empty = project(&[]);
-        let refused = looked(&empty, &Told::default()).expect_err("nothing");
+        let refused = looked(&empty, &ProjectOverrides::default()).expect_err("nothing");
         assert!(refused.why.contains("no jar"), "{refused}");
         let two = project(&[
             ("pom.xml", POM),
             ("target/a.jar", "x"),
             ("target/b.jar", "x"),
         ]);
-        let refused = looked(&two, &Told::default()).expect_err("two jars");
+        let refused = looked(&two, &ProjectOverrides::default()).expect_err("two jars");
         assert!(refused.why.contains("a.jar, target/b.jar"), "{refused}");
     }
 }

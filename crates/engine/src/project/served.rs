@@ -5,16 +5,16 @@
 
 use serde_json::Value;
 
-use super::deployed::{Composed, Manifest};
-use super::{Guess, Place};
+use super::deployed::{ComposedApp, DeployedManifest};
+use super::{ProjectDirectory, ProjectGuess};
 use crate::experiment::shipped;
 use crate::manifest;
 
 /// Where the service answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Served {
-    pub port: Guess<u16>,
-    pub ready: Option<Guess<String>>,
+pub(super) struct ServedEndpoint {
+    pub port: ProjectGuess<u16>,
+    pub ready: Option<ProjectGuess<String>>,
 }
 
 /// What all three frameworks listen on unless told otherwise.
@@ -42,57 +42,62 @@ const HEALTH: [(&str, &str); 3] = [
     ("micronaut-management", "/health"),
 ];
 
-pub(super) fn look(
-    place: &Place<'_>,
-    manifest: Option<&Guess<Manifest>>,
-    composed: Option<&Guess<Composed>>,
-) -> Served {
-    let settings: Vec<Settings> = SETTINGS
+pub(super) fn find_endpoint(
+    place: &ProjectDirectory<'_>,
+    manifest: Option<&ProjectGuess<DeployedManifest>>,
+    composed: Option<&ProjectGuess<ComposedApp>>,
+) -> ServedEndpoint {
+    let settings: Vec<SettingsFile> = SETTINGS
         .iter()
-        .filter_map(|name| Settings::read(place, name))
+        .filter_map(|name| SettingsFile::read(place, name))
         .collect();
     let probe = manifest.and_then(|m| {
         let path = place.directory.join(&m.value.file);
-        let probe = shipped::probe(&path, &m.value.workload, m.value.container.as_deref())?;
+        let probe = shipped::find_probe(&path, &m.value.workload, m.value.container.as_deref())?;
         Some((probe, m.value.file.display().to_string()))
     });
     let of_probe = probe.as_ref().and_then(|((_, port), from)| {
         let from = format!("the probe in {from}");
-        port.map(|port| Guess::new(port, from))
+        port.map(|port| ProjectGuess::new(port, from))
     });
     let of_settings = || {
         settings.iter().find_map(|s| {
-            let text = PORTS.iter().find_map(|name| s.get(name))?;
+            let text = PORTS.iter().find_map(|name| s.get_setting(name))?;
             // `${PORT:8080}` is 8080 unless the environment says otherwise.
             let text = text.strip_prefix("${").and_then(|t| t.strip_suffix('}'));
             let text = text
                 .and_then(|t| t.split_once(':'))
                 .map(|(_, t)| t.to_owned());
-            let whole = PORTS.iter().find_map(|name| s.get(name))?;
+            let whole = PORTS.iter().find_map(|name| s.get_setting(name))?;
             let port = text.unwrap_or(whole).trim().parse().ok()?;
-            Some(Guess::new(port, s.name))
+            Some(ProjectGuess::new(port, s.name))
         })
     };
-    let of_compose = || composed.and_then(|c| Some(Guess::new(c.value.port?, c.from.clone())));
+    let of_compose =
+        || composed.and_then(|c| Some(ProjectGuess::new(c.value.port?, c.from.clone())));
     let port = of_probe.or_else(of_settings).or_else(of_compose);
-    let port = port.or_else(|| exposed(place));
-    let port = port.unwrap_or_else(|| Guess::new(PORT, "default"));
-    let ready = probe.map(|((path, _), from)| Guess::new(path, format!("the probe in {from}")));
-    Served {
+    let port = port.or_else(|| exposed_port(place));
+    let port = port.unwrap_or_else(|| ProjectGuess::new(PORT, "default"));
+    let ready =
+        probe.map(|((path, _), from)| ProjectGuess::new(path, format!("the probe in {from}")));
+    ServedEndpoint {
         port,
-        ready: ready.or_else(|| health(place, &settings)),
+        ready: ready.or_else(|| health_path(place, &settings)),
     }
 }
 
 /// The path of the health library that a build file names, below the application's own paths.
-fn health(place: &Place<'_>, settings: &[Settings]) -> Option<Guess<String>> {
+fn health_path(
+    place: &ProjectDirectory<'_>,
+    settings: &[SettingsFile],
+) -> Option<ProjectGuess<String>> {
     let files = ["pom.xml", "build.gradle.kts", "build.gradle"];
     let (name, library, path) = files.iter().find_map(|name| {
-        let text = place.text(name)?;
+        let text = place.read_small_text(name)?;
         let found = HEALTH.iter().find(|(library, _)| text.contains(library))?;
         Some((*name, found.0, found.1))
     })?;
-    let setting = |name: &str| settings.iter().find_map(|s| s.get(name));
+    let setting = |name: &str| settings.iter().find_map(|s| s.get_setting(name));
     // A management port of its own is not the load's; the readiness would ask the wrong one.
     if setting("management.server.port").is_some() {
         return None;
@@ -103,51 +108,51 @@ fn health(place: &Place<'_>, settings: &[Settings]) -> Option<Guess<String>> {
         _ => path.to_owned(),
     };
     let path = format!("{}{path}", below.trim_end_matches('/'));
-    Some(Guess::new(path, format!("{library} in {name}")))
+    Some(ProjectGuess::new(path, format!("{library} in {name}")))
 }
 
 /// The port that a Dockerfile exposes.
-fn exposed(place: &Place<'_>) -> Option<Guess<u16>> {
-    let text = place.text("Dockerfile")?;
+fn exposed_port(place: &ProjectDirectory<'_>) -> Option<ProjectGuess<u16>> {
+    let text = place.read_small_text("Dockerfile")?;
     let port = text.lines().find_map(|line| {
         let (word, rest) = line.trim().split_once(char::is_whitespace)?;
         let first = rest.split_whitespace().next()?.split('/').next()?;
         word.eq_ignore_ascii_case("EXPOSE")
             .then(|| first.parse().ok())?
     });
-    port.map(|port| Guess::new(port, "EXPOSE in Dockerfile"))
+    port.map(|port| ProjectGuess::new(port, "EXPOSE in Dockerfile"))
 }
 
 /// A file of settings.
-struct Settings {
+struct SettingsFile {
     name: &'static str,
-    form: Form,
+    form: SettingsFormat,
 }
 
-enum Form {
+enum SettingsFormat {
     Properties(String),
     Yaml(Vec<Value>),
 }
 
-impl Settings {
-    fn read(place: &Place<'_>, name: &'static str) -> Option<Self> {
-        let text = place.text(name)?;
+impl SettingsFile {
+    fn read(place: &ProjectDirectory<'_>, name: &'static str) -> Option<Self> {
+        let text = place.read_small_text(name)?;
         let form = match name.ends_with(".properties") {
-            true => Form::Properties(text),
-            false => Form::Yaml(manifest::documents(&text, name).ok()?),
+            true => SettingsFormat::Properties(text),
+            false => SettingsFormat::Yaml(manifest::documents(&text, name).ok()?),
         };
         Some(Self { name, form })
     }
 
     /// A setting by its dotted name; of YAML the first document is the one without a profile.
-    fn get(&self, key: &str) -> Option<String> {
+    fn get_setting(&self, key: &str) -> Option<String> {
         match &self.form {
-            Form::Properties(text) => text.lines().find_map(|line| {
+            SettingsFormat::Properties(text) => text.lines().find_map(|line| {
                 let line = line.trim();
                 let at = line.find(['=', ':'])?;
                 (line[..at].trim() == key).then(|| line[at + 1..].trim().to_owned())
             }),
-            Form::Yaml(documents) => {
+            SettingsFormat::Yaml(documents) => {
                 let document = documents.first()?;
                 let whole = document.get(key);
                 let nested = || key.split('.').try_fold(document, |at, part| at.get(part));

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{Project, Starts};
+use super::{Project, StartMethod};
 
 impl Project {
     /// The file.
@@ -13,65 +13,92 @@ impl Project {
             "# What this service promises, and how it is tried: `loadline verify` reads it.\n\
              # Every key: docs/reference/experiment.schema.json (loadline plan --schema).\n\n"
                 .to_owned();
-        key(&mut text, "slo", quoted(&self.slo.value), &self.slo.from);
+        push_key(
+            &mut text,
+            "slo",
+            toml_string(&self.slo.value),
+            &self.slo.from,
+        );
         if let Some(manifest) = &self.manifest {
             text += "\n# Limits, JVM options, environment and probes are read from it.\n";
-            let file = quoted(&manifest.value.file.display().to_string());
+            let file = toml_string(&manifest.value.file.display().to_string());
             let table = match &manifest.value.container {
                 None => file,
                 Some(container) => format!(
                     "{{ file = {file}, workload = {}, container = {} }}",
-                    quoted(&manifest.value.workload),
-                    quoted(container)
+                    toml_string(&manifest.value.workload),
+                    toml_string(container)
                 ),
             };
-            key(&mut text, "manifest", table, &manifest.from);
+            push_key(&mut text, "manifest", table, &manifest.from);
         }
         text += "\n[app]\n";
         match &self.starts.value {
-            Starts::Command(command) => {
-                let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+            StartMethod::Command(command) => {
+                let words: Vec<String> = command.iter().map(|word| toml_string(word)).collect();
                 let list = format!("[{}]", words.join(", "));
-                key(&mut text, "command", list, &self.starts.from);
+                push_key(&mut text, "command", list, &self.starts.from);
                 text += "directory = \".\" # where this file lies\n";
             }
-            Starts::Image(image) => key(&mut text, "image", quoted(image), &self.starts.from),
+            StartMethod::Image(image) => {
+                push_key(&mut text, "image", toml_string(image), &self.starts.from)
+            }
         }
         // What the manifest's probe asks is read from there.
         let is_probe = |from: &str| from.starts_with("the probe");
         if let Some(ready) = self.ready.as_ref().filter(|r| !is_probe(&r.from)) {
-            let table = format!("{{ http = {} }}", quoted(&ready.value));
-            key(&mut text, "ready", table, &ready.from);
+            let table = format!("{{ http = {} }}", toml_string(&ready.value));
+            push_key(&mut text, "ready", table, &ready.from);
         }
         if let Some(needs) = &self.needs {
             text += "\n# What it needs beside it.\n[compose]\n";
-            let names: Vec<String> = needs.value.needs.iter().map(|n| quoted(n)).collect();
-            key(&mut text, "file", quoted(&needs.value.file), &needs.from);
+            let names: Vec<String> = needs.value.needs.iter().map(|n| toml_string(n)).collect();
+            push_key(
+                &mut text,
+                "file",
+                toml_string(&needs.value.file),
+                &needs.from,
+            );
             let _ = writeln!(text, "services = [{}]", names.join(", "));
         }
         text += "\n[load]\n";
-        key(&mut text, "url", quoted(&self.url.value), &self.url.from);
-        key(&mut text, "rate", quoted(&self.rate.value), &self.rate.from);
+        push_key(
+            &mut text,
+            "url",
+            toml_string(&self.url.value),
+            &self.url.from,
+        );
+        push_key(
+            &mut text,
+            "rate",
+            toml_string(&self.rate.value),
+            &self.rate.from,
+        );
         if let Some((cpu, memory)) = &self.limits {
             text += "\n[limits]\n";
-            key(&mut text, "cpu", quoted(&cpu.value), &cpu.from);
-            key(&mut text, "memory", quoted(&memory.value), &memory.from);
+            push_key(&mut text, "cpu", toml_string(&cpu.value), &cpu.from);
+            push_key(
+                &mut text,
+                "memory",
+                toml_string(&memory.value),
+                &memory.from,
+            );
         }
         text
     }
 
     /// What was guessed and from what, a line each.
-    pub fn said(&self) -> Vec<String> {
+    pub fn describe_guesses(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut say = |what: &str, value: String, from: &str| {
             lines.push(format!("{what}: {value} ({from})"));
         };
         if let Some(tool) = &self.tool {
-            say("build", tool.value.name().to_owned(), &tool.from);
+            say("build", tool.value.tool_name().to_owned(), &tool.from);
         }
         let starts = match &self.starts.value {
-            Starts::Command(command) => command.join(" "),
-            Starts::Image(image) => image.clone(),
+            StartMethod::Command(command) => command.join(" "),
+            StartMethod::Image(image) => image.clone(),
         };
         say("start", starts, &self.starts.from);
         if let Some(manifest) = &self.manifest {
@@ -95,12 +122,12 @@ impl Project {
     }
 }
 
-fn key(text: &mut String, name: &str, value: String, from: &str) {
+fn push_key(text: &mut String, name: &str, value: String, from: &str) {
     let from: String = from.chars().filter(|c| !c.is_control()).collect();
     let _ = writeln!(text, "{name} = {value} # {from}");
 }
 
 /// A TOML string.
-fn quoted(text: &str) -> String {
+fn toml_string(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use loadline_analysis::record::{Invalid, Purpose, TrialRecord, Verdict};
-use loadline_analysis::search::{Ask, Open};
+use loadline_analysis::record::{InvalidReason, TrialPurpose, TrialRecord, TrialVerdict};
+use loadline_analysis::search::{TrialAsk, WantedTrials};
 
-use super::{RunError, Runner};
+use super::{RunError, SearchRunner};
 use crate::store::{StoreError, TrialKey};
 
 /// Attempts at a trial before it counts as not measurable.
@@ -17,7 +17,7 @@ const BACK_OFF: Duration = Duration::from_secs(2);
 
 /// What was tried of one ask.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Tried {
+pub(super) struct AskAttempts {
     /// Attempts that have a record.
     pub attempts: u32,
     /// Their length.
@@ -26,10 +26,10 @@ pub(super) struct Tried {
     pub not_before: u64,
 }
 
-impl Tried {
-    fn count(&mut self, record: &TrialRecord) {
+impl AskAttempts {
+    fn count_record(&mut self, record: &TrialRecord) {
         self.attempts += 1;
-        self.spent += record.length();
+        self.spent += record.total_length();
     }
 
     /// Attempts come in rounds: one round is enough.
@@ -51,11 +51,11 @@ fn is_enough_alone(record: &TrialRecord) -> bool {
 /// Whether another attempt would come to the same: what an image makes of its options does not pass
 /// as a disturbance does.
 fn is_lasting(record: &TrialRecord) -> bool {
-    record.verdict == Verdict::Invalid(Invalid::OtherOptions)
+    record.verdict == TrialVerdict::Invalid(InvalidReason::OtherOptions)
 }
 
-impl Runner<'_> {
-    pub(super) fn key(&self, ask: &Ask, attempt: u32) -> TrialKey {
+impl SearchRunner<'_> {
+    pub(super) fn trial_key(&self, ask: &TrialAsk, attempt: u32) -> TrialKey {
         TrialKey {
             result: self.of.result.clone(),
             purpose: ask.purpose,
@@ -66,24 +66,24 @@ impl Runner<'_> {
     }
 
     /// Looks up what is asked for the first time; whether the store had a record of it.
-    pub(super) fn recall(&mut self, open: &Open) -> Result<bool, RunError> {
+    pub(super) fn recall(&mut self, open: &WantedTrials) -> Result<bool, RunError> {
         let mut is_new = false;
         for ask in open.wanted.iter().chain(&open.guesses) {
-            if self.tried.get(ask).is_none() {
+            if self.tried.value_for(ask).is_none() {
                 is_new |= self.recall_one(ask)?;
             }
         }
         Ok(is_new)
     }
 
-    fn recall_one(&mut self, ask: &Ask) -> Result<bool, RunError> {
-        let (mut tried, mut last) = (Tried::default(), None);
+    fn recall_one(&mut self, ask: &TrialAsk) -> Result<bool, RunError> {
+        let (mut tried, mut last) = (AskAttempts::default(), None);
         while let Some(record) = self
             .of
             .store
-            .find_trial(&self.key(ask, tried.attempts + 1))?
+            .find_trial(&self.trial_key(ask, tried.attempts + 1))?
         {
-            tried.count(&record);
+            tried.count_record(&record);
             self.watcher.trial_ends(None, &record);
             let is_evidence = is_enough_alone(&record);
             last = Some(record);
@@ -91,7 +91,7 @@ impl Runner<'_> {
                 break;
             }
         }
-        self.tried.set(ask, tried);
+        self.tried.set_value(ask, tried);
         let is_over = |record: &TrialRecord| {
             let is_given_up = tried.is_enough() || is_lasting(record);
             is_enough_alone(record) || (is_given_up && !self.of.retries)
@@ -99,44 +99,48 @@ impl Runner<'_> {
         let Some(record) = last.filter(is_over) else {
             return Ok(false);
         };
-        self.seen.add(ask, record, tried.spent);
+        self.seen.add_record(ask, record, tried.spent);
         Ok(true)
     }
 
     /// Takes the record of an attempt, which is stored; whether it is the trial's.
-    pub(super) fn attempted(&mut self, ask: &Ask, record: TrialRecord) -> Result<bool, RunError> {
-        let mut tried = self.tried.get(ask).copied().unwrap_or_default();
-        tried.count(&record);
+    pub(super) fn add_attempt(
+        &mut self,
+        ask: &TrialAsk,
+        record: TrialRecord,
+    ) -> Result<bool, RunError> {
+        let mut tried = self.tried.value_for(ask).copied().unwrap_or_default();
+        tried.count_record(&record);
         let is_over = is_enough_alone(&record) || is_lasting(&record) || tried.is_enough();
         if !is_over {
-            if record.verdict == Verdict::Invalid(Invalid::DiskFull) {
-                let path = self.of.store.directory().to_owned();
+            if record.verdict == TrialVerdict::Invalid(InvalidReason::DiskFull) {
+                let path = self.of.store.state_directory().to_owned();
                 return Err(StoreError::Full { path }.into());
             }
-            let is_lost = record.verdict == Verdict::Invalid(Invalid::RuntimeLost);
+            let is_lost = record.verdict == TrialVerdict::Invalid(InvalidReason::RuntimeLost);
             let steps = if is_lost {
                 0
             } else {
                 tried.attempts % ATTEMPTS
             };
             let wait = BACK_OFF * steps;
-            tried.not_before = self.host.now_ns() + wait.as_nanos() as u64;
+            tried.not_before = self.host.host_clock_ns() + wait.as_nanos() as u64;
         }
-        self.tried.set(ask, tried);
+        self.tried.set_value(ask, tried);
         if is_over {
-            self.seen.add(ask, record, tried.spent);
+            self.seen.add_record(ask, record, tried.spent);
         }
         Ok(is_over)
     }
 
     /// The same trial of an earlier result, as a record of this one that says where it is from.
     /// Fresh starts and pairs are always run: what they show is that they are.
-    pub(super) fn reused(&mut self, key: &TrialKey) -> Result<Option<TrialRecord>, RunError> {
+    pub(super) fn reuse_record(&mut self, key: &TrialKey) -> Result<Option<TrialRecord>, RunError> {
         let fresh = [
-            Purpose::Prove,
-            Purpose::Compare,
-            Purpose::Soak,
-            Purpose::Abreast,
+            TrialPurpose::Prove,
+            TrialPurpose::Compare,
+            TrialPurpose::Soak,
+            TrialPurpose::Abreast,
         ];
         let is_fresh = fresh.contains(&key.purpose);
         let Some(ground) = self.of.reuse.as_ref().filter(|_| !is_fresh) else {

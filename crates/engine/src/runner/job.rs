@@ -1,131 +1,145 @@
 //! What runs in a slot, from its begin to its record.
 
-use loadline_analysis::record::{Evidence, Failure, Invalid, SCHEMA, TrialRecord, Verdict};
-use loadline_analysis::search::Ask;
-use loadline_analysis::verdict::{Judgement, judge};
+use loadline_analysis::record::{
+    Evidence, InvalidReason, MeasurementFailure, SCHEMA, TrialRecord, TrialVerdict,
+};
+use loadline_analysis::search::TrialAsk;
+use loadline_analysis::verdict::{Judgement, judge_trial};
 use loadline_jvm::cache::CacheKind;
-use loadline_trial::Ending;
+use loadline_trial::TrialEnding;
 
-use super::attempts::Tried;
-use super::{Measurement, RunError, Runner};
-use crate::cache::{Built, Room, Training};
-use crate::host::{Delivery, Running};
+use super::attempts::AskAttempts;
+use super::{Measurement, RunError, SearchRunner};
+use crate::cache::{CacheRoom, CacheTraining, InstalledCache};
+use crate::host::{Delivery, TrialHandle};
 use crate::order;
 use crate::store::{TrialKey, unix_ms};
 
 /// What runs in a slot.
-pub(super) struct Job {
-    pub work: Work,
-    pub running: Box<dyn Running>,
+pub(super) struct SlotJob {
+    pub work: SlotWork,
+    pub running: Box<dyn TrialHandle>,
     /// It was told to stop: whatever it ends with is no record.
     is_stopped: bool,
 }
 
-pub(super) enum Work {
+pub(super) enum SlotWork {
     /// A trial.
-    Trial(Box<Trial>),
+    Trial(Box<SlotTrial>),
     /// The training of a start-up cache.
-    Training(Box<Training>),
+    Training(Box<CacheTraining>),
 }
 
 /// A trial that runs.
-pub(super) struct Trial {
-    pub ask: Ask,
+pub(super) struct SlotTrial {
+    pub ask: TrialAsk,
     id: String,
     key: TrialKey,
-    cache: Option<Built>,
+    cache: Option<InstalledCache>,
     started_at_unix_ms: u64,
 }
 
-impl Job {
+impl SlotJob {
     /// Tells it to stop, once.
-    pub fn stop(&mut self) {
+    pub fn stop_once(&mut self) {
         if !self.is_stopped {
-            self.running.stop();
+            self.running.stop_trial();
         }
         self.is_stopped = true;
     }
 }
 
-impl Runner<'_> {
+impl SearchRunner<'_> {
     /// Begins what is asked for in a free slot, or first the training of its cache; whether there
     /// is a record instead, of an earlier result.
-    pub(super) fn begin(&mut self, slot: usize, ask: &Ask, tried: Tried) -> Result<bool, RunError> {
-        let key = self.key(ask, tried.attempts + 1);
-        if let Some(record) = self.reused(&key)? {
-            return self.attempted(ask, record);
+    pub(super) fn begin_ask(
+        &mut self,
+        slot: usize,
+        ask: &TrialAsk,
+        tried: AskAttempts,
+    ) -> Result<bool, RunError> {
+        let key = self.trial_key(ask, tried.attempts + 1);
+        if let Some(record) = self.reuse_record(&key)? {
+            return self.add_attempt(ask, record);
         }
         let cache = match ask.configuration.cache {
             None => None,
-            Some(wanted) => match self.built(&ask.configuration, wanted) {
+            Some(wanted) => match self.cache_in_place(&ask.configuration, wanted) {
                 Some(built) => Some(built),
                 None if wanted.kind == CacheKind::Scc => {
                     // Several starts, each of which needs the one before: rare enough to wait for.
-                    Some(self.shared(slot, &ask.configuration, wanted)?)
+                    Some(self.build_shared_cache(slot, &ask.configuration, wanted)?)
                 }
                 None => {
-                    let training =
-                        Training::prepare(&self.of, &ask.configuration, wanted, Room::ANY)?;
+                    let training = CacheTraining::prepare_training(
+                        &self.of,
+                        &ask.configuration,
+                        wanted,
+                        CacheRoom::ANY,
+                    )?;
                     return self.train(slot, training).map(|()| false);
                 }
             },
         };
         let id = self.of.store.begin_trial(&key)?;
-        let trial = Trial {
+        let trial = SlotTrial {
             ask: ask.clone(),
             id,
             key,
             cache,
             started_at_unix_ms: unix_ms(),
         };
-        let running = match self.launch(slot, &trial) {
+        let running = match self.launch_in_slot(slot, &trial) {
             Ok(running) => running,
             Err(error) => {
-                self.forget(&trial);
+                self.remove_event_log(&trial);
                 self.of.store.interrupt_trial(&trial.id)?;
                 return Err(error);
             }
         };
         self.pairs.extend(ask.pair.map(|pair| (pair, slot)));
         self.watcher.trial_begins(slot, ask, trial.key.attempt);
-        self.put(slot, Work::Trial(Box::new(trial)), running);
+        self.occupy_slot(slot, SlotWork::Trial(Box::new(trial)), running);
         Ok(false)
     }
 
-    fn launch(&mut self, slot: usize, trial: &Trial) -> Result<Box<dyn Running>, RunError> {
+    fn launch_in_slot(
+        &mut self,
+        slot: usize,
+        trial: &SlotTrial,
+    ) -> Result<Box<dyn TrialHandle>, RunError> {
         let deadline = trial.ask.start_deadline;
         let cache = trial.cache.as_ref();
-        let order = order::trial(&self.of, &trial.id, &trial.key, deadline, cache)?;
-        if let Some(refusal) = self.host.refuses(&order) {
+        let order = order::trial_order(&self.of, &trial.id, &trial.key, deadline, cache)?;
+        if let Some(refusal) = self.host.order_refusal(&order) {
             return Err(refusal.into());
         }
         let delivery = Delivery {
-            log: self.of.store.log(&trial.id),
+            log: self.of.store.trial_log_path(&trial.id),
             files: Vec::new(),
         };
-        Ok(self.host.launch(slot, &order, &delivery)?)
+        Ok(self.host.launch_trial(slot, &order, &delivery)?)
     }
 
     /// Trains a cache, unless another slot does.
-    fn train(&mut self, slot: usize, training: Training) -> Result<(), RunError> {
-        let is_it =
-            |job: &Job| matches!(&job.work, Work::Training(t) if t.place() == training.place());
+    fn train(&mut self, slot: usize, training: CacheTraining) -> Result<(), RunError> {
+        let is_it = |job: &SlotJob| matches!(&job.work, SlotWork::Training(t) if t.install_path() == training.install_path());
         if self.slots.iter().flatten().any(is_it) {
             return Ok(());
         }
-        if let Some(refusal) = self.host.refuses(&training.order) {
+        if let Some(refusal) = self.host.order_refusal(&training.order) {
             return Err(refusal.into());
         }
         let running = self
             .host
-            .launch(slot, &training.order, &training.delivery)?;
+            .launch_trial(slot, &training.order, &training.delivery)?;
         self.watcher.training_begins(slot, &training.configuration);
-        self.put(slot, Work::Training(Box::new(training)), running);
+        self.occupy_slot(slot, SlotWork::Training(Box::new(training)), running);
         Ok(())
     }
 
-    fn put(&mut self, slot: usize, work: Work, running: Box<dyn Running>) {
-        self.slots[slot] = Some(Job {
+    fn occupy_slot(&mut self, slot: usize, work: SlotWork, running: Box<dyn TrialHandle>) {
+        self.slots[slot] = Some(SlotJob {
             work,
             running,
             is_stopped: false,
@@ -133,25 +147,25 @@ impl Runner<'_> {
     }
 
     /// Takes the end of what ran in a slot, which is free then; whether there is a new record.
-    pub(super) fn end(&mut self, slot: usize, ending: Ending) -> Result<bool, RunError> {
+    pub(super) fn end_job(&mut self, slot: usize, ending: TrialEnding) -> Result<bool, RunError> {
         let Some(job) = self.slots[slot].take() else {
             return Ok(false);
         };
         // What the host keeps for it goes before anything else may fail.
         drop(job.running);
         match job.work {
-            Work::Trial(trial) if job.is_stopped && !has_soaked(&ending) => {
+            SlotWork::Trial(trial) if job.is_stopped && !has_soaked(&ending) => {
                 self.drop_trial(slot, &trial).map(|()| false)
             }
-            Work::Trial(trial) => self.end_trial(slot, &trial, ending),
-            Work::Training(training) => {
+            SlotWork::Trial(trial) => self.end_trial(slot, &trial, ending),
+            SlotWork::Training(training) => {
                 self.watcher.slot_ends(slot);
                 if job.is_stopped {
                     training.discard();
                     return Ok(false);
                 }
-                let place = training.place().to_owned();
-                let built = training.install(&measured(ending)?)?;
+                let place = training.install_path().to_owned();
+                let built = training.install(&measured_evidence(ending)?)?;
                 self.caches.insert(place, built);
                 Ok(false)
             }
@@ -159,52 +173,57 @@ impl Runner<'_> {
     }
 
     /// A trial that was stopped is no trial.
-    fn drop_trial(&mut self, slot: usize, trial: &Trial) -> Result<(), RunError> {
+    fn drop_trial(&mut self, slot: usize, trial: &SlotTrial) -> Result<(), RunError> {
         self.watcher.slot_ends(slot);
-        self.forget(trial);
+        self.remove_event_log(trial);
         Ok(self.of.store.interrupt_trial(&trial.id)?)
     }
 
-    fn end_trial(&mut self, slot: usize, trial: &Trial, ending: Ending) -> Result<bool, RunError> {
-        let mut evidence = match measured(ending) {
+    fn end_trial(
+        &mut self,
+        slot: usize,
+        trial: &SlotTrial,
+        ending: TrialEnding,
+    ) -> Result<bool, RunError> {
+        let mut evidence = match measured_evidence(ending) {
             Ok(evidence) => evidence,
             Err(refused) => {
                 self.watcher.slot_ends(slot);
-                self.forget(trial);
+                self.remove_event_log(trial);
                 self.of.store.interrupt_trial(&trial.id)?;
                 return Err(refused);
             }
         };
         evidence.cache = trial.cache.as_ref().map(|built| built.evidence.clone());
-        let record = record(&self.of, trial, evidence);
+        let record = record_of_trial(&self.of, trial, evidence);
         self.of.store.finish_trial(&record)?;
         self.watcher.trial_ends(Some(slot), &record);
-        self.attempted(&trial.ask, record)
+        self.add_attempt(&trial.ask, record)
     }
 
     /// Nobody reads the event log of what is no trial.
-    fn forget(&self, trial: &Trial) {
+    fn remove_event_log(&self, trial: &SlotTrial) {
         // What stays is removed when the store is opened again.
-        let _ = std::fs::remove_file(self.of.store.log(&trial.id));
+        let _ = std::fs::remove_file(self.of.store.trial_log_path(&trial.id));
     }
 }
 
 /// Whether it is a soak that has seen something: that is kept, also when it is stopped.
-fn has_soaked(ending: &Ending) -> bool {
-    let Ending::Measured(evidence) = ending else {
+fn has_soaked(ending: &TrialEnding) -> bool {
+    let TrialEnding::Measured(evidence) = ending else {
         return false;
     };
     evidence.soak.is_some()
 }
 
 /// What a run was measured with. One that stopped although nobody told it to was lost.
-fn measured(ending: Ending) -> Result<Evidence, RunError> {
+fn measured_evidence(ending: TrialEnding) -> Result<Evidence, RunError> {
     match ending {
-        Ending::Measured(evidence) => Ok(*evidence),
-        Ending::Refused(refusal) => Err(refusal.into()),
-        Ending::Stopped => Ok(Evidence {
-            failure: Some(Failure {
-                cause: Invalid::RuntimeLost,
+        TrialEnding::Measured(evidence) => Ok(*evidence),
+        TrialEnding::Refused(refusal) => Err(refusal.into()),
+        TrialEnding::Stopped => Ok(Evidence {
+            failure: Some(MeasurementFailure {
+                cause: InvalidReason::RuntimeLost,
                 detail: "it was stopped from outside".to_owned(),
             }),
             ..Evidence::default()
@@ -212,8 +231,8 @@ fn measured(ending: Ending) -> Result<Evidence, RunError> {
     }
 }
 
-fn record(of: &Measurement<'_>, trial: &Trial, mut evidence: Evidence) -> TrialRecord {
-    let judgement = judged(of, trial, &mut evidence);
+fn record_of_trial(of: &Measurement<'_>, trial: &SlotTrial, mut evidence: Evidence) -> TrialRecord {
+    let judgement = judge_evidence(of, trial, &mut evidence);
     TrialRecord {
         schema: SCHEMA,
         id: trial.id.clone(),
@@ -232,12 +251,16 @@ fn record(of: &Measurement<'_>, trial: &Trial, mut evidence: Evidence) -> TrialR
 
 /// Judges strictly; a disturbed trial again without regard to the disturbance, where the
 /// experiment accepts it.
-fn judged(of: &Measurement<'_>, trial: &Trial, evidence: &mut Evidence) -> Judgement {
+fn judge_evidence(of: &Measurement<'_>, trial: &SlotTrial, evidence: &mut Evidence) -> Judgement {
     let (configuration, slo) = (&trial.key.configuration, &of.experiment.slo);
-    let strict = judge(configuration, slo, evidence, &of.thresholds);
+    let strict = judge_trial(configuration, slo, evidence, &of.thresholds);
     let is_disturbed = matches!(
         strict.verdict,
-        Verdict::Invalid(Invalid::Noise | Invalid::GeneratorSaturated | Invalid::ProxySaturated)
+        TrialVerdict::Invalid(
+            InvalidReason::Noise
+                | InvalidReason::GeneratorSaturated
+                | InvalidReason::ProxySaturated
+        )
     );
     if !is_disturbed || !of.experiment.accept_noise {
         return strict;
@@ -246,5 +269,5 @@ fn judged(of: &Measurement<'_>, trial: &Trial, evidence: &mut Evidence) -> Judge
         "other programs disturbed it; judged all the same, as the experiment accepts noise";
     evidence.warnings.push(warning.to_owned());
     let lenient = of.thresholds.accepting_neighbours();
-    judge(configuration, slo, evidence, &lenient)
+    judge_trial(configuration, slo, evidence, &lenient)
 }

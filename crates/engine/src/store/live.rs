@@ -5,21 +5,21 @@
 
 use std::path::Path;
 
-use loadline_analysis::record::Purpose;
+use loadline_analysis::record::TrialPurpose;
 use loadline_cgroup::GroupName;
 use rusqlite::OptionalExtension as _;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::{ResultRow, Status, Store, Stored, Unfinished, is_alive};
+use super::{ResultRow, ResultStatus, Store, Stored, UnfinishedTrial, is_alive};
 
 impl Store {
     /// The results that run now, newest first.
     ///
     /// # Errors
     /// [`super::StoreError`].
-    pub fn running(&self) -> Stored<Vec<ResultRow>> {
+    pub fn running_results(&self) -> Stored<Vec<ResultRow>> {
         let mut rows = self.select("WHERE status = '\"running\"' ORDER BY rowid DESC", [])?;
-        rows.retain(|row| row.status == Status::Running);
+        rows.retain(|row| row.status == ResultStatus::Running);
         Ok(rows)
     }
 
@@ -27,8 +27,8 @@ impl Store {
     ///
     /// # Errors
     /// [`super::StoreError`].
-    pub fn running_trials(&self, result: &str) -> Stored<Vec<(Purpose, Unfinished)>> {
-        self.begun(result, "running")
+    pub fn running_trials(&self, result: &str) -> Stored<Vec<(TrialPurpose, UnfinishedTrial)>> {
+        self.trials_in_state(result, "running")
     }
 
     /// Results and finished trials so far: grows with every change that a list would show, but for
@@ -36,9 +36,9 @@ impl Store {
     ///
     /// # Errors
     /// [`super::StoreError`].
-    pub fn size(&self) -> Stored<(u64, u64)> {
+    pub fn row_counts(&self) -> Stored<(u64, u64)> {
         let sql = "SELECT (SELECT count(*) FROM result), (SELECT count(*) FROM trial WHERE state = 'finished')";
-        let counted: (i64, i64) = self.check(
+        let counted: (i64, i64) = self.check_sql(
             self.connection
                 .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))),
         )?;
@@ -50,9 +50,9 @@ impl Store {
     ///
     /// # Errors
     /// [`super::StoreError`].
-    pub fn stop(&self, result: &str) -> Stored<bool> {
+    pub fn stop_result(&self, result: &str) -> Stored<bool> {
         let sql = "SELECT owner FROM result WHERE id = ?1 AND status = '\"running\"'";
-        let owner: Option<String> = self.check(
+        let owner: Option<String> = self.check_sql(
             self.connection
                 .query_row(sql, [result], |row| row.get(0))
                 .optional(),

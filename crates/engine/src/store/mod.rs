@@ -22,16 +22,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use loadline_analysis::record::{Configuration, Machine, Purpose, TrialRecord};
+use loadline_analysis::record::{Configuration, MachineDescription, TrialPurpose, TrialRecord};
 use loadline_cgroup::GroupName;
-use loadline_files::{Directory, Refused};
-use loadline_trial::Refusal;
+use loadline_files::{Directory, PathRefusal};
+use loadline_trial::RunRefusal;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use copies::{Away, Copies, Finished};
-pub use removal::Removed;
+pub use copies::{AwayLocation, FinishedTrial, TrialCopies};
+pub use removal::RemovalTotals;
 
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum StoreError {
         /// The state directory.
         path: PathBuf,
         /// What is in the way, and what to do.
-        source: Refused,
+        source: PathRefusal,
     },
     /// The database was written by a newer loadline.
     #[error("{} was written by a newer loadline (format {found}, this one knows {known})", path.display())]
@@ -108,7 +108,7 @@ pub enum StoreError {
     },
     /// A finished trial could not be kept where copies of it are kept.
     #[error(transparent)]
-    Copy(Refusal),
+    Copy(RunRefusal),
     /// A stored record cannot be read.
     #[error("a record in {} cannot be read: {why}", path.display())]
     Record {
@@ -135,7 +135,7 @@ pub enum ResultKind {
 
 impl ResultKind {
     /// The command's name.
-    pub fn name(self) -> &'static str {
+    pub fn command_name(self) -> &'static str {
         match self {
             Self::Run => "run",
             Self::Size => "size",
@@ -147,7 +147,7 @@ impl ResultKind {
 
 /// A trial that was begun and has no record.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unfinished {
+pub struct UnfinishedTrial {
     /// Its id.
     pub id: String,
     /// What it ran; the label is not kept.
@@ -161,7 +161,7 @@ pub struct Unfinished {
 /// Where a result stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum ResultStatus {
     /// Not finished; its owner runs, or died.
     Running,
     /// Stopped by a signal.
@@ -172,9 +172,9 @@ pub enum Status {
     Done,
 }
 
-impl Status {
+impl ResultStatus {
     /// In a word.
-    pub fn name(self) -> &'static str {
+    pub fn status_word(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Interrupted => "interrupted",
@@ -202,9 +202,9 @@ pub struct ResultRow {
     /// The command line, secrets redacted.
     pub command: Vec<String>,
     /// The machine.
-    pub machine: Machine,
+    pub machine: MachineDescription,
     /// Where it stands.
-    pub status: Status,
+    pub status: ResultStatus,
     /// The recommendation, JSON, when there is one.
     pub outcome: Option<String>,
     /// Finished trials.
@@ -225,7 +225,7 @@ pub struct NewResult {
     /// The command line, secrets redacted.
     pub command: Vec<String>,
     /// The machine.
-    pub machine: Machine,
+    pub machine: MachineDescription,
 }
 
 /// A trial before it has a record: what it will run.
@@ -234,7 +234,7 @@ pub struct TrialKey {
     /// The result it belongs to.
     pub result: String,
     /// Why it runs.
-    pub purpose: Purpose,
+    pub purpose: TrialPurpose,
     /// What it runs.
     pub configuration: Configuration,
     /// Ordinal, from 1.
@@ -248,7 +248,7 @@ pub struct TrialKey {
 pub struct Store {
     directory: PathBuf,
     connection: Connection,
-    copies: Option<Box<dyn Copies>>,
+    copies: Option<Box<dyn TrialCopies>>,
 }
 
 type Stored<T> = Result<T, StoreError>;
@@ -281,8 +281,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`], with the path.
-    pub fn open(directory: &Path) -> Stored<Self> {
-        Self::open_in(directory, Directory::own)
+    pub fn open_or_create(directory: &Path) -> Stored<Self> {
+        Self::open_in(directory, Directory::open_own)
     }
 
     /// The same in a container whose only user is this one: the way there is as its engine made it,
@@ -291,12 +291,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`], with the path.
     pub fn open_alone(directory: &Path) -> Stored<Self> {
-        Self::open_in(directory, Directory::open)
+        Self::open_in(directory, Directory::open_or_make)
     }
 
     fn open_in(
         directory: &Path,
-        open: impl FnOnce(&Path) -> Result<Directory, Refused>,
+        open: impl FnOnce(&Path) -> Result<Directory, PathRefusal>,
     ) -> Stored<Self> {
         let place = |source| StoreError::Place {
             path: directory.to_owned(),
@@ -304,7 +304,7 @@ impl Store {
         };
         let own = open(directory).map_err(place)?;
         for part in ["trials", "logs"] {
-            own.make(part).map_err(place)?;
+            own.make_directory(part).map_err(place)?;
         }
         let refuse = |why: String| StoreError::Directory {
             path: directory.to_owned(),
@@ -312,7 +312,7 @@ impl Store {
         };
         refuse_network_file_system(&own).map_err(refuse)?;
         own.make_file(DATABASE).map_err(place)?;
-        let path = own.path().join(DATABASE);
+        let path = own.real_path().join(DATABASE);
         let failed = |source| StoreError::Database {
             path: path.clone(),
             source,
@@ -322,12 +322,12 @@ impl Store {
             .map_err(|e| refuse(e.to_string()))?;
         let store = Self {
             // Trials see these paths from another working directory.
-            directory: own.path().to_owned(),
+            directory: own.real_path().to_owned(),
             connection,
             copies: None,
         };
         store
-            .check(schema::prepare(&store.connection))?
+            .check_sql(schema::prepare_connection(&store.connection))?
             .map_err(|found| StoreError::Newer {
                 path,
                 found,
@@ -338,12 +338,12 @@ impl Store {
     }
 
     /// The state directory.
-    pub fn directory(&self) -> &Path {
+    pub fn state_directory(&self) -> &Path {
         &self.directory
     }
 
     /// The event log of a trial: its raw evidence.
-    pub fn log(&self, trial: &str) -> PathBuf {
+    pub fn trial_log_path(&self, trial: &str) -> PathBuf {
         self.directory.join("logs").join(format!("{trial}.log"))
     }
 
@@ -353,7 +353,7 @@ impl Store {
     }
 
     /// Where the start-up caches of a result lie.
-    pub fn caches(&self, result: &str) -> PathBuf {
+    pub fn cache_directory(&self, result: &str) -> PathBuf {
         self.directory.join("caches").join(result)
     }
 
@@ -363,7 +363,7 @@ impl Store {
     }
 
     /// A directory for the files of a running trial.
-    pub fn scratch(&self, trial: &str) -> PathBuf {
+    pub fn scratch_directory(&self, trial: &str) -> PathBuf {
         self.scratch_root().join(trial)
     }
 
@@ -373,13 +373,13 @@ impl Store {
     /// [`StoreError`].
     pub fn create_result(&self, new: &NewResult) -> Stored<String> {
         let id = uuid::Uuid::now_v7().to_string();
-        let machine = self.json(&new.machine)?;
-        let command = self.json(&new.command)?;
-        let kind = self.json(&new.kind)?;
-        self.check(self.connection.execute(
+        let machine = self.json_text(&new.machine)?;
+        let command = self.json_text(&new.command)?;
+        let kind = self.json_text(&new.kind)?;
+        self.check_sql(self.connection.execute(
             "INSERT INTO result (id, kind, title, created_unix_ms, experiment, directory, command, machine, status, owner)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, '\"running\"', ?9)",
-            params![id, kind, new.title, unix_ms().cast_signed(), new.experiment, new.directory.to_string_lossy(), command, machine, self.owner(&id)?],
+            params![id, kind, new.title, unix_ms().cast_signed(), new.experiment, new.directory.to_string_lossy(), command, machine, self.owner_text(&id)?],
         ))?;
         Ok(id)
     }
@@ -388,11 +388,11 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn set_status(&self, id: &str, status: Status, outcome: Option<&str>) -> Stored<()> {
-        let status = self.json(&status)?;
-        self.check(self.connection.execute(
+    pub fn set_status(&self, id: &str, status: ResultStatus, outcome: Option<&str>) -> Stored<()> {
+        let status = self.json_text(&status)?;
+        self.check_sql(self.connection.execute(
             "UPDATE result SET status = ?2, outcome = coalesce(?3, outcome), owner = ?4 WHERE id = ?1",
-            params![id, status, outcome, self.owner(id)?],
+            params![id, status, outcome, self.owner_text(id)?],
         ))?;
         Ok(())
     }
@@ -404,7 +404,7 @@ impl Store {
     pub fn begin_trial(&self, key: &TrialKey) -> Stored<String> {
         let id = uuid::Uuid::now_v7().to_string();
         let text = self.key_text(key)?;
-        self.check(self.connection.execute(
+        self.check_sql(self.connection.execute(
             "INSERT INTO trial (id, result, key, repeat, attempt, state, owner, started_unix_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7)",
             params![
@@ -413,7 +413,7 @@ impl Store {
                 text,
                 key.repeat,
                 key.attempt,
-                self.owner(&id)?,
+                self.owner_text(&id)?,
                 unix_ms().cast_signed()
             ],
         ))?;
@@ -427,20 +427,20 @@ impl Store {
     /// [`StoreError`]; the trial then counts as interrupted.
     pub fn finish_trial(&self, record: &TrialRecord) -> Stored<()> {
         self.sync_log(&record.id)?;
-        self.check(self.connection.execute(
+        self.check_sql(self.connection.execute(
             "UPDATE trial SET state = 'finished', record = ?2 WHERE id = ?1",
-            params![record.id, self.encode(record)?],
+            params![record.id, self.encode_record(record)?],
         ))?;
-        self.copy(record)
+        self.copy_trial(record)
     }
 
-    fn encode(&self, record: &TrialRecord) -> Stored<Vec<u8>> {
-        let json = self.json(record)?;
-        zstd::encode_all(json.as_bytes(), 3).map_err(|e| self.unreadable(&e))
+    fn encode_record(&self, record: &TrialRecord) -> Stored<Vec<u8>> {
+        let json = self.json_text(record)?;
+        zstd::encode_all(json.as_bytes(), 3).map_err(|e| self.unreadable_error(&e))
     }
 
     fn sync_log(&self, trial: &str) -> Stored<()> {
-        let path = self.log(trial);
+        let path = self.trial_log_path(trial);
         match loadline_files::sync(&path) {
             // What was lost before it had a log.
             Err(source) if source.kind() == ErrorKind::NotFound => Ok(()),
@@ -456,7 +456,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn interrupt_trial(&self, id: &str) -> Stored<()> {
-        self.check(self.connection.execute(
+        self.check_sql(self.connection.execute(
             "UPDATE trial SET state = 'interrupted' WHERE id = ?1 AND state = 'running'",
             [id],
         ))?;
@@ -469,7 +469,7 @@ impl Store {
     /// [`StoreError`].
     pub fn find_trial(&self, key: &TrialKey) -> Stored<Option<TrialRecord>> {
         let text = self.key_text(key)?;
-        let blob: Option<Vec<u8>> = self.check(
+        let blob: Option<Vec<u8>> = self.check_sql(
             self.connection
                 .query_row(
                     "SELECT record FROM trial WHERE result = ?1 AND key = ?2 AND repeat = ?3 AND attempt = ?4 AND state = 'finished'",
@@ -478,44 +478,53 @@ impl Store {
                 )
                 .optional(),
         )?;
-        blob.map(|b| self.decode(&b)).transpose()
+        blob.map(|b| self.decode_record(&b)).transpose()
     }
 
     /// The finished trials of a result, in the order they ran.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn trials(&self, result: &str) -> Stored<Vec<TrialRecord>> {
+    pub fn finished_trials(&self, result: &str) -> Stored<Vec<TrialRecord>> {
         let sql =
             "SELECT record FROM trial WHERE result = ?1 AND state = 'finished' ORDER BY rowid";
-        let mut statement = self.check(self.connection.prepare(sql))?;
-        let rows = self.check(statement.query_map([result], |row| row.get::<_, Vec<u8>>(0)))?;
-        rows.map(|blob| self.decode(&self.check(blob)?)).collect()
+        let mut statement = self.check_sql(self.connection.prepare(sql))?;
+        let rows = self.check_sql(statement.query_map([result], |row| row.get::<_, Vec<u8>>(0)))?;
+        rows.map(|blob| self.decode_record(&self.check_sql(blob)?))
+            .collect()
     }
 
     /// The trials of a purpose that were begun and have no record, whose process is gone.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn unfinished(&self, result: &str, purpose: Purpose) -> Stored<Vec<Unfinished>> {
-        let mut begun = self.begun(result, "interrupted")?;
+    pub fn unfinished_trials(
+        &self,
+        result: &str,
+        purpose: TrialPurpose,
+    ) -> Stored<Vec<UnfinishedTrial>> {
+        let mut begun = self.trials_in_state(result, "interrupted")?;
         begun.retain(|(of, _)| *of == purpose);
         Ok(begun.into_iter().map(|(_, trial)| trial).collect())
     }
 
     /// The trials of a result without a record that stand in this state, oldest first.
-    fn begun(&self, result: &str, state: &str) -> Stored<Vec<(Purpose, Unfinished)>> {
+    fn trials_in_state(
+        &self,
+        result: &str,
+        state: &str,
+    ) -> Stored<Vec<(TrialPurpose, UnfinishedTrial)>> {
         let sql = "SELECT id, key, repeat, started_unix_ms FROM trial WHERE result = ?1 AND state = ?2 ORDER BY rowid";
-        let mut statement = self.check(self.connection.prepare(sql))?;
-        let rows = self.check(statement.query_map([result, state], |row| {
+        let mut statement = self.check_sql(self.connection.prepare(sql))?;
+        let rows = self.check_sql(statement.query_map([result, state], |row| {
             let key: String = row.get(1)?;
             Ok((row.get(0)?, key, row.get(2)?, row.get::<_, i64>(3)?))
         }))?;
         let mut all = Vec::new();
         for row in rows {
-            let (id, key, repeat, started) = self.check(row)?;
-            let (of, configuration): (Purpose, Configuration) = self.parse_json(&key)?;
-            let trial = Unfinished {
+            let (id, key, repeat, started) = self.check_sql(row)?;
+            let (of, configuration): (TrialPurpose, Configuration) = self.parse_json(&key)?;
+            let trial = UnfinishedTrial {
                 id,
                 configuration,
                 repeat,
@@ -527,33 +536,33 @@ impl Store {
     }
 
     fn is_soak(&self, trial: &str) -> Stored<bool> {
-        let key: String = self.check(self.connection.query_row(
+        let key: String = self.check_sql(self.connection.query_row(
             "SELECT key FROM trial WHERE id = ?1",
             [trial],
             |row| row.get(0),
         ))?;
-        let (purpose, _): (Purpose, Configuration) = self.parse_json(&key)?;
-        Ok(purpose == Purpose::Soak)
+        let (purpose, _): (TrialPurpose, Configuration) = self.parse_json(&key)?;
+        Ok(purpose == TrialPurpose::Soak)
     }
 
     /// One trial by its id or the unique start of it.
     ///
     /// # Errors
     /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
-    pub fn trial(&self, prefix: &str) -> Stored<TrialRecord> {
+    pub fn trial_by_prefix(&self, prefix: &str) -> Stored<TrialRecord> {
         let sql = "SELECT record FROM trial WHERE substr(id, 1, length(?1)) = ?1 AND state = 'finished' LIMIT 3";
-        let mut statement = self.check(self.connection.prepare(sql))?;
-        let rows = self.check(statement.query_map([prefix], |row| row.get::<_, Vec<u8>>(0)))?;
-        let blobs = self.check(rows.collect::<Result<Vec<_>, _>>())?;
-        let only = self.only(prefix, blobs)?;
-        self.decode(&only)
+        let mut statement = self.check_sql(self.connection.prepare(sql))?;
+        let rows = self.check_sql(statement.query_map([prefix], |row| row.get::<_, Vec<u8>>(0)))?;
+        let blobs = self.check_sql(rows.collect::<Result<Vec<_>, _>>())?;
+        let only = self.only_match(prefix, blobs)?;
+        self.decode_record(&only)
     }
 
     /// All results, newest first.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn results(&self) -> Stored<Vec<ResultRow>> {
+    pub fn all_results(&self) -> Stored<Vec<ResultRow>> {
         self.select("ORDER BY rowid DESC", [])
     }
 
@@ -561,12 +570,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
-    pub fn result(&self, prefix: &str) -> Stored<ResultRow> {
+    pub fn result_by_prefix(&self, prefix: &str) -> Stored<ResultRow> {
         let rows = match prefix {
             "last" => self.select("ORDER BY rowid DESC LIMIT 1", [])?,
             _ => self.select("WHERE substr(id, 1, length(?1)) = ?1", [prefix])?,
         };
-        self.only(prefix, rows)
+        self.only_match(prefix, rows)
     }
 
     /// Marks what dead processes left running. Alive ones are another instance's.
@@ -577,22 +586,22 @@ impl Store {
             } else {
                 "status = '\"running\"'"
             };
-            let mut statement = self.check(
+            let mut statement = self.check_sql(
                 self.connection
                     .prepare(&format!("SELECT id, owner FROM {table} WHERE {running}")),
             )?;
-            let rows = self.check(statement.query_map([], |row| {
+            let rows = self.check_sql(statement.query_map([], |row| {
                 Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
             }))?;
-            let rows = self.check(rows.collect::<Result<Vec<_>, _>>())?;
+            let rows = self.check_sql(rows.collect::<Result<Vec<_>, _>>())?;
             let column = if table == "trial" { "state" } else { "status" };
             for (id, owner) in rows {
                 if !is_alive(&owner) {
                     if table == "trial" && !self.is_soak(&id)? {
                         // Half a trial is no evidence; of a soak what it has seen is.
-                        let _ = fs::remove_file(self.log(&id));
+                        let _ = fs::remove_file(self.trial_log_path(&id));
                     }
-                    self.check(self.connection.execute(
+                    self.check_sql(self.connection.execute(
                         &format!("UPDATE {table} SET {column} = {dead} WHERE id = ?1"),
                         [id],
                     ))?;
@@ -603,9 +612,9 @@ impl Store {
     }
 
     /// This process as the owner of a row; the same identity as of a trial's cgroup and files.
-    fn owner(&self, id: &str) -> Stored<String> {
+    fn owner_text(&self, id: &str) -> Stored<String> {
         let name = GroupName::new(Path::new("/proc"), id);
-        Ok(name.map_err(|e| self.unreadable(&e))?.to_string())
+        Ok(name.map_err(|e| self.unreadable_error(&e))?.to_string())
     }
 
     fn select<P: rusqlite::Params>(&self, tail: &str, parameters: P) -> Stored<Vec<ResultRow>> {
@@ -614,37 +623,37 @@ impl Store {
                     (SELECT count(*) FROM trial WHERE trial.result = result.id AND state = 'finished')
              FROM result {tail}"
         );
-        let mut statement = self.check(self.connection.prepare(&sql))?;
-        let mut rows = self.check(statement.query(parameters))?;
+        let mut statement = self.check_sql(self.connection.prepare(&sql))?;
+        let mut rows = self.check_sql(statement.query(parameters))?;
         let mut all = Vec::new();
-        while let Some(row) = self.check(rows.next())? {
+        while let Some(row) = self.check_sql(rows.next())? {
             all.push(self.result_row(row)?);
         }
         Ok(all)
     }
 
     fn result_row(&self, row: &Row<'_>) -> Stored<ResultRow> {
-        let text = |i: usize| self.check(row.get::<_, String>(i));
+        let text = |i: usize| self.check_sql(row.get::<_, String>(i));
         Ok(ResultRow {
             id: text(0)?,
             kind: self.parse_json(&text(1)?)?,
             title: text(2)?,
-            created_unix_ms: self.check(row.get::<_, i64>(3))?.cast_unsigned(),
+            created_unix_ms: self.check_sql(row.get::<_, i64>(3))?.cast_unsigned(),
             experiment: text(4)?,
             directory: PathBuf::from(text(5)?),
             command: self.parse_json(&text(6)?)?,
             machine: self.parse_json(&text(7)?)?,
             // Where nothing may be changed, the dead are not marked: see `recover`.
             status: match self.parse_json(&text(8)?)? {
-                Status::Running if !is_alive(&text(10)?) => Status::Interrupted,
+                ResultStatus::Running if !is_alive(&text(10)?) => ResultStatus::Interrupted,
                 status => status,
             },
-            outcome: self.check(row.get(9))?,
-            trials: self.check(row.get::<_, i64>(11))?.cast_unsigned(),
+            outcome: self.check_sql(row.get(9))?,
+            trials: self.check_sql(row.get::<_, i64>(11))?.cast_unsigned(),
         })
     }
 
-    fn only<T>(&self, prefix: &str, mut found: Vec<T>) -> Stored<T> {
+    fn only_match<T>(&self, prefix: &str, mut found: Vec<T>) -> Stored<T> {
         match (found.len(), found.pop()) {
             (1, Some(one)) => Ok(one),
             (0, _) | (_, None) => Err(StoreError::Unknown {
@@ -664,30 +673,30 @@ impl Store {
             label: String::new(),
             ..key.configuration.clone()
         };
-        self.json(&(key.purpose, unlabelled))
+        self.json_text(&(key.purpose, unlabelled))
     }
 
-    fn decode(&self, blob: &[u8]) -> Stored<TrialRecord> {
-        let json = zstd::decode_all(blob).map_err(|e| self.unreadable(&e))?;
-        serde_json::from_slice(&json).map_err(|e| self.unreadable(&e))
+    fn decode_record(&self, blob: &[u8]) -> Stored<TrialRecord> {
+        let json = zstd::decode_all(blob).map_err(|e| self.unreadable_error(&e))?;
+        serde_json::from_slice(&json).map_err(|e| self.unreadable_error(&e))
     }
 
-    fn json<T: Serialize>(&self, value: &T) -> Stored<String> {
-        serde_json::to_string(value).map_err(|e| self.unreadable(&e))
+    fn json_text<T: Serialize>(&self, value: &T) -> Stored<String> {
+        serde_json::to_string(value).map_err(|e| self.unreadable_error(&e))
     }
 
     fn parse_json<'a, T: Deserialize<'a>>(&self, text: &'a str) -> Stored<T> {
-        serde_json::from_str(text).map_err(|e| self.unreadable(&e))
+        serde_json::from_str(text).map_err(|e| self.unreadable_error(&e))
     }
 
-    fn unreadable(&self, why: &dyn std::fmt::Display) -> StoreError {
+    fn unreadable_error(&self, why: &dyn std::fmt::Display) -> StoreError {
         StoreError::Record {
             path: self.directory.join(DATABASE),
             why: why.to_string(),
         }
     }
 
-    fn check<T>(&self, result: rusqlite::Result<T>) -> Stored<T> {
+    fn check_sql<T>(&self, result: rusqlite::Result<T>) -> Stored<T> {
         result.map_err(|source| match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => StoreError::Full {
                 path: self.directory.clone(),

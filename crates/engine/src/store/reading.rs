@@ -17,7 +17,7 @@ impl Store {
         directory.join(DATABASE).is_file()
     }
 
-    /// Opens the store to look at it: as [`Store::open`] does where that is possible, else, in a
+    /// Opens the store to look at it: as [`Store::open_or_create`] does where that is possible, else, in a
     /// directory that this user may not write, without changing anything. Where there is none, none is
     /// made: it is empty.
     ///
@@ -26,11 +26,11 @@ impl Store {
     pub fn open_to_read(directory: &Path) -> Stored<Self> {
         let path = directory.join(DATABASE);
         if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
-            return Self::empty(directory, path);
+            return Self::open_empty(directory, path);
         }
         let may_write = rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok();
         if may_write || !path.is_file() {
-            return Self::open(directory);
+            return Self::open_or_create(directory);
         }
         let failed = |source| StoreError::Database {
             path: path.clone(),
@@ -61,11 +61,11 @@ impl Store {
     }
 
     /// A store without results, in memory.
-    fn empty(directory: &Path, path: PathBuf) -> Stored<Self> {
+    fn open_empty(directory: &Path, path: PathBuf) -> Stored<Self> {
         let connection = Connection::open_in_memory();
         let prepared = connection.and_then(|connection| {
             // These are the tables of this program: they cannot be newer.
-            let _ = schema::prepare(&connection)?;
+            let _ = schema::prepare_connection(&connection)?;
             Ok(connection)
         });
         Ok(Self {

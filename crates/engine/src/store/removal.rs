@@ -17,7 +17,7 @@ use super::{ResultRow, Store, StoreError, Stored, is_alive};
 
 /// What removing came to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovalTotals {
     /// Bytes of files that are gone.
     pub bytes: u64,
     /// Files and directories that are gone.
@@ -33,10 +33,11 @@ impl Store {
     /// [`StoreError`].
     pub fn bytes_of(&self, row: &ResultRow) -> Stored<u64> {
         let sql = "SELECT coalesce(sum(length(record)), 0) FROM trial WHERE result = ?1";
-        let records: i64 = self.check(self.connection.query_row(sql, [&row.id], |r| r.get(0)))?;
-        let trials = self.check(ids(&self.connection, TRIALS, &row.id))?;
+        let records: i64 =
+            self.check_sql(self.connection.query_row(sql, [&row.id], |r| r.get(0)))?;
+        let trials = self.check_sql(ids(&self.connection, TRIALS, &row.id))?;
         let files = self.files_of(&row.id, &trials);
-        let files: u64 = files.iter().map(|path| bytes(path)).sum();
+        let files: u64 = files.iter().map(|path| disk_bytes(path)).sum();
         Ok(records.cast_unsigned() + files)
     }
 
@@ -44,21 +45,21 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::InUse`] while a loadline works on it: then nothing is changed.
-    pub fn remove_result(&self, id: &str) -> Stored<Removed> {
-        self.check(self.connection.execute_batch("BEGIN IMMEDIATE"))?;
-        let gone = self.check(remove_rows(&self.connection, id));
+    pub fn remove_result(&self, id: &str) -> Stored<RemovalTotals> {
+        self.check_sql(self.connection.execute_batch("BEGIN IMMEDIATE"))?;
+        let gone = self.check_sql(remove_rows(&self.connection, id));
         let end = match gone {
             Ok(Some(_)) => "COMMIT",
             Ok(None) | Err(_) => "ROLLBACK",
         };
-        let ended = self.check(self.connection.execute_batch(end));
+        let ended = self.check_sql(self.connection.execute_batch(end));
         let Some(trials) = gone? else {
             return Err(StoreError::InUse { id: id.to_owned() });
         };
         ended?;
-        let mut removed = Removed::default();
+        let mut removed = RemovalTotals::default();
         for path in self.files_of(id, &trials) {
-            removed.take(&path);
+            removed.remove_path(&path);
         }
         Ok(removed)
     }
@@ -67,30 +68,30 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn remove_orphans(&self) -> Stored<Removed> {
-        let mut removed = Removed::default();
+    pub fn remove_orphans(&self) -> Stored<RemovalTotals> {
+        let mut removed = RemovalTotals::default();
         // Rows come before their files: looked at in this order, no file of a trial that has just
         // begun is without one.
-        let logs = entries(&self.directory().join("logs"));
-        let caches = entries(&self.directory().join("caches"));
-        let trials = self.check(ids(&self.connection, "SELECT id FROM trial", ""))?;
-        let results = self.check(ids(&self.connection, "SELECT id FROM result", ""))?;
+        let logs = directory_entries(&self.state_directory().join("logs"));
+        let caches = directory_entries(&self.state_directory().join("caches"));
+        let trials = self.check_sql(ids(&self.connection, "SELECT id FROM trial", ""))?;
+        let results = self.check_sql(ids(&self.connection, "SELECT id FROM result", ""))?;
         for (paths, known) in [(logs, trials), (caches, results)] {
             let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
             let name =
                 |path: &PathBuf| path.file_stem().and_then(|s| s.to_str()).map(str::to_owned);
             let is_known = |path: &&PathBuf| name(path).is_none_or(|n| known.contains(n.as_str()));
             let orphans = paths.iter().filter(|path| !is_known(path));
-            orphans.for_each(|path| removed.take(path));
+            orphans.for_each(|path| removed.remove_path(path));
         }
         Ok(removed)
     }
 
     /// The files that only this result has, there or not.
     fn files_of(&self, result: &str, trials: &[String]) -> Vec<PathBuf> {
-        let of_trial = |id: &String| [self.log(id), self.older_logs(id)];
+        let of_trial = |id: &String| [self.trial_log_path(id), self.older_logs(id)];
         let mut files: Vec<PathBuf> = trials.iter().flat_map(of_trial).collect();
-        files.push(self.caches(result));
+        files.push(self.cache_directory(result));
         files
     }
 }
@@ -129,10 +130,10 @@ fn ids(connection: &Connection, sql: &str, result: &str) -> rusqlite::Result<Vec
         .collect()
 }
 
-impl Removed {
-    fn take(&mut self, path: &Path) {
-        let size = bytes(path);
-        match remove(path) {
+impl RemovalTotals {
+    fn remove_path(&mut self, path: &Path) {
+        let size = disk_bytes(path);
+        match remove_any(path) {
             Ok(()) => {
                 self.bytes += size;
                 self.files += 1;
@@ -143,14 +144,14 @@ impl Removed {
     }
 
     /// Adds what another removal came to.
-    pub fn add(&mut self, other: Self) {
+    pub fn add_totals(&mut self, other: Self) {
         self.bytes += other.bytes;
         self.files += other.files;
         self.failures.extend(other.failures);
     }
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+fn remove_any(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path)?.is_dir() {
         true => remove_tree(path),
         false => fs::remove_file(path),
@@ -158,17 +159,20 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Length of a file, of a directory with all below it; what cannot be looked at counts nothing.
-fn bytes(path: &Path) -> u64 {
+fn disk_bytes(path: &Path) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return 0;
     };
     match metadata.is_dir() {
-        true => entries(path).iter().map(|path| bytes(path)).sum(),
+        true => directory_entries(path)
+            .iter()
+            .map(|path| disk_bytes(path))
+            .sum(),
         false => metadata.len(),
     }
 }
 
-fn entries(directory: &Path) -> Vec<PathBuf> {
+fn directory_entries(directory: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(directory).into_iter().flatten();
     read.flatten().map(|entry| entry.path()).collect()
 }

@@ -1,6 +1,6 @@
 //! Trials of earlier results that stand on the same ground.
 //!
-//! Owns the table from result to fingerprint ([`crate::ground`]) and the look-up by it.
+//! Owns the table from result to fingerprint ([`crate::ground_fingerprint`]) and the look-up by it.
 
 use loadline_analysis::record::TrialRecord;
 use rusqlite::{OptionalExtension, params};
@@ -22,7 +22,7 @@ impl Store {
     /// # Errors
     /// [`super::StoreError`].
     pub fn set_ground(&self, result: &str, fingerprint: &str) -> Stored<()> {
-        self.check(self.connection.execute(
+        self.check_sql(self.connection.execute(
             "INSERT OR REPLACE INTO ground (result, fingerprint) VALUES (?1, ?2)",
             params![result, fingerprint],
         ))?;
@@ -33,10 +33,10 @@ impl Store {
     ///
     /// # Errors
     /// [`super::StoreError`].
-    pub fn ground(&self, result: &str) -> Stored<Option<String>> {
+    pub fn ground_fingerprint(&self, result: &str) -> Stored<Option<String>> {
         let sql = "SELECT fingerprint FROM ground WHERE result = ?1";
         let row = self.connection.query_row(sql, [result], |row| row.get(0));
-        self.check(row.optional())
+        self.check_sql(row.optional())
     }
 
     /// The newest record of the same trial in another result on the same ground, where it is
@@ -50,12 +50,12 @@ impl Store {
                    WHERE ground.fingerprint = ?1 AND trial.key = ?2 AND trial.repeat = ?3
                      AND trial.result <> ?4 AND trial.state = 'finished'
                    ORDER BY trial.rowid DESC LIMIT 8";
-        let mut statement = self.check(self.connection.prepare(sql))?;
+        let mut statement = self.check_sql(self.connection.prepare(sql))?;
         let rows = statement.query_map(params![fingerprint, text, key.repeat, key.result], |row| {
             row.get::<_, Vec<u8>>(0)
         });
-        for blob in self.check(rows)? {
-            let record = self.decode(&self.check(blob)?)?;
+        for blob in self.check_sql(rows)? {
+            let record = self.decode_record(&self.check_sql(blob)?)?;
             if record.verdict.is_evidence() {
                 return Ok(Some(record));
             }

@@ -41,7 +41,7 @@ CREATE UNIQUE INDEX trial_once ON trial (result, key, repeat, attempt) WHERE sta
 
 /// Sets the connection up and makes or checks the tables. The inner error is the format of a
 /// store that is newer than this program.
-pub fn prepare(connection: &Connection) -> rusqlite::Result<Result<(), u32>> {
+pub fn prepare_connection(connection: &Connection) -> rusqlite::Result<Result<(), u32>> {
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -49,7 +49,7 @@ pub fn prepare(connection: &Connection) -> rusqlite::Result<Result<(), u32>> {
     connection.pragma_update(None, "trusted_schema", false)?;
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     match found {
-        0 => create(connection)
+        0 => create_tables(connection)
             .and_then(|()| add_later(connection))
             .map(Ok),
         VERSION => add_later(connection).map(Ok),
@@ -63,7 +63,7 @@ fn add_later(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(super::copies::TABLE)
 }
 
-fn create(connection: &Connection) -> rusqlite::Result<()> {
+fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     // IMMEDIATE: of two first starts at once, the second waits and then finds the tables.
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;

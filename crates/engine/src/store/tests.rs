@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use loadline_analysis::record::{Evidence, SCHEMA, Verdict};
+use loadline_analysis::record::{Evidence, SCHEMA, TrialVerdict};
 use loadline_host::monotonic_ns;
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
 use super::reading::{read_only, uri};
 use super::*;
@@ -18,7 +18,7 @@ fn key(result: &str, label: &str, repeat: u32) -> TrialKey {
     };
     TrialKey {
         result: result.to_owned(),
-        purpose: Purpose::Search,
+        purpose: TrialPurpose::Search,
         configuration,
         repeat,
         attempt: 1,
@@ -35,7 +35,7 @@ fn record(id: &str, key: &TrialKey) -> TrialRecord {
         repeat: key.repeat,
         started_at_unix_ms: unix_ms(),
         slo: "p99<50ms".parse().unwrap(),
-        verdict: Verdict::Pass,
+        verdict: TrialVerdict::Pass,
         reason: format!("it kept the SLO at {}", monotonic_ns()).into(),
         objectives: Vec::new(),
         evidence: Evidence::default(),
@@ -49,7 +49,7 @@ fn new_result(store: &Store) -> String {
         experiment: "slo = \"p99<50ms\"".to_owned(),
         directory: PathBuf::from("/app"),
         command: vec!["loadline".to_owned()],
-        machine: Machine::default(),
+        machine: MachineDescription::default(),
     };
     store.create_result(&new).unwrap()
 }
@@ -57,35 +57,35 @@ fn new_result(store: &Store) -> String {
 #[test]
 fn a_killed_soak_keeps_its_log_and_other_trials_do_not() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let result = new_result(&store);
     let search = key(&result, "64Mi", 1);
     let soak = TrialKey {
-        purpose: Purpose::Soak,
+        purpose: TrialPurpose::Soak,
         ..search.clone()
     };
     let begin = |key: &TrialKey| {
         let id = store.begin_trial(key).unwrap();
-        fs::write(store.log(&id), "what it had written").unwrap();
+        fs::write(store.trial_log_path(&id), "what it had written").unwrap();
         id
     };
     let (search, soaked) = (begin(&search), begin(&soak));
     let dead = "UPDATE trial SET owner = 'loadline-1-1-1'";
     store.connection.execute(dead, []).unwrap();
-    let store = Store::open(directory.path()).unwrap();
-    let unfinished = |purpose| store.unfinished(&result, purpose).unwrap();
-    assert!(store.log(&soaked).exists());
-    assert!(!store.log(&search).exists());
-    let found = unfinished(Purpose::Soak);
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let unfinished = |purpose| store.unfinished_trials(&result, purpose).unwrap();
+    assert!(store.trial_log_path(&soaked).exists());
+    assert!(!store.trial_log_path(&search).exists());
+    let found = unfinished(TrialPurpose::Soak);
     assert_eq!((found.len(), found[0].id.as_str()), (1, soaked.as_str()));
     assert_eq!(found[0].configuration.memory, soak.configuration.memory);
-    assert_eq!(unfinished(Purpose::Matrix), []);
+    assert_eq!(unfinished(TrialPurpose::Matrix), []);
 }
 
 #[test]
 fn a_finished_trial_is_found_again_whatever_its_label() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let result = new_result(&store);
     let key = key(&result, "64Mi", 1);
     let id = store.begin_trial(&key).unwrap();
@@ -104,17 +104,17 @@ fn a_finished_trial_is_found_again_whatever_its_label() {
         Some(written.clone())
     );
     assert_eq!(
-        store.trials(&result).unwrap(),
+        store.finished_trials(&result).unwrap(),
         std::slice::from_ref(&written)
     );
-    assert_eq!(store.trial(&id[..20]).unwrap(), written);
-    assert_eq!(store.result("last").unwrap().trials, 1);
+    assert_eq!(store.trial_by_prefix(&id[..20]).unwrap(), written);
+    assert_eq!(store.result_by_prefix("last").unwrap().trials, 1);
 }
 
 #[test]
 fn the_same_trial_is_never_stored_twice() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let key = key(&new_result(&store), "64Mi", 1);
     let first = store.begin_trial(&key).unwrap();
     let second = store.begin_trial(&key).unwrap();
@@ -125,7 +125,7 @@ fn the_same_trial_is_never_stored_twice() {
 #[test]
 fn what_a_dead_process_left_running_is_interrupted() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let result = new_result(&store);
     store.begin_trial(&key(&result, "64Mi", 1)).unwrap();
     store
@@ -133,21 +133,24 @@ fn what_a_dead_process_left_running_is_interrupted() {
         .execute_batch("UPDATE trial SET owner = 'x 1 1'; UPDATE result SET owner = 'x 1 1'")
         .unwrap();
     drop(store);
-    let store = Store::open(directory.path()).unwrap();
-    assert_eq!(store.result(&result).unwrap().status, Status::Interrupted);
-    assert!(store.trials(&result).unwrap().is_empty());
+    let store = Store::open_or_create(directory.path()).unwrap();
+    assert_eq!(
+        store.result_by_prefix(&result).unwrap().status,
+        ResultStatus::Interrupted
+    );
+    assert!(store.finished_trials(&result).unwrap().is_empty());
 }
 
 #[test]
 fn a_store_of_a_newer_loadline_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     store
         .connection
         .pragma_update(None, "user_version", 99)
         .unwrap();
     drop(store);
-    let refused = Store::open(directory.path()).unwrap_err();
+    let refused = Store::open_or_create(directory.path()).unwrap_err();
     assert!(
         matches!(
             refused,
@@ -170,7 +173,7 @@ fn a_file_that_is_no_database_is_refused_and_kept() {
         "not a database, but somebody's file, longer than a header of SQLite's is; so it stays",
     )
     .unwrap();
-    let refused = Store::open(directory.path()).unwrap_err();
+    let refused = Store::open_or_create(directory.path()).unwrap_err();
     assert!(matches!(refused, StoreError::Database { .. }), "{refused}");
     assert!(
         fs::read_to_string(&path)
@@ -182,7 +185,7 @@ fn a_file_that_is_no_database_is_refused_and_kept() {
 #[test]
 fn ids_are_found_by_their_start_unless_it_fits_several() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let ids = [new_result(&store), new_result(&store)];
     let common = ids[0]
         .chars()
@@ -190,26 +193,29 @@ fn ids_are_found_by_their_start_unless_it_fits_several() {
         .take_while(|(a, b)| a == b)
         .count();
     assert!(matches!(
-        store.result(&ids[0][..common]),
+        store.result_by_prefix(&ids[0][..common]),
         Err(StoreError::Ambiguous { count: 2, .. })
     ));
-    assert_eq!(store.result(&ids[1][..=common]).unwrap().id, ids[1]);
+    assert_eq!(
+        store.result_by_prefix(&ids[1][..=common]).unwrap().id,
+        ids[1]
+    );
     assert!(matches!(
-        store.result("nothing"),
+        store.result_by_prefix("nothing"),
         Err(StoreError::Unknown { .. })
     ));
-    assert_eq!(store.results().unwrap().len(), 2);
+    assert_eq!(store.all_results().unwrap().len(), 2);
 }
 
 #[test]
 fn a_store_is_read_without_a_change_its_log_of_changes_included() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("a %3f state");
-    let id = new_result(&Store::open(&state).unwrap());
+    let id = new_result(&Store::open_or_create(&state).unwrap());
     let path = state.join("loadline.db");
     assert!(uri(&path).ends_with("a%20%253f%20state/loadline.db?immutable=1"));
     // Left by a writer that died: its last changes are only in the log beside the database.
-    let writer = Store::open(&state).unwrap();
+    let writer = Store::open_or_create(&state).unwrap();
     let second = new_result(&writer);
     assert!(!uri(&path).contains('?'), "the log counts");
     let copy = directory.path().join("copy");
@@ -228,27 +234,32 @@ fn a_store_is_read_without_a_change_its_log_of_changes_included() {
             connection,
             copies: None,
         };
-        let ids: Vec<String> = store.results().unwrap().into_iter().map(|r| r.id).collect();
+        let ids: Vec<String> = store
+            .all_results()
+            .unwrap()
+            .into_iter()
+            .map(|r| r.id)
+            .collect();
         assert_eq!(ids, [expected.clone(), id.clone()]);
-        store.set_status(&id, Status::Done, None).unwrap_err();
+        store.set_status(&id, ResultStatus::Done, None).unwrap_err();
     }
 }
 
 #[test]
 fn a_trial_whose_log_is_not_on_disk_is_not_finished() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let key = key(&new_result(&store), "64Mi", 1);
     let id = store.begin_trial(&key).unwrap();
     // No disk takes a pipe: fsync(2) refuses it.
     let fifo = rustix::fs::FileType::Fifo;
     let mode = rustix::fs::Mode::RUSR;
-    rustix::fs::mknodat(rustix::fs::CWD, store.log(&id), fifo, mode, 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, store.trial_log_path(&id), fifo, mode, 0).unwrap();
     let refused = store.finish_trial(&record(&id, &key)).unwrap_err();
     assert!(matches!(refused, StoreError::Log { .. }), "{refused}");
     assert_eq!(store.find_trial(&key).unwrap(), None);
-    fs::remove_file(store.log(&id)).unwrap();
-    fs::write(store.log(&id), "evidence").unwrap();
+    fs::remove_file(store.trial_log_path(&id)).unwrap();
+    fs::write(store.trial_log_path(&id), "evidence").unwrap();
     store.finish_trial(&record(&id, &key)).unwrap();
     assert!(store.find_trial(&key).unwrap().is_some());
 }
@@ -256,7 +267,7 @@ fn a_trial_whose_log_is_not_on_disk_is_not_finished() {
 #[test]
 fn last_is_what_began_last_also_when_the_clock_went_back() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let ids = [new_result(&store), new_result(&store), new_result(&store)];
     let trial = |result: &str, repeat| {
         let key = key(result, "64Mi", repeat);
@@ -269,11 +280,16 @@ fn last_is_what_began_last_also_when_the_clock_went_back() {
     store.connection.execute(far, [&ids[0]]).unwrap();
     let far = "UPDATE trial SET started_unix_ms = 9e15 WHERE id = ?1";
     store.connection.execute(far, [&trials[0]]).unwrap();
-    assert_eq!(store.result("last").unwrap().id, ids[2]);
-    let listed: Vec<_> = store.results().unwrap().into_iter().map(|r| r.id).collect();
+    assert_eq!(store.result_by_prefix("last").unwrap().id, ids[2]);
+    let listed: Vec<_> = store
+        .all_results()
+        .unwrap()
+        .into_iter()
+        .map(|r| r.id)
+        .collect();
     assert!(listed.iter().eq(ids.iter().rev()), "{listed:?}");
     let ran: Vec<_> = store
-        .trials(&ids[0])
+        .finished_trials(&ids[0])
         .unwrap()
         .into_iter()
         .map(|t| t.id)
@@ -292,7 +308,7 @@ fn a_link_in_the_place_of_the_database_is_refused_and_its_target_kept() {
     fs::write(&victim, "").unwrap();
     fs::set_permissions(&victim, fs::Permissions::from_mode(0o644)).unwrap();
     std::os::unix::fs::symlink(&victim, state.join("loadline.db")).unwrap();
-    let refused = Store::open(&state).unwrap_err();
+    let refused = Store::open_or_create(&state).unwrap_err();
     assert!(matches!(refused, StoreError::Database { .. }), "{refused}");
     let mode = fs::metadata(&victim).unwrap().permissions().mode();
     assert_eq!((mode & 0o777, fs::read(&victim).unwrap()), (0o644, vec![]));
@@ -307,75 +323,77 @@ fn a_state_directory_whose_way_others_can_change_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let theirs = directory.path().join("theirs");
     let state = theirs.join("state");
-    Store::open(&state).unwrap();
+    Store::open_or_create(&state).unwrap();
     // Its owner renames `state` and plants another one, whose database is a link to any file.
     std::os::unix::fs::chown(&theirs, Some(64_998), Some(64_998)).unwrap();
-    let refused = Store::open(&state).unwrap_err();
+    let refused = Store::open_or_create(&state).unwrap_err();
     let StoreError::Place { source, .. } = &refused else {
         panic!("{refused}");
     };
     assert_eq!(source.path, theirs);
     std::os::unix::fs::chown(&theirs, Some(0), Some(0)).unwrap();
     std::os::unix::fs::chown(&state, Some(64_998), Some(64_998)).unwrap();
-    let refused = Store::open(&state).unwrap_err();
+    let refused = Store::open_or_create(&state).unwrap_err();
     assert!(matches!(refused, StoreError::Place { .. }), "{refused}");
 }
 
 #[test]
 fn a_removed_result_leaves_nothing_and_others_stay() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let finished = |result: &str| {
         let key = key(result, "64Mi", 1);
         let id = store.begin_trial(&key).unwrap();
-        fs::write(store.log(&id), [0; 1000]).unwrap();
+        fs::write(store.trial_log_path(&id), [0; 1000]).unwrap();
         store.finish_trial(&record(&id, &key)).unwrap();
         store.set_ground(result, "ground").unwrap();
-        fs::create_dir_all(store.caches(result)).unwrap();
-        fs::write(store.caches(result).join("app.jsa"), [0; 500]).unwrap();
-        store.set_status(result, Status::Done, None).unwrap();
+        fs::create_dir_all(store.cache_directory(result)).unwrap();
+        fs::write(store.cache_directory(result).join("app.jsa"), [0; 500]).unwrap();
+        store.set_status(result, ResultStatus::Done, None).unwrap();
         id
     };
     let (old, kept) = (new_result(&store), new_result(&store));
     let (of_old, of_kept) = (finished(&old), finished(&kept));
-    let size = store.bytes_of(&store.result(&old).unwrap()).unwrap();
+    let size = store
+        .bytes_of(&store.result_by_prefix(&old).unwrap())
+        .unwrap();
     assert!(size > 1500, "{size}");
     let removed = store.remove_result(&old).unwrap();
     assert_eq!((removed.bytes, removed.files), (1500, 2));
     assert_eq!(removed.failures, [""; 0]);
     assert!(matches!(
-        store.result(&old),
+        store.result_by_prefix(&old),
         Err(StoreError::Unknown { .. })
     ));
-    assert!(!store.log(&of_old).exists() && !store.caches(&old).exists());
-    assert_eq!(store.ground(&old).unwrap(), None);
-    assert_eq!(store.trials(&kept).unwrap().len(), 1);
-    assert!(store.log(&of_kept).exists() && store.caches(&kept).exists());
-    assert_eq!(store.remove_orphans().unwrap(), Removed::default());
+    assert!(!store.trial_log_path(&of_old).exists() && !store.cache_directory(&old).exists());
+    assert_eq!(store.ground_fingerprint(&old).unwrap(), None);
+    assert_eq!(store.finished_trials(&kept).unwrap().len(), 1);
+    assert!(store.trial_log_path(&of_kept).exists() && store.cache_directory(&kept).exists());
+    assert_eq!(store.remove_orphans().unwrap(), RemovalTotals::default());
 }
 
 #[test]
 fn a_result_somebody_works_on_is_not_removed_and_one_of_the_dead_is() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let result = new_result(&store);
     let trial = store.begin_trial(&key(&result, "64Mi", 1)).unwrap();
-    fs::write(store.log(&trial), "half of it").unwrap();
+    fs::write(store.trial_log_path(&trial), "half of it").unwrap();
     let refused = store.remove_result(&result);
     assert!(
         matches!(refused, Err(StoreError::InUse { .. })),
         "{refused:?}"
     );
-    assert!(store.log(&trial).exists());
+    assert!(store.trial_log_path(&trial).exists());
     // A done result with a trial that still runs is somebody's too.
-    store.set_status(&result, Status::Done, None).unwrap();
+    store.set_status(&result, ResultStatus::Done, None).unwrap();
     assert!(store.remove_result(&result).is_err());
     for table in ["trial", "result"] {
         let dead = format!("UPDATE {table} SET owner = 'loadline-1-1-1'");
         store.connection.execute(&dead, []).unwrap();
     }
     store.remove_result(&result).unwrap();
-    assert!(!store.log(&trial).exists());
+    assert!(!store.trial_log_path(&trial).exists());
     // Another transaction can begin: none was left open.
     new_result(&store);
 }
@@ -383,37 +401,37 @@ fn a_result_somebody_works_on_is_not_removed_and_one_of_the_dead_is() {
 #[test]
 fn files_without_a_row_are_swept() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let result = new_result(&store);
     let trial = store.begin_trial(&key(&result, "64Mi", 1)).unwrap();
-    fs::write(store.log(&trial), "it runs").unwrap();
-    fs::write(store.log("0199"), [0; 10]).unwrap();
+    fs::write(store.trial_log_path(&trial), "it runs").unwrap();
+    fs::write(store.trial_log_path("0199"), [0; 10]).unwrap();
     fs::create_dir_all(store.older_logs("0198")).unwrap();
-    fs::create_dir_all(store.caches("0197").join("deep")).unwrap();
-    fs::write(store.caches("0197").join("deep/x"), [0; 5]).unwrap();
+    fs::create_dir_all(store.cache_directory("0197").join("deep")).unwrap();
+    fs::write(store.cache_directory("0197").join("deep/x"), [0; 5]).unwrap();
     let removed = store.remove_orphans().unwrap();
     assert_eq!((removed.files, removed.bytes), (3, 15));
-    assert!(store.log(&trial).exists());
-    assert!(!store.log("0199").exists() && !store.caches("0197").exists());
+    assert!(store.trial_log_path(&trial).exists());
+    assert!(!store.trial_log_path("0199").exists() && !store.cache_directory("0197").exists());
 }
 
 /// Keeps what finishes, until it is told to refuse.
 #[derive(Debug, Clone, Default)]
 struct Kept {
-    trials: Rc<RefCell<Vec<Finished>>>,
+    trials: Rc<RefCell<Vec<FinishedTrial>>>,
     refuses: bool,
 }
 
-impl Copies for Kept {
-    fn keep(&self, finished: &Finished) -> Result<(), Refusal> {
+impl TrialCopies for Kept {
+    fn keep_trial(&self, finished: &FinishedTrial) -> Result<(), RunRefusal> {
         if self.refuses {
-            return Err(Refusal::new("keeping", "the cluster is away", "wait"));
+            return Err(RunRefusal::new("keeping", "the cluster is away", "wait"));
         }
         self.trials.borrow_mut().push(finished.clone());
         Ok(())
     }
 
-    fn stand_on(&self, _: &Machine, _: Option<&str>) -> Result<(), Refusal> {
+    fn stand_on(&self, _: &MachineDescription, _: Option<&str>) -> Result<(), RunRefusal> {
         Ok(())
     }
 }
@@ -423,13 +441,13 @@ fn a_result_goes_from_store_to_store_and_no_trial_of_it_is_there_twice() {
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [mut one, other] = places
         .each_ref()
-        .map(|place| Store::open(place.path()).unwrap());
+        .map(|place| Store::open_or_create(place.path()).unwrap());
     let kept = Kept::default();
     one.copy_to(Box::new(kept.clone()));
     let result = new_result(&one);
-    let machine = Machine {
+    let machine = MachineDescription {
         cpus: 4,
-        ..Machine::default()
+        ..MachineDescription::default()
     };
     one.stand_on(&result, &machine, Some("ground")).unwrap();
     let first = key(&result, "64Mi", 1);
@@ -445,12 +463,15 @@ fn a_result_goes_from_store_to_store_and_no_trial_of_it_is_there_twice() {
     let attempts: Vec<u32> = finished.iter().map(|f| f.attempt).collect();
     assert_eq!(attempts, [1, 2]);
 
-    let row = one.result(&result).unwrap();
+    let row = one.result_by_prefix(&result).unwrap();
     assert_eq!((row.machine.cpus, row.trials), (4, 2));
-    assert_eq!(one.ground(&result).unwrap().as_deref(), Some("ground"));
+    assert_eq!(
+        one.ground_fingerprint(&result).unwrap().as_deref(),
+        Some("ground")
+    );
     // As it is kept: as JSON.
     let text = serde_json::to_string(&(&row, &finished)).unwrap();
-    let (row, finished): (ResultRow, Vec<Finished>) = serde_json::from_str(&text).unwrap();
+    let (row, finished): (ResultRow, Vec<FinishedTrial>) = serde_json::from_str(&text).unwrap();
     other.take_result(&row).unwrap();
     other.take_result(&row).unwrap();
     let taken: Vec<bool> = finished
@@ -459,22 +480,25 @@ fn a_result_goes_from_store_to_store_and_no_trial_of_it_is_there_twice() {
         .collect();
     assert_eq!(taken, [true, true]);
     assert!(!other.take_trial(&finished[0]).unwrap(), "it is there");
-    assert_eq!(other.trials(&result).unwrap(), one.trials(&result).unwrap());
+    assert_eq!(
+        other.finished_trials(&result).unwrap(),
+        one.finished_trials(&result).unwrap()
+    );
     for (key, finished) in [(&first, &finished[0]), (&second, &finished[1])] {
         let found = other.find_trial(key).unwrap();
         assert_eq!(found.as_ref(), Some(&finished.record));
     }
-    let there = other.result(&result).unwrap();
+    let there = other.result_by_prefix(&result).unwrap();
     assert_eq!(
         (there.status, there.machine),
-        (Status::Interrupted, row.machine)
+        (ResultStatus::Interrupted, row.machine)
     );
 }
 
 #[test]
 fn a_trial_of_which_no_copy_could_be_kept_ends_the_run() {
     let directory = tempfile::tempdir().unwrap();
-    let mut store = Store::open(directory.path()).unwrap();
+    let mut store = Store::open_or_create(directory.path()).unwrap();
     store.copy_to(Box::new(Kept {
         refuses: true,
         ..Kept::default()
@@ -488,24 +512,24 @@ fn a_trial_of_which_no_copy_could_be_kept_ends_the_run() {
 #[test]
 fn where_a_result_is_away_is_known_until_it_is_here_or_removed() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let result = new_result(&store);
-    let place = Away {
+    let place = AwayLocation {
         context: "staging".to_owned(),
         namespace: "sizing".to_owned(),
     };
-    assert_eq!(store.away(&result).unwrap(), None);
+    assert_eq!(store.away_location(&result).unwrap(), None);
     store.set_away(&result, Some(&place)).unwrap();
-    assert_eq!(store.away(&result).unwrap(), Some(place.clone()));
+    assert_eq!(store.away_location(&result).unwrap(), Some(place.clone()));
     store.set_away(&result, None).unwrap();
-    assert_eq!(store.away(&result).unwrap(), None);
+    assert_eq!(store.away_location(&result).unwrap(), None);
     store.set_away(&result, Some(&place)).unwrap();
     store
-        .set_status(&result, Status::Interrupted, None)
+        .set_status(&result, ResultStatus::Interrupted, None)
         .unwrap();
     store.remove_result(&result).unwrap();
-    assert_eq!(store.away(&result).unwrap(), None);
+    assert_eq!(store.away_location(&result).unwrap(), None);
     // An older loadline has made the store, and this one may only read it.
     store.connection.execute_batch("DROP TABLE away").unwrap();
-    assert_eq!(store.away(&result).unwrap(), None);
+    assert_eq!(store.away_location(&result).unwrap(), None);
 }

@@ -183,18 +183,21 @@ fn a_planted_pipe_is_not_waited_for() {
 fn what_cannot_be_filled_leaves_what_was_there() {
     let place = tempfile::tempdir().expect("a temporary directory");
     fs::write(place.path().join("a"), "old").expect("writable");
-    let directory = Directory::open(place.path()).expect("it is ours");
+    let directory = Directory::open_or_make(place.path()).expect("it is ours");
     let full = |file: &mut File| {
         file.write_all(b"half")?;
         Err(io::ErrorKind::StorageFull.into())
     };
-    let refused = directory.part("a", 0o600, full).expect_err("no space");
+    let refused = directory
+        .write_pending("a", 0o600, full)
+        .expect_err("no space");
     assert_eq!(refused.kind, Some(io::ErrorKind::StorageFull));
     assert!(refused.path.ends_with("a"), "{refused}");
     assert_eq!(names(place.path()), ["a"]);
     assert_eq!(fs::read(place.path().join("a")).expect("a file"), b"old");
-    let part = directory.part("a", 0o600, |file| file.write_all(b"new"));
-    part.and_then(Part::put).expect("there is space");
+    let part = directory.write_pending("a", 0o600, |file| file.write_all(b"new"));
+    part.and_then(PendingFile::put_in_place)
+        .expect("there is space");
     let file = fs::metadata(place.path().join("a")).expect("a file");
     assert_eq!((file.len(), file.mode() & 0o777), (3, 0o600));
 }
@@ -226,9 +229,11 @@ fn a_file_that_is_written_as_it_comes_takes_the_place_of_what_had_the_name() {
 #[test]
 fn what_a_killed_writer_left_is_removed_by_the_next_one_and_a_living_one_s_is_not() {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let directory = Directory::open(place.path()).expect("it is there");
+    let directory = Directory::open_or_make(place.path()).expect("it is there");
     let file = place.path().join("a.csv");
-    let living = directory.part("b.csv", READABLE, |_| Ok(())).expect("new");
+    let living = directory
+        .write_pending("b.csv", READABLE, |_| Ok(()))
+        .expect("new");
     // As a kill leaves it: neither put in its place nor removed, and held by nobody.
     let dead = place.path().join(".loadline-0123456789abcdef.part");
     fs::write(&dead, "half of i").expect("writable");
@@ -236,6 +241,6 @@ fn what_a_killed_writer_left_is_removed_by_the_next_one_and_a_living_one_s_is_no
     fs::write(&users, "not loadline's").expect("writable");
     write(&file, b"whole").expect("it is writable");
     assert!(!dead.exists() && users.exists());
-    living.put().expect("it is still there");
+    living.put_in_place().expect("it is still there");
     assert_eq!(names(place.path()), [".loadline-notes", "a.csv", "b.csv"]);
 }

@@ -17,14 +17,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use loadline_cgroup::GroupName;
-use loadline_trial::{Engine, Refusal};
+use loadline_trial::{ContainerEngine, RunRefusal};
 
 use crate::clock::monotonic_ns;
 use crate::oci::engine::{self, EngineError};
-use crate::sweep::{client, is_dead};
+use crate::sweep::{client_id, is_dead};
 
-pub use look::look;
-pub use pair::{Ended, Pair, unable};
+pub use look::probe_image;
+pub use pair::{ApartContainers, ContainerEnd, unsupported_apart};
 
 /// What everything that is made has as a label; its value says what for.
 const LABEL: &str = "loadline.apart";
@@ -39,14 +39,14 @@ const WORK: &str = "/work";
 const TMP: &str = "/application-tmp";
 
 /// A name that tells its owner.
-fn named(what: &str) -> Result<String, Refusal> {
+fn owned_name(what: &str) -> Result<String, RunRefusal> {
     let name = GroupName::new(Path::new("/proc"), what);
     name.map(|name| name.to_string())
-        .map_err(|error| crate::halt::cgroup("naming a container", &error))
+        .map_err(|error| crate::halt::cgroup_refusal("naming a container", &error))
 }
 
 /// A text that no other object of this process has, and hardly one of another.
-fn unique() -> String {
+fn unique_suffix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{:x}-{number}", monotonic_ns())
@@ -55,19 +55,23 @@ fn unique() -> String {
 fn labels(of: &str) -> [String; 2] {
     [
         format!("--label={LABEL}={of}"),
-        format!("--label={CLIENT}={}", client()),
+        format!("--label={CLIENT}={}", client_id()),
     ]
 }
 
 /// Ends containers without asking, and removes them with what is theirs. What is not there is no
 /// error.
-fn remove(engine: &Engine, containers: &[&str], volume: Option<&str>) -> Result<(), EngineError> {
+fn remove_containers(
+    engine: &ContainerEngine,
+    containers: &[&str],
+    volume: Option<&str>,
+) -> Result<(), EngineError> {
     for name in containers {
         // podman would ask it first, for ten seconds.
         let _ = engine::run(engine, &["kill", "--signal=KILL", name]);
     }
     for name in containers {
-        crate::oci::remove(engine, name)?;
+        crate::oci::remove_by_name(engine, name)?;
     }
     match volume.map(|name| engine::run(engine, &["volume", "rm", "--force", name])) {
         Some(Err(error)) if !error.said.to_lowercase().contains("no such volume") => Err(error),
@@ -77,7 +81,7 @@ fn remove(engine: &Engine, containers: &[&str], volume: Option<&str>) -> Result<
 
 /// What a sweep removed.
 #[derive(Debug, Default)]
-pub struct Swept {
+pub struct EngineSweep {
     /// Containers.
     pub containers: Vec<String>,
     /// Volumes.
@@ -89,8 +93,8 @@ pub struct Swept {
 /// Removes what dead loadlines of this machine left in an engine. An engine has other users, whose
 /// processes nobody can see from here: theirs is left alone. One that does not answer has nothing that
 /// could be found.
-pub fn sweep(engine: &Engine) -> Swept {
-    let filter = format!("label={CLIENT}={}", client());
+pub fn sweep_engine(engine: &ContainerEngine) -> EngineSweep {
+    let filter = format!("label={CLIENT}={}", client_id());
     let list = |words: &[&str], format: &str| {
         let rest = ["--filter", filter.as_str(), "--format", format];
         let all = [words, &rest].concat();
@@ -100,18 +104,18 @@ pub fn sweep(engine: &Engine) -> Swept {
             .filter(|name| is_dead(name, Path::new("/proc")))
             .collect::<Vec<_>>()
     };
-    let mut swept = Swept::default();
+    let mut swept = EngineSweep::default();
     // What shares another's namespaces goes first: podman removes it in no other order.
     let mut containers = list(&["ps", "--all"], "{{.Names}}");
     containers.sort_by_key(|name| name.ends_with(pair::OWN));
     for name in containers {
-        match remove(engine, &[&name], None) {
+        match remove_containers(engine, &[&name], None) {
             Ok(()) => swept.containers.push(name),
             Err(error) => swept.failures.push(format!("{name}: {error}")),
         }
     }
     for name in list(&["volume", "ls"], "{{.Name}}") {
-        match remove(engine, &[], Some(&name)) {
+        match remove_containers(engine, &[], Some(&name)) {
             Ok(()) => swept.volumes.push(name),
             Err(error) => swept.failures.push(format!("{name}: {error}")),
         }
@@ -120,6 +124,6 @@ pub fn sweep(engine: &Engine) -> Swept {
 }
 
 /// Removes loadline's own images of an engine; gives how many.
-pub fn remove_images(engine: &Engine) -> usize {
+pub fn remove_images(engine: &ContainerEngine) -> usize {
     own_image::remove_all(engine)
 }

@@ -11,9 +11,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use loadline_trial::{Engine, Refusal};
+use loadline_trial::{ContainerEngine, RunRefusal};
 
-use super::tar::Tar;
+use super::tar::TarArchive;
 use super::{LABEL, TMP, WORK};
 use crate::oci::engine;
 
@@ -25,14 +25,14 @@ const NAME: &str = "localhost/loadline-part";
 
 /// This program and what it is linked with, by their paths here.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct LinkedProgram {
     path: PathBuf,
     /// The dynamic linker, as the program names it.
     pub(super) loader: Option<String>,
     libraries: Vec<PathBuf>,
 }
 
-impl Program {
+impl LinkedProgram {
     pub(super) fn of_this_process() -> io::Result<Self> {
         let path = PathBuf::from("/proc/self/exe");
         let loader = loader(&fs::read(&path)?);
@@ -49,9 +49,9 @@ impl Program {
 
     /// Puts it below a directory of an archive; the libraries where they lie here, or all into the
     /// directory.
-    pub(super) fn pack(&self, tar: &mut Tar, below: &str, is_flat: bool) -> io::Result<()> {
-        let put = |tar: &mut Tar, from: &Path, to: &str| {
-            tar.file(&format!("{below}{to}"), 0o755, (0, 0), &fs::read(from)?)
+    pub(super) fn pack(&self, tar: &mut TarArchive, below: &str, is_flat: bool) -> io::Result<()> {
+        let put = |tar: &mut TarArchive, from: &Path, to: &str| {
+            tar.add_file(&format!("{below}{to}"), 0o755, (0, 0), &fs::read(from)?)
         };
         put(tar, &self.path, PROGRAM)?;
         let flat = |path: &Path| {
@@ -75,7 +75,7 @@ impl Program {
         Ok(())
     }
 
-    /// What starts it where [`Program::pack`] put everything into one directory.
+    /// What starts it where [`LinkedProgram::pack`] put everything into one directory.
     pub(super) fn flat_command(&self, below: &str) -> Vec<String> {
         let program = format!("{below}{PROGRAM}");
         let Some(loader) = &self.loader else {
@@ -92,7 +92,7 @@ impl Program {
     }
 
     /// A tag that another build does not have.
-    fn tag(&self) -> io::Result<String> {
+    fn build_tag(&self) -> io::Result<String> {
         let file = fs::metadata(&self.path)?;
         let mut hasher = DefaultHasher::new();
         (file.len(), file.ino(), file.mtime(), file.mtime_nsec()).hash(&mut hasher);
@@ -104,21 +104,21 @@ impl Program {
 /// The name of the image, which the engine has then.
 ///
 /// # Errors
-/// [`Refusal`] with what the engine said.
-pub(super) fn ensure(engine: &Engine) -> Result<String, Refusal> {
+/// [`RunRefusal`] with what the engine said.
+pub(super) fn ensure_image(engine: &ContainerEngine) -> Result<String, RunRefusal> {
     let what = format!("putting loadline's own image into {}", engine.kind);
     let failed = |why: &dyn ToString| {
         let why = why.to_string();
         let hint = engine::full_disk_hint(engine, &why);
         let alone = "try `import` with the engine alone: what it says there is what it said here";
-        Refusal::new(&what, &why, hint.as_deref().unwrap_or(alone))
+        RunRefusal::new(&what, &why, hint.as_deref().unwrap_or(alone))
     };
-    let program = Program::of_this_process().map_err(|e| failed(&e))?;
-    let name = format!("{NAME}:{}", program.tag().map_err(|e| failed(&e))?);
+    let program = LinkedProgram::of_this_process().map_err(|e| failed(&e))?;
+    let name = format!("{NAME}:{}", program.build_tag().map_err(|e| failed(&e))?);
     if engine::run(engine, &["image", "inspect", "--format", "{{.Id}}", &name]).is_ok() {
         return Ok(name);
     }
-    let packed = packed(&program).map_err(|e| failed(&e))?;
+    let packed = packed_image(&program).map_err(|e| failed(&e))?;
     let file = std::env::temp_dir().join(format!("loadline-image-{}.tar", std::process::id()));
     let written = write(&file, &packed);
     let label = format!("LABEL {LABEL}=image");
@@ -133,7 +133,7 @@ pub(super) fn ensure(engine: &Engine) -> Result<String, Refusal> {
 }
 
 /// Removes all such images of an engine; those in use stay. Gives how many went.
-pub(super) fn remove_all(engine: &Engine) -> usize {
+pub(super) fn remove_all(engine: &ContainerEngine) -> usize {
     let filter = format!("label={LABEL}=image");
     let listed = engine::run(engine, &["images", "--quiet", "--filter", &filter]);
     let listed = listed.unwrap_or_default();
@@ -144,14 +144,14 @@ pub(super) fn remove_all(engine: &Engine) -> usize {
     gone.count()
 }
 
-fn packed(program: &Program) -> io::Result<Vec<u8>> {
-    let mut tar = Tar::default();
+fn packed_image(program: &LinkedProgram) -> io::Result<Vec<u8>> {
+    let mut tar = TarArchive::default();
     // The engines copy rights and all to a volume that is mounted there.
     for directory in [WORK, TMP, "/tmp"] {
-        tar.directory(directory, 0o1777)?;
+        tar.add_directory(directory, 0o1777)?;
     }
     program.pack(&mut tar, "", false)?;
-    Ok(tar.finish())
+    Ok(tar.finish_archive())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_program_says_what_it_is_linked_with() {
-        let own = Program::of_this_process().expect("it is read");
+        let own = LinkedProgram::of_this_process().expect("it is read");
         assert_eq!(own.loader.is_some(), !own.libraries.is_empty(), "{own:?}");
         if let Some(loader) = &own.loader {
             assert!(Path::new(loader).is_file(), "{loader}");

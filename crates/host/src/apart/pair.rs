@@ -9,21 +9,23 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use loadline_cgroup::Limits;
-use loadline_load::Part;
+use loadline_cgroup::CgroupLimits;
+use loadline_load::LoadPart;
 use loadline_sizing::{Bytes, CpuSet};
-use loadline_trial::{Account, App, Engine, EngineKind, Image, Network, Order, Refusal};
+use loadline_trial::{
+    Account, AppSpec, ContainerEngine, EngineKind, ImageSpec, NetworkMode, RunRefusal, TrialOrder,
+};
 
 use super::own_image::{self, PROGRAM};
-use super::tar::Tar;
-use super::{TMP, WORK, labels, named, remove};
+use super::tar::TarArchive;
+use super::{TMP, WORK, labels, owned_name, remove_containers};
 use crate::container::{SHM, how_it_ended};
-use crate::cpus::{CpuPlan, list};
+use crate::cpus::{CpuPlan, format_cpu_list};
 use crate::generator;
 use crate::group::TASKS;
 use crate::instance::GENERATOR_SHARES;
 use crate::oci::{self, engine};
-use crate::pod::{self, MARK, Seen};
+use crate::pod::{self, ImageReading, MARK};
 
 /// How the name of loadline's own container ends.
 pub(super) const OWN: &str = "-own";
@@ -39,8 +41,8 @@ const LINES: &str = "--tail=50";
 
 /// Two containers and their volume. Dropping it removes them.
 #[derive(Debug)]
-pub struct Pair {
-    engine: Engine,
+pub struct ApartContainers {
+    engine: ContainerEngine,
     own: String,
     application: String,
     volume: String,
@@ -49,7 +51,7 @@ pub struct Pair {
 
 /// How the application's container ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct ContainerEnd {
     /// Exit code, when it exited.
     pub code: Option<i32>,
     /// Signal, when a signal ended it.
@@ -60,32 +62,36 @@ pub struct Ended {
 }
 
 /// What an order has that a trial at an engine apart does not do.
-pub fn unable(order: &Order) -> Option<&'static str> {
+pub fn unsupported_apart(order: &TrialOrder) -> Option<&'static str> {
     let has_files = match &order.app {
-        App::Image(image) => !image.volumes.is_empty(),
-        App::Command { .. } => false,
+        AppSpec::Image(image) => !image.volumes.is_empty(),
+        AppSpec::Command { .. } => false,
     };
     let own = [
         (has_files, "volumes of this machine"),
         (order.configuration.cpu_burst.is_some(), "CFS burst"),
     ];
     let own = own.into_iter().find(|(is, _)| *is).map(|(_, what)| what);
-    pod::unable(order).or(own)
+    pod::unsupported_feature(order).or(own)
 }
 
-impl Pair {
+impl ApartContainers {
     /// Makes both; starts none. `seen` is what the look into the image saw.
     ///
     /// # Errors
-    /// [`Refusal`] with what the engine said; what was made is gone again.
-    pub fn make(engine: &Engine, order: &Order, seen: &Seen) -> Result<Self, Refusal> {
-        let App::Image(image) = &order.app else {
+    /// [`RunRefusal`] with what the engine said; what was made is gone again.
+    pub fn make_both(
+        engine: &ContainerEngine,
+        order: &TrialOrder,
+        seen: &ImageReading,
+    ) -> Result<Self, RunRefusal> {
+        let AppSpec::Image(image) = &order.app else {
             let hint = "build an image of it, and name that: --image name:tag";
             let why = "it runs images, no commands of this machine";
-            return Err(Refusal::new("an engine apart", why, hint));
+            return Err(RunRefusal::new("an engine apart", why, hint));
         };
-        let own_image = own_image::ensure(engine)?;
-        let name = named(&order.trial)?;
+        let own_image = own_image::ensure_image(engine)?;
+        let name = owned_name(&order.trial)?;
         let pair = Self {
             engine: engine.clone(),
             own: format!("{name}{OWN}"),
@@ -95,7 +101,7 @@ impl Pair {
         };
         let account = image.user.or(seen.account).unwrap_or(order.account);
         let has_cpuset = has_cpuset(engine);
-        let plan = plan(order, seen, has_cpuset)?;
+        let plan = plan_apart_cpus(order, seen, has_cpuset)?;
         let cpuset = has_cpuset.then(|| plan.application.iter().copied().collect());
         let volume = labels("trial");
         let volume = ["volume", "create"]
@@ -107,26 +113,26 @@ impl Pair {
         let mut own = pair.own_arguments(order, account, &plan, &own_image);
         own.extend(has_cpuset.then(|| "--split-cpus".to_owned()));
         pair.run(&own)?;
-        let order_file = packed_order(order, account).map_err(|e| pair.failed(&e))?;
-        let given = engine::give(engine, &pair.own, "/", &order_file);
-        given.map_err(|e| pair.failed(&e))?;
-        let variables = Variables::write(order, image).map_err(|e| pair.failed(&e))?;
+        let order_file = packed_order(order, account).map_err(|e| pair.apart_refusal(&e))?;
+        let given = engine::unpack_into(engine, &pair.own, "/", &order_file);
+        given.map_err(|e| pair.apart_refusal(&e))?;
+        let variables = VariablesFile::write(order, image).map_err(|e| pair.apart_refusal(&e))?;
         let arguments = pair.application_arguments(order, image, cpuset, &variables.0);
         pair.run(&arguments)?;
         pair.run(&["start".to_owned(), pair.own.clone()])?;
         Ok(pair)
     }
 
-    fn run(&self, arguments: &[String]) -> Result<(), Refusal> {
+    fn run(&self, arguments: &[String]) -> Result<(), RunRefusal> {
         let done = engine::run(&self.engine, arguments);
-        done.map(drop).map_err(|error| self.failed(&error))
+        done.map(drop).map_err(|error| self.apart_refusal(&error))
     }
 
-    fn failed(&self, why: &dyn ToString) -> Refusal {
+    fn apart_refusal(&self, why: &dyn ToString) -> RunRefusal {
         let alone = "try it with the engine alone: what it says there is what it said here";
         let why = why.to_string();
         let full = engine::full_disk_hint(&self.engine, &why);
-        Refusal::new(
+        RunRefusal::new(
             "making the containers of a trial",
             &why,
             full.as_deref().unwrap_or(alone),
@@ -135,7 +141,7 @@ impl Pair {
 
     fn own_arguments(
         &self,
-        order: &Order,
+        order: &TrialOrder,
         account: Account,
         plan: &CpuPlan,
         own_image: &str,
@@ -144,8 +150,8 @@ impl Pair {
         all.extend(["--name".to_owned(), self.own.clone()]);
         all.extend(labels("trial"));
         let network = match order.network {
-            Network::Own => "none",
-            Network::Host => "host",
+            NetworkMode::Own => "none",
+            NetworkMode::Host => "host",
         };
         all.push(format!("--network={network}"));
         all.push(format!("--log-driver={}", log_driver(self.engine.kind)));
@@ -158,15 +164,15 @@ impl Pair {
         let generator = order
             .load
             .iter()
-            .map(|l| generator::memory(l, Part::default()));
+            .map(|l| generator::generator_memory(l, LoadPart::default()));
         let generator = generator.max().unwrap_or_default().as_bytes();
-        all.extend(oci::limits(&Limits {
+        all.extend(oci::limit_flags(&CgroupLimits {
             cpu_shares: plan.generator_competes().then_some(GENERATOR_SHARES),
             memory: Some(Bytes::from_bytes(OWN_MEMORY.as_bytes() + generator)),
-            ..Limits::default()
+            ..CgroupLimits::default()
         }));
         all.push(format!("--volume={}:{TMP}", self.volume));
-        all.extend(oci::ulimits(crate::site::Options::default().open_files));
+        all.extend(oci::ulimits(crate::site::SiteOptions::default().open_files));
         all.push(own_image.to_owned());
         all.extend([PROGRAM, "pod-part"].map(str::to_owned));
         all.push(format!("--order={ORDER}"));
@@ -177,13 +183,13 @@ impl Pair {
 
     fn application_arguments(
         &self,
-        order: &Order,
-        image: &Image,
+        order: &TrialOrder,
+        image: &ImageSpec,
         cpuset: Option<CpuSet>,
         variables: &Path,
     ) -> Vec<String> {
         let configuration = &order.configuration;
-        let limits = Limits {
+        let limits = CgroupLimits {
             cpu_quota: configuration.cpu,
             cpu_period: configuration.cpu_period,
             cpu_burst: None,
@@ -201,10 +207,10 @@ impl Pair {
         all.push(format!("--env-file={}", variables.display()));
         all.push(format!("--log-driver={}", log_driver(self.engine.kind)));
         all.push("--no-healthcheck".to_owned());
-        all.extend(oci::limits(&limits));
+        all.extend(oci::limit_flags(&limits));
         all.push(oci::shm(configuration.shm.unwrap_or(SHM)));
-        all.extend(oci::ulimits(crate::site::Options::default().open_files));
-        all.extend(oci::started(image));
+        all.extend(oci::ulimits(crate::site::SiteOptions::default().open_files));
+        all.extend(oci::image_arguments(image));
         all
     }
 
@@ -213,26 +219,26 @@ impl Pair {
     ///
     /// # Errors
     /// An engine's program that does not start.
-    pub fn follow(&self) -> io::Result<Child> {
+    pub fn follow_output(&self) -> io::Result<Child> {
         use std::os::unix::process::CommandExt;
-        let mut command = engine::command(&self.engine);
+        let mut command = engine::engine_command(&self.engine);
         command.args(["logs", "--follow", &self.own]);
         // A Ctrl-C is for loadline, which tells the trial.
         command.process_group(0);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
-        crate::spawn(command)
+        crate::spawn_command(command)
     }
 
     /// Starts the application.
     ///
     /// # Errors
-    /// [`Refusal`] with what the engine said.
-    pub fn start(&self) -> Result<(), Refusal> {
+    /// [`RunRefusal`] with what the engine said.
+    pub fn start_app_container(&self) -> Result<(), RunRefusal> {
         let started = engine::run(&self.engine, &["start", &self.application]);
         started.map(drop).map_err(|error| {
             let hint =
                 "the program must be executable for the application's user; another user: --user";
-            Refusal::new("starting the application", error, hint)
+            RunRefusal::new("starting the application", error, hint)
         })
     }
 
@@ -244,65 +250,65 @@ impl Pair {
 
     /// Whether loadline's own container runs; `None` where the engine does not answer.
     pub fn is_running(&self) -> Option<bool> {
-        let said = self.inspect(&self.own, "{{.State.Running}}")?;
+        let said = self.inspect_container(&self.own, "{{.State.Running}}")?;
         Some(said.trim() == "true")
     }
 
     /// How the application's container ended; `None` as long as it runs.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn container_end(&self) -> Option<ContainerEnd> {
         let format = "{{.State.Running}} {{.State.ExitCode}} {{.State.OOMKilled}}";
-        ended(&self.inspect(&self.application, format)?)
+        parse_container_end(&self.inspect_container(&self.application, format)?)
     }
 
-    fn inspect(&self, name: &str, format: &str) -> Option<String> {
+    fn inspect_container(&self, name: &str, format: &str) -> Option<String> {
         engine::run(&self.engine, &["inspect", "--format", format, name]).ok()
     }
 
     /// The last lines of the application; credentials are taken out.
     pub fn last_lines(&self, secrets: &[String]) -> Vec<String> {
-        let text = engine::both(&self.engine, &["logs", LINES, &self.application]);
+        let text = engine::call_for_both(&self.engine, &["logs", LINES, &self.application]);
         let mut text = text.unwrap_or_default();
         for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
             text = text.replace(secret, "***");
         }
-        text.lines().map(crate::output::plain).collect()
+        text.lines().map(crate::output::plain_text).collect()
     }
 
     /// What loadline's own container said last, but for the log of the trial.
     pub fn own_words(&self) -> Option<String> {
-        let text = engine::both(&self.engine, &["logs", LINES, &self.own]).ok()?;
+        let text = engine::call_for_both(&self.engine, &["logs", LINES, &self.own]).ok()?;
         let is_word = |line: &&str| !line.starts_with(pod::LINE) && !line.trim().is_empty();
-        text.lines().rfind(is_word).map(crate::output::plain)
+        text.lines().rfind(is_word).map(crate::output::plain_text)
     }
 
     /// Ends and removes everything.
     ///
     /// # Errors
     /// What the engine said.
-    pub fn remove(&mut self) -> Result<(), engine::EngineError> {
+    pub fn remove_both(&mut self) -> Result<(), engine::EngineError> {
         if !self.is_removed {
             let containers = [self.application.as_str(), &self.own];
-            remove(&self.engine, &containers, Some(&self.volume))?;
+            remove_containers(&self.engine, &containers, Some(&self.volume))?;
             self.is_removed = true;
         }
         Ok(())
     }
 }
 
-impl Drop for Pair {
+impl Drop for ApartContainers {
     fn drop(&mut self) {
         // What cannot be removed now is found by the next sweep.
-        let _ = self.remove();
+        let _ = self.remove_both();
     }
 }
 
-fn ended(said: &str) -> Option<Ended> {
+fn parse_container_end(said: &str) -> Option<ContainerEnd> {
     let mut words = said.split_whitespace();
     if words.next()? != "false" {
         return None;
     }
     let (code, signal) = how_it_ended(words.next()?.parse().ok());
-    Some(Ended {
+    Some(ContainerEnd {
         code,
         signal,
         is_oom: words.next() == Some("true"),
@@ -311,7 +317,11 @@ fn ended(said: &str) -> Option<Ended> {
 
 /// The CPUs of the application and of the generator, as on a machine of loadline's own; its own
 /// container comes to the same.
-fn plan(order: &Order, seen: &Seen, has_cpuset: bool) -> Result<CpuPlan, Refusal> {
+fn plan_apart_cpus(
+    order: &TrialOrder,
+    seen: &ImageReading,
+    has_cpuset: bool,
+) -> Result<CpuPlan, RunRefusal> {
     if !has_cpuset {
         return Ok(CpuPlan::unsplit(&seen.cpus));
     }
@@ -319,12 +329,19 @@ fn plan(order: &Order, seen: &Seen, has_cpuset: bool) -> Result<CpuPlan, Refusal
         .configuration
         .cpuset
         .as_ref()
-        .map(|sets| sets.all().iter().collect());
+        .map(|sets| sets.all_cpus().iter().collect());
     if let Some(wanted) = &wanted
         && wanted.iter().any(|cpu| !seen.cpus.contains(cpu))
     {
-        let why = format!("the engine's containers may use CPUs {}", list(&seen.cpus));
-        return Err(Refusal::new("the cpuset", why, "choose among these CPUs"));
+        let why = format!(
+            "the engine's containers may use CPUs {}",
+            format_cpu_list(&seen.cpus)
+        );
+        return Err(RunRefusal::new(
+            "the cpuset",
+            why,
+            "choose among these CPUs",
+        ));
     }
     let quota = order.configuration.cpu;
     Ok(CpuPlan::new(&seen.cpus, quota, wanted.as_deref(), 1))
@@ -332,7 +349,7 @@ fn plan(order: &Order, seen: &Seen, has_cpuset: bool) -> Result<CpuPlan, Refusal
 
 /// Whether it can say on which CPUs a container runs: a user's podman has no cpusets where none were
 /// delegated.
-fn has_cpuset(engine: &Engine) -> bool {
+fn has_cpuset(engine: &ContainerEngine) -> bool {
     let format = match engine.kind {
         EngineKind::Podman => "{{.Host.CgroupControllers}}",
         EngineKind::Docker | EngineKind::Kubernetes => return true,
@@ -351,23 +368,23 @@ fn log_driver(kind: EngineKind) -> &'static str {
 
 /// An order as [`crate::part::run_in_pod`] reads it, for its user alone. What the engine's program
 /// needs here is nothing to it.
-fn packed_order(order: &Order, account: Account) -> io::Result<Vec<u8>> {
+fn packed_order(order: &TrialOrder, account: Account) -> io::Result<Vec<u8>> {
     let mut order = order.clone();
-    if let App::Image(image) = &mut order.app {
+    if let AppSpec::Image(image) = &mut order.app {
         image.engine.env.clear();
     }
     let text = serde_json::to_vec(&order)?;
     let packed = zstd::encode_all(text.as_slice(), 0)?;
-    let mut tar = Tar::default();
-    tar.file(ORDER, 0o400, (account.uid, account.gid), &packed)?;
-    Ok(tar.finish())
+    let mut tar = TarArchive::default();
+    tar.add_file(ORDER, 0o400, (account.uid, account.gid), &packed)?;
+    Ok(tar.finish_archive())
 }
 
 /// The application's variables in a file that an engine's program reads; gone when dropped.
-struct Variables(PathBuf);
+struct VariablesFile(PathBuf);
 
-impl Variables {
-    fn write(order: &Order, image: &Image) -> io::Result<Self> {
+impl VariablesFile {
+    fn write(order: &TrialOrder, image: &ImageSpec) -> io::Result<Self> {
         let mut env = image.env.clone();
         env.insert(MARK.to_owned(), order.trial.clone());
         let path = std::env::temp_dir().join(format!("loadline-variables-{}", order.trial));
@@ -383,7 +400,7 @@ impl Variables {
     }
 }
 
-impl Drop for Variables {
+impl Drop for VariablesFile {
     fn drop(&mut self) {
         // It lies in a directory that is emptied anyway.
         let _ = fs::remove_file(&self.0);
@@ -396,14 +413,14 @@ mod tests {
 
     #[test]
     fn how_a_container_ended_is_what_its_engine_says() {
-        assert_eq!(ended("true 0 false\n"), None);
-        assert_eq!(ended(""), None);
-        let killed = ended("false 137 true\n").expect("it has ended");
+        assert_eq!(parse_container_end("true 0 false\n"), None);
+        assert_eq!(parse_container_end(""), None);
+        let killed = parse_container_end("false 137 true\n").expect("it has ended");
         assert_eq!(
             (killed.code, killed.signal, killed.is_oom),
             (None, Some(9), true)
         );
-        let asked = ended("false 143 false").expect("it has ended");
+        let asked = parse_container_end("false 143 false").expect("it has ended");
         assert_eq!(
             (asked.code, asked.signal, asked.is_oom),
             (Some(143), None, false)

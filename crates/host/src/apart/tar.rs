@@ -13,32 +13,32 @@ const NAME: usize = 100;
 
 /// An archive in memory.
 #[derive(Debug, Default)]
-pub(super) struct Tar(Vec<u8>);
+pub(super) struct TarArchive(Vec<u8>);
 
-impl Tar {
+impl TarArchive {
     /// A directory, owned by root.
-    pub(super) fn directory(&mut self, path: &str, mode: u32) -> io::Result<()> {
-        self.entry(b'5', &format!("{path}/"), mode, (0, 0), &[])
+    pub(super) fn add_directory(&mut self, path: &str, mode: u32) -> io::Result<()> {
+        self.add_entry(b'5', &format!("{path}/"), mode, (0, 0), &[])
     }
 
     /// A regular file of a user and a group.
-    pub(super) fn file(
+    pub(super) fn add_file(
         &mut self,
         path: &str,
         mode: u32,
         owner: (u32, u32),
         bytes: &[u8],
     ) -> io::Result<()> {
-        self.entry(b'0', path, mode, owner, bytes)
+        self.add_entry(b'0', path, mode, owner, bytes)
     }
 
     /// The archive, whole.
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(super) fn finish_archive(mut self) -> Vec<u8> {
         self.0.resize(self.0.len() + 2 * BLOCK, 0);
         self.0
     }
 
-    fn entry(
+    fn add_entry(
         &mut self,
         kind: u8,
         path: &str,
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn tar_itself_takes_out_what_was_packed() {
-        let mut tar = Tar::default();
-        tar.directory("/work", 0o1777).expect("it fits");
-        tar.file("/work/order", 0o400, (7, 8), &[b'x'; 700])
+        let mut tar = TarArchive::default();
+        tar.add_directory("/work", 0o1777).expect("it fits");
+        tar.add_file("/work/order", 0o400, (7, 8), &[b'x'; 700])
             .expect("it fits");
-        assert!(tar.file(&"a/".repeat(60), 0o400, (0, 0), &[]).is_err());
+        assert!(tar.add_file(&"a/".repeat(60), 0o400, (0, 0), &[]).is_err());
         let mut listing = Command::new("tar")
             .args(["--numeric-owner", "-tvf", "-"])
             .stdin(Stdio::piped())
@@ -93,7 +93,7 @@ mod tests {
             .spawn()
             .expect("tar is everywhere");
         let mut input = listing.stdin.take().expect("it has one");
-        input.write_all(&tar.finish()).expect("it reads");
+        input.write_all(&tar.finish_archive()).expect("it reads");
         drop(input);
         let output = listing.wait_with_output().expect("it ends");
         assert!(output.status.success());

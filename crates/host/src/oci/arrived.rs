@@ -4,24 +4,26 @@
 //! JAVA_TOOL_OPTIONS anew, and what stands on the command line wins over it. HotSpot keeps all that
 //! it was given, in order, in its counters (`java.rt.vmArgs`, arguments.cpp: `build_jvm_args`).
 
-use loadline_jvm::hsperf::Counters;
+use loadline_jvm::hsperf::HsperfCounters;
 
 /// Why the options did not arrive, if they did not. `processes` are those of the container; a JVM
 /// without counters tells nothing, and then the log that it was told to write is the proof.
-pub fn missing(wanted: &[String], processes: &[u32], has_log: bool) -> Option<String> {
+pub fn missing_options(wanted: &[String], processes: &[u32], has_log: bool) -> Option<String> {
     if wanted.is_empty() {
         return None;
     }
-    let counters = processes.iter().find_map(|pid| Counters::of(*pid).ok());
+    let counters = processes
+        .iter()
+        .find_map(|pid| HsperfCounters::for_jvm(*pid).ok());
     match counters
         .as_ref()
-        .and_then(|counters| counters.text("java.rt.vmArgs"))
+        .and_then(|counters| counters.counter_text("java.rt.vmArgs"))
     {
-        Some(given) => lacking(wanted, given, "the image"),
+        Some(given) => lacking_reason(wanted, given, "the image"),
         // The variable arrived; what the command line sets comes after it, and wins.
         None if has_log => {
             let all = [wanted.join(" "), command_lines(processes)].join(" ");
-            lacking(wanted, &all, "the image")
+            lacking_reason(wanted, &all, "the image")
         }
         None => Some(format!(
             "no JVM in the container says that it got `{}`: it keeps no counters and wrote no log",
@@ -32,12 +34,16 @@ pub fn missing(wanted: &[String], processes: &[u32], has_log: bool) -> Option<St
 
 /// The same for a start script of this machine, which need not start a JVM at all: then nothing can
 /// be said.
-pub fn overruled(wanted: &[String], processes: &[u32]) -> Option<String> {
-    let counters = processes.iter().find_map(|pid| Counters::of(*pid).ok());
-    let given = counters.as_ref().and_then(|c| c.text("java.rt.vmArgs"));
+pub fn overruled_options(wanted: &[String], processes: &[u32]) -> Option<String> {
+    let counters = processes
+        .iter()
+        .find_map(|pid| HsperfCounters::for_jvm(*pid).ok());
+    let given = counters
+        .as_ref()
+        .and_then(|c| c.counter_text("java.rt.vmArgs"));
     let lines = || [wanted.join(" "), command_lines(processes)].join(" ");
     let given = given.map_or_else(lines, str::to_owned);
-    lacking(wanted, &given, "the start script")
+    lacking_reason(wanted, &given, "the start script")
 }
 
 fn command_lines(processes: &[u32]) -> String {
@@ -48,10 +54,12 @@ fn command_lines(processes: &[u32]) -> String {
 }
 
 /// Why these are not in force among all that a JVM was given: of options for one thing the last wins.
-fn lacking(wanted: &[String], given: &str, who: &str) -> Option<String> {
+fn lacking_reason(wanted: &[String], given: &str, who: &str) -> Option<String> {
     let given: Vec<&str> = given.split_whitespace().collect();
     for word in wanted.iter().flat_map(|option| option.split_whitespace()) {
-        let last = given.iter().rfind(|other| key(other) == key(word));
+        let last = given
+            .iter()
+            .rfind(|other| option_key(other) == option_key(word));
         match last {
             Some(last) if *last == word => {}
             Some(last) => {
@@ -70,7 +78,7 @@ fn lacking(wanted: &[String], given: &str, who: &str) -> Option<String> {
 }
 
 /// What an option is about.
-fn key(option: &str) -> &str {
+fn option_key(option: &str) -> &str {
     if let Some(flag) = option.strip_prefix("-XX:") {
         let flag = flag.strip_prefix(['+', '-']).unwrap_or(flag);
         return flag.split_once('=').map_or(flag, |(name, _)| name);
@@ -93,7 +101,7 @@ mod tests {
     fn options_are_in_force_or_it_is_said_what_is() {
         let check = |wanted: &[&str], given: &str| {
             let wanted: Vec<String> = wanted.iter().map(|o| (*o).to_owned()).collect();
-            lacking(&wanted, given, "the image")
+            lacking_reason(&wanted, given, "the image")
         };
         let given = "-Xmx64m -XX:+UseSerialGC -Da=1 -Xmx128m -jar";
         assert_eq!(
@@ -117,8 +125,8 @@ mod tests {
     #[test]
     fn without_counters_the_log_is_the_proof() {
         let wanted = ["-Xmx64m".to_owned()];
-        assert_eq!(missing(&[], &[], false), None);
-        assert_eq!(missing(&wanted, &[], true), None);
-        assert!(missing(&wanted, &[], false).is_some_and(|why| why.contains("-Xmx64m")));
+        assert_eq!(missing_options(&[], &[], false), None);
+        assert_eq!(missing_options(&wanted, &[], true), None);
+        assert!(missing_options(&wanted, &[], false).is_some_and(|why| why.contains("-Xmx64m")));
     }
 }

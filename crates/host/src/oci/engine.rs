@@ -11,8 +11,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use loadline_cgroup::{Layout, Mode};
-use loadline_trial::{Engine, EngineKind, Refusal};
+use loadline_cgroup::{CgroupLayout, HierarchyMode};
+use loadline_trial::{ContainerEngine, EngineKind, RunRefusal};
 
 /// Of loadline's environment, what an engine's program needs to find its daemon, settings and
 /// helpers.
@@ -51,7 +51,7 @@ pub struct EngineError {
 }
 
 /// The engines of this machine that are asked for; `None` is any, those without a daemon first.
-pub fn installed(wanted: Option<EngineKind>) -> Vec<Engine> {
+pub fn installed_engines(wanted: Option<EngineKind>) -> Vec<ContainerEngine> {
     let env: BTreeMap<String, String> = INHERITED
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
@@ -60,9 +60,9 @@ pub fn installed(wanted: Option<EngineKind>) -> Vec<Engine> {
     let kinds = EngineKind::ALL.into_iter();
     let kinds = kinds.filter(|kind| wanted.is_none_or(|wanted| wanted == *kind));
     let engine = |kind: EngineKind| {
-        Some(Engine {
+        Some(ContainerEngine {
             kind,
-            program: which(&path, kind.name())?,
+            program: which(&path, kind.program_name())?,
             env: env.clone(),
             apart: None,
         })
@@ -74,25 +74,29 @@ pub fn installed(wanted: Option<EngineKind>) -> Vec<Engine> {
 /// and reads theirs from a container beside.
 ///
 /// # Errors
-/// [`Refusal`]: it does not answer.
-pub fn reached(engine: Engine) -> Result<Engine, Refusal> {
-    let elsewhere = elsewhere(&engine);
+/// [`RunRefusal`]: it does not answer.
+pub fn reach_engine(engine: ContainerEngine) -> Result<ContainerEngine, RunRefusal> {
+    let elsewhere = remote_location(&engine);
     let said = match engine.kind {
         EngineKind::Docker => Some("{{.CgroupDriver}} {{.OperatingSystem}}"),
         EngineKind::Podman if elsewhere.is_some() => Some("{{.Host.OS}}"),
         EngineKind::Podman | EngineKind::Kubernetes => None,
     };
-    let said = said.map(|format| answer(&engine, format, elsewhere.is_some()));
+    let said = said.map(|format| ask_daemon(&engine, format, elsewhere.is_some()));
     let daemon = match engine.kind {
         EngineKind::Docker => out_of_reach(&said.transpose()?.unwrap_or_default()),
         EngineKind::Podman | EngineKind::Kubernetes => said.transpose()?.and(None),
     };
-    let apart = elsewhere.or(daemon).or_else(hidden);
-    Ok(Engine { apart, ..engine })
+    let apart = elsewhere.or(daemon).or_else(hidden_cgroup_reason);
+    Ok(ContainerEngine { apart, ..engine })
 }
 
 /// What whatever starts its containers says of itself.
-fn answer(engine: &Engine, format: &str, is_elsewhere: bool) -> Result<String, Refusal> {
+fn ask_daemon(
+    engine: &ContainerEngine,
+    format: &str,
+    is_elsewhere: bool,
+) -> Result<String, RunRefusal> {
     let said = run(engine, &["info", "--format", format]).map_err(|error| {
         let is_root = rustix::process::geteuid().is_root();
         let what = format!("starting containers with {}", engine.kind);
@@ -103,7 +107,7 @@ fn answer(engine: &Engine, format: &str, is_elsewhere: bool) -> Result<String, R
             ),
             false => daemon_hint(&error.said, is_root).to_owned(),
         };
-        Refusal::new(what, &error, hint)
+        RunRefusal::new(what, &error, hint)
     })?;
     Ok(said.trim().to_owned())
 }
@@ -118,11 +122,11 @@ fn out_of_reach(said: &str) -> Option<String> {
 }
 
 /// Why loadline may make no cgroup here.
-fn hidden() -> Option<String> {
+fn hidden_cgroup_reason() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("loadline is not root".to_owned());
     }
-    let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
+    let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
     let allowed = layout.and_then(|layout| layout.check_permission());
     allowed
         .err()
@@ -142,7 +146,7 @@ fn daemon_hint(said: &str, is_root: bool) -> &'static str {
 }
 
 /// What to do where a disk of an engine is full; `None` where that is not what it said.
-pub fn full_disk_hint(engine: &Engine, said: &str) -> Option<String> {
+pub fn full_disk_hint(engine: &ContainerEngine, said: &str) -> Option<String> {
     let said = said.to_lowercase();
     let is_full = said.contains("no space left") || said.contains("disk quota exceeded");
     is_full.then(|| {
@@ -165,7 +169,7 @@ pub fn full_disk_hint(engine: &Engine, said: &str) -> Option<String> {
 }
 
 /// The directory of an engine's images.
-fn kept_in(engine: &Engine) -> Option<String> {
+fn kept_in(engine: &ContainerEngine) -> Option<String> {
     let format = match engine.kind {
         EngineKind::Podman => "{{.Store.GraphRoot}}",
         EngineKind::Docker => "{{.DockerRootDir}}",
@@ -177,12 +181,12 @@ fn kept_in(engine: &Engine) -> Option<String> {
 }
 
 /// Where containers are started, if that is not known to be here.
-fn elsewhere(engine: &Engine) -> Option<String> {
+fn remote_location(engine: &ContainerEngine) -> Option<String> {
     let given = |name: &str| engine.env.get(name).filter(|value| !value.is_empty());
     let host = match engine.kind {
         EngineKind::Kubernetes => return None,
         // A service has settings of its own, wherever it is.
-        EngineKind::Podman => service(engine)?.to_owned(),
+        EngineKind::Podman => podman_service(engine)?.to_owned(),
         EngineKind::Docker => match given("DOCKER_HOST") {
             Some(host) => host.clone(),
             None => {
@@ -197,7 +201,7 @@ fn elsewhere(engine: &Engine) -> Option<String> {
 }
 
 /// The service that podman's program is told to use.
-fn service(engine: &Engine) -> Option<&str> {
+fn podman_service(engine: &ContainerEngine) -> Option<&str> {
     let given = |name: &str| engine.env.get(name).map(String::as_str);
     let both = ["CONTAINER_HOST", "CONTAINER_CONNECTION"];
     let mut set = both.into_iter().filter_map(given);
@@ -205,10 +209,10 @@ fn service(engine: &Engine) -> Option<&str> {
 }
 
 /// Its program with what stands before each subcommand.
-pub fn command(engine: &Engine) -> Command {
+pub fn engine_command(engine: &ContainerEngine) -> Command {
     let mut command = Command::new(&engine.program);
     command.env_clear().envs(&engine.env).current_dir("/");
-    if engine.kind == EngineKind::Podman && service(engine).is_none() {
+    if engine.kind == EngineKind::Podman && podman_service(engine).is_none() {
         if engine.apart.is_none() {
             // The cgroup of a trial is loadline's, not systemd's.
             command.arg("--cgroup-manager=cgroupfs");
@@ -222,22 +226,25 @@ pub fn command(engine: &Engine) -> Command {
 }
 
 /// Whether podman must be told which runtime to take, and has it.
-fn needs_runtime(engine: &Engine) -> bool {
-    let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
+fn needs_runtime(engine: &ContainerEngine) -> bool {
+    let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
     let path = engine.env.get("PATH").map_or("", String::as_str);
-    layout.is_ok_and(|layout| layout.mode() != Mode::V2) && which(path, RUNTIME).is_some()
+    layout.is_ok_and(|layout| layout.mode() != HierarchyMode::V2) && which(path, RUNTIME).is_some()
 }
 
 /// Calls it and gives what it wrote to its standard output.
 ///
 /// # Errors
 /// [`EngineError`] with the last line of its standard error.
-pub fn run<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<String, EngineError> {
+pub fn run<S: AsRef<OsStr>>(
+    engine: &ContainerEngine,
+    arguments: &[S],
+) -> Result<String, EngineError> {
     let output = call(engine, arguments)?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn call<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<Output, EngineError> {
+fn call<S: AsRef<OsStr>>(engine: &ContainerEngine, arguments: &[S]) -> Result<Output, EngineError> {
     let failed = |said: String| EngineError {
         engine: engine.kind,
         subcommand: arguments
@@ -245,7 +252,7 @@ fn call<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<Output, Eng
             .map_or_else(String::new, |a| a.as_ref().to_string_lossy().into_owned()),
         said,
     };
-    let output = command(engine).args(arguments).output();
+    let output = engine_command(engine).args(arguments).output();
     let output = output.map_err(|error| failed(error.to_string()))?;
     match output.status.success() {
         true => Ok(output),
@@ -259,7 +266,7 @@ fn last_words(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let is_cause = |line: &&str| !line.trim().is_empty() && !line.starts_with(WHOSE);
     match said.lines().rfind(is_cause) {
-        Some(line) => crate::output::plain(line.trim()),
+        Some(line) => crate::output::plain_text(line.trim()),
         None => format!("it ended with {}", output.status),
     }
 }
@@ -268,7 +275,10 @@ fn last_words(output: &Output) -> String {
 ///
 /// # Errors
 /// As [`run`].
-pub fn both<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<String, EngineError> {
+pub fn call_for_both<S: AsRef<OsStr>>(
+    engine: &ContainerEngine,
+    arguments: &[S],
+) -> Result<String, EngineError> {
     let output = call(engine, arguments)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok(text(&output.stdout) + &text(&output.stderr))
@@ -278,8 +288,13 @@ pub fn both<S: AsRef<OsStr>>(engine: &Engine, arguments: &[S]) -> Result<String,
 ///
 /// # Errors
 /// As [`run`].
-pub fn give(engine: &Engine, name: &str, to: &str, archive: &[u8]) -> io::Result<()> {
-    let mut command = command(engine);
+pub fn unpack_into(
+    engine: &ContainerEngine,
+    name: &str,
+    to: &str,
+    archive: &[u8],
+) -> io::Result<()> {
+    let mut command = engine_command(engine);
     command.args(["cp", "-", &format!("{name}:{to}")]);
     command.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn()?;
@@ -311,8 +326,8 @@ fn which(path: &str, name: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn engine(kind: EngineKind, variable: (&str, &str)) -> Engine {
-        Engine {
+    fn engine(kind: EngineKind, variable: (&str, &str)) -> ContainerEngine {
+        ContainerEngine {
             kind,
             program: PathBuf::from("/bin/false"),
             env: BTreeMap::from([(variable.0.to_owned(), variable.1.to_owned())]),
@@ -332,16 +347,16 @@ mod tests {
             ),
             (EngineKind::Podman, "CONTAINER_CONNECTION", "machine"),
         ] {
-            let why = elsewhere(&engine(kind, (variable, host))).expect(host);
+            let why = remote_location(&engine(kind, (variable, host))).expect(host);
             assert!(why.ends_with(host), "{why}");
         }
         let here = engine(
             EngineKind::Docker,
             ("DOCKER_HOST", "unix:///run/docker.sock"),
         );
-        assert_eq!(elsewhere(&here), None);
+        assert_eq!(remote_location(&here), None);
         let here = engine(EngineKind::Podman, ("CONTAINER_HOST", ""));
-        assert_eq!(elsewhere(&here), None);
+        assert_eq!(remote_location(&here), None);
     }
 
     #[test]
@@ -359,7 +374,7 @@ mod tests {
     #[test]
     fn a_daemon_that_does_not_answer_is_refused_with_what_to_do() {
         let silent = engine(EngineKind::Docker, ("DOCKER_HOST", "unix:///none.sock"));
-        let refusal = reached(silent).expect_err("no daemon");
+        let refusal = reach_engine(silent).expect_err("no daemon");
         assert!(refusal.hint.contains("start docker"), "{}", refusal.hint);
         let denied = "dial unix: connect: permission denied";
         assert!(daemon_hint(denied, false).contains("as root"));

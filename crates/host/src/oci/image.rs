@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::version_name;
 use loadline_jvm::beneath;
-use loadline_jvm::detect::Jdk;
-use loadline_trial::{Engine, EngineKind, Refusal};
+use loadline_jvm::detect::InstalledJdk;
+use loadline_trial::{ContainerEngine, EngineKind, RunRefusal};
 use rustix::fs::FileType;
 use serde::Deserialize;
 
@@ -19,13 +19,13 @@ use super::engine::{self, EngineError};
 use super::layers::GraphDriver;
 use crate::apart;
 use crate::pagecache;
-use crate::pod::{Seen, SeenJdk};
+use crate::pod::{ImageJdk, ImageReading};
 
 /// An image of an engine of this machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Image {
+pub struct EngineImage {
     /// The engine that has it.
-    pub engine: Engine,
+    pub engine: ContainerEngine,
     /// As it was asked for.
     pub reference: String,
     /// Its id.
@@ -47,26 +47,26 @@ pub struct Image {
     /// Directories of this machine with its files, the uppermost first.
     pub layers: Vec<PathBuf>,
     /// The JVM in it; its paths are those of this machine.
-    pub jdk: Option<Jdk>,
+    pub jdk: Option<InstalledJdk>,
     /// Its version, by its label.
     pub version: Option<String>,
     /// What it was built from, by its label.
     pub revision: Option<String>,
     /// What was seen from inside, at an engine apart.
-    pub seen: Option<Box<Seen>>,
+    pub seen: Option<Box<ImageReading>>,
 }
 
 /// Why there is no image to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotFound {
+pub enum ImageNotFound {
     /// What was asked for is no image, or none that could run here.
-    Wrong(Refusal),
+    Wrong(RunRefusal),
     /// This machine, its engine or the way to a registry does not allow it.
-    Here(Refusal),
+    Here(RunRefusal),
 }
 
-impl From<Refusal> for NotFound {
-    fn from(refusal: Refusal) -> Self {
+impl From<RunRefusal> for ImageNotFound {
+    fn from(refusal: RunRefusal) -> Self {
         Self::Here(refusal)
     }
 }
@@ -74,7 +74,7 @@ impl From<Refusal> for NotFound {
 /// One element of `image inspect`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Inspected {
+struct InspectedImage {
     id: String,
     #[serde(default)]
     repo_digests: Option<Vec<String>>,
@@ -83,14 +83,14 @@ struct Inspected {
     #[serde(default)]
     os: String,
     #[serde(default)]
-    config: Config,
+    config: InspectedConfig,
     #[serde(default)]
     graph_driver: GraphDriver,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Config {
+struct InspectedConfig {
     env: Option<Vec<String>>,
     entrypoint: Option<Vec<String>>,
     cmd: Option<Vec<String>>,
@@ -100,53 +100,53 @@ struct Config {
     labels: Option<BTreeMap<String, String>>,
 }
 
-impl Image {
+impl EngineImage {
     /// Finds an image: in the engine that is asked for, else in the first that has it; pulls it where
     /// none has.
     ///
     /// # Errors
-    /// [`NotFound`]: no engine that could be measured from here, no such image, or one that does not
+    /// [`ImageNotFound`]: no engine that could be measured from here, no such image, or one that does not
     /// start on this machine.
-    pub fn find(reference: &str, wanted: Option<EngineKind>) -> Result<Self, NotFound> {
-        refuse_reference(reference).map_err(NotFound::Wrong)?;
-        let (usable, refusals): (Vec<_>, Vec<_>) = engine::installed(wanted)
+    pub fn find_image(reference: &str, wanted: Option<EngineKind>) -> Result<Self, ImageNotFound> {
+        refuse_reference(reference).map_err(ImageNotFound::Wrong)?;
+        let (usable, refusals): (Vec<_>, Vec<_>) = engine::installed_engines(wanted)
             .into_iter()
-            .map(engine::reached)
+            .map(engine::reach_engine)
             .partition(Result::is_ok);
-        let usable: Vec<Engine> = usable.into_iter().flatten().collect();
+        let usable: Vec<ContainerEngine> = usable.into_iter().flatten().collect();
         let Some(first) = usable.first() else {
             let refusal = refusals.into_iter().find_map(Result::err);
             return Err(refusal.unwrap_or_else(|| no_engine(wanted)).into());
         };
         for engine in &usable {
-            if let Ok(text) = inspect(engine, reference) {
+            if let Ok(text) = inspect_reference(engine, reference) {
                 return Self::read(engine, reference, &text);
             }
         }
         engine::run(first, &["pull", "--quiet", reference])
-            .and_then(|_| inspect(first, reference))
+            .and_then(|_| inspect_reference(first, reference))
             .map_err(|error| not_pulled(first, reference, &error))
             .and_then(|text| Self::read(first, reference, &text))
     }
 
-    fn read(engine: &Engine, reference: &str, text: &str) -> Result<Self, NotFound> {
+    fn read(engine: &ContainerEngine, reference: &str, text: &str) -> Result<Self, ImageNotFound> {
         let what = format!("the image {reference}");
-        let mut all: Vec<Inspected> = serde_json::from_str(text).map_err(|error| {
+        let mut all: Vec<InspectedImage> = serde_json::from_str(text).map_err(|error| {
             let why = format!("what {} says of it is not understood: {error}", engine.kind);
-            Refusal::new(
+            RunRefusal::new(
                 &what,
                 why,
                 "update it; loadline knows podman 4 and docker 20.10 and later",
             )
         })?;
         let inspected = all.pop().ok_or_else(|| {
-            Refusal::new(
+            RunRefusal::new(
                 &what,
                 format!("{} knows nothing of it", engine.kind),
                 "check its name",
             )
         })?;
-        refuse_foreign(&what, &inspected).map_err(NotFound::Wrong)?;
+        refuse_foreign(&what, &inspected).map_err(ImageNotFound::Wrong)?;
         let config = inspected.config;
         let (entrypoint, cmd) = (
             config.entrypoint.unwrap_or_default(),
@@ -165,7 +165,7 @@ impl Image {
             version_name(text).map(str::to_owned)
         };
         let layers = inspected.graph_driver.layers();
-        let jdk = jdk(&layers, &env, entrypoint.first().or(cmd.first()));
+        let jdk = jdk_in_layers(&layers, &env, entrypoint.first().or(cmd.first()));
         let ports = config.exposed_ports.unwrap_or_default();
         let ports = ports
             .keys()
@@ -182,7 +182,7 @@ impl Image {
             directory: Path::new("/").join(config.working_dir.unwrap_or_default()),
             env,
             ports: ports.collect(),
-            stop_signal: config.stop_signal.as_deref().and_then(signal),
+            stop_signal: config.stop_signal.as_deref().and_then(parse_signal),
             layers,
             jdk,
             version: label("version"),
@@ -193,11 +193,11 @@ impl Image {
     }
 
     /// With what only a look from inside tells, where its files do not lie here.
-    fn looked_into(mut self) -> Result<Self, Refusal> {
+    fn looked_into(mut self) -> Result<Self, RunRefusal> {
         if self.engine.apart.is_some() {
-            let seen = apart::look(&self.engine, &self.id)?;
+            let seen = apart::probe_image(&self.engine, &self.id)?;
             self.layers.clear();
-            self.jdk = seen.jdk.as_ref().and_then(SeenJdk::jdk);
+            self.jdk = seen.jdk.as_ref().and_then(ImageJdk::to_jdk);
             self.seen = Some(Box::new(seen));
         }
         Ok(self)
@@ -206,8 +206,8 @@ impl Image {
     /// All that runs with these arguments; none are the image's own.
     ///
     /// # Errors
-    /// [`Refusal`] for an image that says nothing to start and arguments that do not either.
-    pub fn command(&self, arguments: &[String]) -> Result<Vec<String>, Refusal> {
+    /// [`RunRefusal`] for an image that says nothing to start and arguments that do not either.
+    pub fn full_command(&self, arguments: &[String]) -> Result<Vec<String>, RunRefusal> {
         let arguments = match arguments.is_empty() {
             true => &self.cmd,
             false => arguments,
@@ -216,7 +216,7 @@ impl Image {
         // What a cluster has is not told here.
         match all.is_empty() && self.engine.kind != EngineKind::Kubernetes {
             false => Ok(all),
-            true => Err(Refusal::new(
+            true => Err(RunRefusal::new(
                 format!("the image {}", self.reference),
                 "it has neither an entry point nor a command",
                 "say what to start in it, after --: -- java -jar /app/app.jar",
@@ -225,20 +225,20 @@ impl Image {
     }
 }
 
-impl Image {
+impl EngineImage {
     /// Opens a regular file of it, by its path as it sees it; `None` also where it is not known where
     /// its files lie. A link leads where it leads in its own layer.
-    pub fn open(&self, seen: &Path) -> Option<File> {
+    pub fn open_in_layers(&self, seen: &Path) -> Option<File> {
         let seen = self.directory.join(seen);
         let in_layer = |layer: &PathBuf| beneath::open_in_root(File::open(layer).ok()?, &seen).ok();
         self.layers.iter().find_map(in_layer)
     }
 }
 
-impl Image {
+impl EngineImage {
     /// Names in a directory of it, by its path as it sees it; none where it is not known where its
     /// files lie. What an upper layer takes away is not there.
-    pub fn names(&self, seen: &Path) -> Vec<String> {
+    pub fn names_in(&self, seen: &Path) -> Vec<String> {
         let seen = self.directory.join(seen);
         let (mut names, mut known) = (Vec::new(), BTreeSet::new());
         for layer in &self.layers {
@@ -259,31 +259,31 @@ impl Image {
 /// What an engine says of an image, for the fuzzer: no file is looked for.
 #[cfg(fuzzing)]
 pub fn parse_anything(text: &str) {
-    for image in serde_json::from_str::<Vec<Inspected>>(text).unwrap_or_default() {
+    for image in serde_json::from_str::<Vec<InspectedImage>>(text).unwrap_or_default() {
         let _ = refuse_foreign("it", &image);
-        let _ = image.config.stop_signal.as_deref().and_then(signal);
+        let _ = image.config.stop_signal.as_deref().and_then(parse_signal);
     }
     let _ = refuse_reference(text);
 }
 
-fn inspect(engine: &Engine, reference: &str) -> Result<String, EngineError> {
+fn inspect_reference(engine: &ContainerEngine, reference: &str) -> Result<String, EngineError> {
     engine::run(engine, &["image", "inspect", reference])
 }
 
-fn refuse_reference(reference: &str) -> Result<(), Refusal> {
+fn refuse_reference(reference: &str) -> Result<(), RunRefusal> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     let starts = reference.starts_with(|c: char| c.is_ascii_alphanumeric());
     if starts && reference.chars().all(is_plain) {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(RunRefusal::new(
         format!("the image `{reference}`"),
         "that is no name of an image",
         "write it as the engine lists it: --image registry/name:tag, name@sha256:DIGEST or an id",
     ))
 }
 
-fn no_engine(wanted: Option<EngineKind>) -> Refusal {
+fn no_engine(wanted: Option<EngineKind>) -> RunRefusal {
     let name = wanted.map_or("podman nor docker".to_owned(), |kind| kind.to_string());
     let why = match wanted {
         Some(_) => format!("{name} is not on the path"),
@@ -297,13 +297,13 @@ fn no_engine(wanted: Option<EngineKind>) -> Refusal {
             "install one: apt-get install podman runc catatonit; or give the application as a command: -- java -jar app.jar"
         }
     };
-    Refusal::new("starting an image", why, hint)
+    RunRefusal::new("starting an image", why, hint)
 }
 
-fn not_pulled(engine: &Engine, reference: &str, error: &EngineError) -> NotFound {
+fn not_pulled(engine: &ContainerEngine, reference: &str, error: &EngineError) -> ImageNotFound {
     // Built on some machine, as podman names it: no registry has it.
     if reference.starts_with("localhost/") {
-        return NotFound::Wrong(Refusal::new(
+        return ImageNotFound::Wrong(RunRefusal::new(
             format!("the image {reference}"),
             "it is not on this machine, and no registry has an image of localhost's",
             "check the name and the tag: `podman images` lists those of this machine; root's are others than yours (sudo podman images)",
@@ -330,18 +330,18 @@ fn not_pulled(engine: &Engine, reference: &str, error: &EngineError) -> NotFound
     } else {
         "check the name and the tag; `podman images` and `docker images` list those of this machine"
     };
-    let refusal = Refusal::new(
+    let refusal = RunRefusal::new(
         format!("the image {reference}"),
         format!("it is not on this machine, and it cannot be pulled: {error}"),
         hint,
     );
     match is_wrong {
-        true => NotFound::Wrong(refusal),
-        false => NotFound::Here(refusal),
+        true => ImageNotFound::Wrong(refusal),
+        false => ImageNotFound::Here(refusal),
     }
 }
 
-fn refuse_foreign(what: &str, image: &Inspected) -> Result<(), Refusal> {
+fn refuse_foreign(what: &str, image: &InspectedImage) -> Result<(), RunRefusal> {
     let here = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -358,22 +358,22 @@ fn refuse_foreign(what: &str, image: &Inspected) -> Result<(), Refusal> {
     let hint = format!(
         "build or pull it for this machine: --platform linux/{here}; emulated it would be slower than it is"
     );
-    Err(Refusal::new(what, why, hint))
+    Err(RunRefusal::new(what, why, hint))
 }
 
 /// The JVM in the layers: the only one; of several that of JAVA_HOME or of the program, else the
 /// first. Found by its library: that is there in every layout, and says where the home is.
-fn jdk(
+fn jdk_in_layers(
     layers: &[PathBuf],
     env: &BTreeMap<String, String>,
     program: Option<&String>,
-) -> Option<Jdk> {
+) -> Option<InstalledJdk> {
     let all = layers.iter().flat_map(|layer| homes(layer, layer));
-    chosen(all.collect(), env, program)
+    choose_jdk(all.collect(), env, program)
 }
 
 /// The JDKs below a directory, with the paths at which `root` has them.
-fn homes(directory: &Path, root: &Path) -> Vec<(Jdk, PathBuf)> {
+fn homes(directory: &Path, root: &Path) -> Vec<(InstalledJdk, PathBuf)> {
     let files = pagecache::files_below(directory, pagecache::WHOLE);
     let libraries = files.iter().filter(|path| path.ends_with("libjvm.so"));
     let home = |library: &PathBuf| {
@@ -381,16 +381,16 @@ fn homes(directory: &Path, root: &Path) -> Vec<(Jdk, PathBuf)> {
             .ancestors()
             .find(|home| home.join("release").is_file())?;
         let seen = home.strip_prefix(root).ok()?;
-        Some((Jdk::inspect(home).ok()?, Path::new("/").join(seen)))
+        Some((InstalledJdk::inspect(home).ok()?, Path::new("/").join(seen)))
     };
     libraries.filter_map(home).collect()
 }
 
-fn chosen(
-    mut homes: Vec<(Jdk, PathBuf)>,
+fn choose_jdk(
+    mut homes: Vec<(InstalledJdk, PathBuf)>,
     env: &BTreeMap<String, String>,
     program: Option<&String>,
-) -> Option<Jdk> {
+) -> Option<InstalledJdk> {
     homes.sort_by(|a, b| a.1.cmp(&b.1));
     let named = env.get("JAVA_HOME").map(PathBuf::from);
     let is_meant = |seen: &Path| {
@@ -401,10 +401,10 @@ fn chosen(
 }
 
 /// The same of the files that this process sees, where it runs inside of the image.
-pub(crate) fn jdk_of_this_root(env: &BTreeMap<String, String>) -> Option<Jdk> {
+pub(crate) fn jdk_of_this_root(env: &BTreeMap<String, String>) -> Option<InstalledJdk> {
     let own = directories_of_this_root();
     let homes = own.iter().flat_map(|path| homes(path, Path::new("/")));
-    chosen(homes.collect(), env, None)
+    choose_jdk(homes.collect(), env, None)
 }
 
 /// The directories of the image that this process runs inside of.
@@ -420,7 +420,7 @@ pub(crate) fn directories_of_this_root() -> Vec<PathBuf> {
 
 /// A signal by name or number, where it is not SIGTERM. Source: signal(7); the numbers are those of
 /// x86 and Arm.
-fn signal(text: &str) -> Option<i32> {
+fn parse_signal(text: &str) -> Option<i32> {
     const NAMES: [(&str, i32); 7] = [
         ("HUP", 1),
         ("INT", 2),
@@ -446,20 +446,21 @@ mod tests {
     const PODMAN: &str = r#"[{"Id":"bb0df9b6","Digest":"sha256:2dfd","RepoDigests":["localhost/spring@sha256:2dfd"],"Architecture":"amd64","Os":"linux","Config":{"Labels":{"org.opencontainers.image.version":" 1.4.2","org.opencontainers.image.revision":"a\u001b[2J","x":"y"},"User":"app","ExposedPorts":{"8080/tcp":{}},"Env":["JAVA_HOME=/opt/jre","A=b=c"],"Entrypoint":["/opt/jre/bin/java","-jar","/app/app.jar"],"StopSignal":"SIGQUIT"},"GraphDriver":{"Name":"overlay","Data":{"UpperDir":"/none/diff","WorkDir":"/none/work"}}}]"#;
     const DOCKER: &str = r#"[{"Id":"sha256:be55","Digest":null,"RepoDigests":[],"Architecture":"amd64","Os":"linux","Config":{"User":"app","ExposedPorts":null,"Env":null,"Cmd":["serve"],"Entrypoint":null,"Labels":null},"GraphDriver":{"Data":null,"Name":"overlay2"}}]"#;
 
-    fn refusal(error: NotFound) -> Refusal {
+    fn refusal(error: ImageNotFound) -> RunRefusal {
         match error {
-            NotFound::Wrong(refusal) | NotFound::Here(refusal) => refusal,
+            ImageNotFound::Wrong(refusal) | ImageNotFound::Here(refusal) => refusal,
         }
     }
 
-    fn read(text: &str) -> Result<Image, Refusal> {
-        let engine = Engine {
+    fn read(text: &str) -> Result<EngineImage, RunRefusal> {
+        let engine = ContainerEngine {
             kind: EngineKind::Podman,
             program: PathBuf::from("/usr/bin/podman"),
             env: BTreeMap::new(),
             apart: None,
         };
-        Image::read(&engine, "spring:1", &text.replace("amd64", architecture())).map_err(refusal)
+        EngineImage::read(&engine, "spring:1", &text.replace("amd64", architecture()))
+            .map_err(refusal)
     }
 
     fn architecture() -> &'static str {
@@ -472,7 +473,9 @@ mod tests {
     #[test]
     fn both_engines_say_what_an_image_starts() {
         let podman = read(PODMAN).expect("it is understood");
-        let command = podman.command(&["--debug".to_owned()]).expect("a command");
+        let command = podman
+            .full_command(&["--debug".to_owned()])
+            .expect("a command");
         assert_eq!(
             command,
             ["/opt/jre/bin/java", "-jar", "/app/app.jar", "--debug"]
@@ -492,7 +495,7 @@ mod tests {
             (Some("1.4.2"), None)
         );
         let docker = read(DOCKER).expect("it is understood");
-        assert_eq!(docker.command(&[]), Ok(vec!["serve".to_owned()]));
+        assert_eq!(docker.full_command(&[]), Ok(vec!["serve".to_owned()]));
         assert_eq!((docker.pinned, docker.stop_signal), (None, None));
     }
 
@@ -507,7 +510,7 @@ mod tests {
         let windows = read(&PODMAN.replace("\"linux\"", "\"windows\"")).expect_err("no Linux");
         assert!(windows.why.starts_with("it is for windows/"), "{windows}");
         let empty = read(&DOCKER.replace("[\"serve\"]", "null")).expect("it is understood");
-        let refusal = empty.command(&[]).expect_err("nothing to start");
+        let refusal = empty.full_command(&[]).expect_err("nothing to start");
         assert!(refusal.hint.contains("after --"), "{}", refusal.hint);
         assert!(read("{}").is_err() && read("[]").is_err());
     }
@@ -522,15 +525,15 @@ mod tests {
         }
         // What it leads to on this machine is not the image's.
         std::os::unix::fs::symlink("/etc", layers[0].join("link")).expect("a link");
-        let image = Image {
+        let image = EngineImage {
             layers: layers.to_vec(),
             ..read(DOCKER).expect("it is understood")
         };
-        let mut names = image.names(Path::new("/opt/scc"));
+        let mut names = image.names_in(Path::new("/opt/scc"));
         names.sort();
         assert_eq!(names, ["a", "b"]);
-        assert!(image.names(Path::new("/link")).is_empty());
-        assert!(image.names(Path::new("/none")).is_empty());
+        assert!(image.names_in(Path::new("/link")).is_empty());
+        assert!(image.names_in(Path::new("/none")).is_empty());
         let mark = layers[0].join("opt/scc/a");
         let made = rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -540,7 +543,7 @@ mod tests {
             0,
         );
         match made {
-            Ok(()) => assert_eq!(image.names(Path::new("/opt/scc")), ["b"]),
+            Ok(()) => assert_eq!(image.names_in(Path::new("/opt/scc")), ["b"]),
             Err(error) => println!("SKIP a mark of the overlay: {error}"),
         }
     }
@@ -548,7 +551,9 @@ mod tests {
     #[test]
     fn what_is_no_name_of_an_image_never_reaches_an_engine() {
         for wrong in ["", "-v", "--privileged", "a b", "a;b", "$(x)", "name\n"] {
-            let NotFound::Wrong(refusal) = Image::find(wrong, None).expect_err(wrong) else {
+            let ImageNotFound::Wrong(refusal) =
+                EngineImage::find_image(wrong, None).expect_err(wrong)
+            else {
                 panic!("{wrong}: it is the name that is wrong");
             };
             assert!(refusal.hint.contains("registry/name:tag"), "{refusal}");
@@ -566,7 +571,7 @@ mod tests {
     #[test]
     fn a_pull_that_fails_says_what_to_do_about_it() {
         let hint = |said: &str| {
-            let mut shell = engine::installed(None).pop()?;
+            let mut shell = engine::installed_engines(None).pop()?;
             shell.program = PathBuf::from("/bin/sh");
             let error = engine::run(&shell, &["-c", &format!("echo '{said}' >&2; exit 125")]);
             Some(not_pulled(&shell, "a/b:1", &error.expect_err("it fails")))
@@ -575,22 +580,31 @@ mod tests {
             println!("SKIP a_pull_that_fails_says_what_to_do_about_it: no engine here");
             return;
         };
-        let hints = |error: Option<NotFound>, what: &str| {
+        let hints = |error: Option<ImageNotFound>, what: &str| {
             error.is_some_and(|error| refusal(error).hint.starts_with(what))
         };
-        assert!(matches!(full, NotFound::Here(_)), "{full:?}");
+        assert!(matches!(full, ImageNotFound::Here(_)), "{full:?}");
         assert!(hints(Some(full), "free some space"));
         let denied = hint("requested access to the resource is denied");
-        assert!(matches!(denied, Some(NotFound::Wrong(_))), "{denied:?}");
+        assert!(
+            matches!(denied, Some(ImageNotFound::Wrong(_))),
+            "{denied:?}"
+        );
         assert!(hints(denied, "log in"));
         let unknown = hint("manifest unknown");
-        assert!(matches!(unknown, Some(NotFound::Wrong(_))), "{unknown:?}");
+        assert!(
+            matches!(unknown, Some(ImageNotFound::Wrong(_))),
+            "{unknown:?}"
+        );
         assert!(hints(unknown, "check the name"));
         let capital = hint("repository name must be lowercase");
-        assert!(matches!(capital, Some(NotFound::Wrong(_))), "{capital:?}");
+        assert!(
+            matches!(capital, Some(ImageNotFound::Wrong(_))),
+            "{capital:?}"
+        );
         let unreachable = hint("dial tcp: lookup registry: no such host");
         assert!(
-            matches!(unreachable, Some(NotFound::Here(_))),
+            matches!(unreachable, Some(ImageNotFound::Here(_))),
             "{unreachable:?}"
         );
     }
@@ -610,10 +624,14 @@ mod tests {
 
     #[test]
     fn stop_signals_have_names_and_numbers() {
-        assert_eq!(signal("SIGTERM"), None);
-        assert_eq!(signal("15"), None);
+        assert_eq!(parse_signal("SIGTERM"), None);
+        assert_eq!(parse_signal("15"), None);
         assert_eq!(
-            (signal("SIGINT"), signal("INT"), signal("2")),
+            (
+                parse_signal("SIGINT"),
+                parse_signal("INT"),
+                parse_signal("2")
+            ),
             (Some(2), Some(2), Some(2))
         );
     }
@@ -634,12 +652,12 @@ mod tests {
         let layers = [root.path().to_owned()];
         let feature = |env: &[(&str, &str)], program: Option<&str>| {
             let env = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-            let jdk = jdk(&layers, &env.collect(), program.map(str::to_owned).as_ref());
+            let jdk = jdk_in_layers(&layers, &env.collect(), program.map(str::to_owned).as_ref());
             jdk.map(|jdk| jdk.version.feature)
         };
         assert_eq!(feature(&[], None), Some(21));
         assert_eq!(feature(&[("JAVA_HOME", "/opt/a")], None), Some(17));
         assert_eq!(feature(&[], Some("/opt/a/bin/java")), Some(17));
-        assert_eq!(jdk(&[], &BTreeMap::new(), None), None);
+        assert_eq!(jdk_in_layers(&[], &BTreeMap::new(), None), None);
     }
 }

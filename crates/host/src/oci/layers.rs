@@ -32,23 +32,23 @@ impl GraphDriver {
 
 /// Where the files of a container lie, from `container inspect`: its own layer, and the volumes that
 /// the engine made for it.
-pub(super) fn places(text: &str) -> Vec<PathBuf> {
+pub(super) fn container_directories(text: &str) -> Vec<PathBuf> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
-    struct Container {
+    struct InspectedContainer {
         #[serde(default)]
         graph_driver: GraphDriver,
         #[serde(default)]
-        mounts: Vec<Mount>,
+        mounts: Vec<ContainerMount>,
     }
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "PascalCase", default)]
-    struct Mount {
+    struct ContainerMount {
         r#type: String,
         source: PathBuf,
     }
-    let all: Vec<Container> = serde_json::from_str(text).unwrap_or_default();
-    let of_one = |container: Container| {
+    let all: Vec<InspectedContainer> = serde_json::from_str(text).unwrap_or_default();
+    let of_one = |container: InspectedContainer| {
         let data = container.graph_driver.data.unwrap_or_default();
         let layer = data.get("UpperDir").cloned().flatten().map(PathBuf::from);
         let volumes = container
@@ -69,13 +69,13 @@ mod tests {
     fn a_containers_own_files_lie_in_its_layer_and_its_volumes() {
         let podman = r#"[{"Id":"a","GraphDriver":{"Name":"overlay","Data":{"LowerDir":"/s/l","UpperDir":"/s/a/diff"}},"Mounts":[{"Type":"bind","Source":"/var/lib/loadline/x","Destination":"/tmp"},{"Type":"volume","Name":"v","Source":"/s/volumes/v/_data","Destination":"/data"}]}]"#;
         let names = |places: Vec<PathBuf>| places.iter().map(|p| p.display().to_string()).collect();
-        let found: Vec<String> = names(places(podman));
+        let found: Vec<String> = names(container_directories(podman));
         assert_eq!(found, ["/s/a/diff", "/s/volumes/v/_data"]);
         // Docker with containerd's store says no layer.
         let docker = r#"[{"Id":"a","GraphDriver":{"Name":"overlayfs","Data":null},"Mounts":[]}]"#;
-        let found: Vec<String> = names(places(docker));
+        let found: Vec<String> = names(container_directories(docker));
         assert_eq!(found, Vec::<String>::new());
-        let found: Vec<String> = names(places("no JSON"));
+        let found: Vec<String> = names(container_directories("no JSON"));
         assert_eq!(found, Vec::<String>::new());
     }
 }

@@ -25,20 +25,25 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use loadline_cgroup::{CgroupError, Controller, Group, GroupName, Layout, Limits, Sample};
+use loadline_cgroup::{
+    CgroupError, CgroupLayout, CgroupLimits, CgroupSample, ControlGroup, Controller, GroupName,
+};
 use loadline_sizing::Bytes;
-use loadline_trial::{Engine, EngineKind, Image};
+use loadline_trial::{ContainerEngine, EngineKind, ImageSpec};
 use rustix::process::{Resource, Signal, getrlimit};
 
-use crate::container::{Container, Frame, Namespace, Net, Told, asked};
+use crate::container::{
+    AppContainer, ContainerBase, ContainerEvent, ContainerNetwork, NetworkNamespace,
+    effective_signal,
+};
 use crate::group::TrialGroup;
-use crate::halt::{self, Halt, refused};
+use crate::halt::{self, HaltReason, refusal_halt};
 use crate::networks;
 use crate::pagecache;
 use crate::scratch::{self, Scratch};
-use watch::{Started, Watched};
+use watch::{StartedContainer, WatchedContainer};
 
-pub use arrived::{missing, overruled};
+pub use arrived::{missing_options, overruled_options};
 
 /// Every container that loadline makes carries this label, with the name of its cgroup: who made it.
 pub const LABEL: &str = "loadline.owner";
@@ -51,61 +56,66 @@ const TASKS: u64 = 32_768;
 
 /// One application in a container of an engine. The fields are dropped in order: who watches before
 /// what is watched, the container before its group, the group before its files.
-pub struct Oci {
-    watched: Option<Watched>,
-    made: Made,
-    leaf: Group,
+pub struct OciContainer {
+    watched: Option<WatchedContainer>,
+    made: EngineContainer,
+    leaf: ControlGroup,
     parent: TrialGroup,
     scratch: Scratch,
-    network: Net,
+    network: ContainerNetwork,
     stop_signal: Option<i32>,
     output: Option<PipeWriter>,
     tell: Option<watch::Tell>,
 }
 
 /// A container that the engine made; removed when it is dropped.
-struct Made {
-    engine: Engine,
+struct EngineContainer {
+    engine: ContainerEngine,
     name: String,
     is_removed: bool,
 }
 
-impl Oci {
+impl OciContainer {
     /// Makes everything but the application's process. Its output goes to `output`; remarks for the
     /// record go to `warnings`.
     ///
     /// # Errors
-    /// [`Halt::Refused`] when the engine or this machine cannot; what was made is gone again.
-    pub fn prepare(
-        layout: &Layout,
-        frame: &Frame<'_>,
-        image: &Image,
+    /// [`HaltReason::Refused`] when the engine or this machine cannot; what was made is gone again.
+    pub fn prepare_in_engine(
+        layout: &CgroupLayout,
+        frame: &ContainerBase<'_>,
+        image: &ImageSpec,
         output: PipeWriter,
-        tell: impl Fn(Told) + Send + 'static,
+        tell: impl Fn(ContainerEvent) + Send + 'static,
         warnings: &mut Vec<String>,
-    ) -> Result<Self, Halt> {
+    ) -> Result<Self, HaltReason> {
         let name = GroupName::new(Path::new("/proc"), frame.name)
-            .map_err(|error| halt::cgroup("naming the trial's cgroup", &error))?;
-        let mut scratch = Scratch::make(frame.scratch, &name).map_err(scratch::refused)?;
+            .map_err(|error| halt::cgroup_refusal("naming the trial's cgroup", &error))?;
+        let mut scratch =
+            Scratch::make_scratch(frame.scratch, &name).map_err(scratch::scratch_halt)?;
         let name = name.to_string();
         // Before the container: what is written down can be swept.
         scratch
-            .note(&image.engine, &name)
-            .map_err(scratch::refused)?;
+            .note_container(&image.engine, &name)
+            .map_err(scratch::scratch_halt)?;
         if frame.evict_page_cache {
-            evict(image, warnings);
+            evict_image(image, warnings);
         }
-        let making = |error| halt::cgroup("making the trial's cgroup with its limits", &error);
-        let parent = TrialGroup::make(layout, &name, &Limits::default()).map_err(making)?;
+        let making =
+            |error| halt::cgroup_refusal("making the trial's cgroup with its limits", &error);
+        let parent =
+            TrialGroup::create_limited(layout, &name, &CgroupLimits::default()).map_err(making)?;
         let given = image.writable.as_ref().map(|writable| {
-            let real = scratch.give(&writable.below_tmp, &writable.files);
+            let real = scratch.give_files(&writable.below_tmp, &writable.files);
             real.map(|real| (real, writable.seen.clone()))
         });
-        let given = given.transpose().map_err(scratch::refused)?;
-        let (made, id) = make(layout, (frame, image), &name, (&scratch, given))?;
-        let leaf = parent.group().below(&leaf_name(image.engine.kind, &id));
+        let given = given.transpose().map_err(scratch::scratch_halt)?;
+        let (made, id) = make_container(layout, (frame, image), &name, (&scratch, given))?;
+        let leaf = parent
+            .as_group()
+            .create_child(&leaf_name(image.engine.kind, &id));
         let leaf = leaf.map_err(making)?;
-        leaf.apply(frame.limits).map_err(making)?;
+        leaf.apply_limits(frame.limits).map_err(making)?;
         Ok(Self {
             watched: None,
             made,
@@ -120,69 +130,77 @@ impl Oci {
     }
 }
 
-impl Container for Oci {
-    fn start(&mut self) -> Result<(), Halt> {
+impl AppContainer for OciContainer {
+    fn start_application(&mut self) -> Result<(), HaltReason> {
         let (Some(output), Some(tell)) = (self.output.take(), self.tell.take()) else {
-            return Err(halt::failed("the container was started already"));
+            return Err(halt::measurement_failed(
+                "the container was started already",
+            ));
         };
         let starting = "starting the engine's program";
-        let error = output.try_clone().map_err(halt::step(starting))?;
-        let mut command = engine::command(&self.made.engine);
+        let error = output.try_clone().map_err(halt::step_failed(starting))?;
+        let mut command = engine::engine_command(&self.made.engine);
         command
             .args(["start", "--attach", &self.made.name])
             .stdout(Stdio::from(output))
             .stderr(Stdio::from(error));
-        let of = Started {
+        let of = StartedContainer {
             engine: self.made.engine.clone(),
             name: self.made.name.clone(),
         };
-        let client = command.spawn().map_err(halt::step(starting))?;
-        let watched = Watched::start(client, self.leaf.clone(), of, tell);
-        self.watched = Some(watched.map_err(halt::step(starting))?);
+        let client = command.spawn().map_err(halt::step_failed(starting))?;
+        let watched = WatchedContainer::watch_client(client, self.leaf.clone(), of, tell);
+        self.watched = Some(watched.map_err(halt::step_failed(starting))?);
         Ok(())
     }
 
-    fn signal(&mut self, signal: Signal) {
+    fn signal_application(&mut self, signal: Signal) {
         if let Some(watched) = &self.watched {
-            watched.signal(asked(self.stop_signal, signal));
+            watched.signal_process(effective_signal(self.stop_signal, signal));
         }
     }
 
-    fn group(&self) -> &Group {
+    fn application_group(&self) -> &ControlGroup {
         &self.leaf
     }
 
-    fn kill(&mut self) -> Result<(), CgroupError> {
+    fn kill_container(&mut self) -> Result<(), CgroupError> {
         // With its first process the kernel ends the whole PID namespace at once, however it forks.
-        self.signal(Signal::KILL);
-        self.leaf.kill(END).map(drop)
+        self.signal_application(Signal::KILL);
+        self.leaf.kill_processes(END).map(drop)
     }
 
-    fn end(&mut self) -> bool {
-        let is_killed = self.kill().is_ok();
-        let is_told = self.watched.as_ref().is_none_or(|watched| watched.end(END));
-        self.made.remove() && is_killed && is_told
+    fn shut_down(&mut self) -> bool {
+        let is_killed = self.kill_container().is_ok();
+        let is_told = self
+            .watched
+            .as_ref()
+            .is_none_or(|watched| watched.wait_for_end(END));
+        self.made.remove_made() && is_killed && is_told
     }
 
-    fn remove(&mut self) -> Result<(), CgroupError> {
-        self.parent.remove()
+    fn remove_group(&mut self) -> Result<(), CgroupError> {
+        self.parent.kill_and_remove()
     }
 
-    fn at_exec(&self) -> Option<Sample> {
-        self.watched.as_ref()?.at_exec()
+    fn at_exec(&self) -> Option<CgroupSample> {
+        self.watched.as_ref()?.counters_at_exec()
     }
 
-    fn last(&self) -> Option<Sample> {
-        let at_end = || self.watched.as_ref()?.at_end();
+    fn last_sample(&self) -> Option<CgroupSample> {
+        let at_end = || self.watched.as_ref()?.counters_at_end();
         self.leaf.read().ok().or_else(at_end)
     }
 
-    fn network(&self) -> Net {
-        let process = self.watched.as_ref().and_then(Watched::process);
+    fn application_network(&self) -> ContainerNetwork {
+        let process = self
+            .watched
+            .as_ref()
+            .and_then(WatchedContainer::application_pid);
         // Without a process there is no network to be found: opening this fails and says so.
         let path = || PathBuf::from(format!("/proc/{}/ns/net", process.unwrap_or_default()));
         match &self.network {
-            Net::Own => Net::Of(Namespace {
+            ContainerNetwork::Own => ContainerNetwork::Of(NetworkNamespace {
                 path: path(),
                 container: Some((self.made.engine.kind, self.made.name.clone())),
             }),
@@ -190,44 +208,44 @@ impl Container for Oci {
         }
     }
 
-    fn engine(&self) -> Option<(&Engine, &str)> {
+    fn holding_engine(&self) -> Option<(&ContainerEngine, &str)> {
         Some((&self.made.engine, &self.made.name))
     }
 
-    fn open(&self, seen: &Path) -> io::Result<File> {
-        self.scratch.open(seen)
+    fn open_file(&self, seen: &Path) -> io::Result<File> {
+        self.scratch.open_seen(seen)
     }
 
     fn open_only(&self, seen: &Path) -> io::Result<(OsString, File)> {
         self.scratch.open_only(seen)
     }
 
-    fn places(&self) -> Vec<PathBuf> {
-        let mut places = places(&self.made.engine, &self.made.name);
-        places.push(self.scratch.tmp());
+    fn written_directories(&self) -> Vec<PathBuf> {
+        let mut places = files_on_machine(&self.made.engine, &self.made.name);
+        places.push(self.scratch.tmp_directory());
         places
     }
 }
 
-impl Drop for Oci {
+impl Drop for OciContainer {
     fn drop(&mut self) {
         // An engine gives a running container seconds to stop; after `end` nothing runs.
-        let _ = self.kill();
+        let _ = self.kill_container();
     }
 }
 
-impl Made {
+impl EngineContainer {
     /// `false` when the engine could not remove it.
-    fn remove(&mut self) -> bool {
-        self.is_removed = self.is_removed || remove(&self.engine, &self.name).is_ok();
+    fn remove_made(&mut self) -> bool {
+        self.is_removed = self.is_removed || remove_by_name(&self.engine, &self.name).is_ok();
         self.is_removed
     }
 }
 
-impl Drop for Made {
+impl Drop for EngineContainer {
     fn drop(&mut self) {
         // What cannot be removed now is found by the next sweep.
-        self.remove();
+        self.remove_made();
     }
 }
 
@@ -235,7 +253,7 @@ impl Drop for Made {
 ///
 /// # Errors
 /// What the engine said.
-pub fn remove(engine: &Engine, name: &str) -> Result<(), engine::EngineError> {
+pub fn remove_by_name(engine: &ContainerEngine, name: &str) -> Result<(), engine::EngineError> {
     let remove = || match engine::run(engine, &["rm", "--force", "--volumes", name]) {
         Err(error) if !is_unknown(&error.said) => Err(error),
         _ => Ok(()),
@@ -253,51 +271,56 @@ fn is_unknown(said: &str) -> bool {
 
 /// Where on this machine a container's own files lie: its layer and its volumes, as far as the engine
 /// says so.
-fn places(engine: &Engine, name: &str) -> Vec<PathBuf> {
+fn files_on_machine(engine: &ContainerEngine, name: &str) -> Vec<PathBuf> {
     let said = engine::run(engine, &["container", "inspect", name]);
-    said.map_or_else(|_| Vec::new(), |text| layers::places(&text))
+    said.map_or_else(|_| Vec::new(), |text| layers::container_directories(&text))
 }
 
 /// Names of the containers of an engine that some loadline made.
 ///
 /// # Errors
 /// What the engine said.
-pub fn labelled(engine: &Engine) -> Result<Vec<String>, engine::EngineError> {
+pub fn labelled_containers(engine: &ContainerEngine) -> Result<Vec<String>, engine::EngineError> {
     let filter = format!("label={LABEL}");
     let arguments = ["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"];
     let names = engine::run(engine, &arguments)?;
     Ok(names.lines().map(str::to_owned).collect())
 }
 
-fn evict(image: &Image, warnings: &mut Vec<String>) {
+fn evict_image(image: &ImageSpec, warnings: &mut Vec<String>) {
     if image.layers.is_empty() {
         let text = "where the image's files lie is not known, so they stayed in the page cache: a trial may need up to some 20 MiB more on a machine that has not read them";
         warnings.push(text.to_owned());
     }
     let layers = image.layers.iter();
-    layers.for_each(|layer| pagecache::evict(layer, pagecache::WHOLE));
+    layers.for_each(|layer| pagecache::evict_from_page_cache(layer, pagecache::WHOLE));
     let volumes = image.volumes.iter();
-    volumes.for_each(|(source, _)| pagecache::evict(source, pagecache::NEAR));
+    volumes.for_each(|(source, _)| pagecache::evict_from_page_cache(source, pagecache::NEAR));
 }
 
 /// Has the engine make the container; gives its id.
-fn make(
-    layout: &Layout,
-    (frame, image): (&Frame<'_>, &Image),
+fn make_container(
+    layout: &CgroupLayout,
+    (frame, image): (&ContainerBase<'_>, &ImageSpec),
     name: &str,
     (scratch, writable): (&Scratch, Option<(PathBuf, PathBuf)>),
-) -> Result<(Made, String), Halt> {
+) -> Result<(EngineContainer, String), HaltReason> {
     let kind = image.engine.kind;
-    let network = network(kind, &frame.network)?;
-    let variables = scratch.variables(&image.env).map_err(scratch::refused)?;
+    let network = network_flag(kind, &frame.network)?;
+    let variables = scratch
+        .write_env_file(&image.env)
+        .map_err(scratch::scratch_halt)?;
     let mut arguments = vec!["create".to_owned(), "--pull=never".to_owned()];
     arguments.extend(["--name".to_owned(), name.to_owned()]);
     arguments.push(format!("--label={LABEL}={name}"));
     arguments.push(format!("--cgroup-parent={}", group_path(layout, name)));
     arguments.push(format!("--network={network}"));
-    arguments.extend(hosts(kind, frame));
+    arguments.extend(host_flags(kind, frame));
     arguments.push(format!("--env-file={}", variables.display()));
-    arguments.push(format!("--volume={}:/tmp", scratch.tmp().display()));
+    arguments.push(format!(
+        "--volume={}:/tmp",
+        scratch.tmp_directory().display()
+    ));
     // Its output comes by the pipe; a check of the image's own would be load.
     arguments.extend(["--log-driver=none", "--no-healthcheck"].map(str::to_owned));
     let volume = |(source, seen): &(PathBuf, PathBuf)| {
@@ -307,12 +330,12 @@ fn make(
     arguments.extend(
         writable.map(|(real, seen)| format!("--volume={}:{}", real.display(), seen.display())),
     );
-    arguments.extend(limits(frame.limits));
+    arguments.extend(limit_flags(frame.limits));
     arguments.push(shm(frame.shm));
     arguments.extend(ulimits(frame.open_files));
-    arguments.extend(started(image));
+    arguments.extend(image_arguments(image));
     // Already there to be removed: an engine may fail after it has made something.
-    let made = Made {
+    let made = EngineContainer {
         engine: image.engine.clone(),
         name: name.to_owned(),
         is_removed: false,
@@ -320,7 +343,7 @@ fn make(
     let id = engine::run(&image.engine, &arguments).map_err(|error| {
         let alone = "try it with the engine alone: what it says there is what it said here";
         let full = engine::full_disk_hint(&image.engine, &error.said);
-        refused(
+        refusal_halt(
             "making the container",
             error,
             full.as_deref().unwrap_or(alone),
@@ -330,8 +353,8 @@ fn make(
 }
 
 /// Where the trial's group is below the root of its hierarchy.
-fn group_path(layout: &Layout, name: &str) -> String {
-    let place = layout.place(Controller::Memory).or(layout.v2());
+fn group_path(layout: &CgroupLayout, name: &str) -> String {
+    let place = layout.hierarchy_of(Controller::Memory).or(layout.v2());
     let parent = place.and_then(|place| place.parent().ok()?.strip_prefix(&place.mount).ok());
     let parent = parent.unwrap_or(Path::new(""));
     Path::new("/").join(parent).join(name).display().to_string()
@@ -346,9 +369,13 @@ fn leaf_name(kind: EngineKind, id: &str) -> String {
 }
 
 /// Its own has a loopback interface only, as that of a plain command.
-fn network(kind: EngineKind, network: &Net) -> Result<String, Halt> {
-    let Net::Of(namespace) = network else {
-        let word = if *network == Net::Own { "none" } else { "host" };
+fn network_flag(kind: EngineKind, network: &ContainerNetwork) -> Result<String, HaltReason> {
+    let ContainerNetwork::Of(namespace) = network else {
+        let word = if *network == ContainerNetwork::Own {
+            "none"
+        } else {
+            "host"
+        };
         return Ok(word.to_owned());
     };
     match (kind, &namespace.container) {
@@ -359,8 +386,8 @@ fn network(kind: EngineKind, network: &Net) -> Result<String, Halt> {
 }
 
 /// Names of the loopback. In a network of another of docker's containers that one's list counts.
-fn hosts(kind: EngineKind, frame: &Frame<'_>) -> Vec<String> {
-    let has_list = kind == EngineKind::Docker && frame.network.path().is_some();
+fn host_flags(kind: EngineKind, frame: &ContainerBase<'_>) -> Vec<String> {
+    let has_list = kind == EngineKind::Docker && frame.network.namespace_path().is_some();
     let names = frame.hosts.iter().filter(|_| !has_list);
     names
         .map(|name| format!("--add-host={name}:127.0.0.1"))
@@ -368,7 +395,7 @@ fn hosts(kind: EngineKind, frame: &Frame<'_>) -> Vec<String> {
 }
 
 /// Who runs what: the last words of `create`.
-pub(crate) fn started(image: &Image) -> Vec<String> {
+pub(crate) fn image_arguments(image: &ImageSpec) -> Vec<String> {
     let user = image.user;
     let user = user.map(|user| format!("--user={}:{}", user.uid, user.gid));
     let entrypoint = image.entrypoint.iter();
@@ -379,7 +406,7 @@ pub(crate) fn started(image: &Image) -> Vec<String> {
 }
 
 /// The limits in the engine's words: its runtime writes what it is told, or its default.
-pub(crate) fn limits(limits: &Limits) -> Vec<String> {
+pub(crate) fn limit_flags(limits: &CgroupLimits) -> Vec<String> {
     let mut all = Vec::new();
     let mut add = |flag: &str, value: Option<String>| {
         all.extend(value.map(|value| format!("--{flag}={value}")));
@@ -453,18 +480,18 @@ mod tests {
 
     #[test]
     fn an_engine_is_told_the_limits_in_its_own_words() {
-        let own = Limits {
+        let own = CgroupLimits {
             cpu_quota: Some(Cpus::from_millis(1500)),
             cpu_period: Duration::from_millis(20),
             memory: Some(Bytes::from_mib(256)),
             pids: Some(4096),
             cpuset: "0-1".parse().ok(),
-            ..Limits::default()
+            ..CgroupLimits::default()
         };
-        let text = limits(&own).join(" ");
+        let text = limit_flags(&own).join(" ");
         let wanted = "--cpu-period=20000 --cpu-quota=30000 --cpuset-cpus=0-1 --memory=268435456 --memory-swap=268435456 --pids-limit=4096";
         assert_eq!(text, wanted);
-        assert_eq!(limits(&Limits::default()), Vec::<String>::new());
+        assert_eq!(limit_flags(&CgroupLimits::default()), Vec::<String>::new());
         assert_eq!(shm(Bytes::from_mib(64)), "--shm-size=67108864");
     }
 

@@ -14,17 +14,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadline_cgroup::{Group, Sample};
-use loadline_trial::Engine;
+use loadline_cgroup::{CgroupSample, ControlGroup};
+use loadline_trial::ContainerEngine;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::clock::monotonic_ns;
-use crate::container::{Told, how_it_ended};
+use crate::container::{ContainerEvent, how_it_ended};
 use crate::oci::engine;
 
 /// Takes what is told.
-pub type Tell = Box<dyn Fn(Told) + Send>;
+pub type Tell = Box<dyn Fn(ContainerEvent) + Send>;
 
 /// Pause between two looks for the application's process: the start is known to so much.
 const LOOK: Duration = Duration::from_micros(500);
@@ -40,35 +40,40 @@ const NEVER: &str = "0001-01-01";
 
 /// What was started, for questions about it.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedContainer {
     /// The engine.
-    pub engine: Engine,
+    pub engine: ContainerEngine,
     /// The container.
     pub name: String,
 }
 
 /// A container that is being started, runs or has ended.
 #[derive(Debug)]
-pub struct Watched {
-    state: Arc<Mutex<State>>,
+pub struct WatchedContainer {
+    state: Arc<Mutex<WatchState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct WatchState {
     client: Child,
     application: Option<(u32, OwnedFd)>,
-    at_exec: Option<Sample>,
-    at_end: Option<Sample>,
+    at_exec: Option<CgroupSample>,
+    at_end: Option<CgroupSample>,
     is_over: bool,
 }
 
-impl Watched {
+impl WatchedContainer {
     /// Watches what a client starts in a group that is empty.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(client: Child, leaf: Group, of: Started, tell: Tell) -> io::Result<Self> {
-        let state = Arc::new(Mutex::new(State {
+    pub fn watch_client(
+        client: Child,
+        leaf: ControlGroup,
+        of: StartedContainer,
+        tell: Tell,
+    ) -> io::Result<Self> {
+        let state = Arc::new(Mutex::new(WatchState {
             client,
             application: None,
             at_exec: None,
@@ -78,39 +83,42 @@ impl Watched {
         let shared = Arc::clone(&state);
         thread::Builder::new()
             .name("container".to_owned())
-            .spawn(move || watch(&shared, &leaf, &of, &tell))?;
+            .spawn(move || watch_container(&shared, &leaf, &of, &tell))?;
         Ok(Self { state })
     }
 
     /// The application's process, once there is one.
-    pub fn process(&self) -> Option<u32> {
-        lock(&self.state).application.as_ref().map(|(pid, _)| *pid)
+    pub fn application_pid(&self) -> Option<u32> {
+        lock_state(&self.state)
+            .application
+            .as_ref()
+            .map(|(pid, _)| *pid)
     }
 
     /// Sends it a signal. One that has ended does not mind.
-    pub fn signal(&self, signal: Signal) {
-        if let Some((_, descriptor)) = &lock(&self.state).application {
+    pub fn signal_process(&self, signal: Signal) {
+        if let Some((_, descriptor)) = &lock_state(&self.state).application {
             let _ = pidfd_send_signal(descriptor, signal);
         }
     }
 
     /// The counters of its group when it was executed.
-    pub fn at_exec(&self) -> Option<Sample> {
-        lock(&self.state).at_exec.clone()
+    pub fn counters_at_exec(&self) -> Option<CgroupSample> {
+        lock_state(&self.state).at_exec.clone()
     }
 
     /// The counters of its group when it ended.
-    pub fn at_end(&self) -> Option<Sample> {
-        lock(&self.state).at_end.clone()
+    pub fn counters_at_end(&self) -> Option<CgroupSample> {
+        lock_state(&self.state).at_end.clone()
     }
 
     /// Waits until the client has told how it ended; `false` when it was killed instead.
-    pub fn end(&self, patience: Duration) -> bool {
+    pub fn wait_for_end(&self, patience: Duration) -> bool {
         let begin = Instant::now();
-        while !lock(&self.state).is_over {
+        while !lock_state(&self.state).is_over {
             if begin.elapsed() > patience {
                 // Nothing is lost with it but the exit code.
-                let _ = lock(&self.state).client.kill();
+                let _ = lock_state(&self.state).client.kill();
                 return false;
             }
             thread::sleep(LOOK);
@@ -119,28 +127,33 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedContainer {
     fn drop(&mut self) {
         // After `end` it has ended; the thread reaps it in any case.
-        let _ = lock(&self.state).client.kill();
+        let _ = lock_state(&self.state).client.kill();
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock_state(state: &Mutex<WatchState>) -> MutexGuard<'_, WatchState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn watch(state: &Mutex<State>, leaf: &Group, of: &Started, tell: &Tell) {
+fn watch_container(
+    state: &Mutex<WatchState>,
+    leaf: &ControlGroup,
+    of: &StartedContainer,
+    tell: &Tell,
+) {
     match await_exec(state, leaf) {
-        Begun::Running => {
-            tell(Told::Exec {
+        StartOutcome::Running => {
+            tell(ContainerEvent::Exec {
                 at_ns: monotonic_ns(),
             });
             await_end(state, leaf);
-            tell(exited(wait(state)));
+            tell(exit_event(wait_for_client(state)));
         }
-        Begun::Ended(status) => ended_unseen(status, of, tell),
-        Begun::Nowhere => tell(Told::Failed {
+        StartOutcome::Ended(status) => ended_unseen(status, of, tell),
+        StartOutcome::Nowhere => tell(ContainerEvent::Failed {
             detail: format!(
                 "nothing appeared in its cgroup within {} s: {} starts containers on another machine, or in other cgroups than loadline sees",
                 APPEARS.as_secs(),
@@ -148,11 +161,11 @@ fn watch(state: &Mutex<State>, leaf: &Group, of: &Started, tell: &Tell) {
             ),
         }),
     }
-    lock(state).is_over = true;
-    tell(Told::Gone);
+    lock_state(state).is_over = true;
+    tell(ContainerEvent::Gone);
 }
 
-enum Begun {
+enum StartOutcome {
     Running,
     /// The client, before an application was seen.
     Ended(Option<ExitStatus>),
@@ -160,29 +173,29 @@ enum Begun {
 }
 
 /// Looks until the runtime's process has become the application.
-fn await_exec(state: &Mutex<State>, leaf: &Group) -> Begun {
+fn await_exec(state: &Mutex<WatchState>, leaf: &ControlGroup) -> StartOutcome {
     let begin = Instant::now();
     loop {
-        let processes = leaf.processes().unwrap_or_default();
-        if let Some(found) = processes.iter().find_map(|pid| application(*pid)) {
-            let mut state = lock(state);
+        let processes = leaf.process_ids().unwrap_or_default();
+        if let Some(found) = processes.iter().find_map(|pid| application_process(*pid)) {
+            let mut state = lock_state(state);
             state.application = Some(found);
             state.at_exec = leaf.read().ok();
-            return Begun::Running;
+            return StartOutcome::Running;
         }
-        match lock(state).client.try_wait() {
+        match lock_state(state).client.try_wait() {
             Ok(None) => {}
-            ended => return Begun::Ended(ended.ok().flatten()),
+            ended => return StartOutcome::Ended(ended.ok().flatten()),
         }
         if processes.is_empty() && begin.elapsed() > APPEARS {
-            return Begun::Nowhere;
+            return StartOutcome::Nowhere;
         }
         thread::sleep(LOOK);
     }
 }
 
 /// The first process of the container, if it is the application already.
-fn application(pid: u32) -> Option<(u32, OwnedFd)> {
+fn application_process(pid: u32) -> Option<(u32, OwnedFd)> {
     let id = Pid::from_raw(i32::try_from(pid).ok()?)?;
     let descriptor = pidfd_open(id, PidfdFlags::empty()).ok()?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -204,8 +217,8 @@ fn is_application(status: &str) -> bool {
 }
 
 /// Waits for the end of the application, and reads its group before the engine removes it.
-fn await_end(state: &Mutex<State>, leaf: &Group) {
-    let descriptor = match &lock(state).application {
+fn await_end(state: &Mutex<WatchState>, leaf: &ControlGroup) {
+    let descriptor = match &lock_state(state).application {
         Some((_, descriptor)) => descriptor.try_clone().ok(),
         None => None,
     };
@@ -221,12 +234,12 @@ fn await_end(state: &Mutex<State>, leaf: &Group) {
         ),
         Ok(1..)
     ) {}
-    lock(state).at_end = leaf.read().ok();
+    lock_state(state).at_end = leaf.read().ok();
 }
 
-fn wait(state: &Mutex<State>) -> Option<ExitStatus> {
+fn wait_for_client(state: &Mutex<WatchState>) -> Option<ExitStatus> {
     loop {
-        match lock(state).client.try_wait() {
+        match lock_state(state).client.try_wait() {
             Ok(None) => {}
             ended => return ended.ok().flatten(),
         }
@@ -236,27 +249,27 @@ fn wait(state: &Mutex<State>) -> Option<ExitStatus> {
 
 /// A client that ended before its application was seen: it did not start, or was very quick. The codes
 /// of clients do not tell: docker gives 1 for a program that is not there.
-fn ended_unseen(status: Option<ExitStatus>, of: &Started, tell: &Tell) {
+fn ended_unseen(status: Option<ExitStatus>, of: &StartedContainer, tell: &Tell) {
     let kind = of.engine.kind;
     let when = ["inspect", "--format", "{{.State.StartedAt}}", &of.name];
     let when = engine::run(&of.engine, &when).unwrap_or_default();
     if when.is_empty() || when.starts_with(NEVER) {
         let code = status.and_then(|status| status.code());
         let code = code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
-        return tell(Told::Failed {
+        return tell(ContainerEvent::Failed {
             detail: format!("`{kind} start` ended with {code}"),
         });
     }
-    tell(Told::Exec {
+    tell(ContainerEvent::Exec {
         at_ns: monotonic_ns(),
     });
-    tell(exited(status));
+    tell(exit_event(status));
 }
 
 /// A client ends with the code of its container, which for a signal is 128 more than its number.
-fn exited(status: Option<ExitStatus>) -> Told {
+fn exit_event(status: Option<ExitStatus>) -> ContainerEvent {
     let (code, signal) = how_it_ended(status.and_then(|status| status.code()));
-    Told::Exited { code, signal }
+    ContainerEvent::Exited { code, signal }
 }
 
 #[cfg(test)]
@@ -281,11 +294,11 @@ mod tests {
 
     #[test]
     fn the_code_of_a_client_says_how_its_container_ended() {
-        let told = |code: i32| exited(Some(ExitStatus::from_raw(code << 8)));
-        let exit = |code, signal| Told::Exited { code, signal };
+        let told = |code: i32| exit_event(Some(ExitStatus::from_raw(code << 8)));
+        let exit = |code, signal| ContainerEvent::Exited { code, signal };
         assert_eq!(told(0), exit(Some(0), None));
         assert_eq!(told(137), exit(None, Some(9)));
         assert_eq!(told(143), exit(Some(143), None));
-        assert_eq!(exited(None), exit(None, None));
+        assert_eq!(exit_event(None), exit(None, None));
     }
 }

@@ -20,28 +20,30 @@ use std::io::{self, PipeWriter};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_cgroup::{CgroupError, Group, GroupName, Layout, Sample};
+use loadline_cgroup::{CgroupError, CgroupLayout, CgroupSample, ControlGroup, GroupName};
 use rustix::process::Signal;
 
-use crate::container::{Container, Frame, Namespace, Net, SHM, Told};
+use crate::container::{
+    AppContainer, ContainerBase, ContainerEvent, ContainerNetwork, NetworkNamespace, SHM,
+};
 use crate::group::TrialGroup;
-use crate::halt::{self, Halt, refused};
+use crate::halt::{self, HaltReason, refusal_halt};
 use crate::pagecache;
-use crate::program::Program;
+use crate::program::ProgramSpec;
 use crate::scratch::{self, Scratch};
-use protocol::{Event, Order, View};
-use reach::{Needs, Unreachable};
+use protocol::{FilesystemView, InitEvent, InitOrder};
+use reach::{ProgramFiles, UnreachableFile};
 use sandbox::{Sandbox, SandboxError};
 
 /// How long dying may take once killed; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);
 
 /// What one of these containers is made of.
-pub struct Wanted<'a> {
+pub struct NamespaceContainerSpec<'a> {
     /// What every container is made of.
-    pub frame: &'a Frame<'a>,
+    pub frame: &'a ContainerBase<'a>,
     /// What runs.
-    pub program: &'a Program,
+    pub program: &'a ProgramSpec,
     /// CPUs it may run on.
     pub cpus: &'a [u32],
     /// Directories of the machine that it sees as empty ones of its own.
@@ -54,55 +56,65 @@ pub struct Wanted<'a> {
 
 /// One application in namespaces and a cgroup. The fields are dropped in order: processes before
 /// their group, the group before their files.
-pub struct Own {
+pub struct NamespaceContainer {
     sandbox: Sandbox,
     group: TrialGroup,
     scratch: Scratch,
-    network: Net,
+    network: ContainerNetwork,
     jdk: Option<PathBuf>,
 }
 
-impl Own {
+impl NamespaceContainer {
     /// Makes everything but the application's process. Its output goes to `output`; remarks for the
     /// record go to `warnings`.
     ///
     /// # Errors
-    /// [`Halt::Refused`] when this machine cannot; what was made is gone again.
-    pub fn prepare(
-        layout: &Layout,
-        wanted: &Wanted<'_>,
+    /// [`HaltReason::Refused`] when this machine cannot; what was made is gone again.
+    pub fn prepare_in_namespaces(
+        layout: &CgroupLayout,
+        wanted: &NamespaceContainerSpec<'_>,
         output: PipeWriter,
-        tell: impl Fn(Told) + Send + 'static,
+        tell: impl Fn(ContainerEvent) + Send + 'static,
         warnings: &mut Vec<String>,
-    ) -> Result<Self, Halt> {
+    ) -> Result<Self, HaltReason> {
         let (program, frame) = (wanted.program, wanted.frame);
-        let needs = Needs::of(program).map_err(|error| unreachable(&error))?;
+        let needs =
+            ProgramFiles::from_program(program).map_err(|error| unreachable_halt(&error))?;
         let name = GroupName::new(Path::new("/proc"), frame.name)
-            .map_err(|error| halt::cgroup("naming the trial's cgroup", &error))?;
-        let scratch = Scratch::make(frame.scratch, &name).map_err(scratch::refused)?;
-        let named = scratch.named(program.uid, program.gid);
-        let named = named.map_err(scratch::refused)?;
-        let own = scratch.directories(wanted.directories, program.uid, program.gid);
-        let own = own.map_err(scratch::refused)?;
-        let hosts = scratch.hosts(frame.hosts).map_err(scratch::refused)?;
-        let replaced = scratch.replaced().into_iter().chain(named).chain(hosts);
+            .map_err(|error| halt::cgroup_refusal("naming the trial's cgroup", &error))?;
+        let scratch = Scratch::make_scratch(frame.scratch, &name).map_err(scratch::scratch_halt)?;
+        let named = scratch.passwd_with_account(program.uid, program.gid);
+        let named = named.map_err(scratch::scratch_halt)?;
+        let own = scratch.empty_directories(wanted.directories, program.uid, program.gid);
+        let own = own.map_err(scratch::scratch_halt)?;
+        let hosts = scratch
+            .hosts_with_names(frame.hosts)
+            .map_err(scratch::scratch_halt)?;
+        let replaced = scratch
+            .replaced_directories()
+            .into_iter()
+            .chain(named)
+            .chain(hosts);
         let replaced = replaced.chain(own);
         let replaced = replaced.collect();
         let services = reach::SERVICES.iter().map(PathBuf::from);
         let hidden = services.chain(wanted.hidden.iter().cloned());
-        let view = reach::view(program, &needs, replaced, hidden, warnings)
-            .map_err(|error| unreachable(&error))?;
+        let view = reach::build_view(program, &needs, replaced, hidden, warnings)
+            .map_err(|error| unreachable_halt(&error))?;
         if frame.evict_page_cache {
             let roots = needs.roots();
             roots
                 .iter()
-                .for_each(|root| pagecache::evict(root, pagecache::NEAR));
+                .for_each(|root| pagecache::evict_from_page_cache(root, pagecache::NEAR));
         }
-        let making = |error| halt::cgroup("making the trial's cgroup with its limits", &error);
-        let group = TrialGroup::make(layout, &name.to_string(), frame.limits).map_err(making)?;
-        let order = order(wanted, &needs, &group, view);
-        let tell = move |event: Option<Event>| told(event).into_iter().for_each(&tell);
-        let sandbox = Sandbox::open(wanted.loadline, &order, frame.name, output, tell);
+        let making =
+            |error| halt::cgroup_refusal("making the trial's cgroup with its limits", &error);
+        let group =
+            TrialGroup::create_limited(layout, &name.to_string(), frame.limits).map_err(making)?;
+        let order = init_order(wanted, &needs, &group, view);
+        let tell =
+            move |event: Option<InitEvent>| to_container_event(event).into_iter().for_each(&tell);
+        let sandbox = Sandbox::open_sandbox(wanted.loadline, &order, frame.name, output, tell);
         Ok(Self {
             sandbox: sandbox.map_err(sandbox_refused)?,
             group,
@@ -113,43 +125,43 @@ impl Own {
     }
 }
 
-impl Container for Own {
-    fn start(&mut self) -> Result<(), Halt> {
-        let started = self.sandbox.start();
-        started.map_err(halt::step("starting the application"))
+impl AppContainer for NamespaceContainer {
+    fn start_application(&mut self) -> Result<(), HaltReason> {
+        let started = self.sandbox.send_start();
+        started.map_err(halt::step_failed("starting the application"))
     }
 
-    fn signal(&mut self, signal: Signal) {
-        self.sandbox.signal(signal);
+    fn signal_application(&mut self, signal: Signal) {
+        self.sandbox.send_signal(signal);
     }
 
-    fn group(&self) -> &Group {
-        self.group.group()
+    fn application_group(&self) -> &ControlGroup {
+        self.group.as_group()
     }
 
-    fn kill(&mut self) -> Result<(), CgroupError> {
-        self.group.group().kill(END).map(drop)
+    fn kill_container(&mut self) -> Result<(), CgroupError> {
+        self.group.as_group().kill_processes(END).map(drop)
     }
 
-    fn end(&mut self) -> bool {
-        self.sandbox.end(END)
+    fn shut_down(&mut self) -> bool {
+        self.sandbox.end_init(END)
     }
 
-    fn remove(&mut self) -> Result<(), CgroupError> {
-        self.group.remove()
+    fn remove_group(&mut self) -> Result<(), CgroupError> {
+        self.group.kill_and_remove()
     }
 
-    fn at_exec(&self) -> Option<Sample> {
+    fn at_exec(&self) -> Option<CgroupSample> {
         None
     }
 
-    fn last(&self) -> Option<Sample> {
-        self.group.group().read().ok()
+    fn last_sample(&self) -> Option<CgroupSample> {
+        self.group.as_group().read().ok()
     }
 
-    fn network(&self) -> Net {
+    fn application_network(&self) -> ContainerNetwork {
         match &self.network {
-            Net::Own => Net::Of(Namespace {
+            ContainerNetwork::Own => ContainerNetwork::Of(NetworkNamespace {
                 path: self.sandbox.network_path(),
                 container: None,
             }),
@@ -157,19 +169,19 @@ impl Container for Own {
         }
     }
 
-    fn open(&self, seen: &Path) -> io::Result<File> {
-        self.scratch.open(seen)
+    fn open_file(&self, seen: &Path) -> io::Result<File> {
+        self.scratch.open_seen(seen)
     }
 
     fn open_only(&self, seen: &Path) -> io::Result<(OsString, File)> {
         self.scratch.open_only(seen)
     }
 
-    fn places(&self) -> Vec<PathBuf> {
-        vec![self.scratch.private()]
+    fn written_directories(&self) -> Vec<PathBuf> {
+        vec![self.scratch.private_directory()]
     }
 
-    fn jdk(&self) -> Option<&Path> {
+    fn jdk_path(&self) -> Option<&Path> {
         self.jdk.as_deref()
     }
 }
@@ -178,46 +190,51 @@ impl Container for Own {
 ///
 /// # Errors
 /// What does not work, in words.
-pub fn attempt(loadline: &Path) -> Result<(), String> {
-    let program = Program {
+pub fn try_sandbox(loadline: &Path) -> Result<(), String> {
+    let program = ProgramSpec {
         command: vec!["/bin/true".to_owned()],
         directory: PathBuf::from("/"),
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
-        ..Program::default()
+        ..ProgramSpec::default()
     };
-    let order = Order {
+    let order = InitOrder {
         open_files: 1024,
-        network: Net::Own,
-        ..bare(&program, View::default())
+        network: ContainerNetwork::Own,
+        ..bare_order(&program, FilesystemView::default())
     };
     let (_reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
-    let opened = Sandbox::open(loadline, &order, "preflight", writer, |_| {});
+    let opened = Sandbox::open_sandbox(loadline, &order, "preflight", writer, |_| {});
     let mut sandbox = opened.map_err(|error| error.to_string())?;
-    let ended = sandbox.end(Duration::from_secs(5));
+    let ended = sandbox.end_init(Duration::from_secs(5));
     ended
         .then_some(())
         .ok_or_else(|| "they did not end within 5 s".to_owned())
 }
 
-fn order(wanted: &Wanted<'_>, needs: &Needs, group: &TrialGroup, view: View) -> Order {
+fn init_order(
+    wanted: &NamespaceContainerSpec<'_>,
+    needs: &ProgramFiles,
+    group: &TrialGroup,
+    view: FilesystemView,
+) -> InitOrder {
     let program = needs.program.display().to_string();
     let arguments = wanted.program.command.iter().skip(1).cloned();
-    Order {
+    InitOrder {
         command: [program].into_iter().chain(arguments).collect(),
         env: wanted.program.env.clone(),
-        join: group.group().join_files(),
+        join: group.as_group().join_files(),
         cpus: wanted.cpus.to_vec(),
         open_files: wanted.frame.open_files,
         shm_bytes: wanted.frame.shm.as_bytes(),
         network: wanted.frame.network.clone(),
-        ..bare(wanted.program, view)
+        ..bare_order(wanted.program, view)
     }
 }
 
 /// An order without limits and environment.
-fn bare(program: &Program, view: View) -> Order {
-    Order {
+fn bare_order(program: &ProgramSpec, view: FilesystemView) -> InitOrder {
+    InitOrder {
         command: program.command.clone(),
         env: BTreeMap::new(),
         directory: program.directory.clone(),
@@ -227,25 +244,27 @@ fn bare(program: &Program, view: View) -> Order {
         cpus: Vec::new(),
         open_files: 0,
         shm_bytes: SHM.as_bytes(),
-        network: Net::Host,
+        network: ContainerNetwork::Host,
         keeps_groups: !rustix::process::geteuid().is_root(),
         view,
     }
 }
 
 /// What the trial wants to know of init's events; `None` is the end of all.
-fn told(event: Option<Event>) -> Option<Told> {
+fn to_container_event(event: Option<InitEvent>) -> Option<ContainerEvent> {
     match event {
-        None => Some(Told::Gone),
-        Some(Event::Exec { at_ns }) => Some(Told::Exec { at_ns }),
-        Some(Event::NotExecuted) => Some(Told::NotExecuted),
-        Some(Event::Exited { code, signal, .. }) => Some(Told::Exited { code, signal }),
-        Some(Event::Failed { detail }) => Some(Told::Failed { detail }),
-        Some(Event::Held { .. } | Event::Prepared) => None,
+        None => Some(ContainerEvent::Gone),
+        Some(InitEvent::Exec { at_ns }) => Some(ContainerEvent::Exec { at_ns }),
+        Some(InitEvent::NotExecuted) => Some(ContainerEvent::NotExecuted),
+        Some(InitEvent::Exited { code, signal, .. }) => {
+            Some(ContainerEvent::Exited { code, signal })
+        }
+        Some(InitEvent::Failed { detail }) => Some(ContainerEvent::Failed { detail }),
+        Some(InitEvent::Held { .. } | InitEvent::Prepared) => None,
     }
 }
 
-fn unreachable(error: &Unreachable) -> Halt {
+fn unreachable_halt(error: &UnreachableFile) -> HaltReason {
     let hint = match error.access {
         "found" => "check the path; relative paths start in the working directory".to_owned(),
         _ => format!(
@@ -253,10 +272,10 @@ fn unreachable(error: &Unreachable) -> Halt {
             error.path.display()
         ),
     };
-    refused("preparing the application", error, &hint)
+    refusal_halt("preparing the application", error, &hint)
 }
 
-fn sandbox_refused(error: SandboxError) -> Halt {
+fn sandbox_refused(error: SandboxError) -> HaltReason {
     let hint = "`loadline doctor` shows which namespaces this machine allows";
-    refused("making the trial's namespaces", error, hint)
+    refusal_halt("making the trial's namespaces", error, hint)
 }

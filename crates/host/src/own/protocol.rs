@@ -1,15 +1,15 @@
 //! What loadline and the processes it starts for a trial say to each other: JSON, one line each,
 //! over one socket pair.
 //!
-//! Owns the messages only. First line down is the [`Order`], then [`Command`]s; up come
-//! [`Event`]s. When the socket closes at loadline's end, everything below must die; when it closes
+//! Owns the messages only. First line down is the [`InitOrder`], then [`InitCommand`]s; up come
+//! [`InitEvent`]s. When the socket closes at loadline's end, everything below must die; when it closes
 //! at the other end, everything below is dead.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
-use crate::container::Net;
+use crate::container::ContainerNetwork;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ const LINE_CAP: u64 = 16 << 20;
 
 /// All that the contained processes need to know; the first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct InitOrder {
     /// Program (an absolute path) and arguments.
     pub command: Vec<String>,
     /// Its environment, complete.
@@ -38,17 +38,17 @@ pub struct Order {
     /// Size of its `/dev/shm`, in bytes.
     pub shm_bytes: u64,
     /// Its network.
-    pub network: Net,
+    pub network: ContainerNetwork,
     /// Whether its supplementary groups stay: in the user namespace of a loadline that is not
     /// root they cannot be dropped.
     pub keeps_groups: bool,
     /// What its file system looks like.
-    pub view: View,
+    pub view: FilesystemView,
 }
 
 /// How the application's view of the file system differs from the machine's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct View {
+pub struct FilesystemView {
     /// Directories and files replaced by another: (what is seen, what it really is).
     pub replaced: Vec<(PathBuf, PathBuf)>,
     /// Directories the application could not pass through; hidden behind an empty one that it can.
@@ -57,13 +57,13 @@ pub struct View {
     pub made: Vec<PathBuf>,
     /// Files and directories below the ones above that stay visible under their own path. One may
     /// hold a hidden directory, which may hold a kept one.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<VisiblePath>,
 }
 
 /// What stays visible, as it was when its rights were looked at: another that has come to its path
 /// since then is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct VisiblePath {
     /// Where it is, and is seen.
     pub path: PathBuf,
     /// Its file system.
@@ -77,7 +77,7 @@ pub struct Kept {
 /// loadline to init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "command")]
-pub enum Command {
+pub enum InitCommand {
     /// Start the application.
     Start,
     /// Send it a signal.
@@ -90,13 +90,13 @@ pub enum Command {
 /// Holder, init and application stage to loadline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
-pub enum Event {
+pub enum InitEvent {
     /// The holder has made the namespaces and forked init.
     Held {
         /// Init's process id as loadline sees it.
         init: i32,
     },
-    /// Mounts and network stand; init waits for [`Command::Start`].
+    /// Mounts and network stand; init waits for [`InitCommand::Start`].
     Prepared,
     /// The application's process is about to execute the command.
     Exec {
@@ -133,14 +133,16 @@ pub enum ProtocolError {
 }
 
 /// Writes one message as a line, in one write.
-pub fn send(to: &mut impl Write, message: &impl Serialize) -> Result<(), ProtocolError> {
+pub fn send_message(to: &mut impl Write, message: &impl Serialize) -> Result<(), ProtocolError> {
     let mut line = serde_json::to_vec(message).map_err(ProtocolError::Message)?;
     line.push(b'\n');
     to.write_all(&line).map_err(ProtocolError::Socket)
 }
 
 /// Reads one message; `None` when the other end is closed.
-pub fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<T>, ProtocolError> {
+pub fn receive_message<T: DeserializeOwned>(
+    from: &mut impl BufRead,
+) -> Result<Option<T>, ProtocolError> {
     let mut line = Vec::new();
     let mut limited = from.take(LINE_CAP);
     limited
@@ -162,35 +164,41 @@ mod tests {
     #[test]
     fn messages_survive_the_wire() {
         let events = [
-            Event::Held { init: 7 },
-            Event::Prepared,
-            Event::Exec { at_ns: u64::MAX },
-            Event::NotExecuted,
-            Event::Exited {
+            InitEvent::Held { init: 7 },
+            InitEvent::Prepared,
+            InitEvent::Exec { at_ns: u64::MAX },
+            InitEvent::NotExecuted,
+            InitEvent::Exited {
                 code: None,
                 signal: Some(9),
                 at_ns: 1,
             },
-            Event::Failed {
+            InitEvent::Failed {
                 detail: "mount /proc:\nEPERM \u{1b}".to_owned(),
             },
         ];
         let mut wire = Vec::new();
         for event in &events {
-            send(&mut wire, event).expect("a vector takes everything");
+            send_message(&mut wire, event).expect("a vector takes everything");
         }
         let mut from = wire.as_slice();
         for event in events {
-            assert_eq!(receive(&mut from).expect("what was sent"), Some(event));
+            assert_eq!(
+                receive_message(&mut from).expect("what was sent"),
+                Some(event)
+            );
         }
-        assert_eq!(receive::<Event>(&mut from).expect("the end"), None);
+        assert_eq!(
+            receive_message::<InitEvent>(&mut from).expect("the end"),
+            None
+        );
     }
 
     #[test]
     fn half_a_line_is_the_end_and_a_wrong_line_is_an_error() {
-        let half = receive::<Event>(&mut br#"{"event":"prep"#.as_slice());
+        let half = receive_message::<InitEvent>(&mut br#"{"event":"prep"#.as_slice());
         assert!(matches!(half, Ok(None)), "{half:?}");
-        let wrong = receive::<Event>(&mut b"{\"event\":\"dance\"}\n".as_slice());
+        let wrong = receive_message::<InitEvent>(&mut b"{\"event\":\"dance\"}\n".as_slice());
         assert!(matches!(wrong, Err(ProtocolError::Message(_))), "{wrong:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Which files the application needs, and how it can reach them as an ordinary user.
 //!
 //! loadline runs as root, the application does not: a checkout below /root (mode 0700) is closed
-//! to it. Owns the decision what to hide and what to keep visible ([`View`]); init carries it
+//! to it. Owns the decision what to hide and what to keep visible ([`FilesystemView`]); init carries it
 //! out. Rights are read from mode bits; an ACL that grants more only makes the view stricter.
 
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::protocol::{Kept, View};
-use crate::program::{Program, is_script};
+use super::protocol::{FilesystemView, VisiblePath};
+use crate::program::{ProgramSpec, is_script};
 
 const READ: u32 = 0o4;
 const WRITE: u32 = 0o2;
@@ -43,7 +43,7 @@ pub const SERVICES: [&str; 12] = [
 /// A file that the application cannot do without, closed to its user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {} cannot be {access} by uid {uid}", path.display())]
-pub struct Unreachable {
+pub struct UnreachableFile {
     /// Its part: `the program`, `the working directory`.
     pub what: String,
     /// The file or directory.
@@ -56,7 +56,7 @@ pub struct Unreachable {
 
 /// The files a command names, and the JDK behind its program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Needs {
+pub struct ProgramFiles {
     /// The program, absolute.
     pub program: PathBuf,
     /// The directory of the JDK, when the program is one's `java`.
@@ -74,7 +74,7 @@ const JVM_VARIABLES: [&str; 5] = [
     "OPENJ9_JAVA_OPTIONS",
 ];
 
-impl Needs {
+impl ProgramFiles {
     /// What it reads, for the page cache: the JDK (or the program), and each named file, with its
     /// directory when it is a jar: the manifest may name neighbours.
     pub fn roots(&self) -> BTreeSet<PathBuf> {
@@ -91,7 +91,7 @@ impl Needs {
     ///
     /// # Errors
     /// When the program does not exist.
-    pub fn of(spec: &Program) -> Result<Self, Unreachable> {
+    pub fn from_program(spec: &ProgramSpec) -> Result<Self, UnreachableFile> {
         let program = find_program(spec)?;
         let real = fs::canonicalize(&program).unwrap_or_else(|_| program.clone());
         let jdk = real
@@ -105,7 +105,7 @@ impl Needs {
             .flat_map(|text| paths_in(text, &spec.directory))
             .collect();
         if is_script(&real) {
-            named.extend(installation(&real));
+            named.extend(installation_root(&real));
             named.extend(java_home(spec));
         }
         Ok(Self {
@@ -118,7 +118,7 @@ impl Needs {
 
 /// What a start script in a `bin` belongs to, `lib` and all (Tomcat, Open Liberty, what Gradle
 /// installs); `None` where that is the system itself. Source: hier(7).
-fn installation(script: &Path) -> Option<PathBuf> {
+fn installation_root(script: &Path) -> Option<PathBuf> {
     let home = script
         .parent()
         .filter(|bin| bin.ends_with("bin"))?
@@ -128,7 +128,7 @@ fn installation(script: &Path) -> Option<PathBuf> {
 }
 
 /// The JDK whose `java` a script finds on its PATH; that of JAVA_HOME is named anyway.
-fn java_home(spec: &Program) -> Option<PathBuf> {
+fn java_home(spec: &ProgramSpec) -> Option<PathBuf> {
     let path = spec.env.get("PATH")?;
     let found = std::env::split_paths(path).map(|directory| directory.join("java"));
     let java = found
@@ -139,9 +139,9 @@ fn java_home(spec: &Program) -> Option<PathBuf> {
 }
 
 /// As execvp does, but with the application's own PATH and directory.
-fn find_program(spec: &Program) -> Result<PathBuf, Unreachable> {
+fn find_program(spec: &ProgramSpec) -> Result<PathBuf, UnreachableFile> {
     let name = spec.command.first().map_or("", String::as_str);
-    let missing = || Unreachable {
+    let missing = || UnreachableFile {
         what: "the program".to_owned(),
         path: PathBuf::from(name),
         access: "found",
@@ -181,13 +181,13 @@ fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// When the program, a jar or the working directory is closed to the user.
-pub fn view(
-    spec: &Program,
-    needs: &Needs,
+pub fn build_view(
+    spec: &ProgramSpec,
+    needs: &ProgramFiles,
     replaced: Vec<(PathBuf, PathBuf)>,
     hidden: impl Iterator<Item = PathBuf>,
     warn: &mut Vec<String>,
-) -> Result<View, Unreachable> {
+) -> Result<FilesystemView, UnreachableFile> {
     // By their real names: /var/run is a link to /run, and a link cannot be covered.
     let hidden = hidden.filter_map(|path| fs::canonicalize(path).ok());
     let hidden: BTreeSet<_> = hidden.collect();
@@ -201,22 +201,22 @@ pub fn view(
         made: Vec::new(),
     };
     plan.working_directory(&spec.directory)?;
-    plan.file("the program", &needs.program)?;
+    plan.keep_file("the program", &needs.program)?;
     if let Some(jdk) = &needs.jdk {
-        plan.directory(jdk);
+        plan.keep_directory(jdk);
     }
     for path in &needs.named {
         let is_jar = path.extension().is_some_and(|extension| extension == "jar");
         if path.is_dir() {
-            plan.directory(path);
-        } else if let Err(error) = plan.file("the file", path) {
+            plan.keep_directory(path);
+        } else if let Err(error) = plan.keep_file("the file", path) {
             if is_jar {
                 return Err(error);
             }
             warn.push(format!("{error}; the command names it"));
         }
     }
-    Ok(plan.finish(replaced))
+    Ok(plan.finish_view(replaced))
 }
 
 struct Planner {
@@ -234,8 +234,8 @@ struct Planner {
 impl Planner {
     /// Must be enterable. One that is closed itself (root's home, what `mktemp -d` makes) is shown
     /// empty but for what the command names.
-    fn working_directory(&mut self, path: &Path) -> Result<(), Unreachable> {
-        let unreachable = |access| Unreachable {
+    fn working_directory(&mut self, path: &Path) -> Result<(), UnreachableFile> {
+        let unreachable = |access| UnreachableFile {
             what: "the working directory".to_owned(),
             path: path.to_owned(),
             access,
@@ -244,8 +244,8 @@ impl Planner {
         if !path.is_dir() {
             return Err(unreachable("found"));
         }
-        if self.may(path, SEARCH) {
-            self.directory(path);
+        if self.may_access(path, SEARCH) {
+            self.keep_directory(path);
             Ok(())
         } else if self.is_covered(path) {
             self.made.push(path.to_owned());
@@ -259,19 +259,19 @@ impl Planner {
     }
 
     /// Keeps a directory visible if the user may enter it at all.
-    fn directory(&mut self, path: &Path) {
+    fn keep_directory(&mut self, path: &Path) {
         for path in self.both_names(path) {
-            if self.may(&path, SEARCH) {
-                self.keep(path);
+            if self.may_access(&path, SEARCH) {
+                self.keep_path(path);
             }
         }
     }
 
     /// Keeps a file visible, with its directory where that is open: jars name their neighbours.
-    fn file(&mut self, what: &str, path: &Path) -> Result<(), Unreachable> {
+    fn keep_file(&mut self, what: &str, path: &Path) -> Result<(), UnreachableFile> {
         for path in self.both_names(path) {
-            if !self.may(&path, READ) && !self.may(&path, SEARCH) {
-                return Err(Unreachable {
+            if !self.may_access(&path, READ) && !self.may_access(&path, SEARCH) {
+                return Err(UnreachableFile {
                     what: what.to_owned(),
                     path,
                     access: "read",
@@ -279,16 +279,16 @@ impl Planner {
                 });
             }
             let parent = path.parent().map(Path::to_owned);
-            match parent.filter(|p| self.may(p, READ | SEARCH) && !self.covers.contains(p)) {
-                Some(parent) => self.keep(parent),
-                None => self.keep(path),
+            match parent.filter(|p| self.may_access(p, READ | SEARCH) && !self.covers.contains(p)) {
+                Some(parent) => self.keep_path(parent),
+                None => self.keep_path(path),
             }
         }
         Ok(())
     }
 
     /// Keeps a path if something on the way to it is closed or covered.
-    fn keep(&mut self, path: PathBuf) {
+    fn keep_path(&mut self, path: PathBuf) {
         let closed = self.closed_ancestor(&path);
         if closed.is_some() || self.is_covered(&path) {
             self.kept.insert(path);
@@ -308,7 +308,7 @@ impl Planner {
         above.reverse();
         above
             .into_iter()
-            .find(|directory| !self.may(directory, SEARCH))
+            .find(|directory| !self.may_access(directory, SEARCH))
             .map(Path::to_owned)
     }
 
@@ -331,7 +331,7 @@ impl Planner {
                 return !self.could_move(place, directory);
             };
             links > 0
-                && !self.may(directory, WRITE)
+                && !self.may_access(directory, WRITE)
                 && self.could_not_plant(&directory.join(target), links - 1)
         })
     }
@@ -340,20 +340,22 @@ impl Planner {
     /// would get a name that the command names.
     fn could_move(&self, place: &Path, directory: &Path) -> bool {
         let account = (self.uid, self.gid);
-        let is_closed = fs::metadata(place).is_ok_and(|m| m.is_dir() && !may(account, &m, SEARCH));
+        let is_closed =
+            fs::metadata(place).is_ok_and(|m| m.is_dir() && !has_access(account, &m, SEARCH));
         let is_sticky = fs::metadata(directory).is_ok_and(|m| m.mode() & STICKY != 0);
-        is_closed && !is_sticky && self.may(directory, WRITE)
+        is_closed && !is_sticky && self.may_access(directory, WRITE)
     }
 
-    fn may(&self, path: &Path, access: u32) -> bool {
+    fn may_access(&self, path: &Path, access: u32) -> bool {
         let is_hidden = access & SEARCH != 0 && self.hidden.contains(path);
         let account = (self.uid, self.gid);
-        !is_hidden && fs::metadata(path).is_ok_and(|metadata| may(account, &metadata, access))
+        !is_hidden
+            && fs::metadata(path).is_ok_and(|metadata| has_access(account, &metadata, access))
     }
 
     /// Drops what lies below something that is hidden or kept already. What is closed inside a kept
     /// directory is hidden in its turn where something below it is needed.
-    fn finish(self, replaced: Vec<(PathBuf, PathBuf)>) -> View {
+    fn finish_view(self, replaced: Vec<(PathBuf, PathBuf)>) -> FilesystemView {
         let inside = |p: &PathBuf| p.ancestors().skip(1).any(|a| self.masked.contains(a));
         // What a replaced directory covers needs no further hiding.
         let is_covered = |p: &PathBuf| self.covers.iter().any(|c| p.starts_with(c));
@@ -371,18 +373,18 @@ impl Planner {
         }
         let is_shown = |p: &&PathBuf| kept.iter().any(|k: &PathBuf| p.starts_with(k));
         masked.extend(self.hidden.iter().filter(is_shown).cloned());
-        View {
+        FilesystemView {
             replaced,
-            kept: kept.into_iter().filter_map(|p| self.pinned(p)).collect(),
+            kept: kept.into_iter().filter_map(|p| self.pin_path(p)).collect(),
             masked: masked.into_iter().collect(),
             made: self.made,
         }
     }
 
     /// A path with what is there now; one that has gone needs no way.
-    fn pinned(&self, path: PathBuf) -> Option<Kept> {
+    fn pin_path(&self, path: PathBuf) -> Option<VisiblePath> {
         let metadata = fs::metadata(&path).ok()?;
-        Some(Kept {
+        Some(VisiblePath {
             device: metadata.dev(),
             inode: metadata.ino(),
             read_only: !metadata.is_dir() && self.closed_ancestor(&path).is_some(),
@@ -393,14 +395,14 @@ impl Planner {
     /// The topmost directory below `around` and above `path` that the user may not pass through.
     fn closed_between(&self, around: &Path, path: &Path) -> Option<PathBuf> {
         let below = path.ancestors().skip(1).take_while(|a| *a != around);
-        let closed = below.filter(|directory| !self.may(directory, SEARCH));
+        let closed = below.filter(|directory| !self.may_access(directory, SEARCH));
         closed.last().map(Path::to_owned)
     }
 }
 
 /// Whether an account without supplementary groups and capabilities has this access, by the mode
 /// bits. Source: path_resolution(7), "Permissions".
-fn may((uid, gid): (u32, u32), metadata: &Metadata, access: u32) -> bool {
+fn has_access((uid, gid): (u32, u32), metadata: &Metadata, access: u32) -> bool {
     let shift = if metadata.uid() == uid {
         6
     } else if metadata.gid() == gid {
@@ -420,7 +422,7 @@ mod tests {
     /// Nobody's user id; the files of the test belong to whoever runs it.
     const STRANGER: u32 = 64_999;
 
-    fn paths(kept: Vec<Kept>) -> Vec<PathBuf> {
+    fn paths(kept: Vec<VisiblePath>) -> Vec<PathBuf> {
         kept.into_iter().map(|kept| kept.path).collect()
     }
 
@@ -461,25 +463,25 @@ mod tests {
                 .expect("an own file");
         }
 
-        fn spec(&self, directory: &str, arguments: &[&str]) -> Program {
+        fn spec(&self, directory: &str, arguments: &[&str]) -> ProgramSpec {
             let java = self.path("jdk/bin/java").display().to_string();
             let command = arguments
                 .iter()
                 .map(|a| a.replace("ROOT", &self.root.path().display().to_string()));
-            Program {
+            ProgramSpec {
                 command: [java].into_iter().chain(command).collect(),
                 directory: self.path(directory),
                 uid: STRANGER,
                 gid: STRANGER,
-                ..Program::default()
+                ..ProgramSpec::default()
             }
         }
 
         /// The view, with the paths below the tree's root only: (hidden, kept).
-        fn view(&self, spec: &Program) -> Result<(Vec<String>, Vec<String>), Unreachable> {
-            let view = view(
+        fn view(&self, spec: &ProgramSpec) -> Result<(Vec<String>, Vec<String>), UnreachableFile> {
+            let view = build_view(
                 spec,
-                &Needs::of(spec)?,
+                &ProgramFiles::from_program(spec)?,
                 Vec::new(),
                 std::iter::empty(),
                 &mut Vec::new(),
@@ -500,7 +502,7 @@ mod tests {
         let tree = Tree::new();
         let spec = tree.spec("open", &["-jar", "a.jar"]);
         assert_eq!(tree.view(&spec), Ok((vec![], vec![])));
-        let needs = Needs::of(&spec).expect("the program is there");
+        let needs = ProgramFiles::from_program(&spec).expect("the program is there");
         assert_eq!(needs.jdk, Some(tree.path("jdk")));
     }
 
@@ -534,9 +536,9 @@ mod tests {
     fn below_a_replaced_directory_nothing_is_hidden_but_needs_are_kept() {
         let tree = Tree::new();
         let spec = tree.spec("closed/app", &["-jar", "ROOT/open/a.jar"]);
-        let needs = Needs::of(&spec).expect("the program is there");
+        let needs = ProgramFiles::from_program(&spec).expect("the program is there");
         let replaced = vec![(tree.root.path().to_owned(), PathBuf::from("/private"))];
-        let view = view(
+        let view = build_view(
             &spec,
             &needs,
             replaced.clone(),
@@ -552,9 +554,9 @@ mod tests {
         );
         // A working directory that is closed is there all the same.
         let spec = tree.spec("closed", &["-jar", "ROOT/open/a.jar"]);
-        let view = super::view(
+        let view = super::build_view(
             &spec,
-            &Needs::of(&spec).expect("the program is there"),
+            &ProgramFiles::from_program(&spec).expect("the program is there"),
             replaced,
             std::iter::empty(),
             &mut Vec::new(),
@@ -595,7 +597,7 @@ mod tests {
             spec.command[0] = tree.path(script).display().to_string();
             let path = tree.path("jdk/bin").display().to_string();
             spec.env.insert("PATH".to_owned(), path);
-            let needs = Needs::of(&spec).expect("it is there");
+            let needs = ProgramFiles::from_program(&spec).expect("it is there");
             (needs.roots(), tree.view(&spec).expect("a view").1)
         };
         let (roots, kept) = of("closed/app/bin/server");
@@ -608,8 +610,8 @@ mod tests {
             !roots.contains(&tree.path("open")),
             "it has no lib: {roots:?}"
         );
-        assert_eq!(installation(Path::new("/usr/bin/ldd")), None);
-        assert_eq!(installation(Path::new("/bin/ldd")), None);
+        assert_eq!(installation_root(Path::new("/usr/bin/ldd")), None);
+        assert_eq!(installation_root(Path::new("/bin/ldd")), None);
     }
 
     #[test]
@@ -626,15 +628,21 @@ mod tests {
         std::fs::write(tree.path("open/key"), "x").expect("a file");
         tree.chmod("open/key", 0o600);
         let spec = tree.spec("open", &["-Dkey=key"]);
-        let (needs, mut warnings) = (Needs::of(&spec).expect("it exists"), Vec::new());
-        assert!(view(&spec, &needs, Vec::new(), std::iter::empty(), &mut warnings).is_ok());
+        let (needs, mut warnings) = (
+            ProgramFiles::from_program(&spec).expect("it exists"),
+            Vec::new(),
+        );
+        assert!(build_view(&spec, &needs, Vec::new(), std::iter::empty(), &mut warnings).is_ok());
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         tree.chmod("closed/app", 0o700);
         let error = tree.view(&tree.spec("closed/app", &[])).err();
         assert_eq!(error.map(|e| e.access), Some("entered"));
         let mut spec = tree.spec("open", &[]);
         spec.command = vec!["nosuchprogram".to_owned()];
-        assert_eq!(Needs::of(&spec).err().map(|e| e.access), Some("found"));
+        assert_eq!(
+            ProgramFiles::from_program(&spec).err().map(|e| e.access),
+            Some("found")
+        );
     }
 
     #[test]
@@ -645,16 +653,16 @@ mod tests {
         let hidden = || [tree.path("open/state"), tree.path("none")].into_iter();
         let view = |arguments: &[&str]| {
             let spec = tree.spec("open", arguments);
-            let needs = Needs::of(&spec).expect("the program is there");
-            view(&spec, &needs, Vec::new(), hidden(), &mut Vec::new()).expect("a view")
+            let needs = ProgramFiles::from_program(&spec).expect("the program is there");
+            build_view(&spec, &needs, Vec::new(), hidden(), &mut Vec::new()).expect("a view")
         };
         // A hidden directory inside a kept one inside a closed one.
         let closed = tree.path("closed/app/caches");
         fs::create_dir(&closed).expect("a directory");
         let spec = tree.spec("closed/app", &[]);
-        let needs = Needs::of(&spec).expect("the program is there");
+        let needs = ProgramFiles::from_program(&spec).expect("the program is there");
         let hidden_below = [closed.clone()].into_iter();
-        let seen = super::view(&spec, &needs, Vec::new(), hidden_below, &mut Vec::new());
+        let seen = super::build_view(&spec, &needs, Vec::new(), hidden_below, &mut Vec::new());
         assert!(seen.is_ok_and(|seen| seen.masked.contains(&closed)));
         let state = tree.path("open/state");
         let seen = view(&[]);
@@ -709,10 +717,11 @@ mod tests {
         let tree = Tree::new();
         let read_only = |argument: &str, replaced: bool| {
             let spec = tree.spec("open", &[argument]);
-            let needs = Needs::of(&spec).expect("the program is there");
+            let needs = ProgramFiles::from_program(&spec).expect("the program is there");
             let replaced = replaced.then(|| (tree.path("open"), PathBuf::from("/private")));
             let (replaced, hidden) = (replaced.into_iter().collect(), std::iter::empty());
-            let view = view(&spec, &needs, replaced, hidden, &mut Vec::new()).expect("a view");
+            let view =
+                build_view(&spec, &needs, replaced, hidden, &mut Vec::new()).expect("a view");
             let kept = view
                 .kept
                 .into_iter()

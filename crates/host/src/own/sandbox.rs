@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
-use super::protocol::{Command, Event, Order, ProtocolError, receive, send};
+use super::protocol::{
+    InitCommand, InitEvent, InitOrder, ProtocolError, receive_message, send_message,
+};
 use crate::spawner;
 
 /// How long namespaces and mounts may take; milliseconds as a rule.
@@ -54,14 +56,14 @@ impl Sandbox {
     ///
     /// # Errors
     /// When a stage fails; nothing is left of it then.
-    pub fn open(
+    pub fn open_sandbox(
         program: &Path,
-        order: &Order,
+        order: &InitOrder,
         trial: &str,
         output: PipeWriter,
-        tell: impl Fn(Option<Event>) + Send + 'static,
+        tell: impl Fn(Option<InitEvent>) + Send + 'static,
     ) -> Result<Self, SandboxError> {
-        let (socket, theirs) = UnixStream::pair().map_err(system("making a socket pair"))?;
+        let (socket, theirs) = UnixStream::pair().map_err(system_error("making a socket pair"))?;
         let mut process = Process::new(program);
         process
             .arg("init-part")
@@ -72,7 +74,8 @@ impl Sandbox {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::from(output));
-        let holder = spawner::spawn(process).map_err(system("starting `loadline init-part`"))?;
+        let holder = spawner::spawn_command(process)
+            .map_err(system_error("starting `loadline init-part`"))?;
         let mut sandbox = Self {
             holder,
             socket,
@@ -81,52 +84,54 @@ impl Sandbox {
         let reader = sandbox.greet(order)?;
         std::thread::Builder::new()
             .name("events".to_owned())
-            .spawn(move || listen(reader, &tell))
-            .map_err(system("starting a thread"))?;
+            .spawn(move || forward_events(reader, &tell))
+            .map_err(system_error("starting a thread"))?;
         Ok(sandbox)
     }
 
     /// Sends the order and waits until init is prepared.
-    fn greet(&mut self, order: &Order) -> Result<BufReader<UnixStream>, SandboxError> {
+    fn greet(&mut self, order: &InitOrder) -> Result<BufReader<UnixStream>, SandboxError> {
         let socket = self
             .socket
             .try_clone()
-            .map_err(system("duplicating a socket"))?;
+            .map_err(system_error("duplicating a socket"))?;
         socket
             .set_read_timeout(Some(PREPARE))
-            .map_err(system("setting a timeout"))?;
+            .map_err(system_error("setting a timeout"))?;
         let mut reader = BufReader::new(socket);
-        send(&mut self.socket, order)?;
+        send_message(&mut self.socket, order)?;
         // Two processes write: either event may come first.
         let mut is_prepared = false;
         while self.init == 0 || !is_prepared {
-            match receive(&mut reader)? {
-                Some(Event::Held { init }) => self.init = init,
-                Some(Event::Prepared) => is_prepared = true,
-                Some(Event::Failed { detail }) => return Err(SandboxError::Stage(detail)),
-                Some(Event::Exec { .. } | Event::NotExecuted | Event::Exited { .. }) => {}
+            match receive_message(&mut reader)? {
+                Some(InitEvent::Held { init }) => self.init = init,
+                Some(InitEvent::Prepared) => is_prepared = true,
+                Some(InitEvent::Failed { detail }) => return Err(SandboxError::Stage(detail)),
+                Some(
+                    InitEvent::Exec { .. } | InitEvent::NotExecuted | InitEvent::Exited { .. },
+                ) => {}
                 None => return Err(SandboxError::Silent),
             }
         }
         self.socket
             .set_read_timeout(None)
-            .map_err(system("setting a timeout"))?;
+            .map_err(system_error("setting a timeout"))?;
         Ok(reader)
     }
 
-    /// Starts the application; an [`Event::Exec`] or [`Event::Failed`] follows.
+    /// Starts the application; an [`InitEvent::Exec`] or [`InitEvent::Failed`] follows.
     ///
     /// # Errors
     /// When init is not there any more.
-    pub fn start(&mut self) -> Result<(), ProtocolError> {
-        send(&mut self.socket, &Command::Start)
+    pub fn send_start(&mut self) -> Result<(), ProtocolError> {
+        send_message(&mut self.socket, &InitCommand::Start)
     }
 
     /// Sends the application a signal. One that has ended does not mind.
-    pub fn signal(&mut self, signal: rustix::process::Signal) {
+    pub fn send_signal(&mut self, signal: rustix::process::Signal) {
         let number = signal.as_raw();
         // A closed socket means that everything is dead: the signal has nobody to go to.
-        let _ = send(&mut self.socket, &Command::Signal { number });
+        let _ = send_message(&mut self.socket, &InitCommand::Signal { number });
     }
 
     /// The file that stands for the application's network namespace, while init lives.
@@ -136,7 +141,7 @@ impl Sandbox {
 
     /// Ends init and with it everything in its namespace; waits until all of it is dead.
     /// `false` when something was still there at the deadline.
-    pub fn end(&mut self, deadline: Duration) -> bool {
+    pub fn end_init(&mut self, deadline: Duration) -> bool {
         let start = Instant::now();
         // Init ends when its socket does. Already closed means already ended.
         let _ = self.socket.shutdown(Shutdown::Both);
@@ -159,21 +164,21 @@ impl Sandbox {
 }
 
 impl Drop for Sandbox {
-    /// After [`Sandbox::end`] this finds the holder reaped and returns at once.
+    /// After [`Sandbox::end_init`] this finds the holder reaped and returns at once.
     fn drop(&mut self) {
-        self.end(Duration::from_secs(5));
+        self.end_init(Duration::from_secs(5));
     }
 }
 
-fn listen(mut reader: BufReader<UnixStream>, tell: &dyn Fn(Option<Event>)) {
+fn forward_events(mut reader: BufReader<UnixStream>, tell: &dyn Fn(Option<InitEvent>)) {
     // An unreadable message is as good as none: the other end is not of this version.
-    while let Ok(Some(event)) = receive(&mut reader) {
+    while let Ok(Some(event)) = receive_message(&mut reader) {
         tell(Some(event));
     }
     tell(None);
 }
 
-fn system(step: &str) -> impl FnOnce(io::Error) -> SandboxError + '_ {
+fn system_error(step: &str) -> impl FnOnce(io::Error) -> SandboxError + '_ {
     move |source| SandboxError::System {
         step: step.to_owned(),
         source,

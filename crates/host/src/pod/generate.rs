@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use loadline_load::remote::serve;
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
 /// A secret that is shorter was not made for this.
 const SHORTEST: usize = 32;
@@ -19,30 +19,30 @@ const SHORTEST: usize = 32;
 /// Makes load for its client until `stop` is set, or none has come for so long.
 ///
 /// # Errors
-/// [`Refusal`] without a secret, or where it cannot listen.
-pub fn generate(
+/// [`RunRefusal`] without a secret, or where it cannot listen.
+pub fn generate_load(
     secret: &Path,
     port: u16,
     idle: Duration,
     stop: &AtomicBool,
-) -> Result<(), Refusal> {
+) -> Result<(), RunRefusal> {
     let text = fs::read_to_string(secret).unwrap_or_default();
     if text.len() < SHORTEST {
-        return Err(Refusal::new(
+        return Err(RunRefusal::new(
             "generating load in a pod",
             "this is a part of loadline, which it starts itself",
             "see `loadline load` to make load from a command line",
         ));
     }
-    let served = listen(port).and_then(|listener| serve(&listener, &text, idle, stop));
+    let served = listen_on_all(port).and_then(|listener| serve(&listener, &text, idle, stop));
     served.map_err(|error| {
         let hint = "another program of the pod may have the port";
-        Refusal::new(format!("listening on port {port}"), error, hint)
+        RunRefusal::new(format!("listening on port {port}"), error, hint)
     })
 }
 
 /// On all addresses; a node without IPv6 has only the others.
-fn listen(port: u16) -> io::Result<TcpListener> {
+fn listen_on_all(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
         .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
 }
@@ -57,7 +57,7 @@ mod tests {
         let stop = AtomicBool::new(true);
         let refused = |text: &str| {
             fs::write(file.path(), text).expect("it is written");
-            generate(file.path(), 0, Duration::ZERO, &stop).is_err()
+            generate_load(file.path(), 0, Duration::ZERO, &stop).is_err()
         };
         assert!(refused(""));
         assert!(!refused(&"5".repeat(64)));

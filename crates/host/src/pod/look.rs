@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::Machine;
-use loadline_cgroup::Group;
-use loadline_jvm::detect::{Jdk, JdkVersion};
+use loadline_analysis::record::MachineDescription;
+use loadline_cgroup::ControlGroup;
+use loadline_jvm::detect::{InstalledJdk, JdkVersion};
 use loadline_sizing::Vm;
-use loadline_trial::{Account, Refusal};
+use loadline_trial::{Account, RunRefusal};
 use rustix::process::{getegid, geteuid};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use super::MARK;
 use crate::cpus;
 use crate::oci;
 use crate::pagecache;
-use crate::site::{Options, Site};
+use crate::site::{Site, SiteOptions};
 
 /// The CPU limit of a look, thousandths of a CPU.
 pub const QUOTA_MILLIS: u32 = 200;
@@ -45,13 +45,13 @@ const WANTED: [&str; 2] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"];
 
 /// What a look saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ImageReading {
     /// The node.
-    pub machine: Machine,
+    pub machine: MachineDescription,
     /// Variables of the image: those that a JVM reads.
     pub env: BTreeMap<String, String>,
     /// The JVM in the image.
-    pub jdk: Option<SeenJdk>,
+    pub jdk: Option<ImageJdk>,
     /// Who looked: the image's own user, where nobody said another.
     #[serde(default)]
     pub account: Option<Account>,
@@ -68,7 +68,7 @@ pub struct Seen {
 
 /// A JDK of an image, by its paths there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SeenJdk {
+pub struct ImageJdk {
     home: PathBuf,
     java: PathBuf,
     version: String,
@@ -77,8 +77,8 @@ pub struct SeenJdk {
     modules: Vec<String>,
 }
 
-impl SeenJdk {
-    fn of(jdk: Jdk) -> Self {
+impl ImageJdk {
+    fn from_jdk(jdk: InstalledJdk) -> Self {
         Self {
             home: jdk.home,
             java: jdk.java,
@@ -90,9 +90,9 @@ impl SeenJdk {
     }
 
     /// As the rest of loadline knows JDKs; `None` where its version is none.
-    pub fn jdk(&self) -> Option<Jdk> {
-        let version = JdkVersion::parse(&self.version)?;
-        Some(Jdk {
+    pub fn to_jdk(&self) -> Option<InstalledJdk> {
+        let version = JdkVersion::from_version_text(&self.version)?;
+        Some(InstalledJdk {
             name: version.feature.to_string(),
             home: self.home.clone(),
             java: self.java.clone(),
@@ -111,25 +111,25 @@ impl SeenJdk {
 /// Looks. Takes half a second.
 ///
 /// # Errors
-/// [`Refusal`] outside of a pod, or where it has no cgroups.
-pub fn look() -> Result<Seen, Refusal> {
+/// [`RunRefusal`] outside of a pod, or where it has no cgroups.
+pub fn probe_from_inside() -> Result<ImageReading, RunRefusal> {
     in_pod()?;
-    let site = Site::find(Options::in_pod(None))?;
+    let site = Site::detect_site(SiteOptions::in_pod(None))?;
     let env: BTreeMap<String, String> = std::env::vars().collect();
     let jdk = oci::image::jdk_of_this_root(&env);
     // The first trial pays for its files, as all do.
     let own = oci::image::directories_of_this_root();
     own.iter()
-        .for_each(|path| pagecache::evict(path, pagecache::WHOLE));
-    let (is_limited, throttled_periods) = held_back();
-    Ok(Seen {
-        machine: site.machine(),
-        jdk: jdk.map(SeenJdk::of),
+        .for_each(|path| pagecache::evict_from_page_cache(path, pagecache::WHOLE));
+    let (is_limited, throttled_periods) = probe_throttling();
+    Ok(ImageReading {
+        machine: site.describe_machine(),
+        jdk: jdk.map(ImageJdk::from_jdk),
         account: Some(Account {
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
         }),
-        cpus: cpus::available().unwrap_or_default(),
+        cpus: cpus::available_cpus().unwrap_or_default(),
         env: env
             .into_iter()
             .filter(|(name, _)| WANTED.contains(&name.as_str()))
@@ -142,8 +142,8 @@ pub fn look() -> Result<Seen, Refusal> {
 /// Takes [`FILLED`] of memory, which a container whose limit is enforced does not survive.
 ///
 /// # Errors
-/// [`Refusal`] outside of a pod.
-pub fn fill() -> Result<(), Refusal> {
+/// [`RunRefusal`] outside of a pod.
+pub fn fill_memory() -> Result<(), RunRefusal> {
     in_pod()?;
     // Pages that are never written are never there.
     let taken = vec![1u8; FILLED];
@@ -151,10 +151,10 @@ pub fn fill() -> Result<(), Refusal> {
     Ok(())
 }
 
-fn in_pod() -> Result<(), Refusal> {
+fn in_pod() -> Result<(), RunRefusal> {
     match std::env::var_os(MARK) {
         Some(_) => Ok(()),
-        None => Err(Refusal::new(
+        None => Err(RunRefusal::new(
             "looking from inside a pod",
             "this is a part of loadline, which it starts itself",
             "see `loadline --help` for the commands for people",
@@ -165,10 +165,10 @@ fn in_pod() -> Result<(), Refusal> {
 /// Uses CPU until its group's counter says that it was throttled, or it has used more than its limit
 /// allows by the process's own clock, which every runtime has. Gives also in how many periods it was
 /// throttled.
-fn held_back() -> (Option<bool>, Option<u64>) {
-    let group = Group::of_process(Path::new("/proc"), std::process::id()).ok();
+fn probe_throttling() -> (Option<bool>, Option<u64>) {
+    let group = ControlGroup::of_process(Path::new("/proc"), std::process::id()).ok();
     let throttled = || group.as_ref()?.read().ok()?.cpu.nr_throttled;
-    let ((before, used_before), begin) = ((throttled(), used()), Instant::now());
+    let ((before, used_before), begin) = ((throttled(), own_cpu_time()), Instant::now());
     while begin.elapsed() < SPIN {
         let step = Instant::now();
         while step.elapsed() < PERIOD {
@@ -180,7 +180,7 @@ fn held_back() -> (Option<bool>, Option<u64>) {
         if periods.is_some_and(|periods| periods > 0) {
             return (Some(true), periods);
         }
-        if used().saturating_sub(used_before) > allowed(begin.elapsed()) {
+        if own_cpu_time().saturating_sub(used_before) > allowed_cpu_time(begin.elapsed()) {
             return (Some(false), periods);
         }
     }
@@ -188,7 +188,7 @@ fn held_back() -> (Option<bool>, Option<u64>) {
 }
 
 /// CPU time of this process.
-fn used() -> Duration {
+fn own_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(
         time.tv_sec.try_into().unwrap_or(0),
@@ -198,7 +198,7 @@ fn used() -> Duration {
 
 /// The most CPU that a limit lets through in so long: that of each period that has begun, and what an
 /// unused one leaves.
-fn allowed(wall: Duration) -> Duration {
+fn allowed_cpu_time(wall: Duration) -> Duration {
     let periods = u32::try_from(wall.as_millis() / PERIOD.as_millis()).unwrap_or(u32::MAX);
     let each = PERIOD * QUOTA_MILLIS / 1000;
     each.saturating_mul(periods.saturating_add(4))
@@ -210,21 +210,24 @@ mod tests {
 
     #[test]
     fn nobody_looks_outside_of_a_pod() {
-        let refusal = look().expect_err("it is none");
+        let refusal = probe_from_inside().expect_err("it is none");
         assert!(refusal.hint.contains("--help"), "{refusal}");
     }
 
     #[test]
     fn more_than_a_limit_lets_through_is_told_from_a_busy_node() {
         let ms = Duration::from_millis;
-        assert_eq!(allowed(ms(400)), ms(160));
-        assert!(ms(400) > allowed(ms(400)), "a whole CPU is too much");
-        assert!(ms(80) < allowed(ms(400)), "its limit is not");
+        assert_eq!(allowed_cpu_time(ms(400)), ms(160));
+        assert!(
+            ms(400) > allowed_cpu_time(ms(400)),
+            "a whole CPU is too much"
+        );
+        assert!(ms(80) < allowed_cpu_time(ms(400)), "its limit is not");
     }
 
     #[test]
     fn a_jdk_is_the_same_after_its_way() {
-        let seen = SeenJdk {
+        let seen = ImageJdk {
             home: "/opt/java".into(),
             java: "/opt/java/bin/java".into(),
             version: "25.0.1+8".to_owned(),
@@ -232,8 +235,8 @@ mod tests {
             is_openj9: false,
             modules: vec!["java.base".to_owned()],
         };
-        let jdk = seen.jdk().expect("it has a version");
+        let jdk = seen.to_jdk().expect("it has a version");
         assert_eq!((jdk.name.as_str(), jdk.kind), ("25", Vm::HotSpot));
-        assert_eq!(SeenJdk::of(jdk), seen);
+        assert_eq!(ImageJdk::from_jdk(jdk), seen);
     }
 }

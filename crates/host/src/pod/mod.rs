@@ -23,23 +23,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Failure, Invalid};
-use loadline_cgroup::{CgroupError, Group, Sample};
+use loadline_analysis::record::{InvalidReason, MeasurementFailure};
+use loadline_cgroup::{CgroupError, CgroupSample, ControlGroup};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{App, Order, Readiness};
+use loadline_trial::{AppSpec, Readiness, TrialOrder};
 use rustix::process::Signal;
 
-use crate::container::{Container, Net, Told, asked};
-use crate::halt::Halt;
+use crate::container::{AppContainer, ContainerEvent, ContainerNetwork, effective_signal};
+use crate::halt::HaltReason;
 use crate::pagecache;
 use crate::scratch;
-use watch::{Application, Watched};
+use watch::{AppProcess, WatchedProcess};
 
-pub use generate::generate;
-pub use look::{MEMORY_MIB, QUOTA_MILLIS, Seen, SeenJdk, fill, look};
-pub use reaper::reap;
-pub use ship::{LINE, Taken, ship, take};
-pub use shipped::{AS_SHIPPED, Shipped};
+pub use generate::generate_load;
+pub use look::{ImageJdk, ImageReading, MEMORY_MIB, QUOTA_MILLIS, fill_memory, probe_from_inside};
+pub use reaper::reap_until_end;
+pub use ship::{LINE, LineEffect, append_line, ship};
+pub use shipped::{AS_SHIPPED, ShippedPodContainer};
 
 /// The variable that marks the application of a trial, with the trial's id.
 pub const MARK: &str = "LOADLINE_TRIAL";
@@ -52,7 +52,7 @@ const ARMING: Duration = Duration::from_millis(10);
 
 /// Where things lie in the container of `trial-part`.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct PodPaths {
     /// The order, from a volume that only this container has.
     pub order: PathBuf,
     /// A directory for the event log, and for the file that says that the application may start.
@@ -66,16 +66,16 @@ pub struct Place {
     pub told_to_end: Arc<AtomicBool>,
 }
 
-impl Place {
+impl PodPaths {
     /// There once everything watches and the application may start.
-    pub fn armed(&self) -> PathBuf {
+    pub fn armed_file(&self) -> PathBuf {
         self.work.join("armed")
     }
 
     /// Whether the application may start, now or within so long.
     pub fn is_armed_within(&self, patience: Duration) -> bool {
         let begin = Instant::now();
-        while !self.armed().exists() {
+        while !self.armed_file().exists() {
             if begin.elapsed() >= patience {
                 return false;
             }
@@ -85,17 +85,17 @@ impl Place {
     }
 
     /// The event log.
-    pub fn log(&self) -> PathBuf {
+    pub fn event_log_path(&self) -> PathBuf {
         self.work.join("events")
     }
 }
 
 /// What an order has that no trial beside somebody else's container does.
-pub fn unable(order: &Order) -> Option<&'static str> {
+pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
     let configuration = &order.configuration;
     let is_given = [
         (
-            matches!(order.app, App::Command { .. }),
+            matches!(order.app, AppSpec::Command { .. }),
             "an application that is no image",
         ),
         (
@@ -126,7 +126,7 @@ pub fn unable(order: &Order) -> Option<&'static str> {
 
 /// What a pod must have given the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Given {
+pub struct OrderedLimits {
     /// CPU quota.
     pub cpu: Option<Cpus>,
     /// Memory limit.
@@ -134,41 +134,42 @@ pub struct Given {
 }
 
 /// The application of a pod.
-pub struct Pod {
-    watched: Watched,
-    group: Group,
+pub struct PodContainer {
+    watched: WatchedProcess,
+    group: ControlGroup,
     /// The root of its files.
     root: OwnedFd,
     tmp: PathBuf,
-    given: Given,
+    given: OrderedLimits,
     stop_signal: Option<i32>,
     tampered: Option<String>,
 }
 
-impl Pod {
+impl PodContainer {
     /// Lets the application start and waits until it does: from here on it runs. What its output
     /// would say goes to the kubelet's own log.
     ///
     /// # Errors
-    /// [`Halt::Stopped`] when the pod ends before; [`Halt::Failed`] when it runs already, never starts
+    /// [`HaltReason::Stopped`] when the pod ends before; [`HaltReason::Failed`] when it runs already, never starts
     /// or has other limits than were ordered.
-    pub fn prepare(
-        place: &Place,
+    pub fn prepare_in_pod(
+        place: &PodPaths,
         trial: &str,
-        (given, stop_signal): (Given, Option<i32>),
-        tell: impl Fn(Told) + Send + 'static,
-    ) -> Result<Self, Halt> {
-        if Application::runs(trial) {
-            return Err(Halt::Failed(Failure {
-                cause: Invalid::RuntimeLost,
+        (given, stop_signal): (OrderedLimits, Option<i32>),
+        tell: impl Fn(ContainerEvent) + Send + 'static,
+    ) -> Result<Self, HaltReason> {
+        if AppProcess::already_runs(trial) {
+            return Err(HaltReason::Failed(MeasurementFailure {
+                cause: InvalidReason::RuntimeLost,
                 detail: "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was started anew between them".to_owned(),
             }));
         }
-        fs::write(place.armed(), "").map_err(crate::halt::step("letting the application start"))?;
-        let application = Application::wait(trial, &place.told_to_end)?;
+        fs::write(place.armed_file(), "")
+            .map_err(crate::halt::step_failed("letting the application start"))?;
+        let application = AppProcess::wait_for_exec(trial, &place.told_to_end)?;
         let group = application.group.clone();
-        let (watched, root) = Watched::start(application, Box::new(tell))
-            .map_err(crate::halt::step("watching the application"))?;
+        let (watched, root) = WatchedProcess::watch_application(application, Box::new(tell))
+            .map_err(crate::halt::step_failed("watching the application"))?;
         let mut pod = Self {
             watched,
             group,
@@ -180,8 +181,8 @@ impl Pod {
         };
         match pod.other_limits() {
             None => Ok(pod),
-            Some(detail) => Err(Halt::Failed(Failure {
-                cause: Invalid::OtherLimits,
+            Some(detail) => Err(HaltReason::Failed(MeasurementFailure {
+                cause: InvalidReason::OtherLimits,
                 detail,
             })),
         }
@@ -207,65 +208,69 @@ impl Pod {
     }
 }
 
-impl Container for Pod {
+impl AppContainer for PodContainer {
     /// It runs already.
-    fn start(&mut self) -> Result<(), Halt> {
+    fn start_application(&mut self) -> Result<(), HaltReason> {
         Ok(())
     }
 
-    fn signal(&mut self, signal: Signal) {
-        self.watched.signal(asked(self.stop_signal, signal));
+    fn signal_application(&mut self, signal: Signal) {
+        self.watched
+            .signal_process(effective_signal(self.stop_signal, signal));
     }
 
-    fn group(&self) -> &Group {
+    fn application_group(&self) -> &ControlGroup {
         &self.group
     }
 
-    fn kill(&mut self) -> Result<(), CgroupError> {
-        watch::kill(&self.group);
+    fn kill_container(&mut self) -> Result<(), CgroupError> {
+        watch::kill_group(&self.group);
         Ok(())
     }
 
-    fn end(&mut self) -> bool {
-        watch::kill(&self.group);
-        self.watched.end()
+    fn shut_down(&mut self) -> bool {
+        watch::kill_group(&self.group);
+        self.watched.wait_until_told()
     }
 
     /// The kubelet does. The image's files leave the node's page cache, so that the next trial pays
     /// for its own as this one did: before a start no container sees them.
-    fn remove(&mut self) -> Result<(), CgroupError> {
+    fn remove_group(&mut self) -> Result<(), CgroupError> {
         let root = format!("/proc/self/fd/{}/.", self.root.as_raw_fd());
-        pagecache::evict(Path::new(&root), pagecache::WHOLE);
+        pagecache::evict_from_page_cache(Path::new(&root), pagecache::WHOLE);
         Ok(())
     }
 
-    fn at_exec(&self) -> Option<Sample> {
-        self.watched.at_exec()
+    fn at_exec(&self) -> Option<CgroupSample> {
+        self.watched.counters_at_exec()
     }
 
-    fn last(&self) -> Option<Sample> {
-        self.group.read().ok().or_else(|| self.watched.at_end())
+    fn last_sample(&self) -> Option<CgroupSample> {
+        self.group
+            .read()
+            .ok()
+            .or_else(|| self.watched.counters_at_end())
     }
 
-    fn network(&self) -> Net {
-        Net::Host
+    fn application_network(&self) -> ContainerNetwork {
+        ContainerNetwork::Host
     }
 
-    fn open(&self, seen: &Path) -> io::Result<File> {
-        open(&self.tmp, seen)
+    fn open_file(&self, seen: &Path) -> io::Result<File> {
+        open_in_pod(&self.tmp, seen)
     }
 
-    fn disturbed(&mut self) -> Option<Failure> {
+    fn outside_interference(&mut self) -> Option<MeasurementFailure> {
         let detail = self.other_limits()?;
-        Some(Failure {
-            cause: Invalid::OtherLimits,
+        Some(MeasurementFailure {
+            cause: InvalidReason::OtherLimits,
             detail,
         })
     }
 }
 
 /// Opens a file of the application by its path there; `tmp` is its [`TMP`].
-fn open(tmp: &Path, seen: &Path) -> io::Result<File> {
+fn open_in_pod(tmp: &Path, seen: &Path) -> io::Result<File> {
     let name = seen.strip_prefix(TMP).map_err(|_| {
         let why = format!("it is not below {TMP}");
         io::Error::new(io::ErrorKind::InvalidInput, why)
@@ -273,9 +278,9 @@ fn open(tmp: &Path, seen: &Path) -> io::Result<File> {
     scratch::open_beneath(tmp, name)
 }
 
-impl Drop for Pod {
+impl Drop for PodContainer {
     fn drop(&mut self) {
-        watch::kill(&self.group);
+        watch::kill_group(&self.group);
     }
 }
 
@@ -286,7 +291,7 @@ mod tests {
     #[test]
     fn the_application_may_start_once_everything_watches() {
         let directory = tempfile::tempdir().expect("a directory");
-        let place = Place {
+        let place = PodPaths {
             order: directory.path().join("order"),
             work: directory.path().to_owned(),
             tmp: directory.path().join("tmp"),
@@ -296,7 +301,7 @@ mod tests {
         assert!(!place.is_armed_within(Duration::ZERO));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| place.is_armed_within(Duration::from_secs(600)));
-            fs::write(place.armed(), "").expect("it is written");
+            fs::write(place.armed_file(), "").expect("it is written");
             assert!(waiting.join().expect("it ends"));
         });
         assert!(place.is_armed_within(Duration::ZERO));

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn reap(told_to_end: &AtomicBool) -> io::Result<Option<String>> {
+pub fn reap_until_end(told_to_end: &AtomicBool) -> io::Result<Option<String>> {
     if std::process::id() != 1 {
         return Ok(None);
     }

@@ -30,7 +30,7 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// A line, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Line {
+enum ShippedLine {
     /// A part of the log.
     Part {
         /// Where it begins.
@@ -44,7 +44,7 @@ enum Line {
 
 /// What a line was to a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum LineEffect {
     /// It is a part of it, perhaps one that was there.
     Part,
     /// It says that the application may start.
@@ -57,17 +57,21 @@ pub enum Taken {
 ///
 /// # Errors
 /// Why the trial is lost: lines between are gone, or the log cannot be written.
-pub fn take(log: &mut impl Write, text: &str, written: &mut u64) -> Result<Taken, String> {
-    let (offset, bytes) = match line(text) {
-        Some(Line::Armed) => return Ok(Taken::Armed),
-        Some(Line::Part { offset, bytes }) => (offset, bytes),
-        None => return Ok(Taken::Nothing),
+pub fn append_line(
+    log: &mut impl Write,
+    text: &str,
+    written: &mut u64,
+) -> Result<LineEffect, String> {
+    let (offset, bytes) = match parse_shipped_line(text) {
+        Some(ShippedLine::Armed) => return Ok(LineEffect::Armed),
+        Some(ShippedLine::Part { offset, bytes }) => (offset, bytes),
+        None => return Ok(LineEffect::Nothing),
     };
     let Some(end) = offset.checked_add(bytes.len() as u64) else {
-        return Ok(Taken::Nothing);
+        return Ok(LineEffect::Nothing);
     };
     if end <= *written {
-        return Ok(Taken::Part);
+        return Ok(LineEffect::Part);
     }
     let behind = usize::try_from(written.wrapping_sub(offset)).ok();
     let Some(new) = behind.and_then(|n| bytes.get(n..)) else {
@@ -76,16 +80,16 @@ pub fn take(log: &mut impl Write, text: &str, written: &mut u64) -> Result<Taken
     log.write_all(new)
         .map_err(|error| format!("writing the event log on this machine: {error}"))?;
     *written = end;
-    Ok(Taken::Part)
+    Ok(LineEffect::Part)
 }
 
 /// Understands a line; `None` is anybody's else.
-fn line(text: &str) -> Option<Line> {
+fn parse_shipped_line(text: &str) -> Option<ShippedLine> {
     let (first, rest) = text.strip_prefix(LINE)?.split_once(' ')?;
     if first == "armed" {
-        return Some(Line::Armed);
+        return Some(ShippedLine::Armed);
     }
-    Some(Line::Part {
+    Some(ShippedLine::Part {
         offset: first.parse().ok()?,
         bytes: STANDARD.decode(rest).ok()?,
     })
@@ -143,23 +147,26 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.len() < 16 << 10));
         let (mut back, mut written) = (Vec::new(), 0);
-        assert_eq!(take(&mut back, lines[0], &mut written), Ok(Taken::Armed));
+        assert_eq!(
+            append_line(&mut back, lines[0], &mut written),
+            Ok(LineEffect::Armed)
+        );
         // Whatever comes twice, and whatever is nobody's.
         for index in [1, 2, 1, 2, 3, 4] {
-            let taken = take(&mut back, lines[index], &mut written);
-            assert_eq!(taken, Ok(Taken::Part), "line {index}");
+            let taken = append_line(&mut back, lines[index], &mut written);
+            assert_eq!(taken, Ok(LineEffect::Part), "line {index}");
         }
-        let other = take(&mut back, "Picked up JAVA_TOOL_OPTIONS", &mut written);
-        assert_eq!(other, Ok(Taken::Nothing));
+        let other = append_line(&mut back, "Picked up JAVA_TOOL_OPTIONS", &mut written);
+        assert_eq!(other, Ok(LineEffect::Nothing));
         assert_eq!(back, bytes);
-        let gap = take(&mut Vec::new(), lines[2], &mut 0);
+        let gap = append_line(&mut Vec::new(), lines[2], &mut 0);
         assert!(gap.is_err_and(|why| why.contains("max-size")));
     }
 
     #[test]
     fn other_lines_are_nobody_s() {
-        assert_eq!(line("Picked up JAVA_TOOL_OPTIONS"), None);
-        assert_eq!(line("LL1 7 not base64!"), None);
-        assert_eq!(line("LL1 -1 AAAA"), None);
+        assert_eq!(parse_shipped_line("Picked up JAVA_TOOL_OPTIONS"), None);
+        assert_eq!(parse_shipped_line("LL1 7 not base64!"), None);
+        assert_eq!(parse_shipped_line("LL1 -1 AAAA"), None);
     }
 }

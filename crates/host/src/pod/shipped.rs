@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadline_cgroup::{CgroupError, Group, Sample};
+use loadline_cgroup::{CgroupError, CgroupSample, ControlGroup};
 use rustix::process::Signal;
 
-use super::{Place, open};
+use super::{PodPaths, open_in_pod};
 use crate::clock::monotonic_ns;
-use crate::container::{Container, Net, Told};
-use crate::halt::Halt;
+use crate::container::{AppContainer, ContainerEvent, ContainerNetwork};
+use crate::halt::HaltReason;
 
 /// Pause between two looks for the JVM's log.
 const LOOK: Duration = Duration::from_millis(1);
@@ -31,29 +31,30 @@ const BEGINS: Duration = Duration::from_secs(20);
 pub const AS_SHIPPED: &str = "as shipped, without the PID namespace that the containers of other trials share: its CPU, memory and throttling, and what else used CPU on the node, were not counted; a kill of a process that is not its first one was not seen; its start counts from the begin of its JVM's log, and without one from when the kubelet was let start it";
 
 /// The application of a pod that is made as it ships.
-pub struct Shipped {
-    group: Group,
+pub struct ShippedPodContainer {
+    group: ControlGroup,
     tmp: PathBuf,
 }
 
-impl Shipped {
+impl ShippedPodContainer {
     /// Lets the application start, and waits for the begin of its JVM's log where it has one (`gc_log`,
     /// as the application sees it): from here on it counts as executed.
     ///
     /// # Errors
-    /// [`Halt::Stopped`] when the pod ends before.
-    pub fn prepare(
-        place: &Place,
+    /// [`HaltReason::Stopped`] when the pod ends before.
+    pub fn prepare_shipped(
+        place: &PodPaths,
         gc_log: Option<&Path>,
-        tell: impl Fn(Told),
-    ) -> Result<Self, Halt> {
+        tell: impl Fn(ContainerEvent),
+    ) -> Result<Self, HaltReason> {
         let container = Self {
-            group: Group::unseen("of an application as shipped"),
+            group: ControlGroup::out_of_reach("of an application as shipped"),
             tmp: place.tmp.clone(),
         };
         let (begin, let_ns) = (Instant::now(), monotonic_ns());
-        fs::write(place.armed(), "").map_err(crate::halt::step("letting the application start"))?;
-        let has_begun = |log: &Path| container.open(log).is_ok();
+        fs::write(place.armed_file(), "")
+            .map_err(crate::halt::step_failed("letting the application start"))?;
+        let has_begun = |log: &Path| container.open_file(log).is_ok();
         let mut at_ns = let_ns;
         while let Some(log) = gc_log
             && begin.elapsed() < BEGINS
@@ -63,24 +64,24 @@ impl Shipped {
                 break;
             }
             if place.told_to_end.load(Ordering::Relaxed) {
-                return Err(Halt::Stopped);
+                return Err(HaltReason::Stopped);
             }
             thread::sleep(LOOK);
         }
-        tell(Told::Exec { at_ns });
+        tell(ContainerEvent::Exec { at_ns });
         Ok(container)
     }
 }
 
-impl Container for Shipped {
+impl AppContainer for ShippedPodContainer {
     /// It runs already.
-    fn start(&mut self) -> Result<(), Halt> {
+    fn start_application(&mut self) -> Result<(), HaltReason> {
         Ok(())
     }
 
-    fn signal(&mut self, _: Signal) {}
+    fn signal_application(&mut self, _: Signal) {}
 
-    fn group(&self) -> &Group {
+    fn application_group(&self) -> &ControlGroup {
         &self.group
     }
 
@@ -88,32 +89,32 @@ impl Container for Shipped {
         false
     }
 
-    fn kill(&mut self) -> Result<(), CgroupError> {
+    fn kill_container(&mut self) -> Result<(), CgroupError> {
         Ok(())
     }
 
-    fn end(&mut self) -> bool {
+    fn shut_down(&mut self) -> bool {
         true
     }
 
-    fn remove(&mut self) -> Result<(), CgroupError> {
+    fn remove_group(&mut self) -> Result<(), CgroupError> {
         Ok(())
     }
 
-    fn at_exec(&self) -> Option<Sample> {
+    fn at_exec(&self) -> Option<CgroupSample> {
         None
     }
 
-    fn last(&self) -> Option<Sample> {
+    fn last_sample(&self) -> Option<CgroupSample> {
         None
     }
 
-    fn network(&self) -> Net {
-        Net::Host
+    fn application_network(&self) -> ContainerNetwork {
+        ContainerNetwork::Host
     }
 
-    fn open(&self, seen: &Path) -> io::Result<File> {
-        open(&self.tmp, seen)
+    fn open_file(&self, seen: &Path) -> io::Result<File> {
+        open_in_pod(&self.tmp, seen)
     }
 }
 
@@ -124,8 +125,8 @@ mod tests {
 
     use super::*;
 
-    fn place(directory: &Path) -> Place {
-        Place {
+    fn place(directory: &Path) -> PodPaths {
+        PodPaths {
             order: directory.join("order"),
             work: directory.to_owned(),
             tmp: directory.to_owned(),
@@ -141,7 +142,7 @@ mod tests {
         let begin = monotonic_ns();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !place.armed().exists() {
+                while !place.armed_file().exists() {
                     thread::sleep(LOOK);
                 }
                 thread::sleep(Duration::from_millis(200));
@@ -149,13 +150,18 @@ mod tests {
             });
             let log = Path::new("/tmp/gc.log");
             let tell = move |what| tell.send(what).expect("somebody listens");
-            let container = Shipped::prepare(&place, Some(log), tell);
+            let container = ShippedPodContainer::prepare_shipped(&place, Some(log), tell);
             let container = container.unwrap_or_else(|_| panic!("it is let"));
             assert!(!container.is_within_reach());
-            assert!(container.group().read().is_err() && container.last().is_none());
-            assert_eq!(container.group().processes().ok(), Some(Vec::new()));
+            assert!(
+                container.application_group().read().is_err() && container.last_sample().is_none()
+            );
+            assert_eq!(
+                container.application_group().process_ids().ok(),
+                Some(Vec::new())
+            );
         });
-        let Told::Exec { at_ns } = told.recv().expect("it was told") else {
+        let ContainerEvent::Exec { at_ns } = told.recv().expect("it was told") else {
             panic!("it says something else");
         };
         assert!(at_ns - begin >= 200_000_000, "{}", at_ns - begin);
@@ -166,10 +172,10 @@ mod tests {
     fn without_a_log_it_counts_from_when_it_was_let_and_a_pod_that_ends_stops_the_wait() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = place(directory.path());
-        assert!(Shipped::prepare(&place, None, |_| ()).is_ok());
+        assert!(ShippedPodContainer::prepare_shipped(&place, None, |_| ()).is_ok());
         place.told_to_end.store(true, Ordering::Relaxed);
         let log = Some(Path::new("/tmp/gc.log"));
-        let stopped = Shipped::prepare(&place, log, |_| ());
-        assert!(matches!(stopped, Err(Halt::Stopped)));
+        let stopped = ShippedPodContainer::prepare_shipped(&place, log, |_| ());
+        assert!(matches!(stopped, Err(HaltReason::Stopped)));
     }
 }

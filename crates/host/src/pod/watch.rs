@@ -13,16 +13,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Failure, Invalid};
-use loadline_cgroup::{Group, Sample};
+use loadline_analysis::record::{InvalidReason, MeasurementFailure};
+use loadline_cgroup::{CgroupSample, ControlGroup};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 use super::MARK;
 use crate::clock::monotonic_ns;
-use crate::container::Told;
-use crate::halt::Halt;
+use crate::container::ContainerEvent;
+use crate::halt::HaltReason;
 
 /// Pause between two looks for the application: its start is known to so much.
 const LOOK: Duration = Duration::from_millis(1);
@@ -34,36 +34,36 @@ const APPEARS: Duration = Duration::from_secs(600);
 const END: Duration = Duration::from_secs(10);
 
 /// The application's first process, just executed.
-pub(super) struct Application {
-    pub(super) group: Group,
+pub(super) struct AppProcess {
+    pub(super) group: ControlGroup,
     /// The root of its files, within reach also when it has ended.
     pub(super) root: OwnedFd,
     pid: OwnedFd,
     at_ns: u64,
-    at_exec: Option<Sample>,
+    at_exec: Option<CgroupSample>,
 }
 
-impl Application {
+impl AppProcess {
     /// Whether it is there already.
-    pub(super) fn runs(trial: &str) -> bool {
-        find(&mark(trial)).is_some()
+    pub(super) fn already_runs(trial: &str) -> bool {
+        find_marked(&environment_mark(trial)).is_some()
     }
 
     /// Waits until it is executed.
-    pub(super) fn wait(trial: &str, told_to_end: &AtomicBool) -> Result<Self, Halt> {
+    pub(super) fn wait_for_exec(trial: &str, told_to_end: &AtomicBool) -> Result<Self, HaltReason> {
         let begin = Instant::now();
-        let mark = mark(trial);
+        let mark = environment_mark(trial);
         while begin.elapsed() < APPEARS {
-            if let Some(found) = find(&mark) {
+            if let Some(found) = find_marked(&mark) {
                 return Ok(found);
             }
             if told_to_end.load(Ordering::Relaxed) {
-                return Err(Halt::Stopped);
+                return Err(HaltReason::Stopped);
             }
             thread::sleep(LOOK);
         }
-        Err(Halt::Failed(Failure {
-            cause: Invalid::RuntimeLost,
+        Err(HaltReason::Failed(MeasurementFailure {
+            cause: InvalidReason::RuntimeLost,
             detail: format!(
                 "the application's container did not start within {} s of being let",
                 APPEARS.as_secs()
@@ -73,17 +73,18 @@ impl Application {
 }
 
 /// What the environment of a trial's application has.
-fn mark(trial: &str) -> String {
+fn environment_mark(trial: &str) -> String {
     format!("{MARK}={trial}")
 }
 
-fn find(mark: &str) -> Option<Application> {
+fn find_marked(mark: &str) -> Option<AppProcess> {
     let entries = fs::read_dir("/proc").ok()?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.into_iter().find_map(|pid| application(pid, mark))
+    pids.into_iter()
+        .find_map(|pid| application_with_mark(pid, mark))
 }
 
-fn application(pid: u32, mark: &str) -> Option<Application> {
+fn application_with_mark(pid: u32, mark: &str) -> Option<AppProcess> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let has_parent = !status.lines().any(|line| line == "PPid:\t0");
     if has_parent || pid == std::process::id() {
@@ -98,10 +99,10 @@ fn application(pid: u32, mark: &str) -> Option<Application> {
     if !is_marked {
         return None;
     }
-    let group = Group::of_process(Path::new("/proc"), pid).ok()?;
+    let group = ControlGroup::of_process(Path::new("/proc"), pid).ok()?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty()).ok()?;
-    Some(Application {
+    Some(AppProcess {
         pid: descriptor,
         at_ns: monotonic_ns(),
         at_exec: group.read().ok(),
@@ -111,24 +112,24 @@ fn application(pid: u32, mark: &str) -> Option<Application> {
 }
 
 /// An application that runs or has ended.
-pub(super) struct Watched {
+pub(super) struct WatchedProcess {
     pid: Arc<OwnedFd>,
-    at_exec: Option<Sample>,
-    at_end: Arc<Mutex<Option<Sample>>>,
+    at_exec: Option<CgroupSample>,
+    at_end: Arc<Mutex<Option<CgroupSample>>>,
     thread: thread::JoinHandle<()>,
 }
 
-impl Watched {
+impl WatchedProcess {
     /// Watches it on a thread of its own; tells its begin and its end. Gives the root of its files.
-    pub(super) fn start(
-        of: Application,
-        tell: Box<dyn Fn(Told) + Send>,
+    pub(super) fn watch_application(
+        of: AppProcess,
+        tell: Box<dyn Fn(ContainerEvent) + Send>,
     ) -> io::Result<(Self, OwnedFd)> {
-        tell(Told::Exec { at_ns: of.at_ns });
+        tell(ContainerEvent::Exec { at_ns: of.at_ns });
         let (pid, at_end) = (Arc::new(of.pid), Arc::new(Mutex::new(None)));
         let (watched, kept) = (Arc::clone(&pid), Arc::clone(&at_end));
         // Open from now on: the files of a group that is being removed cannot be opened any more.
-        let mut reader = of.group.reader().ok();
+        let mut reader = of.group.open_reader().ok();
         let thread = thread::Builder::new()
             .name("container".to_owned())
             .spawn(move || {
@@ -137,11 +138,11 @@ impl Watched {
                 let last = reader.as_mut().and_then(|reader| reader.read().ok());
                 *kept.lock().unwrap_or_else(PoisonError::into_inner) = last;
                 // Only the kubelet learns the code.
-                tell(Told::Exited {
+                tell(ContainerEvent::Exited {
                     code: None,
                     signal: None,
                 });
-                tell(Told::Gone);
+                tell(ContainerEvent::Gone);
             })?;
         let watched = Self {
             pid,
@@ -152,22 +153,22 @@ impl Watched {
         Ok((watched, of.root))
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(super) fn signal_process(&self, signal: Signal) {
         // One that has ended does not mind.
         let _ = pidfd_send_signal(&*self.pid, signal);
     }
 
-    pub(super) fn at_exec(&self) -> Option<Sample> {
+    pub(super) fn counters_at_exec(&self) -> Option<CgroupSample> {
         self.at_exec.clone()
     }
 
-    pub(super) fn at_end(&self) -> Option<Sample> {
+    pub(super) fn counters_at_end(&self) -> Option<CgroupSample> {
         let last = self.at_end.lock();
         last.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until its end was told; `false` when it did not end.
-    pub(super) fn end(&self) -> bool {
+    pub(super) fn wait_until_told(&self) -> bool {
         let begin = Instant::now();
         while !self.thread.is_finished() {
             if begin.elapsed() > END {
@@ -181,10 +182,10 @@ impl Watched {
 
 /// Kills every process of the group until none is left. With the first one the runtime ends the
 /// container, and the rest with it.
-pub(super) fn kill(group: &Group) {
+pub(super) fn kill_group(group: &ControlGroup) {
     let begin = Instant::now();
     while begin.elapsed() < END {
-        let left = group.processes().unwrap_or_default();
+        let left = group.process_ids().unwrap_or_default();
         let left = left.into_iter().filter(|pid| *pid != 0 && !is_dead(*pid));
         let pids: Vec<Pid> = left
             .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
@@ -216,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_process_without_the_mark_or_with_a_parent_is_not_the_application() {
-        assert!(application(std::process::id(), "PATH=").is_none());
-        assert!(!Application::runs("none-of-this-name"));
+        assert!(application_with_mark(std::process::id(), "PATH=").is_none());
+        assert!(!AppProcess::already_runs("none-of-this-name"));
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Invalid, Phase};
-use loadline_host::samples::Rows;
+use loadline_analysis::record::{InvalidReason, TrialPhase};
+use loadline_host::samples::SampleRows;
 use loadline_sizing::Bytes;
-use loadline_trial::log::{Content, Reader};
-use loadline_trial::{Ending, Event, Network, Readiness};
+use loadline_trial::log::{ChunkContent, EventLogReader};
+use loadline_trial::{NetworkMode, Readiness, TrialEnding, TrialEvent};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::lab::{Lab, PORT, Part, Spec, UID, load};
@@ -148,8 +148,8 @@ fn served_and_measured() {
     assert!(evidence.seconds.len() >= 3, "{:#?}", evidence.seconds);
     assert!(evidence.noise.foreign_cpu.is_some() && evidence.noise.clock_jump.is_some());
     assert_eq!(evidence.failure, None);
-    let kept = Rows::new(
-        Reader::new(std::fs::File::open(&spec.log).expect("its log")),
+    let kept = SampleRows::new(
+        EventLogReader::new(std::fs::File::open(&spec.log).expect("its log")),
         0,
     );
     assert!(kept.count() > 25, "its samples are kept");
@@ -205,8 +205,11 @@ fn several_at_once() {
         "the sum of all: {anon:?}"
     );
     for index in 0..3 {
-        let log = Reader::new(std::fs::File::open(&spec.log).expect("its log"));
-        assert!(Rows::new(log, index).count() > 25, "samples of {index}");
+        let log = EventLogReader::new(std::fs::File::open(&spec.log).expect("its log"));
+        assert!(
+            SampleRows::new(log, index).count() > 25,
+            "samples of {index}"
+        );
     }
     lab.assert_clean();
 }
@@ -296,7 +299,7 @@ fn closed_home() {
 /// What a host says that refuses a trial.
 fn refusal(spec: &Spec) -> String {
     match spec.start().end() {
-        Some(Ending::Refused(refusal)) => format!("{refusal}\nhint: {}", refusal.hint),
+        Some(TrialEnding::Refused(refusal)) => format!("{refusal}\nhint: {}", refusal.hint),
         other => panic!("it was not refused: {other:?}"),
     }
 }
@@ -430,8 +433,11 @@ fn output_flood() {
     spec.configuration.cpu = None;
     let trial = lab.run(&spec, None);
     assert!(trial.start.ready.is_some());
-    let log = Reader::new(std::fs::File::open(&spec.log).expect("its log"));
-    let kept = std::io::copy(&mut log.join(Content::Output, 0), &mut std::io::sink());
+    let log = EventLogReader::new(std::fs::File::open(&spec.log).expect("its log"));
+    let kept = std::io::copy(
+        &mut log.join_chunks(ChunkContent::Output, 0),
+        &mut std::io::sink(),
+    );
     assert_eq!(kept.expect("it is whole"), 16 << 20);
     let warnings = trial.evidence.warnings;
     assert!(
@@ -455,8 +461,11 @@ fn planted_link() {
     spec.gc_log = Some("/tmp/gc.log".into());
     let evidence = lab.run(&spec, None).evidence;
     assert_eq!(evidence.gc, None);
-    let log = Reader::new(std::fs::File::open(&spec.log).expect("its log"));
-    let kept = std::io::copy(&mut log.join(Content::GcLog, 0), &mut std::io::sink());
+    let log = EventLogReader::new(std::fs::File::open(&spec.log).expect("its log"));
+    let kept = std::io::copy(
+        &mut log.join_chunks(ChunkContent::GcLog, 0),
+        &mut std::io::sink(),
+    );
     assert_eq!(kept.expect("it is whole"), 0);
     lab.assert_clean();
 }
@@ -538,7 +547,7 @@ fn foreign_server() {
     let port = server.local_addr().expect("it is bound").port();
     server.set_nonblocking(true).expect("a descriptor");
     let mut spec = lab.spec(&["serve", &format!("port={port}")]);
-    spec.network = Network::Host;
+    spec.network = NetworkMode::Host;
     spec.readiness = Readiness::Http {
         port,
         path: "/".to_owned(),
@@ -553,16 +562,16 @@ fn foreign_server() {
     spec.log = spec.log.with_extension("again");
     spec.start_deadline = Duration::from_secs(60);
     let mut part = spec.start();
-    part.until_phase(Phase::Start);
+    part.until_phase(TrialPhase::Start);
     std::thread::sleep(Duration::from_millis(500));
     let server = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
     server.set_nonblocking(true).expect("a descriptor");
     let ended = part.end();
-    let Some(Ending::Measured(evidence)) = ended else {
+    let Some(TrialEnding::Measured(evidence)) = ended else {
         panic!("{ended:?}");
     };
     let failure = evidence.failure.expect("it could not be measured");
-    assert_eq!(failure.cause, Invalid::ToolError);
+    assert_eq!(failure.cause, InvalidReason::ToolError);
     assert!(
         failure.detail.contains("not part of the trial"),
         "{failure:?}"
@@ -571,7 +580,7 @@ fn foreign_server() {
     drop(server);
     // With the port free the application is measured on the machine's network.
     let mut spec = lab.spec(&["serve", &format!("port={port}")]);
-    spec.network = Network::Host;
+    spec.network = NetworkMode::Host;
     spec.readiness = Readiness::Http {
         port,
         path: "/".to_owned(),
@@ -588,17 +597,18 @@ fn interrupted() {
         kill_process(pid, signal).expect("it runs");
     };
     let mut part = lab.spec(&["never-ready"]).start();
-    part.until_phase(Phase::Start);
+    part.until_phase(TrialPhase::Start);
     std::thread::sleep(Duration::from_millis(300));
     signal(&part, Signal::TERM);
-    assert_eq!(part.end(), Some(Ending::Stopped));
+    assert_eq!(part.end(), Some(TrialEnding::Stopped));
     let mut spec = lab.spec(&["serve"]);
     spec.load = vec![load(10.0, Duration::from_secs(60))];
     let mut part = spec.start();
-    let is_driven = |e: &Event| matches!(e, Event::Progress(p) if p.phase == Phase::Measure);
+    let is_driven =
+        |e: &TrialEvent| matches!(e, TrialEvent::Progress(p) if p.phase == TrialPhase::Measure);
     assert!(part.until(is_driven).is_some());
     signal(&part, Signal::TERM);
-    assert_eq!(part.end(), Some(Ending::Stopped));
+    assert_eq!(part.end(), Some(TrialEnding::Stopped));
     lab.assert_clean();
 }
 

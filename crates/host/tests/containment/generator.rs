@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use loadline_analysis::record::Invalid;
+use loadline_analysis::record::InvalidReason;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::lab::{Lab, load};
@@ -51,7 +51,11 @@ fn greedy_generator() {
     let phase = load(50.0, Duration::from_millis(300));
     let evidence = lab.run(&spec, Some(&phase)).evidence;
     let failure = evidence.failure.expect("it was not measured");
-    assert_eq!(failure.cause, Invalid::GeneratorSaturated, "{failure:?}");
+    assert_eq!(
+        failure.cause,
+        InvalidReason::GeneratorSaturated,
+        "{failure:?}"
+    );
     assert!(
         failure.detail.contains("was killed; try fewer"),
         "{failure:?}"

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Evidence, Phase};
-use loadline_analysis::verdict::{Thresholds, judge};
+use loadline_analysis::record::{Evidence, TrialPhase};
+use loadline_analysis::verdict::{VerdictThresholds, judge_trial};
 
 use crate::kinds::{KINDS, Kind};
 use crate::lab::{Lab, load};
@@ -78,7 +78,7 @@ pub fn trials(count: usize, machine: &Machine) {
     println!(
         "{count} trials of {} kinds on cgroup {} in {:.0} s; slowest stop {slowest:.1} s; left: nothing; memory groups of the kernel {dying:+}, keys of root {more_keys:+}",
         KINDS.len().min(count),
-        lab.site.machine().cgroup,
+        lab.site.describe_machine().cgroup,
         begin.elapsed().as_secs_f64()
     );
     assert!(wrong.is_empty(), "told wrongly:\n{}", wrong.join("\n"));
@@ -97,7 +97,7 @@ struct Told {
 
 impl Told {
     fn add(&mut self, evidence: &Evidence) {
-        let stop = evidence.phases.iter().find(|p| p.phase == Phase::Stop);
+        let stop = evidence.phases.iter().find(|p| p.phase == TrialPhase::Stop);
         let stop = stop.map_or(0, |stop| stop.end - stop.start);
         self.trials += 1;
         self.slowest_stop = self.slowest_stop.max(Duration::from_nanos(stop));
@@ -122,7 +122,7 @@ fn run(lab: &mut Lab, kind: &Kind, ends_within: Duration) -> Evidence {
 fn verdict(lab: &Lab, kind: &Kind, evidence: &Evidence) -> (String, String) {
     let spec = crate::lab::spec(lab.scratch.path(), "judged", kind.words);
     let slo = SLO.parse().expect("an SLO");
-    let thresholds = Thresholds::default().accepting_neighbours();
-    let judgement = judge(&spec.configuration, &slo, evidence, &thresholds);
+    let thresholds = VerdictThresholds::default().accepting_neighbours();
+    let judgement = judge_trial(&spec.configuration, &slo, evidence, &thresholds);
     (judgement.verdict.to_string(), judgement.reason.to_string())
 }

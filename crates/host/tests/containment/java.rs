@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use loadline_cgroup::{Group, GroupName, Layout, Limits};
+use loadline_cgroup::{CgroupLayout, CgroupLimits, ControlGroup, GroupName};
 use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::Readiness;
-use loadline_trial::log::{Content, Reader};
+use loadline_trial::log::{ChunkContent, EventLogReader};
 
 use crate::lab::{Lab, PORT, Spec};
 use crate::runner::Case;
@@ -198,16 +198,17 @@ fn compare(lab: &mut Lab, java: &Path, preload: Option<&Path>) -> u64 {
 
 /// What the same command says in a plain cgroup with the same limits, as a container has it.
 fn bare(spec: &Spec) -> Vec<String> {
-    let layout = Layout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc")).expect("cgroups");
+    let layout =
+        CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc")).expect("cgroups");
     let name = GroupName::new(Path::new("/proc"), "bare").expect("a name");
-    let group = Group::create(&layout, &name.to_string()).expect("a group");
-    let limits = Limits {
+    let group = ControlGroup::create_group(&layout, &name.to_string()).expect("a group");
+    let limits = CgroupLimits {
         cpu_quota: spec.configuration.cpu,
         cpu_period: spec.configuration.cpu_period,
         memory: spec.configuration.memory,
-        ..Limits::default()
+        ..CgroupLimits::default()
     };
-    group.apply(&limits).expect("limits");
+    group.apply_limits(&limits).expect("limits");
     let join = r#"while [ "$1" != join ]; do echo 0 > "$1"; shift; done; shift; exec "$@""#;
     let options = |word: &&String| !word.starts_with("-Xlog");
     let output = Command::new("sh")
@@ -219,7 +220,9 @@ fn bare(spec: &Spec) -> Vec<String> {
         .envs(&spec.env)
         .output()
         .expect("sh is there");
-    group.remove(Duration::from_secs(10)).expect("it is empty");
+    group
+        .remove_dirs(Duration::from_secs(10))
+        .expect("it is empty");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
     text.lines().map(str::to_owned).collect()
@@ -283,8 +286,9 @@ fn jvm_log_is_collected() {
     let gc = evidence.gc.expect("the log is read");
     assert_eq!((gc.collector.as_str(), gc.full_gcs), ("Serial", 1));
     assert_eq!(gc.pause_spans_ns.len(), 1, "{gc:?}");
-    let log = Reader::new(std::fs::File::open(&spec.log).expect("its log"));
-    let kept = std::io::read_to_string(log.join(Content::GcLog, 0)).expect("it is whole");
+    let log = EventLogReader::new(std::fs::File::open(&spec.log).expect("its log"));
+    let kept =
+        std::io::read_to_string(log.join_chunks(ChunkContent::GcLog, 0)).expect("it is whole");
     assert!(kept.contains("Pause Full"), "it is kept: {kept}");
     assert_eq!(
         evidence.warnings.iter().find(|w| w.contains("GC log")),

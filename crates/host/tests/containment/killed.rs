@@ -117,7 +117,7 @@ fn kill_once(lab: &Lab, whom: Whom, after: Duration) -> (Duration, usize) {
         "it ended before the kill: {ended}"
     );
     let lived = until_dead(after);
-    let swept = lab.site.sweep().expect("it can be swept");
+    let swept = lab.site.sweep_leftovers().expect("it can be swept");
     assert!(swept.failures.is_empty(), "{:?}", swept.failures);
     let groups = groups(victim.id());
     assert!(

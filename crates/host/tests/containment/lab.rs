@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Configuration, Evidence, LoadEvidence, Phase, StartEvidence};
+use loadline_analysis::record::{Configuration, Evidence, LoadEvidence, StartEvidence, TrialPhase};
 use loadline_host::part::PARENT;
-use loadline_host::{Options, Site};
-use loadline_load::{Model, Plan, RequestSpec};
+use loadline_host::{Site, SiteOptions};
+use loadline_load::{LoadModel, LoadPlan, RequestSpec};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::log::{Reader, Record};
-use loadline_trial::{Account, App, Ending, Event, LoadPhase, Network, Order, Readiness};
+use loadline_trial::log::{EventLogReader, LogEntry};
+use loadline_trial::{
+    Account, AppSpec, LoadPhase, NetworkMode, Readiness, TrialEnding, TrialEvent, TrialOrder,
+};
 
 use crate::oracle::Traces;
 
@@ -28,7 +30,7 @@ pub const PORT: u16 = 8080;
 /// An order whose command can be changed.
 #[derive(Clone)]
 pub struct Spec {
-    order: Order,
+    order: TrialOrder,
     pub command: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub directory: PathBuf,
@@ -36,27 +38,27 @@ pub struct Spec {
 }
 
 impl Deref for Spec {
-    type Target = Order;
+    type Target = TrialOrder;
 
-    fn deref(&self) -> &Order {
+    fn deref(&self) -> &TrialOrder {
         &self.order
     }
 }
 
 impl DerefMut for Spec {
-    fn deref_mut(&mut self) -> &mut Order {
+    fn deref_mut(&mut self) -> &mut TrialOrder {
         &mut self.order
     }
 }
 
 impl Spec {
-    fn order(&self) -> Order {
-        let app = App::Command {
+    fn order(&self) -> TrialOrder {
+        let app = AppSpec::Command {
             command: self.command.clone(),
             env: self.env.clone(),
             directory: self.directory.clone(),
         };
-        Order {
+        TrialOrder {
             app,
             ..self.order.clone()
         }
@@ -78,13 +80,13 @@ impl Spec {
             .env(PARENT, std::process::id().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::from(log));
-        let mut child = loadline_host::spawn(command).expect("it starts");
+        let mut child = loadline_host::spawn_command(command).expect("it starts");
         let order = serde_json::to_vec(&self.order()).expect("JSON");
         let mut stdin = child.stdin.take().expect("a pipe");
         stdin.write_all(&order).expect("it reads its order");
         Part {
             child,
-            log: Reader::new(File::open(&self.log).expect("its log")),
+            log: EventLogReader::new(File::open(&self.log).expect("its log")),
         }
     }
 }
@@ -92,17 +94,17 @@ impl Spec {
 /// A running `trial-part`.
 pub struct Part {
     pub child: Child,
-    log: Reader<File>,
+    log: EventLogReader<File>,
 }
 
 impl Part {
     /// The next event that is of interest; `None` when the process has ended without.
-    pub fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Option<Event> {
+    pub fn until(&mut self, wanted: impl Fn(&TrialEvent) -> bool) -> Option<TrialEvent> {
         loop {
             let ended = self.child.try_wait().expect("a child").is_some();
-            while let Some(record) = self.log.next_record().expect("its log is whole") {
+            while let Some(record) = self.log.next_entry().expect("its log is whole") {
                 match record {
-                    Record::Event(event) if wanted(&event) => return Some(event),
+                    LogEntry::Event(event) if wanted(&event) => return Some(event),
                     _ => {}
                 }
             }
@@ -114,18 +116,19 @@ impl Part {
     }
 
     /// Waits for its end.
-    pub fn end(mut self) -> Option<Ending> {
-        let last = self.until(|event| matches!(event, Event::Ended(_)));
+    pub fn end(mut self) -> Option<TrialEnding> {
+        let last = self.until(|event| matches!(event, TrialEvent::Ended(_)));
         self.child.wait().expect("a child");
         match last {
-            Some(Event::Ended(ending)) => Some(ending),
+            Some(TrialEvent::Ended(ending)) => Some(ending),
             _ => None,
         }
     }
 
     /// Waits until a phase has begun.
-    pub fn until_phase(&mut self, wanted: Phase) {
-        let begun = self.until(|e| matches!(e, Event::Phase { phase, .. } if *phase == wanted));
+    pub fn until_phase(&mut self, wanted: TrialPhase) {
+        let begun =
+            self.until(|e| matches!(e, TrialEvent::Phase { phase, .. } if *phase == wanted));
         assert!(begun.is_some(), "it ended before {wanted:?}");
     }
 }
@@ -150,11 +153,11 @@ pub struct Lab {
 impl Lab {
     pub fn new() -> Self {
         let scratch = tempfile::tempdir().expect("a temporary directory");
-        let options = Options {
+        let options = SiteOptions {
             scratch_root: Some(scratch.path().to_owned()),
-            ..Options::default()
+            ..SiteOptions::default()
         };
-        let site = Site::find(options).expect("the runner has tried it");
+        let site = Site::detect_site(options).expect("the runner has tried it");
         let mut lab = Self {
             before: Traces::now(UID, scratch.path()),
             site,
@@ -183,7 +186,7 @@ impl Lab {
         let mut spec = spec.clone();
         spec.load = load.into_iter().cloned().collect();
         match spec.start().end() {
-            Some(Ending::Measured(evidence)) => Trial {
+            Some(TrialEnding::Measured(evidence)) => Trial {
                 start: evidence.start.clone(),
                 load: evidence.load.clone(),
                 evidence: *evidence,
@@ -221,7 +224,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
     let program = std::env::current_exe().expect("this program");
     let command = [program.display().to_string(), "zoo".to_owned()];
     let command = command.into_iter();
-    let app = App::Command {
+    let app = AppSpec::Command {
         command: Vec::new(),
         env: BTreeMap::new(),
         directory: PathBuf::new(),
@@ -233,7 +236,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
         env: BTreeMap::from([("ZOO".to_owned(), "1".to_owned())]),
         directory: PathBuf::from("/"),
         log: scratch.join(format!("{name}.log")),
-        order: Order {
+        order: TrialOrder {
             trial: name.to_owned(),
             configuration: configuration(),
             app,
@@ -245,7 +248,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
                 port: PORT,
                 path: "/".to_owned(),
             },
-            network: Network::Own,
+            network: NetworkMode::Own,
             account: Account { uid: UID, gid: UID },
             scratch: scratch.join(name),
             hidden: Vec::new(),
@@ -279,15 +282,15 @@ fn configuration() -> Configuration {
 /// An open-model measure phase.
 pub fn load(rate: f64, length: Duration) -> LoadPhase {
     LoadPhase {
-        phase: Phase::Measure,
-        plan: Plan {
+        phase: TrialPhase::Measure,
+        plan: LoadPlan {
             connections: 8,
             timeout: Duration::from_secs(2),
             drain: Duration::from_secs(2),
-            ..Plan::new(
+            ..LoadPlan::new(
                 vec![SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))],
-                RequestSpec::get("/"),
-                Model::constant(rate, length),
+                RequestSpec::for_get("/"),
+                LoadModel::at_constant_rate(rate, length),
             )
         },
     }

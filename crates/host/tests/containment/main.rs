@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Some("init-part") => code(loadline_host::init::run()),
         Some("trial-part") => trial_part(),
         Some("load-part") if generator::is_greedy() => generator::take(),
-        Some("load-part") => code(loadline_host::load_part(
+        Some("load-part") => code(loadline_host::run_load_process(
             std::io::stdin().lock(),
             std::io::stdout().lock(),
         )),

@@ -3,7 +3,7 @@
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-use loadline_host::{Options, Site};
+use loadline_host::{Site, SiteOptions};
 
 use crate::wanted::Wanted;
 use crate::{cases, generator, hostile, java, killed, uml, way};
@@ -27,8 +27,8 @@ pub fn run(wanted: &Wanted) -> ExitCode {
 
 /// Runs what `uml` wants to see in its guest: so many hostile trials, or most of the others.
 pub fn run_in_guest(hostile_trials: Option<&str>) -> ExitCode {
-    if let Ok(site) = Site::find(Options::default()) {
-        println!("cgroup {}", site.machine().cgroup);
+    if let Ok(site) = Site::detect_site(SiteOptions::default()) {
+        println!("cgroup {}", site.describe_machine().cgroup);
     }
     if let Some(count) = hostile_trials.and_then(|text| text.parse().ok()) {
         hostile::trials(count, &hostile::GUEST);
@@ -87,7 +87,7 @@ fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root".to_owned());
     }
-    Site::find(Options::default())
+    Site::detect_site(SiteOptions::default())
         .err()
         .map(|error| error.to_string().replace('\n', "; "))
 }

@@ -13,7 +13,7 @@ use super::jar::Jar;
 
 /// What starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Application {
+pub struct JavaApplication {
     /// Files of the class path in order, absolute.
     pub files: Vec<PathBuf>,
     /// The main class that the manifest of its jar names.
@@ -48,7 +48,7 @@ pub enum ApplicationError {
 
 impl ApplicationError {
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn application_hint(&self) -> &'static str {
         match self {
             Self::None => "give the application's own command: -- java -jar app.jar",
             Self::Unreadable { .. } => "check the path, and that it is a jar",
@@ -57,13 +57,16 @@ impl ApplicationError {
     }
 }
 
-impl Application {
+impl JavaApplication {
     /// Reads the words after `java`; relative paths start at `directory`.
     ///
     /// # Errors
     /// [`ApplicationError`].
-    pub fn of(arguments: &[String], directory: &Path) -> Result<Self, ApplicationError> {
-        let named = named(arguments).ok_or(ApplicationError::None)?;
+    pub fn from_arguments(
+        arguments: &[String],
+        directory: &Path,
+    ) -> Result<Self, ApplicationError> {
+        let named = named_class_path(arguments).ok_or(ApplicationError::None)?;
         let mut all = Self {
             files: Vec::new(),
             main_class: None,
@@ -71,7 +74,7 @@ impl Application {
             extracted_from: None,
         };
         for name in &named {
-            all.add(&directory.join(name))?;
+            all.add_class_path_entry(&directory.join(name))?;
         }
         match all.files.is_empty() {
             true => Err(ApplicationError::None),
@@ -82,8 +85,8 @@ impl Application {
     /// The same inside an image. Its files are not named: none of them changes while its id stays.
     /// `open` opens one as the image has it.
     pub fn in_image(arguments: &[String], open: impl Fn(&Path) -> Option<File>) -> Self {
-        let named = named(arguments).unwrap_or_default();
-        let jar = |name: &String| Jar::of(&mut open(Path::new(name))?).ok();
+        let named = named_class_path(arguments).unwrap_or_default();
+        let jar = |name: &String| Jar::from_jar_file(&mut open(Path::new(name))?).ok();
         let first = named.first().and_then(jar).unwrap_or_default();
         Self {
             files: Vec::new(),
@@ -93,7 +96,7 @@ impl Application {
         }
     }
 
-    fn add(&mut self, path: &Path) -> Result<(), ApplicationError> {
+    fn add_class_path_entry(&mut self, path: &Path) -> Result<(), ApplicationError> {
         let shown = path.display().to_string();
         if path.is_dir() {
             return Err(ApplicationError::Directory { path: shown });
@@ -150,7 +153,7 @@ impl Application {
 }
 
 /// What `-jar` or `-cp` names; `None` when neither is there.
-fn named(arguments: &[String]) -> Option<Vec<String>> {
+fn named_class_path(arguments: &[String]) -> Option<Vec<String>> {
     let after = |option: &str| {
         let at = arguments.iter().position(|a| a == option)?;
         arguments.get(at + 1).cloned()
@@ -182,14 +185,15 @@ mod tests {
         std::fs::create_dir(home.join("lib")).expect("a directory");
         std::fs::write(home.join("app.jar"), JAR).expect("a file");
         std::fs::write(home.join("lib/spring-boot-3.5.16.jar"), "x").expect("a file");
-        let application = Application::of(&words("-Xmx1g -jar app.jar --port=1"), home);
+        let application =
+            JavaApplication::from_arguments(&words("-Xmx1g -jar app.jar --port=1"), home);
         let application = application.expect("an application");
         assert_eq!(application.main(), home.join("app.jar"));
         let class_path = application.class_path().expect("files");
         let paths: Vec<&str> = class_path.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["app.jar", "lib/spring-boot-3.5.16.jar"]);
         assert_eq!(class_path[0].size, JAR.len() as u64);
-        let both = Application::of(&words("-cp app.jar:app.jar Main"), home);
+        let both = JavaApplication::from_arguments(&words("-cp app.jar:app.jar Main"), home);
         assert!(both.is_ok());
     }
 
@@ -200,25 +204,28 @@ mod tests {
         std::fs::write(&place, JAR).expect("a file");
         let open =
             |seen: &Path| (seen == Path::new("/app.jar")).then(|| File::open(&place).ok())?;
-        let found = Application::in_image(&words("-jar /app.jar"), open);
+        let found = JavaApplication::in_image(&words("-jar /app.jar"), open);
         assert!(
             found.main_class.is_some() && !found.has_nested_jars,
             "{found:?}"
         );
         assert_eq!(found.class_path(), Ok(Vec::new()));
         // What a script starts is not seen.
-        let script = Application::in_image(&words("serve"), open);
+        let script = JavaApplication::in_image(&words("serve"), open);
         assert_eq!(script.main_class, None);
     }
 
     #[test]
     fn what_cannot_be_cached_is_said() {
         let directory = tempfile::tempdir().expect("a directory");
-        let of = |text: &str| Application::of(&words(text), directory.path());
+        let of = |text: &str| JavaApplication::from_arguments(&words(text), directory.path());
         assert_eq!(of("-version"), Err(ApplicationError::None));
         let missing = of("-jar none.jar").expect_err("it is missing").to_string();
         assert!(missing.contains("none.jar"), "{missing}");
         let classes = of("-cp . Main").expect_err("a directory");
-        assert!(classes.hint().contains("pack its classes"), "{classes}");
+        assert!(
+            classes.application_hint().contains("pack its classes"),
+            "{classes}"
+        );
     }
 }

@@ -9,7 +9,7 @@ use loadline_sizing::cache::CacheKind;
 
 /// Classes of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Classes {
+pub struct LoadedClasses {
     /// All of them.
     pub loaded: u64,
     /// Of them, from an archive, the JDK's own included.
@@ -18,9 +18,9 @@ pub struct Classes {
     pub top: u64,
 }
 
-impl Classes {
+impl LoadedClasses {
     /// Counts the lines of a log; `None` when it has none.
-    pub fn parse(log: &str) -> Option<Self> {
+    pub fn from_class_log(log: &str) -> Option<Self> {
         let sources = || log.lines().filter_map(|line| line.split_once(" source: "));
         let from = |place: &str| sources().filter(|(_, s)| s.starts_with(place)).count() as u64;
         let loaded = sources().count() as u64;
@@ -84,21 +84,27 @@ Failed to find class I in shared cache for class-loader id 0.
 Found class I in shared cache for class-loader id 1 with URL /app/h.jar.
 up
 ";
-        let classes = Classes::of_shared(said).expect("classes");
+        let classes = LoadedClasses::of_shared(said).expect("classes");
         assert_eq!((classes.loaded, classes.archived), (3, 2));
         assert!(classes.is_used(CacheKind::Scc));
-        assert_eq!(Classes::of_shared("JVMSHRC686I Failed to startup"), None);
+        assert_eq!(
+            LoadedClasses::of_shared("JVMSHRC686I Failed to startup"),
+            None
+        );
     }
 
     #[test]
     fn each_class_is_counted_by_its_source() {
-        let classes = Classes::parse(DYNAMIC).expect("classes");
+        let classes = LoadedClasses::from_class_log(DYNAMIC).expect("classes");
         let counts = (classes.loaded, classes.archived, classes.top);
         assert_eq!(counts, (4, 2, 1));
         assert!(classes.is_used(CacheKind::AppCds) && classes.is_used(CacheKind::Aot));
         let rejected = DYNAMIC.replace(" (top)", "");
-        let rejected = Classes::parse(&rejected).expect("classes");
+        let rejected = LoadedClasses::from_class_log(&rejected).expect("classes");
         assert!(!rejected.is_used(CacheKind::AppCds));
-        assert_eq!(Classes::parse("Error occurred during initialization"), None);
+        assert_eq!(
+            LoadedClasses::from_class_log("Error occurred during initialization"),
+            None
+        );
     }
 }

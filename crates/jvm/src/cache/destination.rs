@@ -10,10 +10,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use loadline_files::{Directory, Part, Refused};
+use loadline_files::{Directory, PathRefusal, PendingFile};
 use rustix::fs::{AtFlags, unlinkat};
 
-use super::manifest::{ManifestError, failed};
+use super::manifest::{ManifestError, manifest_error};
 use crate::rights::with_rights_of;
 
 /// The group of a user whose groups are not known; it may do what everybody may. Source: the
@@ -22,16 +22,16 @@ const NO_GROUP: u32 = 65_534;
 
 /// Whose rights write, and who owns what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Writer {
+pub struct FileOwner {
     /// The user.
     pub uid: u32,
     /// Its group.
     pub gid: u32,
 }
 
-impl Writer {
+impl FileOwner {
     /// Who loadline is.
-    fn own() -> Self {
+    fn current_user() -> Self {
         Self {
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
@@ -41,18 +41,18 @@ impl Writer {
 
 /// A directory that takes files.
 #[derive(Debug)]
-pub struct Destination {
+pub struct OutputDirectory {
     directory: Directory,
-    writer: Writer,
+    writer: FileOwner,
 }
 
-impl Destination {
+impl OutputDirectory {
     /// Opens a directory of loadline's own, which is there.
     ///
     /// # Errors
     /// With the directory and the system's answer.
-    pub fn own(path: &Path) -> Result<Self, ManifestError> {
-        Self::of(path, Writer::own())
+    pub fn open_own(path: &Path) -> Result<Self, ManifestError> {
+        Self::for_owner(path, FileOwner::current_user())
     }
 
     /// Opens any other directory, makes it where it is not there, and tries whether it takes files.
@@ -61,45 +61,50 @@ impl Destination {
     ///
     /// # Errors
     /// With the directory and the system's answer.
-    pub fn open(path: &Path, caller: Option<Writer>) -> Result<Self, ManifestError> {
-        let caller = caller.filter(|_| Writer::own().uid == 0);
-        let keeper = keeper_of(path, caller).map_err(failed("find", path))?;
+    pub fn open_for_caller(path: &Path, caller: Option<FileOwner>) -> Result<Self, ManifestError> {
+        let caller = caller.filter(|_| FileOwner::current_user().uid == 0);
+        let keeper = keeper_of(path, caller).map_err(manifest_error("find", path))?;
         let make = with_rights_of(keeper.uid, keeper.gid, || fs::create_dir_all(path));
-        make.and_then(|made| made).map_err(failed("make", path))?;
+        make.and_then(|made| made)
+            .map_err(manifest_error("make", path))?;
         if let Some(caller) = caller {
-            let by_caller = Self::of(path, caller)?;
+            let by_caller = Self::for_owner(path, caller)?;
             if by_caller.try_writing().is_ok() {
                 return Ok(by_caller);
             }
         }
-        let by_keeper = Self::of(path, keeper)?;
+        let by_keeper = Self::for_owner(path, keeper)?;
         let tried = by_keeper.try_writing();
-        tried.map_err(|error| failed("write in", path)(as_user(keeper, error)))?;
+        tried.map_err(|error| manifest_error("write in", path)(as_user(keeper, error)))?;
         Ok(by_keeper)
     }
 
-    fn of(path: &Path, writer: Writer) -> Result<Self, ManifestError> {
+    fn for_owner(path: &Path, writer: FileOwner) -> Result<Self, ManifestError> {
         // By any way: `writer` is who could have turned it.
         let directory = Directory::open_by_any_way(path);
         Ok(Self {
-            directory: directory.map_err(|e| failed("open", path)(e.into()))?,
+            directory: directory.map_err(|e| manifest_error("open", path)(e.into()))?,
             writer,
         })
     }
 
     /// Where it is.
     pub fn directory(&self) -> &Path {
-        self.directory.path()
+        self.directory.real_path()
     }
 
     /// A file in it.
-    pub fn join(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+    pub fn file_path(&self, name: &str) -> PathBuf {
+        self.directory.real_path().join(name)
     }
 
     fn try_writing(&self) -> io::Result<()> {
         let probe = |file: &mut File| file.write_all(b"x");
-        self.write(|| Ok(self.part(".loadline-cache-probe", probe).map(drop)?))
+        self.write(|| {
+            Ok(self
+                .create_part_file(".loadline-cache-probe", probe)
+                .map(drop)?)
+        })
     }
 
     /// Puts two files in place, the first one first; neither while `second` is still the one of
@@ -107,24 +112,27 @@ impl Destination {
     ///
     /// # Errors
     /// With the first file and the system's answer.
-    pub fn put(
+    pub fn put_pair(
         &self,
         first: (&str, impl Read + Send),
         second: (&str, impl Read + Send),
     ) -> Result<(), ManifestError> {
         let put = || {
             let parts = (
-                self.part(first.0, copied(first.1))?,
-                self.part(second.0, copied(second.1))?,
+                self.create_part_file(first.0, copy_content(first.1))?,
+                self.create_part_file(second.0, copy_content(second.1))?,
             );
             match unlinkat(&self.directory, second.0, AtFlags::empty()) {
                 Ok(()) | Err(rustix::io::Errno::NOENT) => {}
                 Err(errno) => return Err(errno.into()),
             }
-            Ok(parts.0.put().and_then(|()| parts.1.put())?)
+            Ok(parts
+                .0
+                .put_in_place()
+                .and_then(|()| parts.1.put_in_place())?)
         };
         self.write(put)
-            .map_err(failed("write", &self.join(first.0)))
+            .map_err(manifest_error("write", &self.file_path(first.0)))
     }
 
     /// Puts one file in place, whole or not at all, as `fill` writes it.
@@ -136,17 +144,18 @@ impl Destination {
         name: &str,
         fill: impl FnOnce(&mut File) -> io::Result<()> + Send,
     ) -> Result<(), ManifestError> {
-        let put = || Ok(self.part(name, fill)?.put()?);
-        self.write(put).map_err(failed("write", &self.join(name)))
+        let put = || Ok(self.create_part_file(name, fill)?.put_in_place()?);
+        self.write(put)
+            .map_err(manifest_error("write", &self.file_path(name)))
     }
 
     /// A new file, readable by everybody: the application of the image is another user.
-    fn part(
+    fn create_part_file(
         &self,
         name: &str,
         fill: impl FnOnce(&mut File) -> io::Result<()>,
-    ) -> Result<Part<'_>, Refused> {
-        self.directory.part(name, 0o600, |file| {
+    ) -> Result<PendingFile<'_>, PathRefusal> {
+        self.directory.write_pending(name, 0o600, |file| {
             fill(file)?;
             // Not by open: the umask would take bits away.
             file.set_permissions(Permissions::from_mode(0o644))
@@ -159,14 +168,14 @@ impl Destination {
 }
 
 /// Writes a content to a file.
-fn copied(mut content: impl Read) -> impl FnOnce(&mut File) -> io::Result<()> {
+fn copy_content(mut content: impl Read) -> impl FnOnce(&mut File) -> io::Result<()> {
     move |file| io::copy(&mut content, file).map(drop)
 }
 
 /// Who can make a path lead elsewhere: the first owner other than root of a directory or link on
 /// the way, as it is written and as it is resolved.
-fn keeper_of(path: &Path, caller: Option<Writer>) -> io::Result<Writer> {
-    let own = Writer::own();
+fn keeper_of(path: &Path, caller: Option<FileOwner>) -> io::Result<FileOwner> {
+    let own = FileOwner::current_user();
     if own.uid != 0 {
         return Ok(own);
     }
@@ -182,13 +191,13 @@ fn keeper_of(path: &Path, caller: Option<Writer>) -> io::Result<Writer> {
         None => own,
         Some(uid) => caller
             .filter(|caller| caller.uid == uid)
-            .unwrap_or(Writer { uid, gid: NO_GROUP }),
+            .unwrap_or(FileOwner { uid, gid: NO_GROUP }),
     })
 }
 
 /// An error that root would not expect.
-fn as_user(writer: Writer, error: io::Error) -> io::Error {
-    if writer == Writer::own() {
+fn as_user(writer: FileOwner, error: io::Error) -> io::Error {
+    if writer == FileOwner::current_user() {
         return error;
     }
     let text = format!("{error} (as user {}, who can change this path)", writer.uid);
@@ -226,10 +235,11 @@ mod tests {
     fn a_directory_that_takes_no_files_is_named() {
         let directory = tempfile::tempdir().expect("a directory");
         let new = directory.path().join("new/er");
-        Destination::open(&new, None).expect("it is made");
+        OutputDirectory::open_for_caller(&new, None).expect("it is made");
         assert!(names(&new).is_empty());
         // Not even root makes files in /proc.
-        let error = Destination::open(Path::new("/proc/self"), None).expect_err("no files there");
+        let error = OutputDirectory::open_for_caller(Path::new("/proc/self"), None)
+            .expect_err("no files there");
         assert!(error.to_string().contains("write in /proc/self"), "{error}");
         assert!(!error.is_disk_full());
     }
@@ -237,17 +247,17 @@ mod tests {
     #[test]
     fn a_full_disk_leaves_what_was_there() {
         let directory = tempfile::tempdir().expect("a directory");
-        let there = Destination::open(directory.path(), None).expect("it is ours");
+        let there = OutputDirectory::open_for_caller(directory.path(), None).expect("it is ours");
         there
-            .put(("a", &b"old"[..]), ("b", &b"old"[..]))
+            .put_pair(("a", &b"old"[..]), ("b", &b"old"[..]))
             .expect("it is written");
         let error = there
-            .put(("a", Full(3)), ("b", &b"new"[..]))
+            .put_pair(("a", Full(3)), ("b", &b"new"[..]))
             .expect_err("no space");
         assert!(error.is_disk_full(), "{error}");
         assert!(error.to_string().contains("/a: "), "{error}");
         assert_eq!(names(directory.path()), ["a", "b"]);
-        assert_eq!(fs::read(there.join("b")).expect("it is there"), b"old");
+        assert_eq!(fs::read(there.file_path("b")).expect("it is there"), b"old");
     }
 
     #[test]
@@ -269,10 +279,11 @@ mod tests {
         for name in ["a", "b", "a.part", "b.part", ".loadline-cache-probe"] {
             symlink(&victim, home.join(name)).expect("a link");
         }
-        let there = Destination::open(&home, None).expect("its user may write there");
+        let there =
+            OutputDirectory::open_for_caller(&home, None).expect("its user may write there");
         assert_eq!((there.writer.uid, there.writer.gid), (USER, NO_GROUP));
         there
-            .put(("a", &b"1"[..]), ("b", &b"2"[..]))
+            .put_pair(("a", &b"1"[..]), ("b", &b"2"[..]))
             .expect("it is written");
         assert_eq!(fs::read(&victim).expect("it is ours"), b"root's");
         for name in ["a", "b"] {
@@ -298,21 +309,22 @@ mod tests {
         }
         chown(&home, Some(USER), Some(USER)).expect("it is ours");
         symlink(&roots, home.join("app")).expect("a link");
-        let caller = Writer {
+        let caller = FileOwner {
             uid: USER + 1,
             gid: USER + 1,
         };
         for caller in [None, Some(caller)] {
-            let refused = Destination::open(&home.join("app"), caller);
+            let refused = OutputDirectory::open_for_caller(&home.join("app"), caller);
             let refused = refused.expect_err("root's directory").to_string();
             assert!(refused.contains("(as user 64998, who can"), "{refused}");
             assert!(names(&roots).is_empty());
         }
-        let own = Destination::open(&roots, Some(caller)).expect("it is root's");
+        let own = OutputDirectory::open_for_caller(&roots, Some(caller)).expect("it is root's");
         assert_eq!(own.writer.uid, 0, "the caller may not write there");
         chown(&roots, None, Some(caller.gid)).expect("it is ours");
         fs::set_permissions(&roots, Permissions::from_mode(0o775)).expect("it is ours");
-        let own = Destination::open(&roots, Some(caller)).expect("it is its group's");
+        let own =
+            OutputDirectory::open_for_caller(&roots, Some(caller)).expect("it is its group's");
         assert_eq!(own.writer, caller);
     }
 }

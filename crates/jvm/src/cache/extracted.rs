@@ -12,10 +12,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::destination::{Destination, Writer as Owner};
+use super::destination::{FileOwner as Owner, OutputDirectory};
 use super::jar::{self, EXTRACTED_FROM, LIBRARIES, MANIFEST_NAME};
 use super::manifest::ManifestError;
-use super::zip::{self, Entry, central_directory};
+use super::zip::{self, ZipEntry, central_directory};
 
 /// Largest library, and all of them together, unpacked.
 const LIBRARY: u64 = 256 << 20;
@@ -48,7 +48,7 @@ const LINE: usize = 72;
 
 /// What is there now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extracted {
+pub struct ExtractedJar {
     /// The application's jar.
     pub jar: PathBuf,
     /// Libraries beside it.
@@ -99,7 +99,7 @@ pub enum ExtractError {
 
 impl ExtractError {
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn extract_hint(&self) -> &'static str {
         match self {
             Self::NoLibraries { .. } => "leave --extract out: its classes are found as it is",
             Self::NoStartClass { .. } => {
@@ -133,7 +133,7 @@ pub fn extract(
     jar: &Path,
     directory: &Path,
     caller: Option<Owner>,
-) -> Result<Extracted, ExtractError> {
+) -> Result<ExtractedJar, ExtractError> {
     let shown = jar.display().to_string();
     let unreadable = |e: io::Error| ExtractError::Unreadable {
         path: shown.clone(),
@@ -143,16 +143,16 @@ pub fn extract(
     let metadata = file.metadata().and_then(|m| m.modified());
     let modified = metadata.map_err(unreadable)?;
     let entries = central_directory(&mut file).map_err(unreadable)?;
-    let entries = Entries::of(&entries);
+    let entries = ZipEntries::from_directory(&entries);
     let layout = entries.layout(&mut file, &shown)?;
     let beside = directory.join("lib");
     nothing_else(&beside, &layout.libraries)?;
-    let there = Destination::open(directory, caller)?;
-    let libraries = Destination::open(&beside, caller)?;
+    let there = OutputDirectory::open_for_caller(directory, caller)?;
+    let libraries = OutputDirectory::open_for_caller(&beside, caller)?;
     let mut left = ALL;
     for (name, entry) in &layout.libraries {
         let bytes = entry
-            .bytes(&mut file, LIBRARY.min(left))
+            .unpacked_bytes(&mut file, LIBRARY.min(left))
             .map_err(unreadable)?;
         if bytes.len() != entry.size {
             return Err(unreadable(zip::no_zip("a library is cut or too large")));
@@ -170,14 +170,17 @@ pub fn extract(
         entries.write(&manifest, &mut file, to)?;
         to.set_modified(modified)
     })?;
-    Ok(Extracted {
-        jar: there.join(&name),
+    Ok(ExtractedJar {
+        jar: there.file_path(&name),
         libraries: layout.libraries.len(),
     })
 }
 
 /// A library that another version left would be copied into images.
-fn nothing_else(directory: &Path, libraries: &[(String, &Entry<'_>)]) -> Result<(), ExtractError> {
+fn nothing_else(
+    directory: &Path,
+    libraries: &[(String, &ZipEntry<'_>)],
+) -> Result<(), ExtractError> {
     let Ok(there) = fs::read_dir(directory) else {
         return Ok(());
     };
@@ -194,32 +197,32 @@ fn nothing_else(directory: &Path, libraries: &[(String, &Entry<'_>)]) -> Result<
 }
 
 /// What a jar amounts to.
-struct Layout<'a> {
+struct JarLayout<'a> {
     /// The main section of its manifest, a header a line.
     manifest: String,
     start_class: String,
     /// In the order of the class path.
-    libraries: Vec<(String, &'a Entry<'a>)>,
+    libraries: Vec<(String, &'a ZipEntry<'a>)>,
 }
 
 /// All entries of a jar.
-struct Entries<'a>(Vec<Entry<'a>>);
+struct ZipEntries<'a>(Vec<ZipEntry<'a>>);
 
-impl<'a> Entries<'a> {
-    fn of(mut directory: &'a [u8]) -> Self {
+impl<'a> ZipEntries<'a> {
+    fn from_directory(mut directory: &'a [u8]) -> Self {
         let mut all = Vec::new();
-        while let Some((entry, rest)) = Entry::first(directory) {
+        while let Some((entry, rest)) = ZipEntry::parse_first(directory) {
             all.push(entry);
             directory = rest;
         }
         Self(all)
     }
 
-    fn named(&self, name: &[u8]) -> Option<&Entry<'a>> {
+    fn find_entry(&self, name: &[u8]) -> Option<&ZipEntry<'a>> {
         self.0.iter().find(|entry| entry.name == name)
     }
 
-    fn layout(&self, file: &mut File, shown: &str) -> Result<Layout<'_>, ExtractError> {
+    fn layout(&self, file: &mut File, shown: &str) -> Result<JarLayout<'_>, ExtractError> {
         let path = || shown.to_owned();
         let unreadable = |e: io::Error| ExtractError::Unreadable {
             path: path(),
@@ -230,32 +233,32 @@ impl<'a> Entries<'a> {
             return Err(ExtractError::NoLibraries { path: path() });
         }
         let manifest = self
-            .named(MANIFEST_NAME)
-            .map(|entry| jar::text(entry, file));
+            .find_entry(MANIFEST_NAME)
+            .map(|entry| jar::read_manifest(entry, file));
         let manifest = manifest
             .transpose()
             .map_err(unreadable)?
             .unwrap_or_default();
-        let start_class = jar::value(&manifest, "Start-Class:");
+        let start_class = jar::header_value(&manifest, "Start-Class:");
         let start_class = start_class.ok_or_else(|| ExtractError::NoStartClass { path: path() })?;
-        let index = jar::value(&manifest, "Spring-Boot-Classpath-Index:");
-        let index = index.and_then(|name| self.named(name.as_bytes()));
-        let index = index.map(|entry| entry.bytes(file, INDEX));
+        let index = jar::header_value(&manifest, "Spring-Boot-Classpath-Index:");
+        let index = index.and_then(|name| self.find_entry(name.as_bytes()));
+        let index = index.map(|entry| entry.unpacked_bytes(file, INDEX));
         let index = index.transpose().map_err(unreadable)?.unwrap_or_default();
-        let order = order(&String::from_utf8_lossy(&index));
+        let order = class_path_order(&String::from_utf8_lossy(&index));
         // What the index leaves out goes last, as in Spring Boot's own class path.
         libraries.sort_by_key(|(name, _)| {
             let at = order.iter().position(|listed| listed == name);
             at.unwrap_or(order.len())
         });
-        Ok(Layout {
+        Ok(JarLayout {
             manifest: main_section(&manifest),
             start_class,
             libraries,
         })
     }
 
-    fn libraries(&self, shown: &str) -> Result<Vec<(String, &Entry<'a>)>, ExtractError> {
+    fn libraries(&self, shown: &str) -> Result<Vec<(String, &ZipEntry<'a>)>, ExtractError> {
         let inside = self.0.iter().filter(|entry| jar::is_library(entry.name));
         let named = inside.map(|entry| {
             let name = String::from_utf8_lossy(&entry.name[LIBRARIES.len()..]).into_owned();
@@ -277,7 +280,7 @@ impl<'a> Entries<'a> {
         let Some(first) = self.0.first() else {
             return Ok(());
         };
-        let mut jar = zip::Writer::new(io::BufWriter::new(to));
+        let mut jar = zip::ZipWriter::new(io::BufWriter::new(to));
         let mut written = BTreeSet::from([MANIFEST_NAME]);
         jar.store(MANIFEST_NAME, manifest.as_bytes(), first)?;
         let own = self.0.iter().map(|e| (e.name.strip_prefix(CLASSES), e));
@@ -289,10 +292,10 @@ impl<'a> Entries<'a> {
                 continue;
             };
             if written.insert(name) {
-                jar.copy(name, entry, from)?;
+                jar.copy_entry(name, entry, from)?;
             }
         }
-        jar.finish()
+        jar.finish_zip()
     }
 }
 
@@ -311,7 +314,7 @@ fn is_plain(name: &str) -> bool {
 
 /// Names of libraries: `- "BOOT-INF/lib/spring-core-6.1.11.jar"`, or without the directory in older
 /// ones.
-fn order(index: &str) -> Vec<String> {
+fn class_path_order(index: &str) -> Vec<String> {
     let named = index.lines().filter_map(|line| line.strip_prefix("- "));
     let named = named.map(|name| name.trim().trim_matches('"'));
     named
@@ -321,12 +324,12 @@ fn order(index: &str) -> Vec<String> {
 
 /// What stands before the first empty line, a header a line.
 fn main_section(manifest: &str) -> String {
-    let text = jar::unfolded(manifest);
+    let text = jar::unfold_manifest(manifest);
     let lines = text.lines().take_while(|line| !line.is_empty());
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-fn manifest(layout: &Layout<'_>, from: &str) -> String {
+fn manifest(layout: &JarLayout<'_>, from: &str) -> String {
     let libraries: Vec<String> = layout
         .libraries
         .iter()

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 
-use super::zip::{Entry, central_directory};
+use super::zip::{ZipEntry, central_directory};
 
 /// Largest manifest that is read.
 const MANIFEST: u64 = 1 << 20;
@@ -44,26 +44,26 @@ impl Jar {
     /// # Errors
     /// When it cannot be read or is no zip file.
     pub fn read(path: &Path) -> io::Result<Self> {
-        Self::of(&mut File::open(path)?)
+        Self::from_jar_file(&mut File::open(path)?)
     }
 
     /// Reads a jar that is open.
     ///
     /// # Errors
     /// As [`Jar::read`].
-    pub fn of(file: &mut (impl Read + Seek)) -> io::Result<Self> {
+    pub fn from_jar_file(file: &mut (impl Read + Seek)) -> io::Result<Self> {
         let directory = central_directory(file)?;
         let mut jar = Self::default();
         let mut rest = directory.as_slice();
-        while let Some((entry, next)) = Entry::first(rest) {
+        while let Some((entry, next)) = ZipEntry::parse_first(rest) {
             if is_library(entry.name) {
                 jar.has_nested_jars = true;
             }
             if entry.name == MANIFEST_NAME {
-                let manifest = text(&entry, file)?;
+                let manifest = read_manifest(&entry, file)?;
                 jar.class_path = class_path(&manifest);
-                jar.main_class = value(&manifest, "Main-Class:");
-                jar.extracted_from = value(&manifest, EXTRACTED_FROM);
+                jar.main_class = header_value(&manifest, "Main-Class:");
+                jar.extracted_from = header_value(&manifest, EXTRACTED_FROM);
             }
             rest = next;
         }
@@ -75,20 +75,20 @@ impl Jar {
 ///
 /// # Errors
 /// When one of them cannot be read or is no zip file.
-pub fn classes(path: &Path) -> io::Result<u64> {
-    count(&mut File::open(path)?, true)
+pub fn count_classes(path: &Path) -> io::Result<u64> {
+    count_class_entries(&mut File::open(path)?, true)
 }
 
-fn count(file: &mut (impl Read + Seek), has_inner: bool) -> io::Result<u64> {
+fn count_class_entries(file: &mut (impl Read + Seek), has_inner: bool) -> io::Result<u64> {
     let directory = central_directory(file)?;
     let (mut classes, mut rest) = (0, directory.as_slice());
-    while let Some((entry, next)) = Entry::first(rest) {
+    while let Some((entry, next)) = ZipEntry::parse_first(rest) {
         if entry.name.ends_with(b".class") {
             classes += 1;
         }
         if has_inner && entry.name.ends_with(b".jar") {
-            let inner = entry.bytes(file, NESTED)?;
-            classes += count(&mut Cursor::new(inner), false)?;
+            let inner = entry.unpacked_bytes(file, NESTED)?;
+            classes += count_class_entries(&mut Cursor::new(inner), false)?;
         }
         rest = next;
     }
@@ -101,25 +101,28 @@ pub(super) fn is_library(name: &[u8]) -> bool {
 }
 
 /// A manifest, unpacked.
-pub(super) fn text(entry: &Entry<'_>, file: &mut (impl Read + Seek)) -> io::Result<String> {
-    let bytes = entry.bytes(file, MANIFEST)?;
+pub(super) fn read_manifest(
+    entry: &ZipEntry<'_>,
+    file: &mut (impl Read + Seek),
+) -> io::Result<String> {
+    let bytes = entry.unpacked_bytes(file, MANIFEST)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A manifest with a header a line. Lines are at most 72 bytes; one that begins with a blank goes on.
-pub(super) fn unfolded(manifest: &str) -> String {
+pub(super) fn unfold_manifest(manifest: &str) -> String {
     manifest.replace("\r\n ", "").replace("\n ", "")
 }
 
 /// The value of a header.
-pub(super) fn value(manifest: &str, header: &str) -> Option<String> {
-    let text = unfolded(manifest);
+pub(super) fn header_value(manifest: &str, header: &str) -> Option<String> {
+    let text = unfold_manifest(manifest);
     let value = text.lines().find_map(|l| l.strip_prefix(header))?;
     Some(value.trim().to_owned())
 }
 
 fn class_path(manifest: &str) -> Vec<String> {
-    let value = value(manifest, "Class-Path:").unwrap_or_default();
+    let value = header_value(manifest, "Class-Path:").unwrap_or_default();
     value.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -142,7 +145,7 @@ pub(super) mod tests {
         let jar = read(REAL).expect("a jar");
         assert!(!jar.has_nested_jars);
         assert_eq!(jar.class_path.len(), 6);
-        let main = value(
+        let main = header_value(
             "Manifest-Version: 1.0\r\nMain-Class: a.\r\n b.Main\r\n",
             "Main-Class:",
         );
@@ -211,9 +214,9 @@ pub(super) mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.jar");
         std::fs::write(&path, stored(&outer)).expect("a file");
-        assert_eq!(classes(&path).expect("a jar"), 3);
+        assert_eq!(count_classes(&path).expect("a jar"), 3);
         std::fs::write(&path, stored(&[("lib/inner.jar", b"no zip")])).expect("a file");
-        assert!(classes(&path).is_err());
+        assert!(count_classes(&path).is_err());
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use loadline_sizing::cache::{Checksum, Manifest};
+use loadline_sizing::cache::{CacheManifest, Checksum};
 
-use super::destination::Destination;
+use super::destination::OutputDirectory;
 
 /// A file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ pub fn path_of(cache: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn measure(path: &Path) -> Result<(u64, u64), ManifestError> {
+pub fn length_and_checksum(path: &Path) -> Result<(u64, u64), ManifestError> {
     let read = || -> io::Result<(u64, u64)> {
         let mut file = File::open(path)?;
         let mut sum = Checksum::default();
@@ -52,13 +52,13 @@ pub fn measure(path: &Path) -> Result<(u64, u64), ManifestError> {
         loop {
             let count = file.read(&mut buffer)?;
             if count == 0 {
-                return Ok((length, sum.finish()));
+                return Ok((length, sum.final_checksum()));
             }
-            sum.add(&buffer[..count]);
+            sum.add_bytes(&buffer[..count]);
             length += count as u64;
         }
     };
-    read().map_err(failed("read", path))
+    read().map_err(manifest_error("read", path))
 }
 
 /// Copies a cache to `name` in a directory and writes its manifest, with length and checksum filled
@@ -68,25 +68,25 @@ pub fn measure(path: &Path) -> Result<(u64, u64), ManifestError> {
 /// With the file and the system's answer; what was half written is gone.
 pub fn install(
     from: &Path,
-    to: &Destination,
+    to: &OutputDirectory,
     name: &str,
-    made: &Manifest,
-) -> Result<Manifest, ManifestError> {
-    let (size, checksum) = measure(from)?;
-    let made = Manifest {
+    made: &CacheManifest,
+) -> Result<CacheManifest, ManifestError> {
+    let (size, checksum) = length_and_checksum(from)?;
+    let made = CacheManifest {
         size,
         checksum,
         ..made.clone()
     };
-    let cache = File::open(from).map_err(failed("read", from))?;
+    let cache = File::open(from).map_err(manifest_error("read", from))?;
     let text = made.to_text();
     // An old manifest never stands beside a new cache: it goes first, and the new one comes last.
     let manifest = path_of(Path::new(name)).display().to_string();
-    to.put((name, cache), (&manifest, text.as_bytes()))?;
+    to.put_pair((name, cache), (&manifest, text.as_bytes()))?;
     Ok(made)
 }
 
-pub(super) fn failed<'a>(
+pub(super) fn manifest_error<'a>(
     action: &'static str,
     path: &'a Path,
 ) -> impl FnOnce(io::Error) -> ManifestError + 'a {
@@ -105,8 +105,8 @@ mod tests {
 
     use super::*;
 
-    fn made() -> Manifest {
-        Manifest {
+    fn made() -> CacheManifest {
+        CacheManifest {
             kind: CacheKind::AppCds,
             build: "17.0.15+6".to_owned(),
             collector: "G1".to_owned(),
@@ -128,12 +128,15 @@ mod tests {
             directory.path().join("app.jsa"),
         );
         fs::write(&from, vec![7; 100_000]).expect("a file");
-        let there = Destination::open(directory.path(), None).expect("it is ours");
+        let there = OutputDirectory::open_for_caller(directory.path(), None).expect("it is ours");
         let install = || install(&from, &there, "app.jsa", &made());
         let manifest = install().expect("it is installed");
-        assert_eq!(measure(&to).expect("a file"), (100_000, manifest.checksum));
+        assert_eq!(
+            length_and_checksum(&to).expect("a file"),
+            (100_000, manifest.checksum)
+        );
         let text = fs::read_to_string(path_of(&to)).expect("a manifest");
-        assert_eq!(Manifest::parse(&text), Some(manifest));
+        assert_eq!(CacheManifest::parse_manifest(&text), Some(manifest));
         fs::write(&from, "new").expect("a file");
         assert_eq!(install().expect("again").size, 3);
     }

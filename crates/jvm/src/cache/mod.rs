@@ -19,9 +19,9 @@ use std::path::Path;
 
 pub use loadline_sizing::cache::CacheKind;
 
-use crate::detect::Jdk;
+use crate::detect::InstalledJdk;
 use loadline_sizing::cache::workaround;
-use loadline_sizing::{Version, Vm};
+use loadline_sizing::{JavaVersion, Vm};
 
 /// A cache that this JVM cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,20 +43,20 @@ pub enum KindError {
 ///
 /// # Errors
 /// For a HotSpot before 13.
-pub fn best(jdk: &Jdk) -> Result<CacheKind, KindError> {
+pub fn best_kind(jdk: &InstalledJdk) -> Result<CacheKind, KindError> {
     let kind = match jdk.kind {
         Vm::OpenJ9 => CacheKind::Scc,
         Vm::HotSpot if jdk.version.feature >= 25 => CacheKind::Aot,
         Vm::HotSpot => CacheKind::AppCds,
     };
-    check(kind, jdk).map(|()| kind)
+    check_kind(kind, jdk).map(|()| kind)
 }
 
 /// Whether a JVM can have a kind of cache.
 ///
 /// # Errors
 /// With what it can have instead.
-pub fn check(kind: CacheKind, jdk: &Jdk) -> Result<(), KindError> {
+pub fn check_kind(kind: CacheKind, jdk: &InstalledJdk) -> Result<(), KindError> {
     let feature = jdk.version.feature;
     let hint = match (kind, jdk.kind) {
         (CacheKind::Aot, Vm::HotSpot) if feature < 25 => {
@@ -81,30 +81,34 @@ pub fn check(kind: CacheKind, jdk: &Jdk) -> Result<(), KindError> {
 pub fn training_options(
     kind: CacheKind,
     file: &Path,
-    jdk: Version,
-    limits: scc::Limits,
+    jdk: JavaVersion,
+    limits: scc::SharedCacheLimits,
 ) -> Vec<String> {
     let options = match kind {
         CacheKind::AppCds => vec![format!("-XX:ArchiveClassesAtExit={}", file.display())],
         CacheKind::Aot => vec![format!("-XX:AOTCacheOutput={}", file.display())],
-        CacheKind::Scc => scc::populate(&scc::Place::own(file), limits, false),
+        CacheKind::Scc => scc::populate_options(
+            &scc::SharedCachePlace::in_own_directory(file),
+            limits,
+            false,
+        ),
     };
     with_workaround(kind, jdk, options)
 }
 
 /// Behind what a build needs that does not check the CPU.
-fn with_workaround(kind: CacheKind, jdk: Version, options: Vec<String>) -> Vec<String> {
+fn with_workaround(kind: CacheKind, jdk: JavaVersion, options: Vec<String>) -> Vec<String> {
     let needed = workaround(kind, jdk).iter().map(|o| (*o).to_owned());
     needed.chain(options).collect()
 }
 
 /// Options of a start that uses it.
-pub fn use_options(kind: CacheKind, file: &Path, jdk: Version) -> Vec<String> {
+pub fn use_options(kind: CacheKind, file: &Path, jdk: JavaVersion) -> Vec<String> {
     let options = match kind {
         CacheKind::AppCds => vec![format!("-XX:SharedArchiveFile={}", file.display())],
         CacheKind::Aot => vec![format!("-XX:AOTCache={}", file.display())],
         // It finds the file by its own name for it.
-        CacheKind::Scc => scc::attach(&scc::Place::of(file)),
+        CacheKind::Scc => scc::attach_options(&scc::SharedCachePlace::from_cache_file(file)),
     };
     with_workaround(kind, jdk, options)
 }
@@ -114,12 +118,12 @@ mod tests {
     use super::*;
     use crate::detect::JdkVersion;
 
-    fn jdk(version: &str, kind: Vm) -> Jdk {
-        Jdk {
+    fn jdk(version: &str, kind: Vm) -> InstalledJdk {
+        InstalledJdk {
             name: version.to_owned(),
             home: "/jdk".into(),
             java: "/jdk/bin/java".into(),
-            version: JdkVersion::parse(version).expect("a version"),
+            version: JdkVersion::from_version_text(version).expect("a version"),
             vendor: "openjdk".to_owned(),
             kind,
             modules: Vec::new(),
@@ -133,7 +137,7 @@ mod tests {
 
     #[test]
     fn each_jvm_gets_the_kind_it_gains_most_from() {
-        let best = |version, kind| best(&jdk(version, kind)).map_err(told);
+        let best = |version, kind| best_kind(&jdk(version, kind)).map_err(told);
         assert_eq!(best("25.0.3+9", Vm::HotSpot), Ok(CacheKind::Aot));
         assert_eq!(best("24.0.1", Vm::HotSpot), Ok(CacheKind::AppCds));
         assert_eq!(best("17.0.15+6", Vm::HotSpot), Ok(CacheKind::AppCds));
@@ -146,10 +150,13 @@ mod tests {
 
     #[test]
     fn a_kind_of_another_jvm_is_refused_with_what_to_use() {
-        let refused = |kind, version, vm| told(check(kind, &jdk(version, vm)).unwrap_err());
+        let refused = |kind, version, vm| told(check_kind(kind, &jdk(version, vm)).unwrap_err());
         assert!(refused(CacheKind::Aot, "17.0.15", Vm::HotSpot).contains("--kind appcds"));
         assert!(refused(CacheKind::Scc, "25", Vm::HotSpot).contains("OpenJ9's"));
         assert!(refused(CacheKind::Aot, "25", Vm::OpenJ9).contains("--kind scc"));
-        assert_eq!(check(CacheKind::AppCds, &jdk("25", Vm::HotSpot)), Ok(()));
+        assert_eq!(
+            check_kind(CacheKind::AppCds, &jdk("25", Vm::HotSpot)),
+            Ok(())
+        );
     }
 }

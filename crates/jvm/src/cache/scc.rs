@@ -2,7 +2,7 @@
 //!
 //! Owns texts only: populate with room, read how full it is, make it anew at that size, populate
 //! again, use it read-only. The steps are those of Open Liberty's `populate_scc.sh` \[openj9\]; the
-//! sizes are [`Statistics::limits`]'s. Tried on OpenJ9 25: it names the file itself, makes its
+//! sizes are [`SharedCacheStatistics::rebuild_limits`]'s. Tried on OpenJ9 25: it names the file itself, makes its
 //! directory for its own user alone, and leaves dumps behind where it meets a damaged cache.
 
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ pub const FIRST_SIZE: Bytes = Bytes::from_mib(80);
 
 /// How much a cache may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SharedCacheLimits {
     /// The size of its file (`-XX:SharedCacheHardLimit`).
     pub hard: Bytes,
     /// How much of it is filled (`-Xscmx` beside the other).
     pub soft: Bytes,
 }
 
-impl Limits {
+impl SharedCacheLimits {
     /// Room for a first filling: what it holds is not known.
-    pub fn first(size: Bytes) -> Self {
+    pub fn for_first_filling(size: Bytes) -> Self {
         Self {
             hard: size,
             soft: size,
@@ -34,16 +34,16 @@ impl Limits {
 
 /// A cache as options name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SharedCachePlace {
     /// Its name.
     pub name: String,
     /// The directory of its layers.
     pub directory: PathBuf,
 }
 
-impl Place {
+impl SharedCachePlace {
     /// One of loadline's.
-    pub fn own(directory: &Path) -> Self {
+    pub fn in_own_directory(directory: &Path) -> Self {
         Self {
             name: NAME.to_owned(),
             directory: directory.to_owned(),
@@ -51,10 +51,10 @@ impl Place {
     }
 
     /// That of a file, by the name that a JVM gave it.
-    pub fn of(file: &Path) -> Self {
+    pub fn from_cache_file(file: &Path) -> Self {
         let name = file.file_name().and_then(|name| name.to_str());
         let name = name
-            .and_then(FileName::parse)
+            .and_then(FileName::parse_name)
             .map_or(NAME, |file| file.name);
         Self {
             name: name.to_owned(),
@@ -69,40 +69,44 @@ impl Place {
 }
 
 /// Options of a run that fills a cache, at this size; or a new layer above those that are there.
-pub fn populate(place: &Place, limits: Limits, is_layer: bool) -> Vec<String> {
+pub fn populate_options(
+    place: &SharedCachePlace,
+    limits: SharedCacheLimits,
+    is_layer: bool,
+) -> Vec<String> {
     let layer = if is_layer { ",createLayer" } else { "" };
     vec![
         place.option(layer),
-        format!("-XX:SharedCacheHardLimit={}", limits.hard.jvm()),
-        format!("-Xscmx{}", limits.soft.jvm()),
+        format!("-XX:SharedCacheHardLimit={}", limits.hard.to_jvm_size()),
+        format!("-Xscmx{}", limits.soft.to_jvm_size()),
         "-XX:+IProfileDuringStartupPhase".to_owned(),
     ]
 }
 
 /// Options of a start that uses it and changes nothing in it; it starts without one, too.
-pub fn attach(place: &Place) -> Vec<String> {
+pub fn attach_options(place: &SharedCachePlace) -> Vec<String> {
     vec![place.option(",readonly,nonfatal")]
 }
 
 /// The same, and the JVM says of each class whether it was there.
-pub fn witness(place: &Place) -> Vec<String> {
+pub fn witness_options(place: &SharedCachePlace) -> Vec<String> {
     vec![place.option(",readonly,nonfatal,verboseIO")]
 }
 
 /// Option of a JVM that prints the statistics and ends.
-pub fn print_statistics(place: &Place) -> String {
+pub fn print_statistics(place: &SharedCachePlace) -> String {
     place.option(",printStats")
 }
 
 /// Option of a JVM that removes the cache and ends.
-pub fn destroy(place: &Place) -> String {
+pub fn destroy_option(place: &SharedCachePlace) -> String {
     place.option(",destroyAll")
 }
 
 /// The cache that options name.
-pub fn named(options: &str) -> Option<Place> {
-    let (name, directory) = shared::named(options)?;
-    Some(Place {
+pub fn from_options(options: &str) -> Option<SharedCachePlace> {
+    let (name, directory) = shared::named_cache(options)?;
+    Some(SharedCachePlace {
         name: name.to_owned(),
         directory: PathBuf::from(directory),
     })
@@ -110,7 +114,7 @@ pub fn named(options: &str) -> Option<Place> {
 
 /// What `printStats` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Statistics {
+pub struct SharedCacheStatistics {
     /// The uppermost layer.
     pub layer: u64,
     /// What that layer can hold: its soft limit, or its size without the part for line numbers.
@@ -123,9 +127,9 @@ pub struct Statistics {
     pub aot_methods: u64,
 }
 
-impl Statistics {
+impl SharedCacheStatistics {
     /// Reads the output; `None` when it has no such figures (an error text, another JVM).
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn from_print_stats(text: &str) -> Option<Self> {
         let value = |name: &str| -> Option<u64> {
             let line = text.lines().find_map(|l| l.trim().strip_prefix(name))?;
             line.trim_start().strip_prefix('=')?.trim().parse().ok()
@@ -146,7 +150,7 @@ impl Statistics {
     }
 
     /// How full it is, percent.
-    pub fn full(&self) -> u64 {
+    pub fn full_percent(&self) -> u64 {
         self.held.as_bytes() * 100 / self.room.as_bytes().max(1)
     }
 
@@ -154,11 +158,11 @@ impl Statistics {
     /// second filling compiles otherwise than the first, hard that and the part for line numbers.
     /// With the soft limit the JVM says what it could not store (`verbose`), with the hard one alone
     /// only that it is full.
-    pub fn limits(&self) -> Limits {
+    pub fn rebuild_limits(&self) -> SharedCacheLimits {
         let held = self.held.as_bytes();
         let soft = Bytes::from_mib((held + held / 16).div_ceil(1 << 20).max(1));
         let with_lines = (soft.as_bytes() * 12).div_ceil(11);
-        Limits {
+        SharedCacheLimits {
             hard: Bytes::from_mib(with_lines.div_ceil(1 << 20)),
             soft,
         }
@@ -179,10 +183,10 @@ mod tests {
 
     #[test]
     fn recorded_statistics_give_the_limits_of_what_is_held() {
-        let statistics = Statistics::parse(RECORDED).expect("statistics");
+        let statistics = SharedCacheStatistics::from_print_stats(RECORDED).expect("statistics");
         assert_eq!(
             statistics,
-            Statistics {
+            SharedCacheStatistics {
                 layer: 1,
                 room: Bytes::from_bytes(15_445_408),
                 held: Bytes::from_bytes(216_444),
@@ -190,39 +194,44 @@ mod tests {
                 aot_methods: 15,
             }
         );
-        assert_eq!(statistics.full(), 1);
-        let limits = |statistics: Statistics| {
-            let Limits { hard, soft } = statistics.limits();
+        assert_eq!(statistics.full_percent(), 1);
+        let limits = |statistics: SharedCacheStatistics| {
+            let SharedCacheLimits { hard, soft } = statistics.rebuild_limits();
             (hard.as_mib(), soft.as_mib())
         };
         assert_eq!(limits(statistics), (2.0, 1.0));
-        let soft = Statistics::parse(SOFT).expect("statistics");
+        let soft = SharedCacheStatistics::from_print_stats(SOFT).expect("statistics");
         assert_eq!(soft.room, Bytes::from_mib(12));
         assert_eq!(soft.held, Bytes::from_bytes(3_633_478));
-        assert_eq!((soft.full(), limits(soft)), (28, (5.0, 4.0)));
+        assert_eq!((soft.full_percent(), limits(soft)), (28, (5.0, 4.0)));
         let none = Bytes::from_bytes(0);
-        let empty = Statistics { held: none, ..soft };
+        let empty = SharedCacheStatistics { held: none, ..soft };
         assert_eq!(limits(empty), (2.0, 1.0));
         assert_eq!(
-            Statistics::parse("JVMSHRC005E No shared class caches"),
+            SharedCacheStatistics::from_print_stats("JVMSHRC005E No shared class caches"),
             None
         );
     }
 
     #[test]
     fn the_steps_in_order() {
-        let place = Place::own(Path::new("/opt/scc"));
-        let limits = Limits {
+        let place = SharedCachePlace::in_own_directory(Path::new("/opt/scc"));
+        let limits = SharedCacheLimits {
             hard: Bytes::from_mib(8),
             soft: Bytes::from_mib(7),
         };
         let file = Path::new("/opt/java/.scc/C290M25F1A64P_openj9_system_scc_G45L01");
         let steps = [
-            populate(&place, Limits::first(FIRST_SIZE), false).join(" "),
+            populate_options(
+                &place,
+                SharedCacheLimits::for_first_filling(FIRST_SIZE),
+                false,
+            )
+            .join(" "),
             print_statistics(&place),
-            destroy(&place),
-            populate(&place, limits, true).join(" "),
-            attach(&Place::of(file)).join(" "),
+            destroy_option(&place),
+            populate_options(&place, limits, true).join(" "),
+            attach_options(&SharedCachePlace::from_cache_file(file)).join(" "),
         ];
         insta::assert_snapshot!(steps.join("\n"), @"
         -Xshareclasses:name=loadline,cacheDir=/opt/scc -XX:SharedCacheHardLimit=80m -Xscmx80m -XX:+IProfileDuringStartupPhase

@@ -19,12 +19,12 @@ pub(super) fn no_zip(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-fn short(bytes: &[u8], at: usize) -> Option<usize> {
+fn u16_at(bytes: &[u8], at: usize) -> Option<usize> {
     let bytes = bytes.get(at..at + 2)?.try_into().ok()?;
     Some(usize::from(u16::from_le_bytes(bytes)))
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<usize> {
+fn u32_at(bytes: &[u8], at: usize) -> Option<usize> {
     let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
     usize::try_from(u32::from_le_bytes(bytes)).ok()
 }
@@ -37,8 +37,8 @@ pub(super) fn central_directory(file: &mut (impl Read + Seek)) -> io::Result<Vec
     let mut tail = Vec::new();
     file.take(END).read_to_end(&mut tail)?;
     let at = memchr::memmem::rfind(&tail, b"PK\x05\x06").ok_or_else(|| no_zip("no zip file"))?;
-    let (size, offset) = long(&tail, at + 12)
-        .zip(long(&tail, at + 16))
+    let (size, offset) = u32_at(&tail, at + 12)
+        .zip(u32_at(&tail, at + 16))
         .filter(|(size, _)| *size <= DIRECTORY)
         .ok_or_else(|| no_zip("a zip file whose directory is cut or too large"))?;
     file.seek(SeekFrom::Start(offset as u64))?;
@@ -48,7 +48,7 @@ pub(super) fn central_directory(file: &mut (impl Read + Seek)) -> io::Result<Vec
 }
 
 /// An entry as the central directory lists it.
-pub(super) struct Entry<'a> {
+pub(super) struct ZipEntry<'a> {
     pub(super) name: &'a [u8],
     /// Length unpacked, bytes.
     pub(super) size: usize,
@@ -62,29 +62,33 @@ pub(super) struct Entry<'a> {
     offset: usize,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> ZipEntry<'a> {
     /// The first entry of a directory and what comes after it.
-    pub(super) fn first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+    pub(super) fn parse_first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         if bytes.get(..4)? != b"PK\x01\x02" {
             return None;
         }
-        let (name, extra, comment) = (short(bytes, 28)?, short(bytes, 30)?, short(bytes, 32)?);
+        let (name, extra, comment) = (u16_at(bytes, 28)?, u16_at(bytes, 30)?, u16_at(bytes, 32)?);
         let entry = Self {
             name: bytes.get(46..46 + name)?,
-            size: long(bytes, 24)?,
-            is_utf8: short(bytes, 8)? & UTF8 != 0,
-            method: short(bytes, 10)?,
-            modified: long(bytes, 12)?,
-            checksum: long(bytes, 16)?,
-            packed: long(bytes, 20)?,
-            offset: long(bytes, 42)?,
+            size: u32_at(bytes, 24)?,
+            is_utf8: u16_at(bytes, 8)? & UTF8 != 0,
+            method: u16_at(bytes, 10)?,
+            modified: u32_at(bytes, 12)?,
+            checksum: u32_at(bytes, 16)?,
+            packed: u32_at(bytes, 20)?,
+            offset: u32_at(bytes, 42)?,
         };
         Some((entry, bytes.get(46 + name + extra + comment..)?))
     }
 
     /// The entry unpacked, no more than `most` of it.
-    pub(super) fn bytes(&self, file: &mut (impl Read + Seek), most: u64) -> io::Result<Vec<u8>> {
-        let packed = self.packed(file)?;
+    pub(super) fn unpacked_bytes(
+        &self,
+        file: &mut (impl Read + Seek),
+        most: u64,
+    ) -> io::Result<Vec<u8>> {
+        let packed = self.packed_bytes(file)?;
         let mut bytes = Vec::new();
         match self.method {
             0 => packed.take(most).read_to_end(&mut bytes)?,
@@ -97,11 +101,11 @@ impl<'a> Entry<'a> {
     }
 
     /// The bytes of the entry as they are stored.
-    fn packed<'f, F: Read + Seek>(&self, file: &'f mut F) -> io::Result<io::Take<&'f mut F>> {
+    fn packed_bytes<'f, F: Read + Seek>(&self, file: &'f mut F) -> io::Result<io::Take<&'f mut F>> {
         let mut header = [0; 30];
         file.seek(SeekFrom::Start(self.offset as u64))?;
         file.read_exact(&mut header)?;
-        let skip = short(&header, 26).zip(short(&header, 28));
+        let skip = u16_at(&header, 26).zip(u16_at(&header, 28));
         let (name, extra) = skip.ok_or_else(|| no_zip("an entry is cut"))?;
         file.seek(SeekFrom::Current((name + extra) as i64))?;
         Ok(file.take(self.packed as u64))
@@ -109,14 +113,14 @@ impl<'a> Entry<'a> {
 }
 
 /// A zip file that is being written: entries of another one as they are packed there, and new ones.
-pub(super) struct Writer<W> {
+pub(super) struct ZipWriter<W> {
     to: W,
     written: usize,
     directory: Vec<u8>,
     entries: usize,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> ZipWriter<W> {
     pub(super) fn new(to: W) -> Self {
         Self {
             to,
@@ -127,14 +131,14 @@ impl<W: Write> Writer<W> {
     }
 
     /// Takes an entry over under another name, without unpacking it.
-    pub(super) fn copy(
+    pub(super) fn copy_entry(
         &mut self,
         name: &[u8],
-        entry: &Entry<'_>,
+        entry: &ZipEntry<'_>,
         from: &mut (impl Read + Seek),
     ) -> io::Result<()> {
-        self.begin(name, entry)?;
-        let copied = io::copy(&mut entry.packed(from)?, &mut self.to)?;
+        self.write_entry_header(name, entry)?;
+        let copied = io::copy(&mut entry.packed_bytes(from)?, &mut self.to)?;
         self.written += entry.packed;
         match copied == entry.packed as u64 {
             true => Ok(()),
@@ -147,11 +151,11 @@ impl<W: Write> Writer<W> {
         &mut self,
         name: &[u8],
         content: &[u8],
-        like: &Entry<'_>,
+        like: &ZipEntry<'_>,
     ) -> io::Result<()> {
         let mut checksum = flate2::Crc::new();
         checksum.update(content);
-        let entry = Entry {
+        let entry = ZipEntry {
             name,
             size: content.len(),
             is_utf8: true,
@@ -161,13 +165,13 @@ impl<W: Write> Writer<W> {
             packed: content.len(),
             offset: 0,
         };
-        self.begin(name, &entry)?;
+        self.write_entry_header(name, &entry)?;
         self.written += content.len();
         self.to.write_all(content)
     }
 
     /// The header before an entry's bytes, and its line of the directory.
-    fn begin(&mut self, name: &[u8], entry: &Entry<'_>) -> io::Result<()> {
+    fn write_entry_header(&mut self, name: &[u8], entry: &ZipEntry<'_>) -> io::Result<()> {
         let mut head = Vec::new();
         // Version 2.0: deflated, directories. Lengths come first, so no flag for those behind.
         let flags = if entry.is_utf8 { UTF8 } else { 0 };
@@ -190,7 +194,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// The directory, which ends the file.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(super) fn finish_zip(mut self) -> io::Result<()> {
         let mut end = b"PK\x05\x06\0\0\0\0".to_vec();
         put_short(&mut end, &[self.entries, self.entries])?;
         put_long(&mut end, &[self.directory.len(), self.written])?;

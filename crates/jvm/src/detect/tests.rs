@@ -14,11 +14,11 @@ fn fake_jdk(home: &Path, release: &str) {
     fs::set_permissions(home.join("bin/java"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn places(root: &Path) -> Places {
-    Places {
+fn places(root: &Path) -> JdkPlaces {
+    JdkPlaces {
         parents: vec![root.join("jvm")],
         path: vec![root.join("bin")],
-        ..Places::default()
+        ..JdkPlaces::default()
     }
 }
 
@@ -31,27 +31,28 @@ fn versions_of_all_times_are_read() {
         ("11.0.22", 11),
         ("26-ea+1", 26),
     ] {
-        let version = JdkVersion::parse(text).unwrap();
+        let version = JdkVersion::from_version_text(text).unwrap();
         assert_eq!((version.feature, version.full.as_str()), (feature, text));
     }
-    assert_eq!(JdkVersion::parse("ea"), None);
-    assert_eq!(JdkVersion::parse("99999999999"), None);
+    assert_eq!(JdkVersion::from_version_text("ea"), None);
+    assert_eq!(JdkVersion::from_version_text("99999999999"), None);
 }
 
 #[test]
 fn release_files_tell_version_vendor_and_modules() {
-    let temurin = Release::parse(TEMURIN_25).unwrap();
+    let temurin = ReleaseFile::from_release_text(TEMURIN_25).unwrap();
     assert_eq!(temurin.version.full, "25.0.3+9-LTS");
     assert_eq!(temurin.vendor().as_deref(), Some("temurin"));
     assert!(temurin.modules.contains(&"jdk.jcmd".to_owned()));
 
-    let debian = Release::parse(DEBIAN_17).unwrap();
+    let debian = ReleaseFile::from_release_text(DEBIAN_17).unwrap();
     assert_eq!(debian.version.feature, 17);
     assert_eq!(debian.vendor().as_deref(), Some("debian"));
 
-    let old = Release::parse("JAVA_VERSION=\"1.8.0_402\"\nOS_NAME=\"Linux\"\n").unwrap();
+    let old =
+        ReleaseFile::from_release_text("JAVA_VERSION=\"1.8.0_402\"\nOS_NAME=\"Linux\"\n").unwrap();
     assert_eq!((old.version.feature, old.vendor()), (8, None));
-    assert_eq!(Release::parse("IMPLEMENTOR=\"x\"\n"), None);
+    assert_eq!(ReleaseFile::from_release_text("IMPLEMENTOR=\"x\"\n"), None);
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn links_to_one_home_are_one_jdk() {
     fs::create_dir(root.path().join("bin")).unwrap();
     symlink(home.join("bin/java"), root.path().join("bin/java")).unwrap();
 
-    let found = Found::look(&places(root.path()));
+    let found = DetectedJdks::scan_places(&places(root.path()));
     assert_eq!(found.jdks.len(), 1, "{found:?}");
     assert_eq!(found.jdks[0].name, "17");
     assert_eq!(found.jdks[0].kind, Vm::HotSpot);
@@ -80,7 +81,7 @@ fn two_of_one_feature_version_are_named_apart() {
     fake_jdk(&root.path().join("jvm/c"), &other);
     fake_jdk(&root.path().join("jvm/d"), TEMURIN_25);
 
-    let found = Found::look(&places(root.path()));
+    let found = DetectedJdks::scan_places(&places(root.path()));
     let names: Vec<&str> = found.jdks.iter().map(|jdk| jdk.name.as_str()).collect();
     let full = &found.jdks[1].version.full;
     assert_eq!(
@@ -104,11 +105,11 @@ fn two_of_one_feature_version_are_named_apart() {
 fn what_is_no_jdk_is_reported_not_hidden() {
     let root = tempfile::tempdir().unwrap();
     fake_jdk(&root.path().join("jvm/a"), "nothing");
-    let found = Found::look(&places(root.path()));
+    let found = DetectedJdks::scan_places(&places(root.path()));
     assert!(found.jdks.is_empty());
     assert!(found.unusable[0].to_string().contains("no JAVA_VERSION"));
     assert!(matches!(
-        Jdk::inspect(root.path()),
+        InstalledJdk::inspect(root.path()),
         Err(DetectError::NoJava { .. })
     ));
 }
@@ -123,9 +124,9 @@ fn openj9_is_told_by_its_file_or_its_library() {
     );
     fake_jdk(&seen, "JAVA_VERSION=\"1.8.0_402\"\n");
     fs::create_dir_all(seen.join("jre/lib/amd64/j9vm")).unwrap();
-    let jdk = Jdk::inspect(&said).unwrap();
+    let jdk = InstalledJdk::inspect(&said).unwrap();
     assert_eq!((jdk.kind, jdk.vendor.as_str()), (Vm::OpenJ9, "semeru"));
-    assert_eq!(Jdk::inspect(&seen).unwrap().kind, Vm::OpenJ9);
+    assert_eq!(InstalledJdk::inspect(&seen).unwrap().kind, Vm::OpenJ9);
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn an_openj9_without_a_vendor_is_called_by_its_virtual_machine() {
         "JAVA_VERSION=\"21.0.2\"\nIMPLEMENTOR=\"IBM Corporation\"\nJVM_VARIANT=\"Openj9\"\n";
     fake_jdk(&root.path().join("jvm/c"), semeru);
 
-    let found = Found::look(&places(root.path()));
+    let found = DetectedJdks::scan_places(&places(root.path()));
     let names: Vec<&str> = found.jdks.iter().map(|jdk| jdk.name.as_str()).collect();
     assert_eq!(names, ["25", "openj9-25", "21"]);
     let hotspot = found.select("25").unwrap();
@@ -171,7 +172,7 @@ fn a_command_means_its_own_java_a_script_the_one_of_the_environment() {
     places.java_home = Some(other);
     assert_eq!(places.java_of("java"), Some(home.join("bin/java")));
     assert_eq!(places.java_of("./run.sh"), Some(other_java));
-    assert_eq!(Places::default().java_of("java"), None);
+    assert_eq!(JdkPlaces::default().java_of("java"), None);
 }
 
 #[test]

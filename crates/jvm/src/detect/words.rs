@@ -14,7 +14,7 @@ pub const ASK_OPENJ9: [&str; 3] = [
 
 /// What it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
+pub struct JavaProperties {
     /// `java.vm.name`: `Eclipse OpenJ9 VM`, `OpenJDK 64-Bit Server VM`.
     pub vm: String,
     /// `java.vm.version`, which names the build of the virtual machine: `openj9-0.51.0`,
@@ -26,9 +26,9 @@ pub struct Words {
     pub vendor: String,
 }
 
-impl Words {
+impl JavaProperties {
     /// Reads what it printed; `None` when the properties are not there (it did not start).
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn from_output(text: &str) -> Option<Self> {
         let property = |name: &str| {
             let value = text.lines().find_map(|line| {
                 let (key, value) = line.trim().split_once(" = ")?;
@@ -62,16 +62,16 @@ mod tests {
     #[test]
     fn the_build_stands_among_the_properties() {
         let text = "Property settings:\n    java.runtime.version = 17.0.15+6-Debian-1deb12u1\n    java.vendor = Debian\n    java.vm.name = OpenJDK 64-Bit Server VM\n    java.vm.version = 17.0.15+6-Debian-1deb12u1\n    java.vm.version.date = x\n";
-        let words = Words::parse(text).expect("all are there");
+        let words = JavaProperties::from_output(text).expect("all are there");
         assert_eq!(words.vm_build, "17.0.15+6-Debian-1deb12u1");
         assert!(!words.is_openj9());
         // OpenJ9 25 as it was built from source (cf92035774).
         let text = "Property settings:\n    java.fullversion = 25-internal-adhoc.root.jdk\n    java.runtime.version = 25-internal-adhoc.root.jdk\n    java.vendor = Eclipse OpenJ9\n    java.vm.name = Eclipse OpenJ9 VM\n    java.vm.version = HEAD-cf92035774\n";
-        let words = Words::parse(text).expect("all are there");
+        let words = JavaProperties::from_output(text).expect("all are there");
         assert_eq!(words.vm_build, "HEAD-cf92035774");
         assert!(words.is_openj9());
         assert_eq!(
-            Words::parse("Error: Could not create the Java Virtual Machine."),
+            JavaProperties::from_output("Error: Could not create the Java Virtual Machine."),
             None
         );
     }

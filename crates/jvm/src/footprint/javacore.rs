@@ -10,13 +10,13 @@ use std::ops::Range;
 
 use loadline_sizing::Bytes;
 
-use super::regions::Reserved;
+use super::regions::ReservedRange;
 
 /// What a dump says of memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Javacore {
     /// Addresses of the heap, of code and of stacks.
-    pub reserved: Vec<Reserved>,
+    pub reserved: Vec<ReservedRange>,
     /// Category and what is used of it outside those addresses.
     pub used: Vec<(&'static str, Bytes)>,
     /// Category and what was allocated for it, which may be more than was touched: the collector's
@@ -33,7 +33,7 @@ const CODE: &str = "JIT Code Cache";
 
 impl Javacore {
     /// Reads a dump; `None` where it has no memory in it.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub fn from_dump(text: &str) -> Option<Self> {
         let mut javacore = Self::default();
         let mut segments = "";
         let mut users = Vec::new();
@@ -58,14 +58,14 @@ impl Javacore {
                 _ => users.extend(user(tag, rest)),
             }
         }
-        javacore.allocated = allocated(&users).into();
+        javacore.allocated = allocated_sizes(&users).into();
         let is_there = !javacore.reserved.is_empty() && !users.is_empty();
         is_there.then_some(javacore)
     }
 
     fn reserve(&mut self, range: Option<Range<u64>>, category: &str) {
         let range = range.filter(|range| range.start < range.end);
-        self.reserved.extend(range.map(|range| Reserved {
+        self.reserved.extend(range.map(|range| ReservedRange {
             range,
             category: category.to_owned(),
         }));
@@ -115,7 +115,7 @@ fn user(tag: &str, rest: &str) -> Option<User> {
 }
 
 /// What neither addresses nor segments tell.
-fn allocated(users: &[User]) -> [(&'static str, Bytes); 5] {
+fn allocated_sizes(users: &[User]) -> [(&'static str, Bytes); 5] {
     let of = |name: &str| {
         let all = users.iter().filter(|(_, n, _)| n == name);
         all.fold(0, |sum: u64, (_, _, size)| sum.saturating_add(*size))
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn addresses_and_what_is_used_are_read() {
-        let read = Javacore::parse(DUMP).expect("it has memory");
+        let read = Javacore::from_dump(DUMP).expect("it has memory");
         assert_eq!((read.classes, read.threads), (2541, 1));
         let ranges = |category: &str| {
             let all = read.reserved.iter().filter(|r| r.category == category);
@@ -206,17 +206,17 @@ mod tests {
 
     #[test]
     fn what_is_no_dump_is_none() {
-        assert_eq!(Javacore::parse(""), None);
+        assert_eq!(Javacore::from_dump(""), None);
         assert_eq!(
-            Javacore::parse("1STHEAPREGION 0x1 0x2 0x3 x"),
+            Javacore::from_dump("1STHEAPREGION 0x1 0x2 0x3 x"),
             None,
             "no NATIVEMEMINFO"
         );
         assert_eq!(
-            Javacore::parse("2MEMUSER +--VM: 1 bytes / 1 allocation"),
+            Javacore::from_dump("2MEMUSER +--VM: 1 bytes / 1 allocation"),
             None
         );
         let odd = "1STHEAPREGION  0x1 0x9 0x3\n1STSEGMENT\n3XMTHREADINFO2 (from:0x1\n3MEMUSER |  +--: , bytes";
-        assert_eq!(Javacore::parse(odd), None);
+        assert_eq!(Javacore::from_dump(odd), None);
     }
 }

@@ -10,19 +10,19 @@ mod regions;
 mod smaps;
 
 use loadline_sizing::Bytes;
-use loadline_sizing::profile::Profile;
+use loadline_sizing::profile::AppProfile;
 
 use self::javacore::Javacore;
-use self::regions::Reserved;
+use self::regions::ReservedRange;
 use self::smaps::Mapping;
-use crate::nmt::{Category, NmtError, Summary};
+use crate::nmt::{NmtCategory, NmtError, NmtSummary};
 
 /// Every parser of this module on one text, for the fuzzer.
 #[cfg(fuzzing)]
 pub fn parse_anything(text: &str) {
-    javacore::Javacore::parse(text);
-    regions::parse(text);
-    smaps::parse(text);
+    javacore::Javacore::from_dump(text);
+    regions::parse_regions(text);
+    smaps::parse_smaps(text);
 }
 
 /// A report that cannot be laid over the mappings.
@@ -44,9 +44,9 @@ pub enum FootprintError {
 
 impl FootprintError {
     /// What to do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn footprint_hint(&self) -> Option<&'static str> {
         match self {
-            Self::Report(error) => error.hint(),
+            Self::Report(error) => error.nmt_hint(),
             Self::NoMap => Some("start the JVM with -XX:NativeMemoryTracking=detail"),
             Self::NoMemory => Some(
                 "it was cut off, or is of another JVM; try again, and report a dump that stays so",
@@ -99,9 +99,9 @@ impl Footprint {
     ///
     /// # Errors
     /// [`FootprintError`].
-    pub fn of(report: &str, smaps: &str) -> Result<Self, FootprintError> {
-        let summary = Summary::parse(report)?;
-        let reserved = regions::parse(report);
+    pub fn from_nmt_and_smaps(report: &str, smaps: &str) -> Result<Self, FootprintError> {
+        let summary = NmtSummary::from_nmt_report(report)?;
+        let reserved = regions::parse_regions(report);
         if reserved.is_empty() {
             return Err(FootprintError::NoMap);
         }
@@ -110,8 +110,8 @@ impl Footprint {
             classes: summary.classes.unwrap_or_default(),
             ..Self::default()
         };
-        let rest = footprint.lay(&mappings(smaps)?, &reserved);
-        let compiler = |c: &&Category| c.name == "Compiler";
+        let rest = footprint.assign_mappings(&parse_mappings(smaps)?, &reserved);
+        let compiler = |c: &&NmtCategory| c.name == "Compiler";
         footprint.compiler_peak = summary
             .categories
             .iter()
@@ -128,14 +128,14 @@ impl Footprint {
     /// # Errors
     /// [`FootprintError`].
     pub fn of_java_dump(dump: &str, smaps: &str) -> Result<Self, FootprintError> {
-        let said = Javacore::parse(dump).ok_or(FootprintError::NoMemory)?;
-        let mappings = mappings(smaps)?;
+        let said = Javacore::from_dump(dump).ok_or(FootprintError::NoMemory)?;
+        let mappings = parse_mappings(smaps)?;
         let mut footprint = Self {
             threads: said.threads,
             classes: said.classes,
             ..Self::default()
         };
-        let rest = footprint.lay(&mappings, &said.reserved);
+        let rest = footprint.assign_mappings(&mappings, &said.reserved);
         footprint.divide(rest, said.used.into_iter());
         let rest = std::mem::take(&mut footprint.malloc);
         let all = said.allocated.iter().map(|(_, size)| *size);
@@ -155,19 +155,19 @@ impl Footprint {
 
     /// Gives each mapping to the region of its addresses or its file; returns anonymous memory that has
     /// neither.
-    fn lay(&mut self, mappings: &[Mapping], reserved: &[Reserved]) -> Bytes {
+    fn assign_mappings(&mut self, mappings: &[Mapping], reserved: &[ReservedRange]) -> Bytes {
         let mut unnamed = Bytes::default();
         for mapping in mappings {
-            add(&mut self.resident, mapping.resident);
-            let rest = self.share(mapping, reserved);
+            add_bytes(&mut self.resident, mapping.resident);
+            let rest = self.share_mapping(mapping, reserved);
             match (mapping.path.as_str(), is_file(&mapping.path)) {
-                ("[stack]", _) => add(&mut self.stacks, rest),
+                ("[stack]", _) => add_bytes(&mut self.stacks, rest),
                 (_, true) => {
                     let anonymous = mapping.anonymous.min(rest);
-                    add(&mut self.files, rest.saturating_sub(anonymous));
-                    add(&mut unnamed, anonymous);
+                    add_bytes(&mut self.files, rest.saturating_sub(anonymous));
+                    add_bytes(&mut unnamed, anonymous);
                 }
-                _ => add(&mut unnamed, rest),
+                _ => add_bytes(&mut unnamed, rest),
             }
         }
         unnamed
@@ -175,9 +175,9 @@ impl Footprint {
 
     /// Gives each region its part of a mapping, by addresses; returns what belongs to none. The
     /// kernel joins neighbours into one mapping: its resident pages are divided by length.
-    fn share(&mut self, mapping: &Mapping, reserved: &[Reserved]) -> Bytes {
+    fn share_mapping(&mut self, mapping: &Mapping, reserved: &[ReservedRange]) -> Bytes {
         if is_archive(&mapping.path) {
-            add(&mut self.archive, mapping.resident);
+            add_bytes(&mut self.archive, mapping.resident);
             return Bytes::default();
         }
         let length = mapping.range.end.saturating_sub(mapping.range.start).max(1);
@@ -189,7 +189,7 @@ impl Footprint {
                 .resident
                 .mul_ratio(to.saturating_sub(from), length)
                 .min(rest);
-            add(self.of_category(&region.category), part);
+            add_bytes(self.of_category(&region.category), part);
             rest = rest.saturating_sub(part);
         }
         rest
@@ -216,11 +216,11 @@ impl Footprint {
             let part = size.min(rest);
             rest = rest.saturating_sub(part);
             match category {
-                "Native Memory Tracking" => add(&mut self.tracking, part),
-                "Arena Chunk" | "Compiler" => add(&mut self.arenas, part),
+                "Native Memory Tracking" => add_bytes(&mut self.tracking, part),
+                "Arena Chunk" | "Compiler" => add_bytes(&mut self.arenas, part),
                 _ => {}
             }
-            add(self.of_category(category), part);
+            add_bytes(self.of_category(category), part);
         }
         self.malloc = rest;
     }
@@ -235,13 +235,13 @@ impl Footprint {
 
     /// The profile that `loadline-launch` reads. Heap and collector are planned, not measured, so
     /// only the live heap is in it.
-    pub fn profile(&self, live_heap: Option<Bytes>) -> Profile {
+    pub fn profile(&self, live_heap: Option<Bytes>) -> AppProfile {
         let up = |size: Bytes| size.round_up(Bytes::from_kib(1));
         let stack = Bytes::from_bytes(self.stacks.as_bytes() / self.threads.max(1));
         // What the compilers gave back lies in malloc's free lists: it is in their peak already.
         let peak = self.compiler_peak.unwrap_or_default();
         let given_back = peak.saturating_sub(self.arenas);
-        Profile {
+        AppProfile {
             classes: Some(self.classes),
             metaspace: Some(up(self.metaspace)),
             code_cache: Some(up(self.code_cache)),
@@ -253,17 +253,17 @@ impl Footprint {
             files: Some(up(self.files)),
             malloc: Some(up(self.malloc.saturating_sub(given_back))),
             live_heap: live_heap.map(up),
-            ..Profile::default()
+            ..AppProfile::default()
         }
     }
 }
 
-fn add(sum: &mut Bytes, part: Bytes) {
+fn add_bytes(sum: &mut Bytes, part: Bytes) {
     *sum = sum.saturating_add(part);
 }
 
-fn mappings(smaps: &str) -> Result<Vec<Mapping>, FootprintError> {
-    let mappings = smaps::parse(smaps);
+fn parse_mappings(smaps: &str) -> Result<Vec<Mapping>, FootprintError> {
+    let mappings = smaps::parse_smaps(smaps);
     match mappings.is_empty() {
         true => Err(FootprintError::NoMappings),
         false => Ok(mappings),
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn regions_add_up_to_what_is_resident() {
         for (report, smaps) in CAPTURED {
-            let f = Footprint::of(report, smaps).unwrap();
+            let f = Footprint::from_nmt_and_smaps(report, smaps).unwrap();
             let parts = [
                 f.heap,
                 f.metaspace,
@@ -354,7 +354,7 @@ mod tests {
             assert!(f.files > Bytes::from_mib(8), "{f:?}");
             let profile = f.profile(Some(Bytes::from_mib(2)));
             assert!(profile.is_complete());
-            assert_eq!(Profile::parse(&profile.print()), profile);
+            assert_eq!(AppProfile::parse_profile(&profile.to_file_text()), profile);
         }
     }
 
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!((f.classes, f.compiler_peak), (3239, None));
         let profile = f.profile(None);
         assert!(profile.is_complete());
-        assert_eq!(Profile::parse(&profile.print()), profile);
+        assert_eq!(AppProfile::parse_profile(&profile.to_file_text()), profile);
         let cut = &dump[..2000];
         assert_eq!(
             Footprint::of_java_dump(cut, smaps),
@@ -421,9 +421,15 @@ mod tests {
     fn what_is_missing_is_said() {
         let (report, smaps) = CAPTURED[0];
         let summary = report.split("Virtual memory map").next().unwrap();
-        assert_eq!(Footprint::of(summary, smaps), Err(FootprintError::NoMap));
-        assert_eq!(Footprint::of(report, ""), Err(FootprintError::NoMappings));
-        assert!(Footprint::of("", smaps).is_err());
+        assert_eq!(
+            Footprint::from_nmt_and_smaps(summary, smaps),
+            Err(FootprintError::NoMap)
+        );
+        assert_eq!(
+            Footprint::from_nmt_and_smaps(report, ""),
+            Err(FootprintError::NoMappings)
+        );
+        assert!(Footprint::from_nmt_and_smaps("", smaps).is_err());
     }
 
     #[test]

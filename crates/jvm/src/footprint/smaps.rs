@@ -20,15 +20,15 @@ pub struct Mapping {
 }
 
 /// Reads all mappings; what is no mapping is passed over.
-pub fn parse(text: &str) -> Vec<Mapping> {
+pub fn parse_smaps(text: &str) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = Vec::new();
     for line in text.lines() {
-        if let Some(mapping) = header(line) {
+        if let Some(mapping) = parse_mapping_header(line) {
             mappings.push(mapping);
         } else if let Some(mapping) = mappings.last_mut() {
-            if let Some(size) = field(line, "Rss:") {
+            if let Some(size) = parse_size_field(line, "Rss:") {
                 mapping.resident = size;
-            } else if let Some(size) = field(line, "Anonymous:") {
+            } else if let Some(size) = parse_size_field(line, "Anonymous:") {
                 mapping.anonymous = size;
             }
         }
@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Vec<Mapping> {
 }
 
 /// `54001000-54d95000 rw-p 00001000 fe:00 315633    /usr/lib/jvm/...`.
-fn header(line: &str) -> Option<Mapping> {
+fn parse_mapping_header(line: &str) -> Option<Mapping> {
     let mut words = line.split_whitespace();
     let (from, to) = words.next()?.split_once('-')?;
     let address = |text| u64::from_str_radix(text, 16).ok();
@@ -53,7 +53,7 @@ fn header(line: &str) -> Option<Mapping> {
 }
 
 /// `Rss:               13808 kB`.
-fn field(line: &str, name: &str) -> Option<Bytes> {
+fn parse_size_field(line: &str, name: &str) -> Option<Bytes> {
     let number = line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim();
     number.parse().ok().map(Bytes::from_kib)
 }
@@ -68,7 +68,7 @@ mod tests {
                     Size:              13904 kB\nRss:               13808 kB\nPss:                   4 kB\n\
                     Anonymous:          9000 kB\nAnonHugePages:         0 kB\n\
                     7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \nRss:                   4 kB\n";
-        let mappings = parse(text);
+        let mappings = parse_smaps(text);
         assert_eq!(mappings.len(), 2);
         assert_eq!(mappings[0].path, "/opt/a b.jsa");
         assert_eq!(mappings[0].range, 0x5400_1000..0x54d9_5000);
@@ -76,6 +76,6 @@ mod tests {
         assert_eq!(mappings[0].anonymous, Bytes::from_kib(9000));
         assert_eq!(mappings[1].path, "");
         assert_eq!(mappings[1].resident, Bytes::from_kib(4));
-        assert!(parse("nonsense\n\n-\n").is_empty());
+        assert!(parse_smaps("nonsense\n\n-\n").is_empty());
     }
 }

@@ -6,16 +6,16 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::classic::Classic;
-use super::cycles::Cycles;
-use super::event::{At, Axis, CpuTimes, Event, Fact, Heap};
-use super::header::{Collector, Header};
-use super::log::{GcLog, Input, Pause, Safepoint, Stall};
-use super::names::Names;
-use super::numbering::Numbering;
+use super::classic::ClassicReader;
+use super::cycles::GcCycles;
+use super::event::{ClockAxis, GcCpuTimes, GcLogEvent, HeaderFact, HeapChange, LogTime};
+use super::header::{GarbageCollector, GcLogHeader};
+use super::log::{AllocationStall, GcLog, GcLogInput, GcPause, Safepoint};
+use super::names::PauseNames;
+use super::numbering::CollectionNumbers;
 use super::openj9::{OpenJ9, WallClock};
-use super::summary::Summary;
-use super::window::{Cut, Kept, Window};
+use super::summary::GcSummary;
+use super::window::{BoundedEntries, DroppedEntries, LogWindow};
 use super::{lines, unified};
 
 /// Clocks of neighbouring lines may differ by so much without a new JVM: threads write late.
@@ -33,70 +33,70 @@ const OPEN_LIMIT: usize = 16;
 
 /// Reads a log to its end, in constant memory.
 #[derive(Debug)]
-pub struct Builder {
-    header: Header,
-    input: Input,
-    summary: Summary,
-    window: Option<Window>,
-    pauses: Kept<Pause>,
-    safepoints: Kept<Safepoint>,
-    stalls: Kept<Stall>,
-    classic: Classic,
+pub struct GcLogBuilder {
+    header: GcLogHeader,
+    input: GcLogInput,
+    summary: GcSummary,
+    window: Option<LogWindow>,
+    pauses: BoundedEntries<GcPause>,
+    safepoints: BoundedEntries<Safepoint>,
+    stalls: BoundedEntries<AllocationStall>,
+    classic: ClassicReader,
     openj9: OpenJ9,
-    names: Names,
-    numbering: Numbering,
+    names: PauseNames,
+    numbering: CollectionNumbers,
     /// The pause that heap and CPU lines may still follow.
-    last: Option<Pause>,
+    last: Option<GcPause>,
     begun: VecDeque<Option<u64>>,
-    clock: Clock,
+    clock: LogSpan,
     heap_in_use: Option<u64>,
     /// The heap after the last pause.
     heap_left: Option<u64>,
-    cycles: Cycles,
+    cycles: GcCycles,
 }
 
 /// First and last time of the JVM that is being read.
 #[derive(Debug, Default)]
-struct Clock {
+struct LogSpan {
     /// The clock of its first time. Damaged lines may have another one, which says nothing here.
-    axis: Option<Axis>,
+    axis: Option<ClockAxis>,
     first: Option<u64>,
     last: u64,
 }
 
-impl Builder {
+impl GcLogBuilder {
     /// Keeps up to `keep` pauses, safepoints and stalls each; counts and sums are always whole.
     pub fn new(keep: usize) -> Self {
         Self {
-            header: Header::default(),
-            input: Input::default(),
-            summary: Summary::default(),
+            header: GcLogHeader::default(),
+            input: GcLogInput::default(),
+            summary: GcSummary::default(),
             window: None,
-            pauses: Kept::new(keep),
-            safepoints: Kept::new(keep),
-            stalls: Kept::new(keep),
-            classic: Classic::default(),
+            pauses: BoundedEntries::new(keep),
+            safepoints: BoundedEntries::new(keep),
+            stalls: BoundedEntries::new(keep),
+            classic: ClassicReader::default(),
             openj9: OpenJ9::default(),
-            names: Names::default(),
-            numbering: Numbering::default(),
+            names: PauseNames::default(),
+            numbering: CollectionNumbers::default(),
             last: None,
             begun: VecDeque::new(),
-            clock: Clock::default(),
+            clock: LogSpan::default(),
             heap_in_use: None,
             heap_left: None,
-            cycles: Cycles::default(),
+            cycles: GcCycles::default(),
         }
     }
 
     /// Adds up this part of the log too, [from, to) on CLOCK_MONOTONIC in ns, and keeps its
     /// entries first.
-    pub fn window(mut self, window: Option<(u64, u64)>) -> Self {
-        self.window = window.map(|(from, to)| Window::new(from, to));
+    pub fn with_window(mut self, window: Option<(u64, u64)>) -> Self {
+        self.window = window.map(|(from, to)| LogWindow::new(from, to));
         self
     }
 
     /// Puts a log that has only the wall clock (OpenJ9) on CLOCK_MONOTONIC too.
-    pub fn wall(mut self, wall: Option<WallClock>) -> Self {
+    pub fn with_wall_clock(mut self, wall: Option<WallClock>) -> Self {
         if let Some(wall) = wall {
             self.openj9.set_wall(wall);
         }
@@ -106,7 +106,7 @@ impl Builder {
     /// Reads a file of the log, or all of it. A reader that fails ends the file, not the log.
     pub fn read(&mut self, reader: impl Read) {
         let mut counts = self.input.counts;
-        let result = lines::for_each(reader, &mut counts, |line| self.line(line));
+        let result = lines::for_each(reader, &mut counts, |line| self.add_line(line));
         self.input.counts = counts;
         if let Err(error) = result {
             self.input.stopped = Some(error.to_string());
@@ -114,16 +114,16 @@ impl Builder {
     }
 
     /// Reads one line.
-    fn line(&mut self, line: &[u8]) {
+    fn add_line(&mut self, line: &[u8]) {
         // A record of a classic log may go on with a line that looks decorated.
         let mut classic = std::mem::take(&mut self.classic);
         let mut has_event = false;
-        let parsed = unified::parse(line, &mut |event| {
+        let parsed = unified::parse_unified_line(line, &mut |event| {
             has_event = true;
-            self.event(event);
+            self.add_event(event);
         });
         match parsed {
-            unified::Line::Gc(id) => {
+            unified::UnifiedLine::Gc(id) => {
                 self.input.gc_lines += 1;
                 // Without an event it is the tag that says what it is.
                 self.input.is_gc_log |= id.is_some() || !has_event;
@@ -131,9 +131,11 @@ impl Builder {
                     self.numbering.note(id);
                 }
             }
-            unified::Line::Other => self.input.other_lines += 1,
-            unified::Line::None => {
-                if self.openj9(line) || classic.parse(line, &mut |event| self.event(event)) {
+            unified::UnifiedLine::Other => self.input.other_lines += 1,
+            unified::UnifiedLine::None => {
+                if self.read_openj9_line(line)
+                    || classic.parse_classic_line(line, &mut |event| self.add_event(event))
+                {
                     self.input.gc_lines += 1;
                 } else if line.trim_ascii().is_empty() {
                     self.input.empty_lines += 1;
@@ -146,41 +148,41 @@ impl Builder {
     }
 
     /// Reads a line of OpenJ9's log; `false` when it is none.
-    fn openj9(&mut self, line: &[u8]) -> bool {
+    fn read_openj9_line(&mut self, line: &[u8]) -> bool {
         if line.trim_ascii_start().first() != Some(&b'<') {
             return false;
         }
         let mut openj9 = std::mem::take(&mut self.openj9);
-        let is_known = openj9.parse(line, &mut |event| self.event(event));
+        let is_known = openj9.parse_openj9_line(line, &mut |event| self.add_event(event));
         self.openj9 = openj9;
         is_known
     }
 
-    fn event(&mut self, event: Event<'_>) {
+    fn add_event(&mut self, event: GcLogEvent<'_>) {
         self.input.is_gc_log |= event.is_evidence();
         match event {
-            Event::Fact(fact) => {
-                if matches!(fact, Fact::Version { is_start: true, .. }) {
+            GcLogEvent::Fact(fact) => {
+                if matches!(fact, HeaderFact::Version { is_start: true, .. }) {
                     self.end_life();
                 }
-                self.header.take(fact);
+                self.header.take_fact(fact);
             }
-            Event::JvmStart => self.end_life(),
-            Event::PauseStart { id } => self.begin(id),
-            Event::Pause {
+            GcLogEvent::JvmStart => self.end_life(),
+            GcLogEvent::PauseStart { id } => self.begin_collection(id),
+            GcLogEvent::Pause {
                 id,
                 text,
                 end,
                 duration,
                 heap,
-            } => self.pause(id, text, end, duration, heap),
-            Event::PauseHeap(heap) => self.pause_heap(heap),
-            Event::Cpu { id, cpu } => self.cpu(id, cpu),
-            Event::EvacuationFailure => self.summary.evacuation_failures += 1,
-            Event::Phase { name, duration } => {
-                self.summary.phases.add(name, duration);
+            } => self.add_pause(id, text, end, duration, heap),
+            GcLogEvent::PauseHeap(heap) => self.pause_heap(heap),
+            GcLogEvent::Cpu { id, cpu } => self.add_cpu_times(id, cpu),
+            GcLogEvent::EvacuationFailure => self.summary.evacuation_failures += 1,
+            GcLogEvent::Phase { name, duration } => {
+                self.summary.phases.add_named(name, duration);
             }
-            Event::Concurrent {
+            GcLogEvent::Concurrent {
                 id,
                 name,
                 end,
@@ -188,32 +190,32 @@ impl Builder {
                 heap,
             } => {
                 self.end_pause_of(id);
-                self.concurrent(name, end, duration, heap);
+                self.add_concurrent(name, end, duration, heap);
             }
-            Event::CycleStart { id } => {
-                self.header.take(Fact::Generational);
-                self.cycles.begin(id);
+            GcLogEvent::CycleStart { id } => {
+                self.header.take_fact(HeaderFact::Generational);
+                self.cycles.begin_cycle(id);
             }
-            Event::Cycle { id, end, heap } => self.cycle(id, end, heap),
-            Event::Stall {
+            GcLogEvent::Cycle { id, end, heap } => self.add_cycle(id, end, heap),
+            GcLogEvent::Stall {
                 name,
                 end,
                 duration,
-            } => self.stall(name, end, duration),
-            Event::Safepoint {
+            } => self.add_stall(name, end, duration),
+            GcLogEvent::Safepoint {
                 name,
                 end,
                 reaching,
                 total,
-            } => self.safepoint(name, end, reaching, total),
-            Event::Dropped { lines } => {
+            } => self.add_safepoint(name, end, reaching, total),
+            GcLogEvent::Dropped { lines } => {
                 let so_far = &mut self.input.dropped_lines;
                 *so_far = so_far.saturating_add(lines);
             }
         }
     }
 
-    fn begin(&mut self, id: Option<u64>) {
+    fn begin_collection(&mut self, id: Option<u64>) {
         if self.begun.len() == OPEN_LIMIT {
             self.begun.pop_front();
             self.input.unfinished_pauses += 1;
@@ -221,25 +223,25 @@ impl Builder {
         self.begun.push_back(id);
     }
 
-    fn pause(
+    fn add_pause(
         &mut self,
         id: Option<u64>,
         text: &[u8],
-        end: At,
+        end: LogTime,
         duration: Duration,
-        heap: Option<Heap>,
+        heap: Option<HeapChange>,
     ) {
-        self.commit();
+        self.commit_pause();
         self.begun.retain(|begun| *begun != id);
         if self.header.collector.is_none()
-            && let Some(collector) = Collector::of_pause(text)
+            && let Some(collector) = GarbageCollector::of_pause(text)
         {
-            self.header.take(Fact::CollectorMark(collector));
+            self.header.take_fact(HeaderFact::CollectorMark(collector));
         }
-        let (name, evacuation_failed) = self.names.of(text);
+        let (name, evacuation_failed) = self.names.name_for(text);
         self.summary.evacuation_failures += u64::from(evacuation_failed);
-        self.tick(end, duration);
-        self.last = Some(Pause {
+        self.advance_clock(end, duration);
+        self.last = Some(GcPause {
             name,
             id,
             end,
@@ -250,32 +252,32 @@ impl Builder {
     }
 
     /// Nothing more can follow about the last pause: it is added up.
-    fn commit(&mut self) {
+    fn commit_pause(&mut self) {
         let Some(pause) = self.last.take() else {
             return;
         };
-        self.summary.stw.add(pause.duration);
-        self.summary.full += u64::from(pause.name.is_full());
+        self.summary.stw.add_duration(pause.duration);
+        self.summary.full += u64::from(pause.name.is_full_collection());
         let by_name = &mut self.summary.by_name;
         match by_name.get_mut(&pause.name) {
-            Some(tally) => tally.add(pause.duration),
+            Some(tally) => tally.add_duration(pause.duration),
             None => by_name
                 .entry(pause.name.clone())
                 .or_default()
-                .add(pause.duration),
+                .add_duration(pause.duration),
         }
         if let Some(heap) = pause.heap {
-            self.summary.heap(heap, pause.name.is_full());
-            self.allocated(heap);
-            self.promoted(heap, pause.name.is_full());
+            self.summary.add_heap(heap, pause.name.is_full_collection());
+            self.count_allocated(heap);
+            self.count_promoted(heap, pause.name.is_full_collection());
         }
-        self.starvation(&pause);
+        self.check_starvation(&pause);
         let window = self.window.as_mut();
-        let is_inside = window.is_none_or(|window| window.add(&pause));
-        self.pauses.add(pause, is_inside);
+        let is_inside = window.is_none_or(|window| window.add_if_inside(&pause));
+        self.pauses.add_entry(pause, is_inside);
     }
 
-    fn pause_heap(&mut self, heap: Heap) {
+    fn pause_heap(&mut self, heap: HeapChange) {
         if let Some(last) = &mut self.last {
             last.heap = Some(heap);
         }
@@ -283,7 +285,7 @@ impl Builder {
 
     /// CPU times of the last pause. CMS writes them after its concurrent phases too: those are of
     /// no pause.
-    fn cpu(&mut self, id: Option<u64>, cpu: CpuTimes) {
+    fn add_cpu_times(&mut self, id: Option<u64>, cpu: GcCpuTimes) {
         let last = self.last.as_mut();
         let Some(last) = last.filter(|last| last.id == id && last.cpu.is_none()) else {
             return;
@@ -300,13 +302,13 @@ impl Builder {
     /// logs have no numbers, and phases anywhere.
     fn end_pause_of(&mut self, id: Option<u64>) {
         if id.is_some() && self.last.as_ref().is_some_and(|last| last.id == id) {
-            self.commit();
+            self.commit_pause();
         }
     }
 
     /// Whether the pause got the CPU it could use. With more than two threads (and CPUs for them)
     /// that is their sum; with one or two, one thread's worth: a pause has serial phases.
-    fn starvation(&mut self, pause: &Pause) {
+    fn check_starvation(&mut self, pause: &GcPause) {
         let Some(cpu) = pause.cpu.filter(|_| pause.duration >= STARVED_FROM) else {
             return;
         };
@@ -316,41 +318,47 @@ impl Builder {
             0..=2 => 1.0,
             threads => threads as f64,
         };
-        let got = cpu.cpu().as_secs_f64() / usable;
+        let got = cpu.total_cpu().as_secs_f64() / usable;
         self.summary.starved += u64::from(got < STARVED_SHARE * pause.duration.as_secs_f64());
     }
 
-    fn concurrent(&mut self, name: &[u8], end: At, duration: Duration, heap: Option<Heap>) {
-        self.tick(end, duration);
-        self.summary.concurrent.add(name, duration);
+    fn add_concurrent(
+        &mut self,
+        name: &[u8],
+        end: LogTime,
+        duration: Duration,
+        heap: Option<HeapChange>,
+    ) {
+        self.advance_clock(end, duration);
+        self.summary.concurrent.add_named(name, duration);
         if let Some(heap) = heap {
             // Shenandoah frees in its concurrent clean-up; other phases are no collection.
             if memchr::memmem::find(name, b"cleanup").is_some() {
-                self.summary.heap(heap, false);
+                self.summary.add_heap(heap, false);
             }
-            self.allocated(heap);
+            self.count_allocated(heap);
         }
     }
 
-    fn cycle(&mut self, id: u64, end: At, heap: Heap) {
-        self.tick(end, Duration::ZERO);
+    fn add_cycle(&mut self, id: u64, end: LogTime, heap: HeapChange) {
+        self.advance_clock(end, Duration::ZERO);
         // What was allocated meanwhile is in it, so it says nothing about the live set.
-        self.summary.heap(heap, false);
-        match self.cycles.end(id) {
+        self.summary.add_heap(heap, false);
+        match self.cycles.end_cycle(id) {
             // The figure before it is older than what the other one left: no growth from there.
             true => self.in_use(heap.after),
-            false => self.allocated(heap),
+            false => self.count_allocated(heap),
         }
     }
 
     /// What was allocated since the last heap figure: growth before a collection and within it.
-    fn allocated(&mut self, heap: Heap) {
+    fn count_allocated(&mut self, heap: HeapChange) {
         self.in_use(heap.before);
         self.in_use(heap.after);
     }
 
     /// What a pause left more than the one before it.
-    fn promoted(&mut self, heap: Heap, is_full: bool) {
+    fn count_promoted(&mut self, heap: HeapChange, is_full: bool) {
         let promoted = self.summary.promoted.get_or_insert(0);
         if let Some(last) = self.heap_left.replace(heap.after).filter(|_| !is_full) {
             *promoted = promoted.saturating_add(heap.after.saturating_sub(last));
@@ -365,31 +373,31 @@ impl Builder {
         }
     }
 
-    fn stall(&mut self, name: &[u8], end: At, duration: Duration) {
-        self.tick(end, Duration::ZERO);
-        let name = self.summary.stalls.add(name, duration);
-        let stall = Stall {
+    fn add_stall(&mut self, name: &[u8], end: LogTime, duration: Duration) {
+        self.advance_clock(end, Duration::ZERO);
+        let name = self.summary.stalls.add_named(name, duration);
+        let stall = AllocationStall {
             name,
             end,
             duration,
         };
-        self.stalls.add(stall, self.is_inside(end));
+        self.stalls.add_entry(stall, self.is_inside(end));
     }
 
-    fn safepoint(
+    fn add_safepoint(
         &mut self,
         name: Option<&[u8]>,
-        end: At,
+        end: LogTime,
         reaching: Option<Duration>,
         total: Duration,
     ) {
-        self.tick(end, total);
+        self.advance_clock(end, total);
         let kept: Arc<str> = self
             .summary
             .safepoints
-            .add(name.unwrap_or(b"unnamed"), total);
+            .add_named(name.unwrap_or(b"unnamed"), total);
         if let Some(reaching) = reaching {
-            self.summary.reaching.add(reaching);
+            self.summary.reaching.add_duration(reaching);
         }
         let safepoint = Safepoint {
             name: name.map(|_| kept),
@@ -397,32 +405,34 @@ impl Builder {
             reaching,
             total,
         };
-        self.safepoints.add(safepoint, self.is_inside(end));
+        self.safepoints.add_entry(safepoint, self.is_inside(end));
     }
 
     /// Whether what ends then is to be kept first.
-    fn is_inside(&self, end: At) -> bool {
-        self.window.as_ref().is_none_or(|window| window.has(end))
+    fn is_inside(&self, end: LogTime) -> bool {
+        self.window
+            .as_ref()
+            .is_none_or(|window| window.has_end(end))
     }
 
     /// Moves the clock on; a clock that jumps back is another JVM's.
-    fn tick(&mut self, end: At, duration: Duration) {
+    fn advance_clock(&mut self, end: LogTime, duration: Duration) {
         let axis = self.clock.axis.or_else(|| end.axis());
-        let Some(now) = axis.and_then(|axis| end.on(axis)) else {
+        let Some(now) = axis.and_then(|axis| end.time_on(axis)) else {
             return;
         };
         let begin = now.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         match self.clock.first {
             Some(_) if now.saturating_add(CLOCK_SLACK_NS) < self.clock.last => {
                 self.end_life();
-                self.clock = Clock {
+                self.clock = LogSpan {
                     axis,
                     first: Some(begin),
                     last: now,
                 };
             }
             None => {
-                self.clock = Clock {
+                self.clock = LogSpan {
                     axis,
                     first: Some(begin),
                     last: now,
@@ -434,7 +444,7 @@ impl Builder {
 
     /// The life of a JVM is over.
     fn end_life(&mut self) {
-        self.commit();
+        self.commit_pause();
         let clock = std::mem::take(&mut self.clock);
         if let Some(first) = clock.first {
             self.summary.jvm_starts += 1;
@@ -444,23 +454,23 @@ impl Builder {
         self.begun.clear();
         self.heap_in_use = None;
         self.heap_left = None;
-        self.cycles = Cycles::default();
+        self.cycles = GcCycles::default();
         self.numbering.restart();
     }
 
     /// The log is over.
-    pub fn finish(mut self) -> GcLog {
-        self.commit();
+    pub fn finish_log(mut self) -> GcLog {
+        self.commit_pause();
         self.end_life();
-        self.classic.finish();
+        self.classic.finish_record();
         self.input.unfinished_pauses += self.classic.unfinished;
         self.input.is_gc_log |= self.classic.is_gc_log;
-        self.input.missing_collections = self.numbering.missing();
-        self.input.first_collection = self.numbering.first().filter(|first| *first > 0);
+        self.input.missing_collections = self.numbering.missing_count();
+        self.input.first_collection = self.numbering.first_number().filter(|first| *first > 0);
         self.summary.jvm_starts = self.summary.jvm_starts.max(1);
-        let (kept_pauses, pauses) = self.pauses.finish();
-        let (kept_safepoints, safepoints) = self.safepoints.finish();
-        let (kept_stalls, stalls) = self.stalls.finish();
+        let (kept_pauses, pauses) = self.pauses.into_entries();
+        let (kept_safepoints, safepoints) = self.safepoints.into_entries();
+        let (kept_stalls, stalls) = self.stalls.into_entries();
         GcLog {
             header: self.header,
             input: self.input,
@@ -469,7 +479,7 @@ impl Builder {
             pauses: kept_pauses,
             safepoints: kept_safepoints,
             stalls: kept_stalls,
-            cut: Cut {
+            cut: DroppedEntries {
                 pauses,
                 safepoints,
                 stalls,

@@ -10,15 +10,15 @@ const OPEN_LIMIT: usize = 4;
 
 /// The collections that have begun.
 #[derive(Debug, Default)]
-pub(super) struct Cycles {
+pub(super) struct GcCycles {
     /// Number of each, and how many had ended when it began.
     begun: VecDeque<(u64, u64)>,
     ended: u64,
 }
 
-impl Cycles {
+impl GcCycles {
     /// Collection `id` has begun.
-    pub(super) fn begin(&mut self, id: u64) {
+    pub(super) fn begin_cycle(&mut self, id: u64) {
         if self.begun.len() == OPEN_LIMIT {
             self.begun.pop_front();
         }
@@ -27,7 +27,7 @@ impl Cycles {
 
     /// Collection `id` has ended; whether another one has since it began. `false` when its begin
     /// is not known.
-    pub(super) fn end(&mut self, id: u64) -> bool {
+    pub(super) fn end_cycle(&mut self, id: u64) -> bool {
         let position = self.begun.iter().position(|(begun, _)| *begun == id);
         let begun = position.and_then(|position| self.begun.remove(position));
         let has_other = begun.is_some_and(|(_, ended)| ended != self.ended);
@@ -42,24 +42,24 @@ mod tests {
 
     #[test]
     fn a_collection_in_which_another_one_ended_is_told() {
-        let mut cycles = Cycles::default();
-        cycles.begin(0);
-        assert!(!cycles.end(0));
-        cycles.begin(1);
-        cycles.begin(2);
-        assert!(!cycles.end(2));
-        assert!(cycles.end(1), "the second one ended in it");
-        cycles.begin(3);
-        cycles.begin(4);
-        assert!(!cycles.end(3), "none ended in it");
-        assert!(cycles.end(4), "the third one ended in it");
-        assert!(!cycles.end(9), "its begin is not known");
+        let mut cycles = GcCycles::default();
+        cycles.begin_cycle(0);
+        assert!(!cycles.end_cycle(0));
+        cycles.begin_cycle(1);
+        cycles.begin_cycle(2);
+        assert!(!cycles.end_cycle(2));
+        assert!(cycles.end_cycle(1), "the second one ended in it");
+        cycles.begin_cycle(3);
+        cycles.begin_cycle(4);
+        assert!(!cycles.end_cycle(3), "none ended in it");
+        assert!(cycles.end_cycle(4), "the third one ended in it");
+        assert!(!cycles.end_cycle(9), "its begin is not known");
     }
 
     #[test]
     fn what_never_ends_is_forgotten() {
-        let mut cycles = Cycles::default();
-        (0..100).for_each(|id| cycles.begin(id));
+        let mut cycles = GcCycles::default();
+        (0..100).for_each(|id| cycles.begin_cycle(id));
         assert_eq!(cycles.begun.len(), OPEN_LIMIT);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// When something was. A log has any subset of these clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct At {
+pub struct LogTime {
     /// CLOCK_MONOTONIC, ns: only in logs decorated with `tn`.
     pub monotonic_ns: Option<u64>,
     /// Time since the JVM started, ns.
@@ -15,9 +15,9 @@ pub struct At {
     pub unix_ms: Option<i64>,
 }
 
-impl At {
+impl LogTime {
     /// The same moment, later by `by`.
-    pub fn later(self, by: Duration) -> Self {
+    pub fn later_by(self, by: Duration) -> Self {
         let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         Self {
@@ -28,18 +28,18 @@ impl At {
     }
 
     /// The clock that orders a log best, of those there are.
-    pub(super) fn axis(self) -> Option<Axis> {
-        [Axis::Uptime, Axis::Monotonic, Axis::Wall]
+    pub(super) fn axis(self) -> Option<ClockAxis> {
+        [ClockAxis::Uptime, ClockAxis::Monotonic, ClockAxis::Wall]
             .into_iter()
-            .find(|axis| self.on(*axis).is_some())
+            .find(|axis| self.time_on(*axis).is_some())
     }
 
     /// The time on one clock, ns; not negative.
-    pub(super) fn on(self, axis: Axis) -> Option<u64> {
+    pub(super) fn time_on(self, axis: ClockAxis) -> Option<u64> {
         match axis {
-            Axis::Uptime => self.uptime_ns,
-            Axis::Monotonic => self.monotonic_ns,
-            Axis::Wall => self
+            ClockAxis::Uptime => self.uptime_ns,
+            ClockAxis::Monotonic => self.monotonic_ns,
+            ClockAxis::Wall => self
                 .unix_ms
                 .map(|ms| u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000)),
         }
@@ -48,7 +48,7 @@ impl At {
 
 /// One of the clocks of a log. Times on different ones cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Axis {
+pub(super) enum ClockAxis {
     /// Since the JVM started.
     Uptime,
     /// CLOCK_MONOTONIC.
@@ -59,7 +59,7 @@ pub(super) enum Axis {
 
 /// Heap in use before and after, and its size, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Heap {
+pub struct HeapChange {
     /// In use before.
     pub before: u64,
     /// In use after.
@@ -70,7 +70,7 @@ pub struct Heap {
 
 /// CPU time of one collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CpuTimes {
+pub struct GcCpuTimes {
     /// In user mode, all GC threads. Logs have a granularity of 10 ms.
     pub user: Duration,
     /// In the kernel.
@@ -79,14 +79,14 @@ pub struct CpuTimes {
     pub real: Duration,
 }
 
-impl CpuTimes {
+impl GcCpuTimes {
     /// User and system.
-    pub fn cpu(self) -> Duration {
+    pub fn total_cpu(self) -> Duration {
         self.user + self.system
     }
 
     /// Without a part of it; not negative.
-    pub(super) fn without(self, part: Self) -> Self {
+    pub(super) fn without_part(self, part: Self) -> Self {
         Self {
             user: self.user.saturating_sub(part.user),
             system: self.system.saturating_sub(part.system),
@@ -97,14 +97,14 @@ impl CpuTimes {
 
 /// A fact of the header or of a set-up line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fact<'a> {
+pub(super) enum HeaderFact<'a> {
     /// The JDK's version. Unified logs have it once, at the start of a JVM; classic ones at the
     /// begin of every file.
     Version { text: &'a [u8], is_start: bool },
     /// The collector by name.
-    Collector(super::Collector),
+    Collector(super::GarbageCollector),
     /// Something that only this collector writes.
-    CollectorMark(super::Collector),
+    CollectorMark(super::GarbageCollector),
     /// The JVM is OpenJ9.
     OpenJ9,
     /// It is the generational mode of that collector.
@@ -133,9 +133,9 @@ pub(super) enum Fact<'a> {
 
 /// One thing that a log says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Event<'a> {
+pub(super) enum GcLogEvent<'a> {
     /// About the JVM.
-    Fact(Fact<'a>),
+    Fact(HeaderFact<'a>),
     /// Another JVM's log begins (OpenJ9; unified logs tell it by their version).
     JvmStart,
     /// A stop-the-world pause has begun (unified logs echo it).
@@ -144,14 +144,14 @@ pub(super) enum Event<'a> {
     Pause {
         id: Option<u64>,
         text: &'a [u8],
-        end: At,
+        end: LogTime,
         duration: Duration,
-        heap: Option<Heap>,
+        heap: Option<HeapChange>,
     },
     /// Heap figures of the last pause that came on a line of their own (G1 before JDK 9).
-    PauseHeap(Heap),
+    PauseHeap(HeapChange),
     /// CPU times of the collection that was reported last.
-    Cpu { id: Option<u64>, cpu: CpuTimes },
+    Cpu { id: Option<u64>, cpu: GcCpuTimes },
     /// The collection copied into a heap that was too full (old: to-space exhausted).
     EvacuationFailure,
     /// A part of a collection, while the application stands.
@@ -160,24 +160,28 @@ pub(super) enum Event<'a> {
     Concurrent {
         id: Option<u64>,
         name: &'a [u8],
-        end: At,
+        end: LogTime,
         duration: Duration,
-        heap: Option<Heap>,
+        heap: Option<HeapChange>,
     },
     /// A collection of generational ZGC has begun; a minor one may begin and end in a major one.
     CycleStart { id: u64 },
     /// A whole concurrent cycle and its heap figures (ZGC).
-    Cycle { id: u64, end: At, heap: Heap },
+    Cycle {
+        id: u64,
+        end: LogTime,
+        heap: HeapChange,
+    },
     /// A thread waited for memory; not stop-the-world.
     Stall {
         name: &'a [u8],
-        end: At,
+        end: LogTime,
         duration: Duration,
     },
     /// All threads stood. `reaching` is a part of `total`.
     Safepoint {
         name: Option<&'a [u8]>,
-        end: At,
+        end: LogTime,
         reaching: Option<Duration>,
         total: Duration,
     },
@@ -185,13 +189,13 @@ pub(super) enum Event<'a> {
     Dropped { lines: u64 },
 }
 
-impl Event<'_> {
+impl GcLogEvent<'_> {
     /// Whether only a GC log says so. Other programs too tell their version, their memory and what
     /// they dropped, and the name of a generation may stand in any text.
     pub(super) fn is_evidence(&self) -> bool {
         match self {
-            Self::Fact(Fact::Collector(_)) => true,
-            Self::Fact(Fact::Version { is_start, .. }) => !is_start,
+            Self::Fact(HeaderFact::Collector(_)) => true,
+            Self::Fact(HeaderFact::Version { is_start, .. }) => !is_start,
             Self::Fact(_) | Self::Dropped { .. } => false,
             _ => true,
         }

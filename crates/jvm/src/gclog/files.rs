@@ -11,7 +11,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::lines;
 use super::unified::Decorations;
-use super::{Builder, GcLog};
+use super::{GcLog, GcLogBuilder};
 
 /// Real logs shrink to a tenth or a fiftieth; what grows more than this is no log.
 const GZIP_RATIO: u64 = 250;
@@ -68,7 +68,7 @@ const WRITTEN_BY: &str = "-Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0"
 
 impl GcLogError {
     /// What to do about it.
-    pub fn hint(&self) -> String {
+    pub fn gc_log_hint(&self) -> String {
         match self {
             Self::Unreadable { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => format!("the JVM writes it with {WRITTEN_BY}"),
@@ -94,11 +94,11 @@ impl GcLogError {
 /// When a file cannot be read at all, or nothing in them is of a GC log. A log that is cut or
 /// damaged is no error: [`super::Input`] says what is missing.
 pub fn read(paths: &[PathBuf], keep: usize) -> Result<GcLog, GcLogError> {
-    let mut builder = Builder::new(keep);
+    let mut builder = GcLogBuilder::new(keep);
     for path in in_order(paths)? {
-        builder.read(open(&path)?);
+        builder.read(open_log(&path)?);
     }
-    let log = builder.finish();
+    let log = builder.finish_log();
     if log.input.is_gc_log {
         return Ok(log);
     }
@@ -116,7 +116,7 @@ pub fn read(paths: &[PathBuf], keep: usize) -> Result<GcLog, GcLogError> {
 /// Groups files into logs: those whose names differ only in the number of a rotation
 /// (`gc.log`, `gc.log.0`, `gc.log.1.current`, `gc.log.2.gz`) are one log. Keeps the order of the
 /// first files.
-pub fn group(paths: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+pub fn group_files(paths: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let mut groups: Vec<(PathBuf, Vec<PathBuf>)> = Vec::new();
     for path in paths {
         let stem = stem(path);
@@ -155,10 +155,10 @@ fn in_order(paths: &[PathBuf]) -> Result<Vec<PathBuf>, GcLogError> {
     }
     let mut dated = Vec::new();
     for path in paths {
-        dated.push((first_time(open(path)?), path.clone()));
+        dated.push((first_time(open_log(path)?), path.clone()));
     }
     // The clocks do not mix: only one that all files have can put them in order.
-    let clocks: [fn(&super::At) -> Option<i128>; 3] = [
+    let clocks: [fn(&super::LogTime) -> Option<i128>; 3] = [
         |at| at.monotonic_ns.map(i128::from),
         |at| at.unix_ms.map(i128::from),
         |at| at.uptime_ns.map(i128::from),
@@ -177,23 +177,23 @@ fn in_order(paths: &[PathBuf]) -> Result<Vec<PathBuf>, GcLogError> {
 }
 
 /// The clocks of the first line that has any.
-fn first_time(reader: impl Read) -> Option<super::At> {
+fn first_time(reader: impl Read) -> Option<super::LogTime> {
     let mut found = None;
-    let mut counts = lines::Counts::default();
+    let mut counts = lines::LineCounts::default();
     // A file that cannot be read here is reported when it is read for good.
     let _ = lines::for_each(reader.take(PEEK), &mut counts, |line| {
         if found.is_none() {
-            let at = Decorations::parse(line).map(|(decorations, _)| decorations.at);
+            let at = Decorations::split_line(line).map(|(decorations, _)| decorations.at);
             let at = at.or_else(|| super::openj9::time_of(line));
             let at = at.unwrap_or_else(|| super::classic::time_of(line));
-            found = Some(at).filter(|at| *at != super::At::default());
+            found = Some(at).filter(|at| *at != super::LogTime::default());
         }
     });
     found
 }
 
 /// Opens a file, and the gzip stream in it when it is one.
-fn open(path: &Path) -> Result<Box<dyn Read>, GcLogError> {
+fn open_log(path: &Path) -> Result<Box<dyn Read>, GcLogError> {
     let unreadable = |source| GcLogError::Unreadable {
         path: path.to_owned(),
         source,
@@ -213,24 +213,24 @@ fn open(path: &Path) -> Result<Box<dyn Read>, GcLogError> {
     // Not by seeking: the log may come through a pipe.
     let whole = io::Cursor::new(magic).chain(file);
     Ok(match is_gzip {
-        true => Box::new(Gzip::new(whole)),
+        true => Box::new(GzipReader::new(whole)),
         false => Box::new(whole),
     })
 }
 
 /// A gzip stream with a limit on how much it may grow.
-struct Gzip<R: Read> {
-    decoder: MultiGzDecoder<Counted<R>>,
+struct GzipReader<R: Read> {
+    decoder: MultiGzDecoder<CountingReader<R>>,
     produced: u64,
 }
 
 /// Counts what is read.
-struct Counted<R> {
+struct CountingReader<R> {
     inner: R,
     bytes: u64,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(into)?;
         self.bytes += read as u64;
@@ -238,16 +238,16 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-impl<R: Read> Gzip<R> {
+impl<R: Read> GzipReader<R> {
     fn new(inner: R) -> Self {
         Self {
-            decoder: MultiGzDecoder::new(Counted { inner, bytes: 0 }),
+            decoder: MultiGzDecoder::new(CountingReader { inner, bytes: 0 }),
             produced: 0,
         }
     }
 }
 
-impl<R: Read> Read for Gzip<R> {
+impl<R: Read> Read for GzipReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.decoder.read(into)?;
         self.produced += read as u64;
@@ -271,7 +271,7 @@ fn resemblance(path: &Path, log: &GcLog) -> String {
     let mut begin = Vec::new();
     // A pipe cannot be read twice.
     if path.is_file()
-        && let Ok(reader) = open(path)
+        && let Ok(reader) = open_log(path)
     {
         // Nothing to say about a file that cannot be read twice.
         let _ = reader.take(4096).read_to_end(&mut begin);

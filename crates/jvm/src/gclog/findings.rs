@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Collector;
+use super::GarbageCollector;
 use super::log::GcLog;
 
 /// Share of the pauses over 20 ms from which starved ones are worth a word, and how many at least.
@@ -51,7 +51,7 @@ const NOT_FOR_ROOM: [&str; 21] = [
 
 /// A rule that spoke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Finding {
+pub struct GcFinding {
     /// Which one; stable.
     pub code: FindingCode,
     /// What was seen and what to do, one or two sentences.
@@ -92,16 +92,16 @@ pub enum FindingCode {
 type Rule = fn(&GcLog) -> Option<String>;
 
 /// All rules, the ones that matter most first.
-pub(super) fn of(log: &GcLog) -> Vec<Finding> {
+pub(super) fn all_findings(log: &GcLog) -> Vec<GcFinding> {
     let rules: [(FindingCode, Rule); 12] = [
-        (FindingCode::Incomplete, incomplete),
+        (FindingCode::Incomplete, incomplete_log),
         (FindingCode::SumsOnly, sums_only),
         (FindingCode::HeapTooTight, heap_too_tight),
-        (FindingCode::StarvedGcThreads, starved),
+        (FindingCode::StarvedGcThreads, starved_collector),
         (FindingCode::AllocationStall, stalls),
-        (FindingCode::Degenerated, degenerated),
+        (FindingCode::Degenerated, degenerated_collections),
         (FindingCode::EvacuationFailure, evacuation_failure),
-        (FindingCode::Humongous, humongous),
+        (FindingCode::Humongous, humongous_allocations),
         (FindingCode::Metaspace, metaspace),
         (FindingCode::SystemGc, system_gc),
         (FindingCode::TimeToSafepoint, time_to_safepoint),
@@ -110,11 +110,13 @@ pub(super) fn of(log: &GcLog) -> Vec<Finding> {
     let spoken = rules
         .into_iter()
         .filter_map(|(code, rule)| Some((code, rule(log)?)));
-    spoken.map(|(code, text)| Finding { code, text }).collect()
+    spoken
+        .map(|(code, text)| GcFinding { code, text })
+        .collect()
 }
 
 /// `1 collection`, `2 collections`.
-pub(super) fn count(number: u64, noun: &str) -> String {
+pub(super) fn count_noun(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         n => format!("{n} {noun}s"),
@@ -125,28 +127,28 @@ fn mib(bytes: u64) -> String {
     format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-fn incomplete(log: &GcLog) -> Option<String> {
+fn incomplete_log(log: &GcLog) -> Option<String> {
     let input = &log.input;
     let mut parts = Vec::new();
     if let Some(first) = input.first_collection {
         parts.push(format!("it begins with collection {first}"));
     }
     if input.missing_collections > 0 {
-        let missing = count(input.missing_collections, "collection");
+        let missing = count_noun(input.missing_collections, "collection");
         parts.push(format!("{missing} in between are not in it"));
     }
     if input.unfinished_pauses > 0 {
-        let pauses = count(input.unfinished_pauses, "pause");
+        let pauses = count_noun(input.unfinished_pauses, "pause");
         parts.push(format!("{pauses} began and did not end"));
     }
     if input.dropped_lines > 0 {
         parts.push(format!(
             "the JVM dropped {}",
-            count(input.dropped_lines, "line")
+            count_noun(input.dropped_lines, "line")
         ));
     }
     if input.counts.too_long > 0 {
-        let lines = count(input.counts.too_long, "line");
+        let lines = count_noun(input.counts.too_long, "line");
         parts.push(format!("{lines} over 64 KiB left out"));
     }
     if input.counts.is_cut {
@@ -164,7 +166,7 @@ fn incomplete(log: &GcLog) -> Option<String> {
 
 /// Metronome's heartbeats: minimum, maximum and mean of the slices since the last one.
 fn sums_only(log: &GcLog) -> Option<String> {
-    let is_metronome = log.header.collector == Some(Collector::Metronome);
+    let is_metronome = log.header.collector == Some(GarbageCollector::Metronome);
     is_metronome.then(|| {
         "The pauses of metronome are not read: it writes sums of its slices, and no slice. What \
          is here of them is not all; measure with another policy."
@@ -183,7 +185,7 @@ fn heap_too_tight(log: &GcLog) -> Option<String> {
     let forced: u64 = summary
         .by_name
         .iter()
-        .filter(|(name, _)| name.is_full())
+        .filter(|(name, _)| name.is_full_collection())
         .filter(|(name, _)| !name.cause.as_deref().is_some_and(is_not_for_room))
         .map(|(_, tally)| tally.count)
         .sum();
@@ -196,12 +198,12 @@ fn heap_too_tight(log: &GcLog) -> Option<String> {
              ran because there was no room. Raise -Xmx or keep less.",
             mib(after),
             mib(size),
-            count(forced, "full collection"),
+            count_noun(forced, "full collection"),
         )
     })
 }
 
-fn starved(log: &GcLog) -> Option<String> {
+fn starved_collector(log: &GcLog) -> Option<String> {
     let summary = &log.summary;
     let enough = summary.starved >= STARVED_COUNT
         && summary.starved as f64 >= STARVED_SHARE * summary.long_with_cpu as f64;
@@ -210,14 +212,14 @@ fn starved(log: &GcLog) -> Option<String> {
             "GC threads were starved of CPU in {} of {} over 20 ms: a CPU quota, neighbours, or \
              more GC threads than CPUs. `loadline explain` tells throttling apart.",
             summary.starved,
-            count(summary.long_with_cpu, "pause"),
+            count_noun(summary.long_with_cpu, "pause"),
         )
     })
 }
 
 fn stalls(log: &GcLog) -> Option<String> {
     let stalls = log.summary.stalls.iter();
-    let mut all = super::Tally::default();
+    let mut all = super::DurationTally::default();
     stalls
         .filter(|(name, _)| *name != "Pacing")
         .for_each(|(_, tally)| all.merge(tally));
@@ -225,14 +227,14 @@ fn stalls(log: &GcLog) -> Option<String> {
         format!(
             "Threads waited for memory {} ({:.3} s in all, longest {:.3} s): the collector could \
              not keep up. More heap, more CPU, or fewer allocations.",
-            count(all.count, "time"),
+            count_noun(all.count, "time"),
             all.total.as_secs_f64(),
             all.max.as_secs_f64(),
         )
     })
 }
 
-fn degenerated(log: &GcLog) -> Option<String> {
+fn degenerated_collections(log: &GcLog) -> Option<String> {
     let by_name = &log.summary.by_name;
     let number: u64 = by_name
         .iter()
@@ -243,7 +245,7 @@ fn degenerated(log: &GcLog) -> Option<String> {
         format!(
             "{} degenerated: the application allocated faster than the collector freed, so it \
              was stopped. More heap, or more CPU for the concurrent threads.",
-            count(number, "collection")
+            count_noun(number, "collection")
         )
     })
 }
@@ -258,12 +260,12 @@ fn evacuation_failure(log: &GcLog) -> Option<String> {
         format!(
             "{} found no room to copy live objects (evacuation failure, to-space exhausted), \
              which makes pauses long. Raise {lever}.",
-            count(number, "collection")
+            count_noun(number, "collection")
         )
     })
 }
 
-fn humongous(log: &GcLog) -> Option<String> {
+fn humongous_allocations(log: &GcLog) -> Option<String> {
     let number = log.summary.count_of_cause("G1 Humongous Allocation");
     (number > 0).then(|| {
         let region = match log.header.region_bytes {
@@ -273,7 +275,7 @@ fn humongous(log: &GcLog) -> Option<String> {
         format!(
             "{} ran because of humongous allocations, objects of half a region or more{region}. \
              Larger regions (-XX:G1HeapRegionSize) or smaller arrays.",
-            count(number, "collection"),
+            count_noun(number, "collection"),
         )
     })
 }
@@ -283,7 +285,7 @@ fn metaspace(log: &GcLog) -> Option<String> {
     (number > 0).then(|| {
         format!(
             "{} ran because metaspace grew. Set -XX:MetaspaceSize to what the application needs.",
-            count(number, "collection")
+            count_noun(number, "collection")
         )
     })
 }
@@ -297,7 +299,7 @@ fn system_gc(log: &GcLog) -> Option<String> {
         };
         format!(
             "The application called System.gc(): {}. {levers}.",
-            count(number, "collection")
+            count_noun(number, "collection")
         )
     })
 }

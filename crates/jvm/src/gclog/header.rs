@@ -4,11 +4,11 @@
 
 use std::fmt;
 
-use super::event::Fact;
+use super::event::HeaderFact;
 
 /// A garbage collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Collector {
+pub enum GarbageCollector {
     /// Serial: one thread, young and full collections.
     Serial,
     /// Parallel: several threads, young and full collections.
@@ -37,9 +37,9 @@ pub enum Collector {
     NoGc,
 }
 
-impl Collector {
+impl GarbageCollector {
     /// The name in records and tables.
-    pub fn name(self) -> &'static str {
+    pub fn collector_name(self) -> &'static str {
         match self {
             Self::Serial => "Serial",
             Self::Parallel => "Parallel",
@@ -60,13 +60,13 @@ impl Collector {
 
     /// From the name of a generation, for logs whose header is lost.
     pub(super) fn of_generation(text: &[u8]) -> Option<Self> {
-        const NAMES: [(&[u8], Collector); 6] = [
-            (b"PSYoungGen", Collector::Parallel),
-            (b"ParNew", Collector::Cms),
-            (b"ASParNew", Collector::Cms),
-            (b"1 CMS-", Collector::Cms),
-            (b"CMS: ", Collector::Cms),
-            (b"DefNew", Collector::Serial),
+        const NAMES: [(&[u8], GarbageCollector); 6] = [
+            (b"PSYoungGen", GarbageCollector::Parallel),
+            (b"ParNew", GarbageCollector::Cms),
+            (b"ASParNew", GarbageCollector::Cms),
+            (b"1 CMS-", GarbageCollector::Cms),
+            (b"CMS: ", GarbageCollector::Cms),
+            (b"DefNew", GarbageCollector::Serial),
         ];
         NAMES
             .iter()
@@ -76,22 +76,22 @@ impl Collector {
 
     /// From what only one collector writes, for logs whose header is lost.
     pub(super) fn of_pause(text: &[u8]) -> Option<Self> {
-        const MARKS: [(&[u8], Collector); 15] = [
-            (b"Pause Scavenge", Collector::Gencon),
-            (b"Pause Partial", Collector::Balanced),
-            (b"Pause Global Mark", Collector::Balanced),
-            (b"Pause Mark Start", Collector::Z),
-            (b"Pause Mark End", Collector::Z),
-            (b"Pause Relocate Start", Collector::Z),
-            (b"Pause Init Mark", Collector::Shenandoah),
-            (b"Pause Final", Collector::Shenandoah),
-            (b"Pause Init Update", Collector::Shenandoah),
-            (b"Pause Degenerated", Collector::Shenandoah),
-            (b"G1 ", Collector::G1),
-            (b"(Normal)", Collector::G1),
-            (b"(Concurrent Start)", Collector::G1),
-            (b"Pause Cleanup", Collector::G1),
-            (b"Pause Initial Mark", Collector::Cms),
+        const MARKS: [(&[u8], GarbageCollector); 15] = [
+            (b"Pause Scavenge", GarbageCollector::Gencon),
+            (b"Pause Partial", GarbageCollector::Balanced),
+            (b"Pause Global Mark", GarbageCollector::Balanced),
+            (b"Pause Mark Start", GarbageCollector::Z),
+            (b"Pause Mark End", GarbageCollector::Z),
+            (b"Pause Relocate Start", GarbageCollector::Z),
+            (b"Pause Init Mark", GarbageCollector::Shenandoah),
+            (b"Pause Final", GarbageCollector::Shenandoah),
+            (b"Pause Init Update", GarbageCollector::Shenandoah),
+            (b"Pause Degenerated", GarbageCollector::Shenandoah),
+            (b"G1 ", GarbageCollector::G1),
+            (b"(Normal)", GarbageCollector::G1),
+            (b"(Concurrent Start)", GarbageCollector::G1),
+            (b"Pause Cleanup", GarbageCollector::G1),
+            (b"Pause Initial Mark", GarbageCollector::Cms),
         ];
         let has = |mark: &[u8]| memchr::memmem::find(text, mark).is_some();
         // JDK 9 and 10 have G1's `Pause Initial Mark (G1 Evacuation Pause)`: G1 stands before CMS.
@@ -102,19 +102,19 @@ impl Collector {
     }
 }
 
-impl fmt::Display for Collector {
+impl fmt::Display for GarbageCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.collector_name())
     }
 }
 
 /// What a JVM said about itself at its start. `None` is what it did not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Header {
+pub struct GcLogHeader {
     /// The JDK's version, `25.0.3+9-LTS`; of OpenJ9's log that of its collector (OMR).
     pub jdk: Option<String>,
     /// The collector: stated, or guessed from what only it writes.
-    pub collector: Option<Collector>,
+    pub collector: Option<GarbageCollector>,
     /// The log is OpenJ9's, which has no clock but the wall's.
     pub is_openj9: bool,
     /// The generational mode of ZGC or Shenandoah.
@@ -144,9 +144,9 @@ pub struct Header {
 /// Longest version text that is kept.
 const VERSION_LENGTH: usize = 100;
 
-impl Header {
+impl GcLogHeader {
     /// The JVM in words, as far as its log says which it is.
-    pub fn jvm(&self) -> Option<String> {
+    pub fn jvm_description(&self) -> Option<String> {
         let version = self.jdk.as_ref()?;
         Some(match self.is_openj9 {
             true => format!("OpenJ9 with OMR {version}"),
@@ -155,39 +155,39 @@ impl Header {
     }
 
     /// Takes a fact in; of a log with several JVMs the last one stays.
-    pub(super) fn take(&mut self, fact: Fact<'_>) {
+    pub(super) fn take_fact(&mut self, fact: HeaderFact<'_>) {
         match fact {
-            Fact::Version { text, .. } => {
+            HeaderFact::Version { text, .. } => {
                 let text = &text[..text.len().min(VERSION_LENGTH)];
                 let text = String::from_utf8_lossy(text);
                 self.jdk = Some(text.chars().filter(|c| !c.is_control()).collect());
             }
-            Fact::Collector(collector) => {
+            HeaderFact::Collector(collector) => {
                 self.collector = Some(collector);
                 self.is_stated = true;
             }
-            Fact::CollectorMark(collector) => self.guess(collector),
-            Fact::OpenJ9 => self.is_openj9 = true,
-            Fact::Generational => self.is_generational = true,
-            Fact::Cpus { total, available } => {
+            HeaderFact::CollectorMark(collector) => self.guess(collector),
+            HeaderFact::OpenJ9 => self.is_openj9 = true,
+            HeaderFact::Generational => self.is_generational = true,
+            HeaderFact::Cpus { total, available } => {
                 self.cpus = Some(total);
                 self.cpus_available = Some(available);
             }
-            Fact::MachineCpus(total) => self.cpus = Some(total),
-            Fact::AvailableCpus(available) => self.cpus_available = Some(available),
-            Fact::Memory(bytes) => self.memory_bytes = Some(bytes),
-            Fact::HeapMin(bytes) => self.heap_min_bytes = Some(bytes),
-            Fact::HeapInitial(bytes) => self.heap_initial_bytes = Some(bytes),
-            Fact::HeapMax(bytes) => self.heap_max_bytes = Some(bytes),
-            Fact::RegionSize(bytes) => self.region_bytes = Some(bytes),
-            Fact::ParallelWorkers(threads) => self.parallel_workers = Some(threads),
-            Fact::ConcurrentWorkers(threads) => self.concurrent_workers = Some(threads),
+            HeaderFact::MachineCpus(total) => self.cpus = Some(total),
+            HeaderFact::AvailableCpus(available) => self.cpus_available = Some(available),
+            HeaderFact::Memory(bytes) => self.memory_bytes = Some(bytes),
+            HeaderFact::HeapMin(bytes) => self.heap_min_bytes = Some(bytes),
+            HeaderFact::HeapInitial(bytes) => self.heap_initial_bytes = Some(bytes),
+            HeaderFact::HeapMax(bytes) => self.heap_max_bytes = Some(bytes),
+            HeaderFact::RegionSize(bytes) => self.region_bytes = Some(bytes),
+            HeaderFact::ParallelWorkers(threads) => self.parallel_workers = Some(threads),
+            HeaderFact::ConcurrentWorkers(threads) => self.concurrent_workers = Some(threads),
         }
     }
 
     /// A mark of a collector. CMS may have the young generation of Serial, so its mark counts more.
-    fn guess(&mut self, collector: Collector) {
-        if !self.is_stated && (self.collector.is_none() || collector == Collector::Cms) {
+    fn guess(&mut self, collector: GarbageCollector) {
+        if !self.is_stated && (self.collector.is_none() || collector == GarbageCollector::Cms) {
             self.collector = Some(collector);
         }
     }

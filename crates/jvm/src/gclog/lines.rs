@@ -14,7 +14,7 @@ const BUFFER: usize = 2 * LINE_LIMIT;
 
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct LineCounts {
     /// Bytes, after decompression.
     pub bytes: u64,
     /// Lines, the skipped ones too.
@@ -29,7 +29,7 @@ pub struct Counts {
 /// reader; the counts tell how far it came.
 pub(super) fn for_each(
     mut reader: impl Read,
-    counts: &mut Counts,
+    counts: &mut LineCounts,
     mut each: impl FnMut(&[u8]),
 ) -> io::Result<()> {
     let mut buffer = vec![0u8; BUFFER];
@@ -40,12 +40,12 @@ pub(super) fn for_each(
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => {
-                finish(&buffer[start..end], skipping, counts, &mut each);
+                finish_rest(&buffer[start..end], skipping, counts, &mut each);
                 return Err(error);
             }
         };
         if read == 0 {
-            finish(&buffer[start..end], skipping, counts, &mut each);
+            finish_rest(&buffer[start..end], skipping, counts, &mut each);
             return Ok(());
         }
         counts.bytes += read as u64;
@@ -55,7 +55,7 @@ pub(super) fn for_each(
         for position in memchr::memchr_iter(b'\n', &buffer[fresh..end]) {
             let line_end = fresh + position;
             if !skipping {
-                one(&buffer[start..line_end], counts, &mut each);
+                take_one_line(&buffer[start..line_end], counts, &mut each);
             }
             skipping = false;
             start = line_end + 1;
@@ -76,7 +76,7 @@ pub(super) fn for_each(
     }
 }
 
-fn one(line: &[u8], counts: &mut Counts, each: &mut impl FnMut(&[u8])) {
+fn take_one_line(line: &[u8], counts: &mut LineCounts, each: &mut impl FnMut(&[u8])) {
     counts.lines += 1;
     if line.len() > LINE_LIMIT {
         counts.too_long += 1;
@@ -86,12 +86,12 @@ fn one(line: &[u8], counts: &mut Counts, each: &mut impl FnMut(&[u8])) {
 }
 
 /// The rest after the last line end: a line that was cut, or a file without a last line end.
-fn finish(rest: &[u8], skipping: bool, counts: &mut Counts, each: &mut impl FnMut(&[u8])) {
+fn finish_rest(rest: &[u8], skipping: bool, counts: &mut LineCounts, each: &mut impl FnMut(&[u8])) {
     if skipping {
         counts.is_cut = true;
     } else if !rest.is_empty() {
         counts.is_cut = true;
-        one(rest, counts, each);
+        take_one_line(rest, counts, each);
     }
 }
 
@@ -99,9 +99,9 @@ fn finish(rest: &[u8], skipping: bool, counts: &mut Counts, each: &mut impl FnMu
 mod tests {
     use super::*;
 
-    fn split(text: &[u8]) -> (Vec<Vec<u8>>, Counts) {
+    fn split(text: &[u8]) -> (Vec<Vec<u8>>, LineCounts) {
         let mut lines = Vec::new();
-        let mut counts = Counts::default();
+        let mut counts = LineCounts::default();
         for_each(text, &mut counts, |line| lines.push(line.to_vec())).unwrap();
         (lines, counts)
     }
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!((counts.lines, counts.bytes, counts.is_cut), (4, 10, true));
         let (lines, counts) = split(b"a\n");
         assert_eq!((lines.len(), counts.is_cut), (1, false));
-        assert_eq!(split(b"").1, Counts::default());
+        assert_eq!(split(b"").1, LineCounts::default());
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
             }
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             let mut seen = Vec::new();
-            let mut counts = Counts::default();
+            let mut counts = LineCounts::default();
             for_each(Slow(text.as_bytes(), step), &mut counts, |line| {
                 seen.push(String::from_utf8(line.to_vec()).unwrap());
             }).unwrap();

@@ -2,31 +2,31 @@
 
 use std::time::Duration;
 
-use super::event::{At, CpuTimes, Heap};
-use super::header::Header;
-use super::lines::Counts;
-use super::names::Name;
-use super::summary::Summary;
-use super::window::{Cut, Window};
+use super::event::{GcCpuTimes, HeapChange, LogTime};
+use super::header::GcLogHeader;
+use super::lines::LineCounts;
+use super::names::PauseName;
+use super::summary::GcSummary;
+use super::window::{DroppedEntries, LogWindow};
 
 /// One stop-the-world pause of the collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pause {
+pub struct GcPause {
     /// Kind and cause.
-    pub name: Name,
+    pub name: PauseName,
     /// Number of the collection in unified logs.
     pub id: Option<u64>,
     /// Its end.
-    pub end: At,
+    pub end: LogTime,
     /// Its length; it began so much before its end.
     pub duration: Duration,
     /// Heap before and after, where the pause changes it.
-    pub heap: Option<Heap>,
+    pub heap: Option<HeapChange>,
     /// CPU time of the collection, where the log has it.
-    pub cpu: Option<CpuTimes>,
+    pub cpu: Option<GcCpuTimes>,
 }
 
-impl Pause {
+impl GcPause {
     /// Begin and end on CLOCK_MONOTONIC in ns, where the log has that clock.
     pub fn monotonic_span(&self) -> Option<(u64, u64)> {
         span(self.end, self.duration)
@@ -39,7 +39,7 @@ pub struct Safepoint {
     /// The VM operation; JDK 12 and earlier do not name it.
     pub name: Option<std::sync::Arc<str>>,
     /// Its end.
-    pub end: At,
+    pub end: LogTime,
     /// From the request until the last thread stood; a part of `total`.
     pub reaching: Option<Duration>,
     /// From the request until the threads went on.
@@ -55,16 +55,16 @@ impl Safepoint {
 
 /// One time that a thread waited for memory. Other threads may have run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stall {
+pub struct AllocationStall {
     /// `Allocation Stall`, `Relocation Stall`, or `Pacing` (a sum over threads and one cycle).
     pub name: std::sync::Arc<str>,
     /// Its end.
-    pub end: At,
+    pub end: LogTime,
     /// Its length.
     pub duration: Duration,
 }
 
-fn span(end: At, duration: Duration) -> Option<(u64, u64)> {
+fn span(end: LogTime, duration: Duration) -> Option<(u64, u64)> {
     let end = end.monotonic_ns?;
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     Some((end.saturating_sub(nanos), end))
@@ -72,9 +72,9 @@ fn span(end: At, duration: Duration) -> Option<(u64, u64)> {
 
 /// What was read, and what of it is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Input {
+pub struct GcLogInput {
     /// Bytes and lines.
-    pub counts: Counts,
+    pub counts: LineCounts,
     /// Lines of GC and safepoint logs.
     pub gc_lines: u64,
     /// Lines of unified logs with other tags.
@@ -98,7 +98,7 @@ pub struct Input {
     pub stopped: Option<String>,
 }
 
-impl Input {
+impl GcLogInput {
     /// Whether nothing is known to be missing.
     pub fn is_complete(&self) -> bool {
         self.missing_collections == 0
@@ -115,20 +115,20 @@ impl Input {
 #[derive(Debug, Clone, PartialEq)]
 pub struct GcLog {
     /// The JVM.
-    pub header: Header,
+    pub header: GcLogHeader,
     /// What was read.
-    pub input: Input,
+    pub input: GcLogInput,
     /// Counts and sums; always of the whole log.
-    pub summary: Summary,
+    pub summary: GcSummary,
     /// The window that was asked for; whole too.
-    pub window: Option<Window>,
+    pub window: Option<LogWindow>,
     /// The pauses, in the order of the log; when there are more than were wanted the first ones,
     /// those of the window before others.
-    pub pauses: Vec<Pause>,
+    pub pauses: Vec<GcPause>,
     /// The safepoints, likewise.
     pub safepoints: Vec<Safepoint>,
     /// The stalls, likewise.
-    pub stalls: Vec<Stall>,
+    pub stalls: Vec<AllocationStall>,
     /// What these lists lack.
-    pub cut: Cut,
+    pub cut: DroppedEntries,
 }

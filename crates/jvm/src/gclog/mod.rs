@@ -3,7 +3,7 @@
 //!
 //! Reads a stream in constant memory at hundreds of megabytes a second, skips and counts what it
 //! does not know, and never fails on content: a log that is cut or damaged gives what it has, and
-//! [`Input`] says what is missing. Start with [`read`] for one stream, [`files`] for files on
+//! [`GcLogInput`] says what is missing. Start with [`read`] for one stream, [`files`] for files on
 //! disk. Facts: openjdk/jdk and eclipse-openj9 sources, real logs of JDK 1.4 to 25.
 
 mod build;
@@ -25,24 +25,24 @@ mod tally;
 mod unified;
 mod window;
 
-pub use build::Builder;
-pub use event::{At, CpuTimes, Heap};
-pub use findings::{Finding, FindingCode};
-pub use header::{Collector, Header};
-pub use lines::Counts;
-pub use log::{GcLog, Input, Pause, Safepoint, Stall};
-pub use names::Name;
-pub use openj9::{Set, WallClock, stamp_ms};
-pub use summary::{ByName, Summary};
-pub use tally::Tally;
-pub use window::{Cut, Window};
+pub use build::GcLogBuilder;
+pub use event::{GcCpuTimes, HeapChange, LogTime};
+pub use findings::{FindingCode, GcFinding};
+pub use header::{GarbageCollector, GcLogHeader};
+pub use lines::LineCounts;
+pub use log::{AllocationStall, GcLog, GcLogInput, GcPause, Safepoint};
+pub use names::PauseName;
+pub use openj9::{ClockAdjustment, WallClock, stamp_ms};
+pub use summary::{ByName, GcSummary};
+pub use tally::DurationTally;
+pub use window::{DroppedEntries, LogWindow};
 
 /// Reads one log from a stream. Keeps up to `keep` pauses, safepoints and stalls each; counts and
 /// sums are always of the whole log.
 pub fn read(reader: impl std::io::Read, keep: usize) -> GcLog {
-    let mut builder = Builder::new(keep);
+    let mut builder = GcLogBuilder::new(keep);
     builder.read(reader);
-    builder.finish()
+    builder.finish_log()
 }
 
 #[cfg(test)]

@@ -35,22 +35,22 @@ const SUBKINDS: [&str; 17] = [
 
 /// What a pause was, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name {
+pub struct PauseName {
     /// `Young (Normal)`, `Full`, `Remark`, `Mark Start`, `Degenerated GC (Mark)`.
     pub kind: Arc<str>,
     /// `G1 Evacuation Pause`, `System.gc()`; `None` where the collector gives none.
     pub cause: Option<Arc<str>>,
 }
 
-impl Name {
+impl PauseName {
     /// Whether the whole heap was collected while the application stood.
-    pub fn is_full(&self) -> bool {
+    pub fn is_full_collection(&self) -> bool {
         // OpenJ9's word is `Global`; `Global Final` ends a mark that ran beside the application.
         self.kind.starts_with("Full") || &*self.kind == "Global"
     }
 
     /// From `Pause Young (Normal) (G1 Evacuation Pause)`, with the prefix of generational ZGC.
-    fn parse(text: &str) -> (Self, bool) {
+    fn from_pause_text(text: &str) -> (Self, bool) {
         let (prefix, rest) = match text.split_once(": ") {
             Some((prefix @ ("Y" | "O" | "y"), rest)) => (prefix, rest),
             _ => ("", text),
@@ -92,25 +92,25 @@ fn take_group(text: &str) -> Option<(&str, &str)> {
 
 /// Names that were seen, so that each text is split once.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    by_text: HashMap<Vec<u8>, (Name, bool)>,
+pub(super) struct PauseNames {
+    by_text: HashMap<Vec<u8>, (PauseName, bool)>,
 }
 
-impl Names {
+impl PauseNames {
     /// The name of a pause's text, and whether the text says that its evacuation failed.
-    pub(super) fn of(&mut self, text: &[u8]) -> (Name, bool) {
+    pub(super) fn name_for(&mut self, text: &[u8]) -> (PauseName, bool) {
         if let Some(known) = self.by_text.get(text) {
             return known.clone();
         }
         if self.by_text.len() >= TEXTS_LIMIT || text.len() > TEXT_LENGTH {
             let kind = Arc::from("other");
-            return (Name { kind, cause: None }, false);
+            return (PauseName { kind, cause: None }, false);
         }
         let printable: String = String::from_utf8_lossy(text)
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
-        let name = Name::parse(&printable);
+        let name = PauseName::from_pause_text(&printable);
         self.by_text.insert(text.to_vec(), name.clone());
         name
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> (String, Option<String>, bool) {
-        let (name, failed) = Names::default().of(text.as_bytes());
+        let (name, failed) = PauseNames::default().name_for(text.as_bytes());
         (
             name.kind.to_string(),
             name.cause.map(|c| c.to_string()),
@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut names = Names::default();
+        let mut names = PauseNames::default();
         for i in 0..1000 {
-            names.of(format!("Pause Young (cause {i})").as_bytes());
+            names.name_for(format!("Pause Young (cause {i})").as_bytes());
         }
         assert_eq!(names.by_text.len(), TEXTS_LIMIT);
-        assert_eq!(&*names.of(b"Pause Young (another)").0.kind, "other");
-        assert_eq!(&*names.of(b"Pause Young (cause 1)").0.kind, "Young");
+        assert_eq!(&*names.name_for(b"Pause Young (another)").0.kind, "other");
+        assert_eq!(&*names.name_for(b"Pause Young (cause 1)").0.kind, "Young");
     }
 }

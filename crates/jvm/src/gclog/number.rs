@@ -40,7 +40,7 @@ pub(super) fn take_billionths(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// `58.198ms`, `1,2s`, `3 us`, `12 ns`: the whole text must be the duration.
-pub(super) fn duration(text: &[u8]) -> Option<Duration> {
+pub(super) fn parse_unit_duration(text: &[u8]) -> Option<Duration> {
     let (billionths, unit) = take_billionths(text)?;
     let nanos = match unit.trim_ascii_start() {
         b"s" | b"secs" | b"seconds" => billionths,
@@ -53,7 +53,7 @@ pub(super) fn duration(text: &[u8]) -> Option<Duration> {
 }
 
 /// Seconds without a unit: `0.0007660`, `0,02`.
-pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
+pub(super) fn parse_decimal_seconds(text: &[u8]) -> Option<Duration> {
     match take_billionths(text)? {
         (nanos, b"") => Some(Duration::from_nanos(nanos)),
         _ => None,
@@ -149,15 +149,15 @@ mod tests {
             ("7s", 7_000_000_000),
         ] {
             assert_eq!(
-                duration(text.as_bytes()),
+                parse_unit_duration(text.as_bytes()),
                 Some(Duration::from_nanos(nanos)),
                 "{text}"
             );
         }
         for text in ["", "ms", "1.5", "1.ms", "1.5 m", "x1ms", "1msx"] {
-            assert_eq!(duration(text.as_bytes()), None, "{text}");
+            assert_eq!(parse_unit_duration(text.as_bytes()), None, "{text}");
         }
-        assert!(duration(b"99999999999999999999999s").is_some());
+        assert!(parse_unit_duration(b"99999999999999999999999s").is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ const WORDS: usize = (WINDOW / 64) as usize;
 
 /// Which numbers were seen.
 #[derive(Debug, Default)]
-pub(super) struct Numbering {
+pub(super) struct CollectionNumbers {
     first: Option<u64>,
     lowest: u64,
     highest: u64,
@@ -21,7 +21,7 @@ pub(super) struct Numbering {
     last: Option<u64>,
 }
 
-impl Numbering {
+impl CollectionNumbers {
     /// A line belongs to collection `id`.
     pub(super) fn note(&mut self, id: u64) {
         if self.last == Some(id) {
@@ -68,7 +68,7 @@ impl Numbering {
 
     /// Another JVM begins.
     pub(super) fn restart(&mut self) {
-        self.missing_before = self.missing();
+        self.missing_before = self.missing_count();
         self.is_begun = false;
         self.last = None;
     }
@@ -83,12 +83,12 @@ impl Numbering {
     }
 
     /// Numbers between the first and the last one that were not seen, all JVMs.
-    pub(super) fn missing(&self) -> u64 {
+    pub(super) fn missing_count(&self) -> u64 {
         self.missing_before.saturating_add(self.missing_now())
     }
 
     /// The first number of the log.
-    pub(super) fn first(&self) -> Option<u64> {
+    pub(super) fn first_number(&self) -> Option<u64> {
         self.first
     }
 }
@@ -106,9 +106,9 @@ mod tests {
     use super::*;
 
     fn missing(ids: impl IntoIterator<Item = u64>) -> u64 {
-        let mut numbering = Numbering::default();
+        let mut numbering = CollectionNumbers::default();
         ids.into_iter().for_each(|id| numbering.note(id));
-        numbering.missing()
+        numbering.missing_count()
     }
 
     #[test]
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn numbers_that_no_jvm_counts_to_are_no_sum_that_overflows() {
-        let mut numbering = Numbering::default();
+        let mut numbering = CollectionNumbers::default();
         for _ in 0..2 {
             numbering.note(1);
             numbering.note(u64::MAX);
             numbering.restart();
         }
-        assert_eq!(numbering.missing(), u64::MAX);
+        assert_eq!(numbering.missing_count(), u64::MAX);
     }
 }

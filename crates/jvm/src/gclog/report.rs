@@ -7,11 +7,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::event::CpuTimes;
-use super::findings::{self, Finding};
-use super::log::{GcLog, Input};
+use super::event::GcCpuTimes;
+use super::findings::{self, GcFinding};
+use super::log::{GcLog, GcLogInput};
 use super::summary::ByName;
-use super::tally::Tally;
+use super::tally::DurationTally;
 
 /// Version of the form.
 const SCHEMA: u32 = 1;
@@ -19,7 +19,7 @@ const SCHEMA: u32 = 1;
 /// The summary of one log.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)] // The guide documents each field; names carry the unit.
-pub struct Report {
+pub struct GcReport {
     pub schema: u32,
     pub files: Vec<String>,
     pub collector: Option<&'static str>,
@@ -27,7 +27,7 @@ pub struct Report {
     pub jdk: Option<String>,
     pub jvm_starts: u64,
     pub logged_seconds: f64,
-    pub stw: Stw,
+    pub stw: StopTheWorld,
     pub heap_before_max_bytes: Option<u64>,
     pub heap_after_max_bytes: Option<u64>,
     pub heap_after_full_max_bytes: Option<u64>,
@@ -36,19 +36,19 @@ pub struct Report {
     pub allocated_bytes: u64,
     pub allocation_bytes_per_second: Option<f64>,
     pub gc_cpu: Option<GcCpu>,
-    pub safepoints: Safepoints,
-    pub stalls: Vec<Entry>,
-    pub phases: Vec<Entry>,
-    pub concurrent: Vec<Entry>,
-    pub machine: Machine,
-    pub findings: Vec<Finding>,
+    pub safepoints: SafepointSummary,
+    pub stalls: Vec<NamedDurations>,
+    pub phases: Vec<NamedDurations>,
+    pub concurrent: Vec<NamedDurations>,
+    pub machine: JvmMachine,
+    pub findings: Vec<GcFinding>,
     pub input: InputReport,
 }
 
 /// Stop-the-world pauses of the collector.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
-pub struct Stw {
+pub struct StopTheWorld {
     pub count: u64,
     pub full_count: u64,
     pub total_seconds: f64,
@@ -57,13 +57,13 @@ pub struct Stw {
     pub p90_seconds: f64,
     pub p99_seconds: f64,
     pub share_of_time: Option<f64>,
-    pub by_kind: Vec<Entry>,
+    pub by_kind: Vec<NamedDurations>,
 }
 
 /// Durations of one name.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
-pub struct Entry {
+pub struct NamedDurations {
     pub kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
@@ -88,19 +88,19 @@ pub struct GcCpu {
 /// Safepoints of all operations, collections among them.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
-pub struct Safepoints {
+pub struct SafepointSummary {
     pub count: u64,
     pub total_seconds: f64,
     pub max_seconds: f64,
     pub reaching_total_seconds: f64,
     pub reaching_max_seconds: f64,
-    pub by_operation: Vec<Entry>,
+    pub by_operation: Vec<NamedDurations>,
 }
 
 /// What the JVM saw of its machine and was told.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[allow(missing_docs)]
-pub struct Machine {
+pub struct JvmMachine {
     pub cpus: Option<u64>,
     pub cpus_available: Option<u64>,
     pub memory_bytes: Option<u64>,
@@ -130,9 +130,9 @@ pub struct InputReport {
     pub stopped: Option<String>,
 }
 
-impl Report {
+impl GcReport {
     /// The report of a log that came from these files.
-    pub fn of(log: &GcLog, files: &[std::path::PathBuf]) -> Self {
+    pub fn for_log(log: &GcLog, files: &[std::path::PathBuf]) -> Self {
         let summary = &log.summary;
         let header = &log.header;
         Self {
@@ -141,12 +141,14 @@ impl Report {
                 .iter()
                 .map(|file| file.display().to_string())
                 .collect(),
-            collector: header.collector.map(super::Collector::name),
+            collector: header
+                .collector
+                .map(super::GarbageCollector::collector_name),
             generational: header.is_generational,
-            jdk: header.jvm(),
+            jdk: header.jvm_description(),
             jvm_starts: summary.jvm_starts,
             logged_seconds: summary.logged.as_secs_f64(),
-            stw: stw(log),
+            stw: stop_the_world(log),
             heap_before_max_bytes: summary.heap_before_max,
             heap_after_max_bytes: summary.heap_after_max,
             heap_after_full_max_bytes: summary.heap_after_full_max,
@@ -159,7 +161,7 @@ impl Report {
             stalls: entries(&summary.stalls),
             phases: entries(&summary.phases),
             concurrent: entries(&summary.concurrent),
-            machine: Machine {
+            machine: JvmMachine {
                 cpus: header.cpus,
                 cpus_available: header.cpus_available,
                 memory_bytes: header.memory_bytes,
@@ -169,17 +171,17 @@ impl Report {
                 parallel_workers: header.parallel_workers,
                 concurrent_workers: header.concurrent_workers,
             },
-            findings: findings::of(log),
+            findings: findings::all_findings(log),
             input: input(&log.input),
         }
     }
 }
 
-fn stw(log: &GcLog) -> Stw {
+fn stop_the_world(log: &GcLog) -> StopTheWorld {
     let summary = &log.summary;
-    let all = Entry::of("", None, &summary.stw);
+    let all = NamedDurations::from_tally("", None, &summary.stw);
     let by_name = summary.by_name.iter();
-    Stw {
+    StopTheWorld {
         count: all.count,
         full_count: summary.full,
         total_seconds: all.total_seconds,
@@ -189,13 +191,15 @@ fn stw(log: &GcLog) -> Stw {
         p99_seconds: all.p99_seconds,
         share_of_time: summary.paused_share(),
         by_kind: by_name
-            .map(|(name, tally)| Entry::of(&name.kind, name.cause.as_deref(), tally))
+            .map(|(name, tally)| {
+                NamedDurations::from_tally(&name.kind, name.cause.as_deref(), tally)
+            })
             .collect(),
     }
 }
 
-impl Entry {
-    fn of(kind: &str, cause: Option<&str>, tally: &Tally) -> Self {
+impl NamedDurations {
+    fn from_tally(kind: &str, cause: Option<&str>, tally: &DurationTally) -> Self {
         Self {
             kind: kind.to_owned(),
             cause: cause.map(str::to_owned),
@@ -209,14 +213,14 @@ impl Entry {
     }
 }
 
-fn entries(by_name: &ByName) -> Vec<Entry> {
+fn entries(by_name: &ByName) -> Vec<NamedDurations> {
     let entries = by_name.iter();
     entries
-        .map(|(name, tally)| Entry::of(name, None, tally))
+        .map(|(name, tally)| NamedDurations::from_tally(name, None, tally))
         .collect()
 }
 
-fn gc_cpu(collections: u64, cpu: CpuTimes) -> GcCpu {
+fn gc_cpu(collections: u64, cpu: GcCpuTimes) -> GcCpu {
     GcCpu {
         collections,
         user_seconds: cpu.user.as_secs_f64(),
@@ -225,10 +229,10 @@ fn gc_cpu(collections: u64, cpu: CpuTimes) -> GcCpu {
     }
 }
 
-fn safepoints(log: &GcLog) -> Safepoints {
-    let all = log.summary.safepoints.all();
+fn safepoints(log: &GcLog) -> SafepointSummary {
+    let all = log.summary.safepoints.merged_tally();
     let reaching = &log.summary.reaching;
-    Safepoints {
+    SafepointSummary {
         count: all.count,
         total_seconds: all.total.as_secs_f64(),
         max_seconds: all.max.as_secs_f64(),
@@ -238,7 +242,7 @@ fn safepoints(log: &GcLog) -> Safepoints {
     }
 }
 
-fn input(input: &Input) -> InputReport {
+fn input(input: &GcLogInput) -> InputReport {
     InputReport {
         complete: input.is_complete(),
         bytes: input.counts.bytes,

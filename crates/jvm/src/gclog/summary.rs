@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::event::{CpuTimes, Heap};
-use super::names::Name;
-use super::tally::Tally;
+use super::event::{GcCpuTimes, HeapChange};
+use super::names::PauseName;
+use super::tally::DurationTally;
 
 /// Different names that are told apart; all others are counted as `other`.
 const NAMES_LIMIT: usize = 128;
@@ -16,11 +16,11 @@ const NAME_LENGTH: usize = 80;
 
 /// Durations by name, bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ByName(BTreeMap<Arc<str>, Tally>);
+pub struct ByName(BTreeMap<Arc<str>, DurationTally>);
 
 impl ByName {
     /// Adds one and returns the name as kept.
-    pub(super) fn add(&mut self, name: &[u8], duration: Duration) -> Arc<str> {
+    pub(super) fn add_named(&mut self, name: &[u8], duration: Duration) -> Arc<str> {
         let text = String::from_utf8_lossy(&name[..name.len().min(NAME_LENGTH)]);
         if let Some((known, tally)) = self
             .0
@@ -31,7 +31,7 @@ impl ByName {
                 Some((key, tally))
             })
         {
-            tally.add(duration);
+            tally.add_duration(duration);
             return known;
         }
         let fresh: Arc<str> = if self.0.len() < NAMES_LIMIT {
@@ -42,18 +42,21 @@ impl ByName {
         } else {
             "other".into()
         };
-        self.0.entry(fresh.clone()).or_default().add(duration);
+        self.0
+            .entry(fresh.clone())
+            .or_default()
+            .add_duration(duration);
         fresh
     }
 
     /// The names and what was added up, in the order of the names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Tally)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &DurationTally)> {
         self.0.iter().map(|(name, tally)| (name.as_ref(), tally))
     }
 
     /// All of them together.
-    pub fn all(&self) -> Tally {
-        let mut all = Tally::default();
+    pub fn merged_tally(&self) -> DurationTally {
+        let mut all = DurationTally::default();
         self.0.values().for_each(|tally| all.merge(tally));
         all
     }
@@ -61,15 +64,15 @@ impl ByName {
 
 /// Counts and sums of a log.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Summary {
+pub struct GcSummary {
     /// JVM starts in the log.
     pub jvm_starts: u64,
     /// From the first to the last line with a time, each JVM's life by itself; ns.
     pub logged: Duration,
     /// Stop-the-world pauses of the collector.
-    pub stw: Tally,
+    pub stw: DurationTally,
     /// The same by kind and cause.
-    pub by_name: BTreeMap<Name, Tally>,
+    pub by_name: BTreeMap<PauseName, DurationTally>,
     /// Of the pauses, full collections.
     pub full: u64,
     /// Largest heap in use before a collection, bytes; `None` when no line has a heap, as below.
@@ -88,7 +91,7 @@ pub struct Summary {
     /// has a heap.
     pub promoted: Option<u64>,
     /// CPU time of the collections that report it. Concurrent work is not in it.
-    pub cpu: CpuTimes,
+    pub cpu: GcCpuTimes,
     /// Collections that report it.
     pub cpu_count: u64,
     /// Pauses of at least 20 ms with CPU times.
@@ -100,7 +103,7 @@ pub struct Summary {
     /// Safepoints of all operations, total time.
     pub safepoints: ByName,
     /// Time to safepoint: from the request until the last thread stood.
-    pub reaching: Tally,
+    pub reaching: DurationTally,
     /// Parts of the pauses, where a log has each by itself (OpenJ9: mark, sweep, compact, scavenge).
     pub phases: ByName,
     /// Concurrent phases. Phases may be parts of others: no sum over names makes sense.
@@ -109,9 +112,9 @@ pub struct Summary {
     pub stalls: ByName,
 }
 
-impl Summary {
+impl GcSummary {
     /// Takes in heap figures of a pause or a cycle.
-    pub(super) fn heap(&mut self, heap: Heap, is_full: bool) {
+    pub(super) fn add_heap(&mut self, heap: HeapChange, is_full: bool) {
         raise(&mut self.heap_before_max, heap.before);
         raise(&mut self.heap_after_max, heap.after);
         if is_full {

@@ -11,7 +11,7 @@ const OCTAVE_BITS: u32 = PER_OCTAVE.trailing_zeros();
 
 /// Durations that were added up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct DurationTally {
     /// How many.
     pub count: u64,
     /// Their sum.
@@ -22,13 +22,13 @@ pub struct Tally {
     classes: Vec<u32>,
 }
 
-impl Tally {
+impl DurationTally {
     /// Adds one.
-    pub fn add(&mut self, duration: Duration) {
+    pub fn add_duration(&mut self, duration: Duration) {
         self.count += 1;
         self.total = self.total.saturating_add(duration);
         self.max = self.max.max(duration);
-        let class = class_of(nanos(duration));
+        let class = class_of(whole_nanos(duration));
         if class >= self.classes.len() {
             self.classes.resize(class + 1, 0);
         }
@@ -64,7 +64,7 @@ impl Tally {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+fn whole_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -106,9 +106,9 @@ mod tests {
             mut values in proptest::collection::vec(1u64..10_000_000_000, 1..300),
             quantile in 0.0f64..=1.0,
         ) {
-            let mut tally = Tally::default();
+            let mut tally = DurationTally::default();
             for value in &values {
-                tally.add(Duration::from_nanos(*value));
+                tally.add_duration(Duration::from_nanos(*value));
             }
             values.sort_unstable();
             let rank = ((values.len() as f64 * quantile).ceil().max(1.0)) as usize;
@@ -121,8 +121,8 @@ mod tests {
         fn merging_is_adding_all(a in proptest::collection::vec(0u64..1 << 40, 0..50),
                                  b in proptest::collection::vec(0u64..1 << 40, 0..50)) {
             let of = |values: &[u64]| {
-                let mut tally = Tally::default();
-                values.iter().for_each(|v| tally.add(Duration::from_nanos(*v)));
+                let mut tally = DurationTally::default();
+                values.iter().for_each(|v| tally.add_duration(Duration::from_nanos(*v)));
                 tally
             };
             let mut merged = of(&a);
@@ -134,6 +134,6 @@ mod tests {
 
     #[test]
     fn nothing_has_no_quantile() {
-        assert_eq!(Tally::default().quantile(0.99), Duration::ZERO);
+        assert_eq!(DurationTally::default().quantile(0.99), Duration::ZERO);
     }
 }

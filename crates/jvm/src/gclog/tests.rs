@@ -212,7 +212,7 @@ fn a_full_heap_is_told_whatever_the_cause_of_the_full_collections() {
     let is_told = |pause: &str| {
         let line = |id: u32| format!("[{id}.0s][gc] GC({id}) {pause} 64M->63M(64M) 10.000ms\n");
         let log = read_text(&(0..3).map(line).collect::<String>());
-        let findings = findings::of(&log);
+        let findings = findings::all_findings(&log);
         findings.iter().any(|f| f.code == FindingCode::HeapTooTight)
     };
     for cause in [

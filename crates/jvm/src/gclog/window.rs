@@ -5,46 +5,46 @@
 
 use std::time::Duration;
 
-use super::event::At;
-use super::log::Pause;
-use super::tally::Tally;
+use super::event::LogTime;
+use super::log::GcPause;
+use super::tally::DurationTally;
 
 /// What is known of a window on CLOCK_MONOTONIC. An entry belongs to it when it ends in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct LogWindow {
     /// First nanosecond of it, and the first behind it.
     range: std::ops::Range<u64>,
     /// The stop-the-world pauses in it.
-    pub stw: Tally,
+    pub stw: DurationTally,
     /// CPU time of those that report it.
     pub cpu: Duration,
     /// Pauses of the log that have no such clock: they may lie in it or not.
     pub unplaced: u64,
 }
 
-impl Window {
+impl LogWindow {
     /// From `from` until `to`, ns.
     pub(super) fn new(from: u64, to: u64) -> Self {
         Self {
             range: from..to,
-            stw: Tally::default(),
+            stw: DurationTally::default(),
             cpu: Duration::ZERO,
             unplaced: 0,
         }
     }
 
-    pub(super) fn has(&self, end: At) -> bool {
+    pub(super) fn has_end(&self, end: LogTime) -> bool {
         end.monotonic_ns
             .is_some_and(|end| self.range.contains(&end))
     }
 
     /// Adds a pause up; whether it lies in the window.
-    pub(super) fn add(&mut self, pause: &Pause) -> bool {
+    pub(super) fn add_if_inside(&mut self, pause: &GcPause) -> bool {
         self.unplaced += u64::from(pause.end.monotonic_ns.is_none());
-        let is_inside = self.has(pause.end);
+        let is_inside = self.has_end(pause.end);
         if is_inside {
-            self.stw.add(pause.duration);
-            self.cpu += pause.cpu.map(|cpu| cpu.cpu()).unwrap_or_default();
+            self.stw.add_duration(pause.duration);
+            self.cpu += pause.cpu.map(|cpu| cpu.total_cpu()).unwrap_or_default();
         }
         is_inside
     }
@@ -52,7 +52,7 @@ impl Window {
 
 /// Entries of the window, or of the whole log where none was asked for, that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cut {
+pub struct DroppedEntries {
     /// Pauses.
     pub pauses: u64,
     /// Safepoints.
@@ -63,7 +63,7 @@ pub struct Cut {
 
 /// A list that takes the first entries of the window, and others while there is room.
 #[derive(Debug)]
-pub(super) struct Kept<T> {
+pub(super) struct BoundedEntries<T> {
     limit: usize,
     /// Entries so far: the number of the next one.
     seen: u64,
@@ -73,7 +73,7 @@ pub(super) struct Kept<T> {
     cut: u64,
 }
 
-impl<T> Kept<T> {
+impl<T> BoundedEntries<T> {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -84,7 +84,7 @@ impl<T> Kept<T> {
         }
     }
 
-    pub(super) fn add(&mut self, entry: T, is_inside: bool) {
+    pub(super) fn add_entry(&mut self, entry: T, is_inside: bool) {
         let list = match is_inside {
             true => &mut self.inside,
             false => &mut self.outside,
@@ -98,7 +98,7 @@ impl<T> Kept<T> {
     }
 
     /// The entries in the order of the log, and how many of the window are not among them.
-    pub(super) fn finish(self) -> (Vec<T>, u64) {
+    pub(super) fn into_entries(self) -> (Vec<T>, u64) {
         let room = self.limit - self.inside.len();
         let mut all = self.inside;
         all.extend(self.outside.into_iter().take(room));
@@ -109,7 +109,7 @@ impl<T> Kept<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Builder;
+    use super::super::GcLogBuilder;
     use super::*;
 
     /// At second n a pause of n ms with 10 ms of CPU ends, a safepoint and a stall too.
@@ -126,12 +126,12 @@ mod tests {
     }
 
     fn read(text: &str, keep: usize, window: Option<(u64, u64)>) -> super::super::GcLog {
-        let mut builder = Builder::new(keep).window(window);
+        let mut builder = GcLogBuilder::new(keep).with_window(window);
         builder.read(text.as_bytes());
-        builder.finish()
+        builder.finish_log()
     }
 
-    fn seconds<'a>(ends: impl Iterator<Item = &'a At>) -> Vec<u64> {
+    fn seconds<'a>(ends: impl Iterator<Item = &'a LogTime>) -> Vec<u64> {
         let seconds = ends.filter_map(|end| Some(end.monotonic_ns? / 1_000_000_000));
         seconds.collect()
     }
@@ -156,10 +156,10 @@ mod tests {
         assert_eq!(seconds(all.pauses.iter().map(|p| &p.end)), kept);
         assert_eq!(seconds(all.safepoints.iter().map(|s| &s.end)), kept);
         assert_eq!(seconds(all.stalls.iter().map(|s| &s.end)), kept);
-        assert_eq!(all.cut, Cut::default());
+        assert_eq!(all.cut, DroppedEntries::default());
         let few = read(&log(), 2, window);
         assert_eq!(seconds(few.pauses.iter().map(|p| &p.end)), [6, 7]);
-        let one = Cut {
+        let one = DroppedEntries {
             pauses: 1,
             safepoints: 1,
             stalls: 1,

@@ -5,15 +5,18 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loadline_engine::experiment::Cluster;
+use loadline_engine::experiment::ClusterSettings;
 use loadline_load::remote::PORT;
 use loadline_sizing::Bytes;
 use loadline_trial::Account;
 use serde_json::{Value, json};
 
-use crate::manifest::{GENERATOR, MANAGED, Maker, belongs, rights, user, wrapped};
+use crate::manifest::{
+    GENERATOR, MANAGED, MakerIdentity, container_security_context, owner_reference,
+    pod_security_context, wrap_in_job,
+};
 use crate::nodes::SLOT;
-use crate::workload::Template;
+use crate::workload::WorkloadTemplate;
 
 /// The label of a generator's pod with its run and slot.
 const GENERATES: &str = "loadline.dev/generates";
@@ -27,7 +30,7 @@ const LONGEST: u64 = 7 * 24 * 3600;
 
 /// What the Job of a generator is made of.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct GeneratorJobInput<'a> {
     /// The Job's name, and its Secret's.
     pub(crate) name: &'a str,
     /// Its run and slot, as a label.
@@ -35,19 +38,19 @@ pub(crate) struct Parts<'a> {
     /// Nodes of trials.
     pub(crate) taken: &'a [String],
     /// Where it runs.
-    pub(crate) cluster: &'a Cluster,
+    pub(crate) cluster: &'a ClusterSettings,
     /// Who makes it.
-    pub(crate) maker: &'a Maker,
+    pub(crate) maker: &'a MakerIdentity,
     /// Who it runs as.
     pub(crate) account: Account,
     /// The workload that trials are made after.
-    pub(crate) template: Option<&'a Template>,
+    pub(crate) template: Option<&'a WorkloadTemplate>,
     /// What it may take.
     pub(crate) memory: Bytes,
 }
 
 /// The Job of a generator; it waits (`suspend`) until its Secret is there.
-pub(crate) fn job(of: Parts<'_>) -> Value {
+pub(crate) fn generator_job(of: GeneratorJobInput<'_>) -> Value {
     let mut pod = json!({
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
@@ -55,10 +58,10 @@ pub(crate) fn job(of: Parts<'_>) -> Value {
         // What it sends when it is to go is nobody's any more.
         "terminationGracePeriodSeconds": 1,
         "nodeSelector": of.cluster.node_selector,
-        "affinity": affinity(of),
-        "securityContext": user(of.account),
+        "affinity": generator_affinity(of),
+        "securityContext": pod_security_context(of.account),
         "volumes": [{ "name": "secret", "secret": { "secretName": of.name } }],
-        "containers": [container(of)],
+        "containers": [generator_container(of)],
     });
     // What lets the image be pulled, and the nodes be used, of those whom trials are made after.
     for field in ["imagePullSecrets", "tolerations"] {
@@ -66,13 +69,13 @@ pub(crate) fn job(of: Parts<'_>) -> Value {
             pod[field] = value.clone();
         }
     }
-    let mut job = wrapped(of.name, of.maker, pod, LONGEST, true);
+    let mut job = wrap_in_job(of.name, of.maker, pod, LONGEST, true);
     job["spec"]["template"]["metadata"]["labels"][GENERATES] = json!(of.slot);
     job
 }
 
 /// The Secret of a generator; it goes with its Job.
-pub(crate) fn secret(name: &str, secret: &str, job_uid: &str) -> Value {
+pub(crate) fn generator_secret(name: &str, secret: &str, job_uid: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -80,13 +83,13 @@ pub(crate) fn secret(name: &str, secret: &str, job_uid: &str) -> Value {
         "metadata": {
             "name": name,
             "labels": { MANAGED.0: MANAGED.1 },
-            "ownerReferences": [belongs(name, job_uid)],
+            "ownerReferences": [owner_reference(name, job_uid)],
         },
         "data": { "secret": STANDARD.encode(secret) },
     })
 }
 
-fn container(of: Parts<'_>) -> Value {
+fn generator_container(of: GeneratorJobInput<'_>) -> Value {
     let cpu = format!("{}m", of.cluster.trial_cpu.0.as_millis());
     let limits = json!({ "cpu": cpu, "memory": of.memory.to_string() });
     json!({
@@ -102,7 +105,7 @@ fn container(of: Parts<'_>) -> Value {
         ],
         "env": [{ "name": "LOADLINE_IMAGE", "value": "" }],
         "ports": [{ "containerPort": PORT }],
-        "securityContext": rights(),
+        "securityContext": container_security_context(),
         "resources": { "requests": limits, "limits": limits },
         "volumeMounts": [{ "name": "secret", "mountPath": "/secret", "readOnly": true }],
     })
@@ -110,7 +113,7 @@ fn container(of: Parts<'_>) -> Value {
 
 /// On no node with a trial, of whichever run, nor on one that a slot of this run comes back to; where
 /// trials may share their node, rather so. Generators keep together: a node with one has no trial.
-fn affinity(of: Parts<'_>) -> Value {
+fn generator_affinity(of: GeneratorJobInput<'_>) -> Value {
     let term = |key: &str| {
         json!({
             "topologyKey": "kubernetes.io/hostname",
@@ -154,24 +157,24 @@ mod tests {
     use k8s_openapi::api::core::v1::Secret;
 
     use super::*;
-    use crate::testing::{cluster, order};
+    use crate::testing::{test_cluster, test_order};
 
     fn made(share_nodes: u32, taken: &[String]) -> Value {
-        let cluster = Cluster {
+        let cluster = ClusterSettings {
             share_nodes: NonZeroU32::new(share_nodes).expect("some"),
-            ..cluster()
+            ..test_cluster()
         };
-        job(Parts {
+        generator_job(GeneratorJobInput {
             name: "loadline-generator-1",
             slot: "r-0",
             taken,
             cluster: &cluster,
-            maker: &Maker {
+            maker: &MakerIdentity {
                 client: "c".to_owned(),
                 owner: "o".to_owned(),
                 within: None,
             },
-            account: order().account,
+            account: test_order().account,
             template: None,
             memory: Bytes::from_mib(256),
         })
@@ -184,12 +187,12 @@ mod tests {
         assert_eq!(pod["automountServiceAccountToken"], json!(false));
         assert_eq!(pod["securityContext"]["runAsNonRoot"], json!(true));
         let container = &pod["containers"][0];
-        assert_eq!(container["securityContext"], rights());
+        assert_eq!(container["securityContext"], container_security_context());
         let resources = &container["resources"];
         assert_eq!(resources["requests"], resources["limits"]);
         assert!(!job.to_string().contains("hunter2"), "nothing of the order");
         serde_json::from_value::<Job>(job).expect("the API knows it");
-        let secret = secret("loadline-generator-1", "words", "uid");
+        let secret = generator_secret("loadline-generator-1", "words", "uid");
         serde_json::from_value::<Secret>(secret).expect("the API knows it");
     }
 

@@ -15,53 +15,57 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use loadline_load::remote::{Generators, Member, PORT};
-use loadline_trial::Refusal;
+use loadline_load::remote::{GeneratorMember, Generators, PORT};
+use loadline_trial::RunRefusal;
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::time::{sleep, timeout};
 
-use crate::cluster::{ANSWER, remove};
-use crate::gate::Gate;
-use crate::look::Looks;
-use crate::making::Requests;
-use crate::nodes::Nodes;
-use crate::watched::{Halt, LOOK, Patience, Watched, begun};
+use crate::cluster::{ANSWER, remove_job};
+use crate::gate::RequestGate;
+use crate::look::NodeInspector;
+use crate::making::JobRequests;
+use crate::nodes::NodeRegistry;
+use crate::watched::{LOOK, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
 use crate::{standing, sweep};
 
 /// Those of all slots.
-pub(crate) struct Pool {
-    looks: Arc<Looks>,
-    nodes: Nodes,
+pub(crate) struct GeneratorPool {
+    looks: Arc<NodeInspector>,
+    nodes: NodeRegistry,
     /// For each slot.
     number: NonZeroU32,
-    gate: Gate,
-    sets: Mutex<BTreeMap<usize, Set>>,
+    gate: RequestGate,
+    sets: Mutex<BTreeMap<usize, GeneratorSet>>,
 }
 
 /// Those of one slot.
-struct Set {
+struct GeneratorSet {
     generators: Generators,
-    watched: Vec<(String, Watched)>,
+    watched: Vec<(String, WatchedPod)>,
 }
 
-impl Set {
+impl GeneratorSet {
     /// Whether none is gone.
     fn is_whole(&self) -> bool {
-        let is_there = |watched: &Watched| {
-            let pod = watched.pod();
-            !watched.is_gone() && pod.as_deref().and_then(standing::taken).is_none()
+        let is_there = |watched: &WatchedPod| {
+            let pod = watched.latest_pod();
+            !watched.is_gone() && pod.as_deref().and_then(standing::removal_reason).is_none()
         };
         self.watched.iter().all(|(_, watched)| is_there(watched))
     }
 }
 
-impl Pool {
-    pub(crate) fn new(looks: &Arc<Looks>, nodes: &Nodes, number: NonZeroU32) -> Self {
+impl GeneratorPool {
+    pub(crate) fn new(
+        looks: &Arc<NodeInspector>,
+        nodes: &NodeRegistry,
+        number: NonZeroU32,
+    ) -> Self {
         Self {
             looks: Arc::clone(looks),
             nodes: nodes.clone(),
             number,
-            gate: Gate::default(),
+            gate: RequestGate::default(),
             sets: Mutex::default(),
         }
     }
@@ -69,32 +73,32 @@ impl Pool {
     /// Makes those of so many slots at once.
     ///
     /// # Errors
-    /// [`Halt`]: whatever keeps one from running.
-    pub(crate) async fn fill(&self, slots: usize) -> Result<(), Halt> {
-        let all = (0..slots).map(|slot| self.ready(slot, |_| ()));
+    /// [`PodHalt`]: whatever keeps one from running.
+    pub(crate) async fn fill_pool(&self, slots: usize) -> Result<(), PodHalt> {
+        let all = (0..slots).map(|slot| self.ready_generators(slot, |_| ()));
         try_join_all(all).await.map(drop)
     }
 
     /// The generators of a slot; made anew where one is gone. `waits` hears why one has no node yet.
     ///
     /// # Errors
-    /// [`Halt`]: whatever keeps one from running.
-    pub(crate) async fn ready(
+    /// [`PodHalt`]: whatever keeps one from running.
+    pub(crate) async fn ready_generators(
         &self,
         slot: usize,
         waits: impl Fn(&str),
-    ) -> Result<Generators, Halt> {
+    ) -> Result<Generators, PodHalt> {
         if let Some(set) = self.sets().get(&slot)
             && set.is_whole()
         {
             return Ok(set.generators.clone());
         }
         self.renew(slot).await;
-        let secret = secret().map_err(Halt::Refused)?;
-        let made = (0..self.number.get()).map(|_| self.generator(slot, &secret, &waits));
+        let secret = random_secret().map_err(PodHalt::Refused)?;
+        let made = (0..self.number.get()).map(|_| self.make_generator(slot, &secret, &waits));
         let (members, watched) = try_join_all(made).await?.into_iter().unzip();
         let generators = Generators { secret, members };
-        let set = Set {
+        let set = GeneratorSet {
             generators: generators.clone(),
             watched,
         };
@@ -108,7 +112,9 @@ impl Pool {
             return;
         };
         for (job, _) in &set.watched {
-            let removed = self.gate.often(job, || remove(&self.looks.access, job));
+            let removed = self
+                .gate
+                .pass_with_retries(job, || remove_job(&self.looks.access, job));
             // One that could not be removed is known to the gate.
             if matches!(removed.await, Some(Ok(()))) {
                 self.gate.forget(job).await;
@@ -117,60 +123,61 @@ impl Pool {
     }
 
     /// Nothing is made any more; gives every Job that may be there.
-    pub(crate) async fn close(&self) -> Vec<String> {
+    pub(crate) async fn close_pool(&self) -> Vec<String> {
         self.sets().clear();
-        self.gate.close().await
+        self.gate.close_gate().await
     }
 
-    fn sets(&self) -> std::sync::MutexGuard<'_, BTreeMap<usize, Set>> {
+    fn sets(&self) -> std::sync::MutexGuard<'_, BTreeMap<usize, GeneratorSet>> {
         self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn generator(
+    async fn make_generator(
         &self,
         slot: usize,
         secret: &str,
         waits: impl Fn(&str),
-    ) -> Result<(Member, (String, Watched)), Halt> {
-        let job = format!("loadline-generator-{}", sweep::unique());
+    ) -> Result<(GeneratorMember, (String, WatchedPod)), PodHalt> {
+        let job = format!("loadline-generator-{}", sweep::unique_text());
         let looks = &self.looks;
-        let place = self.nodes.place(slot);
-        let requests = Requests {
+        let place = self.nodes.placement_for_slot(slot);
+        let requests = JobRequests {
             access: &looks.access,
             gate: &self.gate,
             job: &job,
             of: "a generator",
         };
-        let parts = manifest::Parts {
+        let parts = manifest::GeneratorJobInput {
             name: &job,
             slot: &place.slot,
-            taken: &self.nodes.taken(),
+            taken: &self.nodes.slot_nodes(),
             cluster: &looks.wanted,
             maker: &looks.maker,
             account: looks.account,
             template: looks.template.as_ref(),
             memory: looks.memory,
         };
-        let uid = requests.make_job(manifest::job(parts)).await?;
-        let known = manifest::secret(&job, secret, &uid);
+        let uid = requests.make_job(manifest::generator_job(parts)).await?;
+        let known = manifest::generator_secret(&job, secret, &uid);
         requests.make_secret(known).await?;
-        requests.start().await?;
-        let watched = Watched::start(looks.access.pods(), &job);
+        requests.unsuspend_job().await?;
+        let watched = WatchedPod::start_watch(looks.access.pods(), &job);
         let mut told = String::new();
         let hears = |why: &str| {
             if told != why {
                 why.clone_into(&mut told);
                 waits(why);
             }
-            Patience::Some
+            RoomPatience::Some
         };
-        let begun = begun(&watched, &looks.access, &job, &self.gate, hears).await;
+        let begun = wait_until_begun(&watched, &looks.access, &job, &self.gate, hears).await;
         let pod = begun.map_err(no_room)?;
-        let address = address(&watched).await;
-        let address = address.ok_or_else(|| Halt::lost("the pod of a generator has no address"))?;
-        let member = Member {
+        let address = generator_address(&watched).await;
+        let address =
+            address.ok_or_else(|| PodHalt::pod_lost("the pod of a generator has no address"))?;
+        let member = GeneratorMember {
             name: pod.name_any(),
-            node: standing::node(&pod).unwrap_or_default(),
+            node: standing::node_name(&pod).unwrap_or_default(),
             address,
         };
         Ok((member, (job, watched)))
@@ -178,10 +185,10 @@ impl Pool {
 }
 
 /// Where a generator listens, once its kubelet has said it.
-async fn address(watched: &Watched) -> Option<SocketAddr> {
+async fn generator_address(watched: &WatchedPod) -> Option<SocketAddr> {
     let known = async {
         loop {
-            if let Some(ip) = watched.pod().as_deref().and_then(ip) {
+            if let Some(ip) = watched.latest_pod().as_deref().and_then(ip) {
                 return SocketAddr::new(ip, PORT);
             }
             sleep(LOOK).await;
@@ -194,9 +201,9 @@ fn ip(pod: &Pod) -> Option<IpAddr> {
     pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()
 }
 
-fn no_room(halt: Halt) -> Halt {
+fn no_room(halt: PodHalt) -> PodHalt {
     match halt {
-        Halt::NoRoom(refusal) => Halt::NoRoom(Refusal::new(
+        PodHalt::NoRoom(refusal) => PodHalt::NoRoom(RunRefusal::new(
             "finding a node for a generator",
             refusal.why,
             "a generator runs on a node without a trial: fewer --slots, more nodes, or --share-nodes 2 lets both share one, where its CPU is noise for the trial",
@@ -206,12 +213,12 @@ fn no_room(halt: Halt) -> Halt {
 }
 
 /// What nobody guesses.
-fn secret() -> Result<String, Refusal> {
+fn random_secret() -> Result<String, RunRefusal> {
     let mut bytes = [0; 32];
     let got = getrandom(&mut bytes, GetRandomFlags::empty());
     if got.ok() != Some(bytes.len()) {
         let hint = "the kernel must give random bytes: getrandom(2)";
-        return Err(Refusal::new(
+        return Err(RunRefusal::new(
             "a secret for generators",
             "there is none",
             hint,

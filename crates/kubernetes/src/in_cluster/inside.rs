@@ -3,15 +3,15 @@
 //! Owns what its pod tells it of itself (variables), and the order in which a result comes into its
 //! empty store.
 
-use loadline_analysis::record::Machine;
-use loadline_engine::experiment::Cluster as Wanted;
-use loadline_engine::store::{Copies, Finished};
-use loadline_trial::Refusal;
+use loadline_analysis::record::MachineDescription;
+use loadline_engine::experiment::ClusterSettings as Wanted;
+use loadline_engine::store::{FinishedTrial, TrialCopies};
+use loadline_trial::RunRefusal;
 use std::rc::Rc;
 
-use super::kept::Kept;
-use super::pieces::{Ended, Ground, Piece};
-use crate::cluster::Cluster;
+use super::kept::PieceStore;
+use super::pieces::{ControllerEnd, ResultGround, ResultPiece};
+use crate::cluster::ConnectedCluster;
 
 /// Variable with the result of a controller.
 pub(crate) const OF_RESULT: &str = "LOADLINE_RESULT";
@@ -22,7 +22,7 @@ pub(crate) const OF_POD: &str = "LOADLINE_POD";
 
 /// A controller, as its pod knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inside {
+pub struct ControllerPod {
     /// The result.
     pub result: String,
     /// The uid of its Job.
@@ -31,7 +31,7 @@ pub struct Inside {
     pub pod: String,
 }
 
-impl Inside {
+impl ControllerPod {
     /// This process, if it is one.
     pub fn of_process() -> Option<Self> {
         let variable = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
@@ -45,19 +45,25 @@ impl Inside {
 
 /// What a controller reads and keeps; clones are the same.
 #[derive(Debug, Clone)]
-pub struct Keeping(Rc<Kept>);
+pub struct ControllerRecords(Rc<PieceStore>);
 
-impl Keeping {
+impl ControllerRecords {
     /// Of this process; gives what pods before it have kept.
     ///
     /// # Errors
-    /// [`Refusal`] when the cluster does not answer, or a piece is missing or damaged.
-    pub fn begin(wanted: &Wanted, inside: &Inside) -> Result<(Self, Vec<Piece>), Refusal> {
-        Self::of(Cluster::connect(wanted)?, inside)
+    /// [`RunRefusal`] when the cluster does not answer, or a piece is missing or damaged.
+    pub fn open_records(
+        wanted: &Wanted,
+        inside: &ControllerPod,
+    ) -> Result<(Self, Vec<ResultPiece>), RunRefusal> {
+        Self::for_controller(ConnectedCluster::connect_to(wanted)?, inside)
     }
 
-    pub(crate) fn of(cluster: Cluster, inside: &Inside) -> Result<(Self, Vec<Piece>), Refusal> {
-        let kept = Kept::new(cluster, &inside.result, &inside.uid);
+    pub(crate) fn for_controller(
+        cluster: ConnectedCluster,
+        inside: &ControllerPod,
+    ) -> Result<(Self, Vec<ResultPiece>), RunRefusal> {
+        let kept = PieceStore::new(cluster, &inside.result, &inside.uid);
         let pieces = kept.read()?;
         Ok((Self(Rc::new(kept)), pieces))
     }
@@ -65,21 +71,27 @@ impl Keeping {
     /// Keeps how it ended: nothing comes after it.
     ///
     /// # Errors
-    /// As [`Copies::keep`].
-    pub fn ended(&self, ended: Ended) -> Result<(), Refusal> {
-        self.0.add(&Piece::Ended(ended))
+    /// As [`TrialCopies::keep_trial`].
+    pub fn keep_end(&self, ended: ControllerEnd) -> Result<(), RunRefusal> {
+        self.0.add_piece(&ResultPiece::Ended(ended))
     }
 }
 
-impl Copies for Keeping {
-    fn keep(&self, finished: &Finished) -> Result<(), Refusal> {
-        self.0.add(&Piece::Trial(Box::new(finished.clone())))
+impl TrialCopies for ControllerRecords {
+    fn keep_trial(&self, finished: &FinishedTrial) -> Result<(), RunRefusal> {
+        self.0
+            .add_piece(&ResultPiece::Trial(Box::new(finished.clone())))
     }
 
-    fn stand_on(&self, machine: &Machine, fingerprint: Option<&str>) -> Result<(), Refusal> {
-        self.0.add(&Piece::Machine(Box::new(Ground {
-            machine: machine.clone(),
-            fingerprint: fingerprint.map(str::to_owned),
-        })))
+    fn stand_on(
+        &self,
+        machine: &MachineDescription,
+        fingerprint: Option<&str>,
+    ) -> Result<(), RunRefusal> {
+        self.0
+            .add_piece(&ResultPiece::Machine(Box::new(ResultGround {
+                machine: machine.clone(),
+                fingerprint: fingerprint.map(str::to_owned),
+            })))
     }
 }

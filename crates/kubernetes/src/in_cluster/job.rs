@@ -9,13 +9,16 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loadline_engine::experiment::Cluster;
+use loadline_engine::experiment::ClusterSettings;
 use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::Account;
 use serde_json::{Value, json};
 
 use super::inside;
-use crate::manifest::{self, CONTROLLER, MANAGED, belongs, quiet, rights, user};
+use crate::manifest::{
+    self, CONTROLLER, MANAGED, container_security_context, owner_reference, pod_security_context,
+    quiet_annotations,
+};
 use crate::nodes::SHARE;
 
 /// The label of a controller and of all that is kept, with the result.
@@ -44,19 +47,19 @@ const NODE_AWAY: u64 = 60;
 const STATE: &str = "/state";
 
 /// The name of the objects of a result.
-pub fn name(result: &str) -> String {
+pub fn controller_name(result: &str) -> String {
     format!("loadline-result-{result}")
 }
 
 /// What a controller is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Parts<'a> {
+pub struct ControllerJobInput<'a> {
     /// The result.
     pub result: &'a str,
     /// What it is called in lists.
     pub title: &'a str,
     /// Where its trials run.
-    pub cluster: &'a Cluster,
+    pub cluster: &'a ClusterSettings,
     /// The namespace.
     pub namespace: &'a str,
     /// The context of who began it: it is recorded.
@@ -70,13 +73,13 @@ pub struct Parts<'a> {
 }
 
 /// The Job; it waits (`suspend`) until what it needs is there.
-pub fn job(of: Parts<'_>) -> Value {
+pub fn controller_job(of: ControllerJobInput<'_>) -> Value {
     let labels = json!({ MANAGED.0: MANAGED.1, RESULT: of.result });
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": name(of.result),
+            "name": controller_name(of.result),
             "labels": labels,
             "annotations": { "loadline.dev/title": of.title },
         },
@@ -88,14 +91,14 @@ pub fn job(of: Parts<'_>) -> Value {
             "activeDeadlineSeconds": DEADLINE,
             "ttlSecondsAfterFinished": KEPT,
             "template": {
-                "metadata": { "labels": labels, "annotations": quiet() },
-                "spec": pod(of),
+                "metadata": { "labels": labels, "annotations": quiet_annotations() },
+                "spec": controller_pod(of),
             },
         },
     })
 }
 
-fn pod(of: Parts<'_>) -> Value {
+fn controller_pod(of: ControllerJobInput<'_>) -> Value {
     let away = |key: &str| json!({ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NODE_AWAY });
     json!({
         "restartPolicy": "Never",
@@ -104,15 +107,15 @@ fn pod(of: Parts<'_>) -> Value {
         "enableServiceLinks": false,
         "terminationGracePeriodSeconds": manifest::GRACE,
         "tolerations": [away("node.kubernetes.io/unreachable"), away("node.kubernetes.io/not-ready")],
-        "affinity": affinity(of.cluster),
-        "securityContext": user(of.account),
+        "affinity": controller_affinity(of.cluster),
+        "securityContext": pod_security_context(of.account),
         "volumes": [{ "name": "state", "emptyDir": {} }],
-        "containers": [container(of)],
+        "containers": [controller_container(of)],
     })
 }
 
 /// Rather not where trials run: it is small, and still noise.
-fn affinity(cluster: &Cluster) -> Value {
+fn controller_affinity(cluster: &ClusterSettings) -> Value {
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     let trials = json!([{ "weight": 100, "podAffinityTerm": {
         "topologyKey": "kubernetes.io/hostname",
@@ -130,8 +133,8 @@ fn affinity(cluster: &Cluster) -> Value {
     affinity
 }
 
-fn container(of: Parts<'_>) -> Value {
-    let name = name(of.result);
+fn controller_container(of: ControllerJobInput<'_>) -> Value {
+    let name = controller_name(of.result);
     let words = ["/loadline", "resume", of.result, "--kubernetes"];
     let place = ["--context", of.context, "--namespace", of.namespace];
     let command: Vec<&str> = words
@@ -161,7 +164,7 @@ fn container(of: Parts<'_>) -> Value {
             field(inside::OF_UID, uid),
             field(inside::OF_POD, "metadata.name"),
         ],
-        "securityContext": rights(),
+        "securityContext": container_security_context(),
         "resources": { "requests": limits, "limits": limits },
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{ "name": "state", "mountPath": STATE }],
@@ -169,7 +172,7 @@ fn container(of: Parts<'_>) -> Value {
 }
 
 /// The Secret with the variables that the experiment refers to; it goes with the Job.
-pub fn secret(result: &str, variables: &BTreeMap<String, String>, uid: &str) -> Value {
+pub fn controller_secret(result: &str, variables: &BTreeMap<String, String>, uid: &str) -> Value {
     let data = variables.iter();
     let data: BTreeMap<&str, String> = data
         .map(|(name, value)| (name.as_str(), STANDARD.encode(value)))
@@ -179,9 +182,9 @@ pub fn secret(result: &str, variables: &BTreeMap<String, String>, uid: &str) -> 
         "kind": "Secret",
         "immutable": true,
         "metadata": {
-            "name": name(result),
+            "name": controller_name(result),
             "labels": { MANAGED.0: MANAGED.1, RESULT: result },
-            "ownerReferences": [belongs(&name(result), uid)],
+            "ownerReferences": [owner_reference(&controller_name(result), uid)],
         },
         "data": data,
     })
@@ -196,14 +199,14 @@ mod tests {
 
     const ID: &str = "019aaa00-0000-7000-8000-000000000001";
 
-    fn of(cluster: &Cluster) -> Parts<'_> {
-        Parts {
+    fn of(cluster: &ClusterSettings) -> ControllerJobInput<'_> {
+        ControllerJobInput {
             result: ID,
             title: "orders",
             cluster,
             namespace: "sizing",
             context: "staging",
-            account: testing::order().account,
+            account: testing::test_order().account,
             has_secret: true,
             notify: None,
         }
@@ -211,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_job_of_a_controller() {
-        let job = job(of(&testing::cluster()));
+        let job = controller_job(of(&testing::test_cluster()));
         let text = serde_json::to_string_pretty(&job).expect("it is JSON");
         insta::assert_snapshot!("controller", text);
         let job: Job = serde_json::from_value(job).expect("the API knows it");
@@ -223,11 +226,11 @@ mod tests {
     #[test]
     fn values_of_variables_stand_in_the_secret_alone() {
         let variables = [("DB_PASSWORD".to_owned(), "hunter2".to_owned())].into();
-        let secret = secret(ID, &variables, "uid-1");
+        let secret = controller_secret(ID, &variables, "uid-1");
         let secret: Secret = serde_json::from_value(secret).expect("the API knows it");
         let data = secret.data.unwrap_or_default();
         assert_eq!(data["DB_PASSWORD"].0, b"hunter2");
-        let job = job(of(&testing::cluster())).to_string();
+        let job = controller_job(of(&testing::test_cluster())).to_string();
         assert!(!job.contains("hunter2"));
     }
 }

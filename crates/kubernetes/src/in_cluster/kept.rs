@@ -12,14 +12,14 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, PostParams};
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use serde_json::json;
 
-use super::job::{RESULT, name};
-use super::pieces::{self, Chunk, Piece};
-use crate::cluster::{Cluster, often};
-use crate::kubernetes::value;
-use crate::manifest::{MANAGED, belongs};
+use super::job::{RESULT, controller_name};
+use super::pieces::{self, PieceChunk, ResultPiece};
+use crate::cluster::{ConnectedCluster, retry_request};
+use crate::kubernetes::parse_json_value;
+use crate::manifest::{MANAGED, owner_reference};
 use crate::refused;
 
 /// The annotation of a chunk with its place in its piece, as `1/3`.
@@ -35,23 +35,23 @@ const BYTES: &str = "piece";
 const PAGE: u32 = 50;
 
 /// What of a result is kept in a cluster.
-pub(crate) struct Kept {
-    cluster: Cluster,
+pub(crate) struct PieceStore {
+    cluster: ConnectedCluster,
     result: String,
     /// The Job's uid: what is kept belongs to it.
     uid: String,
     next: Cell<u32>,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for PieceStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "what is kept of {}", self.result)
     }
 }
 
-impl Kept {
+impl PieceStore {
     /// Of a Job with this uid; nothing is asked yet.
-    pub(crate) fn new(cluster: Cluster, result: &str, uid: &str) -> Self {
+    pub(crate) fn new(cluster: ConnectedCluster, result: &str, uid: &str) -> Self {
         Self {
             cluster,
             result: result.to_owned(),
@@ -63,21 +63,21 @@ impl Kept {
     /// Every piece, in its order; what is added from now on comes behind them.
     ///
     /// # Errors
-    /// [`Refusal`]: the cluster, or a piece that is missing or damaged.
-    pub(crate) fn read(&self) -> Result<Vec<Piece>, Refusal> {
+    /// [`RunRefusal`]: the cluster, or a piece that is missing or damaged.
+    pub(crate) fn read(&self) -> Result<Vec<ResultPiece>, RunRefusal> {
         let chunks = read(&self.cluster, &self.result)?;
         let last = chunks.iter().map(|chunk| chunk.number + 1).max();
         self.next.set(last.unwrap_or_default());
-        pieces::pieces(chunks)
+        pieces::pieces_from_chunks(chunks)
     }
 
     /// Adds one; it is safe when this returns.
     ///
     /// # Errors
-    /// [`Refusal`]: the cluster, or another loadline that works on the result.
-    pub(crate) fn add(&self, piece: &Piece) -> Result<(), Refusal> {
-        for chunk in pieces::chunks(piece, self.next.get())? {
-            let made = make(&self.cluster, (&self.result, &self.uid), &chunk);
+    /// [`RunRefusal`]: the cluster, or another loadline that works on the result.
+    pub(crate) fn add_piece(&self, piece: &ResultPiece) -> Result<(), RunRefusal> {
+        for chunk in pieces::split_piece(piece, self.next.get())? {
+            let made = make_chunk(&self.cluster, (&self.result, &self.uid), &chunk);
             self.cluster.run(made)?;
             self.next.set(chunk.number + 1);
         }
@@ -86,50 +86,58 @@ impl Kept {
 }
 
 /// Makes one chunk, again and again while the API server is away.
-async fn make(
-    cluster: &Cluster,
+async fn make_chunk(
+    cluster: &ConnectedCluster,
     (result, uid): (&str, &str),
-    chunk: &Chunk,
-) -> Result<(), Refusal> {
-    let made: ConfigMap = value(manifest(result, uid, chunk))?;
+    chunk: &PieceChunk,
+) -> Result<(), RunRefusal> {
+    let made: ConfigMap = parse_json_value(chunk_manifest(result, uid, chunk))?;
     let (api, params) = (cluster.access.config_maps(), PostParams::default());
-    match often(|| api.create(&params, &made)).await {
+    match retry_request(|| api.create(&params, &made)).await {
         Ok(_) => return Ok(()),
         Err(error) if refused::is_there(&error) => {}
         Err(error) => {
             let what = "keeping a piece of the result in the cluster";
-            return Err(refused::request(what, &error));
+            return Err(refused::request_refusal(what, &error));
         }
     }
     // An earlier try may have been carried out, and its answer lost.
     let name = made.metadata.name.as_deref().unwrap_or_default();
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
-    let there = often(|| api.list(&params)).await;
-    let there = there.map_err(|e| refused::request("looking at what is kept", &e))?;
+    let there = retry_request(|| api.list(&params)).await;
+    let there = there.map_err(|e| refused::request_refusal("looking at what is kept", &e))?;
     match there.items.first().and_then(of_config_map) {
         Some(there) if there == *chunk => Ok(()),
-        _ => Err(another(result)),
+        _ => Err(another_controller_refusal(result)),
     }
 }
 
 /// Keeps the first piece of a result.
-pub(crate) fn begin(cluster: &Cluster, of: (&str, &str), piece: &Piece) -> Result<(), Refusal> {
-    for chunk in pieces::chunks(piece, 0)? {
-        cluster.run(make(cluster, of, &chunk))?;
+pub(crate) fn begin_result(
+    cluster: &ConnectedCluster,
+    of: (&str, &str),
+    piece: &ResultPiece,
+) -> Result<(), RunRefusal> {
+    for chunk in pieces::split_piece(piece, 0)? {
+        cluster.run(make_chunk(cluster, of, &chunk))?;
     }
     Ok(())
 }
 
 /// All chunks of a result.
-pub(crate) fn read(cluster: &Cluster, result: &str) -> Result<Vec<Chunk>, Refusal> {
+pub(crate) fn read(
+    cluster: &ConnectedCluster,
+    result: &str,
+) -> Result<Vec<PieceChunk>, RunRefusal> {
     let api = cluster.access.config_maps();
     let mut params = ListParams::default()
         .labels(&format!("{RESULT}={result},{NUMBER}"))
         .limit(PAGE);
     let mut all = Vec::new();
     loop {
-        let page = cluster.run(often(|| api.list(&params)));
-        let page = page.map_err(|e| refused::request("reading what the cluster kept", &e))?;
+        let page = cluster.run(retry_request(|| api.list(&params)));
+        let page =
+            page.map_err(|e| refused::request_refusal("reading what the cluster kept", &e))?;
         all.extend(page.items.iter().filter_map(of_config_map));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
@@ -141,34 +149,34 @@ pub(crate) fn read(cluster: &Cluster, result: &str) -> Result<Vec<Chunk>, Refusa
 /// So often it is asked whether something new was kept.
 pub(crate) const ASK: Duration = Duration::from_secs(1);
 
-fn another(result: &str) -> Refusal {
-    Refusal::new(
+fn another_controller_refusal(result: &str) -> RunRefusal {
+    RunRefusal::new(
         format!("keeping a piece of the result {result}"),
         "another loadline works on it: it has written the next piece",
         "that one goes on; `kubectl get pods -l loadline.dev/result` shows which",
     )
 }
 
-fn manifest(result: &str, uid: &str, chunk: &Chunk) -> serde_json::Value {
+fn chunk_manifest(result: &str, uid: &str, chunk: &PieceChunk) -> serde_json::Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "immutable": true,
         "metadata": {
-            "name": format!("{}-{:05}", name(result), chunk.number),
+            "name": format!("{}-{:05}", controller_name(result), chunk.number),
             "labels": { MANAGED.0: MANAGED.1, RESULT: result, NUMBER: chunk.number.to_string() },
             "annotations": { PART: format!("{}/{}", chunk.part, chunk.parts) },
-            "ownerReferences": [belongs(&name(result), uid)],
+            "ownerReferences": [owner_reference(&controller_name(result), uid)],
         },
         "binaryData": { BYTES: ByteString(chunk.bytes.clone()) },
     })
 }
 
-fn of_config_map(map: &ConfigMap) -> Option<Chunk> {
+fn of_config_map(map: &ConfigMap) -> Option<PieceChunk> {
     let number = map.metadata.labels.as_ref()?.get(NUMBER)?;
     let part = map.metadata.annotations.as_ref()?.get(PART)?;
     let (part, parts) = part.split_once('/')?;
-    Some(Chunk {
+    Some(PieceChunk {
         number: number.parse().ok()?,
         part: part.parse().ok()?,
         parts: parts.parse().ok()?,

@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
 use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
-use loadline_engine::experiment::Cluster as Wanted;
+use loadline_engine::experiment::ClusterSettings as Wanted;
 use loadline_engine::store::ResultRow;
-use loadline_trial::{Account, Refusal};
+use loadline_trial::{Account, RunRefusal};
 use serde_json::json;
 
-use super::job::{self, RESULT, name};
+use super::job::{self, RESULT, controller_name};
 use super::kept::{self, ASK};
-use super::pieces::{self, Ended, Piece};
-use crate::cluster::{Cluster, often, remove, within};
-use crate::gate::Gate;
-use crate::kubernetes::value;
+use super::pieces::{self, ControllerEnd, ResultPiece};
+use crate::cluster::{ConnectedCluster, remove_job, retry_request, within_deadline};
+use crate::gate::RequestGate;
+use crate::kubernetes::parse_json_value;
 use crate::manifest::CONTROLLER;
 use crate::refused;
-use crate::watched::{Halt, NO_NODE, Patience, Watched, begun};
+use crate::watched::{NO_NODE, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
 
 /// So long a controller may take to end when it is told to: its grace, and the kubelet's.
 const ENDS: Duration = Duration::from_secs(90);
@@ -33,7 +33,7 @@ const LINES: i64 = 20;
 
 /// Where a controller stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stands {
+pub enum ControllerState {
     /// It works, or will.
     Works,
     /// Its Job has ended: it said how, or this is why it did not.
@@ -44,7 +44,7 @@ pub enum Stands {
 
 /// What a controller needs besides the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct With {
+pub struct ControllerNeeds {
     /// Whom it runs as.
     pub account: Account,
     /// The variables that the experiment refers to.
@@ -55,34 +55,37 @@ pub struct With {
 
 /// What became of a controller that was sent.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendOutcome {
     /// It has looked at its first node.
     Works,
     /// It ended before: nothing is left of it.
-    Ended(Ended),
+    Ended(ControllerEnd),
 }
 
 /// A result in a cluster, seen from outside.
-pub struct Outside {
-    cluster: Cluster,
+pub struct ClusterResult {
+    cluster: ConnectedCluster,
     result: String,
 }
 
-impl Outside {
+impl ClusterResult {
     /// Finds the cluster.
     ///
     /// # Errors
-    /// [`Refusal`]: no kubeconfig, no such context, nobody answers.
-    pub fn connect(wanted: &Wanted, result: &str) -> Result<Self, Refusal> {
-        Ok(Self::of(Cluster::connect(wanted)?, result))
+    /// [`RunRefusal`]: no kubeconfig, no such context, nobody answers.
+    pub fn connect_for_result(wanted: &Wanted, result: &str) -> Result<Self, RunRefusal> {
+        Ok(Self::for_cluster(
+            ConnectedCluster::connect_to(wanted)?,
+            result,
+        ))
     }
 
     /// The same cluster for another result.
     pub fn for_result(self, result: &str) -> Self {
-        Self::of(self.cluster, result)
+        Self::for_cluster(self.cluster, result)
     }
 
-    pub(crate) fn of(cluster: Cluster, result: &str) -> Self {
+    pub(crate) fn for_cluster(cluster: ConnectedCluster, result: &str) -> Self {
         Self {
             cluster,
             result: result.to_owned(),
@@ -90,22 +93,22 @@ impl Outside {
     }
 
     /// The context and namespace that are meant.
-    pub fn place(&self) -> (&str, &str) {
+    pub fn context_and_namespace(&self) -> (&str, &str) {
         (&self.cluster.context, &self.cluster.access.namespace)
     }
 
     /// The name of the Job.
-    pub fn job(&self) -> String {
-        name(&self.result)
+    pub fn job_name(&self) -> String {
+        controller_name(&self.result)
     }
 
     /// Finds the one result in the namespace whose id, or name of its Job, begins so; `last` is the
     /// only one.
     ///
     /// # Errors
-    /// [`Refusal`]: there is none, or several.
-    pub fn find(self) -> Result<Self, Refusal> {
-        let ids = results(&self.cluster)?;
+    /// [`RunRefusal`]: there is none, or several.
+    pub fn find_by_prefix(self) -> Result<Self, RunRefusal> {
+        let ids = list_results(&self.cluster)?;
         let wanted = self.result.trim_start_matches("loadline-result-");
         let fits = |id: &&String| wanted == "last" || id.starts_with(wanted);
         let found: Vec<&String> = ids.iter().filter(fits).collect();
@@ -115,12 +118,12 @@ impl Outside {
         let namespace = &self.cluster.access.namespace;
         let what = format!("the result {wanted} in the namespace {namespace}");
         Err(match ids.is_empty() {
-            true => Refusal::new(
+            true => RunRefusal::new(
                 what,
                 "no loadline works there, and none left a result",
                 "is it the right --context and --namespace? What was fetched is in `loadline list`",
             ),
-            false => Refusal::new(
+            false => RunRefusal::new(
                 what,
                 format!("{} fit it", found.len()),
                 format!("there are: {}", ids.join(", ")),
@@ -129,7 +132,7 @@ impl Outside {
     }
 
     /// The result's id.
-    pub fn result(&self) -> &str {
+    pub fn result_id(&self) -> &str {
         &self.result
     }
 
@@ -137,25 +140,27 @@ impl Outside {
     /// node, or has ended. `told` hears what it waits for.
     ///
     /// # Errors
-    /// [`Refusal`] with whatever stands in the way; nothing is left of it then.
-    pub fn send(
+    /// [`RunRefusal`] with whatever stands in the way; nothing is left of it then.
+    pub fn send_result(
         &self,
         row: &ResultRow,
-        with: &With,
+        with: &ControllerNeeds,
         told: &mut dyn FnMut(&str),
-    ) -> Result<Sent, Refusal> {
-        let sent = self.make(row, with).and_then(|()| self.first_look(told));
-        if !matches!(sent, Ok(Sent::Works)) {
+    ) -> Result<SendOutcome, RunRefusal> {
+        let sent = self
+            .make_controller(row, with)
+            .and_then(|()| self.first_look(told));
+        if !matches!(sent, Ok(SendOutcome::Works)) {
             // The first error is the one to report; a Job that stays is named by its label.
-            let _ = self.remove();
+            let _ = self.remove_result_job();
         }
         sent
     }
 
-    fn make(&self, row: &ResultRow, with: &With) -> Result<(), Refusal> {
+    fn make_controller(&self, row: &ResultRow, with: &ControllerNeeds) -> Result<(), RunRefusal> {
         let variables = &with.variables;
         let access = &self.cluster.access;
-        let wanted: Job = value(job::job(job::Parts {
+        let wanted: Job = parse_json_value(job::controller_job(job::ControllerJobInput {
             result: &self.result,
             title: &row.title,
             cluster: &self.cluster.wanted,
@@ -167,63 +172,69 @@ impl Outside {
         }))?;
         let params = PostParams::default();
         let jobs = access.jobs();
-        let made = self.run("making the Job", within(jobs.create(&params, &wanted)))?;
+        let made = self.run(
+            "making the Job",
+            within_deadline(jobs.create(&params, &wanted)),
+        )?;
         let uid = made.metadata.uid.unwrap_or_default();
         if !variables.is_empty() {
-            let secret = value(job::secret(&self.result, variables, &uid))?;
+            let secret = parse_json_value(job::controller_secret(&self.result, variables, &uid))?;
             let made = access.secrets();
-            self.run("making the Secret", within(made.create(&params, &secret)))?;
+            self.run(
+                "making the Secret",
+                within_deadline(made.create(&params, &secret)),
+            )?;
         }
-        kept::begin(
+        kept::begin_result(
             &self.cluster,
             (&self.result, &uid),
-            &Piece::Begun(Box::new(row.clone())),
+            &ResultPiece::Begun(Box::new(row.clone())),
         )?;
         self.suspend(false)
     }
 
-    fn suspend(&self, is_suspended: bool) -> Result<(), Refusal> {
+    fn suspend(&self, is_suspended: bool) -> Result<(), RunRefusal> {
         let patch = Patch::Merge(json!({ "spec": { "suspend": is_suspended } }));
         let (jobs, params) = (self.cluster.access.jobs(), PatchParams::default());
-        let job = self.job();
+        let job = self.job_name();
         let what = match is_suspended {
             true => "ending the Job",
             false => "starting the Job",
         };
         let patched = || jobs.patch(&job, &params, &patch);
-        self.run(what, often(patched)).map(drop)
+        self.run(what, retry_request(patched)).map(drop)
     }
 
     /// Waits for a pod, then for its first word.
-    fn first_look(&self, told: &mut dyn FnMut(&str)) -> Result<Sent, Refusal> {
-        let (access, job) = (&self.cluster.access, self.job());
+    fn first_look(&self, told: &mut dyn FnMut(&str)) -> Result<SendOutcome, RunRefusal> {
+        let (access, job) = (&self.cluster.access, self.job_name());
         let watched = self
             .cluster
-            .run(async { Watched::start(access.pods(), &job) });
-        let gate = Gate::default();
+            .run(async { WatchedPod::start_watch(access.pods(), &job) });
+        let gate = RequestGate::default();
         let mut last = String::new();
         let waits = |why: &str| {
             if last != why {
                 told(why);
                 why.clone_into(&mut last);
             }
-            Patience::Some
+            RoomPatience::Some
         };
         let begun = self
             .cluster
-            .run(begun(&watched, access, &job, &gate, waits));
+            .run(wait_until_begun(&watched, access, &job, &gate, waits));
         begun.map_err(not_begun)?;
         loop {
             let is_over = watched.is_gone();
-            for piece in self.pieces()? {
+            for piece in self.kept_pieces()? {
                 match piece {
-                    Piece::Machine(_) => return Ok(Sent::Works),
-                    Piece::Ended(ended) => return Ok(Sent::Ended(ended)),
-                    Piece::Begun(_) | Piece::Trial(_) => {}
+                    ResultPiece::Machine(_) => return Ok(SendOutcome::Works),
+                    ResultPiece::Ended(ended) => return Ok(SendOutcome::Ended(ended)),
+                    ResultPiece::Begun(_) | ResultPiece::Trial(_) => {}
                 }
             }
             if is_over {
-                let pod = watched.pod().map(|pod| pod.name_any());
+                let pod = watched.latest_pod().map(|pod| pod.name_any());
                 return Err(self.without_a_word(&pod.unwrap_or_default()));
             }
             self.cluster.run(async { tokio::time::sleep(ASK).await });
@@ -231,34 +242,34 @@ impl Outside {
     }
 
     /// What a pod said that ended and kept nothing.
-    fn without_a_word(&self, pod: &str) -> Refusal {
+    fn without_a_word(&self, pod: &str) -> RunRefusal {
         let params = LogParams {
             container: Some(CONTROLLER.to_owned()),
             tail_lines: Some(LINES),
             ..LogParams::default()
         };
         let pods = self.cluster.access.pods();
-        let text = self.cluster.run(within(pods.logs(pod, &params)));
+        let text = self.cluster.run(within_deadline(pods.logs(pod, &params)));
         let text = text.unwrap_or_else(|error| error.to_string());
         let hint = "its service account needs the Role: `loadline emit --rbac NAMESPACE | kubectl apply -f -`";
-        Refusal::new("loadline in the cluster", text.trim(), hint)
+        RunRefusal::new("loadline in the cluster", text.trim(), hint)
     }
 
     /// Everything that is kept of it.
     ///
     /// # Errors
-    /// [`Refusal`]: the cluster, or a piece that is missing or damaged.
-    pub fn pieces(&self) -> Result<Vec<Piece>, Refusal> {
-        pieces::pieces(kept::read(&self.cluster, &self.result)?)
+    /// [`RunRefusal`]: the cluster, or a piece that is missing or damaged.
+    pub fn kept_pieces(&self) -> Result<Vec<ResultPiece>, RunRefusal> {
+        pieces::pieces_from_chunks(kept::read(&self.cluster, &self.result)?)
     }
 
     /// Where its controller stands.
     ///
     /// # Errors
-    /// [`Refusal`]: the cluster.
-    pub fn stands(&self) -> Result<Stands, Refusal> {
-        let Some(job) = self.look()? else {
-            return Ok(Stands::Gone);
+    /// [`RunRefusal`]: the cluster.
+    pub fn controller_state(&self) -> Result<ControllerState, RunRefusal> {
+        let Some(job) = self.read_job()? else {
+            return Ok(ControllerState::Gone);
         };
         let conditions = job.status.and_then(|status| status.conditions);
         let ended = conditions.into_iter().flatten().find(|condition| {
@@ -268,16 +279,16 @@ impl Outside {
             Some(condition) => {
                 let words = [condition.reason, condition.message];
                 let words: Vec<String> = words.into_iter().flatten().collect();
-                Stands::Ended(words.join(": "))
+                ControllerState::Ended(words.join(": "))
             }
-            None => Stands::Works,
+            None => ControllerState::Works,
         })
     }
 
-    fn look(&self) -> Result<Option<Job>, Refusal> {
-        let params = ListParams::default().fields(&format!("metadata.name={}", self.job()));
+    fn read_job(&self) -> Result<Option<Job>, RunRefusal> {
+        let params = ListParams::default().fields(&format!("metadata.name={}", self.job_name()));
         let jobs = self.cluster.access.jobs();
-        let found = often(|| jobs.list(&params));
+        let found = retry_request(|| jobs.list(&params));
         let mut found = self.run("looking for the Job", found)?;
         Ok(found.items.pop())
     }
@@ -285,20 +296,20 @@ impl Outside {
     /// Ends the controller and waits until its pod is gone; what it kept stays.
     ///
     /// # Errors
-    /// [`Refusal`]: the cluster, or a pod that does not go.
-    pub fn end(&self) -> Result<(), Refusal> {
+    /// [`RunRefusal`]: the cluster, or a pod that does not go.
+    pub fn end_controller(&self) -> Result<(), RunRefusal> {
         self.suspend(true)?;
         let begin = Instant::now();
         while begin.elapsed() < ENDS {
-            match self.look()? {
+            match self.read_job()? {
                 Some(job) if is_working(&job) => {}
                 _ => return Ok(()),
             }
             self.cluster.run(async { tokio::time::sleep(ASK).await });
         }
-        let (context, namespace) = self.place();
-        Err(Refusal::new(
-            format!("ending the Job {}", self.job()),
+        let (context, namespace) = self.context_and_namespace();
+        Err(RunRefusal::new(
+            format!("ending the Job {}", self.job_name()),
             format!(
                 "its pod did not go within {} s: its node may be away",
                 ENDS.as_secs()
@@ -313,33 +324,35 @@ impl Outside {
     /// Removes the Job and with it everything that is kept; it must be safe elsewhere.
     ///
     /// # Errors
-    /// [`Refusal`]: the cluster.
-    pub fn remove(&self) -> Result<(), Refusal> {
-        let removed = self.cluster.run(remove(&self.cluster.access, &self.job()));
-        removed.map_err(|error| refused::request("removing the Job", &error))
+    /// [`RunRefusal`]: the cluster.
+    pub fn remove_result_job(&self) -> Result<(), RunRefusal> {
+        let removed = self
+            .cluster
+            .run(remove_job(&self.cluster.access, &self.job_name()));
+        removed.map_err(|error| refused::request_refusal("removing the Job", &error))
     }
 
     fn run<T>(
         &self,
         what: &str,
         request: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, RunRefusal> {
         let answer = self.cluster.run(request);
-        let what = format!("{what} {}", self.job());
-        answer.map_err(|error| refused::request(&what, &error))
+        let what = format!("{what} {}", self.job_name());
+        answer.map_err(|error| refused::request_refusal(&what, &error))
     }
 }
 
 /// Why the first pod of a controller did not begin.
-fn not_begun(halt: Halt) -> Refusal {
+fn not_begun(halt: PodHalt) -> RunRefusal {
     match halt {
-        Halt::Refused(refusal) => refusal,
-        Halt::NoRoom(refusal) if refusal.what == NO_NODE => {
+        PodHalt::Refused(refusal) => refusal,
+        PodHalt::NoRoom(refusal) if refusal.what == NO_NODE => {
             let hint = "it waited two minutes; loadline's own pod needs 200m CPU and 256Mi on any node of the cluster: smaller trials, or a larger node";
-            Refusal::new("finding a node for loadline", refusal.why, hint)
+            RunRefusal::new("finding a node for loadline", refusal.why, hint)
         }
-        Halt::NoRoom(refusal) => refusal,
-        Halt::Lost(why) => Refusal::new(
+        PodHalt::NoRoom(refusal) => refusal,
+        PodHalt::Lost(why) => RunRefusal::new(
             "starting loadline in the cluster",
             why,
             "try again; `kubectl get events` says more",
@@ -362,10 +375,10 @@ fn is_working(job: &Job) -> bool {
 }
 
 /// The results that have a Job in the namespace.
-pub(crate) fn results(cluster: &Cluster) -> Result<Vec<String>, Refusal> {
+pub(crate) fn list_results(cluster: &ConnectedCluster) -> Result<Vec<String>, RunRefusal> {
     let params = ListParams::default().labels(RESULT);
-    let listed = cluster.run(within(cluster.access.jobs().list(&params)));
-    let listed = listed.map_err(|e| refused::request("listing Jobs of results", &e))?;
+    let listed = cluster.run(within_deadline(cluster.access.jobs().list(&params)));
+    let listed = listed.map_err(|e| refused::request_refusal("listing Jobs of results", &e))?;
     let of = |job: &Job| job.metadata.labels.as_ref()?.get(RESULT).cloned();
     Ok(listed.items.iter().filter_map(of).collect())
 }

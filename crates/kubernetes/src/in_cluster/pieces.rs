@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
-use loadline_analysis::record::Machine;
-use loadline_engine::store::{Finished, ResultRow, Status};
-use loadline_trial::Refusal;
+use loadline_analysis::record::MachineDescription;
+use loadline_engine::store::{FinishedTrial, ResultRow, ResultStatus};
+use loadline_trial::RunRefusal;
 use serde::{Deserialize, Serialize};
 
 /// A config map holds 1 MiB, base64 not counted; the API server takes 1.5 MiB at once, base64 counted.
@@ -21,31 +21,31 @@ const MOST: u64 = 64 << 20;
 /// One thing that is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "piece", rename_all = "snake_case")]
-pub enum Piece {
+pub enum ResultPiece {
     /// The result as it was begun: always the first.
     Begun(Box<ResultRow>),
     /// The machine, once its first node was looked at.
-    Machine(Box<Ground>),
+    Machine(Box<ResultGround>),
     /// A finished trial.
-    Trial(Box<Finished>),
+    Trial(Box<FinishedTrial>),
     /// How the controller ended: always the last.
-    Ended(Ended),
+    Ended(ControllerEnd),
 }
 
 /// What a result stands on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ground {
+pub struct ResultGround {
     /// The machine.
-    pub machine: Machine,
+    pub machine: MachineDescription,
     /// Its fingerprint, where that could be made.
     pub fingerprint: Option<String>,
 }
 
 /// How a controller ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct ControllerEnd {
     /// Where the result stands.
-    pub status: Status,
+    pub status: ResultStatus,
     /// Its recommendation, as the store has it.
     pub outcome: Option<String>,
     /// The exit code that the command has by itself.
@@ -58,7 +58,7 @@ pub struct Ended {
 
 /// A part of a piece that fits into one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk {
+pub struct PieceChunk {
     /// Its place among all chunks of the result, from 0.
     pub number: u32,
     /// Its place in its piece, from 1.
@@ -72,15 +72,15 @@ pub struct Chunk {
 /// The chunks of a piece, the first with this number.
 ///
 /// # Errors
-/// [`Refusal`]: a defect.
-pub fn chunks(piece: &Piece, first: u32) -> Result<Vec<Chunk>, Refusal> {
-    let packed = packed(piece).map_err(|error| {
+/// [`RunRefusal`]: a defect.
+pub fn split_piece(piece: &ResultPiece, first: u32) -> Result<Vec<PieceChunk>, RunRefusal> {
+    let packed = pack_piece(piece).map_err(|error| {
         let hint = "this is a defect of loadline: please report it";
-        Refusal::new("keeping a piece of the result in the cluster", error, hint)
+        RunRefusal::new("keeping a piece of the result in the cluster", error, hint)
     })?;
     let all: Vec<&[u8]> = packed.chunks(LARGEST).collect();
     let parts = all.len() as u32;
-    let chunk = |(at, bytes): (u32, &[u8])| Chunk {
+    let chunk = |(at, bytes): (u32, &[u8])| PieceChunk {
         number: first + at,
         part: at + 1,
         parts,
@@ -89,7 +89,7 @@ pub fn chunks(piece: &Piece, first: u32) -> Result<Vec<Chunk>, Refusal> {
     Ok((0..).zip(all).map(chunk).collect())
 }
 
-fn packed(piece: &Piece) -> std::io::Result<Vec<u8>> {
+fn pack_piece(piece: &ResultPiece) -> std::io::Result<Vec<u8>> {
     let json = serde_json::to_vec(piece)?;
     let mut encoder = zstd::Encoder::new(Vec::new(), 3)?;
     encoder.include_checksum(true)?;
@@ -100,13 +100,13 @@ fn packed(piece: &Piece) -> std::io::Result<Vec<u8>> {
 /// The pieces of all chunks that are there, in their order.
 ///
 /// # Errors
-/// [`Refusal`] names a chunk that is missing or damaged.
-pub fn pieces(chunks: Vec<Chunk>) -> Result<Vec<Piece>, Refusal> {
-    let by_number: BTreeMap<u32, Chunk> = chunks.into_iter().map(|c| (c.number, c)).collect();
+/// [`RunRefusal`] names a chunk that is missing or damaged.
+pub fn pieces_from_chunks(chunks: Vec<PieceChunk>) -> Result<Vec<ResultPiece>, RunRefusal> {
+    let by_number: BTreeMap<u32, PieceChunk> = chunks.into_iter().map(|c| (c.number, c)).collect();
     let (mut all, mut whole, mut next) = (Vec::new(), Vec::new(), 0);
     for (number, chunk) in by_number {
         if number != next {
-            return Err(wrong(next, "it is missing"));
+            return Err(wrong_chunk(next, "it is missing"));
         }
         next += 1;
         if chunk.part == 1 {
@@ -115,14 +115,14 @@ pub fn pieces(chunks: Vec<Chunk>) -> Result<Vec<Piece>, Refusal> {
         }
         whole.extend(chunk.bytes);
         if chunk.part == chunk.parts {
-            all.push(unpacked(&whole).map_err(|why| wrong(number, &why))?);
+            all.push(unpack_piece(&whole).map_err(|why| wrong_chunk(number, &why))?);
             whole.clear();
         }
     }
     Ok(all)
 }
 
-fn unpacked(bytes: &[u8]) -> Result<Piece, String> {
+fn unpack_piece(bytes: &[u8]) -> Result<ResultPiece, String> {
     let mut json = Vec::new();
     let decoder = zstd::Decoder::new(bytes).map_err(|error| error.to_string())?;
     decoder
@@ -135,8 +135,8 @@ fn unpacked(bytes: &[u8]) -> Result<Piece, String> {
     serde_json::from_slice(&json).map_err(|error| format!("it cannot be read: {error}"))
 }
 
-fn wrong(number: u32, why: &str) -> Refusal {
-    Refusal::new(
+fn wrong_chunk(number: u32, why: &str) -> RunRefusal {
+    RunRefusal::new(
         format!("piece {number} of what the cluster kept of the result"),
         why,
         "somebody changed it there; what is in the other pieces is not used without it. `loadline size` begins anew",
@@ -147,9 +147,9 @@ fn wrong(number: u32, why: &str) -> Refusal {
 mod tests {
     use super::*;
 
-    fn ended(text: &str) -> Piece {
-        Piece::Ended(Ended {
-            status: Status::Done,
+    fn ended(text: &str) -> ResultPiece {
+        ResultPiece::Ended(ControllerEnd {
+            status: ResultStatus::Done,
             outcome: Some(text.to_owned()),
             code: 0,
             error: None,
@@ -169,11 +169,11 @@ mod tests {
         (0..bytes).map(next).collect()
     }
 
-    fn all(pieces: &[Piece]) -> Vec<Chunk> {
-        let mut all: Vec<Chunk> = Vec::new();
+    fn all(pieces: &[ResultPiece]) -> Vec<PieceChunk> {
+        let mut all: Vec<PieceChunk> = Vec::new();
         for piece in pieces {
             let first = all.len() as u32;
-            all.extend(chunks(piece, first).expect("it is packed"));
+            all.extend(split_piece(piece, first).expect("it is packed"));
         }
         all
     }
@@ -185,15 +185,15 @@ mod tests {
         assert!(all.len() > 4, "one of them needs several objects");
         assert!(all.iter().all(|chunk| chunk.bytes.len() <= LARGEST));
         all.reverse();
-        assert_eq!(pieces(all).expect("all are there"), sent);
-        assert_eq!(pieces(Vec::new()), Ok(Vec::new()));
+        assert_eq!(pieces_from_chunks(all).expect("all are there"), sent);
+        assert_eq!(pieces_from_chunks(Vec::new()), Ok(Vec::new()));
     }
 
     #[test]
     fn a_missing_piece_is_named_by_its_number() {
         let mut all = all(&[ended("a"), ended("b"), ended("c")]);
         all.remove(1);
-        let refusal = pieces(all).expect_err("one is missing");
+        let refusal = pieces_from_chunks(all).expect_err("one is missing");
         insta::assert_snapshot!(refusal, @"piece 1 of what the cluster kept of the result: it is missing");
     }
 
@@ -204,7 +204,7 @@ mod tests {
         for at in 0..length {
             let mut all = sent.clone();
             all[1].bytes[at] ^= 1;
-            let Err(refusal) = pieces(all) else {
+            let Err(refusal) = pieces_from_chunks(all) else {
                 // A bit of the frame's header that says nothing of its content.
                 assert!(
                     at < 8,
@@ -217,14 +217,14 @@ mod tests {
         }
         let mut all = sent.clone();
         all[1].bytes.truncate(length - 1);
-        assert!(pieces(all).is_err());
+        assert!(pieces_from_chunks(all).is_err());
     }
 
     #[test]
     fn a_piece_that_unpacks_to_too_much_is_refused() {
         let all = all(&[ended(&"a".repeat(MOST as usize))]);
         assert!(all[0].bytes.len() < 64 << 10, "it is small before");
-        let refusal = pieces(all).expect_err("it is too much");
+        let refusal = pieces_from_chunks(all).expect_err("it is too much");
         insta::assert_snapshot!(refusal, @"piece 0 of what the cluster kept of the result: it has more than 64 MiB");
     }
 
@@ -232,9 +232,9 @@ mod tests {
     fn a_piece_whose_writer_was_killed_in_the_middle_is_passed_over() {
         let mut all = all(&[ended("a"), ended(&long(2_000_000))]);
         all.pop();
-        assert_eq!(pieces(all.clone()), Ok(vec![ended("a")]));
+        assert_eq!(pieces_from_chunks(all.clone()), Ok(vec![ended("a")]));
         let next = all.len() as u32;
-        all.extend(chunks(&ended("c"), next).expect("it is packed"));
-        assert_eq!(pieces(all), Ok(vec![ended("a"), ended("c")]));
+        all.extend(split_piece(&ended("c"), next).expect("it is packed"));
+        assert_eq!(pieces_from_chunks(all), Ok(vec![ended("a"), ended("c")]));
     }
 }

@@ -9,13 +9,13 @@ use std::io::Write;
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    CgroupEvidence, ExitEvidence, GeneratorEvidence, LoadFrom, Machine, Node,
+    CgroupEvidence, ExitEvidence, GeneratorEvidence, LoadFrom, MachineDescription, TrialNode,
 };
 use loadline_host::pod::ship;
-use loadline_load::remote::Member;
+use loadline_load::remote::GeneratorMember;
 use loadline_simulated::{World, carry_out};
-use loadline_trial::log::Log;
-use loadline_trial::{Ending, Event, Order};
+use loadline_trial::log::EventLog;
+use loadline_trial::{TrialEnding, TrialEvent, TrialOrder};
 use serde_json::{Value, json};
 
 use crate::manifest::{APPLICATION, CONTROLLER, FILLS, GENERATOR, OWN};
@@ -23,7 +23,7 @@ use crate::nodes::SLOT;
 
 /// A node on paper.
 #[derive(Debug, Clone)]
-pub(super) struct Host {
+pub(super) struct SimulatedNode {
     pub(super) name: String,
     /// Free for pods, thousandths of a CPU and bytes.
     pub(super) cpu: u64,
@@ -31,20 +31,20 @@ pub(super) struct Host {
     pub(super) cpu_model: &'static str,
 }
 
-impl Host {
-    fn machine(&self) -> Machine {
-        Machine {
+impl SimulatedNode {
+    fn node_machine(&self) -> MachineDescription {
+        MachineDescription {
             kernel: "Linux 6.1.0".to_owned(),
             cpu_model: self.cpu_model.to_owned(),
             cpus: 4,
             cgroup: "v2".to_owned(),
-            ..Machine::default()
+            ..MachineDescription::default()
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum PodStage {
     Pending,
     Scheduled,
     Running,
@@ -56,9 +56,9 @@ enum Stage {
 
 /// A pod.
 #[derive(Debug)]
-pub(super) struct Pod {
+pub(super) struct SimulatedPod {
     pub(super) object: Value,
-    stage: Stage,
+    stage: PodStage,
     node: Option<usize>,
     /// What it asks for, thousandths of a CPU and bytes.
     asks: (u64, u64),
@@ -70,10 +70,10 @@ pub(super) struct Pod {
 
 /// Everything that the API server knows.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) hosts: Vec<Host>,
+pub(super) struct ApiServerState {
+    pub(super) hosts: Vec<SimulatedNode>,
     pub(super) jobs: BTreeMap<String, Value>,
-    pub(super) orders: BTreeMap<String, Order>,
+    pub(super) orders: BTreeMap<String, TrialOrder>,
     /// Secrets that are no orders, by their name.
     pub(super) secrets: BTreeMap<String, Value>,
     /// By their name.
@@ -83,7 +83,7 @@ pub(super) struct State {
     /// So many looks at config maps find the server away.
     pub(super) is_away: u32,
     /// By the name of their Job.
-    pub(super) pods: BTreeMap<String, Pod>,
+    pub(super) pods: BTreeMap<String, SimulatedPod>,
     /// What a watch tells of the pod of a Job, in order.
     pub(super) told: BTreeMap<String, Vec<String>>,
     /// Of every pod that got a node: its Job and the node.
@@ -109,14 +109,14 @@ pub(super) struct State {
     pub(super) random: u64,
     /// How the application of a pod ends that is made as it ships: by itself before its pod is deleted,
     /// or when it is told to.
-    pub(super) shipped: Shipped,
+    pub(super) shipped: ShippedEnd,
     /// Jobs whose pod was made as the application ships.
     pub(super) as_shipped: BTreeSet<String>,
 }
 
 /// The end of an application in a pod of its own PID namespace.
 #[derive(Debug, Clone, Default)]
-pub(super) enum Shipped {
+pub(super) enum ShippedEnd {
     /// With exit code 143, once its pod is deleted.
     #[default]
     Told,
@@ -126,7 +126,7 @@ pub(super) enum Shipped {
     Oom,
 }
 
-impl Shipped {
+impl ShippedEnd {
     /// loadline's own container has ended.
     fn when_measured(&self) -> Value {
         let running = json!({ "running": {} });
@@ -139,14 +139,14 @@ impl Shipped {
 
     fn when_deleted(&self) -> Value {
         match self {
-            Self::Told => of_both(&exited(143)),
-            Self::Killed => of_both(&exited(137)),
+            Self::Told => of_both(&exited_state(143)),
+            Self::Killed => of_both(&exited_state(137)),
             Self::Oom => of_both(&oom()),
         }
     }
 }
 
-impl State {
+impl ApiServerState {
     /// A look runs in the place of the application, a trial beside it.
     pub(super) fn is_look(job: &str) -> bool {
         job.starts_with("loadline-look-")
@@ -181,7 +181,7 @@ impl State {
     }
 
     /// Goes on by one step.
-    pub(super) fn step(&mut self) {
+    pub(super) fn advance_step(&mut self) {
         let suspended = self.jobs.iter().filter(|(name, job)| {
             Self::is_controller(name) && job["spec"]["suspend"] == json!(true)
         });
@@ -197,7 +197,7 @@ impl State {
             .filter(|(name, job)| is_let_go(job) && !self.told.contains_key(*name));
         let new: Vec<(String, Value)> = jobs.map(|(n, j)| (n.clone(), j.clone())).collect();
         for (name, job) in new {
-            self.make(&name, &job);
+            self.make_pod(&name, &job);
         }
         let names: Vec<String> = self.pods.keys().cloned().collect();
         for name in names {
@@ -228,14 +228,14 @@ impl State {
         if let Some(pod) = pod {
             pod.going = Some(self.lingers);
             pod.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-            if self.as_shipped.contains(job) && pod.stage == Stage::Ended {
+            if self.as_shipped.contains(job) && pod.stage == PodStage::Ended {
                 pod.object["status"] = self.shipped.when_deleted();
             }
-            self.tell(job, "MODIFIED");
+            self.tell_watchers(job, "MODIFIED");
         }
     }
 
-    fn make(&mut self, job: &str, manifest: &Value) {
+    fn make_pod(&mut self, job: &str, manifest: &Value) {
         let mut object = manifest["spec"]["template"].clone();
         object["metadata"]["name"] = json!(format!("{job}-x"));
         object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -245,19 +245,19 @@ impl State {
         if object["spec"]["shareProcessNamespace"] == json!(false) {
             self.as_shipped.insert(job.to_owned());
         }
-        let pod = Pod {
-            asks: asks(&object),
+        let pod = SimulatedPod {
+            asks: requested_resources(&object),
             object,
-            stage: Stage::Pending,
+            stage: PodStage::Pending,
             node: None,
             going: None,
             log: String::new(),
         };
         self.pods.insert(job.to_owned(), pod);
-        self.tell(job, "ADDED");
+        self.tell_watchers(job, "ADDED");
     }
 
-    fn tell(&mut self, job: &str, what: &str) {
+    fn tell_watchers(&mut self, job: &str, what: &str) {
         let Some(pod) = self.pods.get(job) else {
             return;
         };
@@ -272,44 +272,44 @@ impl State {
         if let Some(left) = pod.going {
             pod.going = Some(left.saturating_sub(1));
             if left == 0 {
-                self.tell(job, "DELETED");
+                self.tell_watchers(job, "DELETED");
                 self.pods.remove(job);
             }
             return;
         }
         match (pod.stage, Self::is_look(job)) {
-            (Stage::Pending, _) => self.schedule(job),
-            (Stage::Scheduled, _) => self.begin(job),
-            (Stage::Running, _) if Self::is_generator(job) => {
+            (PodStage::Pending, _) => self.schedule(job),
+            (PodStage::Scheduled, _) => self.begin_pod(job),
+            (PodStage::Running, _) if Self::is_generator(job) => {
                 if self.kills_generators > 0 && !self.orders.is_empty() {
                     self.kills_generators -= 1;
-                    self.set(job, Stage::Over, &evicted());
+                    self.set_stage(job, PodStage::Over, &evicted_status());
                 }
             }
-            (Stage::Running, _) if Self::is_controller(job) => {}
-            (Stage::Running, true) => self.set(job, Stage::Over, &looked()),
-            (Stage::Running, false) if self.is_evicted(job) => {
+            (PodStage::Running, _) if Self::is_controller(job) => {}
+            (PodStage::Running, true) => self.set_stage(job, PodStage::Over, &inspected_status()),
+            (PodStage::Running, false) if self.is_evicted(job) => {
                 self.evicted.insert(job.to_owned());
-                self.set(job, Stage::Over, &evicted());
+                self.set_stage(job, PodStage::Over, &evicted_status());
             }
-            (Stage::Running, false) if self.as_shipped.contains(job) => {
+            (PodStage::Running, false) if self.as_shipped.contains(job) => {
                 let status = self.shipped.when_measured();
-                self.set(job, Stage::Ended, &status);
+                self.set_stage(job, PodStage::Ended, &status);
             }
-            (Stage::Running, false) => self.set(job, Stage::Ended, &ended()),
-            (Stage::Ended | Stage::Over, _) => {}
+            (PodStage::Running, false) => self.set_stage(job, PodStage::Ended, &ended_status()),
+            (PodStage::Ended | PodStage::Over, _) => {}
         }
     }
 
-    fn set(&mut self, job: &str, stage: Stage, status: &Value) {
+    fn set_stage(&mut self, job: &str, stage: PodStage, status: &Value) {
         if let Some(pod) = self.pods.get_mut(job) {
             pod.stage = stage;
             pod.object["status"] = status.clone();
         }
-        self.tell(job, "MODIFIED");
+        self.tell_watchers(job, "MODIFIED");
     }
 
-    /// One of [`State::evicts`], by the numbers of Knuth's generator.
+    /// One of [`ApiServerState::evicts`], by the numbers of Knuth's generator.
     fn is_evicted(&mut self, job: &str) -> bool {
         if self.evicts == 0 || Self::is_look(job) {
             return false;
@@ -319,13 +319,13 @@ impl State {
         (self.random >> 33).is_multiple_of(self.evicts)
     }
 
-    fn begin(&mut self, job: &str) {
+    fn begin_pod(&mut self, job: &str) {
         let Some(host) = self.pods.get(job).and_then(|pod| pod.node) else {
             return;
         };
         let log = match self.orders.get(job) {
-            Some(order) => measured(order, &self.hosts[host]),
-            None => seen(&self.hosts[host]),
+            Some(order) => trial_output(order, &self.hosts[host]),
+            None => inspection_output(&self.hosts[host]),
         };
         if let Some(pod) = self.pods.get_mut(job) {
             pod.log = log;
@@ -335,38 +335,39 @@ impl State {
             (_, true) => GENERATOR,
             _ => OWN,
         };
-        let mut status = running(own);
+        let mut status = running_status(own);
         if own == GENERATOR {
             status["podIP"] = json!(format!("10.0.{host}.2"));
         }
-        self.set(job, Stage::Running, &status);
+        self.set_stage(job, PodStage::Running, &status);
     }
 
     /// The first node that may have it, rather one that the pod prefers; the scheduler's rules.
     fn schedule(&mut self, job: &str) {
         let pod = &self.pods[job];
-        let mut on: BTreeMap<usize, Vec<&Pod>> = BTreeMap::new();
+        let mut on: BTreeMap<usize, Vec<&SimulatedPod>> = BTreeMap::new();
         for other in self
             .pods
             .values()
-            .filter(|other| other.stage != Stage::Over)
+            .filter(|other| other.stage != PodStage::Over)
         {
             if let Some(index) = other.node {
                 on.entry(index).or_default().push(other);
             }
         }
         let others = |index: &usize| on.get(index).map_or(&[][..], Vec::as_slice);
-        let may = |index: &usize| may(pod, &self.hosts[*index], others(index));
+        let may = |index: &usize| may_run_on(pod, &self.hosts[*index], others(index));
         let all: Vec<usize> = (0..self.hosts.len()).filter(may).collect();
-        let prefers = |index: &&usize| keeps(&pod.object, "preferred", &self.hosts[**index].name);
+        let prefers =
+            |index: &&usize| keeps_affinity(&pod.object, "preferred", &self.hosts[**index].name);
         let Some(index) = all.iter().find(prefers).or(all.first()).copied() else {
-            let slot = |pod: &Pod| pod.object["metadata"]["labels"][SLOT].clone();
+            let slot = |pod: &SimulatedPod| pod.object["metadata"]["labels"][SLOT].clone();
             let mut others = on.values().flatten();
             if others.any(|other| slot(other) == slot(pod)) {
                 self.behind_their_own.insert(job.to_owned());
             }
             if self.unscheduled.insert(job.to_owned()) {
-                self.set(job, Stage::Pending, &unschedulable());
+                self.set_stage(job, PodStage::Pending, &unschedulable());
             }
             return;
         };
@@ -376,24 +377,26 @@ impl State {
             pod.node = Some(index);
             pod.object["spec"]["nodeName"] = json!(name);
         }
-        self.set(job, Stage::Scheduled, &json!({ "phase": "Pending" }));
+        self.set_stage(job, PodStage::Scheduled, &json!({ "phase": "Pending" }));
     }
 }
 
 /// Whether a pod may run on a node beside others, each of which may mind the other.
-fn may(pod: &Pod, host: &Host, others: &[&Pod]) -> bool {
-    let is_apart =
-        |other: &&Pod| !minds(&pod.object, &other.object) && !minds(&other.object, &pod.object);
+fn may_run_on(pod: &SimulatedPod, host: &SimulatedNode, others: &[&SimulatedPod]) -> bool {
+    let is_apart = |other: &&SimulatedPod| {
+        !has_anti_affinity(&pod.object, &other.object)
+            && !has_anti_affinity(&other.object, &pod.object)
+    };
     let used = others.iter().map(|other| other.asks);
     let (cpu, memory) = used.fold(pod.asks, |(a, b), (c, d)| (a + c, b + d));
     cpu <= host.cpu
         && memory <= host.memory
         && others.iter().all(is_apart)
-        && keeps(&pod.object, "required", &host.name)
+        && keeps_affinity(&pod.object, "required", &host.name)
 }
 
 /// Whether a pod's anti-affinity keeps it from a node with another.
-fn minds(pod: &Value, other: &Value) -> bool {
+fn has_anti_affinity(pod: &Value, other: &Value) -> bool {
     let apart = &pod["spec"]["affinity"]["podAntiAffinity"];
     let terms = &apart["requiredDuringSchedulingIgnoredDuringExecution"];
     let mut terms = terms.as_array().into_iter().flatten();
@@ -416,7 +419,7 @@ fn minds(pod: &Value, other: &Value) -> bool {
 }
 
 /// Whether a node keeps what a pod's affinity says of names.
-fn keeps(pod: &Value, kind: &str, node: &str) -> bool {
+fn keeps_affinity(pod: &Value, kind: &str, node: &str) -> bool {
     let affinity = &pod["spec"]["affinity"]["nodeAffinity"];
     let term = match kind {
         "required" => {
@@ -429,11 +432,11 @@ fn keeps(pod: &Value, kind: &str, node: &str) -> bool {
 }
 
 /// What a pod asks for: its containers that stay together, or the largest that comes before them.
-fn asks(pod: &Value) -> (u64, u64) {
+fn requested_resources(pod: &Value) -> (u64, u64) {
     let list = |name: &str| pod["spec"][name].as_array().cloned().unwrap_or_default();
     let of = |container: &Value| {
         let requests = &container["resources"]["requests"];
-        (millis(&requests["cpu"]), bytes(&requests["memory"]))
+        (millis(&requests["cpu"]), memory_bytes(&requests["memory"]))
     };
     let (stay, end): (Vec<Value>, Vec<Value>) = list("initContainers")
         .into_iter()
@@ -453,13 +456,13 @@ fn millis(text: &Value) -> u64 {
     u64::from(cpus.as_millis())
 }
 
-fn bytes(text: &Value) -> u64 {
+fn memory_bytes(text: &Value) -> u64 {
     let text = text.as_str().unwrap_or_default();
     let bytes: loadline_sizing::Bytes = text.parse().expect("a quantity");
     bytes.as_bytes()
 }
 
-fn container(name: &str, state: &Value) -> Value {
+fn container_status(name: &str, state: &Value) -> Value {
     json!({ "name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0,
         "containerID": "containerd://1", "state": state })
 }
@@ -469,61 +472,61 @@ fn unschedulable() -> Value {
         "reason": "Unschedulable", "message": "0/1 nodes are available: 1 Insufficient cpu." }] })
 }
 
-fn running(own: &str) -> Value {
+fn running_status(own: &str) -> Value {
     let state = json!({ "running": {} });
-    json!({ "phase": "Running", "containerStatuses": [container(own, &state)] })
+    json!({ "phase": "Running", "containerStatuses": [container_status(own, &state)] })
 }
 
-fn exited(code: i32) -> Value {
+fn exited_state(code: i32) -> Value {
     json!({ "terminated": { "exitCode": code } })
 }
 
-fn ended() -> Value {
+fn ended_status() -> Value {
     json!({ "phase": "Running", "containerStatuses": [
-        container(OWN, &json!({ "running": {} })), container(APPLICATION, &exited(143))] })
+        container_status(OWN, &json!({ "running": {} })), container_status(APPLICATION, &exited_state(143))] })
 }
 
 /// loadline's own container has ended, and the application is so.
 fn of_both(application: &Value) -> Value {
     json!({ "phase": "Running", "containerStatuses": [
-        container(OWN, &exited(0)), container(APPLICATION, application)] })
+        container_status(OWN, &exited_state(0)), container_status(APPLICATION, application)] })
 }
 
 fn oom() -> Value {
     json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } })
 }
 
-fn looked() -> Value {
-    json!({ "phase": "Failed", "initContainerStatuses": [container(OWN, &exited(0))],
-        "containerStatuses": [container(APPLICATION, &exited(0)), container(FILLS, &exited(137))] })
+fn inspected_status() -> Value {
+    json!({ "phase": "Failed", "initContainerStatuses": [container_status(OWN, &exited_state(0))],
+        "containerStatuses": [container_status(APPLICATION, &exited_state(0)), container_status(FILLS, &exited_state(137))] })
 }
 
-fn evicted() -> Value {
+fn evicted_status() -> Value {
     json!({ "phase": "Failed", "conditions": [{ "type": "DisruptionTarget", "status": "True",
         "reason": "EvictionByEvictionAPI", "message": "drained" }] })
 }
 
 /// What a look prints there.
-fn seen(host: &Host) -> String {
-    json!({ "machine": host.machine(), "env": {}, "jdk": null, "is_limited": true,
+fn inspection_output(host: &SimulatedNode) -> String {
+    json!({ "machine": host.node_machine(), "env": {}, "jdk": null, "is_limited": true,
         "throttled_periods": 1 })
     .to_string()
         + "\n"
 }
 
 /// The lines of a trial there.
-fn measured(order: &Order, host: &Host) -> String {
+fn trial_output(order: &TrialOrder, host: &SimulatedNode) -> String {
     let file = tempfile::tempfile().expect("a file");
     let reading = file.try_clone().expect("it is open");
-    let log = Log::begin(file).expect("a log");
+    let log = EventLog::begin_log(file).expect("a log");
     for (_, event) in carry_out(&World::default(), 7, order, 1_000_000_000) {
         let event = match event {
-            Event::Ended(Ending::Measured(mut evidence)) => {
-                evidence.node = Some(Node::of(&host.machine(), &host.name));
+            TrialEvent::Ended(TrialEnding::Measured(mut evidence)) => {
+                evidence.node = Some(TrialNode::from_machine(&host.node_machine(), &host.name));
                 if let Some(generators) = &order.generators {
                     let members = &generators.members;
                     let from = LoadFrom::Generators {
-                        generators: members.iter().map(generated).collect(),
+                        generators: members.iter().map(generator_evidence).collect(),
                     };
                     for load in &mut evidence.load {
                         load.load_from = Some(from.clone());
@@ -534,11 +537,11 @@ fn measured(order: &Order, host: &Host) -> String {
                     (evidence.as_shipped, evidence.exit) = (true, ExitEvidence::default());
                     (evidence.cgroup, evidence.pauses) = (CgroupEvidence::default(), None);
                 }
-                Event::Ended(Ending::Measured(evidence))
+                TrialEvent::Ended(TrialEnding::Measured(evidence))
             }
             other => other,
         };
-        log.event(&event).expect("it is written");
+        log.append_event(&event).expect("it is written");
     }
     let mut lines = Vec::new();
     ship(&reading, &mut lines, || false, &true.into()).expect("it is shipped");
@@ -547,7 +550,7 @@ fn measured(order: &Order, host: &Host) -> String {
 }
 
 /// What a generator says of a part that went well.
-fn generated(member: &Member) -> GeneratorEvidence {
+fn generator_evidence(member: &GeneratorMember) -> GeneratorEvidence {
     GeneratorEvidence {
         name: member.name.clone(),
         node: member.node.clone(),

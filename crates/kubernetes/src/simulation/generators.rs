@@ -6,42 +6,43 @@ use loadline_analysis::record::LoadFrom;
 
 /// A host whose trials have two generators each, and may share nodes with them.
 fn with_generators(
-    server: &Server,
+    server: &ApiServer,
     (slots, share_nodes): (u32, u32),
-    largest: Option<Size>,
-) -> Result<Kubernetes, Refusal> {
+    largest: Option<InstanceSize>,
+) -> Result<KubernetesHost, RunRefusal> {
     let wanted = Wanted {
         generators: NonZeroU32::new(2),
         share_nodes: NonZeroU32::new(share_nodes).unwrap(),
-        ..wanted(number(slots))
+        ..wanted_cluster(slot_number(slots))
     };
     host_of(server.address, &wanted, largest)
 }
 
 /// The nodes of pods whose Job has a name like this.
-fn nodes_of(server: &Server, is: fn(&str) -> bool) -> Vec<String> {
+fn nodes_of(server: &ApiServer, is: fn(&str) -> bool) -> Vec<String> {
     let state = server.state();
     let placed = state.placed.iter().filter(|(job, _)| is(job));
     placed.map(|(_, node)| node.clone()).collect()
 }
 
 /// Nodes with room for one trial, or for three generators.
-fn large(count: usize) -> Vec<Host> {
-    let all = hosts(count, "n", "Xeon").into_iter();
-    all.map(|host| Host { cpu: 3000, ..host }).collect()
+fn large_nodes(count: usize) -> Vec<SimulatedNode> {
+    let all = simulated_nodes(count, "n", "Xeon").into_iter();
+    all.map(|host| SimulatedNode { cpu: 3000, ..host })
+        .collect()
 }
 
 #[test]
 fn load_comes_from_other_nodes_and_every_record_says_from_which() {
-    let server = Server::start(large(4), 0);
-    let experiment = experiment(4);
-    let largest = searches::largest(&experiment);
+    let server = ApiServer::start_server(large_nodes(4), 0);
+    let experiment = repeated_experiment(4);
+    let largest = searches::largest_trial_size(&experiment);
     let mut host = with_generators(&server, (2, 1), largest).unwrap();
     let (answer, stored) = run(&mut host, experiment, u32::MAX);
     assert_eq!(answer.unwrap().len(), 8);
-    let generators = nodes_of(&server, State::is_generator);
+    let generators = nodes_of(&server, ApiServerState::is_generator);
     assert_eq!(generators.len(), 4, "each slot keeps its two");
-    let trials = nodes_of(&server, |job| !State::is_generator(job));
+    let trials = nodes_of(&server, |job| !ApiServerState::is_generator(job));
     assert!(trials.len() >= 10, "{trials:?}");
     let meets = trials.iter().find(|node| generators.contains(node));
     assert_eq!(meets, None, "{generators:?}");
@@ -54,45 +55,45 @@ fn load_comes_from_other_nodes_and_every_record_says_from_which() {
             assert!(of.iter().all(|g| generators.contains(&g.node)), "{of:?}");
         }
     }
-    let machine = host.machine().cluster.unwrap();
+    let machine = host.host_machine().cluster.unwrap();
     assert_eq!(machine.generators, NonZeroU32::new(2));
     drop(host);
-    assert_eq!(left(&server), [""; 0]);
+    assert_eq!(wait_for_leftovers(&server), [""; 0]);
 }
 
 #[test]
 fn a_generator_that_is_gone_is_replaced_before_the_next_trial() {
-    let server = Server::start(large(2), 0);
+    let server = ApiServer::start_server(large_nodes(2), 0);
     server.state().kills_generators = 1;
-    let experiment = experiment(4);
-    let largest = searches::largest(&experiment);
+    let experiment = repeated_experiment(4);
+    let largest = searches::largest_trial_size(&experiment);
     let mut host = with_generators(&server, (1, 1), largest).unwrap();
     let (answer, _) = run(&mut host, experiment, u32::MAX);
     assert_eq!(answer.unwrap().len(), 8);
     assert_eq!(server.state().kills_generators, 0, "nothing was tried");
-    assert_eq!(nodes_of(&server, State::is_generator).len(), 4);
+    assert_eq!(nodes_of(&server, ApiServerState::is_generator).len(), 4);
     drop(host);
-    assert_eq!(left(&server), [""; 0]);
+    assert_eq!(wait_for_leftovers(&server), [""; 0]);
 }
 
 #[test]
 fn one_node_is_enough_where_it_may_be_shared() {
-    let server = Server::start(large(1), 0);
-    let experiment = experiment(1);
-    let largest = searches::largest(&experiment);
+    let server = ApiServer::start_server(large_nodes(1), 0);
+    let experiment = repeated_experiment(1);
+    let largest = searches::largest_trial_size(&experiment);
     let mut host = with_generators(&server, (1, 2), largest).unwrap();
     let (answer, _) = run(&mut host, experiment, u32::MAX);
     assert_eq!(answer.unwrap().len(), 2);
     drop(host);
-    assert_eq!(left(&server), [""; 0]);
+    assert_eq!(wait_for_leftovers(&server), [""; 0]);
 }
 
 #[test]
 fn a_trial_in_whose_pod_the_load_is_made_says_so() {
-    let server = Server::start(hosts(1, "n", "Xeon"), 0);
-    let experiment = experiment(1);
-    let largest = searches::largest(&experiment);
-    let mut host = host(&server, number(1), largest).unwrap();
+    let server = ApiServer::start_server(simulated_nodes(1, "n", "Xeon"), 0);
+    let experiment = repeated_experiment(1);
+    let largest = searches::largest_trial_size(&experiment);
+    let mut host = host_on_server(&server, slot_number(1), largest).unwrap();
     let (_, stored) = run(&mut host, experiment, u32::MAX);
     let loads = stored.iter().flat_map(|record| &record.evidence.load);
     let from: Vec<_> = loads.map(|load| load.load_from.clone()).collect();

@@ -19,26 +19,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Config;
-use loadline_analysis::price::Size;
-use loadline_analysis::record::{Configuration, Invalid, Machine, TrialRecord, Verdict};
-use loadline_analysis::search::{Ask, Search};
-use loadline_analysis::verdict::Thresholds;
+use loadline_analysis::price::InstanceSize;
+use loadline_analysis::record::{
+    Configuration, InvalidReason, MachineDescription, TrialRecord, TrialVerdict,
+};
+use loadline_analysis::search::{TrialAsk, TrialSearch};
+use loadline_analysis::verdict::VerdictThresholds;
 use loadline_engine::agenda::Agenda;
-use loadline_engine::experiment::{Cluster as Wanted, Experiment, MOST_SLOTS, Slots};
-use loadline_engine::host::Host as _;
-use loadline_engine::runner::{Measurement, RunError, Runner, Watcher};
+use loadline_engine::experiment::{ClusterSettings as Wanted, Experiment, MOST_SLOTS, Slots};
+use loadline_engine::host::TrialHost as _;
+use loadline_engine::runner::{Measurement, RunError, SearchRunner, TrialWatcher};
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, Store};
-use loadline_jvm::detect::{Found, Places};
-use loadline_trial::{Account, Progress, Refusal};
+use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
+use loadline_trial::{Account, RunRefusal, TrialProgress};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::Cluster;
-use crate::kubernetes::{Demand, Kubernetes};
+use crate::cluster::ConnectedCluster;
+use crate::kubernetes::{KubernetesHost, NodeDemand};
 use crate::{rights, testing};
-use control::{Host, State};
-use server::Server;
+use control::{ApiServerState, SimulatedNode};
+use server::ApiServer;
 
 /// Trials of the large run; `LOADLINE_POD_TRIALS` is another number.
 const TRIALS: u32 = 400;
@@ -55,28 +57,28 @@ const ACCOUNT: Account = Account {
 };
 
 /// A watcher that interrupts after so many records.
-struct Watch {
+struct StoppingWatcher {
     records: u32,
     stop_after: u32,
 }
 
-impl Watcher for Watch {
-    fn trial_begins(&mut self, _: usize, _: &Ask, _: u32) {}
+impl TrialWatcher for StoppingWatcher {
+    fn trial_begins(&mut self, _: usize, _: &TrialAsk, _: u32) {}
     fn training_begins(&mut self, _: usize, _: &Configuration) {}
-    fn waits(&mut self, _: usize, _: &str) {}
-    fn progress(&mut self, _: usize, _: Progress) {}
+    fn slot_waits(&mut self, _: usize, _: &str) {}
+    fn trial_progress(&mut self, _: usize, _: TrialProgress) {}
     fn trial_ends(&mut self, _: Option<usize>, _: &TrialRecord) {
         self.records += 1;
     }
     fn slot_ends(&mut self, _: usize) {}
-    fn interrupted(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.records >= self.stop_after
     }
 }
 
-/// Nodes with room for one trial of [`experiment`], and nothing else.
-fn hosts(number: usize, prefix: &str, cpu_model: &'static str) -> Vec<Host> {
-    let host = |index| Host {
+/// Nodes with room for one trial of [`repeated_experiment`], and nothing else.
+fn simulated_nodes(number: usize, prefix: &str, cpu_model: &'static str) -> Vec<SimulatedNode> {
+    let host = |index| SimulatedNode {
         name: format!("{prefix}{index}"),
         cpu: 1600,
         memory: 2 << 30,
@@ -85,65 +87,73 @@ fn hosts(number: usize, prefix: &str, cpu_model: &'static str) -> Vec<Host> {
     (0..number).map(host).collect()
 }
 
-fn experiment(repeats: u32) -> Experiment {
+fn repeated_experiment(repeats: u32) -> Experiment {
     let text = format!(
         "slo = \"p99<50ms,errors<1%\"\n[run]\nrepeats = {repeats}\n\
          [app]\nimage = \"orders:1\"\n[limits]\ncpu = \"500m\"\n\
          [load]\nurl = \"http://localhost:8080/\"\nrate = \"20/s\"\nwarm-up = \"1s\"\nmeasure = \"5s\"\n\
          [[factor]]\nname = \"memory\"\nlevels = [\"768Mi\", \"1Gi\"]\n"
     );
-    Experiment::parse(&text, Path::new("test.toml"), Path::new("/"))
+    Experiment::from_file_text(&text, Path::new("test.toml"), Path::new("/"))
         .unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn wanted(slots: Slots) -> Wanted {
+fn wanted_cluster(slots: Slots) -> Wanted {
     Wanted {
         slots,
         node_selector: Default::default(),
-        ..testing::cluster()
+        ..testing::test_cluster()
     }
 }
 
-fn number(slots: u32) -> Slots {
+fn slot_number(slots: u32) -> Slots {
     Slots::Number(NonZeroU32::new(slots).unwrap())
 }
 
-fn host(server: &Server, slots: Slots, largest: Option<Size>) -> Result<Kubernetes, Refusal> {
+fn host_on_server(
+    server: &ApiServer,
+    slots: Slots,
+    largest: Option<InstanceSize>,
+) -> Result<KubernetesHost, RunRefusal> {
     host_at(server.address, slots, largest)
 }
 
-fn host_at(server: SocketAddr, slots: Slots, largest: Option<Size>) -> Result<Kubernetes, Refusal> {
-    host_of(server, &wanted(slots), largest)
+fn host_at(
+    server: SocketAddr,
+    slots: Slots,
+    largest: Option<InstanceSize>,
+) -> Result<KubernetesHost, RunRefusal> {
+    host_of(server, &wanted_cluster(slots), largest)
 }
 
 fn host_of(
     server: SocketAddr,
     wanted: &Wanted,
-    largest: Option<Size>,
-) -> Result<Kubernetes, Refusal> {
+    largest: Option<InstanceSize>,
+) -> Result<KubernetesHost, RunRefusal> {
     let address = format!("http://{server}").parse().unwrap();
-    let cluster = Cluster::at(wanted, Config::new(address))?;
-    let demand = Demand {
+    let cluster = ConnectedCluster::at(wanted, Config::new(address))?;
+    let demand = NodeDemand {
         largest,
-        ..Demand::default()
+        ..NodeDemand::default()
     };
-    Kubernetes::of(cluster, "orders:1", ACCOUNT, demand)
+    KubernetesHost::from_cluster(cluster, "orders:1", ACCOUNT, demand)
 }
 
 /// Runs an experiment to its end, or until so many records; gives what it answers and all that is
 /// stored.
 fn run(
-    host: &mut Kubernetes,
+    host: &mut KubernetesHost,
     experiment: Experiment,
     stop_after: u32,
 ) -> (Result<Vec<Arc<TrialRecord>>, RunError>, Vec<TrialRecord>) {
     let matrix = Agenda::new(&experiment).matrix;
-    search(host, experiment, &matrix, stop_after)
+    run_search(host, experiment, &matrix, stop_after)
 }
 
 /// The same for any search.
-fn search<S: Search>(
-    host: &mut Kubernetes,
+fn run_search<S: TrialSearch>(
+    host: &mut KubernetesHost,
     experiment: Experiment,
     search: &S,
     stop_after: u32,
@@ -151,30 +161,30 @@ fn search<S: Search>(
     // A store waits for its disk at every record.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
     let new = NewResult {
         kind: ResultKind::Run,
         title: "test".to_owned(),
         experiment: String::new(),
         directory: "/".into(),
         command: Vec::new(),
-        machine: Machine::default(),
+        machine: MachineDescription::default(),
     };
     let result = store.create_result(&new).unwrap();
     let answer = run_in(&store, &result, (host, experiment), search, stop_after);
-    (answer, store.trials(&result).unwrap())
+    (answer, store.finished_trials(&result).unwrap())
 }
 
 /// Runs a search over a result of a store.
-fn run_in<S: Search>(
+fn run_in<S: TrialSearch>(
     store: &Store,
     result: &str,
-    (host, mut experiment): (&mut Kubernetes, Experiment),
+    (host, mut experiment): (&mut KubernetesHost, Experiment),
     search: &S,
     stop_after: u32,
 ) -> Result<S::Answer, RunError> {
-    experiment.app.image.as_mut().unwrap().found = Some(host.image());
-    let jdks = Found {
+    experiment.app.image.as_mut().unwrap().found = Some(host.image_of_application());
+    let jdks = DetectedJdks {
         jdks: Vec::new(),
         unusable: Vec::new(),
     };
@@ -183,21 +193,21 @@ fn run_in<S: Search>(
         result: result.to_owned(),
         experiment: &experiment,
         jdks: &jdks,
-        places: &Places::of_process(),
+        places: &JdkPlaces::of_process(),
         account: ACCOUNT,
-        thresholds: Thresholds::default(),
+        thresholds: VerdictThresholds::default(),
         reuse: None,
         retries: false,
     };
-    let mut watch = Watch {
+    let mut watch = StoppingWatcher {
         records: 0,
         stop_after,
     };
-    Runner::new(of, host, &mut watch).run(search)
+    SearchRunner::new(of, host, &mut watch).run(search)
 }
 
 /// Waits until the cluster has nothing of loadline's any more: pods take their time to go.
-fn left(server: &Server) -> Vec<String> {
+fn wait_for_leftovers(server: &ApiServer) -> Vec<String> {
     for _ in 0..2000 {
         if server.state().pods.is_empty() {
             break;
@@ -217,7 +227,7 @@ const CLIENT: &str = "LOADLINE_POD_CLIENT";
 
 /// What a client that is a process of its own tells at its end.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told {
+struct ClientReport {
     /// Trials that were wanted and are evidence.
     trials: usize,
     /// Records of lost pods.
@@ -231,18 +241,18 @@ struct Told {
 }
 
 /// Runs so many trials against an API server of another process.
-fn client(server: SocketAddr, trials: u32) -> Told {
-    let experiment = experiment(trials / 2);
-    let largest = searches::largest(&experiment);
-    let mut host = host_at(server, number(200), largest).unwrap();
+fn run_client(server: SocketAddr, trials: u32) -> ClientReport {
+    let experiment = repeated_experiment(trials / 2);
+    let largest = searches::largest_trial_size(&experiment);
+    let mut host = host_at(server, slot_number(200), largest).unwrap();
     let (answer, stored) = run(&mut host, experiment, u32::MAX);
     let evidence = answer.unwrap();
-    let lost = Verdict::Invalid(Invalid::RuntimeLost);
+    let lost = TrialVerdict::Invalid(InvalidReason::RuntimeLost);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let cpu = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
-    Told {
+    ClientReport {
         trials: evidence
             .iter()
             .filter(|record| record.verdict.is_evidence())
@@ -267,15 +277,15 @@ fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
     let given = std::env::var("LOADLINE_POD_TRIALS").ok();
     let trials: u32 = given.map_or(TRIALS, |text| text.parse().unwrap());
     if let Ok(server) = std::env::var(CLIENT) {
-        let told = client(server.parse().unwrap(), trials);
+        let told = run_client(server.parse().unwrap(), trials);
         writeln!(stdout(), "{}", serde_json::to_string(&told).unwrap()).unwrap();
         return;
     }
-    let mut all = hosts(20, "other", "EPYC");
+    let mut all = simulated_nodes(20, "other", "EPYC");
     // The first one is of the kind of most.
-    all.insert(0, hosts(1, "first", "Xeon").remove(0));
-    all.extend(hosts(199, "n", "Xeon"));
-    let server = Server::start(all, 100);
+    all.insert(0, simulated_nodes(1, "first", "Xeon").remove(0));
+    all.extend(simulated_nodes(199, "n", "Xeon"));
+    let server = ApiServer::start_server(all, 100);
     let own = std::env::current_exe().unwrap();
     let name = std::thread::current().name().unwrap().to_owned();
     let mut client = std::process::Command::new(own);
@@ -286,7 +296,7 @@ fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
     // The test's name may stand before it on its line.
     let at = said.find('{').unwrap_or_else(|| panic!("{client:?}"));
     let told = said[at..].lines().next().unwrap_or_default();
-    let told: Told = serde_json::from_str(told).unwrap();
+    let told: ClientReport = serde_json::from_str(told).unwrap();
     let cpu = told.cpu / trials;
     // Worth seeing when it passes, too.
     writeln!(
@@ -305,14 +315,14 @@ fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
     assert_eq!(told.repeated, evicted);
     assert_eq!(told.stored, told.trials + evicted);
 
-    assert_eq!(left(&server), [""; 0]);
+    assert_eq!(wait_for_leftovers(&server), [""; 0]);
     let state = server.state();
-    let is_trial = |job: &&String| !State::is_look(job);
+    let is_trial = |job: &&String| !ApiServerState::is_look(job);
     // Each node was looked at before its first trial, and one of another kind has no trial.
     for (at, (job, node)) in state.placed.iter().enumerate() {
         let mut before = state.placed[..at].iter();
-        let was_looked_at = before.any(|(job, n)| n == node && State::is_look(job));
-        let may = State::is_look(job) || (was_looked_at && !node.starts_with("other"));
+        let was_looked_at = before.any(|(job, n)| n == node && ApiServerState::is_look(job));
+        let may = ApiServerState::is_look(job) || (was_looked_at && !node.starts_with("other"));
         assert!(may, "{job} ran on {node}");
     }
     let of_trials = state.requests.iter().filter(|(job, _)| is_trial(job));
@@ -328,11 +338,11 @@ fn many_trials_on_200_nodes_are_all_done_and_evicted_ones_repeated() {
 
 #[test]
 fn the_next_pod_is_let_go_when_the_last_one_holds_its_node_no_more() {
-    let server = Server::start(hosts(1, "n", "Xeon"), 0);
+    let server = ApiServer::start_server(simulated_nodes(1, "n", "Xeon"), 0);
     server.state().lingers = 100;
-    let experiment = experiment(2);
-    let largest = searches::largest(&experiment);
-    let mut host = host(&server, number(1), largest).unwrap();
+    let experiment = repeated_experiment(2);
+    let largest = searches::largest_trial_size(&experiment);
+    let mut host = host_on_server(&server, slot_number(1), largest).unwrap();
     let (answer, _) = run(&mut host, experiment, u32::MAX);
     assert_eq!(answer.unwrap().len(), 4);
     // The scheduler would have put it back.
@@ -341,49 +351,57 @@ fn the_next_pod_is_let_go_when_the_last_one_holds_its_node_no_more() {
 
 #[test]
 fn slots_are_counted_as_nodes_of_one_kind_with_room() {
-    let largest = searches::largest(&experiment(1));
-    let counted = |hosts: Vec<Host>| {
-        let server = Server::start(hosts, 0);
-        let host = host(&server, Slots::Auto, largest);
-        let slots = host.map(|host| host.slots());
+    let largest = searches::largest_trial_size(&repeated_experiment(1));
+    let counted = |hosts: Vec<SimulatedNode>| {
+        let server = ApiServer::start_server(hosts, 0);
+        let host = host_on_server(&server, Slots::Auto, largest);
+        let slots = host.map(|host| host.slot_count());
         let slots = slots.map_err(|refusal| refusal.to_string());
-        assert_eq!(left(&server), [""; 0]);
+        assert_eq!(wait_for_leftovers(&server), [""; 0]);
         slots
     };
-    let mut all = hosts(5, "n", "Xeon");
-    all.extend(hosts(2, "other", "EPYC"));
-    let busy = hosts(3, "busy", "Xeon").into_iter();
-    all.extend(busy.map(|host| Host { cpu: 1000, ..host }));
+    let mut all = simulated_nodes(5, "n", "Xeon");
+    all.extend(simulated_nodes(2, "other", "EPYC"));
+    let busy = simulated_nodes(3, "busy", "Xeon").into_iter();
+    all.extend(busy.map(|host| SimulatedNode { cpu: 1000, ..host }));
     assert_eq!(counted(all), Ok(5));
-    assert_eq!(counted(hosts(1, "n", "Xeon")), Ok(1));
-    assert_eq!(counted(hosts(MOST_SLOTS + 6, "n", "Xeon")), Ok(MOST_SLOTS));
-    let none = hosts(1, "n", "Xeon").into_iter();
-    let none = none.map(|host| Host { cpu: 1000, ..host });
+    assert_eq!(counted(simulated_nodes(1, "n", "Xeon")), Ok(1));
+    assert_eq!(
+        counted(simulated_nodes(MOST_SLOTS + 6, "n", "Xeon")),
+        Ok(MOST_SLOTS)
+    );
+    let none = simulated_nodes(1, "n", "Xeon").into_iter();
+    let none = none.map(|host| SimulatedNode { cpu: 1000, ..host });
     let refused = counted(none.collect());
     assert!(refused.is_err_and(|why| why.contains("finding a node")));
 }
 
 #[test]
 fn a_run_that_is_stopped_leaves_nothing() {
-    let server = Server::start(hosts(8, "n", "Xeon"), 0);
-    let experiment = experiment(20);
-    let mut host = host(&server, number(8), searches::largest(&experiment)).unwrap();
+    let server = ApiServer::start_server(simulated_nodes(8, "n", "Xeon"), 0);
+    let experiment = repeated_experiment(20);
+    let mut host = host_on_server(
+        &server,
+        slot_number(8),
+        searches::largest_trial_size(&experiment),
+    )
+    .unwrap();
     let (answer, stored) = run(&mut host, experiment, 3);
     assert!(matches!(answer, Err(RunError::Interrupted)));
     assert!(stored.len() >= 3);
     drop(host);
-    assert_eq!(left(&server), [""; 0]);
+    assert_eq!(wait_for_leftovers(&server), [""; 0]);
 }
 
 #[test]
 fn a_size_that_no_node_holds_keeps_no_smaller_one_from_running() {
-    let server = Server::start(hosts(2, "n", "Xeon"), 0);
-    let experiment = experiment(2);
-    let largest = searches::largest(&experiment).map(|size| Size {
+    let server = ApiServer::start_server(simulated_nodes(2, "n", "Xeon"), 0);
+    let experiment = repeated_experiment(2);
+    let largest = searches::largest_trial_size(&experiment).map(|size| InstanceSize {
         memory: loadline_sizing::Bytes::from_gib(64),
         ..size
     });
-    let mut host = host(&server, number(2), largest).unwrap();
+    let mut host = host_on_server(&server, slot_number(2), largest).unwrap();
     let (answer, _) = run(&mut host, experiment, u32::MAX);
     assert_eq!(answer.unwrap().len(), 4);
 }
@@ -412,12 +430,12 @@ fn the_role_has_the_verbs_that_are_used() {
         })
         .collect();
 
-    let server = Server::start(hosts(3, "n", "Xeon"), 0);
-    let experiment = experiment(6);
-    let largest = searches::largest(&experiment);
-    let mut host = host(&server, Slots::Auto, largest).unwrap();
+    let server = ApiServer::start_server(simulated_nodes(3, "n", "Xeon"), 0);
+    let experiment = repeated_experiment(6);
+    let largest = searches::largest_trial_size(&experiment);
+    let mut host = host_on_server(&server, Slots::Auto, largest).unwrap();
     run(&mut host, experiment, u32::MAX).0.unwrap();
-    let inside = Server::start(hosts(3, "n", "Xeon"), 0);
+    let inside = ApiServer::start_server(simulated_nodes(3, "n", "Xeon"), 0);
     in_cluster::taken_over(&inside);
     let (state, inside) = (server.state(), inside.state());
     let used: BTreeSet<(String, String)> = state

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::control::{Host, State};
+use super::control::{ApiServerState, SimulatedNode};
 use crate::in_cluster::job::RESULT;
 use crate::manifest::OWN;
 
@@ -21,27 +21,27 @@ const STEP: Duration = Duration::from_millis(5);
 
 /// The API server; its threads end with the test process.
 #[derive(Clone)]
-pub(super) struct Server {
-    shared: Arc<Mutex<State>>,
+pub(super) struct ApiServer {
+    shared: Arc<Mutex<ApiServerState>>,
     pub(super) address: SocketAddr,
 }
 
-struct Request {
+struct ApiRequest {
     method: String,
     path: String,
     query: String,
     body: Value,
 }
 
-impl Server {
+impl ApiServer {
     /// A server of a cluster with these nodes, that evicts one of so many pods.
-    pub(super) fn start(hosts: Vec<Host>, evicts: u64) -> Self {
+    pub(super) fn start_server(hosts: Vec<SimulatedNode>, evicts: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        let state = State {
+        let state = ApiServerState {
             hosts,
             evicts,
             lingers: 5,
-            ..State::default()
+            ..ApiServerState::default()
         };
         let server = Self {
             shared: Arc::new(Mutex::new(state)),
@@ -50,7 +50,7 @@ impl Server {
         let own = server.clone();
         thread::spawn(move || {
             loop {
-                own.state().step();
+                own.state().advance_step();
                 thread::sleep(STEP);
             }
         });
@@ -65,17 +65,17 @@ impl Server {
         server
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, ApiServerState> {
         self.shared.lock().expect("no thread died with it")
     }
 
     fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         while let Some(request) = read(&mut reader)? {
-            let job = request.job();
+            let job = request.job_of_request();
             let mut state = self.state();
             *state.requests.entry(job.clone()).or_default() += 1;
-            let right = request.right();
+            let right = request.needed_right();
             if right
                 .as_ref()
                 .is_some_and(|(resource, _)| resource == "nodes")
@@ -85,9 +85,9 @@ impl Server {
             state.verbs.extend(right);
             drop(state);
             if request.query.contains("watch=true") {
-                return self.watch(&mut stream, &job);
+                return self.stream_pod_events(&mut stream, &job);
             }
-            let (status, body) = self.answer(&request, &job);
+            let (status, body) = self.answer_request(&request, &job);
             let length = body.len();
             let head = format!(
                 "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
@@ -99,7 +99,7 @@ impl Server {
     }
 
     /// Tells of the pod of a Job until nobody listens any more.
-    fn watch(&self, stream: &mut TcpStream, job: &str) -> std::io::Result<()> {
+    fn stream_pod_events(&self, stream: &mut TcpStream, job: &str) -> std::io::Result<()> {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
         stream.write_all(head.as_bytes())?;
         stream.set_nonblocking(true)?;
@@ -127,12 +127,12 @@ impl Server {
         }
     }
 
-    fn answer(&self, request: &Request, job: &str) -> (&'static str, String) {
+    fn answer_request(&self, request: &ApiRequest, job: &str) -> (&'static str, String) {
         let resource = request.path.rsplit('/').find(|part| KINDS.contains(part));
         match (request.method.as_str(), resource) {
-            ("GET", Some("version")) => ok(&version()),
+            ("GET", Some("version")) => ok(&version_response()),
             ("GET", Some("jobs")) => {
-                let named = request.named();
+                let named = request.selected_name();
                 let all = self.state().jobs_with_status();
                 let items = all
                     .into_iter()
@@ -142,15 +142,19 @@ impl Server {
                             .is_none_or(|n| item["metadata"]["name"] == **n)
                     })
                     .filter(|item| request.selects(item));
-                ok(&list("JobList", "batch/v1", &items.collect::<Vec<_>>()))
+                ok(&list_response(
+                    "JobList",
+                    "batch/v1",
+                    &items.collect::<Vec<_>>(),
+                ))
             }
             ("GET", Some("configmaps")) => {
-                let named = request.named();
+                let named = request.selected_name();
                 let mut state = self.state();
                 if state.is_away > 0 {
                     state.is_away -= 1;
                     // As when etcd has no leader; after a 503 the client itself asks again.
-                    return status("500 Internal Server Error", "InternalError", 500);
+                    return status_response("500 Internal Server Error", "InternalError", 500);
                 }
                 let items = state
                     .config_maps
@@ -162,9 +166,13 @@ impl Server {
                     })
                     .filter(|item| request.selects(item))
                     .cloned();
-                ok(&list("ConfigMapList", "v1", &items.collect::<Vec<_>>()))
+                ok(&list_response(
+                    "ConfigMapList",
+                    "v1",
+                    &items.collect::<Vec<_>>(),
+                ))
             }
-            ("POST", Some("configmaps")) => self.keep(&request.body),
+            ("POST", Some("configmaps")) => self.keep_config_map(&request.body),
             ("POST", Some("jobs")) => {
                 let mut made = request.body.clone();
                 made["metadata"]["uid"] = json!(format!("uid-{job}"));
@@ -174,7 +182,7 @@ impl Server {
             ("PATCH", Some("jobs")) => {
                 let mut state = self.state();
                 let Some(known) = state.jobs.get_mut(job) else {
-                    return status("404 Not Found", "NotFound", 404);
+                    return status_response("404 Not Found", "NotFound", 404);
                 };
                 known["spec"]["suspend"] = request.body["spec"]["suspend"].clone();
                 ok(&known.clone())
@@ -183,35 +191,35 @@ impl Server {
                 true => ok(
                     &json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success" }),
                 ),
-                false => status("404 Not Found", "NotFound", 404),
+                false => status_response("404 Not Found", "NotFound", 404),
             },
             ("POST", Some("secrets")) => {
-                self.take(job, &request.body);
+                self.take_secret(job, &request.body);
                 ok(&request.body)
             }
-            ("GET", Some("log")) => self.log(request, job),
-            ("GET", Some("events")) => ok(&list("EventList", "v1", &[])),
+            ("GET", Some("log")) => self.pod_log(request, job),
+            ("GET", Some("events")) => ok(&list_response("EventList", "v1", &[])),
             // What a Role cannot give.
-            _ => status("403 Forbidden", "Forbidden", 403),
+            _ => status_response("403 Forbidden", "Forbidden", 403),
         }
     }
 
     /// Keeps a config map under a name that is free; its answer may be lost.
-    fn keep(&self, made: &Value) -> (&'static str, String) {
+    fn keep_config_map(&self, made: &Value) -> (&'static str, String) {
         let name = made["metadata"]["name"].as_str().unwrap_or_default();
         let mut state = self.state();
         if state.config_maps.contains_key(name) {
-            return status("409 Conflict", "AlreadyExists", 409);
+            return status_response("409 Conflict", "AlreadyExists", 409);
         }
         state.config_maps.insert(name.to_owned(), made.clone());
         if state.loses_answers > 0 {
             state.loses_answers -= 1;
-            return status("504 Gateway Timeout", "Timeout", 504);
+            return status_response("504 Gateway Timeout", "Timeout", 504);
         }
         ok(made)
     }
 
-    fn take(&self, job: &str, secret: &Value) {
+    fn take_secret(&self, job: &str, secret: &Value) {
         let Some(text) = secret["data"]["order"].as_str() else {
             // The variables of a controller; that of a generator has none of a trial either.
             self.state().secrets.insert(job.to_owned(), secret.clone());
@@ -224,14 +232,14 @@ impl Server {
     }
 
     /// The log of a pod; of one that was evicted it breaks off.
-    fn log(&self, request: &Request, job: &str) -> (&'static str, String) {
+    fn pod_log(&self, request: &ApiRequest, job: &str) -> (&'static str, String) {
         let state = self.state();
         let is_own = request.query.contains(&format!("container={OWN}"));
-        if !is_own && !State::is_look(job) {
+        if !is_own && !ApiServerState::is_look(job) {
             return ("200 OK", String::new());
         }
         let Some(pod) = state.pods.get(job) else {
-            return status("404 Not Found", "NotFound", 404);
+            return status_response("404 Not Found", "NotFound", 404);
         };
         let end = match state.evicted.contains(job) {
             true => pod.log.len() / 2,
@@ -253,9 +261,9 @@ const KINDS: [&str; 8] = [
     "nodes",
 ];
 
-impl Request {
+impl ApiRequest {
     /// The resource and the verb that it needs; the version is everybody's.
-    fn right(&self) -> Option<(String, &'static str)> {
+    fn needed_right(&self) -> Option<(String, &'static str)> {
         let last = self.path.rsplit('/').next()?;
         let resource = self.path.rsplit('/').find(|part| KINDS.contains(part))?;
         let verb = match self.method.as_str() {
@@ -274,7 +282,7 @@ impl Request {
     }
 
     /// The only name that a list is asked for.
-    fn named(&self) -> Option<String> {
+    fn selected_name(&self) -> Option<String> {
         self.query.split('&').find_map(|part| {
             let (_, name) = part.split_once("metadata.name%3D")?;
             Some(name.to_owned())
@@ -305,7 +313,7 @@ impl Request {
     }
 
     /// The Job that it is about; empty where it is about none.
-    fn job(&self) -> String {
+    fn job_of_request(&self) -> String {
         let selected = self.query.split('&').find_map(|part| {
             let (_, name) = part.split_once("job-name%3D")?;
             Some(name.to_owned())
@@ -321,7 +329,7 @@ impl Request {
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Request>> {
+fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<ApiRequest>> {
     let mut first = String::new();
     if reader.read_line(&mut first)? == 0 {
         return Ok(None);
@@ -344,7 +352,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Request>> {
     let method = words.next().unwrap_or_default().to_owned();
     let target = words.next().unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    Ok(Some(Request {
+    Ok(Some(ApiRequest {
         method,
         path: path.to_owned(),
         query: query.to_owned(),
@@ -356,17 +364,17 @@ fn ok(body: &Value) -> (&'static str, String) {
     ("200 OK", body.to_string())
 }
 
-fn status(line: &'static str, reason: &str, code: u16) -> (&'static str, String) {
+fn status_response(line: &'static str, reason: &str, code: u16) -> (&'static str, String) {
     let body = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": reason, "reason": reason, "code": code });
     (line, body.to_string())
 }
 
-fn list(kind: &str, version: &str, items: &[Value]) -> Value {
+fn list_response(kind: &str, version: &str, items: &[Value]) -> Value {
     json!({ "kind": kind, "apiVersion": version, "metadata": { "resourceVersion": "1" }, "items": items })
 }
 
-fn version() -> Value {
+fn version_response() -> Value {
     json!({ "major": "1", "minor": "34", "gitVersion": "v1.34.4", "gitCommit": "", "gitTreeState": "",
         "buildDate": "", "goVersion": "", "compiler": "", "platform": "" })
 }

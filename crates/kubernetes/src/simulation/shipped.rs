@@ -3,41 +3,41 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use loadline_analysis::record::{AppKo, Purpose, TrialRecord, Verdict};
-use loadline_analysis::search::{Ask, Next, Open, Search, Seen};
+use loadline_analysis::record::{AppKo, TrialPurpose, TrialRecord, TrialVerdict};
+use loadline_analysis::search::{Next, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
 use loadline_engine::experiment::Experiment;
 
-use super::control::Shipped;
-use super::server::Server;
-use super::{host, hosts, left, number, search};
+use super::control::ShippedEnd;
+use super::server::ApiServer;
+use super::{host_on_server, run_search, simulated_nodes, slot_number, wait_for_leftovers};
 
 /// Fresh starts of one configuration.
-struct Starts {
+struct FreshStarts {
     experiment: Experiment,
     number: u32,
 }
 
-impl Search for Starts {
+impl TrialSearch for FreshStarts {
     type Answer = Vec<Arc<TrialRecord>>;
 
-    fn next(&self, seen: &Seen) -> Next<Self::Answer> {
+    fn next(&self, seen: &SeenTrials) -> Next<Self::Answer> {
         let configuration = self.experiment.configurations().remove(0);
-        let ask = |repeat| Ask {
+        let ask = |repeat| TrialAsk {
             configuration: configuration.clone(),
-            purpose: Purpose::Prove,
+            purpose: TrialPurpose::Prove,
             repeat,
             start_deadline: self.experiment.app.start_deadline,
             pair: None,
         };
-        let asks: Vec<Ask> = (1..=self.number).map(ask).collect();
-        let found = asks.iter().filter_map(|ask| seen.get(ask).cloned());
+        let asks: Vec<TrialAsk> = (1..=self.number).map(ask).collect();
+        let found = asks.iter().filter_map(|ask| seen.record_for(ask).cloned());
         let found: Vec<_> = found.collect();
         match found.len() == asks.len() {
             true => Ok(found),
-            false => Err(Open {
+            false => Err(WantedTrials {
                 wanted: asks
                     .into_iter()
-                    .filter(|ask| seen.get(ask).is_none())
+                    .filter(|ask| seen.record_for(ask).is_none())
                     .collect(),
                 guesses: Vec::new(),
             }),
@@ -46,21 +46,21 @@ impl Search for Starts {
 }
 
 /// Six starts where a proof has three, on two nodes, of an application that ends so where it ships.
-fn started(ends: Shipped) -> (Server, Vec<Arc<TrialRecord>>) {
+fn run_starts(ends: ShippedEnd) -> (ApiServer, Vec<Arc<TrialRecord>>) {
     let text = "slo = \"p99<50ms,errors<1%\"\n[kubernetes]\ntrial-image = \"loadline:1\"\n\
          [search]\nprove = 3\n[app]\nimage = \"orders:1\"\n[limits]\ncpu = \"500m\"\nmemory = \"1Gi\"\n\
          [load]\nurl = \"http://localhost:8080/\"\nrate = \"20/s\"\nwarm-up = \"1s\"\nmeasure = \"5s\"\n";
-    let experiment = Experiment::parse(text, Path::new("test.toml"), Path::new("/"));
+    let experiment = Experiment::from_file_text(text, Path::new("test.toml"), Path::new("/"));
     let experiment = experiment.unwrap_or_else(|e| panic!("{e}"));
-    let server = Server::start(hosts(2, "n", "Xeon"), 0);
+    let server = ApiServer::start_server(simulated_nodes(2, "n", "Xeon"), 0);
     server.state().shipped = ends;
     server.state().lingers = 100;
-    let starts = Starts {
+    let starts = FreshStarts {
         experiment: experiment.clone(),
         number: 6,
     };
-    let mut host = host(&server, number(2), None).unwrap();
-    let (answer, _) = search(&mut host, experiment, &starts, u32::MAX);
+    let mut host = host_on_server(&server, slot_number(2), None).unwrap();
+    let (answer, _) = run_search(&mut host, experiment, &starts, u32::MAX);
     drop(host);
     let mut records = answer.unwrap();
     records.sort_by_key(|record| record.repeat);
@@ -74,9 +74,9 @@ fn as_shipped(records: &[Arc<TrialRecord>]) -> Vec<u32> {
 
 #[test]
 fn the_last_start_of_a_proof_shares_no_processes_and_has_no_counters() {
-    let (server, records) = started(Shipped::Told);
+    let (server, records) = run_starts(ShippedEnd::Told);
     assert_eq!(as_shipped(&records), [3, 6]);
-    let is_pass = |record: &Arc<TrialRecord>| record.verdict == Verdict::Pass;
+    let is_pass = |record: &Arc<TrialRecord>| record.verdict == TrialVerdict::Pass;
     assert!(records.iter().all(is_pass), "{records:?}");
     for record in &records {
         let has_ended = (record.evidence.exit.code, record.evidence.exit.before_stop);
@@ -84,7 +84,7 @@ fn the_last_start_of_a_proof_shares_no_processes_and_has_no_counters() {
         let is_counted = record.evidence.cgroup.peak_memory.is_some();
         assert_eq!(is_counted, !record.evidence.as_shipped);
     }
-    assert_eq!(left(&server), [""; 0]);
+    assert_eq!(wait_for_leftovers(&server), [""; 0]);
     let state = server.state();
     let ids = records.iter().filter(|r| r.evidence.as_shipped);
     let jobs: Vec<String> = ids.map(|r| format!("loadline-{}", r.id)).collect();
@@ -101,20 +101,20 @@ fn the_last_start_of_a_proof_shares_no_processes_and_has_no_counters() {
         let at = state.placed.iter().position(|(of, _)| of == job).unwrap();
         let mut after = state.placed[at + 1..].iter();
         let next = after.find(|(_, node)| *node == state.placed[at].1);
-        assert!(next.is_none_or(|(job, _)| super::State::is_look(job)));
+        assert!(next.is_none_or(|(job, _)| super::ApiServerState::is_look(job)));
     }
 }
 
 #[test]
 fn how_it_ends_as_shipped_is_the_kubelets_word() {
-    let (_, records) = started(Shipped::Oom);
+    let (_, records) = run_starts(ShippedEnd::Oom);
     let of = |repeat: usize| records[repeat - 1].verdict;
-    assert_eq!(of(2), Verdict::Pass);
-    assert_eq!(of(3), Verdict::AppKo(AppKo::CgroupOom));
+    assert_eq!(of(2), TrialVerdict::Pass);
+    assert_eq!(of(3), TrialVerdict::AppKo(AppKo::CgroupOom));
     let exit = &records[2].evidence.exit;
     assert_eq!((exit.signal, exit.before_stop), (Some(9), true));
 
-    let (_, records) = started(Shipped::Killed);
+    let (_, records) = run_starts(ShippedEnd::Killed);
     let exit = &records[2].evidence.exit;
     let ended = (exit.signal, exit.before_stop, exit.unclean_stop);
     assert_eq!(ended, (Some(9), false, true));

@@ -6,7 +6,7 @@
 //! to keep are chosen so that the table never overflows: nothing is ever evicted.
 
 use super::hpack::STATIC_NAMES;
-use crate::template::{Template, Variables};
+use crate::template::{TemplateVariables, TextTemplate};
 
 /// Octets of the peer's table that are used: the default, which every peer begins with.
 const TABLE: usize = 4096;
@@ -34,30 +34,30 @@ struct FixedField {
 
 /// The header fields of one request.
 #[derive(Debug, Default)]
-pub(crate) struct Fields(Vec<Field>);
+pub(crate) struct HeaderFields(Vec<HeaderField>);
 
 #[derive(Debug)]
-enum Field {
+enum HeaderField {
     /// In the static table with its value.
     Static(u8),
     /// Number of the fixed field.
     Fixed(usize),
     /// A name spelt out, and a value that differs from one request to the next.
-    Varying { name: Vec<u8>, value: Template },
+    Varying { name: Vec<u8>, value: TextTemplate },
     /// The length of the body.
     Length,
 }
 
-impl Fields {
+impl HeaderFields {
     /// Adds a field whose value may hold variables; `name` in lower case.
-    pub(crate) fn add(&mut self, name: &str, value: Template, fixed: &mut FixedFields) {
-        let field = match value.fixed() {
+    pub(crate) fn add_field(&mut self, name: &str, value: TextTemplate, fixed: &mut FixedFields) {
+        let field = match value.fixed_text() {
             Some(value) => match static_field(name, &value) {
-                Some(index) => Field::Static(index),
-                None => Field::Fixed(fixed.number(name, &value)),
+                Some(index) => HeaderField::Static(index),
+                None => HeaderField::Fixed(fixed.field_number(name, &value)),
             },
-            None => Field::Varying {
-                name: named(name, 0, 4),
+            None => HeaderField::Varying {
+                name: begin_literal(name, 0, 4),
                 value,
             },
         };
@@ -66,31 +66,33 @@ impl Fields {
 
     /// Adds the length of a body that differs from one request to the next.
     pub(crate) fn add_length(&mut self) {
-        self.0.push(Field::Length);
+        self.0.push(HeaderField::Length);
     }
 
     /// Appends the block of the current request. `scratch` is memory for values.
     pub(crate) fn render(
         &self,
         fixed: &FixedFields,
-        encoder: &mut Encoder,
-        variables: &mut Variables,
+        encoder: &mut HpackEncoder,
+        variables: &mut TemplateVariables,
         (body, scratch): (usize, &mut Vec<u8>),
         out: &mut Vec<u8>,
     ) {
-        encoder.begin(fixed, out);
+        encoder.begin_block(fixed, out);
         for field in &self.0 {
             match field {
-                Field::Static(index) => out.push(0x80 | index),
-                Field::Fixed(number) => encoder.push(*number, &fixed.fields[*number], out),
-                Field::Varying { name, value } => {
+                HeaderField::Static(index) => out.push(0x80 | index),
+                HeaderField::Fixed(number) => {
+                    encoder.push_field(*number, &fixed.fields[*number], out)
+                }
+                HeaderField::Varying { name, value } => {
                     scratch.clear();
                     value.render(variables, scratch);
                     out.extend_from_slice(name);
                     push_string(out, scratch);
                 }
-                Field::Length => {
-                    out.extend_from_slice(&named("content-length", 0, 4));
+                HeaderField::Length => {
+                    out.extend_from_slice(&begin_literal("content-length", 0, 4));
                     push_string(out, body.to_string().as_bytes());
                 }
             }
@@ -99,7 +101,7 @@ impl Fields {
 }
 
 impl FixedFields {
-    fn number(&mut self, name: &str, value: &[u8]) -> usize {
+    fn field_number(&mut self, name: &str, value: &[u8]) -> usize {
         let known = self.fields.iter();
         if let Some(at) = known
             .clone()
@@ -113,7 +115,7 @@ impl FixedFields {
             self.size += size;
         }
         let spelt = |flags, prefix| {
-            let mut out = named(name, flags, prefix);
+            let mut out = begin_literal(name, flags, prefix);
             push_string(&mut out, value);
             out
         };
@@ -130,7 +132,7 @@ impl FixedFields {
 
 /// What the peer of one connection has in its table.
 #[derive(Debug, Default)]
-pub(crate) struct Encoder {
+pub(crate) struct HpackEncoder {
     /// For each fixed field, how many were in the table when it came there; 0 is not there.
     places: Vec<usize>,
     count: usize,
@@ -140,9 +142,9 @@ pub(crate) struct Encoder {
     must_tell: bool,
 }
 
-impl Encoder {
+impl HpackEncoder {
     /// Forgets everything, for a new connection.
-    pub(crate) fn reset(&mut self) {
+    pub(crate) fn reset_table(&mut self) {
         self.places.clear();
         self.count = 0;
         self.is_off = false;
@@ -159,7 +161,7 @@ impl Encoder {
         }
     }
 
-    fn begin(&mut self, fixed: &FixedFields, out: &mut Vec<u8>) {
+    fn begin_block(&mut self, fixed: &FixedFields, out: &mut Vec<u8>) {
         self.places.resize(fixed.fields.len(), 0);
         if std::mem::take(&mut self.must_tell) {
             // A table of size 0.
@@ -167,7 +169,7 @@ impl Encoder {
         }
     }
 
-    fn push(&mut self, number: usize, field: &FixedField, out: &mut Vec<u8>) {
+    fn push_field(&mut self, number: usize, field: &FixedField, out: &mut Vec<u8>) {
         match self.places[number] {
             0 if self.is_off || !field.is_kept => out.extend_from_slice(&field.passing),
             0 => {
@@ -195,7 +197,7 @@ fn static_field(name: &str, value: &[u8]) -> Option<u8> {
 }
 
 /// The beginning of a literal field: its name by the static table or spelt out.
-fn named(name: &str, flags: u8, prefix: u8) -> Vec<u8> {
+fn begin_literal(name: &str, flags: u8, prefix: u8) -> Vec<u8> {
     let mut out = Vec::new();
     match STATIC_NAMES.iter().position(|n| *n == name) {
         Some(at) => push_integer(&mut out, flags, prefix, at + 1),
@@ -230,22 +232,24 @@ pub(super) fn push_integer(out: &mut Vec<u8>, flags: u8, prefix: u8, value: usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::template::Encoding;
+    use crate::template::ValueEncoding;
 
-    fn template(text: &str) -> Template {
-        let mut template = Template::default();
-        template.compile(text.as_bytes(), Encoding::Plain).unwrap();
+    fn template(text: &str) -> TextTemplate {
+        let mut template = TextTemplate::default();
+        template
+            .append_compiled(text.as_bytes(), ValueEncoding::Plain)
+            .unwrap();
         template
     }
 
     struct Case {
         fixed: FixedFields,
-        encoder: Encoder,
-        variables: Variables,
+        encoder: HpackEncoder,
+        variables: TemplateVariables,
     }
 
     impl Case {
-        fn render(&mut self, fields: &Fields) -> Vec<u8> {
+        fn render(&mut self, fields: &HeaderFields) -> Vec<u8> {
             let mut out = Vec::new();
             let memory = (3, &mut Vec::new());
             self.variables.next_request();
@@ -260,15 +264,15 @@ mod tests {
         }
     }
 
-    fn case(all: &[(&str, &str)]) -> (Case, Fields) {
+    fn case(all: &[(&str, &str)]) -> (Case, HeaderFields) {
         let mut case = Case {
             fixed: FixedFields::default(),
-            encoder: Encoder::default(),
-            variables: Variables::new(0, 0, 1),
+            encoder: HpackEncoder::default(),
+            variables: TemplateVariables::new(0, 0, 1),
         };
-        let mut fields = Fields::default();
+        let mut fields = HeaderFields::default();
         for (name, value) in all {
-            fields.add(name, template(value), &mut case.fixed);
+            fields.add_field(name, template(value), &mut case.fixed);
         }
         (case, fields)
     }
@@ -291,7 +295,7 @@ mod tests {
     #[test]
     fn the_newest_entry_has_the_smallest_number() {
         let (mut case, mut fields) = case(&[(":authority", "a"), ("x", "1")]);
-        fields.add("x", template("{seq}"), &mut case.fixed);
+        fields.add_field("x", template("{seq}"), &mut case.fixed);
         fields.add_length();
         case.render(&fields);
         let varying = [0, 1, b'x', 1, b'1', 0x0f, 13, 1, b'3'];
@@ -304,7 +308,7 @@ mod tests {
         case.encoder.resize(100);
         assert_eq!(case.render(&fields), [0x20, 0, 1, b'x', 1, b'1']);
         assert_eq!(case.render(&fields), [0, 1, b'x', 1, b'1']);
-        case.encoder.reset();
+        case.encoder.reset_table();
         case.encoder.resize(65_536);
         assert_eq!(case.render(&fields), [0x40, 1, b'x', 1, b'1']);
     }

@@ -29,31 +29,31 @@ const CANCEL: u32 = 8;
 /// What a client sends first on a connection.
 pub(super) fn push_preface(out: &mut Vec<u8>) {
     out.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    push(out, SETTINGS, 0, 0, &settings::ours());
+    push_frame(out, SETTINGS, 0, 0, &settings::own_settings());
     // The connection's window begins at 65,535 whatever the settings say.
     push_window_update(out, 0, settings::MAX_WINDOW - 65_535);
 }
 
 /// The header of a frame.
-pub(super) fn header(length: usize, kind: u8, flags: u8, stream: u32) -> [u8; HEADER] {
+pub(super) fn frame_header(length: usize, kind: u8, flags: u8, stream: u32) -> [u8; HEADER] {
     let [_, a, b, c] = (length as u32).to_be_bytes();
     let [d, e, f, g] = stream.to_be_bytes();
     [a, b, c, kind, flags, d, e, f, g]
 }
 
 /// A whole frame.
-pub(super) fn push(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    out.extend_from_slice(&header(payload.len(), kind, flags, stream));
+pub(super) fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    out.extend_from_slice(&frame_header(payload.len(), kind, flags, stream));
     out.extend_from_slice(payload);
 }
 
 pub(super) fn push_window_update(out: &mut Vec<u8>, stream: u32, increment: u32) {
-    push(out, WINDOW_UPDATE, 0, stream, &increment.to_be_bytes());
+    push_frame(out, WINDOW_UPDATE, 0, stream, &increment.to_be_bytes());
 }
 
 /// Gives a stream up.
 pub(super) fn push_cancel(out: &mut Vec<u8>, stream: u32) {
-    push(out, RST_STREAM, 0, stream, &CANCEL.to_be_bytes());
+    push_frame(out, RST_STREAM, 0, stream, &CANCEL.to_be_bytes());
 }
 
 /// Ends a HEADERS frame whose header stands at `at` in `out`, with the block behind it: fills the
@@ -68,7 +68,7 @@ pub(super) fn close_headers(
     let flags = if is_last { END_STREAM } else { 0 };
     let length = out.len() - at - HEADER;
     if length <= max_payload {
-        let header = header(length, HEADERS, flags | END_HEADERS, stream);
+        let header = frame_header(length, HEADERS, flags | END_HEADERS, stream);
         out[at..at + HEADER].copy_from_slice(&header);
         return;
     }
@@ -78,8 +78,8 @@ pub(super) fn close_headers(
     for (nth, piece) in block.chunks(max_payload).enumerate() {
         let end = if nth + 1 == count { END_HEADERS } else { 0 };
         match nth {
-            0 => push(out, HEADERS, flags | end, stream, piece),
-            _ => push(out, CONTINUATION, end, stream, piece),
+            0 => push_frame(out, HEADERS, flags | end, stream, piece),
+            _ => push_frame(out, CONTINUATION, end, stream, piece),
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Broken, huffman};
+use super::{Http2Violation, huffman};
 
 /// Largest dynamic table, in octets as RFC 7541 §4.1 counts them: the default of HTTP/2.
 const TABLE_LIMIT: usize = 4096;
@@ -78,7 +78,7 @@ pub(super) const STATIC_NAMES: [&str; 61] = [
 
 /// What an answer's header block says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct DecodedHead {
     /// `:status`; `None` in trailers.
     pub status: Option<u16>,
     /// `content-length`.
@@ -86,15 +86,15 @@ pub struct Head {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Name {
+enum FieldName {
     Status,
     Length,
     Other,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Field {
-    name: Name,
+struct DecodedField {
+    name: FieldName,
     name_length: usize,
     /// Octets of the value, decoded.
     value_length: usize,
@@ -102,23 +102,23 @@ struct Field {
     number: Option<u64>,
 }
 
-impl Field {
+impl DecodedField {
     /// RFC 7541 §4.1.
-    fn size(&self) -> usize {
+    fn entry_size(&self) -> usize {
         self.name_length + self.value_length + 32
     }
 }
 
 /// The decoder of one connection.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct HpackDecoder {
     /// The dynamic table, newest first.
-    table: VecDeque<Field>,
+    table: VecDeque<DecodedField>,
     size: usize,
     limit: usize,
 }
 
-impl Default for Decoder {
+impl Default for HpackDecoder {
     fn default() -> Self {
         Self {
             table: VecDeque::new(),
@@ -128,9 +128,9 @@ impl Default for Decoder {
     }
 }
 
-impl Decoder {
+impl HpackDecoder {
     /// Forgets everything, for a new connection.
-    pub fn reset(&mut self) {
+    pub fn clear_table(&mut self) {
         self.table.clear();
         self.size = 0;
         self.limit = TABLE_LIMIT;
@@ -139,16 +139,16 @@ impl Decoder {
     /// Decodes a whole block.
     ///
     /// # Errors
-    /// [`Broken::Compression`] where the block ends too early, refers to nothing, or has a status
+    /// [`Http2Violation::Compression`] where the block ends too early, refers to nothing, or has a status
     /// or length that is no number or comes twice.
-    pub fn decode(&mut self, mut block: &[u8]) -> Result<Head, Broken> {
-        let mut head = Head::default();
+    pub fn decode_block(&mut self, mut block: &[u8]) -> Result<DecodedHead, Http2Violation> {
+        let mut head = DecodedHead::default();
         let mut may_resize = true;
         while let Some(first) = block.first().copied() {
             if first & 0xe0 == 0x20 {
-                let limit = integer(&mut block, 5)?;
+                let limit = read_integer(&mut block, 5)?;
                 if !may_resize || limit > TABLE_LIMIT {
-                    return Err(Broken::Compression);
+                    return Err(Http2Violation::Compression);
                 }
                 self.limit = limit;
                 self.evict(0);
@@ -156,65 +156,70 @@ impl Decoder {
             }
             may_resize = false;
             let field = if first & 0x80 != 0 {
-                let index = integer(&mut block, 7)?;
-                self.field(index)?
+                let index = read_integer(&mut block, 7)?;
+                self.table_field(index)?
             } else {
                 let is_kept = first & 0xc0 == 0x40;
-                let field = self.literal(&mut block, if is_kept { 6 } else { 4 }, is_kept)?;
+                let field = self.read_literal(&mut block, if is_kept { 6 } else { 4 }, is_kept)?;
                 if is_kept {
                     self.insert(field);
                 }
                 field
             };
-            head.note(&field)?;
+            head.note_field(&field)?;
         }
         Ok(head)
     }
 
     /// A field of the static or dynamic table.
-    fn field(&self, index: usize) -> Result<Field, Broken> {
-        let nth = index.checked_sub(1).ok_or(Broken::Compression)?;
+    fn table_field(&self, index: usize) -> Result<DecodedField, Http2Violation> {
+        let nth = index.checked_sub(1).ok_or(Http2Violation::Compression)?;
         match STATIC_NAMES.get(nth) {
-            Some(name) => Ok(Field {
-                name: kind(name.as_bytes()),
+            Some(name) => Ok(DecodedField {
+                name: classify_name(name.as_bytes()),
                 name_length: name.len(),
                 value_length: 3,
                 number: static_value(index),
             }),
             None => {
                 let field = self.table.get(nth - STATIC_NAMES.len());
-                field.copied().ok_or(Broken::Compression)
+                field.copied().ok_or(Http2Violation::Compression)
             }
         }
     }
 
-    fn literal(&self, block: &mut &[u8], prefix: u8, is_kept: bool) -> Result<Field, Broken> {
-        let (name, name_length) = match integer(block, prefix)? {
+    fn read_literal(
+        &self,
+        block: &mut &[u8],
+        prefix: u8,
+        is_kept: bool,
+    ) -> Result<DecodedField, Http2Violation> {
+        let (name, name_length) = match read_integer(block, prefix)? {
             0 => literal_name(block)?,
             index => {
-                let field = self.field(index)?;
+                let field = self.table_field(index)?;
                 (field.name, field.name_length)
             }
         };
-        let mut field = Field {
+        let mut field = DecodedField {
             name,
             name_length,
             value_length: 0,
             number: None,
         };
-        let (is_coded, text) = string(block)?;
+        let (is_coded, text) = read_string(block)?;
         match name {
-            Name::Other if !is_kept => {}
-            Name::Other if !is_coded => field.value_length = text.len(),
-            Name::Other => huffman::decode(text, &mut |_| field.value_length += 1)?,
-            Name::Status | Name::Length => {
+            FieldName::Other if !is_kept => {}
+            FieldName::Other if !is_coded => field.value_length = text.len(),
+            FieldName::Other => huffman::decode_huffman(text, &mut |_| field.value_length += 1)?,
+            FieldName::Status | FieldName::Length => {
                 let mut number = Some(0);
                 let mut digit = |octet: u8| {
                     field.value_length += 1;
                     number = number.and_then(|n| next_digit(n, octet));
                 };
                 match is_coded {
-                    true => huffman::decode(text, &mut digit)?,
+                    true => huffman::decode_huffman(text, &mut digit)?,
                     false => text.iter().copied().for_each(digit),
                 }
                 field.number = number.filter(|_| field.value_length > 0);
@@ -223,11 +228,11 @@ impl Decoder {
         Ok(field)
     }
 
-    fn insert(&mut self, field: Field) {
-        self.evict(field.size());
+    fn insert(&mut self, field: DecodedField) {
+        self.evict(field.entry_size());
         // One that is larger than the table leaves it empty (RFC 7541 §4.4).
-        if field.size() <= self.limit {
-            self.size += field.size();
+        if field.entry_size() <= self.limit {
+            self.size += field.entry_size();
             self.table.push_front(field);
         }
     }
@@ -238,30 +243,30 @@ impl Decoder {
             let Some(oldest) = self.table.pop_back() else {
                 return;
             };
-            self.size -= oldest.size();
+            self.size -= oldest.entry_size();
         }
     }
 }
 
-impl Head {
-    fn note(&mut self, field: &Field) -> Result<(), Broken> {
+impl DecodedHead {
+    fn note_field(&mut self, field: &DecodedField) -> Result<(), Http2Violation> {
         match field.name {
-            Name::Other => return Ok(()),
-            Name::Status => {
+            FieldName::Other => return Ok(()),
+            FieldName::Status => {
                 let status = field.number.filter(|s| (100..1000).contains(s));
-                let status = status.ok_or(Broken::Compression)?;
+                let status = status.ok_or(Http2Violation::Compression)?;
                 if self.status.replace(status as u16).is_some() {
-                    return Err(Broken::Compression);
+                    return Err(Http2Violation::Compression);
                 }
             }
-            Name::Length => {
-                let length = field.number.ok_or(Broken::Compression)?;
+            FieldName::Length => {
+                let length = field.number.ok_or(Http2Violation::Compression)?;
                 if self
                     .content_length
                     .replace(length)
                     .is_some_and(|l| l != length)
                 {
-                    return Err(Broken::Compression);
+                    return Err(Http2Violation::Compression);
                 }
             }
         }
@@ -269,11 +274,11 @@ impl Head {
     }
 }
 
-fn kind(name: &[u8]) -> Name {
+fn classify_name(name: &[u8]) -> FieldName {
     match name {
-        b":status" => Name::Status,
-        b"content-length" => Name::Length,
-        _ => Name::Other,
+        b":status" => FieldName::Status,
+        b"content-length" => FieldName::Length,
+        _ => FieldName::Other,
     }
 }
 
@@ -289,52 +294,54 @@ fn next_digit(number: u64, octet: u8) -> Option<u64> {
 }
 
 /// A name that is spelt out, and its length.
-fn literal_name(block: &mut &[u8]) -> Result<(Name, usize), Broken> {
-    let (is_coded, text) = string(block)?;
+fn literal_name(block: &mut &[u8]) -> Result<(FieldName, usize), Http2Violation> {
+    let (is_coded, text) = read_string(block)?;
     if !is_coded {
-        return Ok((kind(text), text.len()));
+        return Ok((classify_name(text), text.len()));
     }
     // Long enough for the names that matter.
     let mut start = [0; 16];
     let mut length = 0;
-    huffman::decode(text, &mut |octet| {
+    huffman::decode_huffman(text, &mut |octet| {
         if let Some(place) = start.get_mut(length) {
             *place = octet;
         }
         length += 1;
     })?;
-    let name = start.get(..length).map_or(Name::Other, kind);
+    let name = start.get(..length).map_or(FieldName::Other, classify_name);
     Ok((name, length))
 }
 
 /// A string literal: whether it is Huffman-coded, and its octets (RFC 7541 §5.2).
-fn string<'a>(block: &mut &'a [u8]) -> Result<(bool, &'a [u8]), Broken> {
-    let is_coded = block.first().ok_or(Broken::Compression)? & 0x80 != 0;
-    let length = integer(block, 7)?;
-    let (text, rest) = block.split_at_checked(length).ok_or(Broken::Compression)?;
+fn read_string<'a>(block: &mut &'a [u8]) -> Result<(bool, &'a [u8]), Http2Violation> {
+    let is_coded = block.first().ok_or(Http2Violation::Compression)? & 0x80 != 0;
+    let length = read_integer(block, 7)?;
+    let (text, rest) = block
+        .split_at_checked(length)
+        .ok_or(Http2Violation::Compression)?;
     *block = rest;
     Ok((is_coded, text))
 }
 
 /// An integer with a prefix of so many bits (RFC 7541 §5.1), below 2^28.
-fn integer(block: &mut &[u8], prefix: u8) -> Result<usize, Broken> {
+fn read_integer(block: &mut &[u8], prefix: u8) -> Result<usize, Http2Violation> {
     let mask = (1usize << prefix) - 1;
-    let mut value = usize::from(octet(block)?) & mask;
+    let mut value = usize::from(read_octet(block)?) & mask;
     if value < mask {
         return Ok(value);
     }
     for shift in [0, 7, 14, 21] {
-        let octet = usize::from(octet(block)?);
+        let octet = usize::from(read_octet(block)?);
         value += (octet & 0x7f) << shift;
         if octet & 0x80 == 0 {
             return Ok(value);
         }
     }
-    Err(Broken::Compression)
+    Err(Http2Violation::Compression)
 }
 
-fn octet(block: &mut &[u8]) -> Result<u8, Broken> {
-    let (first, rest) = block.split_first().ok_or(Broken::Compression)?;
+fn read_octet(block: &mut &[u8]) -> Result<u8, Http2Violation> {
+    let (first, rest) = block.split_first().ok_or(Http2Violation::Compression)?;
     *block = rest;
     Ok(*first)
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: RFC 7541 Appendix B. The code is canonical, so the lengths of its codes define it.
 
-use super::Broken;
+use super::Http2Violation;
 
 /// Length in bits of the code of each octet, and of EOS (256).
 #[rustfmt::skip]
@@ -30,7 +30,7 @@ const EOS: u16 = 256;
 const LONGEST: usize = 30;
 
 /// The code in the form that decoding wants.
-struct Code {
+struct HuffmanCode {
     /// Symbols by the length of their code, then by value.
     symbols: [u16; 257],
     /// First code of each length, and where its symbol stands in `symbols`.
@@ -41,10 +41,10 @@ struct Code {
     short: [(u8, u8); 256],
 }
 
-static CODE: Code = code();
+static CODE: HuffmanCode = build_code();
 
-const fn code() -> Code {
-    let mut code = Code {
+const fn build_code() -> HuffmanCode {
+    let mut code = HuffmanCode {
         symbols: [0; 257],
         first: [0; LONGEST + 1],
         offset: [0; LONGEST + 1],
@@ -84,8 +84,11 @@ const fn code() -> Code {
 /// Hands every octet of a coded text to `each`.
 ///
 /// # Errors
-/// [`Broken::Compression`] for a code that is none or wrong padding (RFC 7541 §5.2).
-pub(super) fn decode(coded: &[u8], each: &mut impl FnMut(u8)) -> Result<(), Broken> {
+/// [`Http2Violation::Compression`] for a code that is none or wrong padding (RFC 7541 §5.2).
+pub(super) fn decode_huffman(
+    coded: &[u8],
+    each: &mut impl FnMut(u8),
+) -> Result<(), Http2Violation> {
     let mut rest = coded.iter();
     // The next bits, left-aligned, and how many there are.
     let (mut window, mut bits) = (0u64, 0usize);
@@ -96,16 +99,16 @@ pub(super) fn decode(coded: &[u8], each: &mut impl FnMut(u8)) -> Result<(), Brok
             bits += 8;
         }
         let (symbol, length) = match CODE.short[(window >> 56) as usize] {
-            (_, 0) => long(window).ok_or(Broken::Compression)?,
+            (_, 0) => find_long_symbol(window).ok_or(Http2Violation::Compression)?,
             (symbol, length) => (u16::from(symbol), usize::from(length)),
         };
         if length > bits {
             // What is left is padding: fewer than 8 bits, all ones.
             let is_padding = bits < 8 && window.leading_ones() as usize >= bits;
-            return is_padding.then_some(()).ok_or(Broken::Compression);
+            return is_padding.then_some(()).ok_or(Http2Violation::Compression);
         }
         if symbol == EOS {
-            return Err(Broken::Compression);
+            return Err(Http2Violation::Compression);
         }
         each(symbol as u8);
         window <<= length;
@@ -114,7 +117,7 @@ pub(super) fn decode(coded: &[u8], each: &mut impl FnMut(u8)) -> Result<(), Brok
 }
 
 /// The symbol of a code of more than 8 bits.
-fn long(window: u64) -> Option<(u16, usize)> {
+fn find_long_symbol(window: u64) -> Option<(u16, usize)> {
     (9..=LONGEST).find_map(|length| {
         let code = (window >> (64 - length)) as u32;
         let nth = code.checked_sub(CODE.first[length])?;
@@ -129,9 +132,9 @@ mod tests {
 
     use super::*;
 
-    fn decoded(coded: &[u8]) -> Result<Vec<u8>, Broken> {
+    fn decoded(coded: &[u8]) -> Result<Vec<u8>, Http2Violation> {
         let mut out = Vec::new();
-        decode(coded, &mut |octet| out.push(octet)).map(|()| out)
+        decode_huffman(coded, &mut |octet| out.push(octet)).map(|()| out)
     }
 
     fn coded(text: &[u8]) -> Vec<u8> {

@@ -5,14 +5,14 @@
 //! it comes and never kept.
 
 use super::frame::{self, HEADER, MAX_PAYLOAD};
-use super::{Broken, Settings};
+use super::{Http2Settings, Http2Violation};
 
 /// Longest header block, over all its frames.
 const MAX_BLOCK: usize = 64 * 1024;
 
 /// A frame, or a piece of a DATA frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frame<'a> {
+pub enum Http2Frame<'a> {
     /// Part of an answer's body.
     Data {
         /// The stream.
@@ -24,7 +24,7 @@ pub enum Frame<'a> {
         /// Whether the answer is complete.
         is_last: bool,
     },
-    /// A whole header block, in [`Reader::block`].
+    /// A whole header block, in [`FrameReader::header_block`].
     Headers {
         /// The stream.
         stream: u32,
@@ -37,7 +37,7 @@ pub enum Frame<'a> {
         stream: u32,
     },
     /// Settings of the peer, to be acknowledged.
-    Settings(Settings),
+    Settings(Http2Settings),
     /// A ping, to be answered with the same octets.
     Ping([u8; 8]),
     /// The connection takes no more streams than those up to the last one.
@@ -55,7 +55,7 @@ pub enum Frame<'a> {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Header {
+struct FrameHeader {
     length: usize,
     kind: u8,
     flags: u8,
@@ -63,27 +63,27 @@ struct Header {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum FrameReaderState {
     Header,
     /// Before the length of a DATA frame's padding.
-    PadLength(Header),
+    PadLength(FrameHeader),
     /// In the body's octets of a DATA frame; `padding` octets (the length of it included) are
     /// none.
     Data {
         left: usize,
         padding: usize,
-        header: Header,
+        header: FrameHeader,
     },
     /// In padding.
     Padding(usize),
     /// In any other payload.
-    Payload(Header),
+    Payload(FrameHeader),
 }
 
 /// The reader of one connection.
 #[derive(Debug)]
-pub struct Reader {
-    state: State,
+pub struct FrameReader {
+    state: FrameReaderState,
     /// A header or payload that came in pieces.
     partial: Vec<u8>,
     block: Vec<u8>,
@@ -91,10 +91,10 @@ pub struct Reader {
     open_block: Option<(u32, bool)>,
 }
 
-impl Default for Reader {
+impl Default for FrameReader {
     fn default() -> Self {
         Self {
-            state: State::Header,
+            state: FrameReaderState::Header,
             partial: Vec::new(),
             block: Vec::new(),
             open_block: None,
@@ -102,55 +102,58 @@ impl Default for Reader {
     }
 }
 
-impl Reader {
+impl FrameReader {
     /// Forgets everything, for a new connection.
-    pub fn reset(&mut self) {
-        self.state = State::Header;
+    pub fn reset_reader(&mut self) {
+        self.state = FrameReaderState::Header;
         self.partial.clear();
         self.open_block = None;
     }
 
-    /// The header block of the last [`Frame::Headers`].
-    pub fn block(&self) -> &[u8] {
+    /// The header block of the last [`Http2Frame::Headers`].
+    pub fn header_block(&self) -> &[u8] {
         &self.block
     }
 
     /// Takes the next frame off `bytes`; `None` when more are needed, then all were taken.
     ///
     /// # Errors
-    /// [`Broken`] when the bytes are no frames of a server.
-    pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Frame<'a>>, Broken> {
+    /// [`Http2Violation`] when the bytes are no frames of a server.
+    pub fn next<'a>(
+        &mut self,
+        bytes: &mut &'a [u8],
+    ) -> Result<Option<Http2Frame<'a>>, Http2Violation> {
         loop {
             match self.state {
-                State::Header => {
-                    let Some(header) = self.gather(bytes, HEADER, &mut |_, header| {
-                        Ok(Header {
+                FrameReaderState::Header => {
+                    let Some(header) = self.gather_octets(bytes, HEADER, &mut |_, header| {
+                        Ok(FrameHeader {
                             length: u32::from_be_bytes([0, header[0], header[1], header[2]])
                                 as usize,
                             kind: header[3],
                             flags: header[4],
-                            stream: number(&header[5..]),
+                            stream: read_31_bits(&header[5..]),
                         })
                     })?
                     else {
                         return Ok(None);
                     };
-                    self.state = self.begin(header)?;
+                    self.state = self.begin_payload(header)?;
                 }
-                State::PadLength(header) => {
+                FrameReaderState::PadLength(header) => {
                     let mut octet = |_: &mut Self, octet: &[u8]| Ok(usize::from(octet[0]));
-                    let Some(padding) = self.gather(bytes, 1, &mut octet)? else {
+                    let Some(padding) = self.gather_octets(bytes, 1, &mut octet)? else {
                         return Ok(None);
                     };
                     let padding = padding + 1;
                     let left = header.length.checked_sub(padding);
-                    self.state = State::Data {
-                        left: left.ok_or(Broken::Protocol)?,
+                    self.state = FrameReaderState::Data {
+                        left: left.ok_or(Http2Violation::Protocol)?,
                         padding,
                         header,
                     };
                 }
-                State::Data {
+                FrameReaderState::Data {
                     left,
                     padding,
                     header,
@@ -163,36 +166,36 @@ impl Reader {
                     let left = left - piece.len();
                     let is_end = left == 0;
                     self.state = match is_end {
-                        true => State::Padding(padding.saturating_sub(1)),
-                        false => State::Data {
+                        true => FrameReaderState::Padding(padding.saturating_sub(1)),
+                        false => FrameReaderState::Data {
                             left,
                             padding,
                             header,
                         },
                     };
                     let flow = piece.len() + if is_end { padding } else { 0 };
-                    return Ok(Some(Frame::Data {
+                    return Ok(Some(Http2Frame::Data {
                         stream: header.stream,
                         piece,
                         flow: flow as u32,
                         is_last: is_end && header.flags & frame::END_STREAM != 0,
                     }));
                 }
-                State::Padding(0) => self.state = State::Header,
-                State::Padding(left) => {
+                FrameReaderState::Padding(0) => self.state = FrameReaderState::Header,
+                FrameReaderState::Padding(left) => {
                     if bytes.is_empty() {
                         return Ok(None);
                     }
                     let taken = left.min(bytes.len());
                     *bytes = &bytes[taken..];
-                    self.state = State::Padding(left - taken);
+                    self.state = FrameReaderState::Padding(left - taken);
                 }
-                State::Payload(header) => {
+                FrameReaderState::Payload(header) => {
                     let mut handle = |reader: &mut Self, payload: &[u8]| {
-                        reader.state = State::Header;
-                        reader.payload(header, payload)
+                        reader.state = FrameReaderState::Header;
+                        reader.read_payload(header, payload)
                     };
-                    match self.gather(bytes, header.length, &mut handle)? {
+                    match self.gather_octets(bytes, header.length, &mut handle)? {
                         None => return Ok(None),
                         Some(None) => {}
                         Some(frame) => return Ok(frame),
@@ -203,12 +206,12 @@ impl Reader {
     }
 
     /// Hands `length` octets to `handle` once all are there.
-    fn gather<T>(
+    fn gather_octets<T>(
         &mut self,
         bytes: &mut &[u8],
         length: usize,
-        handle: &mut impl FnMut(&mut Self, &[u8]) -> Result<T, Broken>,
-    ) -> Result<Option<T>, Broken> {
+        handle: &mut impl FnMut(&mut Self, &[u8]) -> Result<T, Http2Violation>,
+    ) -> Result<Option<T>, Http2Violation> {
         let (taken, rest) = bytes.split_at(bytes.len().min(length - self.partial.len()));
         *bytes = rest;
         if self.partial.is_empty() && taken.len() == length {
@@ -226,9 +229,9 @@ impl Reader {
     }
 
     /// Checks a header and says how its payload is read.
-    fn begin(&self, header: Header) -> Result<State, Broken> {
+    fn begin_payload(&self, header: FrameHeader) -> Result<FrameReaderState, Http2Violation> {
         if header.length > MAX_PAYLOAD {
-            return Err(Broken::FrameSize);
+            return Err(Http2Violation::FrameSize);
         }
         let is_continuation = header.kind == frame::CONTINUATION;
         let belongs = match self.open_block {
@@ -242,66 +245,72 @@ impl Reader {
             _ => true,
         };
         if !belongs || !right_stream || header.kind == frame::PUSH_PROMISE {
-            return Err(Broken::Protocol);
+            return Err(Http2Violation::Protocol);
         }
         Ok(match header.kind {
             frame::DATA if header.flags & frame::PADDED != 0 && header.length == 0 => {
-                return Err(Broken::FrameSize);
+                return Err(Http2Violation::FrameSize);
             }
-            frame::DATA if header.flags & frame::PADDED != 0 => State::PadLength(header),
-            frame::DATA => State::Data {
+            frame::DATA if header.flags & frame::PADDED != 0 => FrameReaderState::PadLength(header),
+            frame::DATA => FrameReaderState::Data {
                 left: header.length,
                 padding: 0,
                 header,
             },
-            _ => State::Payload(header),
+            _ => FrameReaderState::Payload(header),
         })
     }
 
     /// Reads a whole payload; `None` when it needs no answer.
-    fn payload<'a>(&mut self, header: Header, payload: &[u8]) -> Result<Option<Frame<'a>>, Broken> {
+    fn read_payload<'a>(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+    ) -> Result<Option<Http2Frame<'a>>, Http2Violation> {
         let stream = header.stream;
         let is_last = header.flags & frame::END_STREAM != 0;
-        let sized = |right: bool| right.then_some(()).ok_or(Broken::FrameSize);
+        let sized = |right: bool| right.then_some(()).ok_or(Http2Violation::FrameSize);
         Ok(match header.kind {
             frame::HEADERS => {
-                let mut block = unpadded(header, payload)?;
+                let mut block = strip_padding(header, payload)?;
                 if header.flags & frame::PRIORITY != 0 {
-                    block = block.get(5..).ok_or(Broken::FrameSize)?;
+                    block = block.get(5..).ok_or(Http2Violation::FrameSize)?;
                 }
                 self.block.clear();
                 self.add_block(block, (stream, is_last), header.flags)?
             }
             frame::CONTINUATION => {
-                let open = self.open_block.ok_or(Broken::Protocol)?;
+                let open = self.open_block.ok_or(Http2Violation::Protocol)?;
                 self.add_block(payload, open, header.flags)?
             }
             frame::RST_STREAM => {
                 sized(payload.len() == 4)?;
-                Some(Frame::Reset { stream })
+                Some(Http2Frame::Reset { stream })
             }
             frame::SETTINGS if header.flags & frame::ACK != 0 => {
                 sized(payload.is_empty())?;
                 None
             }
-            frame::SETTINGS => Some(Frame::Settings(Settings::parse(payload)?)),
+            frame::SETTINGS => Some(Http2Frame::Settings(Http2Settings::parse_settings(
+                payload,
+            )?)),
             frame::PING => {
-                let octets = payload.try_into().map_err(|_| Broken::FrameSize)?;
-                (header.flags & frame::ACK == 0).then_some(Frame::Ping(octets))
+                let octets = payload.try_into().map_err(|_| Http2Violation::FrameSize)?;
+                (header.flags & frame::ACK == 0).then_some(Http2Frame::Ping(octets))
             }
             frame::GOAWAY => {
                 sized(payload.len() >= 8)?;
-                Some(Frame::GoAway {
-                    last: number(payload),
+                Some(Http2Frame::GoAway {
+                    last: read_31_bits(payload),
                 })
             }
             frame::WINDOW_UPDATE => {
                 sized(payload.len() == 4)?;
-                let increment = number(payload);
+                let increment = read_31_bits(payload);
                 if increment == 0 {
-                    return Err(Broken::Protocol);
+                    return Err(Http2Violation::Protocol);
                 }
-                Some(Frame::Window { stream, increment })
+                Some(Http2Frame::Window { stream, increment })
             }
             // PRIORITY, and types of extensions that nobody agreed on.
             _ => None,
@@ -313,9 +322,9 @@ impl Reader {
         piece: &[u8],
         (stream, is_last): (u32, bool),
         flags: u8,
-    ) -> Result<Option<Frame<'a>>, Broken> {
+    ) -> Result<Option<Http2Frame<'a>>, Http2Violation> {
         if self.block.len() + piece.len() > MAX_BLOCK {
-            return Err(Broken::HeadTooLarge);
+            return Err(Http2Violation::HeadTooLarge);
         }
         self.block.extend_from_slice(piece);
         if flags & frame::END_HEADERS == 0 {
@@ -323,22 +332,22 @@ impl Reader {
             return Ok(None);
         }
         self.open_block = None;
-        Ok(Some(Frame::Headers { stream, is_last }))
+        Ok(Some(Http2Frame::Headers { stream, is_last }))
     }
 }
 
 /// What is left of a HEADERS payload without its padding.
-fn unpadded(header: Header, payload: &[u8]) -> Result<&[u8], Broken> {
+fn strip_padding(header: FrameHeader, payload: &[u8]) -> Result<&[u8], Http2Violation> {
     if header.flags & frame::PADDED == 0 {
         return Ok(payload);
     }
-    let (padding, rest) = payload.split_first().ok_or(Broken::FrameSize)?;
+    let (padding, rest) = payload.split_first().ok_or(Http2Violation::FrameSize)?;
     let length = rest.len().checked_sub(usize::from(*padding));
-    Ok(&rest[..length.ok_or(Broken::Protocol)?])
+    Ok(&rest[..length.ok_or(Http2Violation::Protocol)?])
 }
 
 /// A stream's number or a window's increment: 31 bits.
-fn number(octets: &[u8]) -> u32 {
+fn read_31_bits(octets: &[u8]) -> u32 {
     u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]]) & (u32::MAX >> 1)
 }
 
@@ -350,20 +359,20 @@ mod tests {
 
     fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        frame::push(&mut out, kind, flags, stream, payload);
+        frame::push_frame(&mut out, kind, flags, stream, payload);
         out
     }
 
     /// Everything the reader says, without the cuts of DATA.
-    fn read(bytes: &[u8], size: usize) -> Result<Vec<String>, Broken> {
-        let mut reader = Reader::default();
+    fn read(bytes: &[u8], size: usize) -> Result<Vec<String>, Http2Violation> {
+        let mut reader = FrameReader::default();
         let mut said = Vec::new();
         let mut body = Vec::new();
         let mut counted = 0;
         for mut piece in bytes.chunks(size.max(1)) {
             while let Some(frame) = reader.next(&mut piece)? {
                 match frame {
-                    Frame::Data {
+                    Http2Frame::Data {
                         piece,
                         flow,
                         is_last,
@@ -375,7 +384,9 @@ mod tests {
                             said.push(format!("{stream} {body:?} {counted}"));
                         }
                     }
-                    Frame::Headers { .. } => said.push(format!("{frame:?} {:?}", reader.block())),
+                    Http2Frame::Headers { .. } => {
+                        said.push(format!("{frame:?} {:?}", reader.header_block()))
+                    }
                     other => said.push(format!("{other:?}")),
                 }
             }
@@ -458,7 +469,7 @@ mod tests {
             frame(frame::RST_STREAM, 0, 1, &[0; 5]),
             frame(frame::GOAWAY, 0, 0, &[0; 4]),
             frame(frame::WINDOW_UPDATE, 0, 1, &[0; 4]),
-            frame::header(MAX_PAYLOAD + 1, frame::DATA, 0, 1).to_vec(),
+            frame::frame_header(MAX_PAYLOAD + 1, frame::DATA, 0, 1).to_vec(),
         ] {
             assert!(read(&wrong, 5).is_err(), "{wrong:?}");
         }
@@ -466,7 +477,7 @@ mod tests {
         for _ in 0..5 {
             endless.extend(frame(frame::CONTINUATION, 0, 1, &[0; MAX_PAYLOAD]));
         }
-        assert_eq!(read(&endless, 1 << 20), Err(Broken::HeadTooLarge));
+        assert_eq!(read(&endless, 1 << 20), Err(Http2Violation::HeadTooLarge));
     }
 
     proptest! {

@@ -8,9 +8,9 @@
 use std::collections::VecDeque;
 
 use super::frame::{self, HEADER};
-use super::reader::{Frame, Reader};
+use super::reader::{FrameReader, Http2Frame};
 use super::settings::MAX_WINDOW;
-use super::{Broken, Decoder, Encoder, Settings};
+use super::{HpackDecoder, HpackEncoder, Http2Settings, Http2Violation};
 use crate::connection::{BodySearch, InFlight};
 use crate::outcome::ErrorKind;
 use crate::plan::Expectation;
@@ -55,7 +55,7 @@ struct ResponseSoFar {
 
 /// A request that came to its end.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct StreamEnd {
     pub(crate) place: usize,
     /// The answer and whether its body held the text expected.
     pub(crate) result: Result<(Response, bool), ErrorKind>,
@@ -63,10 +63,10 @@ pub(crate) struct Ended {
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Session {
-    reader: Reader,
-    decoder: Decoder,
-    pub(crate) encoder: Encoder,
+pub(crate) struct Http2Connection {
+    reader: FrameReader,
+    decoder: HpackDecoder,
+    pub(crate) encoder: HpackEncoder,
     pub(crate) places: Vec<StreamRoom>,
     /// The stream of each place; 0 is none.
     streams: Vec<u32>,
@@ -99,7 +99,7 @@ pub(crate) struct Session {
     pub(crate) held: usize,
 }
 
-impl Session {
+impl Http2Connection {
     pub(crate) fn new(places: u32, expect: &Expectation) -> Self {
         let place = || StreamRoom {
             request: None,
@@ -113,9 +113,9 @@ impl Session {
             received: 0,
         };
         let mut session = Self {
-            reader: Reader::default(),
-            decoder: Decoder::default(),
-            encoder: Encoder::default(),
+            reader: FrameReader::default(),
+            decoder: HpackDecoder::default(),
+            encoder: HpackEncoder::default(),
             places: (0..places).map(|_| place()).collect(),
             streams: vec![0; places as usize],
             free: (0..places as usize).rev().collect(),
@@ -135,15 +135,15 @@ impl Session {
             replies: 0,
             held: 0,
         };
-        session.reset();
+        session.reset_connection();
         session
     }
 
     /// Gets ready for a new connection; its requests, if any, wait to be sent again.
-    pub(crate) fn reset(&mut self) {
-        self.reader.reset();
-        self.decoder.reset();
-        self.encoder.reset();
+    pub(crate) fn reset_connection(&mut self) {
+        self.reader.reset_reader();
+        self.decoder.clear_table();
+        self.encoder.reset_table();
         self.streams.fill(0);
         self.waiting.clear();
         let having = self.places.iter().enumerate();
@@ -159,12 +159,12 @@ impl Session {
         self.received = 0;
         self.is_settled = false;
         self.is_closing = false;
-        self.sent_all();
+        self.mark_all_sent();
         frame::push_preface(&mut self.out);
     }
 
     /// All that gathered was sent.
-    pub(crate) fn sent_all(&mut self) {
+    pub(crate) fn mark_all_sent(&mut self) {
         self.out.clear();
         self.written = 0;
         self.replies = 0;
@@ -188,7 +188,7 @@ impl Session {
     }
 
     /// Requests that may be under way at once.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn request_capacity(&self) -> usize {
         self.places.len().min(self.max_streams.max(1))
     }
 
@@ -205,7 +205,7 @@ impl Session {
     }
 
     /// Takes the request out of a place, which is free then.
-    pub(crate) fn take(&mut self, place: usize) -> Option<InFlight> {
+    pub(crate) fn take_request(&mut self, place: usize) -> Option<InFlight> {
         let request = self.places[place].request.take()?;
         self.free.push(place);
         Some(request)
@@ -213,11 +213,11 @@ impl Session {
 
     /// The connection is gone: takes out the requests that went with it. Those that were not sent
     /// stay for the next connection, for as long as their timeout allows.
-    pub(crate) fn lose(&mut self) -> Vec<InFlight> {
+    pub(crate) fn take_lost_requests(&mut self) -> Vec<InFlight> {
         let sent = (0..self.places.len()).filter(|place| self.streams[*place] != 0);
         let sent: Vec<usize> = sent.collect();
         sent.into_iter()
-            .filter_map(|place| self.take(place))
+            .filter_map(|place| self.take_request(place))
             .collect()
     }
 
@@ -234,10 +234,10 @@ impl Session {
 
     /// Opens a stream for a request; its header block is rendered behind a gap for the frame's
     /// header.
-    pub(crate) fn open(
+    pub(crate) fn open_stream(
         &mut self,
         place: usize,
-        render: &mut impl FnMut(&mut StreamRoom, &mut Encoder, &mut Vec<u8>) -> usize,
+        render: &mut impl FnMut(&mut StreamRoom, &mut HpackEncoder, &mut Vec<u8>) -> usize,
     ) {
         let stream = self.next_stream;
         self.next_stream += 2;
@@ -253,7 +253,7 @@ impl Session {
         room.received = 0;
         room.answer = ResponseSoFar::default();
         if let Some(search) = &mut room.search {
-            search.reset();
+            search.finish_body();
         }
         let is_last = room.body_length == 0;
         self.uploads += usize::from(!is_last);
@@ -278,7 +278,7 @@ impl Session {
         let piece = &rest[..rest.len().min(allowed).min(self.max_payload)];
         let is_last = piece.len() == rest.len();
         let flags = if is_last { frame::END_STREAM } else { 0 };
-        frame::push(&mut self.out, frame::DATA, flags, stream, piece);
+        frame::push_frame(&mut self.out, frame::DATA, flags, stream, piece);
         place.body_sent += piece.len();
         place.window -= piece.len() as i64;
         self.window -= piece.len() as i64;
@@ -290,19 +290,19 @@ impl Session {
         let stream = self.streams[place];
         if stream != 0 {
             frame::push_cancel(&mut self.out, stream);
-            self.release(place);
+            self.release_stream(place);
         }
-        self.take(place)
+        self.take_request(place)
     }
 
     /// Takes received bytes; requests that came to their end are added to `ended`.
     ///
     /// # Errors
     /// The kind of failure when the connection must be closed.
-    pub(crate) fn receive(
+    pub(crate) fn receive_frames(
         &mut self,
         mut bytes: &[u8],
-        ended: &mut Vec<Ended>,
+        ended: &mut Vec<StreamEnd>,
     ) -> Result<(), ErrorKind> {
         loop {
             match self.reader.next(&mut bytes) {
@@ -314,14 +314,18 @@ impl Session {
         }
     }
 
-    fn on_frame(&mut self, frame: Frame<'_>, ended: &mut Vec<Ended>) -> Result<(), Broken> {
+    fn on_frame(
+        &mut self,
+        frame: Http2Frame<'_>,
+        ended: &mut Vec<StreamEnd>,
+    ) -> Result<(), Http2Violation> {
         // The first frame of a server is its settings.
-        if !self.is_settled && !matches!(frame, Frame::Settings(_)) {
-            return Err(Broken::Protocol);
+        if !self.is_settled && !matches!(frame, Http2Frame::Settings(_)) {
+            return Err(Http2Violation::Protocol);
         }
         match frame {
-            Frame::Headers { stream, is_last } => {
-                let head = self.decoder.decode(self.reader.block())?;
+            Http2Frame::Headers { stream, is_last } => {
+                let head = self.decoder.decode_block(self.reader.header_block())?;
                 if let Some(place) = self.place_of(stream)? {
                     let answer = &mut self.places[place].answer;
                     match head.status {
@@ -332,14 +336,14 @@ impl Session {
                         }
                         // Trailers end an answer.
                         None if answer.status != 0 && is_last => {}
-                        _ => return Err(Broken::Protocol),
+                        _ => return Err(Http2Violation::Protocol),
                     }
                     if is_last {
-                        self.finish(place, ended);
+                        self.finish_request(place, ended);
                     }
                 }
             }
-            Frame::Data {
+            Http2Frame::Data {
                 stream,
                 piece,
                 flow,
@@ -349,39 +353,39 @@ impl Session {
                 if let Some(place) = self.place_of(stream)? {
                     let room = &mut self.places[place];
                     if room.answer.status == 0 {
-                        return Err(Broken::Protocol);
+                        return Err(Http2Violation::Protocol);
                     }
                     room.answer.body_bytes += piece.len() as u64;
                     if let Some(search) = &mut room.search {
                         search.feed(piece);
                     }
                     if is_last {
-                        self.finish(place, ended);
+                        self.finish_request(place, ended);
                     } else {
                         give_back(&mut room.received, flow, stream, &mut self.out);
                     }
                 }
             }
-            Frame::Reset { stream } => {
+            Http2Frame::Reset { stream } => {
                 if let Some(place) = self.place_of(stream)? {
-                    self.release(place);
+                    self.release_stream(place);
                     let result = Err(ErrorKind::Reset);
-                    ended.push(Ended { place, result });
+                    ended.push(StreamEnd { place, result });
                 }
             }
-            Frame::Settings(settings) => {
+            Http2Frame::Settings(settings) => {
                 self.apply(settings)?;
-                self.reply(frame::SETTINGS, &[])?;
+                self.queue_reply(frame::SETTINGS, &[])?;
             }
-            Frame::Ping(octets) => {
-                self.reply(frame::PING, &octets)?;
+            Http2Frame::Ping(octets) => {
+                self.queue_reply(frame::PING, &octets)?;
             }
-            Frame::GoAway { last } => self.go_away(last, ended),
-            Frame::Window {
+            Http2Frame::GoAway { last } => self.go_away(last, ended),
+            Http2Frame::Window {
                 stream: 0,
                 increment,
             } => widen(&mut self.window, increment)?,
-            Frame::Window { stream, increment } => {
+            Http2Frame::Window { stream, increment } => {
                 if let Some(place) = self.place_of(stream)? {
                     widen(&mut self.places[place].window, increment)?;
                 }
@@ -391,24 +395,24 @@ impl Session {
     }
 
     /// Says that a frame came.
-    fn reply(&mut self, kind: u8, payload: &[u8]) -> Result<(), Broken> {
+    fn queue_reply(&mut self, kind: u8, payload: &[u8]) -> Result<(), Http2Violation> {
         self.replies += 1;
         if self.replies > MOST_REPLIES {
-            return Err(Broken::Protocol);
+            return Err(Http2Violation::Protocol);
         }
-        frame::push(&mut self.out, kind, frame::ACK, 0, payload);
+        frame::push_frame(&mut self.out, kind, frame::ACK, 0, payload);
         Ok(())
     }
 
     /// The place of a stream; `None` when it has ended. One that was never opened is an error.
-    fn place_of(&self, stream: u32) -> Result<Option<usize>, Broken> {
+    fn place_of(&self, stream: u32) -> Result<Option<usize>, Http2Violation> {
         if stream >= self.next_stream || stream.is_multiple_of(2) {
-            return Err(Broken::Protocol);
+            return Err(Http2Violation::Protocol);
         }
         Ok(self.streams.iter().position(|s| *s == stream))
     }
 
-    fn apply(&mut self, settings: Settings) -> Result<(), Broken> {
+    fn apply(&mut self, settings: Http2Settings) -> Result<(), Http2Violation> {
         self.is_settled = true;
         if let Some(size) = settings.table_size {
             self.encoder.resize(size);
@@ -425,7 +429,7 @@ impl Session {
             for (place, _) in self.active_places() {
                 place.window += change;
                 if place.window > i64::from(MAX_WINDOW) {
-                    return Err(Broken::Protocol);
+                    return Err(Http2Violation::Protocol);
                 }
             }
         }
@@ -434,19 +438,19 @@ impl Session {
 
     /// Streams after the last one were not processed: they are sent again on the next connection,
     /// once (RFC 9113 §6.8).
-    fn go_away(&mut self, last: u32, ended: &mut Vec<Ended>) {
+    fn go_away(&mut self, last: u32, ended: &mut Vec<StreamEnd>) {
         self.is_closing = true;
         for place in 0..self.places.len() {
             if self.streams[place] <= last {
                 continue;
             }
-            self.release(place);
+            self.release_stream(place);
             let Some(request) = &mut self.places[place].request else {
                 continue;
             };
             if request.is_repeated {
                 let result = Err(ErrorKind::Closed);
-                ended.push(Ended { place, result });
+                ended.push(StreamEnd { place, result });
             } else {
                 request.is_repeated = true;
                 request.sent = 0;
@@ -461,15 +465,15 @@ impl Session {
     }
 
     /// An answer is complete.
-    fn finish(&mut self, place: usize, ended: &mut Vec<Ended>) {
+    fn finish_request(&mut self, place: usize, ended: &mut Vec<StreamEnd>) {
         if self.places[place].body_sent < self.places[place].body_length {
             // The server wants no more of the body (RFC 9113 §8.1).
             frame::push_cancel(&mut self.out, self.streams[place]);
         }
-        self.release(place);
+        self.release_stream(place);
         let room = &mut self.places[place];
         let answer = room.answer;
-        let found = room.search.as_mut().is_none_or(BodySearch::reset);
+        let found = room.search.as_mut().is_none_or(BodySearch::finish_body);
         let has_body = !room.head_only && !matches!(answer.status, 204 | 304);
         let is_whole = answer.content_length.is_none_or(|l| l == answer.body_bytes);
         let response = Response {
@@ -481,11 +485,11 @@ impl Session {
             true => Ok((response, found)),
             false => Err(ErrorKind::Protocol),
         };
-        ended.push(Ended { place, result });
+        ended.push(StreamEnd { place, result });
     }
 
     /// Ends the stream of a place.
-    fn release(&mut self, place: usize) {
+    fn release_stream(&mut self, place: usize) {
         let room = &mut self.places[place];
         self.uploads -= usize::from(room.body_sent < room.body_length);
         room.body_length = 0;
@@ -504,9 +508,9 @@ fn give_back(received: &mut u32, flow: u32, stream: u32, out: &mut Vec<u8>) {
     }
 }
 
-fn widen(window: &mut i64, increment: u32) -> Result<(), Broken> {
+fn widen(window: &mut i64, increment: u32) -> Result<(), Http2Violation> {
     *window += i64::from(increment);
     (*window <= i64::from(MAX_WINDOW))
         .then_some(())
-        .ok_or(Broken::Protocol)
+        .ok_or(Http2Violation::Protocol)
 }

@@ -1,6 +1,6 @@
 //! SETTINGS of both sides (RFC 9113 §6.5).
 
-use super::Broken;
+use super::Http2Violation;
 
 const HEADER_TABLE_SIZE: u16 = 1;
 const ENABLE_PUSH: u16 = 2;
@@ -13,7 +13,7 @@ pub(super) const MAX_WINDOW: u32 = (1 << 31) - 1;
 
 /// What a SETTINGS frame changes; `None` stays as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct Http2Settings {
     /// Octets of the table that the peer decodes headers with.
     pub table_size: Option<u32>,
     /// Streams that may be open at once.
@@ -24,28 +24,28 @@ pub struct Settings {
     pub max_frame: Option<u32>,
 }
 
-impl Settings {
+impl Http2Settings {
     /// Reads a payload; unknown settings are passed over.
     ///
     /// # Errors
-    /// [`Broken`] for a wrong length or a forbidden value.
-    pub(super) fn parse(payload: &[u8]) -> Result<Self, Broken> {
+    /// [`Http2Violation`] for a wrong length or a forbidden value.
+    pub(super) fn parse_settings(payload: &[u8]) -> Result<Self, Http2Violation> {
         let mut settings = Self::default();
         let (pairs, rest) = payload.as_chunks::<6>();
         if !rest.is_empty() {
-            return Err(Broken::FrameSize);
+            return Err(Http2Violation::FrameSize);
         }
         for [a, b, value @ ..] in pairs {
             let value = u32::from_be_bytes(*value);
             match u16::from_be_bytes([*a, *b]) {
                 HEADER_TABLE_SIZE => settings.table_size = Some(value),
                 // A server must not send anything but 0.
-                ENABLE_PUSH if value != 0 => return Err(Broken::Protocol),
+                ENABLE_PUSH if value != 0 => return Err(Http2Violation::Protocol),
                 MAX_CONCURRENT_STREAMS => settings.max_streams = Some(value),
-                INITIAL_WINDOW_SIZE if value > MAX_WINDOW => return Err(Broken::Protocol),
+                INITIAL_WINDOW_SIZE if value > MAX_WINDOW => return Err(Http2Violation::Protocol),
                 INITIAL_WINDOW_SIZE => settings.initial_window = Some(value),
                 MAX_FRAME_SIZE if !(1 << 14..1 << 24).contains(&value) => {
-                    return Err(Broken::Protocol);
+                    return Err(Http2Violation::Protocol);
                 }
                 MAX_FRAME_SIZE => settings.max_frame = Some(value),
                 _ => {}
@@ -57,7 +57,7 @@ impl Settings {
 
 /// Payload of the first frame of this side: no push, and windows so large that the answer is
 /// held up by TCP alone, as browsers do within reason and h2load does.
-pub(super) fn ours() -> [u8; 12] {
+pub(super) fn own_settings() -> [u8; 12] {
     let mut payload = [0; 12];
     payload[..2].copy_from_slice(&ENABLE_PUSH.to_be_bytes());
     payload[6..8].copy_from_slice(&INITIAL_WINDOW_SIZE.to_be_bytes());
@@ -71,10 +71,12 @@ mod tests {
 
     #[test]
     fn settings_are_read_and_wrong_ones_refused() {
-        let read = Settings::parse(&[0, 3, 0, 0, 0, 100, 0, 9, 1, 1, 1, 1]).unwrap();
+        let read = Http2Settings::parse_settings(&[0, 3, 0, 0, 0, 100, 0, 9, 1, 1, 1, 1]).unwrap();
         assert_eq!(read.max_streams, Some(100));
         assert_eq!(
-            Settings::parse(&ours()).unwrap().initial_window,
+            Http2Settings::parse_settings(&own_settings())
+                .unwrap()
+                .initial_window,
             Some(MAX_WINDOW)
         );
         for wrong in [
@@ -83,7 +85,7 @@ mod tests {
             &[0, 4, 0x80, 0, 0, 0],
             &[0, 5, 0, 0, 0, 1],
         ] {
-            assert!(Settings::parse(wrong).is_err(), "{wrong:?}");
+            assert!(Http2Settings::parse_settings(wrong).is_err(), "{wrong:?}");
         }
     }
 }

@@ -11,14 +11,14 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Search;
-use super::goal::{self, Goal};
+use super::MaxRateSearch;
+use super::goal::{self, LoadGoal};
 use crate::error::LoadError;
-use crate::health::{Health, Usage};
-use crate::outcome::{Second, Totals};
-use crate::plan::{Model, Plan};
-use crate::run::{Outcome, run};
-use crate::schedule::Segment;
+use crate::health::{GeneratorUsage, Health};
+use crate::outcome::{LoadSecond, LoadTotals};
+use crate::plan::{LoadModel, LoadPlan};
+use crate::run::{LoadOutcome, run};
+use crate::schedule::RateSegment;
 
 /// Shortest step, in seconds: one that is left out, one that counts.
 const SHORTEST_STEP: u64 = 2;
@@ -45,7 +45,7 @@ pub struct CurvePoint {
 }
 
 /// The points that were measured.
-pub(super) struct Curve {
+pub(super) struct LatencyCurve {
     pub(super) points: Vec<CurvePoint>,
     /// Why they are not all there, or are no evidence.
     pub(super) incomplete: Option<String>,
@@ -53,18 +53,18 @@ pub(super) struct Curve {
 
 /// Measures the curve up to `top` requests a second.
 pub(super) fn measure(
-    plan: &Plan,
-    search: &Search,
-    goals: &[Goal],
+    plan: &LoadPlan,
+    search: &MaxRateSearch,
+    goals: &[LoadGoal],
     top: f64,
     stop: &Arc<AtomicBool>,
-) -> Result<Curve, LoadError> {
+) -> Result<LatencyCurve, LoadError> {
     let steps = search.curve_steps;
     let length = (search.trial.as_secs() / 4).max(SHORTEST_STEP);
     let share = |step: u32| f64::from(step + 1) / f64::from(steps);
-    let segment = |step| Segment::constant(top * share(step), Duration::from_secs(length));
-    let plan = Plan {
-        model: Model::Open {
+    let segment = |step| RateSegment::constant_rate(top * share(step), Duration::from_secs(length));
+    let plan = LoadPlan {
+        model: LoadModel::Open {
             segments: (0..steps).map(segment).collect(),
             arrivals: search.arrivals,
         },
@@ -73,27 +73,32 @@ pub(super) fn measure(
         slo: plan.slo.or_else(|| goal::shortest_bound(goals)),
         ..plan.clone()
     };
-    let mut totals = vec![Totals::default(); steps as usize];
-    let outcome = run(&plan, stop, &mut |second: &Second| {
+    let mut totals = vec![LoadTotals::default(); steps as usize];
+    let outcome = run(&plan, stop, &mut |second: &LoadSecond| {
         if let Some(step) = step_of(second.index, length, steps) {
-            totals[step].add(&second.totals);
+            totals[step].add_outcomes(&second.totals);
         }
     })?;
     // A step that a stop cut short, or that never came, is no point.
-    let whole = outcome.measured(&plan).as_secs() / length;
+    let whole = outcome.measured_time(&plan).as_secs() / length;
     let points = totals.iter().zip(0..steps).take(whole as usize);
-    Ok(Curve {
+    Ok(LatencyCurve {
         points: points
             .map(|(totals, step)| {
                 let share = share(step);
-                point(share, top * share, totals, (length - 1) as f64)
+                curve_point(share, top * share, totals, (length - 1) as f64)
             })
             .collect(),
-        incomplete: incomplete(&plan, &outcome, &totals, whole),
+        incomplete: incomplete_reason(&plan, &outcome, &totals, whole),
     })
 }
 
-fn incomplete(plan: &Plan, outcome: &Outcome, steps: &[Totals], whole: u64) -> Option<String> {
+fn incomplete_reason(
+    plan: &LoadPlan,
+    outcome: &LoadOutcome,
+    steps: &[LoadTotals],
+    whole: u64,
+) -> Option<String> {
     if outcome.stopped {
         let all = steps.len();
         return Some(format!(
@@ -101,20 +106,20 @@ fn incomplete(plan: &Plan, outcome: &Outcome, steps: &[Totals], whole: u64) -> O
         ));
     }
     let whole = outcome.health.saturated.clone();
-    let reason = whole.or_else(|| late(plan, steps));
+    let reason = whole.or_else(|| late_step(plan, steps));
     reason.map(|reason| format!("the curve is not valid: {reason}"))
 }
 
 /// Whether the generator was late in a part of the curve, which all of it may hide: the low steps
 /// have few of its requests.
-fn late(plan: &Plan, steps: &[Totals]) -> Option<String> {
-    let mut together = Totals::default();
+fn late_step(plan: &LoadPlan, steps: &[LoadTotals]) -> Option<String> {
+    let mut together = LoadTotals::default();
     steps.iter().find_map(|step| {
-        together.add(step);
+        together.add_outcomes(step);
         if together.send_lag.len() < JUDGED_TOGETHER {
             return None;
         }
-        let health = Health::judge(plan, &together, Usage::default(), Duration::ZERO);
+        let health = Health::judge_run(plan, &together, GeneratorUsage::default(), Duration::ZERO);
         together.clear();
         health.saturated
     })
@@ -127,10 +132,11 @@ fn step_of(second: u64, length: u64, steps: u32) -> Option<usize> {
     counts.then_some(step as usize)
 }
 
-fn point(share: f64, offered_rate: f64, totals: &Totals, seconds: f64) -> CurvePoint {
+fn curve_point(share: f64, offered_rate: f64, totals: &LoadTotals, seconds: f64) -> CurvePoint {
     let micros = |q| {
         // Only what ended in these seconds is known here; what never ended is in the trials.
-        let value = crate::histogram::quantile(&totals.latency, totals.failed(), q);
+        let value =
+            crate::histogram::quantile_with_failures(&totals.latency, totals.failed_requests(), q);
         value.map(|d| d.as_nanos() as f64 / 1e3)
     };
     CurvePoint {
@@ -148,15 +154,15 @@ fn point(share: f64, offered_rate: f64, totals: &Totals, seconds: f64) -> CurveP
 mod tests {
     use super::*;
 
-    fn plan() -> Plan {
+    fn plan() -> LoadPlan {
         let target = ([127, 0, 0, 1], 1).into();
-        let model = Model::constant(100.0, Duration::from_secs(4));
-        Plan::new(vec![target], crate::plan::RequestSpec::get("/"), model)
+        let model = LoadModel::at_constant_rate(100.0, Duration::from_secs(4));
+        LoadPlan::new(vec![target], crate::plan::RequestSpec::for_get("/"), model)
     }
 
     /// A step of so many requests, each sent so late.
-    fn step(requests: u64, lag: Duration) -> Totals {
-        let mut totals = Totals::default();
+    fn step(requests: u64, lag: Duration) -> LoadTotals {
+        let mut totals = LoadTotals::default();
         let lag = u64::try_from(lag.as_nanos()).unwrap();
         totals.send_lag.saturating_record_n(lag, requests);
         totals
@@ -166,23 +172,30 @@ mod tests {
     fn a_generator_that_is_late_in_one_low_step_is_noticed() {
         let (good, bad) = (Duration::from_micros(50), Duration::from_millis(3));
         let steps = |low| [step(20, low), step(2_000, good), step(20_000, good)];
-        assert_eq!(late(&plan(), &steps(good)), None);
-        assert_eq!(late(&plan(), &steps(bad)), None);
+        assert_eq!(late_step(&plan(), &steps(good)), None);
+        assert_eq!(late_step(&plan(), &steps(bad)), None);
         let steps = |low| [step(200, low), step(2_000, good), step(200_000, good)];
-        let reason = late(&plan(), &steps(bad)).expect("a tenth of those judged together");
+        let reason = late_step(&plan(), &steps(bad)).expect("a tenth of those judged together");
         assert!(reason.contains("3.0 ms late"), "{reason}");
     }
 
     #[test]
     fn what_the_generator_says_about_itself_is_said_of_the_curve() {
         let plan = plan();
-        let judge = || Health::judge(&plan, &Totals::default(), Usage::default(), Duration::ZERO);
+        let judge = || {
+            Health::judge_run(
+                &plan,
+                &LoadTotals::default(),
+                GeneratorUsage::default(),
+                Duration::ZERO,
+            )
+        };
         let reason = |saturated: Option<&str>| {
-            let outcome = Outcome {
+            let outcome = LoadOutcome {
                 start_ns: 0,
                 end_ns: 4_000_000_000,
-                warmup: Totals::default(),
-                measure: Totals::default(),
+                warmup: LoadTotals::default(),
+                measure: LoadTotals::default(),
                 health: Health {
                     saturated: saturated.map(str::to_owned),
                     ..judge()
@@ -190,7 +203,7 @@ mod tests {
                 users: Vec::new(),
                 stopped: false,
             };
-            incomplete(&plan, &outcome, &[Totals::default()], 1)
+            incomplete_reason(&plan, &outcome, &[LoadTotals::default()], 1)
         };
         assert_eq!(reason(None), None);
         let found = reason(Some("it was throttled")).expect("it is no evidence");
@@ -201,15 +214,15 @@ mod tests {
     fn a_curve_that_was_stopped_says_so_and_has_no_empty_points() {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let target = listener.local_addr().expect("an address");
-        let plan = Plan {
+        let plan = LoadPlan {
             targets: vec![target],
             connections: 1,
             ..plan()
         };
-        let search = Search {
+        let search = MaxRateSearch {
             slos: Vec::new(),
             trial: Duration::from_secs(1),
-            arrivals: crate::schedule::Arrivals::Uniform,
+            arrivals: crate::schedule::ArrivalPattern::Uniform,
             is_strict: false,
             curve_steps: 5,
         };

@@ -5,19 +5,19 @@
 
 use std::time::Duration;
 
-use loadline_analysis::slo::{Objective, Slo, duration};
+use loadline_analysis::slo::{Objective, Slo, print_duration};
 
 use crate::error::LoadError;
 use crate::histogram::MAX_NS;
-use crate::outcome::Totals;
+use crate::outcome::LoadTotals;
 
 /// An SLO about load only.
 #[derive(Debug, Clone)]
-pub(super) struct Goal {
+pub(super) struct LoadGoal {
     slo: Slo,
 }
 
-impl Goal {
+impl LoadGoal {
     /// # Errors
     /// [`LoadError::Plan`] for an objective that no load can decide.
     pub(super) fn new(slo: &Slo) -> Result<Self, LoadError> {
@@ -41,28 +41,28 @@ impl Goal {
     }
 
     /// What the first broken objective measured; `None` when all are kept.
-    pub(super) fn broke(&self, totals: &Totals) -> Option<String> {
+    pub(super) fn broken_objective(&self, totals: &LoadTotals) -> Option<String> {
         let objectives = self.slo.objectives.iter();
-        let mut all = objectives.map(|objective| (*objective, measured(*objective, totals)));
+        let mut all = objectives.map(|objective| (*objective, measured_value(*objective, totals)));
         let miss = all.find(|(objective, measured)| !objective.is_met(*measured));
-        miss.map(|(objective, measured)| words(objective, measured))
+        miss.map(|(objective, measured)| objective_words(objective, measured))
     }
 
     /// Requests of a second that count against the tightest latency objective.
-    pub(super) fn slow(&self, totals: &Totals, is_warmup: bool) -> f64 {
-        let Some((_, bound)) = self.tightest() else {
+    pub(super) fn slow_requests(&self, totals: &LoadTotals, is_warmup: bool) -> f64 {
+        let Some((_, bound)) = self.tightest_objective() else {
             return 0.0;
         };
         if is_warmup {
             return 0.0;
         }
         let slow = totals.latency.count_between(bound, MAX_NS);
-        (slow + totals.failed()) as f64
+        (slow + totals.failed_requests()) as f64
     }
 
     /// How many of them a trial of so many requests can have and still pass.
     pub(super) fn allowance(&self, requests: f64) -> f64 {
-        match self.tightest() {
+        match self.tightest_objective() {
             // Half as much again: buckets of the histogram and the first second are not exact.
             Some((share, _)) => requests * share * 1.5 + 10.0,
             None => f64::INFINITY,
@@ -70,7 +70,7 @@ impl Goal {
     }
 
     /// The latency objective that allows the fewest slow requests: their share, its bound in ns.
-    fn tightest(&self) -> Option<(f64, u64)> {
+    fn tightest_objective(&self) -> Option<(f64, u64)> {
         let latencies = self
             .slo
             .objectives
@@ -87,13 +87,13 @@ impl Goal {
 }
 
 /// What a trial measured of it: seconds, or a share.
-fn measured(objective: Objective, totals: &Totals) -> Option<f64> {
+fn measured_value(objective: Objective, totals: &LoadTotals) -> Option<f64> {
     let quantile = |q| totals.latency_quantile(q).map(|value| value.as_secs_f64());
     match objective {
         Objective::Latency { quantile: q, .. } => quantile(q.as_fraction()),
         Objective::MaxLatency { .. } => quantile(1.0),
         Objective::Errors { .. } => {
-            let failed = totals.failed() + totals.unfinished;
+            let failed = totals.failed_requests() + totals.unfinished;
             Some(failed as f64 / totals.scheduled.max(1) as f64)
         }
         // `Goal::new` refuses it.
@@ -102,7 +102,7 @@ fn measured(objective: Objective, totals: &Totals) -> Option<f64> {
 }
 
 /// `p99 90ms (p99<50ms)`, or `p99 failed (p99<50ms)`.
-fn words(objective: Objective, measured: Option<f64>) -> String {
+fn objective_words(objective: Objective, measured: Option<f64>) -> String {
     let name = match objective {
         Objective::Latency { quantile, .. } => quantile.to_string(),
         Objective::MaxLatency { .. } => "max".to_owned(),
@@ -113,14 +113,14 @@ fn words(objective: Objective, measured: Option<f64>) -> String {
         (None, _) => "failed".to_owned(),
         (Some(share), Objective::Errors { .. }) => format!("{:.2}%", share * 100.0),
         (Some(seconds), _) => {
-            duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+            print_duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
         }
     };
     format!("{name} {value} ({objective})")
 }
 
 /// The shortest latency that any of them asks for.
-pub(super) fn shortest_bound(goals: &[Goal]) -> Option<Duration> {
+pub(super) fn shortest_bound(goals: &[LoadGoal]) -> Option<Duration> {
     goals
         .iter()
         .filter_map(|goal| goal.slo.tightest_latency())
@@ -131,18 +131,18 @@ pub(super) fn shortest_bound(goals: &[Goal]) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn goal(text: &str) -> Goal {
-        Goal::new(&text.parse().expect("an SLO")).expect("about load")
+    fn goal(text: &str) -> LoadGoal {
+        LoadGoal::new(&text.parse().expect("an SLO")).expect("about load")
     }
 
     /// 1000 requests of 1 to 100 ms, 10 of each.
-    fn totals() -> Totals {
-        let mut totals = Totals {
+    fn totals() -> LoadTotals {
+        let mut totals = LoadTotals {
             scheduled: 1000,
-            ..Totals::default()
+            ..LoadTotals::default()
         };
         for n in 0..1000 {
-            totals.succeed((n / 10 + 1) * 1_000_000, 1_000_000);
+            totals.count_success((n / 10 + 1) * 1_000_000, 1_000_000);
         }
         totals
     }
@@ -150,12 +150,12 @@ mod tests {
     #[test]
     fn an_objective_that_is_broken_says_what_was_measured() {
         let totals = totals();
-        assert_eq!(goal("p99<100ms").broke(&totals), None);
+        assert_eq!(goal("p99<100ms").broken_objective(&totals), None);
         assert_eq!(
-            goal("p90<50ms").broke(&totals).as_deref(),
+            goal("p90<50ms").broken_objective(&totals).as_deref(),
             Some("p90 90.046463ms (p90<50ms)")
         );
-        assert!(goal("max<90ms").broke(&totals).is_some());
+        assert!(goal("max<90ms").broken_objective(&totals).is_some());
     }
 
     #[test]
@@ -163,24 +163,24 @@ mod tests {
         let mut totals = totals();
         for _ in 0..200 {
             totals.scheduled += 1;
-            totals.fail(crate::outcome::ErrorKind::Http5xx);
+            totals.count_failure(crate::outcome::ErrorKind::Http5xx);
         }
         assert_eq!(
-            goal("p99<1s").broke(&totals).as_deref(),
+            goal("p99<1s").broken_objective(&totals).as_deref(),
             Some("p99 failed (p99<1s)")
         );
-        assert!(goal("errors<20%").broke(&totals).is_none());
-        assert!(goal("errors<10%").broke(&totals).is_some());
+        assert!(goal("errors<20%").broken_objective(&totals).is_none());
+        assert!(goal("errors<10%").broken_objective(&totals).is_some());
     }
 
     #[test]
     fn only_more_slow_requests_than_the_whole_trial_allows_end_it() {
         let totals = totals();
         let goal = goal("p99<50ms");
-        assert!((goal.slow(&totals, false) - 510.0).abs() < 11.0);
+        assert!((goal.slow_requests(&totals, false) - 510.0).abs() < 11.0);
         assert!(goal.allowance(1000.0) < 500.0);
         assert!(goal.allowance(100_000.0) > 500.0);
-        assert_eq!(goal.slow(&totals, true), 0.0);
+        assert_eq!(goal.slow_requests(&totals, true), 0.0);
     }
 
     #[test]
@@ -192,6 +192,6 @@ mod tests {
 
     #[test]
     fn the_start_time_is_no_matter_of_load() {
-        assert!(Goal::new(&"start<2s".parse().unwrap()).is_err());
+        assert!(LoadGoal::new(&"start<2s".parse().unwrap()).is_err());
     }
 }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::{CurvePoint, Found, Trial};
+use super::{CurvePoint, MaxRateResult, MaxRateTrial};
 
-/// The head of the trials' table; one [`Trial::row`] follows for each.
+/// The head of the trials' table; one [`MaxRateTrial::row`] follows for each.
 pub const TRIALS_HEAD: &str = "   offered/s   achieved/s        p50        p99   failed  verdict";
 
-impl Trial {
+impl MaxRateTrial {
     /// One row of the trials' table.
-    pub fn row(&self) -> String {
+    pub fn trial_row(&self) -> String {
         let kept = self.broke.iter().filter(|b| b.is_none()).count();
         let verdict = match (&self.saturated, kept == self.broke.len()) {
             (Some(reason), _) => format!("not valid: {reason}"),
@@ -26,8 +26,8 @@ impl Trial {
             "  {:>10.1}   {:>10.1} {:>10} {:>10} {:>8}  {verdict}{}",
             self.offered_rate,
             self.achieved_rate,
-            time(self.p50_us),
-            time(self.p99_us),
+            time_cell(self.p50_us),
+            time_cell(self.p99_us),
             self.failed,
             if self.ended_early {
                 ", ended early"
@@ -38,9 +38,9 @@ impl Trial {
     }
 }
 
-impl Found {
+impl MaxRateResult {
     /// The answers and the curve, without the table of trials.
-    pub fn text(&self) -> String {
+    pub fn result_text(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = self.write(&mut text);
@@ -84,40 +84,40 @@ impl Found {
             )?;
         }
         for point in &self.curve {
-            writeln!(out, "{}", row(point))?;
+            writeln!(out, "{}", point_row(point))?;
         }
         Ok(())
     }
 }
 
-fn row(point: &CurvePoint) -> String {
+fn point_row(point: &CurvePoint) -> String {
     format!(
         "  {:>4.0}%   {:>10.1}   {:>10.1} {:>10} {:>10} {:>10} {:>10}",
         point.share * 100.0,
         point.offered_rate,
         point.achieved_rate,
-        time(point.p50_us),
-        time(point.p90_us),
-        time(point.p99_us),
-        time(point.max_us)
+        time_cell(point.p50_us),
+        time_cell(point.p90_us),
+        time_cell(point.p99_us),
+        time_cell(point.max_us)
     )
 }
 
-fn time(us: Option<f64>) -> String {
+fn time_cell(us: Option<f64>) -> String {
     us.map_or("failed".to_owned(), |us| format!("{:.2} ms", us / 1e3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::max_rate::GoalFound;
+    use crate::max_rate::GoalAnswer;
 
     #[test]
     fn the_answer_names_both_bounds_and_what_broke() {
-        let found = Found {
+        let found = MaxRateResult {
             schema: 2,
             ceiling: 1200.0,
-            goals: vec![GoalFound {
+            goals: vec![GoalAnswer {
                 slo: "p99<20ms,errors<1%".to_owned(),
                 rate: Some(980.0),
                 too_high: Some(1005.0),
@@ -136,7 +136,7 @@ mod tests {
             }],
             incomplete: None,
         };
-        insta::assert_snapshot!(found.text(), @"
+        insta::assert_snapshot!(found.result_text(), @"
         0 trials; closed model, for comparison: 1200.0/s
         p99<20ms,errors<1%: carried 980.0/s, too high 1005.0/s where p99 84ms (p99<20ms)
 

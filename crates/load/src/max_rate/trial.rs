@@ -12,13 +12,13 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Search;
-use super::goal::{self, Goal};
+use super::MaxRateSearch;
+use super::goal::{self, LoadGoal};
 use crate::error::LoadError;
-use crate::outcome::Second;
-use crate::plan::{Model, Plan};
-use crate::run::{Outcome, run as run_plan};
-use crate::schedule::Segment;
+use crate::outcome::LoadSecond;
+use crate::plan::{LoadModel, LoadPlan};
+use crate::run::{LoadOutcome, run as run_plan};
+use crate::schedule::RateSegment;
 
 /// Load before each trial that is not judged: the change of rate is no property of the rate. It
 /// is whole seconds long, as the counts it is cut from.
@@ -31,7 +31,7 @@ const UNDER_WAY: f64 = 2.0;
 
 /// One trial of the search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Trial {
+pub struct MaxRateTrial {
     /// Requests a second that were scheduled.
     pub offered_rate: f64,
     /// Good responses a second that came in the judged time.
@@ -52,22 +52,22 @@ pub struct Trial {
 
 /// What the seconds of a trial say: only whole ones after the settling count.
 #[derive(Debug, Default)]
-struct Flow {
+struct TrialFlow {
     seconds: f64,
     due: u64,
     good: u64,
     answered: u64,
 }
 
-impl Flow {
-    fn take(&mut self, second: &Second) {
+impl TrialFlow {
+    fn add_second(&mut self, second: &LoadSecond) {
         if second.length < Duration::from_secs(1) || second.is_warmup {
             return;
         }
         self.seconds += 1.0;
         self.due += second.totals.scheduled;
         self.good += second.totals.ok;
-        self.answered += second.totals.ok + second.totals.failed();
+        self.answered += second.totals.ok + second.totals.failed_requests();
     }
 
     /// What is wrong with it, in words.
@@ -79,10 +79,10 @@ impl Flow {
 }
 
 /// The load of a trial at a rate.
-fn planned(plan: &Plan, search: &Search, goals: &[Goal], rate: f64) -> Plan {
-    Plan {
-        model: Model::Open {
-            segments: vec![Segment::constant(rate, SETTLE + search.trial)],
+fn trial_plan(plan: &LoadPlan, search: &MaxRateSearch, goals: &[LoadGoal], rate: f64) -> LoadPlan {
+    LoadPlan {
+        model: LoadModel::Open {
+            segments: vec![RateSegment::constant_rate(rate, SETTLE + search.trial)],
             arrivals: search.arrivals,
         },
         warmup: SETTLE,
@@ -94,26 +94,26 @@ fn planned(plan: &Plan, search: &Search, goals: &[Goal], rate: f64) -> Plan {
 
 /// Runs one trial at a rate.
 pub(super) fn run(
-    plan: &Plan,
-    search: &Search,
-    goals: &[Goal],
+    plan: &LoadPlan,
+    search: &MaxRateSearch,
+    goals: &[LoadGoal],
     rate: f64,
     stop: &Arc<AtomicBool>,
-) -> Result<Trial, LoadError> {
-    let plan = planned(plan, search, goals, rate);
+) -> Result<MaxRateTrial, LoadError> {
+    let plan = trial_plan(plan, search, goals, rate);
     let whole = rate * search.trial.as_secs_f64();
     let last = search.trial.as_secs();
     let hopeless = Arc::new(AtomicBool::new(false));
     let mut slow = vec![0.0; goals.len()];
-    let mut flow = Flow::default();
+    let mut flow = TrialFlow::default();
     let mut ended_early = false;
     let outcome = run_plan(&plan, &hopeless, &mut |second| {
         // The drain is made of seconds too.
         if second.index <= last {
-            flow.take(second);
+            flow.add_second(second);
         }
         for (slow, goal) in slow.iter_mut().zip(goals) {
-            *slow += goal.slow(&second.totals, second.is_warmup);
+            *slow += goal.slow_requests(&second.totals, second.is_warmup);
         }
         let mut sums = slow.iter().zip(goals);
         if !ended_early && sums.all(|(slow, goal)| *slow > goal.allowance(whole)) {
@@ -124,7 +124,7 @@ pub(super) fn run(
             hopeless.store(true, Ordering::Relaxed);
         }
     })?;
-    Ok(judge(
+    Ok(judge_rate_trial(
         rate,
         goals,
         &flow,
@@ -133,23 +133,29 @@ pub(super) fn run(
     ))
 }
 
-fn judge(rate: f64, goals: &[Goal], flow: &Flow, outcome: &Outcome, ended_early: bool) -> Trial {
+fn judge_rate_trial(
+    rate: f64,
+    goals: &[LoadGoal],
+    flow: &TrialFlow,
+    outcome: &LoadOutcome,
+    ended_early: bool,
+) -> MaxRateTrial {
     let totals = &outcome.measure;
     let micros = |q| {
         let value = totals.latency_quantile(q);
         value.map(|d| d.as_nanos() as f64 / 1e3)
     };
     let behind = flow.fell_behind();
-    Trial {
+    MaxRateTrial {
         offered_rate: rate,
         achieved_rate: flow.good as f64 / flow.seconds.max(1.0),
         p50_us: micros(0.5),
         p99_us: micros(0.99),
-        failed: totals.failed() + totals.unfinished,
+        failed: totals.failed_requests() + totals.unfinished,
         ended_early,
         broke: goals
             .iter()
-            .map(|g| g.broke(totals).or_else(|| behind.clone()))
+            .map(|g| g.broken_objective(totals).or_else(|| behind.clone()))
             .collect(),
         saturated: outcome.health.saturated.clone(),
     }
@@ -159,29 +165,29 @@ fn judge(rate: f64, goals: &[Goal], flow: &Flow, outcome: &Outcome, ended_early:
 mod tests {
     use super::*;
     use crate::plan::RequestSpec;
-    use crate::schedule::Arrivals;
+    use crate::schedule::ArrivalPattern;
 
     #[test]
     fn a_trial_has_the_arrivals_of_its_search() {
         let target = ([127, 0, 0, 1], 1).into();
-        let closed = Model::ClosedRequests { requests: 1 };
-        let plan = Plan::new(vec![target], RequestSpec::get("/"), closed);
-        for arrivals in [Arrivals::Uniform, Arrivals::Poisson] {
-            let search = Search {
+        let closed = LoadModel::ClosedRequests { requests: 1 };
+        let plan = LoadPlan::new(vec![target], RequestSpec::for_get("/"), closed);
+        for arrivals in [ArrivalPattern::Uniform, ArrivalPattern::Poisson] {
+            let search = MaxRateSearch {
                 slos: Vec::new(),
                 trial: Duration::from_secs(3),
                 arrivals,
                 is_strict: false,
                 curve_steps: 0,
             };
-            let segments = vec![Segment::constant(70.0, Duration::from_secs(4))];
-            let expected = Model::Open { segments, arrivals };
-            assert_eq!(planned(&plan, &search, &[], 70.0).model, expected);
+            let segments = vec![RateSegment::constant_rate(70.0, Duration::from_secs(4))];
+            let expected = LoadModel::Open { segments, arrivals };
+            assert_eq!(trial_plan(&plan, &search, &[], 70.0).model, expected);
         }
     }
 
-    fn flow(due: u64, answered: u64) -> Flow {
-        Flow {
+    fn flow(due: u64, answered: u64) -> TrialFlow {
+        TrialFlow {
             seconds: 4.0,
             due,
             good: answered,
@@ -199,6 +205,6 @@ mod tests {
         );
         // One request under way is more than 1 % of twenty.
         assert_eq!(flow(20, 19).fell_behind(), None);
-        assert_eq!(Flow::default().fell_behind(), None);
+        assert_eq!(TrialFlow::default().fell_behind(), None);
     }
 }

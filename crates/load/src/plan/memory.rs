@@ -3,11 +3,11 @@
 //! Owns the sum of the generator's own bounds; each of them is kept where it stands in a comment here.
 //! A server under load is not trusted: more than this is a bound that is missing, whatever it sends.
 //! What well-behaved servers make it take is far less, and that is what is set aside for it where room
-//! costs something ([`Plan::usual_memory`]). Measured with the kernel's part (cgroup peak):
+//! costs something ([`LoadPlan::usual_memory`]). Measured with the kernel's part (cgroup peak):
 //! 8 MiB for 20 connections, 51 for 10,000, 53 for 2,000 with TLS, 68 for 1,000 of HTTP/2 with 100
 //! streams each, 97 with TLS, 67 for 100 with 1,000 streams, 315 for a mix of 2,000 requests.
 
-use super::{Plan, RequestSpec};
+use super::{LoadPlan, RequestSpec};
 
 /// The program, its libraries' tables, the order and what is read of it: some 20 MiB, with room.
 const PROGRAM: u64 = 96 << 20;
@@ -36,7 +36,7 @@ const USER: u64 = 32 << 10;
 /// of a mix (two histograms in two sums).
 const USUAL: (u64, u64, u64, u64, u64) = (8 << 20, 5 << 10, 30 << 10, 640, 160 << 10);
 
-impl Plan {
+impl LoadPlan {
     /// Bytes that a run of this plan takes where the server behaves, as measured above; with bodies as
     /// large as the plan's own.
     pub fn usual_memory(&self) -> u64 {
@@ -45,14 +45,14 @@ impl Plan {
         let each = connection + self.tls.as_ref().map_or(0, |_| tls) + streams * stream;
         let connections = u64::from(self.connections).saturating_mul(each);
         let mix = self.mix.len() as u64 * request;
-        [program, connections, mix, 4 * self.text()]
+        [program, connections, mix, 4 * self.all_request_octets()]
             .into_iter()
             .fold(0, u64::saturating_add)
     }
 
     /// Bytes that a run of this plan takes at most, whatever the server sends.
-    pub fn memory(&self) -> u64 {
-        let (connections, threads) = (u64::from(self.connections), u64::from(self.shards()));
+    pub fn max_memory(&self) -> u64 {
+        let (connections, threads) = (u64::from(self.connections), u64::from(self.shard_count()));
         let mut each = CONNECTION + 2 * self.longest_request();
         each += self.tls.as_ref().map_or(0, |_| TLS);
         each += self.users.as_ref().map_or(0, |_| USER);
@@ -62,7 +62,7 @@ impl Plan {
             each += HTTP2 + u64::from(http2.streams) * stream;
         }
         let seconds = match self.by_second {
-            true => self.seconds().min(SECONDS),
+            true => self.measured_seconds().min(SECONDS),
             false => 0,
         };
         // Of each request one for the warm-up and one after it; sums are another thread's worth.
@@ -71,7 +71,7 @@ impl Plan {
         [
             PROGRAM,
             present,
-            4 * self.text(),
+            4 * self.all_request_octets(),
             connections.saturating_mul(each),
             threads * THREAD,
             (threads + 1) * histograms * HISTOGRAM,
@@ -81,24 +81,30 @@ impl Plan {
     }
 
     /// Whole seconds that are measured, and one more.
-    fn seconds(&self) -> u64 {
-        let length = self.model.duration();
+    fn measured_seconds(&self) -> u64 {
+        let length = self.model.scheduled_duration();
         length.map_or(SECONDS, |length| length.as_secs() + 1)
     }
 
     /// Octets of the longest request. Values of variables are short.
     fn longest_request(&self) -> u64 {
-        let lengths = self.requests().into_iter().map(|(_, r)| length(r));
+        let lengths = self
+            .weighted_requests()
+            .into_iter()
+            .map(|(_, r)| request_length(r));
         lengths.max().unwrap_or(0)
     }
 
     /// Octets of all requests.
-    fn text(&self) -> u64 {
-        self.requests().into_iter().map(|(_, r)| length(r)).sum()
+    fn all_request_octets(&self) -> u64 {
+        self.weighted_requests()
+            .into_iter()
+            .map(|(_, r)| request_length(r))
+            .sum()
     }
 }
 
-fn length(request: &RequestSpec) -> u64 {
+fn request_length(request: &RequestSpec) -> u64 {
     let field = |(name, value): &(String, String)| name.len() + value.len() + 4;
     let headers: usize = request.headers.iter().map(field).sum();
     (request.method.len() + request.path.len() + headers + request.body.len()) as u64
@@ -108,17 +114,17 @@ fn length(request: &RequestSpec) -> u64 {
 mod tests {
     use std::time::Duration;
 
-    use crate::plan::{Http2, Model, Plan, RequestSpec, TlsSpec, Weighted};
+    use crate::plan::{Http2Options, LoadModel, LoadPlan, RequestSpec, TlsSpec, WeightedRequest};
 
     const MIB: u64 = 1 << 20;
 
-    fn plan(connections: u32) -> Plan {
-        let model = Model::constant(100.0, Duration::from_secs(10));
-        Plan {
+    fn plan(connections: u32) -> LoadPlan {
+        let model = LoadModel::at_constant_rate(100.0, Duration::from_secs(10));
+        LoadPlan {
             connections,
-            ..Plan::new(
+            ..LoadPlan::new(
                 vec![([127, 0, 0, 1], 80).into()],
-                RequestSpec::get("/"),
+                RequestSpec::for_get("/"),
                 model,
             )
         }
@@ -132,15 +138,15 @@ mod tests {
             insecure: true,
             roots: None,
         });
-        let http2 = |connections, streams| Plan {
-            http2: Some(Http2 { streams }),
+        let http2 = |connections, streams| LoadPlan {
+            http2: Some(Http2Options { streams }),
             ..plan(connections)
         };
-        let with_tls = |of: Plan| Plan {
+        let with_tls = |of: LoadPlan| LoadPlan {
             tls: tls.clone(),
             ..of
         };
-        let mix = |count: u32| Plan {
+        let mix = |count: u32| LoadPlan {
             mix: (0..count).map(weighted).collect(),
             ..plan(20)
         };
@@ -156,16 +162,16 @@ mod tests {
         for (mib, plan) in measured {
             let usual = plan.usual_memory() / MIB;
             assert!((mib..=mib + mib / 2).contains(&usual), "{usual} of {mib}");
-            assert!(plan.usual_memory() < plan.memory());
+            assert!(plan.usual_memory() < plan.max_memory());
         }
     }
 
-    fn weighted(n: u32) -> Weighted {
-        Weighted {
+    fn weighted(n: u32) -> WeightedRequest {
+        WeightedRequest {
             name: n.to_string(),
             weight: 1.0,
             is_first: false,
-            request: RequestSpec::get("/"),
+            request: RequestSpec::for_get("/"),
         }
     }
 
@@ -173,22 +179,25 @@ mod tests {
     fn an_ordinary_plan_takes_little_and_each_of_its_parts_counts() {
         let plain = plan(20);
         assert!(
-            (100..160).contains(&(plain.memory() / MIB)),
+            (100..160).contains(&(plain.max_memory() / MIB)),
             "{}",
-            plain.memory() / MIB
+            plain.max_memory() / MIB
         );
-        let more = |change: fn(&mut Plan)| {
+        let more = |change: fn(&mut LoadPlan)| {
             let mut plan = plan(20);
             change(&mut plan);
-            plan.memory().saturating_sub(plain.memory())
+            plan.max_memory().saturating_sub(plain.max_memory())
         };
         assert_eq!(more(|p| p.connections = 40), 20 * ((320 << 10) + 2 * 4));
         assert!(more(|p| p.cpus = vec![0, 1]) > 8 * MIB);
         assert!(more(|p| p.by_second = true) >= 2 * 11 * (512 << 10));
         assert!(more(|p| p.request.body = vec![0; 1 << 20]) >= 2 * 20 * MIB);
-        assert_eq!(more(|p| p.http2 = Some(Http2 { streams: 0 })), 20 * MIB);
-        assert!(more(|p| p.http2 = Some(Http2 { streams: 100 })) >= 20 * MIB + 2000 * 1024);
-        let tls = |p: &mut Plan| {
+        assert_eq!(
+            more(|p| p.http2 = Some(Http2Options { streams: 0 })),
+            20 * MIB
+        );
+        assert!(more(|p| p.http2 = Some(Http2Options { streams: 100 })) >= 20 * MIB + 2000 * 1024);
+        let tls = |p: &mut LoadPlan| {
             p.tls = Some(TlsSpec {
                 server_name: "localhost".to_owned(),
                 insecure: true,
@@ -196,10 +205,10 @@ mod tests {
             });
         };
         assert_eq!(more(tls), 20 * (256 << 10));
-        let mix = |p: &mut Plan| {
+        let mix = |p: &mut LoadPlan| {
             p.mix = (0..100).map(weighted).collect();
         };
         assert!(more(mix) >= 2 * 200 * (512 << 10));
-        assert!(plan(10_000).memory() > 3 << 30);
+        assert!(plan(10_000).max_memory() > 3 << 30);
     }
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Model, Plan, nanos};
+use super::{LoadModel, LoadPlan, nanos};
 use crate::error::LoadError;
 use crate::user::User;
 
 /// A pause between an answer and the next request, drawn evenly between two bounds for each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Think {
+pub struct ThinkTime {
     /// The shortest.
     #[serde(rename = "from_ns", with = "nanos")]
     pub from: Duration,
@@ -40,15 +40,15 @@ pub struct Users {
 /// Refuses users that cannot be.
 ///
 /// # Errors
-/// [`LoadError::Plan`] names the field.
-pub(super) fn check(plan: &Plan) -> Result<(), LoadError> {
+/// [`LoadError::LoadPlan`] names the field.
+pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
     let refuse = |field, why: &str| {
         Err(LoadError::Plan {
             field,
             why: why.to_owned(),
         })
     };
-    let is_open = matches!(plan.model, Model::Open { .. });
+    let is_open = matches!(plan.model, LoadModel::Open { .. });
     if plan.think.is_some() && is_open && plan.users.is_none() {
         return refuse(
             "think",
@@ -83,7 +83,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), LoadError> {
             "every request is the first of a session; leave `first` out of those that follow",
         );
     }
-    let mut headers = plan.requests().into_iter().flat_map(|(_, r)| &r.headers);
+    let mut headers = plan
+        .weighted_requests()
+        .into_iter()
+        .flat_map(|(_, r)| &r.headers);
     if headers.any(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
         return refuse(
             "session",

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::line::Line;
+use super::line::AccessLogLine;
 use crate::histogram::{self, Histogram};
 
 /// Classes with a status that are told apart: about 150 KB each.
@@ -13,7 +13,7 @@ const MOST: usize = 500;
 
 /// The answers to requests of one class with one status.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct ClassAnswers {
     /// Method and path with identifiers replaced, and keys of its query.
     pub class: String,
     /// The status.
@@ -28,20 +28,20 @@ pub struct Seen {
 
 /// Counts them.
 #[derive(Debug, Default)]
-pub(super) struct Answered {
-    all: BTreeMap<(Vec<u8>, u16), Counted>,
+pub(super) struct AnswerCounter {
+    all: BTreeMap<(Vec<u8>, u16), AnswerCount>,
     left_out: u64,
 }
 
 #[derive(Debug)]
-struct Counted {
+struct AnswerCount {
     requests: u64,
     bytes: u64,
     durations: Histogram,
 }
 
-impl Answered {
-    pub(super) fn count(&mut self, class: &[u8], line: &Line<'_>) {
+impl AnswerCounter {
+    pub(super) fn count_answer(&mut self, class: &[u8], line: &AccessLogLine<'_>) {
         let Some(status) = line.status.filter(|status| (200..600).contains(status)) else {
             self.left_out += 1;
             return;
@@ -51,29 +51,29 @@ impl Answered {
             self.left_out += 1;
             return;
         }
-        let counted = self.all.entry(key).or_insert_with(|| Counted {
+        let counted = self.all.entry(key).or_insert_with(|| AnswerCount {
             requests: 0,
             bytes: 0,
-            durations: histogram::growing(),
+            durations: histogram::growing_histogram(),
         });
         counted.requests += 1;
         counted.bytes = counted.bytes.saturating_add(line.bytes.unwrap_or(0));
         if let Some(ns) = line.duration_ns {
-            histogram::record(&mut counted.durations, ns.max(1));
+            histogram::record_value(&mut counted.durations, ns.max(1));
         }
     }
 
     /// All, and how many requests are in none. Classes with a query come first, because one without
     /// fits their requests as well; then the most frequent.
-    pub(super) fn finish(self) -> (Vec<Seen>, u64) {
-        let of = |((class, status), counted): ((Vec<u8>, u16), Counted)| Seen {
+    pub(super) fn into_answers(self) -> (Vec<ClassAnswers>, u64) {
+        let of = |((class, status), counted): ((Vec<u8>, u16), AnswerCount)| ClassAnswers {
             class: String::from_utf8_lossy(&class).into_owned(),
             status,
             requests: counted.requests,
             mean_bytes: counted.bytes / counted.requests.max(1),
             durations: counted.durations,
         };
-        let mut all: Vec<Seen> = self.all.into_iter().map(of).collect();
+        let mut all: Vec<ClassAnswers> = self.all.into_iter().map(of).collect();
         all.sort_by_key(|seen| (!seen.class.contains('?'), u64::MAX - seen.requests));
         (all, self.left_out)
     }

@@ -9,19 +9,19 @@ use std::hash::BuildHasherDefault;
 use std::io::BufRead;
 use std::ops::Range;
 
-use super::answered::{Answered, Seen};
+use super::answered::{AnswerCounter, ClassAnswers};
 use super::class::{KeyHasher, normalise};
-use super::json::Fields;
-use super::known::shown;
-use super::line::{Format, Line, STATUSES};
-use super::observed::{Distribution, Observed};
+use super::json::JsonFields;
+use super::known::shown_line;
+use super::line::{AccessLogFormat, AccessLogLine, STATUSES};
+use super::observed::{Distribution, LogObservations};
 use super::rates::Intervals;
-use super::sessions::Followed;
-use super::stamp::Stamps;
-use super::templates::Templates;
-use super::{Profile, Request};
+use super::sessions::ClientTracker;
+use super::stamp::StampParser;
+use super::templates::RequestTemplates;
+use super::{LoadProfile, MixRequest};
 use crate::histogram::{self, Histogram};
-use crate::random::Random;
+use crate::random::SeededRandom;
 
 /// Classes that are told apart; requests of others are counted only.
 const MAX_CLASSES: usize = 2_000;
@@ -35,22 +35,22 @@ const MAX_BYTES: u64 = 1 << 40;
 /// Classes that are left out and named: the most frequent ones.
 const NAMED: usize = 20;
 
-/// Counts lines; [`Builder::finish`] makes the profile.
+/// Counts lines; [`ProfileBuilder::finish`] makes the profile.
 #[derive(Debug)]
-pub struct Builder {
-    format: Format,
+pub struct ProfileBuilder {
+    format: AccessLogFormat,
     all_methods: bool,
-    templates: Templates,
+    templates: RequestTemplates,
     /// Requests that arrived outside it count as none, in seconds since 1970.
     window: Option<Range<f64>>,
     /// Lines read before the log that is being read.
     before: u64,
     /// Lines read, whatever they are.
     lines: u64,
-    rejected: Option<Rejected>,
-    stamps: Stamps,
-    random: Random,
-    classes: HashMap<Vec<u8>, Class, BuildHasherDefault<KeyHasher>>,
+    rejected: Option<RejectedLine>,
+    stamps: StampParser,
+    random: SeededRandom,
+    classes: HashMap<Vec<u8>, ReplayedClass, BuildHasherDefault<KeyHasher>>,
     key: Vec<u8>,
     /// Requests by status.
     statuses: Vec<u64>,
@@ -58,16 +58,16 @@ pub struct Builder {
     /// In ns.
     durations: Histogram,
     sizes: Histogram,
-    clients: Followed,
+    clients: ClientTracker,
     /// What needs no more than counting.
-    observed: Observed,
+    observed: LogObservations,
     /// How requests were answered, where that is wanted.
-    answered: Option<Answered>,
+    answered: Option<AnswerCounter>,
 }
 
 /// The first line of all logs that is not of the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedLine {
     /// Its number within its log, from 1.
     pub number: u64,
     /// The begin of it.
@@ -75,15 +75,15 @@ pub struct Rejected {
 }
 
 #[derive(Debug)]
-struct Class {
+struct ReplayedClass {
     count: u64,
     samples: Vec<Vec<u8>>,
-    replay: Replay,
+    replay: ClassReplay,
 }
 
 /// What becomes of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replay {
+enum ClassReplay {
     /// It is sent as the log has it.
     AsLogged,
     /// It has a body and headers from this template.
@@ -92,58 +92,58 @@ enum Replay {
     LeftOut,
 }
 
-impl Builder {
+impl ProfileBuilder {
     /// With an interval in seconds for the rate over time.
-    pub fn new(format: Format, interval: f64, all_methods: bool) -> Self {
+    pub fn new(format: AccessLogFormat, interval: f64, all_methods: bool) -> Self {
         Self {
             format,
             all_methods,
-            templates: Templates::default(),
+            templates: RequestTemplates::default(),
             window: None,
             before: 0,
             lines: 0,
             rejected: None,
-            stamps: Stamps::default(),
-            random: Random::new(0),
+            stamps: StampParser::default(),
+            random: SeededRandom::new(0),
             classes: HashMap::default(),
             key: Vec::new(),
             statuses: vec![0; usize::from(STATUSES)],
             intervals: Intervals::new(interval),
-            durations: histogram::growing(),
-            sizes: histogram::growing(),
-            clients: Followed::new(),
-            observed: Observed::default(),
+            durations: histogram::growing_histogram(),
+            sizes: histogram::growing_histogram(),
+            clients: ClientTracker::new(),
+            observed: LogObservations::default(),
             answered: None,
         }
     }
 
-    /// Counts how requests were answered too: [`Builder::answers`].
+    /// Counts how requests were answered too: [`ProfileBuilder::take_answers`].
     pub fn with_answers(mut self) -> Self {
-        self.answered = Some(Answered::default());
+        self.answered = Some(AnswerCounter::default());
         self
     }
 
     /// How requests were answered, and how many are in none of these: too many classes, or no status
-    /// from 200 to 599. Nothing without [`Builder::with_answers`].
-    pub fn answers(&mut self) -> (Vec<Seen>, u64) {
-        self.answered.take().unwrap_or_default().finish()
+    /// from 200 to 599. Nothing without [`ProfileBuilder::with_answers`].
+    pub fn take_answers(&mut self) -> (Vec<ClassAnswers>, u64) {
+        self.answered.take().unwrap_or_default().into_answers()
     }
 
     /// Requests that a template matches are replayed with its body and headers, whatever their
     /// method.
-    pub fn templates(mut self, templates: Templates) -> Self {
+    pub fn with_templates(mut self, templates: RequestTemplates) -> Self {
         self.templates = templates;
         self
     }
 
     /// Takes only requests that arrived within this stretch, in seconds since 1970.
-    pub fn within(mut self, window: Range<f64>) -> Self {
+    pub fn within_window(mut self, window: Range<f64>) -> Self {
         self.window = Some(window);
         self
     }
 
     /// The first line of all logs that is not of the format.
-    pub fn rejected(&self) -> Option<&Rejected> {
+    pub fn rejected_line(&self) -> Option<&RejectedLine> {
         self.rejected.as_ref()
     }
 
@@ -163,10 +163,10 @@ impl Builder {
             let mut rest = buffer;
             while let Some(end) = memchr::memchr(b'\n', rest) {
                 if begun.is_empty() {
-                    self.line(rest[..end].trim_ascii_end());
+                    self.add_line(rest[..end].trim_ascii_end());
                 } else {
                     begun.extend_from_slice(&rest[..end]);
-                    self.line(begun.trim_ascii_end());
+                    self.add_line(begun.trim_ascii_end());
                     begun.clear();
                 }
                 rest = &rest[end + 1..];
@@ -178,29 +178,29 @@ impl Builder {
             log.consume(used);
         }
         if !begun.is_empty() {
-            self.line(begun.trim_ascii_end());
+            self.add_line(begun.trim_ascii_end());
         }
         Ok(())
     }
 
     /// Takes one line, without its end.
-    pub fn line(&mut self, text: &[u8]) {
+    pub fn add_line(&mut self, text: &[u8]) {
         self.lines += 1;
         if text.len() >= MAX_LINE {
             self.reject(text);
             return;
         }
         if self.format.is_json() {
-            let fields = Fields::read(text);
+            let fields = JsonFields::read(text);
             let line = fields.as_ref();
             match line.and_then(|fields| self.format.json_line(fields, &mut self.stamps)) {
-                Some(line) => self.count(&line),
+                Some(line) => self.count_line(&line),
                 None => self.reject(text),
             }
             return;
         }
         match self.format.read(text, &mut self.stamps) {
-            Some(line) => self.count(&line),
+            Some(line) => self.count_line(&line),
             None => self.reject(text),
         }
     }
@@ -208,30 +208,32 @@ impl Builder {
     fn reject(&mut self, text: &[u8]) {
         self.observed.rejected_lines += 1;
         let number = self.lines - self.before;
-        self.rejected.get_or_insert_with(|| Rejected {
+        self.rejected.get_or_insert_with(|| RejectedLine {
             number,
-            text: shown(text),
+            text: shown_line(text),
         });
     }
 
-    fn count(&mut self, line: &Line<'_>) {
+    fn count_line(&mut self, line: &AccessLogLine<'_>) {
         let window = self.window.as_ref();
         if window.is_some_and(|window| !window.contains(&line.arrival)) {
             return;
         }
-        self.describe(line);
+        self.observe_line(line);
         let replay = self.classify(line);
         if let Some(answered) = &mut self.answered {
-            answered.count(&self.key, line);
+            answered.count_answer(&self.key, line);
         }
         match replay {
-            Replay::LeftOut => self.observed.left_out_methods += 1,
-            Replay::AsLogged | Replay::Filled(_) => self.intervals.count(line.arrival),
+            ClassReplay::LeftOut => self.observed.left_out_methods += 1,
+            ClassReplay::AsLogged | ClassReplay::Filled(_) => {
+                self.intervals.count_arrival(line.arrival)
+            }
         }
     }
 
     /// Counts what is true of every request, replayed or not.
-    fn describe(&mut self, line: &Line<'_>) {
+    fn observe_line(&mut self, line: &AccessLogLine<'_>) {
         self.observed.requests += 1;
         if let Some(status) = line.status {
             self.statuses[usize::from(status)] += 1;
@@ -239,25 +241,25 @@ impl Builder {
         if let Some(bytes) = line.bytes {
             let total = &mut self.observed.total_response_bytes;
             *total = total.saturating_add(bytes);
-            histogram::record(&mut self.sizes, bytes.min(MAX_BYTES));
+            histogram::record_value(&mut self.sizes, bytes.min(MAX_BYTES));
         }
         if let Some(ns) = line.duration_ns {
-            histogram::record(&mut self.durations, ns);
+            histogram::record_value(&mut self.durations, ns);
         }
-        self.clients.count(line);
+        self.clients.track_request(line);
     }
 
     /// What becomes of a class that was not met before.
-    fn replay(&self) -> Replay {
+    fn replay_new_class(&self) -> ClassReplay {
         let is_safe = self.key.starts_with(b"GET ") || self.key.starts_with(b"HEAD ");
-        match self.templates.find(&self.key) {
-            Some(index) => Replay::Filled(index),
-            None if is_safe || self.all_methods => Replay::AsLogged,
-            None => Replay::LeftOut,
+        match self.templates.find_template(&self.key) {
+            Some(index) => ClassReplay::Filled(index),
+            None if is_safe || self.all_methods => ClassReplay::AsLogged,
+            None => ClassReplay::LeftOut,
         }
     }
 
-    fn classify(&mut self, line: &Line<'_>) -> Replay {
+    fn classify(&mut self, line: &AccessLogLine<'_>) -> ClassReplay {
         self.key.clear();
         self.key.extend_from_slice(line.method);
         self.key.push(b' ');
@@ -265,12 +267,12 @@ impl Builder {
         let class = match self.classes.get_mut(&self.key) {
             Some(class) => class,
             None => {
-                let replay = self.replay();
+                let replay = self.replay_new_class();
                 if self.classes.len() >= MAX_CLASSES {
-                    self.observed.left_out_paths += u64::from(replay != Replay::LeftOut);
+                    self.observed.left_out_paths += u64::from(replay != ClassReplay::LeftOut);
                     return replay;
                 }
-                let class = Class {
+                let class = ReplayedClass {
                     count: 0,
                     samples: Vec::new(),
                     replay,
@@ -293,42 +295,42 @@ impl Builder {
     }
 
     /// The profile. `origin` says where the lines come from.
-    pub fn finish(mut self, origin: &str) -> Profile {
+    pub fn build_profile(mut self, origin: &str) -> LoadProfile {
         let mut classes: Vec<_> = self.classes.into_iter().collect();
         classes.sort_by(|a, b| b.1.count.cmp(&a.1.count).then_with(|| a.0.cmp(&b.0)));
         let (mut requests, mut left_out) = (Vec::new(), BTreeMap::new());
         let mut used = Vec::new();
         for (key, class) in classes {
-            if class.replay == Replay::LeftOut {
+            if class.replay == ClassReplay::LeftOut {
                 if left_out.len() < NAMED {
                     left_out.insert(String::from_utf8_lossy(&key).into_owned(), class.count);
                 }
                 continue;
             }
-            let Some(mut request) = request(&key, &class) else {
+            let Some(mut request) = sample_request(&key, &class) else {
                 self.observed.left_out_paths += class.count;
                 continue;
             };
-            if let Replay::Filled(index) = class.replay {
-                self.templates.fill(index, &mut request);
+            if let ClassReplay::Filled(index) = class.replay {
+                self.templates.fill_request(index, &mut request);
                 used.push(index);
             }
             requests.push(request);
         }
         let statuses = self.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
-        let interval_seconds = self.intervals.seconds();
-        let curve = self.intervals.finish();
-        let observed = Observed {
+        let interval_seconds = self.intervals.interval_seconds();
+        let curve = self.intervals.into_curve();
+        let observed = LogObservations {
             statuses: statuses.map(|(s, n)| (s.to_string(), *n)).collect(),
-            response_bytes: Distribution::of(&self.sizes, 1.0),
-            duration_ms: Distribution::of(&self.durations, 1e6),
-            think_time_ms: Distribution::of(&self.clients.gaps, 1e6),
+            response_bytes: Distribution::from_histogram(&self.sizes, 1.0),
+            duration_ms: Distribution::from_histogram(&self.durations, 1e6),
+            think_time_ms: Distribution::from_histogram(&self.clients.gaps, 1e6),
             sessions: self.clients.sessions,
             left_out,
-            unused_templates: self.templates.without(&used),
+            unused_templates: self.templates.unused_patterns(&used),
             ..self.observed
         };
-        Profile {
+        LoadProfile {
             schema: super::SCHEMA,
             origin: origin.to_owned(),
             interval_seconds,
@@ -342,7 +344,7 @@ impl Builder {
 }
 
 /// `None` when no sample can be sent as it is.
-fn request(key: &[u8], class: &Class) -> Option<Request> {
+fn sample_request(key: &[u8], class: &ReplayedClass) -> Option<MixRequest> {
     let name = String::from_utf8_lossy(key).into_owned();
     let (method, _) = name.split_once(' ')?;
     let is_plain = |path: &&Vec<u8>| {
@@ -358,19 +360,19 @@ fn request(key: &[u8], class: &Class) -> Option<Request> {
         first if is_one => first.to_string(),
         _ => format!("{{pick:{}}}", texts.join("|")),
     };
-    Some(Request {
+    Some(MixRequest {
         weight: class.count as f64,
         method: method.to_owned(),
         path,
         name: Some(name),
-        ..Request::default()
+        ..MixRequest::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::line::Source;
+    use crate::profile::line::LogSource;
 
     fn log() -> String {
         let mut log = String::new();
@@ -395,9 +397,10 @@ mod tests {
 
     #[test]
     fn what_the_log_was_made_of_is_found_again() {
-        let mut builder = Builder::new(Format::common(Source::Httpd), 60.0, false);
+        let mut builder =
+            ProfileBuilder::new(AccessLogFormat::common_log(LogSource::Httpd), 60.0, false);
         builder.read(log().as_bytes()).unwrap();
-        let profile = builder.finish("test");
+        let profile = builder.build_profile("test");
         let seen = profile.observed.as_ref().unwrap();
         assert_eq!(
             (seen.requests, seen.rejected_lines, seen.left_out_methods),
@@ -418,13 +421,17 @@ mod tests {
         );
         assert!(profile.requests[0].path.starts_with("{pick:/owners/"));
         assert_eq!(profile.requests[1].path, "/health");
-        assert_eq!(Profile::parse(&profile.text().unwrap()).unwrap(), profile);
+        assert_eq!(
+            LoadProfile::parse_load_profile(&profile.toml_text().unwrap()).unwrap(),
+            profile
+        );
     }
 
     #[test]
     fn answers_are_counted_by_class_and_status_whatever_the_method() {
-        let format = Format::parse("%t \"%r\" %s %B %D", Source::Httpd).unwrap();
-        let mut builder = Builder::new(format, 60.0, false).with_answers();
+        let format =
+            AccessLogFormat::from_format_text("%t \"%r\" %s %B %D", LogSource::Httpd).unwrap();
+        let mut builder = ProfileBuilder::new(format, 60.0, false).with_answers();
         let mut log = String::new();
         for (request, status, bytes, us) in [
             ("GET /p/1", 200, 10, 2000),
@@ -439,7 +446,7 @@ mod tests {
             );
         }
         builder.read(log.as_bytes()).unwrap();
-        let (seen, left_out) = builder.answers();
+        let (seen, left_out) = builder.take_answers();
         let said: Vec<_> = seen
             .iter()
             .map(|s| (s.class.as_str(), s.status, s.requests, s.mean_bytes))
@@ -459,10 +466,11 @@ mod tests {
     fn lines_are_the_same_however_the_reader_cuts_them() {
         let text = log() + &"x".repeat(200_000) + "\r\nlast line without an end";
         let read = |size| {
-            let mut builder = Builder::new(Format::common(Source::Httpd), 60.0, false);
+            let mut builder =
+                ProfileBuilder::new(AccessLogFormat::common_log(LogSource::Httpd), 60.0, false);
             let reader = std::io::BufReader::with_capacity(size, text.as_bytes());
             builder.read(reader).unwrap();
-            builder.finish("test")
+            builder.build_profile("test")
         };
         let whole = read(1 << 20);
         let seen = whole.observed.as_ref().unwrap();
@@ -477,17 +485,18 @@ mod tests {
         let text = "[[request]]\nmatch = \"POST /owners\"\nbody = \"{}\"\n\
                     headers = { Content-Type = \"application/json\" }\n\
                     [[request]]\nmatch = \"PUT /pets\"\nbody = \"{}\"";
-        let templates = Templates::parse(text, ".".as_ref(), "".as_ref()).unwrap();
+        let templates = RequestTemplates::parse_templates(text, ".".as_ref(), "".as_ref()).unwrap();
         let mut builder =
-            Builder::new(Format::common(Source::Httpd), 60.0, false).templates(templates);
+            ProfileBuilder::new(AccessLogFormat::common_log(LogSource::Httpd), 60.0, false)
+                .with_templates(templates);
         let line = |method, path| {
             format!("h - - [10/Oct/2000:13:00:00 +0000] \"{method} {path} HTTP/1.1\" 200 10")
         };
         for _ in 0..3 {
-            builder.line(line("POST", "/owners").as_bytes());
+            builder.add_line(line("POST", "/owners").as_bytes());
         }
-        builder.line(line("DELETE", "/owners/7").as_bytes());
-        let profile = builder.finish("test");
+        builder.add_line(line("DELETE", "/owners/7").as_bytes());
+        let profile = builder.build_profile("test");
         let seen = profile.observed.as_ref().unwrap();
         assert_eq!(profile.rates, [3.0 / 60.0]);
         assert_eq!(profile.requests.len(), 1);
@@ -502,16 +511,20 @@ mod tests {
             [("DELETE /owners/{id}".to_owned(), 1)].into()
         );
         assert_eq!(seen.unused_templates, ["PUT /pets"]);
-        assert_eq!(Profile::parse(&profile.text().unwrap()).unwrap(), profile);
+        assert_eq!(
+            LoadProfile::parse_load_profile(&profile.toml_text().unwrap()).unwrap(),
+            profile
+        );
     }
 
     #[test]
     fn a_window_counts_what_arrived_in_it_only() {
         let mut builder =
-            Builder::new(Format::common(Source::Httpd), 60.0, false).within(971_182_860.0..1e12);
+            ProfileBuilder::new(AccessLogFormat::common_log(LogSource::Httpd), 60.0, false)
+                .within_window(971_182_860.0..1e12);
         builder.read(log().as_bytes()).unwrap();
-        let rejected = builder.rejected().unwrap().clone();
-        let profile = builder.finish("test");
+        let rejected = builder.rejected_line().unwrap().clone();
+        let profile = builder.build_profile("test");
         assert_eq!(profile.rates, [400.0 / 60.0]);
         assert_eq!(profile.observed.unwrap().requests, 450);
         assert_eq!(
@@ -522,9 +535,10 @@ mod tests {
 
     #[test]
     fn paths_that_cannot_be_sent_are_counted_not_sent() {
-        let mut builder = Builder::new(Format::common(Source::Httpd), 1.0, false);
-        builder.line(b"h - - [10/Oct/2000:13:00:00 +0000] \"GET /a{b} HTTP/1.1\" 200 10");
-        let profile = builder.finish("test");
+        let mut builder =
+            ProfileBuilder::new(AccessLogFormat::common_log(LogSource::Httpd), 1.0, false);
+        builder.add_line(b"h - - [10/Oct/2000:13:00:00 +0000] \"GET /a{b} HTTP/1.1\" 200 10");
+        let profile = builder.build_profile("test");
         let seen = profile.observed.as_ref().unwrap();
         assert_eq!((profile.requests.len(), seen.left_out_paths), (0, 1));
     }

@@ -4,14 +4,14 @@
 //! by the same, which moves the begin of the profile and no rate. Facts: java.text.SimpleDateFormat
 //! and httpd mod_log_config, `%{format}t`.
 
-use super::stamp::{days, number, offset};
+use super::stamp::{days_since_epoch, parse_digits, zone_offset};
 
 /// The parts of a stamp, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Date(Vec<Part>);
+pub(super) struct StampFormat(Vec<StampPart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum StampPart {
     Text(Vec<u8>),
     Year,
     Month,
@@ -29,18 +29,18 @@ enum Part {
     Zone,
 }
 
-impl Date {
+impl StampFormat {
     /// From `yyyy-MM-dd HH:mm:ss.SSS Z`.
     ///
     /// # Errors
     /// A letter that is not known.
-    pub(super) fn simple(text: &str) -> Result<Self, String> {
+    pub(super) fn from_simple_date_format(text: &str) -> Result<Self, String> {
         let mut parts = Self(Vec::new());
         let mut rest = text;
         while let Some(letter) = rest.chars().next() {
             if let Some(quoted) = rest.strip_prefix('\'') {
                 let (inner, after) = quoted.split_once('\'').unwrap_or((quoted, ""));
-                parts.text(inner);
+                parts.push_literal(inner);
                 rest = after;
                 continue;
             }
@@ -48,18 +48,18 @@ impl Date {
             let (same, after) = rest.split_at(run);
             rest = after;
             let part = match same {
-                "yyyy" | "uuuu" => Part::Year,
-                "MM" => Part::Month,
-                "MMM" => Part::MonthName,
-                "dd" => Part::Day,
-                "HH" => Part::Hour,
-                "mm" => Part::Minute,
-                "ss" => Part::Second,
-                _ if letter == 'S' => Part::Fraction,
-                _ if "XZz".contains(letter) => Part::Zone,
-                _ if letter.is_ascii_alphabetic() => return Err(refusal(same, text)),
+                "yyyy" | "uuuu" => StampPart::Year,
+                "MM" => StampPart::Month,
+                "MMM" => StampPart::MonthName,
+                "dd" => StampPart::Day,
+                "HH" => StampPart::Hour,
+                "mm" => StampPart::Minute,
+                "ss" => StampPart::Second,
+                _ if letter == 'S' => StampPart::Fraction,
+                _ if "XZz".contains(letter) => StampPart::Zone,
+                _ if letter.is_ascii_alphabetic() => return Err(unknown_letters(same, text)),
                 _ => {
-                    parts.text(same);
+                    parts.push_literal(same);
                     continue;
                 }
             };
@@ -72,7 +72,7 @@ impl Date {
     ///
     /// # Errors
     /// A letter that is not known.
-    pub(super) fn strftime(text: &str) -> Result<Self, String> {
+    pub(super) fn from_strftime(text: &str) -> Result<Self, String> {
         let mut parts = Self(Vec::new());
         let text = text
             .replace("%T", "%H:%M:%S")
@@ -80,40 +80,40 @@ impl Date {
             .replace("%R", "%H:%M");
         let mut rest = text.as_str();
         while let Some((before, after)) = rest.split_once('%') {
-            parts.text(before);
+            parts.push_literal(before);
             // Envoy: `%3f` is ms.
             let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
             let mut letters = after.chars();
             let letter = letters.next().unwrap_or(' ');
             rest = letters.as_str();
             parts.0.push(match letter {
-                'Y' => Part::Year,
-                'm' => Part::Month,
-                'b' | 'h' => Part::MonthName,
-                'd' => Part::Day,
-                'H' => Part::Hour,
-                'M' => Part::Minute,
-                'S' => Part::Second,
-                'f' => Part::Fraction,
-                's' => Part::Epoch,
-                'z' | 'Z' => Part::Zone,
-                letter => return Err(refusal(&format!("%{letter}"), &text)),
+                'Y' => StampPart::Year,
+                'm' => StampPart::Month,
+                'b' | 'h' => StampPart::MonthName,
+                'd' => StampPart::Day,
+                'H' => StampPart::Hour,
+                'M' => StampPart::Minute,
+                'S' => StampPart::Second,
+                'f' => StampPart::Fraction,
+                's' => StampPart::Epoch,
+                'z' | 'Z' => StampPart::Zone,
+                letter => return Err(unknown_letters(&format!("%{letter}"), &text)),
             });
         }
-        parts.text(rest);
+        parts.push_literal(rest);
         Ok(parts)
     }
 
-    fn text(&mut self, text: &str) {
+    fn push_literal(&mut self, text: &str) {
         if !text.is_empty() {
-            self.0.push(Part::Text(text.as_bytes().to_vec()));
+            self.0.push(StampPart::Text(text.as_bytes().to_vec()));
         }
     }
 
     /// It says a moment: a day, or seconds since 1970.
     pub(super) fn is_whole(&self) -> bool {
         let has = |part| self.0.contains(&part);
-        has(Part::Epoch) || (has(Part::Year) && has(Part::Day))
+        has(StampPart::Epoch) || (has(StampPart::Year) && has(StampPart::Day))
     }
 
     /// The moment that stands at the begin of the text, and what follows it.
@@ -123,25 +123,25 @@ impl Date {
         let mut fraction = 0.0;
         for part in &self.0 {
             match part {
-                Part::Text(text) => rest = rest.strip_prefix(text.as_slice())?,
-                Part::Year => year = digits(&mut rest, 4)?,
-                Part::Month => month = digits(&mut rest, 2)?,
-                Part::Day => day = digits(&mut rest, 2)?,
-                Part::Hour => seconds += digits(&mut rest, 2)? * 3600,
-                Part::Minute => seconds += digits(&mut rest, 2)? * 60,
-                Part::Second => seconds += digits(&mut rest, 2)?,
-                Part::MonthName => {
+                StampPart::Text(text) => rest = rest.strip_prefix(text.as_slice())?,
+                StampPart::Year => year = take_digits(&mut rest, 4)?,
+                StampPart::Month => month = take_digits(&mut rest, 2)?,
+                StampPart::Day => day = take_digits(&mut rest, 2)?,
+                StampPart::Hour => seconds += take_digits(&mut rest, 2)? * 3600,
+                StampPart::Minute => seconds += take_digits(&mut rest, 2)? * 60,
+                StampPart::Second => seconds += take_digits(&mut rest, 2)?,
+                StampPart::MonthName => {
                     let (name, after) = rest.split_at_checked(3)?;
                     month = super::stamp::month(name)?;
                     rest = after;
                 }
-                Part::Fraction => (fraction, rest) = fractional(rest)?,
-                Part::Epoch => {
+                StampPart::Fraction => (fraction, rest) = fractional(rest)?,
+                StampPart::Epoch => {
                     let length = rest.iter().take_while(|b| b.is_ascii_digit()).count();
                     // More digits than these are no seconds since 1970.
-                    seconds += digits(&mut rest, length.clamp(1, 12))?;
+                    seconds += take_digits(&mut rest, length.clamp(1, 12))?;
                 }
-                Part::Zone => {
+                StampPart::Zone => {
                     let (zone, after) = zone(rest)?;
                     seconds -= zone;
                     rest = after;
@@ -149,22 +149,22 @@ impl Date {
             }
         }
         Some((
-            (days(year, month, day)? * 86_400 + seconds) as f64 + fraction,
+            (days_since_epoch(year, month, day)? * 86_400 + seconds) as f64 + fraction,
             rest,
         ))
     }
 }
 
-fn digits(text: &mut &[u8], count: usize) -> Option<i64> {
+fn take_digits(text: &mut &[u8], count: usize) -> Option<i64> {
     let (value, after) = text.split_at_checked(count)?;
     *text = after;
-    number(value)
+    parse_digits(value)
 }
 
 fn fractional(text: &[u8]) -> Option<(f64, &[u8])> {
     let length = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let (digits, after) = text.split_at(length);
-    Some((super::stamp::fraction(digits)?, after))
+    Some((super::stamp::decimal_fraction(digits)?, after))
 }
 
 fn zone(text: &[u8]) -> Option<(i64, &[u8])> {
@@ -175,10 +175,10 @@ fn zone(text: &[u8]) -> Option<(i64, &[u8])> {
     }
     let has_colon = text.get(3) == Some(&b':');
     let (zone, after) = text.split_at_checked(if has_colon { 6 } else { 5 })?;
-    Some((offset(zone)?, after))
+    Some((zone_offset(zone)?, after))
 }
 
-fn refusal(letters: &str, text: &str) -> String {
+fn unknown_letters(letters: &str, text: &str) -> String {
     format!(
         "the stamp `{text}` has `{letters}`, which is not known; years, months, days, hours, \
          minutes, seconds, fractions and zones are"
@@ -193,26 +193,26 @@ mod tests {
     fn forms_of_ones_own_are_the_same_moment() {
         for (date, text) in [
             (
-                Date::simple("yyyy-MM-dd HH:mm:ss.SSS"),
+                StampFormat::from_simple_date_format("yyyy-MM-dd HH:mm:ss.SSS"),
                 "2000-10-10 20:55:36.250",
             ),
             (
-                Date::simple("yyyy-MM-dd'T'HH:mm:ss.SSSXXX"),
+                StampFormat::from_simple_date_format("yyyy-MM-dd'T'HH:mm:ss.SSSXXX"),
                 "2000-10-10T13:55:36.25-07:00",
             ),
             (
-                Date::simple("dd/MMM/yyyy:HH:mm:ss.S ZZZ"),
+                StampFormat::from_simple_date_format("dd/MMM/yyyy:HH:mm:ss.S ZZZ"),
                 "10/Oct/2000:22:55:36.250 +0200",
             ),
             (
-                Date::simple("yyyyMMddHHmmss.SSS z"),
+                StampFormat::from_simple_date_format("yyyyMMddHHmmss.SSS z"),
                 "20001010205536.250 GMT",
             ),
             (
-                Date::strftime("%d/%b/%Y %T.%3f%z"),
+                StampFormat::from_strftime("%d/%b/%Y %T.%3f%z"),
                 "10/Oct/2000 13:55:36.250-0700",
             ),
-            (Date::strftime("%s.%3f"), "971211336.250"),
+            (StampFormat::from_strftime("%s.%3f"), "971211336.250"),
         ] {
             let date = date.unwrap();
             assert!(date.is_whole(), "{text}");
@@ -229,12 +229,12 @@ mod tests {
     #[test]
     fn a_letter_that_is_not_known_is_named() {
         for (date, letters) in [
-            (Date::simple("EEE dd"), "`EEE`"),
-            (Date::strftime("%Y %j"), "`%j`"),
+            (StampFormat::from_simple_date_format("EEE dd"), "`EEE`"),
+            (StampFormat::from_strftime("%Y %j"), "`%j`"),
         ] {
             let error = date.unwrap_err();
             assert!(error.contains(letters), "{error}");
         }
-        assert!(!Date::strftime("%z").unwrap().is_whole());
+        assert!(!StampFormat::from_strftime("%z").unwrap().is_whole());
     }
 }

@@ -9,13 +9,16 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::line::{Line, STATUSES, Source, decimal, request, sendable, size, without_port};
+use super::line::{
+    AccessLogLine, LogSource, STATUSES, decimal, parse_body_size, parse_request_line,
+    sendable_target, without_port,
+};
 use super::notation::{MS, SECOND, US};
-use super::stamp::{Stamps, iso};
+use super::stamp::{StampParser, parse_iso};
 
 /// The fields that were found; of several names for one thing the first in the line counts.
 #[derive(Debug, Default)]
-pub(super) struct Fields<'a> {
+pub(super) struct JsonFields<'a> {
     stamp: Option<Cow<'a, str>>,
     /// A stamp that says it is the begin.
     begin: Option<Cow<'a, str>>,
@@ -38,18 +41,24 @@ pub(super) struct Fields<'a> {
     agent: Option<Cow<'a, str>>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> JsonFields<'a> {
     /// `None` for a line that is no JSON object.
     pub(super) fn read(text: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(text).ok()
     }
 
     /// What they say; the arrival is still the stamp as it stands.
-    pub(super) fn line(&self, source: Source, stamps: &mut Stamps) -> Option<Line<'_>> {
+    pub(super) fn to_line(
+        &self,
+        source: LogSource,
+        stamps: &mut StampParser,
+    ) -> Option<AccessLogLine<'_>> {
         let mut moment = |stamp: &Option<Cow<'_, str>>| {
             let stamp = stamp.as_deref()?.as_bytes();
-            let common = stamps.common(stamp);
-            common.or_else(|| iso(stamp)).or_else(|| epoch(stamp))
+            let common = stamps.parse_common(stamp);
+            common
+                .or_else(|| parse_iso(stamp))
+                .or_else(|| parse_epoch(stamp))
         };
         let begin = moment(&self.begin);
         let stamp = match begin {
@@ -57,8 +66,8 @@ impl<'a> Fields<'a> {
             None => moment(&self.stamp)?,
         };
         let (method, path) = match &self.request {
-            Some(line) => request(line.as_bytes())?,
-            None => sendable(
+            Some(line) => parse_request_line(line.as_bytes())?,
+            None => sendable_target(
                 self.method.as_deref()?.as_bytes(),
                 self.path.as_deref()?.as_bytes(),
             )?,
@@ -68,16 +77,16 @@ impl<'a> Fields<'a> {
         // Who writes `start_time` (Envoy, Istio) has `duration` in ms.
         let unit = match begin {
             Some(_) => Some(MS),
-            None => source.unit(),
+            None => source.duration_unit(),
         };
         let elapsed = number(&self.elapsed).zip(unit);
         let elapsed = elapsed.map(|(value, unit)| value * unit as f64);
-        let peer = without_port(bytes(self.peer.as_ref()));
+        let peer = without_port(field_bytes(self.peer.as_ref()));
         let host = match source {
-            Source::Tomcat9 | Source::Tomcat10 => &self.host,
+            LogSource::Tomcat9 | LogSource::Tomcat10 => &self.host,
             _ => &None,
         };
-        Some(Line {
+        Some(AccessLogLine {
             arrival: stamp,
             begin,
             method,
@@ -85,7 +94,10 @@ impl<'a> Fields<'a> {
             status: number(&self.status)
                 .map(|status| status as u16)
                 .filter(|status| *status < STATUSES),
-            bytes: self.bytes.as_deref().and_then(|b| size(b.as_bytes())),
+            bytes: self
+                .bytes
+                .as_deref()
+                .and_then(|b| parse_body_size(b.as_bytes())),
             duration_ns: timed
                 .or(elapsed)
                 .filter(|ns| *ns >= 0.0)
@@ -94,21 +106,21 @@ impl<'a> Fields<'a> {
                 Some(address) => address.as_bytes(),
                 None => peer,
             },
-            forwarded: bytes(self.forwarded.as_ref()),
-            agent: bytes(self.agent.as_ref()),
-            ..Line::default()
+            forwarded: field_bytes(self.forwarded.as_ref()),
+            agent: field_bytes(self.agent.as_ref()),
+            ..AccessLogLine::default()
         })
     }
 
     /// The place of a duration in units of so many ns.
-    fn timed(&mut self, unit: u64) -> &mut Option<Cow<'a, str>> {
+    fn duration_place(&mut self, unit: u64) -> &mut Option<Cow<'a, str>> {
         if self.timed.is_none() {
             self.unit = unit;
         }
         &mut self.timed
     }
 
-    fn place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
+    fn field_place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
         Some(match name {
             "time" | "time_local" | "time_iso8601" | "timestamp" | "@timestamp" | "msec" => {
                 &mut self.stamp
@@ -118,19 +130,19 @@ impl<'a> Fields<'a> {
             "uri" | "path" | "request_uri" | "url" => &mut self.path,
             "status" | "statusCode" => &mut self.status,
             "size" | "body_bytes_sent" | "bytes" => &mut self.bytes,
-            "request_time" => self.timed(SECOND),
+            "request_time" => self.duration_place(SECOND),
             "elapsedTime" | "duration" | "elapsed" => &mut self.elapsed,
             "remote_addr" | "remoteAddr" | "remote_ip" | "client_ip" => &mut self.address,
             "host" => &mut self.host,
             "http_x_forwarded_for" | "x_forwarded_for" => &mut self.forwarded,
             "http_user_agent" | "user_agent" | "userAgent" => &mut self.agent,
-            _ => return self.rarer(name),
+            _ => return self.rare_field_place(name),
         })
     }
 
     /// Names of proxies and loggers: apart, because every name that is met is compared with those
     /// before it.
-    fn rarer(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
+    fn rare_field_place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
         Some(match name {
             "ts" | "datetime" => &mut self.stamp,
             "start_time" | "startTime" | "StartUTC" | "StartLocal" => &mut self.begin,
@@ -140,11 +152,11 @@ impl<'a> Fields<'a> {
                 &mut self.status
             }
             "bytes_sent" | "content_length" | "DownstreamContentSize" => &mut self.bytes,
-            "duration_s" | "duration_seconds" => self.timed(SECOND),
+            "duration_s" | "duration_seconds" => self.duration_place(SECOND),
             "duration_ms" | "durationMs" | "elapsed_ms" | "elapsed_time" | "request_time_ms"
-            | "response_time_ms" | "latency_ms" => self.timed(MS),
-            "duration_us" | "request_time_us" | "latency_us" => self.timed(US),
-            "duration_ns" | "Duration" => self.timed(1),
+            | "response_time_ms" | "latency_ms" => self.duration_place(MS),
+            "duration_us" | "request_time_us" | "latency_us" => self.duration_place(US),
+            "duration_ns" | "Duration" => self.duration_place(1),
             "clientIp" | "remote_host" | "ClientHost" => &mut self.address,
             "downstream_remote_address" => &mut self.peer,
             "request_User-Agent" => &mut self.agent,
@@ -154,7 +166,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Seconds since 1970, or ms, µs or ns: the number itself says which for thousands of years.
-fn epoch(text: &[u8]) -> Option<f64> {
+fn parse_epoch(text: &[u8]) -> Option<f64> {
     let value = decimal(text)?;
     Some(match value.abs() {
         ..1e11 => value,
@@ -164,25 +176,27 @@ fn epoch(text: &[u8]) -> Option<f64> {
     })
 }
 
-fn bytes<'a>(field: Option<&'a Cow<'_, str>>) -> &'a [u8] {
+fn field_bytes<'a>(field: Option<&'a Cow<'_, str>>) -> &'a [u8] {
     field.map_or(&[][..], |text| text.as_bytes())
 }
 
-impl<'de> Deserialize<'de> for Fields<'de> {
+impl<'de> Deserialize<'de> for JsonFields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields<'de>;
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = JsonFields<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Fields::default();
-                while let Some(Text(name)) = map.next_key()? {
-                    match name.as_deref().and_then(|name| fields.place(name)) {
-                        Some(place) if place.is_none() => *place = map.next_value::<Text<'de>>()?.0,
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonFields<'de>, A::Error> {
+                let mut fields = JsonFields::default();
+                while let Some(ScalarText(name)) = map.next_key()? {
+                    match name.as_deref().and_then(|name| fields.field_place(name)) {
+                        Some(place) if place.is_none() => {
+                            *place = map.next_value::<ScalarText<'de>>()?.0
+                        }
                         Some(_) | None => {
                             map.next_value::<IgnoredAny>()?;
                         }
@@ -191,65 +205,68 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                 Ok(fields)
             }
         }
-        deserializer.deserialize_map(Object)
+        deserializer.deserialize_map(ObjectVisitor)
     }
 }
 
 /// A string, or a number as text; anything else is `None`.
-struct Text<'a>(Option<Cow<'a, str>>);
+struct ScalarText<'a>(Option<Cow<'a, str>>);
 
-impl<'de> Deserialize<'de> for Text<'de> {
+impl<'de> Deserialize<'de> for ScalarText<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Scalar;
-        impl<'de> Visitor<'de> for Scalar {
-            type Value = Text<'de>;
+        struct ScalarVisitor;
+        impl<'de> Visitor<'de> for ScalarVisitor {
+            type Value = ScalarText<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a value")
             }
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Some(Cow::Borrowed(text))))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<ScalarText<'de>, E> {
+                Ok(ScalarText(Some(Cow::Borrowed(text))))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Some(Cow::Owned(text.to_owned()))))
+            fn visit_str<E>(self, text: &str) -> Result<ScalarText<'de>, E> {
+                Ok(ScalarText(Some(Cow::Owned(text.to_owned()))))
             }
 
-            fn visit_u64<E>(self, value: u64) -> Result<Text<'de>, E> {
-                Ok(Text(Some(Cow::Owned(value.to_string()))))
+            fn visit_u64<E>(self, value: u64) -> Result<ScalarText<'de>, E> {
+                Ok(ScalarText(Some(Cow::Owned(value.to_string()))))
             }
 
-            fn visit_i64<E>(self, value: i64) -> Result<Text<'de>, E> {
-                Ok(Text(Some(Cow::Owned(value.to_string()))))
+            fn visit_i64<E>(self, value: i64) -> Result<ScalarText<'de>, E> {
+                Ok(ScalarText(Some(Cow::Owned(value.to_string()))))
             }
 
-            fn visit_f64<E>(self, value: f64) -> Result<Text<'de>, E> {
-                Ok(Text(Some(Cow::Owned(value.to_string()))))
+            fn visit_f64<E>(self, value: f64) -> Result<ScalarText<'de>, E> {
+                Ok(ScalarText(Some(Cow::Owned(value.to_string()))))
             }
 
-            fn visit_bool<E>(self, _: bool) -> Result<Text<'de>, E> {
-                Ok(Text(None))
+            fn visit_bool<E>(self, _: bool) -> Result<ScalarText<'de>, E> {
+                Ok(ScalarText(None))
             }
 
-            fn visit_unit<E>(self) -> Result<Text<'de>, E> {
-                Ok(Text(None))
+            fn visit_unit<E>(self) -> Result<ScalarText<'de>, E> {
+                Ok(ScalarText(None))
             }
 
             fn visit_seq<A: serde::de::SeqAccess<'de>>(
                 self,
                 mut items: A,
-            ) -> Result<Text<'de>, A::Error> {
+            ) -> Result<ScalarText<'de>, A::Error> {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Text(None))
+                Ok(ScalarText(None))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<Text<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut items: A,
+            ) -> Result<ScalarText<'de>, A::Error> {
                 while items.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Text(None))
+                Ok(ScalarText(None))
             }
         }
-        deserializer.deserialize_any(Scalar)
+        deserializer.deserialize_any(ScalarVisitor)
     }
 }
 
@@ -268,8 +285,8 @@ mod tests {
             ("get it", "/a", false),
         ] {
             let text = format!(r#"{{"time": 1, "method": "{method}", "uri": "{path}"}}"#);
-            let fields = Fields::read(text.as_bytes()).unwrap();
-            let line = fields.line(Source::Nginx, &mut Stamps::default());
+            let fields = JsonFields::read(text.as_bytes()).unwrap();
+            let line = fields.to_line(LogSource::Nginx, &mut StampParser::default());
             assert_eq!(line.map(|l| l.path), is_one.then_some(&b"/a"[..]), "{text}");
         }
     }
@@ -277,11 +294,11 @@ mod tests {
     #[test]
     fn the_host_is_the_client_in_the_logs_of_tomcat_only() {
         let text = br#"{"time": 1, "request": "GET / HTTP/1.1", "host": "h", "userAgent": "x"}"#;
-        let fields = Fields::read(text).unwrap();
-        let line = |source| fields.line(source, &mut Stamps::default()).unwrap();
-        assert_eq!(line(Source::Tomcat10).address, b"h");
-        assert_eq!(line(Source::Nginx).address, b"");
-        assert_eq!(line(Source::Nginx).agent, b"x");
+        let fields = JsonFields::read(text).unwrap();
+        let line = |source| fields.to_line(source, &mut StampParser::default()).unwrap();
+        assert_eq!(line(LogSource::Tomcat10).address, b"h");
+        assert_eq!(line(LogSource::Nginx).address, b"");
+        assert_eq!(line(LogSource::Nginx).agent, b"x");
     }
 
     #[test]
@@ -294,8 +311,10 @@ mod tests {
             ("1e9", None),
         ] {
             let text = format!(r#"{{"time": 1, "method": "GET", "uri": "/", "status": {status}}}"#);
-            let fields = Fields::read(text.as_bytes()).unwrap();
-            let line = fields.line(Source::Nginx, &mut Stamps::default()).unwrap();
+            let fields = JsonFields::read(text.as_bytes()).unwrap();
+            let line = fields
+                .to_line(LogSource::Nginx, &mut StampParser::default())
+                .unwrap();
             assert_eq!(line.status, read, "{status}");
         }
     }
@@ -304,8 +323,10 @@ mod tests {
     fn values_of_every_kind_are_read_or_passed_over() {
         let text = br#"{"time": 12.5, "extra": {"time": [1, null]}, "msec": 7, "uri": "/a\"b",
             "method": "GET", "status": 204, "size": null, "url": [1, {"x": 2}], "bytes": true}"#;
-        let fields = Fields::read(text).unwrap();
-        let line = fields.line(Source::Nginx, &mut Stamps::default()).unwrap();
+        let fields = JsonFields::read(text).unwrap();
+        let line = fields
+            .to_line(LogSource::Nginx, &mut StampParser::default())
+            .unwrap();
         // The first name counts; a value that is no scalar is none.
         assert_eq!((line.arrival, line.status), (12.5, Some(204)));
         assert_eq!(line.bytes, None);
@@ -318,9 +339,9 @@ mod tests {
             "{\"time\": 1, \"request\": 7}",
             "{\"a\"",
         ] {
-            let fields = Fields::read(text.as_bytes());
+            let fields = JsonFields::read(text.as_bytes());
             let line = fields.as_ref();
-            let line = line.and_then(|f| f.line(Source::Nginx, &mut Stamps::default()));
+            let line = line.and_then(|f| f.to_line(LogSource::Nginx, &mut StampParser::default()));
             assert_eq!(line, None, "{text}");
         }
     }

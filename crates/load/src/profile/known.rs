@@ -7,12 +7,12 @@
 //! Application Load Balancer", Traefik "Access logs", HAProxy configuration manual 8.2.3 ("HTTP log
 //! format"). Stamps are the begin of a request in those of Envoy, Istio, Traefik and HAProxy.
 
-use super::line::{COMBINED, COMMON, Format, Source};
-use super::stamp::Stamps;
+use super::line::{AccessLogFormat, COMBINED, COMMON, LogSource};
+use super::stamp::StampParser;
 use crate::error::LoadError;
 
 /// A format by its name.
-struct Known {
+struct NamedFormat {
     name: &'static str,
     text: &'static str,
     /// What lines may go on with.
@@ -24,8 +24,8 @@ const NGINX: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $sta
                      $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
 /// The most particular ones first: a line of an earlier one may look like one of a later one.
-const KNOWN: [Known; 7] = [
-    Known {
+const KNOWN: [NamedFormat; 7] = [
+    NamedFormat {
         name: "alb",
         text: "$type $time_iso8601 $elb $client $target $request_processing \
                $target_processing $response_processing $status $target_status $received \
@@ -33,14 +33,14 @@ const KNOWN: [Known; 7] = [
                \"$domain\" \"$certificate\" $rule $begin_iso8601",
         rest: " $actions",
     },
-    Known {
+    NamedFormat {
         name: "haproxy",
         text: "$syslog$client [$begin_local] $frontend $backend $receive/$wait/$connect/$response/\
                $duration_ms $status $bytes_sent $request_cookie $response_cookie $state $counts \
                $queues $captured\"$request\"",
         rest: "",
     },
-    Known {
+    NamedFormat {
         name: "istio",
         text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
                %RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% \
@@ -52,7 +52,7 @@ const KNOWN: [Known; 7] = [
                %DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% \
                %ROUTE_NAME%",
     },
-    Known {
+    NamedFormat {
         name: "envoy",
         text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
                %RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
@@ -60,20 +60,20 @@ const KNOWN: [Known; 7] = [
                \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \
                \"%UPSTREAM_HOST%\"",
     },
-    Known {
+    NamedFormat {
         name: "ingress-nginx",
         text: "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \
                \"$http_referer\" \"$http_user_agent\" $request_length $request_time [$upstream] [",
         rest: "",
     },
-    Known {
+    NamedFormat {
         name: "traefik",
         text: "$remote_addr - $remote_user [$begin_local] \"$request\" $status $bytes_sent \
                \"$http_referer\" \"$http_user_agent\" $count \"$router\" \"$server\" \
                ${duration_ms}ms",
         rest: "",
     },
-    Known {
+    NamedFormat {
         name: "vhost_combined",
         text: "%v:%p %h %l %u %t \"%r\" %>s %O",
         rest: COMBINED,
@@ -101,9 +101,9 @@ const SHOWN: usize = 200;
 
 /// The format a log is in.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct DetectedFormat {
     /// The format.
-    pub format: Format,
+    pub format: AccessLogFormat,
     /// What people call it.
     pub name: String,
     /// Its lines have a duration that is not read, because its unit depends on the server.
@@ -112,7 +112,7 @@ pub struct Found {
 
 /// No format that is known reads a line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotFound {
+pub struct UnknownLogFormat {
     /// The first line, as far as it is shown; empty for a log without lines.
     pub line: String,
     /// The formats that were tried.
@@ -122,14 +122,14 @@ pub struct NotFound {
 /// A format by one of [`NAMES`], or by the server's own text.
 ///
 /// # Errors
-/// That of [`Format::parse`], for a text.
-pub fn named(name: &str, source: Source) -> Result<Format, LoadError> {
+/// That of [`AccessLogFormat::from_format_text`], for a text.
+pub fn format_by_name(name: &str, source: LogSource) -> Result<AccessLogFormat, LoadError> {
     match name {
-        "common" | "combined" => Ok(Format::common(source)),
-        "json" => Ok(Format::json(source)),
+        "common" | "combined" => Ok(AccessLogFormat::common_log(source)),
+        "json" => Ok(AccessLogFormat::json_lines(source)),
         text => match KNOWN.iter().find(|known| known.name == name) {
-            Some(known) => Format::with_rest(known.text, known.rest, source),
-            None => Format::parse(text, source),
+            Some(known) => AccessLogFormat::with_rest(known.text, known.rest, source),
+            None => AccessLogFormat::from_format_text(text, source),
         },
     }
 }
@@ -138,12 +138,12 @@ pub fn named(name: &str, source: Source) -> Result<Format, LoadError> {
 /// several the most particular one.
 ///
 /// # Errors
-/// [`NotFound`] when none reads a single line.
-pub fn detect(sample: &[u8], source: Source) -> Result<Found, NotFound> {
+/// [`UnknownLogFormat`] when none reads a single line.
+pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat, UnknownLogFormat> {
     let lines = sample.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end);
     let lines: Vec<_> = lines.filter(|l| !l.is_empty()).take(SAMPLE).collect();
-    let candidates = candidates(source);
-    let counts: Vec<_> = candidates.iter().map(|c| c.count(&lines)).collect();
+    let candidates = format_candidates(source);
+    let counts: Vec<_> = candidates.iter().map(|c| c.count_matches(&lines)).collect();
     let most = counts.iter().copied().max().unwrap_or(0);
     let tried = || candidates.iter().map(|c| c.name.clone()).collect();
     // One that reads nine of ten lines as well is no worse, and says more of them.
@@ -151,12 +151,12 @@ pub fn detect(sample: &[u8], source: Source) -> Result<Found, NotFound> {
     let best = candidates.iter().zip(&counts).find(|(_, n)| good(**n));
     let Some((best, _)) = best else {
         let line = lines.first().copied().unwrap_or_default();
-        return Err(NotFound {
-            line: shown(line),
+        return Err(UnknownLogFormat {
+            line: shown_line(line),
             tried: tried(),
         });
     };
-    Ok(Found {
+    Ok(DetectedFormat {
         format: best.format.clone(),
         name: best.name.clone(),
         lacks_unit: best.format.lacks_unit(),
@@ -164,7 +164,7 @@ pub fn detect(sample: &[u8], source: Source) -> Result<Found, NotFound> {
 }
 
 /// A line as it is shown to people.
-pub(super) fn shown(line: &[u8]) -> String {
+pub(super) fn shown_line(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
     let dots = if line.len() > SHOWN { "..." } else { "" };
     let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
@@ -172,18 +172,18 @@ pub(super) fn shown(line: &[u8]) -> String {
 }
 
 /// A format that a log may be in.
-struct Candidate {
+struct FormatCandidate {
     name: String,
-    format: Format,
+    format: AccessLogFormat,
     /// A line must end where the format does.
     is_strict: bool,
 }
 
-impl Candidate {
-    fn count(&self, lines: &[&[u8]]) -> usize {
-        let mut stamps = Stamps::default();
+impl FormatCandidate {
+    fn count_matches(&self, lines: &[&[u8]]) -> usize {
+        let mut stamps = StampParser::default();
         let mut reads = |line: &&&[u8]| match self.is_strict {
-            true => self.format.fits(line, &mut stamps),
+            true => self.format.fits_line(line, &mut stamps),
             false => self.format.read(line, &mut stamps).is_some(),
         };
         lines.iter().filter(&mut reads).count()
@@ -191,15 +191,15 @@ impl Candidate {
 }
 
 /// In the order they are preferred.
-fn candidates(source: Source) -> Vec<Candidate> {
-    let mut candidates = vec![Candidate {
+fn format_candidates(source: LogSource) -> Vec<FormatCandidate> {
+    let mut candidates = vec![FormatCandidate {
         name: "json".to_owned(),
-        format: Format::json(source),
+        format: AccessLogFormat::json_lines(source),
         is_strict: true,
     }];
     let mut add = |name: &str, text: &str, rest: &str, is_strict| {
         candidates.extend(
-            Format::with_rest(text, rest, source).map(|format| Candidate {
+            AccessLogFormat::with_rest(text, rest, source).map(|format| FormatCandidate {
                 name: name.to_owned(),
                 format,
                 is_strict,
@@ -213,7 +213,7 @@ fn candidates(source: Source) -> Vec<Candidate> {
     let combined = format!("{COMMON}{COMBINED}");
     for (name, text) in [("combined", &combined), ("common", &COMMON.to_owned())] {
         // A whole number behind the line is a duration with servers that call it %D.
-        if source != Source::Nginx {
+        if source != LogSource::Nginx {
             add(&format!("{name} and %D"), &format!("{text} %D"), "", true);
         }
     }
@@ -241,10 +241,10 @@ mod tests {
 
     /// What a format says of a line: its name, begin in ms after the second, method and path,
     /// status, bytes, duration in µs, client.
-    fn found(line: &str, source: Source) -> String {
-        let found = detect(line.as_bytes(), source).unwrap();
-        let mut stamps = Stamps::default();
-        let fields = super::super::json::Fields::read(line.as_bytes());
+    fn found(line: &str, source: LogSource) -> String {
+        let found = detect_format(line.as_bytes(), source).unwrap();
+        let mut stamps = StampParser::default();
+        let fields = super::super::json::JsonFields::read(line.as_bytes());
         let line = match &fields {
             Some(fields) => found.format.json_line(fields, &mut stamps),
             None => found.format.read(line.as_bytes(), &mut stamps),
@@ -299,95 +299,95 @@ mod tests {
 
     /// Those of ALB, HAProxy (the first) and Istio (text) stand so in the documents named. The
     /// others are made here after the format that the document states, and were not captured.
-    const LINES: [(&str, Source); 19] = [
+    const LINES: [(&str, LogSource); 19] = [
         // httpd 2.4, "Log Files": common and combined.
         (
             r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326"#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         (
             r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326 "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)""#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // The same with %D, from httpd and from a Tomcat 9.
         (
             r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2326 "-" "curl/7.88.1" 2500"#,
-            Source::Httpd,
+            LogSource::Httpd,
         ),
         (
             r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2326 2500"#,
-            Source::Tomcat9,
+            LogSource::Tomcat9,
         ),
         (
             r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2326 2500"#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // Debian's apache2.conf, LogFormat vhost_combined.
         (
             r#"example.org:443 192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/2.0" 200 2326 "-" "curl/7.88.1""#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // nginx.org's packages, log_format main; and with $request_time.
         (
             r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 612 "-" "curl/7.88.1" "198.51.100.4""#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         (
             r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 612 "-" "curl/7.88.1" 0.250"#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // ingress-nginx, "Log format": upstreaminfo.
         (
             r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 612 "-" "curl/7.88.1" 78 0.250 [default-web-80] [] 10.244.0.7:8080 612 0.249 200 5f3e7a1f2b4c6d8e9f0a1b2c3d4e5f60"#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // Traefik, "Access Logs": common log format, made after it.
         (
             r#"192.168.1.100 - - [15/May/2025:12:06:30 +0000] "GET /api HTTP/1.1" 200 1024 "-" "Mozilla/5.0" 42 "web@docker" "http://10.0.0.5:80" 150ms"#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // Traefik's JSON: the names as its public logs have them, the values changed.
         (
             r#"{"ClientAddr":"10.9.129.184:47134","ClientHost":"10.9.129.184","ClientPort":"47134","DownstreamContentSize":379,"DownstreamStatus":200,"Duration":80879000,"OriginStatus":200,"RequestMethod":"GET","RequestPath":"/browse","RequestProtocol":"HTTP/1.1","RouterName":"web@docker","StartUTC":"2022-11-02T00:22:41.640464109Z","level":"info","msg":"","request_User-Agent":"kube-probe/1.23","time":"2022-11-02T00:22:41Z"}"#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // Envoy, "Access logging": made after the default format.
         (
             r#"[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations" "tcp://10.0.2.1:80""#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // Istio, "Envoy access logs": text; and JSON, made after the names of its fields.
         (
             r#"[2020-11-25T21:26:18.409Z] "GET /status/418 HTTP/1.1" 418 - via_upstream - "-" 0 135 4 4 "-" "curl/7.73.0-DEV" "84961386-6d84-929d-98bd-c5aee93b5c88" "httpbin:8000" "10.44.1.27:80" outbound|8000||httpbin.foo.svc.cluster.local 10.44.1.23:37652 10.0.45.184:8000 10.44.1.23:46520 - default"#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         (
             r#"{"authority":"httpbin:8000","bytes_received":0,"bytes_sent":135,"downstream_remote_address":"10.44.1.23:46520","duration":4,"method":"GET","path":"/status/418","protocol":"HTTP/1.1","response_code":418,"response_flags":"-","start_time":"2020-11-25T21:26:18.409Z","user_agent":"curl/7.73.0-DEV","x_forwarded_for":null}"#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // AWS, "Access log entries": an HTTPS listener.
         (
             r#"https 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "curl/7.46.0" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/my-targets/73e2d6bc24d8a067 "Root=1-58337281-1d84f3d73c47ec4e58577259" "www.example.com" "arn:aws:acm:us-east-2:123456789012:certificate/12345678-1234-1234-1234-123456789012" 1 2018-07-02T22:22:48.364000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // HAProxy configuration manual, 8.2.3; and as HTTP/2 over TLS without syslog, made here.
         (
             r#"Feb  6 12:14:14 localhost haproxy[14389]: 10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html HTTP/1.1""#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         (
             r#"10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in~ static/srv1 10/0/30/69/+109 200 +2750 - - ---- 1/1/1/1/0 0/0 "GET https://1wt.eu/index.html HTTP/2.0""#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
         // Tomcat 10.1's JsonAccessLogValve.
         (
             r#"{"host":"192.0.2.7","logicalUserName":"-","user":"-","time":"[10/Oct/2000:13:55:36 -0700]","request":"GET /a HTTP/1.1","statusCode":"200","size":"2326","elapsedTime":"2500"}"#,
-            Source::Tomcat10,
+            LogSource::Tomcat10,
         ),
         // logstash-logback-encoder's AccessEventEncoder, as Spring Boot services have it.
         (
             r#"{"@timestamp":"2000-10-10T20:55:36.250Z","@version":"1","message":"-","method":"GET","protocol":"HTTP/1.1","status_code":200,"requested_url":"GET /a HTTP/1.1","requested_uri":"/a","remote_host":"192.0.2.7","content_length":12,"elapsed_time":250}"#,
-            Source::Unsaid,
+            LogSource::Unsaid,
         ),
     ];
 
@@ -396,24 +396,28 @@ mod tests {
         let good = LINES[0].0.to_owned() + "\n";
         let started = "2026-11-22 Started Application in 2.5 seconds\n\n";
         let sample = started.to_owned() + &good;
-        let found = detect(sample.as_bytes(), Source::Unsaid).unwrap();
+        let found = detect_format(sample.as_bytes(), LogSource::Unsaid).unwrap();
         assert_eq!(found.name, "common");
-        let error = detect(started.as_bytes(), Source::Unsaid).unwrap_err();
+        let error = detect_format(started.as_bytes(), LogSource::Unsaid).unwrap_err();
         assert_eq!(error.line, started.trim_end());
         assert!(error.tried.iter().any(|name| name == "istio"), "{error:?}");
-        assert_eq!(detect(b"", Source::Unsaid).unwrap_err().line, "");
-        let long = detect(&[7; 500], Source::Unsaid).unwrap_err().line;
+        assert_eq!(detect_format(b"", LogSource::Unsaid).unwrap_err().line, "");
+        let long = detect_format(&[7; 500], LogSource::Unsaid)
+            .unwrap_err()
+            .line;
         assert_eq!(long, "\u{fffd}".repeat(SHOWN) + "...");
     }
 
     #[test]
     fn every_name_is_that_of_a_format() {
         for name in NAMES {
-            assert!(named(name, Source::Unsaid).is_ok(), "{name}");
+            assert!(format_by_name(name, LogSource::Unsaid).is_ok(), "{name}");
         }
-        let error = named("iis", Source::Unsaid).unwrap_err().to_string();
+        let error = format_by_name("iis", LogSource::Unsaid)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("`iis`: it has no time"), "{error}");
-        let error = named("%h %t \"%r\" %D", Source::Unsaid).unwrap_err();
+        let error = format_by_name("%h %t \"%r\" %D", LogSource::Unsaid).unwrap_err();
         assert!(error.to_string().contains("--server"), "{error}");
     }
 }

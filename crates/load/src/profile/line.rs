@@ -5,14 +5,14 @@
 //! Undertow its end. How formats are said: [`super::notation`]; those that are known:
 //! [`super::known`].
 
-use super::json::Fields;
-use super::notation::{Field, MS, Piece, SECOND, US, has_duration, pieces};
-use super::stamp::{Stamps, iso};
+use super::json::JsonFields;
+use super::notation::{FormatPiece, LineField, MS, SECOND, US, has_duration, parse_pieces};
+use super::stamp::{StampParser, parse_iso};
 use crate::error::LoadError;
 
 /// Which server wrote the log: decides what a stamp and a duration mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum LogSource {
     /// Not said: a duration whose unit depends on it is not read.
     Unsaid,
     /// Apache httpd: the stamp is the begin, `%D` is µs.
@@ -29,9 +29,9 @@ pub enum Source {
     Undertow,
 }
 
-impl Source {
+impl LogSource {
     /// What 1 is in `%D` and in fields of that kind, in ns.
-    pub(super) fn unit(self) -> Option<u64> {
+    pub(super) fn duration_unit(self) -> Option<u64> {
         match self {
             Self::Unsaid => None,
             Self::Tomcat9 | Self::Undertow => Some(MS),
@@ -46,12 +46,12 @@ impl Source {
 
 /// How lines are written.
 #[derive(Debug, Clone)]
-pub struct Format {
+pub struct AccessLogFormat {
     /// `None` is JSON.
-    pieces: Option<Vec<Piece>>,
+    pieces: Option<Vec<FormatPiece>>,
     /// So many pieces make a line; those after them are read as far as they are there.
     required: usize,
-    source: Source,
+    source: LogSource,
     /// The stamp is the begin of the request, not its end.
     is_begin: bool,
     /// Method and path are fields of their own, not a request line.
@@ -63,7 +63,7 @@ pub(super) const STATUSES: u16 = 1000;
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Line<'a> {
+pub(super) struct AccessLogLine<'a> {
     /// When the request arrived, seconds since 1970.
     pub(super) arrival: f64,
     /// When it ended, the same; the stamp where the line has no duration.
@@ -89,14 +89,14 @@ pub(super) const COMMON: &str = "%h %l %u %t \"%r\" %s %b";
 /// What `combined` adds.
 pub(super) const COMBINED: &str = " \"%{Referer}i\" \"%{User-Agent}i\"";
 
-impl Format {
+impl AccessLogFormat {
     /// The common and combined formats.
-    pub fn common(source: Source) -> Self {
+    pub fn common_log(source: LogSource) -> Self {
         Self::with_rest(COMMON, COMBINED, source).expect("the texts are constants that are read")
     }
 
     /// JSON lines; names of fields are tried by their usual spellings.
-    pub fn json(source: Source) -> Self {
+    pub fn json_lines(source: LogSource) -> Self {
         Self {
             pieces: None,
             required: 0,
@@ -111,11 +111,11 @@ impl Format {
     /// # Errors
     /// [`LoadError::Plan`] when it names neither a time nor a request, or a duration in a unit
     /// that depends on a server which is not said.
-    pub fn parse(text: &str, source: Source) -> Result<Self, LoadError> {
+    pub fn from_format_text(text: &str, source: LogSource) -> Result<Self, LoadError> {
         let format = Self::with_rest(text, "", source)?;
         let pieces = format.pieces.iter().flatten();
-        if source == Source::Unsaid && pieces.clone().any(|p| p.is(Field::Count)) {
-            return Err(refused(format!(
+        if source == LogSource::Unsaid && pieces.clone().any(|p| p.is_field(LineField::Count)) {
+            return Err(refuse_format(format!(
                 "`%D` in `{text}` is us with httpd, Jetty and Tomcat from 10.1, ms with Tomcat up \
                  to 9 and Undertow; say which with --server"
             )));
@@ -124,17 +124,17 @@ impl Format {
     }
 
     /// From a format text, and one that lines may go on with.
-    pub(super) fn with_rest(text: &str, rest: &str, source: Source) -> Result<Self, LoadError> {
-        let why = |why| refused(format!("`{text}`: {why}"));
-        let mut all = pieces(text, source).map_err(why)?;
+    pub(super) fn with_rest(text: &str, rest: &str, source: LogSource) -> Result<Self, LoadError> {
+        let why = |why| refuse_format(format!("`{text}`: {why}"));
+        let mut all = parse_pieces(text, source).map_err(why)?;
         let required = all.len();
-        all.extend(pieces(rest, source).map_err(why)?);
-        let has = |field| all.iter().any(|piece: &Piece| piece.is(field));
-        let is_split = !has(Field::Request);
-        if !all.iter().any(Piece::is_time) {
+        all.extend(parse_pieces(rest, source).map_err(why)?);
+        let has = |field| all.iter().any(|piece: &FormatPiece| piece.is_field(field));
+        let is_split = !has(LineField::Request);
+        if !all.iter().any(FormatPiece::is_time) {
             return Err(why("it has no time (%t, $time_local)".to_owned()));
         }
-        if is_split && !(has(Field::Method) && has(Field::Target)) {
+        if is_split && !(has(LineField::Method) && has(LineField::Target)) {
             return Err(why("it has no request (%r, $request)".to_owned()));
         }
         Ok(Self {
@@ -142,7 +142,7 @@ impl Format {
             pieces: Some(all),
             source,
             is_begin: match source {
-                Source::Httpd => !text.contains("%{end:"),
+                LogSource::Httpd => !text.contains("%{end:"),
                 source => source.stamps_begin() || text.contains("%{begin:"),
             },
             is_split,
@@ -150,67 +150,72 @@ impl Format {
     }
 
     /// `None` for a line that is not of this format.
-    pub(super) fn read<'a>(&self, text: &'a [u8], stamps: &mut Stamps) -> Option<Line<'a>> {
-        let mut line = Line::default();
-        self.follow(&mut line, text, stamps)?;
+    pub(super) fn read<'a>(
+        &self,
+        text: &'a [u8],
+        stamps: &mut StampParser,
+    ) -> Option<AccessLogLine<'a>> {
+        let mut line = AccessLogLine::default();
+        self.read_pieces(&mut line, text, stamps)?;
         Some(line)
     }
 
     /// Whether a line is of this format to its end, with a duration where the format has one.
-    pub(super) fn fits(&self, text: &[u8], stamps: &mut Stamps) -> bool {
+    pub(super) fn fits_line(&self, text: &[u8], stamps: &mut StampParser) -> bool {
         let Some(pieces) = &self.pieces else {
-            let fields = Fields::read(text);
+            let fields = JsonFields::read(text);
             let fields = fields.as_ref();
             return fields.is_some_and(|fields| self.json_line(fields, stamps).is_some());
         };
-        let is_timed = |line: &Line<'_>| line.duration_ns.is_some() || !has_duration(pieces);
-        let counted = pieces.iter().any(|piece| piece.is(Field::Count));
-        let mut line = Line::default();
-        let rest = self.follow(&mut line, text, stamps);
+        let is_timed =
+            |line: &AccessLogLine<'_>| line.duration_ns.is_some() || !has_duration(pieces);
+        let counted = pieces.iter().any(|piece| piece.is_field(LineField::Count));
+        let mut line = AccessLogLine::default();
+        let rest = self.read_pieces(&mut line, text, stamps);
         rest.is_some_and(|rest| rest.is_empty() && (counted || is_timed(&line)))
     }
 
     /// Reads a line; what of it is left is returned. The line is not, because it is large.
-    fn follow<'a>(
+    fn read_pieces<'a>(
         &self,
-        line: &mut Line<'a>,
+        line: &mut AccessLogLine<'a>,
         text: &'a [u8],
-        stamps: &mut Stamps,
+        stamps: &mut StampParser,
     ) -> Option<&'a [u8]> {
         let pieces = self.pieces.as_ref()?;
         let mut rest = text;
         for (index, piece) in pieces.iter().enumerate() {
             let next = pieces.get(index + 1);
             let next = next.filter(|_| index + 1 != self.required);
-            match Self::piece(line, piece, next, rest, stamps) {
+            match Self::read_piece(line, piece, next, rest, stamps) {
                 Some(after) => rest = after,
                 None if index >= self.required => break,
                 None => return None,
             }
         }
         if self.is_split {
-            (line.method, line.path) = sendable(line.method, line.path)?;
+            (line.method, line.path) = sendable_target(line.method, line.path)?;
         }
-        self.arrive(line);
+        self.set_arrival(line);
         Some(rest)
     }
 
     /// Reads one piece of the format from the begin of `rest`; what follows it is left.
-    fn piece<'a>(
-        line: &mut Line<'a>,
-        piece: &Piece,
-        next: Option<&Piece>,
+    fn read_piece<'a>(
+        line: &mut AccessLogLine<'a>,
+        piece: &FormatPiece,
+        next: Option<&FormatPiece>,
         rest: &'a [u8],
-        stamps: &mut Stamps,
+        stamps: &mut StampParser,
     ) -> Option<&'a [u8]> {
         match piece {
-            Piece::Text(text) => rest.strip_prefix(text.as_slice()),
-            Piece::Field(field) => {
-                let (value, after) = rest.split_at(extent(rest, next, *field)?);
-                take(line, *field, value, stamps)?;
+            FormatPiece::Text(text) => rest.strip_prefix(text.as_slice()),
+            FormatPiece::Field(field) => {
+                let (value, after) = rest.split_at(field_extent(rest, next, *field)?);
+                read_field(line, *field, value, stamps)?;
                 Some(after)
             }
-            Piece::Date(date) => {
+            FormatPiece::Date(date) => {
                 let (stamp, after) = date.read(rest)?;
                 line.arrival = stamp;
                 Some(after)
@@ -219,7 +224,7 @@ impl Format {
     }
 
     /// Turns the stamp into arrival and end.
-    fn arrive(&self, line: &mut Line<'_>) {
+    fn set_arrival(&self, line: &mut AccessLogLine<'_>) {
         let seconds = line.duration_ns.unwrap_or(0) as f64 / 1e9;
         let stamp = line.begin.unwrap_or(line.arrival);
         // Not `fract`: without SSE 4.1 that is a call.
@@ -242,11 +247,11 @@ impl Format {
     /// What the fields of a JSON line say; `None` when they are no request.
     pub(super) fn json_line<'a>(
         &self,
-        fields: &'a Fields<'_>,
-        stamps: &mut Stamps,
-    ) -> Option<Line<'a>> {
-        let mut line = fields.line(self.source, stamps)?;
-        self.arrive(&mut line);
+        fields: &'a JsonFields<'_>,
+        stamps: &mut StampParser,
+    ) -> Option<AccessLogLine<'a>> {
+        let mut line = fields.to_line(self.source, stamps)?;
+        self.set_arrival(&mut line);
         Some(line)
     }
 
@@ -255,12 +260,12 @@ impl Format {
     }
 
     /// When the first request of these lines arrived, in seconds since 1970.
-    pub fn begin(&self, lines: &[u8]) -> Option<f64> {
-        let mut stamps = Stamps::default();
+    pub fn first_arrival(&self, lines: &[u8]) -> Option<f64> {
+        let mut stamps = StampParser::default();
         lines.split(|b| *b == b'\n').find_map(|line| {
             let line = line.trim_ascii_end();
             if self.is_json() {
-                let fields = Fields::read(line)?;
+                let fields = JsonFields::read(line)?;
                 return Some(self.json_line(&fields, &mut stamps)?.arrival);
             }
             Some(self.read(line, &mut stamps)?.arrival)
@@ -270,11 +275,11 @@ impl Format {
     /// Lines have a duration that is not read, because its unit depends on the server.
     pub(super) fn lacks_unit(&self) -> bool {
         let mut pieces = self.pieces.iter().flatten();
-        pieces.any(|piece| piece.is(Field::Count))
+        pieces.any(|piece| piece.is_field(LineField::Count))
     }
 }
 
-fn refused(why: String) -> LoadError {
+fn refuse_format(why: String) -> LoadError {
     LoadError::Plan {
         field: "format",
         why,
@@ -282,31 +287,36 @@ fn refused(why: String) -> LoadError {
 }
 
 /// What the value of a field says; `None` when it makes the line no request.
-fn take<'a>(line: &mut Line<'a>, field: Field, value: &'a [u8], stamps: &mut Stamps) -> Option<()> {
+fn read_field<'a>(
+    line: &mut AccessLogLine<'a>,
+    field: LineField,
+    value: &'a [u8],
+    stamps: &mut StampParser,
+) -> Option<()> {
     match field {
-        Field::Common => line.arrival = stamps.common(value)?,
-        Field::Iso => line.arrival = iso(value)?,
-        Field::Epoch(per_second) => line.arrival = decimal(value)? / f64::from(per_second),
-        Field::BeginCommon => line.begin = Some(stamps.common(value)?),
-        Field::BeginIso => line.begin = Some(iso(value)?),
-        Field::Request => (line.method, line.path) = request(value)?,
-        Field::Method => line.method = value,
-        Field::Target => line.path = value,
-        Field::Status => line.status = status(value)?,
-        Field::Bytes => line.bytes = size(value),
-        Field::Duration(unit) => line.duration_ns = duration(value, unit),
-        Field::Count if !value.iter().all(u8::is_ascii_digit) => return None,
-        Field::Address => line.address = value,
-        Field::AddressPort => line.address = without_port(value),
-        Field::Forwarded => line.forwarded = value,
-        Field::Agent => line.agent = value,
-        Field::Count | Field::Syslog | Field::Other => {}
+        LineField::Common => line.arrival = stamps.parse_common(value)?,
+        LineField::Iso => line.arrival = parse_iso(value)?,
+        LineField::Epoch(per_second) => line.arrival = decimal(value)? / f64::from(per_second),
+        LineField::BeginCommon => line.begin = Some(stamps.parse_common(value)?),
+        LineField::BeginIso => line.begin = Some(parse_iso(value)?),
+        LineField::Request => (line.method, line.path) = parse_request_line(value)?,
+        LineField::Method => line.method = value,
+        LineField::Target => line.path = value,
+        LineField::Status => line.status = parse_status(value)?,
+        LineField::Bytes => line.bytes = parse_body_size(value),
+        LineField::Duration(unit) => line.duration_ns = parse_duration_ns(value, unit),
+        LineField::Count if !value.iter().all(u8::is_ascii_digit) => return None,
+        LineField::Address => line.address = value,
+        LineField::AddressPort => line.address = without_port(value),
+        LineField::Forwarded => line.forwarded = value,
+        LineField::Agent => line.agent = value,
+        LineField::Count | LineField::Syslog | LineField::Other => {}
     }
     Some(())
 }
 
 /// A dash is none: the client went before there was one. `None` for what is no status.
-fn status(value: &[u8]) -> Option<Option<u16>> {
+fn parse_status(value: &[u8]) -> Option<Option<u16>> {
     if value == b"-" {
         return Some(None);
     }
@@ -318,7 +328,7 @@ fn status(value: &[u8]) -> Option<Option<u16>> {
 }
 
 /// In ns; `None` for a dash, for -1, and for a fraction of a unit that servers only count.
-fn duration(value: &[u8], unit: u64) -> Option<u64> {
+fn parse_duration_ns(value: &[u8], unit: u64) -> Option<u64> {
     // HAProxy marks a total that was logged early with a plus.
     let value = value.strip_prefix(b"+").unwrap_or(value);
     if unit < SECOND && !value.iter().all(u8::is_ascii_digit) {
@@ -335,15 +345,15 @@ pub(super) fn without_port(address: &[u8]) -> &[u8] {
 }
 
 /// How far a field reaches: to the text that follows it, past escaped quotes.
-fn extent(rest: &[u8], next: Option<&Piece>, field: Field) -> Option<usize> {
-    if field == Field::Syslog {
-        return Some(syslog(rest));
+fn field_extent(rest: &[u8], next: Option<&FormatPiece>, field: LineField) -> Option<usize> {
+    if field == LineField::Syslog {
+        return Some(syslog_header_length(rest));
     }
-    let Some(Piece::Text(text)) = next else {
+    let Some(FormatPiece::Text(text)) = next else {
         // The last field: up to a space, for what the format does not name.
         return Some(memchr::memchr(b' ', rest).unwrap_or(rest.len()));
     };
-    if field == Field::Common && rest.first() == Some(&b'[') {
+    if field == LineField::Common && rest.first() == Some(&b'[') {
         return memchr::memchr(b']', rest).map(|at| at + 1);
     }
     let end = *text.first()?;
@@ -360,28 +370,31 @@ fn extent(rest: &[u8], next: Option<&Piece>, field: Field) -> Option<usize> {
 }
 
 /// How far the header of a syslog message reaches: `Feb  6 12:14:14 host haproxy[14389]: `.
-fn syslog(line: &[u8]) -> usize {
+fn syslog_header_length(line: &[u8]) -> usize {
     let stamp = memchr::memmem::find(line, b" [").unwrap_or(line.len());
     memchr::memmem::find(&line[..stamp], b": ").map_or(0, |at| at + 2)
 }
 
 /// `GET /path HTTP/1.1`; the path without a scheme and host.
-pub(super) fn request(line: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn parse_request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = memchr::memchr(b' ', line)?;
     let (method, rest) = (&line[..first], &line[first + 1..]);
     let end = memchr::memrchr(b' ', rest).unwrap_or(rest.len());
-    sendable(method, &rest[..end])
+    sendable_target(method, &rest[..end])
 }
 
 /// A method and the path of its target; `None` when no request can be made of them.
-pub(super) fn sendable<'a>(method: &'a [u8], target: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let path = origin(target);
+pub(super) fn sendable_target<'a>(
+    method: &'a [u8],
+    target: &'a [u8],
+) -> Option<(&'a [u8], &'a [u8])> {
+    let path = origin_form(target);
     let is_method = !method.is_empty() && method.iter().all(u8::is_ascii_uppercase);
     (is_method && path.first() == Some(&b'/')).then_some((method, path))
 }
 
 /// The path of `http://host/path`, as requests to proxies name it; others stay as they are.
-fn origin(target: &[u8]) -> &[u8] {
+fn origin_form(target: &[u8]) -> &[u8] {
     let plain = target.strip_prefix(b"http://");
     match plain.or_else(|| target.strip_prefix(b"https://")) {
         Some(rest) => memchr::memchr(b'/', rest).map_or(&b"/"[..], |at| &rest[at..]),
@@ -399,7 +412,7 @@ pub(super) fn decimal(text: &[u8]) -> Option<f64> {
 }
 
 /// Response bytes; a dash is no body.
-pub(super) fn size(text: &[u8]) -> Option<u64> {
+pub(super) fn parse_body_size(text: &[u8]) -> Option<u64> {
     match text {
         b"-" => Some(0),
         _ => decimal(text).map(|bytes| bytes as u64),
@@ -410,8 +423,11 @@ pub(super) fn size(text: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn read(format: &Format, text: &str) -> Option<(f64, String, String, u16, u64, Option<u64>)> {
-        let line = format.read(text.as_bytes(), &mut Stamps::default())?;
+    fn read(
+        format: &AccessLogFormat,
+        text: &str,
+    ) -> Option<(f64, String, String, u16, u64, Option<u64>)> {
+        let line = format.read(text.as_bytes(), &mut StampParser::default())?;
         let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
         Some((
             line.arrival,
@@ -428,7 +444,7 @@ mod tests {
 
     #[test]
     fn combined_lines_are_read_with_addresses_and_escapes() {
-        let format = Format::common(Source::Httpd);
+        let format = AccessLogFormat::common_log(LogSource::Httpd);
         let (at, method, path, status, bytes, duration) = read(&format, COMBINED).unwrap();
         assert_eq!(
             (at, method.as_str(), status, bytes),
@@ -444,18 +460,18 @@ mod tests {
         let line = "h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\" 200 1 2000";
         let pattern = "%h %l %u %t \"%r\" %>s %b %D";
         for (source, arrival, duration) in [
-            (Source::Httpd, 971_211_336.0, 2000),
-            (Source::Tomcat9, 971_211_334.0, 2_000_000),
-            (Source::Tomcat10, 971_211_335.998, 2000),
+            (LogSource::Httpd, 971_211_336.0, 2000),
+            (LogSource::Tomcat9, 971_211_334.0, 2_000_000),
+            (LogSource::Tomcat10, 971_211_335.998, 2000),
         ] {
-            let format = Format::parse(pattern, source).unwrap();
+            let format = AccessLogFormat::from_format_text(pattern, source).unwrap();
             let read = read(&format, line).unwrap();
             assert!((read.0 - arrival).abs() < 1e-6, "{source:?} {}", read.0);
             assert_eq!(read.5, Some(duration), "{source:?}");
         }
         let nginx = "$remote_addr - $remote_user [$time_local] \"$request\" $status \
                      $body_bytes_sent $request_time";
-        let format = Format::parse(nginx, Source::Nginx).unwrap();
+        let format = AccessLogFormat::from_format_text(nginx, LogSource::Nginx).unwrap();
         let line = "h - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\" 200 1 1.500";
         let read = read(&format, line).unwrap();
         assert_eq!((read.0, read.5), (971_211_334.5, Some(1_500_000)));
@@ -467,22 +483,22 @@ mod tests {
         for (pattern, source, arrival) in [
             (
                 "%{begin:msec}t \"%r\" %s %{ms}T",
-                Source::Tomcat10,
+                LogSource::Tomcat10,
                 971_211_336.5,
             ),
             (
                 "%{msec}t \"%r\" %s %{ms}T",
-                Source::Tomcat10,
+                LogSource::Tomcat10,
                 971_211_336.25,
             ),
-            ("%{msec}t \"%r\" %s %{ms}T", Source::Httpd, 971_211_336.5),
+            ("%{msec}t \"%r\" %s %{ms}T", LogSource::Httpd, 971_211_336.5),
             (
                 "%{end:msec}t \"%r\" %s %{ms}T",
-                Source::Httpd,
+                LogSource::Httpd,
                 971_211_336.25,
             ),
         ] {
-            let format = Format::parse(pattern, source).unwrap();
+            let format = AccessLogFormat::from_format_text(pattern, source).unwrap();
             assert_eq!(
                 read(&format, line).unwrap().0,
                 arrival,
@@ -494,21 +510,21 @@ mod tests {
     #[test]
     fn of_several_durations_the_finest_counts() {
         for (pattern, source, values, us) in [
-            ("%D %T", Source::Tomcat10, "5000 0", Some(5_000)),
-            ("%T %D", Source::Tomcat9, "0 5", Some(5_000)),
-            ("%D %F", Source::Tomcat10, "5000000 10", Some(5_000_000)),
-            ("%F", Source::Tomcat10, "10", None),
-            ("%{ns}T", Source::Tomcat10, "5000000", Some(5_000)),
-            ("%{us}T %{ms}T", Source::Httpd, "5499 5", Some(5_499)),
+            ("%D %T", LogSource::Tomcat10, "5000 0", Some(5_000)),
+            ("%T %D", LogSource::Tomcat9, "0 5", Some(5_000)),
+            ("%D %F", LogSource::Tomcat10, "5000000 10", Some(5_000_000)),
+            ("%F", LogSource::Tomcat10, "10", None),
+            ("%{ns}T", LogSource::Tomcat10, "5000000", Some(5_000)),
+            ("%{us}T %{ms}T", LogSource::Httpd, "5499 5", Some(5_499)),
             (
                 "%{ns}T %D %{s}T",
-                Source::Tomcat10,
+                LogSource::Tomcat10,
                 "5499000 5499 0",
                 Some(5_499),
             ),
         ] {
             let text = format!("%{{msec}}t \"%r\" %s {pattern}");
-            let format = Format::parse(&text, source).unwrap();
+            let format = AccessLogFormat::from_format_text(&text, source).unwrap();
             let line = format!("971211336500 \"GET / HTTP/1.1\" 200 {values}");
             assert_eq!(read(&format, &line).unwrap().5, us, "{pattern}");
         }
@@ -520,34 +536,34 @@ mod tests {
         for (pattern, source, line, path, arrival) in [
             (
                 "%a %{yyyy-MM-dd HH:mm:ss.SSS}t %m %U%q %s %D",
-                Source::Tomcat9,
+                LogSource::Tomcat9,
                 "::1 2000-10-10 20:55:36.500 GET /a?b=c 200 250",
                 "/a?b=c",
                 971_211_336.25,
             ),
             (
                 "%{%Y-%m-%dT%T%z}t \"%m %U%q %H\" %>s %{ms}T",
-                Source::Httpd,
+                LogSource::Httpd,
                 "2000-10-10T13:55:36-0700 \"GET /a HTTP/1.1\" 200 250",
                 "/a",
                 971_211_336.0,
             ),
             (
                 "$time_iso8601 $request_method $uri$is_args$args $status $request_time",
-                Source::Nginx,
+                LogSource::Nginx,
                 "2000-10-10T13:55:36-07:00 GET /a?b=c 200 0.250",
                 "/a?b=c",
                 971_211_335.75,
             ),
             (
                 "%{client}a - %u %{dd/MMM/yyyy:HH:mm:ss ZZZ|GMT}t \"%r\" %s %O %D",
-                Source::Jetty,
+                LogSource::Jetty,
                 "::1 - - 10/Oct/2000:20:55:36 +0000 \"GET /a HTTP/1.1\" 200 7 250000",
                 "/a",
                 971_211_336.0,
             ),
         ] {
-            let format = Format::parse(pattern, source).unwrap();
+            let format = AccessLogFormat::from_format_text(pattern, source).unwrap();
             let line = read(&format, line).unwrap();
             assert_eq!((line.0, line.2.as_str()), (arrival, path), "{pattern}");
             assert_eq!(
@@ -556,7 +572,7 @@ mod tests {
                 "{pattern}"
             );
         }
-        let error = Format::parse("%{EEE}t %r", Source::Httpd).unwrap_err();
+        let error = AccessLogFormat::from_format_text("%{EEE}t %r", LogSource::Httpd).unwrap_err();
         assert!(error.to_string().contains("`EEE`"), "{error}");
     }
 
@@ -567,28 +583,28 @@ mod tests {
             cut in 0_usize..400,
             pattern in "[%${}>a-zA-Z:|' \\[\\]\"]{0,40}",
         ) {
-            let mut stamps = Stamps::default();
+            let mut stamps = StampParser::default();
             for name in crate::profile::NAMES {
-                let format = crate::profile::named(name, Source::Tomcat9).unwrap();
-                format.fits(&text, &mut stamps);
+                let format = crate::profile::format_by_name(name, LogSource::Tomcat9).unwrap();
+                format.fits_line(&text, &mut stamps);
                 // What is cut off in the middle of a line, and what goes on with something else.
                 let start = &COMBINED.as_bytes()[..cut.min(COMBINED.len())];
-                format.fits(&[start, &text].concat(), &mut stamps);
+                format.fits_line(&[start, &text].concat(), &mut stamps);
             }
-            if let Ok(format) = Format::parse(&pattern, Source::Httpd) {
-                format.fits(&text, &mut stamps);
+            if let Ok(format) = AccessLogFormat::from_format_text(&pattern, LogSource::Httpd) {
+                format.fits_line(&text, &mut stamps);
             }
         }
     }
 
     #[test]
     fn the_client_is_read_where_the_format_has_it() {
-        let client = |format: &Format, text: &str| {
-            let line = format.read(text.as_bytes(), &mut Stamps::default());
+        let client = |format: &AccessLogFormat, text: &str| {
+            let line = format.read(text.as_bytes(), &mut StampParser::default());
             let line = line.map(|l| [l.address, l.forwarded, l.agent].map(<[u8]>::to_vec));
             line.map(|parts| parts.map(|p| String::from_utf8(p).unwrap()))
         };
-        let combined = Format::common(Source::Httpd);
+        let combined = AccessLogFormat::common_log(LogSource::Httpd);
         let expected = ["2001:db8::1", "", "Agent \\\"1\\\""].map(str::to_owned);
         assert_eq!(client(&combined, COMBINED), Some(expected));
         let common = COMBINED.split(" \"http").next().unwrap();
@@ -600,7 +616,7 @@ mod tests {
             );
         }
         let nginx = "$remote_addr [$time_local] \"$request\" \"$http_x_forwarded_for\" $status";
-        let nginx = Format::parse(nginx, Source::Nginx).unwrap();
+        let nginx = AccessLogFormat::from_format_text(nginx, LogSource::Nginx).unwrap();
         let line = "h [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\" \"10.0.0.1, p\" 200";
         let expected = ["h", "10.0.0.1, p", ""].map(str::to_owned);
         assert_eq!(client(&nginx, line), Some(expected));
@@ -608,7 +624,7 @@ mod tests {
 
     #[test]
     fn quotes_backslashes_and_proxies_do_not_confuse_it() {
-        let format = Format::common(Source::Httpd);
+        let format = AccessLogFormat::common_log(LogSource::Httpd);
         for (request, path) in [
             ("GET /a\\\\ HTTP/1.1", "/a\\\\"),
             ("GET /a\\\"b HTTP/1.1", "/a\\\"b"),
@@ -624,10 +640,12 @@ mod tests {
 
     #[test]
     fn json_lines_are_read_by_usual_names() {
-        let format = Format::json(Source::Nginx);
+        let format = AccessLogFormat::json_lines(LogSource::Nginx);
         let text = br#"{"time": "2000-10-10T20:55:36Z", "method": "GET", "uri": "/a", "status": 200, "request_time": "0.250"}"#;
-        let fields = Fields::read(text).unwrap();
-        let line = format.json_line(&fields, &mut Stamps::default()).unwrap();
+        let fields = JsonFields::read(text).unwrap();
+        let line = format
+            .json_line(&fields, &mut StampParser::default())
+            .unwrap();
         assert_eq!((line.arrival, line.status), (971_211_335.75, Some(200)));
         assert_eq!((line.method, line.path), (&b"GET"[..], &b"/a"[..]));
     }
@@ -638,18 +656,27 @@ mod tests {
             assert_eq!(decimal(text.as_bytes()), None, "{text}");
         }
         assert_eq!(
-            [status(b"999"), status(b"-"), status(b"1000"), status(b"")],
+            [
+                parse_status(b"999"),
+                parse_status(b"-"),
+                parse_status(b"1000"),
+                parse_status(b"")
+            ],
             [Some(Some(999)), Some(None), None, None]
         );
         assert_eq!(
-            (size(b"-"), size(b"x"), size(b"17")),
+            (
+                parse_body_size(b"-"),
+                parse_body_size(b"x"),
+                parse_body_size(b"17")
+            ),
             (Some(0), None, Some(17))
         );
     }
 
     #[test]
     fn other_lines_are_no_lines_of_the_format() {
-        let format = Format::common(Source::Httpd);
+        let format = AccessLogFormat::common_log(LogSource::Httpd);
         for line in [
             "",
             "nonsense",
@@ -661,6 +688,6 @@ mod tests {
         ] {
             assert_eq!(read(&format, line), None, "{line}");
         }
-        assert!(Format::parse("%h %s", Source::Httpd).is_err());
+        assert!(AccessLogFormat::from_format_text("%h %s", LogSource::Httpd).is_err());
     }
 }

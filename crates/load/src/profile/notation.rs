@@ -6,21 +6,21 @@
 //! CustomRequestLog (`%D` in µs); Undertow AccessLogHandler (`%D` in ms); nginx
 //! ngx_http_log_module; Envoy "Access logging", command operators.
 
-use super::date::Date;
-use super::line::Source;
+use super::date::StampFormat;
+use super::line::LogSource;
 
 /// A stretch of a line.
 #[derive(Debug, Clone)]
-pub(super) enum Piece {
+pub(super) enum FormatPiece {
     Text(Vec<u8>),
-    Field(Field),
+    Field(LineField),
     /// A stamp in a form of one's own.
-    Date(Date),
+    Date(StampFormat),
 }
 
 /// What a stretch says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum LineField {
     Common,
     Iso,
     /// Since 1970, in units of so many to the second, with a fraction.
@@ -54,16 +54,16 @@ pub(super) const US: u64 = 1_000;
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-impl Field {
+impl LineField {
     fn is_duration(self) -> bool {
         matches!(self, Self::Duration(_) | Self::Count)
     }
 }
 
-impl Piece {
+impl FormatPiece {
     /// It says when.
     pub(super) fn is_time(&self) -> bool {
-        use Field::{BeginCommon, BeginIso, Common, Epoch, Iso};
+        use LineField::{BeginCommon, BeginIso, Common, Epoch, Iso};
         match self {
             Self::Date(_) => true,
             Self::Field(field) => matches!(field, Common | Iso | Epoch(_) | BeginCommon | BeginIso),
@@ -71,7 +71,7 @@ impl Piece {
         }
     }
 
-    pub(super) fn is(&self, wanted: Field) -> bool {
+    pub(super) fn is_field(&self, wanted: LineField) -> bool {
         matches!(self, Self::Field(field) if *field == wanted)
     }
 }
@@ -80,32 +80,32 @@ impl Piece {
 ///
 /// # Errors
 /// What cannot be read in it, and why.
-pub(super) fn pieces(text: &str, source: Source) -> Result<Vec<Piece>, String> {
+pub(super) fn parse_pieces(text: &str, source: LogSource) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = match text {
-        _ if text.contains('$') => dollar(text),
-        _ if text.contains("%START_TIME") || text.contains("%REQ(") => operators(text)?,
-        _ => percent(text, source)?,
+        _ if text.contains('$') => parse_dollar(text),
+        _ if text.contains("%START_TIME") || text.contains("%REQ(") => parse_operators(text)?,
+        _ => parse_percent(text, source)?,
     };
     keep_finest(&mut pieces);
     Ok(pieces)
 }
 
 /// Of several durations the one in the finest unit counts: the coarser ones are cut off.
-fn keep_finest(pieces: &mut [Piece]) {
-    let unit = |piece: &Piece| match piece {
-        Piece::Field(Field::Duration(unit)) => Some(*unit),
+fn keep_finest(pieces: &mut [FormatPiece]) {
+    let unit = |piece: &FormatPiece| match piece {
+        FormatPiece::Field(LineField::Duration(unit)) => Some(*unit),
         _ => None,
     };
     let finest = pieces.iter().filter_map(unit).min();
     for piece in pieces {
         if unit(piece).is_some() && unit(piece) != finest {
-            *piece = Piece::Field(Field::Other);
+            *piece = FormatPiece::Field(LineField::Other);
         }
     }
 }
 
 /// `%h %l "%r"`, with `%{name}x` and `%>s`.
-fn percent(text: &str, source: Source) -> Result<Vec<Piece>, String> {
+fn parse_percent(text: &str, source: LogSource) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
@@ -120,94 +120,100 @@ fn percent(text: &str, source: Source) -> Result<Vec<Piece>, String> {
         let letter = letters.next().unwrap_or(' ');
         rest = letters.as_str();
         pieces.push(match (name, letter) {
-            ("", 't') => Piece::Field(Field::Common),
-            (name, 't') => stamp(name)?,
+            ("", 't') => FormatPiece::Field(LineField::Common),
+            (name, 't') => stamp_piece(name)?,
             // Path and query stand side by side: together they are what is sent.
             (_, 'U') => {
                 rest = rest.strip_prefix("%q").unwrap_or(rest);
-                Piece::Field(Field::Target)
+                FormatPiece::Field(LineField::Target)
             }
-            (name, letter) => Piece::Field(letter_field(name, letter, source)),
+            (name, letter) => FormatPiece::Field(letter_field(name, letter, source)),
         });
     }
     push_text(&mut pieces, rest);
     Ok(pieces)
 }
 
-fn letter_field(name: &str, letter: char, source: Source) -> Field {
+fn letter_field(name: &str, letter: char, source: LogSource) -> LineField {
     match (name, letter) {
-        ("", 'r') => Field::Request,
-        (_, 'm') => Field::Method,
-        (_, 's') => Field::Status,
-        (_, 'b' | 'B' | 'O') => Field::Bytes,
-        (_, 'D') => source.unit().map_or(Field::Count, Field::Duration),
-        ("ns", 'T') => Field::Duration(1),
-        ("us", 'T') => Field::Duration(US),
-        ("ms", 'T') => Field::Duration(MS),
-        (_, 'T') => Field::Duration(SECOND),
-        (_, 'h' | 'a') => Field::Address,
-        (name, 'i') if name.eq_ignore_ascii_case("user-agent") => Field::Agent,
-        (name, 'i') if name.eq_ignore_ascii_case("x-forwarded-for") => Field::Forwarded,
+        ("", 'r') => LineField::Request,
+        (_, 'm') => LineField::Method,
+        (_, 's') => LineField::Status,
+        (_, 'b' | 'B' | 'O') => LineField::Bytes,
+        (_, 'D') => source
+            .duration_unit()
+            .map_or(LineField::Count, LineField::Duration),
+        ("ns", 'T') => LineField::Duration(1),
+        ("us", 'T') => LineField::Duration(US),
+        ("ms", 'T') => LineField::Duration(MS),
+        (_, 'T') => LineField::Duration(SECOND),
+        (_, 'h' | 'a') => LineField::Address,
+        (name, 'i') if name.eq_ignore_ascii_case("user-agent") => LineField::Agent,
+        (name, 'i') if name.eq_ignore_ascii_case("x-forwarded-for") => LineField::Forwarded,
         // Also %F: the time until the response is committed is not that until its end.
-        _ => Field::Other,
+        _ => LineField::Other,
     }
 }
 
 /// `%{begin:msec}t`: whether it is the begin is read from the whole format.
-fn stamp(name: &str) -> Result<Piece, String> {
+fn stamp_piece(name: &str) -> Result<FormatPiece, String> {
     let unit = name.trim_start_matches("begin:").trim_start_matches("end:");
-    Ok(Piece::Field(match unit {
-        "" => Field::Common,
-        "sec" => Field::Epoch(1),
-        "msec" => Field::Epoch(1_000),
-        "usec" => Field::Epoch(1_000_000),
-        "msec_frac" | "usec_frac" => Field::Other,
-        unit if unit.contains('%') => return date(Date::strftime(unit)?),
+    Ok(FormatPiece::Field(match unit {
+        "" => LineField::Common,
+        "sec" => LineField::Epoch(1),
+        "msec" => LineField::Epoch(1_000),
+        "usec" => LineField::Epoch(1_000_000),
+        "msec_frac" | "usec_frac" => LineField::Other,
+        unit if unit.contains('%') => return date_piece(StampFormat::from_strftime(unit)?),
         // Jetty adds time zone and locale: `%{dd/MMM/yyyy:HH:mm:ss ZZZ|GMT}t`.
-        unit => return date(Date::simple(unit.split('|').next().unwrap_or(unit))?),
+        unit => {
+            return date_piece(StampFormat::from_simple_date_format(
+                unit.split('|').next().unwrap_or(unit),
+            )?);
+        }
     }))
 }
 
 /// A stamp without its day is none: httpd can write a stamp in several pieces.
-fn date(date: Date) -> Result<Piece, String> {
+fn date_piece(date: StampFormat) -> Result<FormatPiece, String> {
     Ok(match date.is_whole() {
-        true => Piece::Date(date),
-        false => Piece::Field(Field::Other),
+        true => FormatPiece::Date(date),
+        false => FormatPiece::Field(LineField::Other),
     })
 }
 
 /// `$remote_addr [$time_local]`.
-fn dollar(text: &str) -> Vec<Piece> {
+fn parse_dollar(text: &str) -> Vec<FormatPiece> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
         push_text(&mut pieces, before);
-        let (name, after) = variable(after);
+        let (name, after) = split_variable(after);
         rest = after;
         if name == "uri" {
             rest = rest.strip_prefix("$is_args$args").unwrap_or(rest);
         }
-        pieces.push(Piece::Field(match name {
-            "time_local" => Field::Common,
-            "time_iso8601" => Field::Iso,
-            "msec" => Field::Epoch(1),
-            "begin_local" => Field::BeginCommon,
-            "begin_iso8601" => Field::BeginIso,
-            "request" => Field::Request,
-            "request_method" => Field::Method,
-            "request_uri" | "uri" => Field::Target,
-            "status" => Field::Status,
-            "body_bytes_sent" | "bytes_sent" => Field::Bytes,
-            "request_time" => Field::Duration(SECOND),
-            "duration_ms" => Field::Duration(MS),
-            "duration_us" => Field::Duration(US),
-            "duration_ns" => Field::Duration(1),
-            "remote_addr" => Field::Address,
-            "client" => Field::AddressPort,
-            "http_x_forwarded_for" => Field::Forwarded,
-            "http_user_agent" => Field::Agent,
-            "syslog" => Field::Syslog,
-            _ => Field::Other,
+        pieces.push(FormatPiece::Field(match name {
+            "time_local" => LineField::Common,
+            "time_iso8601" => LineField::Iso,
+            "msec" => LineField::Epoch(1),
+            "begin_local" => LineField::BeginCommon,
+            "begin_iso8601" => LineField::BeginIso,
+            "request" => LineField::Request,
+            "request_method" => LineField::Method,
+            "request_uri" | "uri" => LineField::Target,
+            "status" => LineField::Status,
+            "body_bytes_sent" | "bytes_sent" => LineField::Bytes,
+            "request_time" => LineField::Duration(SECOND),
+            "duration_ms" => LineField::Duration(MS),
+            "duration_us" => LineField::Duration(US),
+            "duration_ns" => LineField::Duration(1),
+            "remote_addr" => LineField::Address,
+            "client" => LineField::AddressPort,
+            "http_x_forwarded_for" => LineField::Forwarded,
+            "http_user_agent" => LineField::Agent,
+            "syslog" => LineField::Syslog,
+            _ => LineField::Other,
         }));
     }
     push_text(&mut pieces, rest);
@@ -215,7 +221,7 @@ fn dollar(text: &str) -> Vec<Piece> {
 }
 
 /// The name at the begin, also as `{name}`, and what follows it.
-fn variable(text: &str) -> (&str, &str) {
+fn split_variable(text: &str) -> (&str, &str) {
     if let Some(braced) = text.strip_prefix('{').and_then(|t| t.split_once('}')) {
         return braced;
     }
@@ -224,7 +230,7 @@ fn variable(text: &str) -> (&str, &str) {
 }
 
 /// `[%START_TIME%] "%REQ(:METHOD)% ..."`.
-fn operators(text: &str) -> Result<Vec<Piece>, String> {
+fn parse_operators(text: &str) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
@@ -239,39 +245,39 @@ fn operators(text: &str) -> Result<Vec<Piece>, String> {
         let end = after[closed..].find('%').map(|at| closed + at);
         let end = end.ok_or_else(|| format!("`%{after}` has no second %"))?;
         rest = &after[end + 1..];
-        pieces.push(operator(&after[..end])?);
+        pieces.push(operator_piece(&after[..end])?);
     }
     push_text(&mut pieces, rest);
     Ok(pieces)
 }
 
-fn operator(name: &str) -> Result<Piece, String> {
+fn operator_piece(name: &str) -> Result<FormatPiece, String> {
     if let Some(form) = name.strip_prefix("START_TIME(") {
-        return date(Date::strftime(form.trim_end_matches(')'))?);
+        return date_piece(StampFormat::from_strftime(form.trim_end_matches(')'))?);
     }
-    Ok(Piece::Field(match name {
-        "START_TIME" => Field::BeginIso,
-        "REQ(:METHOD)" => Field::Method,
-        "REQ(X-ENVOY-ORIGINAL-PATH?:PATH)" | "REQ(:PATH)" => Field::Target,
-        "RESPONSE_CODE" => Field::Status,
-        "BYTES_SENT" => Field::Bytes,
-        "DURATION" => Field::Duration(MS),
-        "REQ(X-FORWARDED-FOR)" => Field::Forwarded,
-        "REQ(USER-AGENT)" => Field::Agent,
-        "DOWNSTREAM_REMOTE_ADDRESS" => Field::AddressPort,
-        "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT" => Field::Address,
-        _ => Field::Other,
+    Ok(FormatPiece::Field(match name {
+        "START_TIME" => LineField::BeginIso,
+        "REQ(:METHOD)" => LineField::Method,
+        "REQ(X-ENVOY-ORIGINAL-PATH?:PATH)" | "REQ(:PATH)" => LineField::Target,
+        "RESPONSE_CODE" => LineField::Status,
+        "BYTES_SENT" => LineField::Bytes,
+        "DURATION" => LineField::Duration(MS),
+        "REQ(X-FORWARDED-FOR)" => LineField::Forwarded,
+        "REQ(USER-AGENT)" => LineField::Agent,
+        "DOWNSTREAM_REMOTE_ADDRESS" => LineField::AddressPort,
+        "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT" => LineField::Address,
+        _ => LineField::Other,
     }))
 }
 
-fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+fn push_text(pieces: &mut Vec<FormatPiece>, text: &str) {
     if !text.is_empty() {
-        pieces.push(Piece::Text(text.as_bytes().to_vec()));
+        pieces.push(FormatPiece::Text(text.as_bytes().to_vec()));
     }
 }
 
 /// Whether the line has a duration, known or not.
-pub(super) fn has_duration(pieces: &[Piece]) -> bool {
+pub(super) fn has_duration(pieces: &[FormatPiece]) -> bool {
     let mut pieces = pieces.iter();
-    pieces.any(|piece| matches!(piece, Piece::Field(field) if field.is_duration()))
+    pieces.any(|piece| matches!(piece, FormatPiece::Field(field) if field.is_duration()))
 }

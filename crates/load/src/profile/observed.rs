@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rates::Curve;
+use super::rates::RateCurve;
 use crate::histogram::Histogram;
 
 /// What the logs of a profile said.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Observed {
+pub struct LogObservations {
     /// Lines of the format: each is a request.
     pub requests: u64,
     /// Lines that are not of the format.
@@ -61,7 +61,7 @@ pub struct Observed {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think_time_ms: Option<Distribution>,
     /// The sessions that the think times lie in.
-    pub sessions: Sessions,
+    pub sessions: UserSessionCounts,
 }
 
 /// How many values there were, and how they are distributed (within 0.1 %).
@@ -85,7 +85,7 @@ pub struct Distribution {
 /// Every request begins a session, comes after a think time, overlaps or is anonymous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Sessions {
+pub struct UserSessionCounts {
     /// Sessions that began: first requests of a client, and first ones after 30 minutes of idle.
     pub begun: u64,
     /// Requests that began before an earlier one of their client had ended: no think time.
@@ -97,8 +97,8 @@ pub struct Sessions {
     pub anonymous: u64,
 }
 
-impl Observed {
-    pub(super) fn with_rates(self, curve: &Curve) -> Self {
+impl LogObservations {
+    pub(super) fn with_rates(self, curve: &RateCurve) -> Self {
         let rates = &curve.rates;
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
         let peak = rates.iter().copied().fold(0.0, f64::max);
@@ -117,7 +117,7 @@ impl Observed {
 
 impl Distribution {
     /// Of recorded values, `unit` of which are 1 here; `None` when there are none.
-    pub(super) fn of(values: &Histogram, unit: f64) -> Option<Self> {
+    pub(super) fn from_histogram(values: &Histogram, unit: f64) -> Option<Self> {
         // To a thousandth: further digits say nothing.
         let scaled = |value: f64| (value / unit * 1e3).round() / 1e3;
         let at = |quantile| scaled(values.value_at_quantile(quantile).min(values.max()) as f64);
@@ -139,26 +139,26 @@ mod tests {
 
     #[test]
     fn without_rates_there_is_no_peak() {
-        let found = Observed::default().with_rates(&Curve::default());
-        assert_eq!(found, Observed::default());
-        let curve = Curve {
+        let found = LogObservations::default().with_rates(&RateCurve::default());
+        assert_eq!(found, LogObservations::default());
+        let curve = RateCurve {
             begin: 60.0,
             rates: vec![1.0, 0.0, 2.0],
             left_out: 7,
         };
-        let found = Observed::default().with_rates(&curve);
+        let found = LogObservations::default().with_rates(&curve);
         assert_eq!((found.mean_rate, found.peak_rate), (Some(1.0), Some(2.0)));
         assert_eq!((found.peak_factor, found.empty_intervals), (Some(2.0), 1));
     }
 
     #[test]
     fn a_distribution_has_the_unit_asked_for() {
-        assert_eq!(Distribution::of(&histogram::new(), 1e6), None);
+        assert_eq!(Distribution::from_histogram(&histogram::new(), 1e6), None);
         let mut values = histogram::new();
         for ms in 1..=1000 {
             values.saturating_record(ms * 1_000_000);
         }
-        let found = Distribution::of(&values, 1e6).unwrap();
+        let found = Distribution::from_histogram(&values, 1e6).unwrap();
         assert_eq!(found.count, 1000);
         for (value, truth) in [
             (found.mean, 500.5),

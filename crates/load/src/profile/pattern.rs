@@ -16,7 +16,7 @@ pub struct Pattern(String);
 
 impl Pattern {
     /// Whether a method and a path, with its query, are meant.
-    pub fn fits(&self, request: &[u8]) -> bool {
+    pub fn fits_request(&self, request: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
         let path = memchr::memchr(b'?', request).map_or(request, |at| &request[..at]);
         let has_query = pattern.contains(&b'?');
@@ -114,7 +114,11 @@ mod tests {
             ("POST /o", "POST /", false),
         ] {
             let read: Pattern = pattern.parse().unwrap();
-            assert_eq!(read.fits(class.as_bytes()), is_match, "{pattern} {class}");
+            assert_eq!(
+                read.fits_request(class.as_bytes()),
+                is_match,
+                "{pattern} {class}"
+            );
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Intervals {
 
 /// The rate over time.
 #[derive(Debug, PartialEq, Default)]
-pub(super) struct Curve {
+pub(super) struct RateCurve {
     /// When it begins, seconds since 1970.
     pub(super) begin: f64,
     /// Requests a second in each interval, from the first to the last.
@@ -42,21 +42,21 @@ impl Intervals {
         }
     }
 
-    pub(super) fn seconds(&self) -> f64 {
+    pub(super) fn interval_seconds(&self) -> f64 {
         self.seconds
     }
 
     /// Counts a request, by its arrival in seconds since 1970.
-    pub(super) fn count(&mut self, arrival: f64) {
+    pub(super) fn count_arrival(&mut self, arrival: f64) {
         let interval = (arrival / self.seconds).floor() as i64;
         if interval != self.current.0 {
-            self.end();
+            self.flush_interval();
             self.current.0 = interval;
         }
         self.current.1 += 1;
     }
 
-    fn end(&mut self) {
+    fn flush_interval(&mut self) {
         let (interval, count) = std::mem::take(&mut self.current);
         if count == 0 {
             return;
@@ -68,14 +68,14 @@ impl Intervals {
         }
     }
 
-    pub(super) fn finish(mut self) -> Curve {
-        self.end();
+    pub(super) fn into_curve(mut self) -> RateCurve {
+        self.flush_interval();
         let all: u64 = self.counts.values().sum();
-        let Some((kept, requests)) = busiest(&self.counts) else {
-            return Curve::default();
+        let Some((kept, requests)) = busiest_range(&self.counts) else {
+            return RateCurve::default();
         };
         let count = |interval| self.counts.get(&interval).copied().unwrap_or(0);
-        Curve {
+        RateCurve {
             begin: *kept.start() as f64 * self.seconds,
             rates: kept.map(|i| count(i) as f64 / self.seconds).collect(),
             left_out: self.dropped + (all - requests),
@@ -85,7 +85,7 @@ impl Intervals {
 
 /// The stretch of at most [`MAX_INTERVALS`] with the most requests, and how many they are: a stray
 /// stamp must not push the day out.
-fn busiest(counts: &BTreeMap<i64, u64>) -> Option<(RangeInclusive<i64>, u64)> {
+fn busiest_range(counts: &BTreeMap<i64, u64>) -> Option<(RangeInclusive<i64>, u64)> {
     let mut best: Option<(RangeInclusive<i64>, u64)> = None;
     let mut earliest = counts.iter().peekable();
     let mut within = 0;
@@ -109,12 +109,12 @@ fn busiest(counts: &BTreeMap<i64, u64>) -> Option<(RangeInclusive<i64>, u64)> {
 mod tests {
     use super::*;
 
-    fn curve(seconds: f64, arrivals: impl IntoIterator<Item = f64>) -> Curve {
+    fn curve(seconds: f64, arrivals: impl IntoIterator<Item = f64>) -> RateCurve {
         let mut intervals = Intervals::new(seconds);
         for arrival in arrivals {
-            intervals.count(arrival);
+            intervals.count_arrival(arrival);
         }
-        intervals.finish()
+        intervals.into_curve()
     }
 
     const BEGIN: f64 = 1_795_132_800.0;
@@ -149,6 +149,6 @@ mod tests {
 
     #[test]
     fn no_request_is_no_curve() {
-        assert_eq!(curve(1.0, []), Curve::default());
+        assert_eq!(curve(1.0, []), RateCurve::default());
     }
 }

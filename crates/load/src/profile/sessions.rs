@@ -12,13 +12,13 @@
 use std::hash::Hasher;
 use std::time::Duration;
 
-use super::Profile;
+use super::LoadProfile;
 use super::class::KeyHasher;
-use super::line::Line;
-use super::observed::Sessions;
+use super::line::AccessLogLine;
+use super::observed::UserSessionCounts;
 use crate::error::LoadError;
 use crate::histogram::{self, Histogram};
-use crate::plan::Think;
+use crate::plan::ThinkTime;
 
 /// Idle for longer than this, in µs, ends a session.
 const IDLE_US: i64 = 30 * 60 * 1_000_000;
@@ -33,32 +33,32 @@ type Client = (u64, i64);
 
 /// Follows clients from request to request.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct ClientTracker {
     sets: Vec<[Client; WAYS]>,
     /// Think times in ns.
     pub(super) gaps: Histogram,
-    pub(super) sessions: Sessions,
+    pub(super) sessions: UserSessionCounts,
 }
 
-impl Followed {
+impl ClientTracker {
     pub(super) fn new() -> Self {
         Self {
             sets: vec![[(0, 0); WAYS]; 1 << SET_BITS],
-            gaps: histogram::growing(),
-            sessions: Sessions::default(),
+            gaps: histogram::growing_histogram(),
+            sessions: UserSessionCounts::default(),
         }
     }
 
-    pub(super) fn count(&mut self, line: &Line<'_>) {
-        let Some(key) = key(line) else {
+    pub(super) fn track_request(&mut self, line: &AccessLogLine<'_>) {
+        let Some(key) = client_key(line) else {
             self.sessions.anonymous += 1;
             return;
         };
-        let (begin, end) = (micros(line.arrival), micros(line.end));
+        let (begin, end) = (to_micros(line.arrival), to_micros(line.end));
         let set = &mut self.sets[(key >> (u64::BITS - SET_BITS)) as usize];
         let Some((_, last)) = set.iter_mut().find(|(known, _)| *known == key) else {
             self.sessions.begun += 1;
-            let dropped = replace(set, (key, end));
+            let dropped = replace_client(set, (key, end));
             self.sessions.cut += u64::from(dropped);
             return;
         };
@@ -71,7 +71,7 @@ impl Followed {
         }
         // What is negative by no more than the stamps are off may well be a pause.
         if gap >= -resolution(line) {
-            histogram::record(&mut self.gaps, gap.max(0) as u64 * 1000);
+            histogram::record_value(&mut self.gaps, gap.max(0) as u64 * 1000);
         } else {
             self.sessions.overlapping += 1;
         }
@@ -79,7 +79,7 @@ impl Followed {
     }
 }
 
-impl Profile {
+impl LoadProfile {
     /// The profile with the sessions that the logs show: as many of them in the same time, as long,
     /// and with as much thinking in them, of the requests that are replayed. Pauses are spread evenly
     /// from none to twice their mean.
@@ -104,7 +104,7 @@ impl Profile {
             .think_time_ms
             .map_or(0.0, |pauses| pauses.mean * pauses.count as f64);
         let mean = thought / (replayed.max(begun + 1) - begun) as f64;
-        let think = Think {
+        let think = ThinkTime {
             from: Duration::ZERO,
             to: Duration::from_millis((2.0 * mean).round() as u64),
         };
@@ -118,7 +118,7 @@ impl Profile {
 
 /// Puts a client into a place that is free, or else into that of the client idle for the longest.
 /// Says whether the session of the one that left might have gone on.
-fn replace(set: &mut [Client; WAYS], client: Client) -> bool {
+fn replace_client(set: &mut [Client; WAYS], client: Client) -> bool {
     let now = client.1;
     let is_over = |(key, last): &Client| *key == 0 || last.abs_diff(now) > IDLE_US as u64;
     let rank = |known: &Client| (!is_over(known), known.1);
@@ -132,7 +132,7 @@ fn replace(set: &mut [Client; WAYS], client: Client) -> bool {
 }
 
 /// `None` when the line has no address.
-fn key(line: &Line<'_>) -> Option<u64> {
+fn client_key(line: &AccessLogLine<'_>) -> Option<u64> {
     let is_missing = |address: &[u8]| matches!(address, b"" | b"-");
     if is_missing(line.address) && is_missing(line.forwarded) {
         return None;
@@ -145,36 +145,36 @@ fn key(line: &Line<'_>) -> Option<u64> {
 }
 
 /// How far two stamps may be off against each other, in µs: servers cut off what they do not write.
-fn resolution(line: &Line<'_>) -> i64 {
+fn resolution(line: &AccessLogLine<'_>) -> i64 {
     match line.is_whole_second {
         true => 1_000_000,
         false => 1_000,
     }
 }
 
-fn micros(seconds: f64) -> i64 {
+fn to_micros(seconds: f64) -> i64 {
     (seconds * 1e6 + 0.5) as i64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Distribution, Observed};
+    use crate::profile::{Distribution, LogObservations};
 
     /// A request of a client, by begin and end in seconds.
-    fn request(address: &str, begin: f64, end: f64) -> Line<'_> {
-        Line {
+    fn request(address: &str, begin: f64, end: f64) -> AccessLogLine<'_> {
+        AccessLogLine {
             arrival: 1e9 + begin,
             end: 1e9 + end,
             address: address.as_bytes(),
-            ..Line::default()
+            ..AccessLogLine::default()
         }
     }
 
-    fn follow(requests: &[(&str, f64, f64)]) -> Followed {
-        let mut followed = Followed::new();
+    fn follow(requests: &[(&str, f64, f64)]) -> ClientTracker {
+        let mut followed = ClientTracker::new();
         for (address, begin, end) in requests {
-            followed.count(&request(address, *begin, *end));
+            followed.track_request(&request(address, *begin, *end));
         }
         followed
     }
@@ -209,7 +209,7 @@ mod tests {
         let mut found = follow(&[("a", 0.0, 2.0)]);
         let mut next = request("a", 1.2, 3.0);
         next.is_whole_second = true;
-        found.count(&next);
+        found.track_request(&next);
         assert_eq!((found.gaps.len(), found.sessions.overlapping), (1, 0));
     }
 
@@ -222,28 +222,28 @@ mod tests {
     #[test]
     fn agents_tell_clients_of_one_address_apart() {
         let key = |agent, forwarded| {
-            super::key(&Line {
+            super::client_key(&AccessLogLine {
                 address: b"::1",
                 agent,
                 forwarded,
-                ..Line::default()
+                ..AccessLogLine::default()
             })
         };
         assert_ne!(key(b"x", b""), key(b"y", b""));
         assert_ne!(key(b"x", b"10.0.0.1"), key(b"x", b"10.0.0.2"));
         assert_eq!(key(b"x", b""), key(b"x", b""));
-        let nobody = Line {
+        let nobody = AccessLogLine {
             address: b"-",
             agent: b"x",
-            ..Line::default()
+            ..AccessLogLine::default()
         };
-        assert_eq!(super::key(&nobody), None);
+        assert_eq!(super::client_key(&nobody), None);
     }
 
     #[test]
     fn what_is_replayed_has_as_many_sessions_and_as_much_thinking() {
         // Ten sessions of six requests, two seconds apart; two of the six are not replayed.
-        let observed = Observed {
+        let observed = LogObservations {
             requests: 60,
             left_out_methods: 20,
             think_time_ms: Some(Distribution {
@@ -251,23 +251,23 @@ mod tests {
                 mean: 2_000.0,
                 ..Distribution::default()
             }),
-            sessions: Sessions {
+            sessions: UserSessionCounts {
                 begun: 10,
-                ..Sessions::default()
+                ..UserSessionCounts::default()
             },
-            ..Observed::default()
+            ..LogObservations::default()
         };
-        let profile = |observed| Profile {
+        let profile = |observed| LoadProfile {
             observed: Some(observed),
-            ..Profile::default()
+            ..LoadProfile::default()
         };
         let found = profile(observed.clone()).with_sessions().unwrap();
         assert_eq!(found.session, Some(4.0));
         // 100 s of thinking between 30 requests.
         let said = found.think.map(|think| think.to_string());
         assert_eq!(said.as_deref(), Some("0s..6.667s"));
-        let nobody = Observed {
-            sessions: Sessions::default(),
+        let nobody = LogObservations {
+            sessions: UserSessionCounts::default(),
             ..observed
         };
         let said = profile(nobody).with_sessions().unwrap_err().to_string();
@@ -278,9 +278,9 @@ mod tests {
     fn too_many_clients_are_counted_not_forgotten() {
         let clients = 3 << (SET_BITS + 1);
         let names: Vec<_> = (0..clients).map(|n: u32| n.to_string()).collect();
-        let mut found = Followed::new();
+        let mut found = ClientTracker::new();
         for name in &names {
-            found.count(&request(name, 0.0, 0.0));
+            found.track_request(&request(name, 0.0, 0.0));
         }
         let room = (WAYS << SET_BITS) as u64;
         let cut = found.sessions.cut;
@@ -288,7 +288,7 @@ mod tests {
         assert!(cut >= u64::from(clients) - room, "{cut}");
         // An hour later all sessions are over, and nobody is cut for the next ones.
         for name in &names[..1000] {
-            found.count(&request(name, 3600.0, 3600.0));
+            found.track_request(&request(name, 3600.0, 3600.0));
         }
         assert_eq!(found.sessions.cut, cut);
         assert_eq!(found.gaps.len(), 0);

@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{Pattern, Request};
+use super::{MixRequest, Pattern};
 use crate::error::LoadError;
 
 /// Templates, in the order of their file; the first that matches counts.
 #[derive(Debug, Clone, Default)]
-pub struct Templates(Vec<Template>);
+pub struct RequestTemplates(Vec<RequestTemplate>);
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    request: Vec<Template>,
+struct TemplatesFile {
+    request: Vec<RequestTemplate>,
 }
 
-/// The fields of a [`Request`] that no log has.
+/// The fields of a [`MixRequest`] that no log has.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Template {
+struct RequestTemplate {
     r#match: Pattern,
     /// Sent instead of the logged paths.
     path: Option<String>,
@@ -37,25 +37,25 @@ struct Template {
     is_first: bool,
 }
 
-impl Templates {
+impl RequestTemplates {
     /// Reads the TOML form, whose files of bodies lie relative to `folder`; a profile that will
     /// lie in `beside` names them from there.
     ///
     /// # Errors
     /// [`LoadError::Plan`] with the template and what is wrong: also when a file of a body cannot
     /// be read, because nobody wants to learn that when the load starts.
-    pub fn parse(text: &str, folder: &Path, beside: &Path) -> Result<Self, LoadError> {
+    pub fn parse_templates(text: &str, folder: &Path, beside: &Path) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan {
             field: "templates",
             why,
         };
-        let file: File = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        let file: TemplatesFile = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
         let mut templates = file.request;
         for template in &mut templates {
             template.body_file = template.body_file.take().map(|file| folder.join(file));
-            let mut request = Request::default();
-            template.fill(&mut request);
-            request.body()?;
+            let mut request = MixRequest::default();
+            template.fill_fields(&mut request);
+            request.read_body()?;
             if let Some(file) = &mut template.body_file {
                 let seen = seen_from(beside, file);
                 *file = seen.map_err(|e| refuse(format!("{}: {e}", file.display())))?;
@@ -65,24 +65,24 @@ impl Templates {
     }
 
     /// The template of a class such as `POST /orders/{id}?page`.
-    pub(super) fn find(&self, class: &[u8]) -> Option<usize> {
-        self.0.iter().position(|t| t.r#match.fits(class))
+    pub(super) fn find_template(&self, class: &[u8]) -> Option<usize> {
+        self.0.iter().position(|t| t.r#match.fits_request(class))
     }
 
-    pub(super) fn fill(&self, index: usize, request: &mut Request) {
-        self.0[index].fill(request);
+    pub(super) fn fill_request(&self, index: usize, request: &mut MixRequest) {
+        self.0[index].fill_fields(request);
     }
 
     /// The patterns of those that no class had.
-    pub(super) fn without(&self, used: &[usize]) -> Vec<String> {
+    pub(super) fn unused_patterns(&self, used: &[usize]) -> Vec<String> {
         let all = self.0.iter().enumerate();
         let unused = all.filter(|(index, _)| !used.contains(index));
         unused.map(|(_, t)| t.r#match.to_string()).collect()
     }
 }
 
-impl Template {
-    fn fill(&self, request: &mut Request) {
+impl RequestTemplate {
+    fn fill_fields(&self, request: &mut MixRequest) {
         if let Some(path) = &self.path {
             request.path.clone_from(path);
         }
@@ -113,8 +113,8 @@ fn seen_from(folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Templates, LoadError> {
-        Templates::parse(text, Path::new("/nowhere"), Path::new("/"))
+    fn parse(text: &str) -> Result<RequestTemplates, LoadError> {
+        RequestTemplates::parse_templates(text, Path::new("/nowhere"), Path::new("/"))
     }
 
     #[test]

@@ -26,7 +26,7 @@ const GENERATOR: &[u8] = b"loadline generator";
 /// What is said before the load.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "say")]
-enum Word {
+enum HelloMessage {
     Hello {
         version: u32,
         nonce: String,
@@ -53,34 +53,34 @@ pub(super) enum Greeting {
 /// # Errors
 /// Whoever is there does not know the secret, is of another version, or says nothing.
 pub(super) fn greet(stream: &TcpStream, secret: &str) -> io::Result<Greeting> {
-    let mut timed = Timed::new(stream);
+    let mut timed = TimedReader::new(stream);
     let own = nonce()?;
-    let hello = Word::Hello {
+    let hello = HelloMessage::Hello {
         version: VERSION,
         nonce: own.clone(),
         proof: None,
     };
     write(stream, &hello)?;
-    let Some(Word::Hello {
+    let Some(HelloMessage::Hello {
         version,
         nonce: theirs,
         proof: Some(shown),
     }) = read(&mut timed, MOST_OF_STRANGERS)?
     else {
-        return Err(stranger("it is no generator"));
+        return Err(stranger_error("it is no generator"));
     };
     if version != VERSION {
-        return Err(stranger("it is of another version of loadline"));
+        return Err(stranger_error("it is of another version of loadline"));
     }
     if !is_proof(secret, GENERATOR, (&own, &theirs), &shown) {
-        return Err(stranger("it does not know the secret of this trial"));
+        return Err(stranger_error("it does not know the secret of this trial"));
     }
     let proof = proof(secret, CLIENT, (&own, &theirs));
-    write(stream, &Word::Proof { proof })?;
+    write(stream, &HelloMessage::Proof { proof })?;
     match read(&mut timed, MOST_OF_STRANGERS)? {
-        Some(Word::Welcome) => Ok(Greeting::Welcome),
-        Some(Word::Busy) => Ok(Greeting::Busy),
-        _ => Err(stranger("it closed the connection")),
+        Some(HelloMessage::Welcome) => Ok(Greeting::Welcome),
+        Some(HelloMessage::Busy) => Ok(Greeting::Busy),
+        _ => Err(stranger_error("it closed the connection")),
     }
 }
 
@@ -88,46 +88,46 @@ pub(super) fn greet(stream: &TcpStream, secret: &str) -> io::Result<Greeting> {
 ///
 /// # Errors
 /// Whoever is there does not know the secret, is of another version, or says nothing.
-pub(super) fn receive(
+pub(super) fn receive_client(
     stream: &TcpStream,
     secret: &str,
     take: impl FnOnce() -> bool,
 ) -> io::Result<Greeting> {
-    let mut timed = Timed::new(stream);
-    let Some(Word::Hello {
+    let mut timed = TimedReader::new(stream);
+    let Some(HelloMessage::Hello {
         version: VERSION,
         nonce: theirs,
         ..
     }) = read(&mut timed, MOST_OF_STRANGERS)?
     else {
-        return Err(stranger("it is no client"));
+        return Err(stranger_error("it is no client"));
     };
     let own = nonce()?;
-    let hello = Word::Hello {
+    let hello = HelloMessage::Hello {
         version: VERSION,
         nonce: own.clone(),
         proof: Some(proof(secret, GENERATOR, (&theirs, &own))),
     };
     write(stream, &hello)?;
     let shown = match read(&mut timed, MOST_OF_STRANGERS)? {
-        Some(Word::Proof { proof }) => proof,
-        _ => return Err(stranger("it gave no proof")),
+        Some(HelloMessage::Proof { proof }) => proof,
+        _ => return Err(stranger_error("it gave no proof")),
     };
     if !is_proof(secret, CLIENT, (&theirs, &own), &shown) {
-        return Err(stranger("it does not know the secret"));
+        return Err(stranger_error("it does not know the secret"));
     }
     let greeting = match take() {
         true => Greeting::Welcome,
         false => Greeting::Busy,
     };
     let word = match greeting {
-        Greeting::Welcome => Word::Welcome,
-        Greeting::Busy => Word::Busy,
+        Greeting::Welcome => HelloMessage::Welcome,
+        Greeting::Busy => HelloMessage::Busy,
     };
     write(stream, &word).map(|()| greeting)
 }
 
-fn stranger(why: &str) -> io::Error {
+fn stranger_error(why: &str) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, why.to_owned())
 }
 
@@ -140,34 +140,34 @@ fn nonce() -> io::Result<String> {
 
 fn proof(secret: &str, side: &[u8], nonces: (&str, &str)) -> String {
     let key = Key::new(HMAC_SHA256, secret.as_bytes());
-    STANDARD.encode(hmac::sign(&key, &text(side, nonces)))
+    STANDARD.encode(hmac::sign(&key, &proof_text(side, nonces)))
 }
 
 fn is_proof(secret: &str, side: &[u8], nonces: (&str, &str), shown: &str) -> bool {
     let key = Key::new(HMAC_SHA256, secret.as_bytes());
     let shown = STANDARD.decode(shown).unwrap_or_default();
-    hmac::verify(&key, &text(side, nonces), &shown).is_ok()
+    hmac::verify(&key, &proof_text(side, nonces), &shown).is_ok()
 }
 
 /// Side, client's nonce, generator's nonce; no two lists of them are the same text.
-fn text(side: &[u8], (client, generator): (&str, &str)) -> Vec<u8> {
+fn proof_text(side: &[u8], (client, generator): (&str, &str)) -> Vec<u8> {
     [side, client.as_bytes(), generator.as_bytes()].join(&0)
 }
 
 /// Reads until a moment, however few bytes come at a time.
-struct Timed<'a> {
+struct TimedReader<'a> {
     stream: &'a TcpStream,
     until: Instant,
 }
 
-impl<'a> Timed<'a> {
+impl<'a> TimedReader<'a> {
     fn new(stream: &'a TcpStream) -> Self {
         let until = Instant::now() + TAKES;
         Self { stream, until }
     }
 }
 
-impl Read for Timed<'_> {
+impl Read for TimedReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -179,7 +179,7 @@ impl Read for Timed<'_> {
 }
 
 /// Reads of the two sides do not wait for longer than this without a byte.
-pub(super) fn settle(stream: &TcpStream, silence: Duration) -> io::Result<()> {
+pub(super) fn set_timeouts(stream: &TcpStream, silence: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(silence))?;
     stream.set_write_timeout(Some(silence))

@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::frame::{self, MOST};
-use super::hello::{Greeting, greet, settle};
-use super::offset::{Offset, ROUNDS};
-use super::{FromGenerator, Member, SILENCE, ToGenerator};
-use crate::clock::now_ns;
+use super::hello::{Greeting, greet, set_timeouts};
+use super::offset::{ClockOffset, ROUNDS};
+use super::{FromGenerator, GeneratorMember, SILENCE, ToGenerator};
+use crate::clock::clock_ns;
 
 /// So long a generator may take to be there for its client: one that was just started, or that still
 /// ends the load of a client before. Less than the silence after which the others give up.
@@ -25,27 +25,27 @@ const CONNECTS: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A generator that answers.
-pub(super) struct Link<'a> {
-    pub(super) member: &'a Member,
+pub(super) struct GeneratorLink<'a> {
+    pub(super) member: &'a GeneratorMember,
     stream: TcpStream,
-    pub(super) offset: Offset,
+    pub(super) offset: ClockOffset,
 }
 
-impl<'a> Link<'a> {
+impl<'a> GeneratorLink<'a> {
     /// Connects, and measures the generator's clock.
     ///
     /// # Errors
     /// Why it is lost.
-    pub(super) fn open(member: &'a Member, secret: &str) -> io::Result<Self> {
+    pub(super) fn open_link(member: &'a GeneratorMember, secret: &str) -> io::Result<Self> {
         let begin = Instant::now();
         let stream = loop {
-            match connect(member.address, secret) {
+            match connect_to_generator(member.address, secret) {
                 Ok(stream) => break stream,
                 Err(error) if begin.elapsed() > PATIENCE || is_final(&error) => return Err(error),
                 Err(_) => thread::sleep(PAUSE),
             }
         };
-        let offset = measure(&stream)?;
+        let offset = measure_offset(&stream)?;
         Ok(Self {
             member,
             stream,
@@ -59,42 +59,42 @@ impl<'a> Link<'a> {
     }
 
     /// Why the application cannot be reached from there; `None` where it can.
-    pub(super) fn reach(&self, targets: &[SocketAddr]) -> io::Result<Option<String>> {
-        self.say(&ToGenerator::Reach {
+    pub(super) fn unreachable_reason(&self, targets: &[SocketAddr]) -> io::Result<Option<String>> {
+        self.say_to_generator(&ToGenerator::Reach {
             targets: targets.to_vec(),
         })?;
-        match self.hear()? {
+        match self.next_message()? {
             FromGenerator::Reached { why } => Ok(why),
-            _ => Err(unexpected()),
+            _ => Err(unexpected_message()),
         }
     }
 
     /// The clock there once more.
-    pub(super) fn measure_again(&self) -> io::Result<Offset> {
-        measure(&self.stream)
+    pub(super) fn measure_again(&self) -> io::Result<ClockOffset> {
+        measure_offset(&self.stream)
     }
 
-    pub(super) fn say(&self, message: &ToGenerator) -> io::Result<()> {
+    pub(super) fn say_to_generator(&self, message: &ToGenerator) -> io::Result<()> {
         frame::write(&self.stream, message)
     }
 
     /// The next word; an end of the connection is an error.
-    pub(super) fn hear(&self) -> io::Result<FromGenerator> {
-        hear(&self.stream)
+    pub(super) fn next_message(&self) -> io::Result<FromGenerator> {
+        read_message(&self.stream)
     }
 
     /// Ends the connection, and with it what anybody waits for on it.
-    pub(super) fn close(&self) {
+    pub(super) fn close_link(&self) {
         // One that is closed already is closed.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-fn connect(address: SocketAddr, secret: &str) -> io::Result<TcpStream> {
+fn connect_to_generator(address: SocketAddr, secret: &str) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&address, CONNECTS)?;
-    settle(&stream, SILENCE)?;
+    set_timeouts(&stream, SILENCE)?;
     match greet(&stream, secret)? {
-        Greeting::Welcome => settle(&stream, SILENCE).map(|()| stream),
+        Greeting::Welcome => set_timeouts(&stream, SILENCE).map(|()| stream),
         Greeting::Busy => Err(io::Error::new(
             ErrorKind::ResourceBusy,
             "it has another client",
@@ -107,7 +107,7 @@ fn is_final(error: &io::Error) -> bool {
     error.kind() == ErrorKind::PermissionDenied
 }
 
-fn hear(stream: &TcpStream) -> io::Result<FromGenerator> {
+fn read_message(stream: &TcpStream) -> io::Result<FromGenerator> {
     match frame::read(stream, MOST) {
         Ok(Some(message)) => Ok(message),
         Ok(None) => Err(ErrorKind::UnexpectedEof.into()),
@@ -119,29 +119,29 @@ fn hear(stream: &TcpStream) -> io::Result<FromGenerator> {
     }
 }
 
-fn measure(stream: &TcpStream) -> io::Result<Offset> {
-    let mut best: Option<Offset> = None;
+fn measure_offset(stream: &TcpStream) -> io::Result<ClockOffset> {
+    let mut best: Option<ClockOffset> = None;
     for _ in 0..ROUNDS {
-        let sent = now_ns();
+        let sent = clock_ns();
         frame::write(stream, &ToGenerator::Clock { echo: sent })?;
         let offset = loop {
-            match hear(stream)? {
+            match read_message(stream)? {
                 FromGenerator::Clock {
                     echo,
                     now_ns: there,
                 } if echo == sent => {
-                    break Offset::of(sent, there, now_ns());
+                    break ClockOffset::from_round_trip(sent, there, clock_ns());
                 }
                 // The answer to an earlier one.
                 FromGenerator::Clock { .. } => {}
-                _ => return Err(unexpected()),
+                _ => return Err(unexpected_message()),
             }
         };
-        best = Some(offset.better(best));
+        best = Some(offset.better_known(best));
     }
-    best.ok_or_else(unexpected)
+    best.ok_or_else(unexpected_message)
 }
 
-pub(super) fn unexpected() -> io::Error {
+pub(super) fn unexpected_message() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "it says something else than asked")
 }

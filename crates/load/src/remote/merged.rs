@@ -5,31 +5,31 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::offset::Offset;
-use super::{GeneratorMessage, Member};
+use super::offset::ClockOffset;
+use super::{GeneratorMember, GeneratorMessage};
 use crate::error::LoadError;
-use crate::outcome::{Second, Totals};
+use crate::outcome::{LoadSecond, LoadTotals};
 use crate::part::{ResultMessage, SecondMessage, TotalsMessage, second_message};
 use crate::parts;
 
 /// Seconds on their way: those that some generators have told and others not yet.
-pub(super) struct Seconds {
-    pending: BTreeMap<u64, (Second, usize)>,
+pub(super) struct MergedSeconds {
+    pending: BTreeMap<u64, (LoadSecond, usize)>,
     /// Of each generator how many it has told, and whether those are all.
     told: Vec<(u64, bool)>,
 }
 
 /// One generator's second, which ended at `at_ns` of the client's clock.
-pub(super) struct Told {
+pub(super) struct GeneratorSecond {
     pub(super) index: u64,
     pub(super) at_ns: u64,
     pub(super) is_warmup: bool,
     pub(super) totals: Box<TotalsMessage>,
 }
 
-impl Seconds {
+impl MergedSeconds {
     /// Of so many.
-    pub(super) fn of(generators: usize) -> Self {
+    pub(super) fn for_generators(generators: usize) -> Self {
         Self {
             pending: BTreeMap::new(),
             told: vec![(0, false); generators],
@@ -40,20 +40,24 @@ impl Seconds {
     ///
     /// # Errors
     /// [`LoadError::Histogram`] when it is damaged.
-    pub(super) fn take(&mut self, generator: usize, of: &Told) -> Result<(), LoadError> {
-        let totals = parts::totals(&of.totals)?;
+    pub(super) fn add_generator_second(
+        &mut self,
+        generator: usize,
+        of: &GeneratorSecond,
+    ) -> Result<(), LoadError> {
+        let totals = parts::totals_from_message(&of.totals)?;
         let (second, count) = self.pending.entry(of.index).or_insert_with(|| {
-            let second = Second {
+            let second = LoadSecond {
                 index: of.index,
                 at_ns: of.at_ns,
                 length: Duration::ZERO,
                 is_warmup: of.is_warmup,
-                totals: Totals::default(),
+                totals: LoadTotals::default(),
                 phases: None,
             };
             (second, 0)
         });
-        second.totals.add(&totals);
+        second.totals.add_outcomes(&totals);
         second.at_ns = second.at_ns.max(of.at_ns);
         second.length = second.length.max(of.totals.duration);
         *count += 1;
@@ -62,7 +66,7 @@ impl Seconds {
     }
 
     /// A generator has told its last one.
-    pub(super) fn end(&mut self, generator: usize) {
+    pub(super) fn end_generator(&mut self, generator: usize) {
         self.told[generator].1 = true;
     }
 
@@ -77,9 +81,9 @@ impl Seconds {
 }
 
 /// A part of the load that is over, and the clock that it was on.
-pub(super) struct Part<'a> {
-    pub(super) member: &'a Member,
-    pub(super) offset: Offset,
+pub(super) struct FinishedPart<'a> {
+    pub(super) member: &'a GeneratorMember,
+    pub(super) offset: ClockOffset,
     pub(super) drift_ns: i64,
     pub(super) result: ResultMessage,
 }
@@ -88,10 +92,10 @@ pub(super) struct Part<'a> {
 ///
 /// # Errors
 /// [`LoadError`] when one is damaged.
-pub(super) fn result(parts: Vec<Part<'_>>) -> Result<ResultMessage, LoadError> {
-    let sum = parts::sum(parts.iter().map(|part| &part.result))?;
+pub(super) fn merge_results(parts: Vec<FinishedPart<'_>>) -> Result<ResultMessage, LoadError> {
+    let sum = parts::sum_results(parts.iter().map(|part| &part.result))?;
     let of = |moment: fn(&ResultMessage) -> u64| {
-        let here = |part: &Part<'_>| part.offset.here(moment(&part.result));
+        let here = |part: &FinishedPart<'_>| part.offset.to_local_ns(moment(&part.result));
         parts.iter().map(here).collect::<Vec<_>>()
     };
     let starts = of(|result| result.start_ns).into_iter().min();
@@ -108,12 +112,12 @@ pub(super) fn result(parts: Vec<Part<'_>>) -> Result<ResultMessage, LoadError> {
         warmup: warmed.map(|duration| TotalsMessage::new(&sum.warmup, duration)),
         health: sum.health,
         stopped: parts.iter().any(|part| part.result.stopped),
-        generators: parts.iter().map(generator).collect(),
+        generators: parts.iter().map(generator_message).collect(),
         users: parts.into_iter().flat_map(|p| p.result.users).collect(),
     })
 }
 
-fn generator(part: &Part<'_>) -> GeneratorMessage {
+fn generator_message(part: &FinishedPart<'_>) -> GeneratorMessage {
     let health = &part.result.health;
     GeneratorMessage {
         name: part.member.name.clone(),
@@ -135,23 +139,23 @@ mod tests {
     /// Seconds as (generator, index), and ends as (generator, none): what is given out, with how many
     /// answers.
     fn gather(order: &[(usize, Option<u64>)]) -> Vec<(u64, u64)> {
-        let mut seconds = Seconds::of(2);
+        let mut seconds = MergedSeconds::for_generators(2);
         let mut out = Vec::new();
         for (generator, index) in order {
-            let totals = Totals {
+            let totals = LoadTotals {
                 ok: 1,
-                ..Totals::default()
+                ..LoadTotals::default()
             };
             match index {
-                None => seconds.end(*generator),
+                None => seconds.end_generator(*generator),
                 Some(index) => {
-                    let told = Told {
+                    let told = GeneratorSecond {
                         index: *index,
                         at_ns: index + 1,
                         is_warmup: false,
                         totals: Box::new(TotalsMessage::new(&totals, Duration::from_secs(1))),
                     };
-                    seconds.take(*generator, &told).unwrap();
+                    seconds.add_generator_second(*generator, &told).unwrap();
                 }
             }
             while let Some(second) = seconds.next() {

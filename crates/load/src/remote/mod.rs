@@ -41,7 +41,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::part::{ResultMessage, TotalsMessage};
-use crate::plan::{Plan, nanos};
+use crate::plan::{LoadPlan, nanos};
 
 pub(crate) use relay::run;
 pub use server::serve;
@@ -61,7 +61,7 @@ pub struct Generators {
     /// What they and their client know and nobody else.
     pub secret: String,
     /// Each makes its part of the load.
-    pub members: Vec<Member>,
+    pub members: Vec<GeneratorMember>,
 }
 
 /// Without the secret.
@@ -73,7 +73,7 @@ impl fmt::Debug for Generators {
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Member {
+pub struct GeneratorMember {
     /// Its name, that of its pod.
     pub name: String,
     /// The node that it runs on.
@@ -111,7 +111,7 @@ pub struct GeneratorMessage {
 /// Why a load from generators is no load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Failed {
+pub enum RemoteLoadFailure {
     /// A generator is gone, or never answered.
     Lost,
     /// The clocks of client and generator cannot be brought together.
@@ -137,7 +137,7 @@ pub enum ToGenerator {
     /// This is to be done, once on a connection.
     Load {
         /// Part, connections and users are the generator's own.
-        plan: Box<Plan>,
+        plan: Box<LoadPlan>,
     },
     /// All are connected: the load begins.
     Begin {

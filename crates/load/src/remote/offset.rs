@@ -20,7 +20,7 @@ const MOST_DRIFT_PPM: u64 = 1000;
 
 /// The offset of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Offset {
+pub(super) struct ClockOffset {
     /// How far it is ahead, ns.
     pub(super) ahead: i64,
     /// It is right to so much, ns.
@@ -29,9 +29,9 @@ pub(super) struct Offset {
     pub(super) at: u64,
 }
 
-impl Offset {
+impl ClockOffset {
     /// Of one round trip: sent and received by the client's clock, `there` by the other.
-    pub(super) fn of(sent: u64, there: u64, received: u64) -> Self {
+    pub(super) fn from_round_trip(sent: u64, there: u64, received: u64) -> Self {
         let half = received.saturating_sub(sent).div_ceil(2);
         let middle = sent.saturating_add(half);
         Self {
@@ -42,7 +42,7 @@ impl Offset {
     }
 
     /// The better known of two.
-    pub(super) fn better(self, other: Option<Self>) -> Self {
+    pub(super) fn better_known(self, other: Option<Self>) -> Self {
         match other {
             Some(other) if other.error <= self.error => other,
             _ => self,
@@ -50,22 +50,22 @@ impl Offset {
     }
 
     /// A moment of the client's clock, on the other.
-    pub(super) fn there(self, here: u64) -> u64 {
+    pub(super) fn to_remote_ns(self, here: u64) -> u64 {
         here.saturating_add_signed(self.ahead)
     }
 
     /// A moment of the other clock, on the client's.
-    pub(super) fn here(self, there: u64) -> u64 {
+    pub(super) fn to_local_ns(self, there: u64) -> u64 {
         there.saturating_add_signed(self.ahead.saturating_neg())
     }
 
     /// Why it is of no use.
-    pub(super) fn unknown(self) -> Option<String> {
+    pub(super) fn unknown_reason(self) -> Option<String> {
         (u128::from(self.error) > MOST_ERROR.as_nanos()).then(|| {
             format!(
                 "the shortest of {ROUNDS} round trips took {:.1} ms, so its clock is known to {:.1} ms at best, and {} ms are allowed",
-                ms(self.error) * 2.0,
-                ms(self.error),
+                ns_to_ms(self.error) * 2.0,
+                ns_to_ms(self.error),
                 MOST_ERROR.as_millis()
             )
         })
@@ -73,7 +73,7 @@ impl Offset {
 
     /// How much further ahead the clock was when it was measured again, ns, or why that is no drift of
     /// clocks.
-    pub(super) fn drift(self, again: Self) -> Result<i64, String> {
+    pub(super) fn drift_since(self, again: Self) -> Result<i64, String> {
         let drift = again.ahead.saturating_sub(self.ahead);
         let passed = again.at.saturating_sub(self.at);
         let allowed = passed / 1_000_000 * MOST_DRIFT_PPM + self.error + again.error;
@@ -82,13 +82,13 @@ impl Offset {
         }
         Err(format!(
             "its clock went {:.1} ms apart from the trial's in {:.1} s: one of the two machines was suspended or moved",
-            ms(drift.unsigned_abs()),
+            ns_to_ms(drift.unsigned_abs()),
             passed as f64 / 1e9
         ))
     }
 }
 
-fn ms(ns: u64) -> f64 {
+fn ns_to_ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
@@ -104,28 +104,33 @@ mod tests {
             for (there, back) in [(0, 4), (1, 3), (2, 2), (4, 0)] {
                 let sent = 10_000 * MS;
                 let seen = (sent + there * MS).saturating_add_signed(ahead);
-                let offset = Offset::of(sent, seen, sent + (there + back) * MS);
+                let offset = ClockOffset::from_round_trip(sent, seen, sent + (there + back) * MS);
                 assert_eq!(offset.error, 2 * MS);
                 assert!((offset.ahead - ahead).unsigned_abs() <= offset.error);
-                assert_eq!(offset.here(offset.there(sent)), sent);
+                assert_eq!(offset.to_local_ns(offset.to_remote_ns(sent)), sent);
             }
         }
     }
 
     #[test]
     fn a_long_way_and_a_clock_that_jumped_are_told() {
-        let begin = Offset::of(0, 1000 * MS, 2 * MS);
-        assert_eq!(begin.unknown(), None);
-        let far = Offset::of(0, 1000 * MS, 30 * MS);
-        assert!(far.unknown().is_some_and(|why| why.contains("15.0 ms")));
-        assert_eq!(begin.better(Some(far)), begin);
-        assert_eq!(far.better(Some(begin)), begin);
+        let begin = ClockOffset::from_round_trip(0, 1000 * MS, 2 * MS);
+        assert_eq!(begin.unknown_reason(), None);
+        let far = ClockOffset::from_round_trip(0, 1000 * MS, 30 * MS);
+        assert!(
+            far.unknown_reason()
+                .is_some_and(|why| why.contains("15.0 ms"))
+        );
+        assert_eq!(begin.better_known(Some(far)), begin);
+        assert_eq!(far.better_known(Some(begin)), begin);
         // 10 s later: 10 ms of drift, and 1 ms each, are what clocks do.
-        let later = |ahead: u64| Offset::of(10_000 * MS, (11_000 + ahead) * MS, 10_002 * MS);
-        assert_eq!(begin.drift(later(10)), Ok(10 * MS.cast_signed()));
+        let later = |ahead: u64| {
+            ClockOffset::from_round_trip(10_000 * MS, (11_000 + ahead) * MS, 10_002 * MS)
+        };
+        assert_eq!(begin.drift_since(later(10)), Ok(10 * MS.cast_signed()));
         assert!(
             begin
-                .drift(later(20))
+                .drift_since(later(20))
                 .is_err_and(|why| why.contains("20.0 ms"))
         );
     }

@@ -12,14 +12,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::link::{Link, unexpected};
-use super::merged::{self, Part as Made, Seconds, Told};
+use super::link::{GeneratorLink, unexpected_message};
+use super::merged::{self, FinishedPart as Made, GeneratorSecond, MergedSeconds};
 use super::offset::MOST_ERROR;
-use super::{Failed, FromGenerator, Generators, ToGenerator};
-use crate::clock::now_ns;
+use super::{FromGenerator, Generators, RemoteLoadFailure, ToGenerator};
+use crate::clock::clock_ns;
 use crate::error::LoadError;
-use crate::part::{Message, ResultMessage};
-use crate::plan::{Part, Plan, RequestSpec, Users};
+use crate::part::{LoadMessage, ResultMessage};
+use crate::plan::{LoadPart, LoadPlan, RequestSpec, Users};
 
 /// From the word to begin to the begin: it must arrive everywhere before.
 const LEAD_NS: u64 = 100_000_000;
@@ -34,12 +34,12 @@ const LOOK: Duration = Duration::from_millis(50);
 const OWN: Duration = Duration::from_secs(1);
 
 /// What ends it without a result.
-enum Halt {
-    Failed(Failed, String),
+enum RelayHalt {
+    Failed(RemoteLoadFailure, String),
     Load(LoadError),
 }
 
-impl From<LoadError> for Halt {
+impl From<LoadError> for RelayHalt {
     fn from(error: LoadError) -> Self {
         Self::Load(error)
     }
@@ -54,86 +54,97 @@ type Heard = (usize, io::Result<FromGenerator>);
 /// # Errors
 /// [`LoadError`] when the plan cannot be carried out, or nobody listens.
 pub(crate) fn run(
-    plan: &Plan,
+    plan: &LoadPlan,
     generators: &Generators,
     stop: &Arc<AtomicBool>,
-    say: &mut dyn FnMut(&Message) -> Result<(), LoadError>,
+    say: &mut dyn FnMut(&LoadMessage) -> Result<(), LoadError>,
 ) -> Result<(), LoadError> {
-    plan.check()?;
+    plan.check_plan()?;
     match drive(plan, generators, stop, say) {
-        Ok(result) => say(&Message::Result(Box::new(result))),
-        Err(Halt::Load(error)) => Err(error),
-        Err(Halt::Failed(how, detail)) => say(&Message::Failed { how, detail }),
+        Ok(result) => say(&LoadMessage::Result(Box::new(result))),
+        Err(RelayHalt::Load(error)) => Err(error),
+        Err(RelayHalt::Failed(how, detail)) => say(&LoadMessage::Failed { how, detail }),
     }
 }
 
 fn drive(
-    plan: &Plan,
+    plan: &LoadPlan,
     generators: &Generators,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(&Message) -> Result<(), LoadError>,
-) -> Result<ResultMessage, Halt> {
+    say: &mut dyn FnMut(&LoadMessage) -> Result<(), LoadError>,
+) -> Result<ResultMessage, RelayHalt> {
     let mut links = Vec::new();
     for member in &generators.members {
-        let link = Link::open(member, &generators.secret);
-        let link = link.map_err(|error| lost(&member.name, &member.node, &error))?;
-        if let Some(why) = link.offset.unknown() {
-            return Err(Halt::Failed(Failed::Clock, named(&link, &why)));
+        let link = GeneratorLink::open_link(member, &generators.secret);
+        let link = link.map_err(|error| lost_generator(&member.name, &member.node, &error))?;
+        if let Some(why) = link.offset.unknown_reason() {
+            return Err(RelayHalt::Failed(
+                RemoteLoadFailure::Clock,
+                name_in_message(&link, &why),
+            ));
         }
         links.push(link);
     }
-    let plans = plans(plan, &links)?;
+    let plans = generator_plans(plan, &links)?;
     for (link, own) in links.iter().zip(&plans) {
-        reach(link, &plan.targets, &own.targets)?;
+        check_reachability(link, &plan.targets, &own.targets)?;
     }
     let (heard, hears) = channel();
     thread::scope(|scope| {
         for (index, link) in links.iter().enumerate() {
             let heard = heard.clone();
-            let listen = move || listen(index, link, &heard);
+            let listen = move || listen_to_link(index, link, &heard);
             let spawned = thread::Builder::new().spawn_scoped(scope, listen);
             if let Err(error) = spawned {
-                links.iter().for_each(Link::close);
+                links.iter().for_each(GeneratorLink::close_link);
                 return Err(lost_link(link, &error));
             }
         }
-        let mut load = Load::new(&links, &hears, stop);
-        let made = load.make(plans, say);
+        let mut load = RemoteLoad::new(&links, &hears, stop);
+        let made = load.make_load(plans, say);
         if made.is_err() {
-            links.iter().for_each(Link::close);
+            links.iter().for_each(GeneratorLink::close_link);
         }
         made
     })
-    .and_then(finish)
+    .and_then(merge_finished)
 }
 
 /// The clocks once more, and the sum.
-fn finish(parts: Vec<(&Link<'_>, ResultMessage)>) -> Result<ResultMessage, Halt> {
+fn merge_finished(
+    parts: Vec<(&GeneratorLink<'_>, ResultMessage)>,
+) -> Result<ResultMessage, RelayHalt> {
     let mut made = Vec::new();
     for (link, result) in parts {
         let again = link.measure_again().map_err(|e| lost_link(link, &e))?;
-        let drift = link.offset.drift(again);
+        let drift = link.offset.drift_since(again);
         made.push(Made {
             member: link.member,
             offset: link.offset,
-            drift_ns: drift.map_err(|why| Halt::Failed(Failed::Clock, named(link, &why)))?,
+            drift_ns: drift.map_err(|why| {
+                RelayHalt::Failed(RemoteLoadFailure::Clock, name_in_message(link, &why))
+            })?,
             result,
         });
     }
-    Ok(merged::result(made)?)
+    Ok(merged::merge_results(made)?)
 }
 
 /// A load under way.
-struct Load<'a> {
-    links: &'a [Link<'a>],
+struct RemoteLoad<'a> {
+    links: &'a [GeneratorLink<'a>],
     hears: &'a Receiver<Heard>,
     stop: &'a AtomicBool,
     pinged: Instant,
     is_stopped: bool,
 }
 
-impl<'a> Load<'a> {
-    fn new(links: &'a [Link<'a>], hears: &'a Receiver<Heard>, stop: &'a AtomicBool) -> Self {
+impl<'a> RemoteLoad<'a> {
+    fn new(
+        links: &'a [GeneratorLink<'a>],
+        hears: &'a Receiver<Heard>,
+        stop: &'a AtomicBool,
+    ) -> Self {
         Self {
             links,
             hears,
@@ -144,38 +155,38 @@ impl<'a> Load<'a> {
     }
 
     /// Makes it; gives each generator's result, in their order.
-    fn make(
+    fn make_load(
         &mut self,
-        plans: Vec<Plan>,
-        say: &mut dyn FnMut(&Message) -> Result<(), LoadError>,
-    ) -> Result<Vec<(&'a Link<'a>, ResultMessage)>, Halt> {
+        plans: Vec<LoadPlan>,
+        say: &mut dyn FnMut(&LoadMessage) -> Result<(), LoadError>,
+    ) -> Result<Vec<(&'a GeneratorLink<'a>, ResultMessage)>, RelayHalt> {
         for (link, plan) in self.links.iter().zip(plans) {
-            self.tell(link, &ToGenerator::Load { plan: plan.into() })?;
+            self.tell_link(link, &ToGenerator::Load { plan: plan.into() })?;
         }
         let mut connected = 0;
         while connected < self.links.len() {
             match self.next()? {
                 Some((_, FromGenerator::Connected)) => connected += 1,
-                Some((of, _)) => return Err(lost_link(&self.links[of], &unexpected())),
+                Some((of, _)) => return Err(lost_link(&self.links[of], &unexpected_message())),
                 None => {}
             }
         }
-        let start = now_ns() + LEAD_NS;
+        let start = clock_ns() + LEAD_NS;
         for link in self.links {
-            let start_ns = link.offset.there(start);
-            self.tell(link, &ToGenerator::Begin { start_ns })?;
+            let start_ns = link.offset.to_remote_ns(start);
+            self.tell_link(link, &ToGenerator::Begin { start_ns })?;
         }
-        self.gather(start, say)
+        self.gather_results(start, say)
     }
 
     /// Takes seconds and results until all have theirs.
-    fn gather(
+    fn gather_results(
         &mut self,
         start: u64,
-        say: &mut dyn FnMut(&Message) -> Result<(), LoadError>,
-    ) -> Result<Vec<(&'a Link<'a>, ResultMessage)>, Halt> {
+        say: &mut dyn FnMut(&LoadMessage) -> Result<(), LoadError>,
+    ) -> Result<Vec<(&'a GeneratorLink<'a>, ResultMessage)>, RelayHalt> {
         let mut results = Vec::new();
-        let mut seconds = Seconds::of(self.links.len());
+        let mut seconds = MergedSeconds::for_generators(self.links.len());
         while results.len() < self.links.len() {
             match self.next()? {
                 None => {}
@@ -188,28 +199,34 @@ impl<'a> Load<'a> {
                         totals,
                     },
                 )) => {
-                    let told = Told {
+                    let told = GeneratorSecond {
                         index,
-                        at_ns: self.links[of].offset.here(at_ns),
+                        at_ns: self.links[of].offset.to_local_ns(at_ns),
                         is_warmup,
                         totals,
                     };
-                    seconds.take(of, &told)?;
+                    seconds.add_generator_second(of, &told)?;
                 }
                 Some((of, FromGenerator::Result { result })) => {
                     let link = &self.links[of];
-                    let late = link.offset.here(result.start_ns).saturating_sub(start);
+                    let late = link
+                        .offset
+                        .to_local_ns(result.start_ns)
+                        .saturating_sub(start);
                     if u128::from(late) > MOST_ERROR.as_nanos() {
                         let why = format!("it began {} ms after the others", late / 1_000_000);
-                        return Err(Halt::Failed(Failed::Lost, named(link, &why)));
+                        return Err(RelayHalt::Failed(
+                            RemoteLoadFailure::Lost,
+                            name_in_message(link, &why),
+                        ));
                     }
-                    seconds.end(of);
+                    seconds.end_generator(of);
                     results.push((of, *result));
                 }
-                Some((of, _)) => return Err(lost_link(&self.links[of], &unexpected())),
+                Some((of, _)) => return Err(lost_link(&self.links[of], &unexpected_message())),
             }
             while let Some(second) = seconds.next() {
-                say(&Message::Second(second))?;
+                say(&LoadMessage::Second(second))?;
             }
         }
         results.sort_by_key(|(of, _)| *of);
@@ -219,7 +236,7 @@ impl<'a> Load<'a> {
     }
 
     /// The next word of any of them; now and then none. Tells them meanwhile that their client is there.
-    fn next(&mut self) -> Result<Option<(usize, FromGenerator)>, Halt> {
+    fn next(&mut self) -> Result<Option<(usize, FromGenerator)>, RelayHalt> {
         if self.pinged.elapsed() >= EVERY {
             self.pinged = Instant::now();
             self.tell_all(&ToGenerator::Clock { echo: 0 })?;
@@ -232,13 +249,16 @@ impl<'a> Load<'a> {
             Ok(heard) => heard,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Halt::Failed(Failed::Lost, "all generators".to_owned()));
+                return Err(RelayHalt::Failed(
+                    RemoteLoadFailure::Lost,
+                    "all generators".to_owned(),
+                ));
             }
         };
         let link = &self.links[index];
         match word {
             Ok(FromGenerator::Clock { .. }) => Ok(None),
-            Ok(FromGenerator::Failed { why }) => Err(Halt::Load(LoadError::Generator {
+            Ok(FromGenerator::Failed { why }) => Err(RelayHalt::Load(LoadError::Generator {
                 name: link.member.name.clone(),
                 why,
             })),
@@ -247,21 +267,22 @@ impl<'a> Load<'a> {
         }
     }
 
-    fn tell_all(&self, message: &ToGenerator) -> Result<(), Halt> {
+    fn tell_all(&self, message: &ToGenerator) -> Result<(), RelayHalt> {
         self.links
             .iter()
-            .try_for_each(|link| self.tell(link, message))
+            .try_for_each(|link| self.tell_link(link, message))
     }
 
-    fn tell(&self, link: &Link<'_>, message: &ToGenerator) -> Result<(), Halt> {
-        link.say(message).map_err(|error| lost_link(link, &error))
+    fn tell_link(&self, link: &GeneratorLink<'_>, message: &ToGenerator) -> Result<(), RelayHalt> {
+        link.say_to_generator(message)
+            .map_err(|error| lost_link(link, &error))
     }
 }
 
 /// Hears one generator until its result, or its end.
-fn listen(index: usize, link: &Link<'_>, heard: &Sender<Heard>) {
+fn listen_to_link(index: usize, link: &GeneratorLink<'_>, heard: &Sender<Heard>) {
     loop {
-        let word = link.hear();
+        let word = link.next_message();
         let is_last = matches!(
             word,
             Err(_) | Ok(FromGenerator::Result { .. } | FromGenerator::Failed { .. })
@@ -275,11 +296,14 @@ fn listen(index: usize, link: &Link<'_>, heard: &Sender<Heard>) {
 
 /// What each generator is to do: its slots of one schedule, its share of connections and users, the
 /// application by the address of its machine and as the same host.
-fn plans(plan: &Plan, links: &[Link<'_>]) -> Result<Vec<Plan>, Halt> {
+fn generator_plans(
+    plan: &LoadPlan,
+    links: &[GeneratorLink<'_>],
+) -> Result<Vec<LoadPlan>, RelayHalt> {
     let of = u32::try_from(links.len()).unwrap_or(u32::MAX);
     let host = plan.targets.first().map(SocketAddr::to_string);
     let plans = links.iter().zip(0..).map(|(link, index)| {
-        let part = Part { index, of };
+        let part = LoadPart { index, of };
         let own = link.own_address().map_err(|e| lost_link(link, &e))?;
         let target = |target: &SocketAddr| SocketAddr::new(own, target.port());
         let users = plan.users.as_ref().map(|users| {
@@ -294,7 +318,7 @@ fn plans(plan: &Plan, links: &[Link<'_>]) -> Result<Vec<Plan>, Halt> {
             host: request.host.clone().or_else(|| host.clone()),
             ..request.clone()
         };
-        Ok(Plan {
+        Ok(LoadPlan {
             targets: plan.targets.iter().map(target).collect(),
             request: as_host(&plan.request),
             mix: plan
@@ -319,32 +343,44 @@ fn plans(plan: &Plan, links: &[Link<'_>]) -> Result<Vec<Plan>, Halt> {
 
 /// Refuses an application that answers its own machine and not the generator. One that answers neither
 /// is what the load will tell.
-fn reach(link: &Link<'_>, own: &[SocketAddr], from_there: &[SocketAddr]) -> Result<(), Halt> {
-    let why = link.reach(from_there).map_err(|e| lost_link(link, &e))?;
+fn check_reachability(
+    link: &GeneratorLink<'_>,
+    own: &[SocketAddr],
+    from_there: &[SocketAddr],
+) -> Result<(), RelayHalt> {
+    let why = link
+        .unreachable_reason(from_there)
+        .map_err(|e| lost_link(link, &e))?;
     let Some(why) = why else { return Ok(()) };
     let answers = |target| TcpStream::connect_timeout(target, OWN).is_ok();
     match own.iter().all(answers) {
-        true => Err(Halt::Failed(Failed::Unreachable, named(link, &why))),
+        true => Err(RelayHalt::Failed(
+            RemoteLoadFailure::Unreachable,
+            name_in_message(link, &why),
+        )),
         false => Ok(()),
     }
 }
 
-fn named(link: &Link<'_>, why: &str) -> String {
-    name(&link.member.name, &link.member.node) + ": " + why
+fn name_in_message(link: &GeneratorLink<'_>, why: &str) -> String {
+    generator_name(&link.member.name, &link.member.node) + ": " + why
 }
 
-fn name(name: &str, node: &str) -> String {
+fn generator_name(name: &str, node: &str) -> String {
     format!("the generator {name} on {node}")
 }
 
-fn lost_link(link: &Link<'_>, error: &io::Error) -> Halt {
-    lost(&link.member.name, &link.member.node, error)
+fn lost_link(link: &GeneratorLink<'_>, error: &io::Error) -> RelayHalt {
+    lost_generator(&link.member.name, &link.member.node, error)
 }
 
-fn lost(of: &str, node: &str, error: &io::Error) -> Halt {
+fn lost_generator(of: &str, node: &str, error: &io::Error) -> RelayHalt {
     let why = match error.kind() {
         io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
         _ => error.to_string(),
     };
-    Halt::Failed(Failed::Lost, name(of, node) + ": " + &why)
+    RelayHalt::Failed(
+        RemoteLoadFailure::Lost,
+        generator_name(of, node) + ": " + &why,
+    )
 }

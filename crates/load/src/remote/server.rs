@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::frame::{self, MOST};
-use super::hello::{Greeting, receive, settle};
+use super::hello::{Greeting, receive_client, set_timeouts};
 use super::{FromGenerator, SILENCE, ToGenerator};
-use crate::clock::{now_ns, timespec};
+use crate::clock::{clock_ns, to_timespec};
 use crate::part::{TotalsMessage, result_message};
-use crate::plan::Plan;
+use crate::plan::LoadPlan;
 use crate::run::run_from;
 
 /// Connections at once, those of strangers included.
@@ -32,7 +32,7 @@ const LOOK_NS: u64 = 200_000_000;
 const REACH: Duration = Duration::from_secs(3);
 
 /// What all connections share.
-struct Shared {
+struct GeneratorState {
     secret: String,
     connections: AtomicU32,
     has_client: AtomicBool,
@@ -50,7 +50,7 @@ pub fn serve(
     idle: Duration,
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(GeneratorState {
         secret: secret.to_owned(),
         connections: AtomicU32::new(0),
         has_client: AtomicBool::new(false),
@@ -60,23 +60,23 @@ pub fn serve(
     while !stop.load(Ordering::Relaxed) && !shared.is_idle(idle) {
         let mut ready = [PollFd::new(listener, PollFlags::IN)];
         // A signal only ends the wait.
-        let _ = poll(&mut ready, Some(&timespec(LOOK_NS)));
+        let _ = poll(&mut ready, Some(&to_timespec(LOOK_NS)));
         // One that went away again, or for which there is no descriptor, is none.
         if let Ok((stream, _)) = listener.accept() {
-            shared.admit(stream);
+            shared.admit_client(stream);
         }
     }
     Ok(())
 }
 
-impl Shared {
+impl GeneratorState {
     fn is_idle(&self, idle: Duration) -> bool {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         !self.has_client.load(Ordering::Relaxed) && used.elapsed() > idle
     }
 
     /// Gives a connection a thread, where there are not too many.
-    fn admit(self: &Arc<Self>, stream: TcpStream) {
+    fn admit_client(self: &Arc<Self>, stream: TcpStream) {
         let shared = Arc::clone(self);
         if self.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
             self.connections.fetch_sub(1, Ordering::Relaxed);
@@ -84,7 +84,7 @@ impl Shared {
         }
         let spawned = thread::Builder::new().spawn(move || {
             // Whatever a stranger does is no error of ours.
-            let _ = shared.connection(&stream);
+            let _ = shared.serve_connection(&stream);
             shared.connections.fetch_sub(1, Ordering::Relaxed);
         });
         if spawned.is_err() {
@@ -92,16 +92,18 @@ impl Shared {
         }
     }
 
-    fn connection(&self, stream: &TcpStream) -> io::Result<()> {
+    fn serve_connection(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_nonblocking(false)?;
-        settle(stream, SILENCE)?;
+        set_timeouts(stream, SILENCE)?;
         let mut is_client = false;
-        let greeting = receive(stream, &self.secret, || {
+        let greeting = receive_client(stream, &self.secret, || {
             is_client = !self.has_client.swap(true, Ordering::AcqRel);
             is_client
         });
         let served = match greeting {
-            Ok(Greeting::Welcome) => settle(stream, SILENCE).and_then(|()| session(stream)),
+            Ok(Greeting::Welcome) => {
+                set_timeouts(stream, SILENCE).and_then(|()| serve_client(stream))
+            }
             other => other.map(drop),
         };
         if is_client {
@@ -113,7 +115,7 @@ impl Shared {
 }
 
 /// Serves the client until it leaves or is silent.
-fn session(stream: &TcpStream) -> io::Result<()> {
+fn serve_client(stream: &TcpStream) -> io::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     let writer = Mutex::new(stream);
     let (begin, begins) = channel();
@@ -122,12 +124,12 @@ fn session(stream: &TcpStream) -> io::Result<()> {
         let ended = loop {
             match frame::read(stream, MOST) {
                 Ok(Some(ToGenerator::Clock { echo })) => {
-                    let now_ns = now_ns();
-                    say(&writer, &FromGenerator::Clock { echo, now_ns });
+                    let now_ns = clock_ns();
+                    say_to_client(&writer, &FromGenerator::Clock { echo, now_ns });
                 }
                 Ok(Some(ToGenerator::Reach { targets })) => {
-                    let why = targets.iter().find_map(unreached);
-                    say(&writer, &FromGenerator::Reached { why });
+                    let why = targets.iter().find_map(unreached_reason);
+                    say_to_client(&writer, &FromGenerator::Reached { why });
                 }
                 Ok(Some(ToGenerator::Load { plan })) => {
                     // One load, one connection.
@@ -135,7 +137,7 @@ fn session(stream: &TcpStream) -> io::Result<()> {
                         break Err(io::ErrorKind::InvalidData.into());
                     };
                     let (stop, writer) = (&stop, &writer);
-                    let load = move || load(&plan, &begins, stop, writer);
+                    let load = move || run_load(&plan, &begins, stop, writer);
                     if let Err(error) = thread::Builder::new().spawn_scoped(scope, load) {
                         break Err(error);
                     }
@@ -157,9 +159,14 @@ fn session(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Makes the load and tells of it.
-fn load(plan: &Plan, begins: &Receiver<u64>, stop: &Arc<AtomicBool>, writer: &Mutex<&TcpStream>) {
+fn run_load(
+    plan: &LoadPlan,
+    begins: &Receiver<u64>,
+    stop: &Arc<AtomicBool>,
+    writer: &Mutex<&TcpStream>,
+) {
     let mut begin = |earliest| {
-        say(writer, &FromGenerator::Connected);
+        say_to_client(writer, &FromGenerator::Connected);
         // Without an instant the client is gone, and all of it is stopped.
         begins.recv().unwrap_or(earliest)
     };
@@ -170,7 +177,7 @@ fn load(plan: &Plan, begins: &Receiver<u64>, stop: &Arc<AtomicBool>, writer: &Mu
             is_warmup: second.is_warmup,
             totals: Box::new(TotalsMessage::new(&second.totals, second.length)),
         };
-        say(writer, &second);
+        say_to_client(writer, &second);
     });
     let last = match outcome {
         Ok(outcome) => FromGenerator::Result {
@@ -180,11 +187,11 @@ fn load(plan: &Plan, begins: &Receiver<u64>, stop: &Arc<AtomicBool>, writer: &Mu
             why: error.to_string(),
         },
     };
-    say(writer, &last);
+    say_to_client(writer, &last);
 }
 
 /// Says something; to a client that is gone nothing, which the reading side sees.
-fn say(writer: &Mutex<&TcpStream>, message: &FromGenerator) {
+fn say_to_client(writer: &Mutex<&TcpStream>, message: &FromGenerator) {
     let stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
     if frame::write(*stream, message).is_err() {
         let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -192,7 +199,7 @@ fn say(writer: &Mutex<&TcpStream>, message: &FromGenerator) {
 }
 
 /// Why an address cannot be reached from here.
-fn unreached(target: &SocketAddr) -> Option<String> {
+fn unreached_reason(target: &SocketAddr) -> Option<String> {
     let failed = TcpStream::connect_timeout(target, REACH).err()?;
     Some(format!("{target}: {failed}"))
 }

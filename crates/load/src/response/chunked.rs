@@ -1,20 +1,20 @@
 //! The chunked transfer coding, one byte range at a time (RFC 9112 §7.1).
 
-use super::{MAX_HEAD, Malformed};
+use super::{MAX_HEAD, MalformedResponse};
 
 /// Longest line with a chunk's size and extensions.
 const MAX_SIZE_LINE: usize = 4096;
 
 /// Where in the coding the last byte was.
 #[derive(Debug, Default)]
-pub struct Chunked {
-    state: State,
+pub struct ChunkedDecoder {
+    state: ChunkState,
     /// Bytes of the current size line or of the trailer so far.
     line: usize,
 }
 
 #[derive(Debug)]
-enum State {
+enum ChunkState {
     /// In the digits of a size.
     Size {
         value: u64,
@@ -37,7 +37,7 @@ enum State {
     },
 }
 
-impl Default for State {
+impl Default for ChunkState {
     fn default() -> Self {
         Self::Size {
             value: 0,
@@ -46,32 +46,32 @@ impl Default for State {
     }
 }
 
-impl Chunked {
+impl ChunkedDecoder {
     /// Takes bytes; returns how many belong to the body and whether it is complete.
     ///
     /// # Errors
     /// What is not of the coding.
-    pub fn feed(
+    pub fn feed_chunks(
         &mut self,
         bytes: &[u8],
         body: &mut impl FnMut(&[u8]),
-    ) -> Result<(usize, bool), Malformed> {
+    ) -> Result<(usize, bool), MalformedResponse> {
         let mut at = 0;
         while at < bytes.len() {
-            if let State::Data { left } = &mut self.state {
+            if let ChunkState::Data { left } = &mut self.state {
                 let rest = bytes.len() - at;
                 let take = rest.min(usize::try_from(*left).unwrap_or(usize::MAX));
                 body(&bytes[at..at + take]);
                 at += take;
                 *left -= take as u64;
                 if *left == 0 {
-                    self.state = State::DataEnd { seen: 0 };
+                    self.state = ChunkState::DataEnd { seen: 0 };
                 }
                 continue;
             }
             let byte = bytes[at];
             at += 1;
-            if self.framing(byte)? {
+            if self.take_framing_byte(byte)? {
                 return Ok((at, true));
             }
         }
@@ -79,57 +79,57 @@ impl Chunked {
     }
 
     /// One byte outside the data; true when it ends the body.
-    fn framing(&mut self, byte: u8) -> Result<bool, Malformed> {
+    fn take_framing_byte(&mut self, byte: u8) -> Result<bool, MalformedResponse> {
         match &mut self.state {
-            State::Size { value, digits } => match (byte as char).to_digit(16) {
+            ChunkState::Size { value, digits } => match (byte as char).to_digit(16) {
                 // 15 hexadecimal digits cannot overflow.
-                Some(_) if *digits == 15 => return Err(Malformed::Chunk),
+                Some(_) if *digits == 15 => return Err(MalformedResponse::Chunk),
                 Some(digit) => {
                     *value = *value << 4 | u64::from(digit);
                     *digits += 1;
                 }
-                None if *digits == 0 => return Err(Malformed::Chunk),
+                None if *digits == 0 => return Err(MalformedResponse::Chunk),
                 None => {
                     let value = *value;
                     return self.after_digits(value, byte);
                 }
             },
-            State::Extension { value } => {
+            ChunkState::Extension { value } => {
                 let value = *value;
                 self.line += 1;
                 if self.line > MAX_SIZE_LINE {
-                    return Err(Malformed::Chunk);
+                    return Err(MalformedResponse::Chunk);
                 }
                 if byte == b'\n' {
                     self.begin_data(value);
                 }
             }
-            State::DataEnd { seen } => match (*seen, byte) {
+            ChunkState::DataEnd { seen } => match (*seen, byte) {
                 (0, b'\r') => *seen = 1,
-                (_, b'\n') => self.state = State::default(),
-                _ => return Err(Malformed::Chunk),
+                (_, b'\n') => self.state = ChunkState::default(),
+                _ => return Err(MalformedResponse::Chunk),
             },
-            State::Trailer { empty } => {
+            ChunkState::Trailer { empty } => {
                 self.line += 1;
                 match byte {
                     b'\n' if *empty => return Ok(true),
                     b'\n' => *empty = true,
                     b'\r' => {}
-                    _ if self.line > MAX_HEAD => return Err(Malformed::HeadTooLarge),
+                    _ if self.line > MAX_HEAD => return Err(MalformedResponse::HeadTooLarge),
                     _ => *empty = false,
                 }
             }
-            State::Data { .. } => {}
+            ChunkState::Data { .. } => {}
         }
         Ok(false)
     }
 
-    fn after_digits(&mut self, value: u64, byte: u8) -> Result<bool, Malformed> {
+    fn after_digits(&mut self, value: u64, byte: u8) -> Result<bool, MalformedResponse> {
         self.line = 0;
         match byte {
             b'\n' => self.begin_data(value),
-            b'\r' | b';' | b' ' | b'\t' => self.state = State::Extension { value },
-            _ => return Err(Malformed::Chunk),
+            b'\r' | b';' | b' ' | b'\t' => self.state = ChunkState::Extension { value },
+            _ => return Err(MalformedResponse::Chunk),
         }
         Ok(false)
     }
@@ -137,8 +137,8 @@ impl Chunked {
     fn begin_data(&mut self, size: u64) {
         self.line = 0;
         self.state = match size {
-            0 => State::Trailer { empty: true },
-            left => State::Data { left },
+            0 => ChunkState::Trailer { empty: true },
+            left => ChunkState::Data { left },
         };
     }
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 /// Feeds `bytes` in pieces of `size`; returns the responses, or what was wrong.
-fn read(bytes: &[u8], size: usize) -> Result<Vec<(Response, Vec<u8>)>, Malformed> {
-    let mut parser = Parser::default();
+fn read(bytes: &[u8], size: usize) -> Result<Vec<(Response, Vec<u8>)>, MalformedResponse> {
+    let mut parser = ResponseParser::default();
     let mut responses = Vec::new();
     let mut body = Vec::new();
     for piece in bytes.chunks(size) {
@@ -21,7 +21,7 @@ fn read(bytes: &[u8], size: usize) -> Result<Vec<(Response, Vec<u8>)>, Malformed
             }
         }
     }
-    if let Some(response) = parser.end() {
+    if let Some(response) = parser.complete_at_eof() {
         responses.push((response, body));
     }
     Ok(responses)
@@ -64,7 +64,7 @@ fn the_body_ends_where_the_protocol_says() {
 
 #[test]
 fn the_answer_to_head_has_no_body() {
-    let mut parser = Parser::default();
+    let mut parser = ResponseParser::default();
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
     let fed = parser.feed(bytes, true, &mut |_: &[u8]| {}).unwrap();
     assert_eq!(fed.used, bytes.len());
@@ -76,49 +76,52 @@ fn what_breaks_the_protocol_is_named() {
     let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD));
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: 1\r\n".repeat(101));
     for (bytes, expected) in [
-        (&b"SSH-2.0-OpenSSH\r\n"[..], Malformed::Head),
-        (b"HTTP/1.1 99 X\r\n\r\n", Malformed::Head),
-        (b"HTTP/2 200\r\n\r\n", Malformed::Head),
+        (&b"SSH-2.0-OpenSSH\r\n"[..], MalformedResponse::Head),
+        (b"HTTP/1.1 99 X\r\n\r\n", MalformedResponse::Head),
+        (b"HTTP/2 200\r\n\r\n", MalformedResponse::Head),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-            Malformed::Length,
+            MalformedResponse::Length,
         ),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            Malformed::Length,
+            MalformedResponse::Length,
         ),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
-            Malformed::Length,
+            MalformedResponse::Length,
         ),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-            Malformed::Coding,
+            MalformedResponse::Coding,
         ),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-            Malformed::Chunk,
+            MalformedResponse::Chunk,
         ),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
-            Malformed::Chunk,
+            MalformedResponse::Chunk,
         ),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
-            Malformed::Chunk,
+            MalformedResponse::Chunk,
         ),
         (
             b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
-            Malformed::Upgrade,
+            MalformedResponse::Upgrade,
         ),
-        (many.as_bytes(), Malformed::HeadTooLarge),
+        (many.as_bytes(), MalformedResponse::HeadTooLarge),
     ] {
         for size in [1, 7, bytes.len()] {
             let shown = String::from_utf8_lossy(bytes);
             assert_eq!(read(bytes, size), Err(expected), "{shown} by {size}");
         }
     }
-    assert_eq!(read(long.as_bytes(), 4096), Err(Malformed::HeadTooLarge));
+    assert_eq!(
+        read(long.as_bytes(), 4096),
+        Err(MalformedResponse::HeadTooLarge)
+    );
 }
 
 proptest! {

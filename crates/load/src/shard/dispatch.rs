@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{Free, SECOND_NS, Shard, Source};
-use crate::clock::now_ns;
-use crate::connection::{InFlight, State};
+use super::{FreePlace, RequestSource, SECOND_NS, Shard};
+use crate::clock::clock_ns;
+use crate::connection::{ConnectionState, InFlight};
 use crate::outcome::ErrorKind;
-use crate::socket::{Moved, Socket};
-use crate::wire::Wire;
+use crate::socket::{SocketProgress, TcpSocket};
+use crate::wire::ClientSocket;
 
 /// How long a connection pauses after a failed connect in a closed model, which would otherwise
 /// try again at once, forever.
@@ -34,8 +34,8 @@ impl Shard<'_> {
                 return;
             };
             self.take_due(intended);
-            self.begin(free, intended, now);
-            now = now_ns();
+            self.begin_request(free, intended, now);
+            now = clock_ns();
         }
     }
 
@@ -43,11 +43,11 @@ impl Shard<'_> {
     fn next_due(&mut self, now: u64) -> Option<u64> {
         let end = self.times.end;
         match &self.source {
-            Source::Open { send, .. } => {
+            RequestSource::Open { send, .. } => {
                 let intended = self.times.start + send.peek()?;
-                (intended < end && self.release(intended) <= now).then_some(intended)
+                (intended < end && self.release_time(intended) <= now).then_some(intended)
             }
-            Source::Closed { left } => {
+            RequestSource::Closed { left } => {
                 let may_send = *left > 0 && now < end && now >= self.times.start;
                 (may_send && !self.ready.is_empty()).then_some(now)
             }
@@ -57,8 +57,8 @@ impl Shard<'_> {
     fn take_due(&mut self, intended: u64) {
         let phase = self.times.phase(intended);
         match &mut self.source {
-            Source::Open { send, .. } => send.advance(),
-            Source::Closed { left } => {
+            RequestSource::Open { send, .. } => send.advance(),
+            RequestSource::Closed { left } => {
                 *left -= phase as u64;
                 self.interval.totals[phase].scheduled += 1;
             }
@@ -66,7 +66,7 @@ impl Shard<'_> {
     }
 
     /// The intended time moved up to the pacing grid.
-    fn release(&self, intended: u64) -> u64 {
+    fn release_time(&self, intended: u64) -> u64 {
         let since = intended - self.times.start;
         self.times.start + since.div_ceil(self.quantum) * self.quantum
     }
@@ -78,22 +78,22 @@ impl Shard<'_> {
             return None;
         }
         match &self.source {
-            Source::Open { send, .. } => {
+            RequestSource::Open { send, .. } => {
                 let intended = self.times.start + send.peek()?;
-                (intended < self.times.end).then(|| self.release(intended))
+                (intended < self.times.end).then(|| self.release_time(intended))
             }
             // Once begun, connections send as soon as they are free.
-            Source::Closed { .. } => (now < self.times.start).then_some(self.times.start),
+            RequestSource::Closed { .. } => (now < self.times.start).then_some(self.times.start),
         }
     }
 
     /// Whether requests are due that no connection is free for.
     pub(super) fn is_waiting(&self, now: u64) -> bool {
         match &self.source {
-            Source::Open { send, .. } => {
+            RequestSource::Open { send, .. } => {
                 !self.has_free() && send.peek().is_some_and(|t| self.times.start + t <= now)
             }
-            Source::Closed { .. } => false,
+            RequestSource::Closed { .. } => false,
         }
     }
 
@@ -101,16 +101,16 @@ impl Shard<'_> {
     pub(super) fn is_exhausted(&self, now: u64) -> bool {
         let end = self.times.end;
         match &self.source {
-            Source::Open { send, .. } => {
+            RequestSource::Open { send, .. } => {
                 now >= end && send.peek().is_none_or(|t| self.times.start + t >= end)
             }
-            Source::Closed { left } => *left == 0 || now >= end,
+            RequestSource::Closed { left } => *left == 0 || now >= end,
         }
     }
 
     /// Counts the requests that became due before `until`.
     pub(super) fn count_due(&mut self, until: u64) {
-        let Source::Open { due, .. } = &mut self.source else {
+        let RequestSource::Open { due, .. } = &mut self.source else {
             return;
         };
         let start = self.times.start;
@@ -125,7 +125,7 @@ impl Shard<'_> {
 
     /// Counts the requests that are due but were never sent, at the end.
     pub(super) fn count_unsent(&mut self, unfinished: &mut [u64; 2]) {
-        let Source::Open { send, .. } = &mut self.source else {
+        let RequestSource::Open { send, .. } = &mut self.source else {
             return;
         };
         let start = self.times.start;
@@ -136,9 +136,9 @@ impl Shard<'_> {
     }
 
     /// Gives a request to a free connection.
-    fn begin(&mut self, free: Free, intended: u64, now: u64) {
+    fn begin_request(&mut self, free: FreePlace, intended: u64, now: u64) {
         let id = free.connection;
-        if matches!(self.source, Source::Open { .. }) {
+        if matches!(self.source, RequestSource::Open { .. }) {
             self.count_lag(free, intended, now);
         }
         let is_first = self.count_request_of_user(id, self.times.phase(intended));
@@ -156,7 +156,8 @@ impl Shard<'_> {
         match &mut connection.session {
             None => {
                 let user = connection.user.as_ref();
-                self.requests.render(kind, user, &mut connection.rendered);
+                self.requests
+                    .render_request(kind, user, &mut connection.rendered);
                 connection.request = Some(request);
             }
             Some(session) => {
@@ -165,11 +166,11 @@ impl Shard<'_> {
             }
         }
         match connection.state {
-            State::Open(_) if connection.session.is_some() => self.send_streams(id, now),
-            State::Open(_) => self.send(id, now),
-            State::Connecting(_) => {}
-            State::Closed => {
-                if let Some(kind) = self.open(id) {
+            ConnectionState::Open(_) if connection.session.is_some() => self.send_streams(id, now),
+            ConnectionState::Open(_) => self.send_rest(id, now),
+            ConnectionState::Connecting(_) => {}
+            ConnectionState::Closed => {
+                if let Some(kind) = self.open_connection(id) {
                     self.fail(id, kind);
                 }
             }
@@ -177,7 +178,7 @@ impl Shard<'_> {
     }
 
     /// Counts how long a request could have been sent and was not.
-    fn count_lag(&mut self, free: Free, intended: u64, now: u64) {
+    fn count_lag(&mut self, free: FreePlace, intended: u64, now: u64) {
         let possible = intended.max(free.since);
         self.interval.totals[self.times.phase(intended)]
             .send_lag
@@ -185,45 +186,48 @@ impl Shard<'_> {
     }
 
     /// Sends the rest of a connection's request.
-    pub(super) fn send(&mut self, id: u32, now: u64) {
+    pub(super) fn send_rest(&mut self, id: u32, now: u64) {
         let connection = &mut self.connections[id as usize];
-        let (State::Open(wire), Some(request)) = (&mut connection.state, &mut connection.request)
+        let (ConnectionState::Open(wire), Some(request)) =
+            (&mut connection.state, &mut connection.request)
         else {
             return;
         };
         if request.sent == 0 {
             request.sent = now;
         }
-        let bytes = self.requests.bytes(request.kind, &connection.rendered);
+        let bytes = self
+            .requests
+            .request_bytes(request.kind, &connection.rendered);
         while request.written < bytes.len() {
-            match wire.send(&bytes[request.written..]) {
-                Ok(Moved::Bytes(n)) => request.written += n,
-                Ok(Moved::Later | Moved::End) => return,
+            match wire.send_bytes(&bytes[request.written..]) {
+                Ok(SocketProgress::Bytes(n)) => request.written += n,
+                Ok(SocketProgress::Later | SocketProgress::End) => return,
                 Err(kind) => return self.fail(id, kind),
             }
         }
-        if let Err(kind) = wire.flush() {
+        if let Err(kind) = wire.flush_records() {
             self.fail(id, kind);
         }
     }
 
     /// Begins a connect; the kind of failure when that fails at once.
-    pub(super) fn open(&mut self, id: u32) -> Option<ErrorKind> {
+    pub(super) fn open_connection(&mut self, id: u32) -> Option<ErrorKind> {
         let connection = &mut self.connections[id as usize];
-        connection.opened = now_ns();
+        connection.opened = clock_ns();
         let address = self.plan.targets[connection.target];
-        let socket = match Socket::connect(address) {
+        let socket = match TcpSocket::begin_connect(address) {
             Ok(socket) => socket,
             Err(kind) => return Some(kind),
         };
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let data = EventData::new_u64(u64::from(id));
         if let Err(errno) = epoll::add(&self.epoll, &socket, data, flags) {
-            return Some(ErrorKind::of(errno));
+            return Some(ErrorKind::from_errno(errno));
         }
-        match Wire::new(socket, self.tls.as_ref()) {
+        match ClientSocket::new(socket, self.tls.as_ref()) {
             Ok(wire) => {
-                connection.state = State::Connecting(wire);
+                connection.state = ConnectionState::Connecting(wire);
                 None
             }
             Err(kind) => Some(kind),
@@ -233,10 +237,11 @@ impl Shard<'_> {
     /// Ends a request as failed and its connection with it.
     pub(super) fn fail(&mut self, id: u32, kind: ErrorKind) {
         let connection = &mut self.connections[id as usize];
-        let was_open = matches!(connection.state, State::Open(_)) && !connection.is_opening();
-        connection.close();
+        let was_open =
+            matches!(connection.state, ConnectionState::Open(_)) && !connection.is_opening();
+        connection.close_socket();
         let request = connection.request.take();
-        let pauses = !was_open && matches!(self.source, Source::Closed { .. });
+        let pauses = !was_open && matches!(self.source, RequestSource::Closed { .. });
         if let Some(request) = request {
             self.fail_one(id, request, kind, pauses);
         }
@@ -247,17 +252,17 @@ impl Shard<'_> {
     pub(super) fn fail_one(&mut self, id: u32, request: InFlight, kind: ErrorKind, pauses: bool) {
         self.in_flight -= 1;
         self.count_failure(request, kind);
-        let now = now_ns();
+        let now = clock_ns();
         match pauses {
             true => self.paused.push(Reverse((now + CONNECT_PAUSE_NS, id))),
-            false => self.free(id, now),
+            false => self.free_place(id, now),
         }
     }
 
     /// Makes a place free for the next request.
-    pub(super) fn free(&mut self, id: u32, now: u64) {
+    pub(super) fn free_place(&mut self, id: u32, now: u64) {
         if let Some(session) = &mut self.connections[id as usize].session
-            && session.places.len() - session.held > session.room()
+            && session.places.len() - session.held > session.request_capacity()
         {
             session.held += 1;
             return;
@@ -265,8 +270,8 @@ impl Shard<'_> {
         if self.part_with(id) {
             return;
         }
-        match self.pause() {
-            0 => self.ready.push_back(Free {
+        match self.next_pause() {
+            0 => self.ready.push_back(FreePlace {
                 connection: id,
                 since: now,
             }),
@@ -278,7 +283,7 @@ impl Shard<'_> {
     pub(super) fn count_failure(&mut self, request: InFlight, kind: ErrorKind) {
         let intended = request.intended;
         let phase = self.times.phase(intended);
-        self.interval.totals[phase].fail(kind);
+        self.interval.totals[phase].count_failure(kind);
         if let Some(request) = self.by_request[phase].get_mut(request.kind) {
             request.failed += 1;
         }
@@ -293,7 +298,7 @@ impl Shard<'_> {
         if let Some(free) = self.ready.front() {
             self.count_lag(*free, intended, now);
         }
-        self.interval.totals[self.times.phase(intended)].fail(ErrorKind::Shed);
+        self.interval.totals[self.times.phase(intended)].count_failure(ErrorKind::Shed);
         if let Some(second) = self.second_of(intended) {
             second.failed += 1;
         }
@@ -304,7 +309,7 @@ impl Shard<'_> {
         let timeout = self.times.timeout;
         for id in 0..self.connections.len() as u32 {
             let connection = &self.connections[id as usize];
-            if let Some(kind) = connection.overdue(now, &self.times) {
+            if let Some(kind) = connection.missed_deadline(now, &self.times) {
                 self.fail(id, kind);
                 continue;
             }

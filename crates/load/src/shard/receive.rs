@@ -3,11 +3,11 @@
 use rustix::event::epoll::EventFlags;
 
 use super::{BUFFER, Shard};
-use crate::clock::now_ns;
-use crate::connection::{InFlight, State};
+use crate::clock::clock_ns;
+use crate::connection::{ConnectionState, InFlight};
 use crate::outcome::ErrorKind;
 use crate::response::Response;
-use crate::socket::Moved;
+use crate::socket::SocketProgress;
 
 /// Reads of one connection before the others get their turn: a body of many MB must not hold up
 /// the schedule.
@@ -19,46 +19,47 @@ impl Shard<'_> {
     pub(super) fn on_event(&mut self, id: u32, flags: EventFlags) -> u64 {
         let connection = &mut self.connections[id as usize];
         match &connection.state {
-            State::Closed => now_ns(),
-            State::Connecting(_) => self.on_connected(id),
-            State::Open(_) if connection.session.is_some() => {
-                self.flush(id);
-                self.receive(id, is_end(flags))
+            ConnectionState::Closed => clock_ns(),
+            ConnectionState::Connecting(_) => self.on_connected(id),
+            ConnectionState::Open(_) if connection.session.is_some() => {
+                self.flush_frames(id);
+                self.receive_from(id, is_end(flags))
             }
-            State::Open(_) => {
+            ConnectionState::Open(_) => {
                 let unsent = connection.request.is_some_and(|r| {
-                    let bytes = self.requests.bytes(r.kind, &connection.rendered);
+                    let bytes = self.requests.request_bytes(r.kind, &connection.rendered);
                     r.written < bytes.len()
                 });
                 if unsent || connection.has_unflushed() {
-                    self.send(id, now_ns());
+                    self.send_rest(id, clock_ns());
                 }
-                self.receive(id, is_end(flags))
+                self.receive_from(id, is_end(flags))
             }
         }
     }
 
     /// Goes on with the handshakes; sends the request that waits for them.
     fn on_connected(&mut self, id: u32) -> u64 {
-        let now = now_ns();
+        let now = clock_ns();
         let connection = &mut self.connections[id as usize];
-        let State::Connecting(mut wire) = std::mem::replace(&mut connection.state, State::Closed)
+        let ConnectionState::Connecting(mut wire) =
+            std::mem::replace(&mut connection.state, ConnectionState::Closed)
         else {
             return now;
         };
         match wire.handshake() {
             Ok(true) if connection.session.is_none() => {
-                connection.state = State::Open(wire);
-                self.send(id, now);
+                connection.state = ConnectionState::Open(wire);
+                self.send_rest(id, now);
             }
             Ok(true) if !wire.is_http2() => self.fail(id, ErrorKind::Protocol),
             Ok(true) => {
-                connection.state = State::Open(wire);
-                self.flush(id);
+                connection.state = ConnectionState::Open(wire);
+                self.flush_frames(id);
                 // The server's settings may have come with its handshake.
-                return self.receive(id, false);
+                return self.receive_from(id, false);
             }
-            Ok(false) => connection.state = State::Connecting(wire),
+            Ok(false) => connection.state = ConnectionState::Connecting(wire),
             Err(kind) => self.fail(id, kind),
         }
         now
@@ -66,47 +67,47 @@ impl Shard<'_> {
 
     /// Reads what is there. `ended` says that the peer has closed its side: then a short read is
     /// not the last.
-    pub(super) fn receive(&mut self, id: u32, ended: bool) -> u64 {
+    pub(super) fn receive_from(&mut self, id: u32, ended: bool) -> u64 {
         for _ in 0..READS_IN_TURN {
             let connection = &mut self.connections[id as usize];
-            let State::Open(wire) = &mut connection.state else {
-                return now_ns();
+            let ConnectionState::Open(wire) = &mut connection.state else {
+                return clock_ns();
             };
-            match wire.receive(&mut self.buffer) {
-                Ok(Moved::Bytes(n)) => {
+            match wire.receive_bytes(&mut self.buffer) {
+                Ok(SocketProgress::Bytes(n)) => {
                     // Edge-triggered: a read that did not fill the buffer has emptied the socket.
                     let is_empty = n < BUFFER && wire.is_drained();
-                    let now = self.take(id, n);
+                    let now = self.take_received(id, n);
                     if is_empty && !ended {
                         return now;
                     }
                 }
-                Ok(Moved::Later) => return now_ns(),
-                Ok(Moved::End) => return self.on_end(id),
+                Ok(SocketProgress::Later) => return clock_ns(),
+                Ok(SocketProgress::End) => return self.on_end(id),
                 Err(kind) => {
                     match connection.session {
                         None => self.fail(id, kind),
                         Some(_) => self.end_session(id, kind),
                     }
-                    return now_ns();
+                    return clock_ns();
                 }
             }
         }
         self.unread.push(id);
-        now_ns()
+        clock_ns()
     }
 
     /// Goes on with connections that had more to read than their turn allowed.
     pub(super) fn continue_unread(&mut self) {
         for id in std::mem::take(&mut self.unread) {
-            let now = self.receive(id, true);
+            let now = self.receive_from(id, true);
             self.dispatch(now);
         }
     }
 
     /// Takes `n` received bytes; returns the time they were received.
-    fn take(&mut self, id: u32, n: usize) -> u64 {
-        let now = now_ns();
+    fn take_received(&mut self, id: u32, n: usize) -> u64 {
+        let now = clock_ns();
         let connection = &mut self.connections[id as usize];
         connection.heard = now;
         if connection.session.is_some() {
@@ -115,16 +116,16 @@ impl Shard<'_> {
         }
         let Some(request) = connection.request else {
             // Bytes that nobody asked for: the connection cannot be trusted any more.
-            connection.close();
+            connection.close_socket();
             return now;
         };
         let bytes = &self.buffer[..n];
         let head_only = self.requests.is_head(request.kind);
-        match connection.feed(bytes, head_only) {
+        match connection.feed_response(bytes, head_only) {
             Err(_) => self.fail(id, ErrorKind::Protocol),
             Ok(fed) => {
                 if let Some(response) = fed.response {
-                    self.complete(id, response, fed.used < n, now);
+                    self.complete_request(id, response, fed.used < n, now);
                 }
             }
         }
@@ -133,44 +134,47 @@ impl Shard<'_> {
 
     /// The peer closed its side.
     fn on_end(&mut self, id: u32) -> u64 {
-        let now = now_ns();
+        let now = clock_ns();
         let connection = &mut self.connections[id as usize];
         if connection.session.is_some() {
             self.end_session(id, ErrorKind::Closed);
             return now;
         }
         if connection.request.is_none() {
-            connection.close();
+            connection.close_socket();
             return now;
         }
-        match connection.parser.end() {
-            Some(response) => self.complete(id, response, false, now),
+        match connection.parser.complete_at_eof() {
+            Some(response) => self.complete_request(id, response, false, now),
             None => self.fail(id, ErrorKind::Closed),
         }
         now
     }
 
     /// Ends a request with a complete response.
-    fn complete(&mut self, id: u32, response: Response, has_more: bool, now: u64) {
+    fn complete_request(&mut self, id: u32, response: Response, has_more: bool, now: u64) {
         let connection = &mut self.connections[id as usize];
         let Some(request) = connection.request.take() else {
             return;
         };
         self.in_flight -= 1;
-        let verdict = connection.judge(response, &self.plan.expect);
-        let bytes = self.requests.bytes(request.kind, &connection.rendered);
+        let verdict = connection.judge_response(response, &self.plan.expect);
+        let bytes = self
+            .requests
+            .request_bytes(request.kind, &connection.rendered);
         let is_sent = request.written == bytes.len();
-        let is_last = !response.keep_alive || self.plan.spec(request.kind).closes();
+        let is_last =
+            !response.keep_alive || self.plan.request_spec(request.kind).closes_connection();
         if is_last || has_more || !is_sent {
-            connection.close();
+            connection.close_socket();
         }
-        self.free(id, now);
-        self.count(request, response, verdict, now);
+        self.free_place(id, now);
+        self.count_response(request, response, verdict, now);
     }
 
     /// Counts a complete response. One that comes after its time has failed, whether or not the
     /// scan for timeouts has been there before.
-    pub(super) fn count(
+    pub(super) fn count_response(
         &mut self,
         request: InFlight,
         response: Response,
@@ -193,12 +197,12 @@ impl Shard<'_> {
             Some(kind) => self.count_failure(request, kind),
             None => {
                 let latency = now - request.intended;
-                totals.succeed(latency, now - request.sent);
+                totals.count_success(latency, now - request.sent);
                 if let Some(request) = self.by_request[phase].get_mut(request.kind) {
-                    request.succeed(latency);
+                    request.count_success(latency);
                 }
                 if let Some(second) = self.second_of(request.intended) {
-                    second.succeed(latency);
+                    second.count_success(latency);
                 }
             }
         }

@@ -4,17 +4,17 @@
 //! they are, leave with one send for each connection.
 
 use super::Shard;
-use crate::clock::now_ns;
-use crate::connection::{State, judge};
-use crate::http2::Ended;
+use crate::clock::clock_ns;
+use crate::connection::{ConnectionState, find_response_error};
+use crate::http2::StreamEnd;
 use crate::outcome::ErrorKind;
-use crate::socket::Moved;
+use crate::socket::SocketProgress;
 
 impl Shard<'_> {
     /// Sends what waits on a connection, as far as it may be sent.
     pub(super) fn send_streams(&mut self, id: u32, now: u64) {
         self.open_streams(id, now);
-        self.upload(id);
+        self.upload_bodies(id);
         self.unflushed.push(id);
     }
 
@@ -26,7 +26,7 @@ impl Shard<'_> {
             && let Some(place) = session.next_waiting()
         {
             let requests = &mut self.requests;
-            session.open(place, &mut |place, encoder, out| {
+            session.open_stream(place, &mut |place, encoder, out| {
                 let Some(request) = &mut place.request else {
                     return 0;
                 };
@@ -37,7 +37,7 @@ impl Shard<'_> {
     }
 
     /// Sends more of the bodies of requests, as far as flow control and the socket allow.
-    fn upload(&mut self, id: u32) {
+    fn upload_bodies(&mut self, id: u32) {
         let Some(session) = &mut self.connections[id as usize].session else {
             return;
         };
@@ -45,7 +45,7 @@ impl Shard<'_> {
             let place = &mut session.places[nth];
             let rendered = std::mem::take(&mut place.rendered);
             let kind = place.request.map_or(0, |r| r.kind);
-            session.upload(nth, self.requests.body(kind, &rendered));
+            session.upload(nth, self.requests.request_body(kind, &rendered));
             session.places[nth].rendered = rendered;
         }
     }
@@ -55,7 +55,7 @@ impl Shard<'_> {
         // Usually one connection several times over, each time with nothing left to send.
         let mut unflushed = std::mem::take(&mut self.unflushed);
         for id in unflushed.drain(..) {
-            self.flush(id);
+            self.flush_frames(id);
         }
         // Failed connections may have been opened again.
         if self.unflushed.is_empty() {
@@ -64,31 +64,31 @@ impl Shard<'_> {
     }
 
     /// Sends the frames of one connection.
-    pub(super) fn flush(&mut self, id: u32) {
+    pub(super) fn flush_frames(&mut self, id: u32) {
         loop {
             let connection = &mut self.connections[id as usize];
-            let (State::Open(wire), Some(session)) =
+            let (ConnectionState::Open(wire), Some(session)) =
                 (&mut connection.state, &mut connection.session)
             else {
                 return;
             };
             while session.written < session.out.len() {
-                match wire.send(&session.out[session.written..]) {
-                    Ok(Moved::Bytes(n)) => session.written += n,
-                    Ok(Moved::Later | Moved::End) => return,
+                match wire.send_bytes(&session.out[session.written..]) {
+                    Ok(SocketProgress::Bytes(n)) => session.written += n,
+                    Ok(SocketProgress::Later | SocketProgress::End) => return,
                     Err(kind) => return self.end_session(id, kind),
                 }
             }
-            session.sent_all();
-            if let Err(kind) = wire.flush() {
+            session.mark_all_sent();
+            if let Err(kind) = wire.flush_records() {
                 return self.fail(id, kind);
             }
             let has_request = session.may_send() && session.next_waiting().is_some();
             if !has_request && session.next_upload().is_none() {
                 return;
             }
-            self.open_streams(id, now_ns());
-            self.upload(id);
+            self.open_streams(id, clock_ns());
+            self.upload_bodies(id);
         }
     }
 
@@ -98,7 +98,7 @@ impl Shard<'_> {
             return;
         };
         let mut ended = std::mem::take(&mut self.ended);
-        let received = session.receive(&self.buffer[..n], &mut ended);
+        let received = session.receive_frames(&self.buffer[..n], &mut ended);
         let has_frames = !session.out.is_empty() || session.next_upload().is_some();
         let is_over = session.is_over();
         for end in ended.drain(..) {
@@ -118,20 +118,20 @@ impl Shard<'_> {
     }
 
     /// Counts a request that came to its end.
-    fn end_stream(&mut self, id: u32, end: Ended, now: u64) {
+    fn end_stream(&mut self, id: u32, end: StreamEnd, now: u64) {
         let Some(session) = &mut self.connections[id as usize].session else {
             return;
         };
-        let Some(request) = session.take(end.place) else {
+        let Some(request) = session.take_request(end.place) else {
             return;
         };
         match end.result {
             Err(kind) => self.fail_one(id, request, kind, false),
             Ok((response, found)) => {
                 self.in_flight -= 1;
-                self.free(id, now);
-                let verdict = judge(response, found, &self.plan.expect);
-                self.count(request, response, verdict, now);
+                self.free_place(id, now);
+                let verdict = find_response_error(response, found, &self.plan.expect);
+                self.count_response(request, response, verdict, now);
             }
         }
     }
@@ -147,7 +147,7 @@ impl Shard<'_> {
         let Some(session) = &mut connection.session else {
             return;
         };
-        for request in session.lose() {
+        for request in session.take_lost_requests() {
             self.fail_one(id, request, kind, false);
         }
         self.reopen(id);
@@ -155,10 +155,10 @@ impl Shard<'_> {
 
     /// Closes a connection that takes no more streams; opens it again for requests that wait.
     fn reopen(&mut self, id: u32) {
-        self.connections[id as usize].close();
-        self.release_held(id, now_ns());
+        self.connections[id as usize].close_socket();
+        self.release_held(id, clock_ns());
         if self.has_waiting(id)
-            && let Some(kind) = self.open(id)
+            && let Some(kind) = self.open_connection(id)
         {
             self.fail(id, kind);
         }
@@ -175,11 +175,13 @@ impl Shard<'_> {
             let Some(session) = &mut self.connections[id as usize].session else {
                 return;
             };
-            if session.held == 0 || session.places.len() - session.held >= session.room() {
+            if session.held == 0
+                || session.places.len() - session.held >= session.request_capacity()
+            {
                 return;
             }
             session.held -= 1;
-            self.free(id, now);
+            self.free_place(id, now);
         }
     }
 
@@ -191,12 +193,12 @@ impl Shard<'_> {
         };
         for place in 0..places {
             let session = &mut self.connections[id as usize].session;
-            let request = session.as_mut().and_then(|s| s.take(place));
+            let request = session.as_mut().and_then(|s| s.take_request(place));
             if let Some(request) = request {
                 self.fail_one(id, request, kind, pauses);
             }
         }
-        self.release_held(id, now_ns());
+        self.release_held(id, clock_ns());
     }
 
     /// Gives up the requests that were begun before `oldest`. The connection goes on, unless it

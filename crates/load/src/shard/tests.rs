@@ -6,24 +6,25 @@ use std::sync::mpsc::channel;
 use super::*;
 use crate::connection::InFlight;
 use crate::outcome::ErrorKind;
-use crate::plan::{Part, RequestSpec, Weighted};
+use crate::plan::{LoadPart, RequestSpec, WeightedRequest};
 use crate::response::Response;
 
 const MILLI: u64 = 1_000_000;
 
-fn plan(target: SocketAddr, model: Model) -> Plan {
-    Plan {
+fn plan(target: SocketAddr, model: LoadModel) -> LoadPlan {
+    LoadPlan {
         connections: 2,
         timeout: Duration::from_millis(200),
-        ..Plan::new(vec![target], RequestSpec::get("/"), model)
+        ..LoadPlan::new(vec![target], RequestSpec::for_get("/"), model)
     }
 }
 
 /// A thread whose load began five seconds ago. The kernel accepts its connections.
-fn shard<'a>(plan: &'a Plan) -> Shard<'a> {
-    let mut shard = Shard::connect(plan, 0, channel().0, channel().1).expect("loopback is there");
+fn shard<'a>(plan: &'a LoadPlan) -> Shard<'a> {
+    let mut shard =
+        Shard::connect_shard(plan, 0, channel().0, channel().1).expect("loopback is there");
     assert_eq!(shard.ready.len(), 2);
-    shard.times = Times::starting(now_ns() - 5 * SECOND_NS, plan);
+    shard.times = RunTimes::starting_at(clock_ns() - 5 * SECOND_NS, plan);
     shard
 }
 
@@ -36,9 +37,12 @@ fn listener() -> (TcpListener, SocketAddr) {
 #[test]
 fn requests_that_a_free_connection_waited_for_are_late_by_the_generator() {
     let (_listener, address) = listener();
-    let plan = plan(address, Model::constant(100.0, Duration::from_secs(10)));
+    let plan = plan(
+        address,
+        LoadModel::at_constant_rate(100.0, Duration::from_secs(10)),
+    );
     let mut stood_still = shard(&plan);
-    stood_still.dispatch(now_ns());
+    stood_still.dispatch(clock_ns());
     let totals = &stood_still.interval.totals[1];
     let shed = totals.errors_of(ErrorKind::Shed);
     assert!(shed >= 470, "{shed}");
@@ -49,16 +53,19 @@ fn requests_that_a_free_connection_waited_for_are_late_by_the_generator() {
 #[test]
 fn requests_that_no_connection_was_free_for_are_not() {
     let (_listener, address) = listener();
-    let plan = plan(address, Model::constant(100.0, Duration::from_secs(10)));
+    let plan = plan(
+        address,
+        LoadModel::at_constant_rate(100.0, Duration::from_secs(10)),
+    );
     let mut busy = shard(&plan);
     busy.ready.clear();
-    busy.dispatch(now_ns());
+    busy.dispatch(clock_ns());
     let totals = &busy.interval.totals[1];
     assert!(totals.errors_of(ErrorKind::Shed) >= 470);
     assert!(totals.send_lag.is_empty());
     // A connection that was free for a moment only delayed them for that moment.
     let mut recovering = shard(&plan);
-    let now = now_ns();
+    let now = clock_ns();
     for free in &mut recovering.ready {
         free.since = now - MILLI;
     }
@@ -86,7 +93,7 @@ fn answered(shard: &mut Shard<'_>, sent: u64, after: u64) -> [u64; 3] {
         body_bytes: 2,
     };
     shard.interval.clear();
-    shard.count(request, response, None, sent + after);
+    shard.count_response(request, response, None, sent + after);
     let [warm, measured] = &shard.interval.totals;
     let timeouts = measured.errors_of(ErrorKind::Timeout);
     let in_time = warm.answered_in_time * 10 + measured.answered_in_time;
@@ -96,13 +103,13 @@ fn answered(shard: &mut Shard<'_>, sent: u64, after: u64) -> [u64; 3] {
 #[test]
 fn an_answer_after_its_time_has_failed_whenever_it_is_looked_for() {
     let (_listener, address) = listener();
-    let model = Model::constant(100.0, Duration::from_secs(10));
-    let plan = Plan {
-        mix: vec![Weighted {
+    let model = LoadModel::at_constant_rate(100.0, Duration::from_secs(10));
+    let plan = LoadPlan {
+        mix: vec![WeightedRequest {
             is_first: false,
             name: "one".to_owned(),
             weight: 1.0,
-            request: RequestSpec::get("/"),
+            request: RequestSpec::for_get("/"),
         }],
         ..plan(address, model)
     };
@@ -117,13 +124,13 @@ fn an_answer_after_its_time_has_failed_whenever_it_is_looked_for() {
 #[test]
 fn an_answer_is_in_the_time_it_came_in() {
     let (_listener, address) = listener();
-    let model = Model::constant(100.0, Duration::from_secs(10));
-    let plan = Plan {
+    let model = LoadModel::at_constant_rate(100.0, Duration::from_secs(10));
+    let plan = LoadPlan {
         warmup: Duration::from_secs(1),
         ..plan(address, model)
     };
     let mut shard = shard(&plan);
-    let Times { warm_end, end, .. } = shard.times;
+    let RunTimes { warm_end, end, .. } = shard.times;
     let after = 100 * MILLI;
     assert_eq!(
         answered(&mut shard, warm_end - after - 1, after),
@@ -135,8 +142,8 @@ fn an_answer_is_in_the_time_it_came_in() {
 }
 
 /// The slots of all threads of one part, in order, or how many requests they have between them.
-fn share(model: &Model, threads: u32, part: Part) -> (Vec<u64>, u64) {
-    let plan = Plan {
+fn share(model: &LoadModel, threads: u32, part: LoadPart) -> (Vec<u64>, u64) {
+    let plan = LoadPlan {
         cpus: (0..threads).collect(),
         part,
         ..plan(([127, 0, 0, 1], 1).into(), model.clone())
@@ -144,8 +151,8 @@ fn share(model: &Model, threads: u32, part: Part) -> (Vec<u64>, u64) {
     let (mut slots, mut requests) = (Vec::new(), 0);
     for thread in 0..threads {
         match source(&plan, thread) {
-            Source::Closed { left } => requests += left,
-            Source::Open { mut due, .. } => {
+            RequestSource::Closed { left } => requests += left,
+            RequestSource::Open { mut due, .. } => {
                 while let Some(at) = due.peek() {
                     slots.push(at);
                     due.advance();
@@ -159,10 +166,10 @@ fn share(model: &Model, threads: u32, part: Part) -> (Vec<u64>, u64) {
 
 #[test]
 fn parts_are_one_schedule_however_many_threads_each_has() {
-    let open = Model::constant(1000.0, Duration::from_secs(1));
-    let closed = Model::ClosedRequests { requests: 1001 };
+    let open = LoadModel::at_constant_rate(1000.0, Duration::from_secs(1));
+    let closed = LoadModel::ClosedRequests { requests: 1001 };
     for threads in [[1, 2], [2, 1], [3, 2]] {
-        let parts = [0, 1].map(|index| (threads[index as usize], Part { index, of: 2 }));
+        let parts = [0, 1].map(|index| (threads[index as usize], LoadPart { index, of: 2 }));
         let mut all = Vec::new();
         for (threads, part) in parts {
             let (slots, _) = share(&open, threads, part);
@@ -174,7 +181,7 @@ fn parts_are_one_schedule_however_many_threads_each_has() {
             all.extend(slots);
         }
         all.sort_unstable();
-        assert_eq!(all, share(&open, 1, Part::default()).0);
+        assert_eq!(all, share(&open, 1, LoadPart::default()).0);
         let requests = parts.map(|(threads, part)| share(&closed, threads, part).1);
         assert_eq!(requests, [501, 500], "{threads:?}");
     }

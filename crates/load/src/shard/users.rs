@@ -5,31 +5,31 @@
 
 use std::cmp::Reverse;
 
-use super::{Free, Shard, nanos};
-use crate::plan::{Model, Users};
+use super::{FreePlace, Shard, duration_ns};
+use crate::plan::{LoadModel, Users};
 use crate::user::User;
 
 impl Shard<'_> {
     /// Seats those who are there already. The other connections are nobody's yet in an open model;
     /// in a closed one a new user has each.
     pub(super) fn seat(&mut self, users: &Users, index: u32) {
-        let step = self.plan.shards() as usize;
+        let step = self.plan.shard_count() as usize;
         let mut present = users.present.iter().skip(index as usize).step_by(step);
-        let is_closed = !matches!(self.plan.model, Model::Open { .. });
+        let is_closed = !matches!(self.plan.model, LoadModel::Open { .. });
         for connection in &mut self.connections {
-            let arriving = || User::arriving(users.requests, &mut self.thinking);
+            let arriving = || User::with_mean_requests(users.requests, &mut self.thinking);
             let user = present.next().cloned();
             connection.user = user.or_else(|| is_closed.then(arriving));
         }
     }
 
     /// The connections that nobody has yet.
-    pub(super) fn vacate(&mut self) {
+    pub(super) fn vacate_connections(&mut self) {
         if self.plan.users.is_none() {
             return;
         }
         let connections = &self.connections;
-        let is_seated = |free: &Free| connections[free.connection as usize].user.is_some();
+        let is_seated = |free: &FreePlace| connections[free.connection as usize].user.is_some();
         let nobodys = self.ready.iter().filter(|free| !is_seated(free));
         self.vacant = nobodys.map(|free| free.connection).collect();
         self.ready.retain(is_seated);
@@ -42,17 +42,17 @@ impl Shard<'_> {
 
     /// Pauses end early where a schedule says that a request is due; where answers say it they do not.
     fn may_cut(&self) -> bool {
-        let is_open = matches!(self.plan.model, Model::Open { .. });
+        let is_open = matches!(self.plan.model, LoadModel::Open { .. });
         is_open && self.plan.users.is_some() && !self.paused.is_empty()
     }
 
     /// The connection that a request goes to now, intended in this phase.
-    pub(super) fn take_free(&mut self, phase: usize) -> Option<Free> {
+    pub(super) fn take_free(&mut self, phase: usize) -> Option<FreePlace> {
         if let Some(free) = self.ready.pop_front() {
             return Some(free);
         }
         if let Some(connection) = self.vacant.pop() {
-            return Some(Free {
+            return Some(FreePlace {
                 connection,
                 since: 0,
             });
@@ -62,7 +62,7 @@ impl Shard<'_> {
         }
         let Reverse((since, connection)) = self.paused.pop()?;
         self.interval.totals[phase].cut_pauses += 1;
-        Some(Free { connection, since })
+        Some(FreePlace { connection, since })
     }
 
     /// Counts a request of the user of a connection, who comes now if it was nobody's; says whether
@@ -72,7 +72,8 @@ impl Shard<'_> {
             return false;
         };
         let user = &mut self.connections[id as usize].user;
-        let user = user.get_or_insert_with(|| User::arriving(users.requests, &mut self.thinking));
+        let user = user
+            .get_or_insert_with(|| User::with_mean_requests(users.requests, &mut self.thinking));
         user.left -= 1;
         self.interval.totals[phase].sessions += u64::from(user.is_new);
         std::mem::take(&mut user.is_new)
@@ -89,9 +90,10 @@ impl Shard<'_> {
         if user.left > 0 {
             return false;
         }
-        connection.close();
-        let is_open = matches!(self.plan.model, Model::Open { .. });
-        connection.user = (!is_open).then(|| User::arriving(users.requests, &mut self.thinking));
+        connection.close_socket();
+        let is_open = matches!(self.plan.model, LoadModel::Open { .. });
+        connection.user =
+            (!is_open).then(|| User::with_mean_requests(users.requests, &mut self.thinking));
         if is_open {
             self.vacant.push(id);
         }
@@ -99,17 +101,17 @@ impl Shard<'_> {
     }
 
     /// Those whose sessions go on, for the load that comes after this one.
-    pub(super) fn present(self) -> Vec<User> {
+    pub(super) fn present_users(self) -> Vec<User> {
         let users = self.connections.into_iter().filter_map(|c| c.user);
         users.filter(|user| user.left > 0).collect()
     }
 
     /// The pause before the next request of a connection, ns; zero is none.
-    pub(super) fn pause(&mut self) -> u64 {
+    pub(super) fn next_pause(&mut self) -> u64 {
         let Some(think) = self.plan.think else {
             return 0;
         };
         let spread = think.to.saturating_sub(think.from);
-        nanos(think.from) + self.thinking.below(nanos(spread))
+        duration_ns(think.from) + self.thinking.next_up_to(duration_ns(spread))
     }
 }

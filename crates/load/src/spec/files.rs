@@ -5,30 +5,33 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{ProfileSource, Spec};
+use super::{LoadSpec, ProfileSource};
 use crate::error::LoadError;
-use crate::profile::{Profile, Request};
+use crate::profile::{LoadProfile, MixRequest};
 use crate::template;
 
-impl Spec {
+impl LoadSpec {
     /// Reads the profile and makes every path absolute; those of the load are relative to `base`,
     /// those of the profile to its own directory. Whether that changed anything.
     ///
     /// # Errors
     /// [`LoadError::Plan`] when the profile cannot be read.
-    pub fn settle(&mut self, base: &Path) -> Result<bool, LoadError> {
+    pub fn resolve_files(&mut self, base: &Path) -> Result<bool, LoadError> {
         let before = self.clone();
         if let Some(ProfileSource::File(path)) = &self.profile {
             let path = base.join(path);
             let mut profile = read_profile(&path)?;
             let beside = path.parent().unwrap_or(base);
-            profile.requests.iter_mut().for_each(|r| r.settle(beside));
+            profile
+                .requests
+                .iter_mut()
+                .for_each(|r| r.resolve_paths(beside));
             // Replay reads none of it, and it may be long.
             profile.observed = None;
             self.profile = Some(ProfileSource::Inline(Box::new(profile)));
         }
         for request in &mut self.request {
-            request.settle(base);
+            request.resolve_paths(base);
         }
         let paths = [&mut self.body_file, &mut self.cacert];
         for path in paths.into_iter().flatten() {
@@ -40,45 +43,45 @@ impl Spec {
             }
         }
         if let Some(url) = &mut self.url {
-            url.path = template::absolute(&url.path, base);
+            url.path = template::absolute_tables(&url.path, base);
         }
         if let Some(body) = &mut self.body {
-            *body = template::absolute(body, base);
+            *body = template::absolute_tables(body, base);
         }
         for value in self.headers.values_mut() {
-            *value = template::absolute(value, base);
+            *value = template::absolute_tables(value, base);
         }
         Ok(*self != before)
     }
 
     /// The files whose content is part of the load.
-    pub fn files(&self) -> Vec<PathBuf> {
+    pub fn content_files(&self) -> Vec<PathBuf> {
         let mix = self.mix().iter();
         let mut files: Vec<PathBuf> = mix.clone().filter_map(|r| r.body_file.clone()).collect();
         files.extend(self.body_file.clone());
         files.extend(self.cacert.clone());
-        let texts = mix.flat_map(Request::texts);
+        let texts = mix.flat_map(MixRequest::template_texts);
         let own = self.url.iter().map(|url| url.path.as_str());
         let own = own.chain(self.body.as_deref());
         let own = own.chain(self.headers.values().map(String::as_str));
-        files.extend(own.chain(texts).flat_map(template::files));
+        files.extend(own.chain(texts).flat_map(template::table_files));
         files
     }
 }
 
-impl Request {
-    fn settle(&mut self, base: &Path) {
-        self.path = template::absolute(&self.path, base);
-        self.body = template::absolute(&self.body, base);
+impl MixRequest {
+    fn resolve_paths(&mut self, base: &Path) {
+        self.path = template::absolute_tables(&self.path, base);
+        self.body = template::absolute_tables(&self.body, base);
         for value in self.headers.values_mut() {
-            *value = template::absolute(value, base);
+            *value = template::absolute_tables(value, base);
         }
         if let Some(path) = &mut self.body_file {
             *path = base.join(&*path);
         }
     }
 
-    fn texts(&self) -> impl Iterator<Item = &str> {
+    fn template_texts(&self) -> impl Iterator<Item = &str> {
         let headers = self.headers.values().map(String::as_str);
         [self.path.as_str(), self.body.as_str()]
             .into_iter()
@@ -86,9 +89,9 @@ impl Request {
     }
 }
 
-fn read_profile(path: &Path) -> Result<Profile, LoadError> {
+fn read_profile(path: &Path) -> Result<LoadProfile, LoadError> {
     let text = super::read(path, "profile")?;
-    Profile::parse(&String::from_utf8_lossy(&text)).map_err(|error| match error {
+    LoadProfile::parse_load_profile(&String::from_utf8_lossy(&text)).map_err(|error| match error {
         LoadError::Plan { field, why } => LoadError::Plan {
             field,
             why: format!("{}: {why}", path.display()),

@@ -4,16 +4,16 @@
 
 use std::path::Path;
 
-use super::{Spec, read, refuse, secret};
+use super::{LoadSpec, read, refuse_key, secret};
 use crate::error::LoadError;
-use crate::plan::{Plan, RequestSpec, Weighted};
-use crate::profile::{Profile, Request};
+use crate::plan::{LoadPlan, RequestSpec, WeightedRequest};
+use crate::profile::{LoadProfile, MixRequest};
 use crate::template;
 
-impl Spec {
+impl LoadSpec {
     /// The requests with weights, its own or those of the profile; empty is that of the URL.
-    pub fn mix(&self) -> &[Request] {
-        match self.profile() {
+    pub fn mix(&self) -> &[MixRequest] {
+        match self.loaded_profile() {
             Some(profile) if self.request.is_empty() => &profile.requests,
             _ => &self.request,
         }
@@ -21,18 +21,18 @@ impl Spec {
 
     /// Names of the requests of the mix, as an SLO can name them.
     pub fn request_names(&self) -> Vec<String> {
-        self.mix().iter().map(Request::name).collect()
+        self.mix().iter().map(MixRequest::request_name).collect()
     }
 
     /// Share of all requests that the one of this name has, in [0, 1].
-    pub fn share(&self, name: &str) -> f64 {
+    pub fn request_share(&self, name: &str) -> f64 {
         let mix = self.mix();
-        let Some(named) = mix.iter().find(|request| request.name() == name) else {
+        let Some(named) = mix.iter().find(|request| request.request_name() == name) else {
             return 0.0;
         };
         let alike = mix.iter().filter(|r| r.is_first == named.is_first);
         let share = named.weight / alike.map(|r| r.weight).sum::<f64>();
-        let firsts = match (self.session(), mix.iter().any(|r| r.is_first)) {
+        let firsts = match (self.session_requests(), mix.iter().any(|r| r.is_first)) {
             (Some(requests), true) => 1.0 / requests,
             _ => 0.0,
         };
@@ -44,27 +44,32 @@ impl Spec {
 
     pub(super) fn check_mix(&self) -> Result<(), LoadError> {
         if self.url.is_none() {
-            return Err(refuse(
+            return Err(refuse_key(
                 "url",
                 "it is missing; write url = \"http://localhost:8080/\" (--url)",
             ));
         }
-        self.profile().map_or(Ok(()), Profile::check)?;
-        if self.profile().is_some_and(|p| !p.requests.is_empty()) && !self.request.is_empty() {
-            return Err(refuse(
+        self.loaded_profile()
+            .map_or(Ok(()), LoadProfile::check_profile)?;
+        if self
+            .loaded_profile()
+            .is_some_and(|p| !p.requests.is_empty())
+            && !self.request.is_empty()
+        {
+            return Err(refuse_key(
                 "request",
                 "the profile has requests of its own; leave one of them out",
             ));
         }
         if self.body.is_some() && self.body_file.is_some() {
-            return Err(refuse(
+            return Err(refuse_key(
                 "body-file",
                 "a body is given too; leave one of them out",
             ));
         }
         let has_own = self.method.is_some() || self.body.is_some() || self.body_file.is_some();
         if has_own && !self.mix().is_empty() {
-            return Err(refuse(
+            return Err(refuse_key(
                 "method",
                 "method and body are those of the URL's request, and a mix is sent instead; write \
                  them into its requests",
@@ -88,13 +93,13 @@ impl Spec {
             } else {
                 continue;
             };
-            return Err(refuse("request", &problem));
+            return Err(refuse_key("request", &problem));
         }
         Ok(())
     }
 
     /// The request of the URL, without what files and variables hold.
-    pub(super) fn request(&self) -> Result<RequestSpec, LoadError> {
+    pub(super) fn url_request(&self) -> Result<RequestSpec, LoadError> {
         let (path, host) = match &self.url {
             Some(url) => (url.path.as_str(), Some(url.authority.clone())),
             None => ("/", None),
@@ -105,17 +110,17 @@ impl Spec {
             host,
             headers: headers.map(|(n, v)| (n.clone(), v.clone())).collect(),
             body: self.body.clone().unwrap_or_default().into_bytes(),
-            ..RequestSpec::get(path)
+            ..RequestSpec::for_get(path)
         })
     }
 
     /// The mix; Host and headers of `base` are kept, its method, path and body are not.
-    pub(super) fn weighted(&self, base: &RequestSpec) -> Vec<Weighted> {
-        let weighted = |request: &Request| {
+    pub(super) fn weighted_mix(&self, base: &RequestSpec) -> Vec<WeightedRequest> {
+        let weighted = |request: &MixRequest| {
             let own = request.headers.iter();
             let own = own.map(|(name, value)| (name.clone(), value.clone()));
-            Weighted {
-                name: request.name(),
+            WeightedRequest {
+                name: request.request_name(),
                 weight: request.weight,
                 is_first: request.is_first,
                 request: RequestSpec {
@@ -131,23 +136,23 @@ impl Spec {
     }
 
     /// Puts in what files and variables hold.
-    pub(super) fn fill(&self, plan: &mut Plan) -> Result<(), LoadError> {
+    pub(super) fn fill_plan(&self, plan: &mut LoadPlan) -> Result<(), LoadError> {
         if let Some(path) = &self.body_file {
-            plan.request.body = body(path)?;
+            plan.request.body = read_body_file(path)?;
         }
         for (weighted, request) in plan.mix.iter_mut().zip(self.mix()) {
-            weighted.request.body = request.body()?;
+            weighted.request.body = request.read_body()?;
         }
         let authorization = secret::authorization(self.basic.as_deref(), self.bearer.as_deref())?;
         let mix = plan.mix.iter_mut().map(|weighted| &mut weighted.request);
         for request in std::iter::once(&mut plan.request).chain(mix) {
-            request.path = secret::fill(&request.path, "url")?;
+            request.path = secret::fill_variables(&request.path, "url")?;
             for (_, value) in &mut request.headers {
-                *value = secret::fill(value, "headers")?;
+                *value = secret::fill_variables(value, "headers")?;
             }
             // A body that is no text has no variables.
             if let Ok(text) = std::str::from_utf8(&request.body) {
-                request.body = secret::fill(text, "body")?.into_bytes();
+                request.body = secret::fill_variables(text, "body")?.into_bytes();
             }
             if let Some(value) = &authorization {
                 let header = ("Authorization".to_owned(), value.clone());
@@ -158,33 +163,33 @@ impl Spec {
     }
 }
 
-impl Request {
+impl MixRequest {
     /// What is sent, from its file where it has one.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] when the file cannot be read, or there are two bodies.
-    pub(crate) fn body(&self) -> Result<Vec<u8>, LoadError> {
+    /// [`LoadError::LoadPlan`] when the file cannot be read, or there are two bodies.
+    pub(crate) fn read_body(&self) -> Result<Vec<u8>, LoadError> {
         match &self.body_file {
             None => Ok(self.body.clone().into_bytes()),
-            Some(_) if !self.body.is_empty() => Err(refuse("body-file", &self.two_bodies())),
-            Some(path) => body(path),
+            Some(_) if !self.body.is_empty() => Err(refuse_key("body-file", &self.two_bodies())),
+            Some(path) => read_body_file(path),
         }
     }
 
     fn two_bodies(&self) -> String {
         format!(
             "`{}` has a body and a body-file; leave one of them out",
-            self.name()
+            self.request_name()
         )
     }
 }
 
 /// The body in a file; tables that it names lie beside it.
-fn body(path: &Path) -> Result<Vec<u8>, LoadError> {
+fn read_body_file(path: &Path) -> Result<Vec<u8>, LoadError> {
     let bytes = read(path, "body-file")?;
     let beside = path.parent().unwrap_or(path);
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => template::absolute(&text, beside).into_bytes(),
+        Ok(text) => template::absolute_tables(&text, beside).into_bytes(),
         Err(binary) => binary.into_bytes(),
     })
 }

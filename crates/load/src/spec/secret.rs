@@ -2,14 +2,14 @@
 //! `@FILE` in place of a whole credential is what a file holds.
 //!
 //! Owns their text forms and the moment they are read: when a plan is made, never before. A
-//! [`super::Spec`] holds references only, so what is stored of a load has no secret in it.
+//! [`super::LoadSpec`] holds references only, so what is stored of a load has no secret in it.
 
 use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::Spec;
+use super::LoadSpec;
 use crate::error::LoadError;
 
 const OPEN: &str = "{env:";
@@ -23,7 +23,7 @@ const PARTS: [&str; 5] = ["token", "api-key", "apikey", "secret", "password"];
 ///
 /// # Errors
 /// [`LoadError::Plan`] names a variable that is not set.
-pub(super) fn fill(text: &str, field: &'static str) -> Result<String, LoadError> {
+pub(super) fn fill_variables(text: &str, field: &'static str) -> Result<String, LoadError> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(OPEN) {
@@ -31,14 +31,14 @@ pub(super) fn fill(text: &str, field: &'static str) -> Result<String, LoadError>
             break;
         };
         filled.push_str(before);
-        filled.push_str(&variable(name, field)?);
+        filled.push_str(&environment_value(name, field)?);
         rest = after;
     }
     filled.push_str(rest);
     Ok(filled)
 }
 
-fn variable(name: &str, field: &'static str) -> Result<String, LoadError> {
+fn environment_value(name: &str, field: &'static str) -> Result<String, LoadError> {
     std::env::var(name).map_err(|_| LoadError::Plan {
         field,
         why: format!(
@@ -62,10 +62,13 @@ pub fn authorization(
             why: "basic is given too; a request has one Authorization header".to_owned(),
         }),
         (Some(user), None) => {
-            let user = credential(user, "basic")?;
+            let user = read_credential(user, "basic")?;
             Ok(Some(format!("Basic {}", STANDARD.encode(user))))
         }
-        (None, Some(token)) => Ok(Some(format!("Bearer {}", credential(token, "bearer")?))),
+        (None, Some(token)) => Ok(Some(format!(
+            "Bearer {}",
+            read_credential(token, "bearer")?
+        ))),
         (None, None) => Ok(None),
     }
 }
@@ -74,9 +77,9 @@ pub fn authorization(
 ///
 /// # Errors
 /// [`LoadError::Plan`] when what it names cannot be read.
-pub fn credential(text: &str, field: &'static str) -> Result<String, LoadError> {
+pub fn read_credential(text: &str, field: &'static str) -> Result<String, LoadError> {
     let Some(path) = text.strip_prefix('@') else {
-        return fill(text, field);
+        return fill_variables(text, field);
     };
     let held = super::read(Path::new(path), field)?;
     Ok(String::from_utf8_lossy(&held).trim_end().to_owned())
@@ -86,7 +89,7 @@ pub fn credential(text: &str, field: &'static str) -> Result<String, LoadError> 
 ///
 /// # Errors
 /// [`LoadError::Plan`] names where.
-pub(super) fn refuse_literals(spec: &Spec) -> Result<(), LoadError> {
+pub(super) fn refuse_literals(spec: &LoadSpec) -> Result<(), LoadError> {
     let refuse = |field, what: &str| {
         let why = format!(
             "{what} stands in it and would be stored with the result; name an environment \

@@ -22,12 +22,12 @@ weight = 1
 path = "/api/v2/traces?limit={rand:1:10}"
 "#;
 
-fn spec(text: &str) -> Spec {
+fn spec(text: &str) -> LoadSpec {
     toml::from_str(text).unwrap()
 }
 
 fn refused(text: &str) -> String {
-    match spec(text).check() {
+    match spec(text).check_spec() {
         Ok(()) => panic!("it is taken:\n{text}"),
         Err(error) => error.to_string(),
     }
@@ -39,7 +39,7 @@ fn targets() -> Vec<SocketAddr> {
 
 #[test]
 fn a_mix_becomes_a_plan_whose_requests_have_the_headers_of_all() {
-    let plan = spec(MIX).plan(targets()).unwrap();
+    let plan = spec(MIX).to_plan(targets()).unwrap();
     let names: Vec<_> = plan.mix.iter().map(|w| w.name.as_str()).collect();
     assert_eq!(names, ["report", "GET /api/v2/traces?limit={rand:1:10}"]);
     let report = &plan.mix[0].request;
@@ -47,15 +47,15 @@ fn a_mix_becomes_a_plan_whose_requests_have_the_headers_of_all() {
     assert_eq!(report.host.as_deref(), Some("localhost:9411"));
     let headers: Vec<_> = report.headers.iter().map(|(n, _)| n.as_str()).collect();
     assert_eq!(headers, ["Accept", "Content-Type"]);
-    assert_eq!(plan.model.rate(), Some(15.0));
-    assert_eq!(plan.model.duration(), Some(DURATION));
+    assert_eq!(plan.model.mean_rate(), Some(15.0));
+    assert_eq!(plan.model.scheduled_duration(), Some(DURATION));
     assert_eq!((plan.connections, plan.timeout), (CONNECTIONS, TIMEOUT));
 }
 
 #[test]
 fn what_was_written_reads_back() {
     let first = spec(MIX);
-    let again: Spec = toml::from_str(&toml::to_string(&first).unwrap()).unwrap();
+    let again: LoadSpec = toml::from_str(&toml::to_string(&first).unwrap()).unwrap();
     assert_eq!(again, first);
 }
 
@@ -63,25 +63,31 @@ fn what_was_written_reads_back() {
 fn older_names_are_still_read() {
     let text = "url = \"http://localhost/\"\nclosed = true\nmeasure = \"4s\"\nhttp2-streams = 5\n";
     let spec = spec(text);
-    assert_eq!(spec.duration, Some(Time(Duration::from_secs(4))));
+    assert_eq!(spec.duration, Some(PositiveTime(Duration::from_secs(4))));
     assert_eq!(spec.http2().map(|h| h.streams), Some(5));
 }
 
 #[test]
 fn a_warm_up_has_the_first_rate_of_what_follows() {
-    let plan = spec(MIX).plan(targets()).unwrap();
-    let warm = plan.model.before(Duration::from_secs(3));
-    assert_eq!(warm, Model::constant(10.0, Duration::from_secs(3)));
+    let plan = spec(MIX).to_plan(targets()).unwrap();
+    let warm = plan.model.lead_in(Duration::from_secs(3));
+    assert_eq!(
+        warm,
+        LoadModel::at_constant_rate(10.0, Duration::from_secs(3))
+    );
     let whole = plan.after_warm_up(Duration::from_secs(3));
-    assert_eq!(whole.model.duration(), Some(DURATION + whole.warmup));
-    let from_silence = Model::Open {
+    assert_eq!(
+        whole.model.scheduled_duration(),
+        Some(DURATION + whole.warmup)
+    );
+    let from_silence = LoadModel::Open {
         segments: vec![
-            Segment::constant(0.0, Duration::from_secs(1)),
-            Segment::constant(4.0, Duration::from_secs(1)),
+            RateSegment::constant_rate(0.0, Duration::from_secs(1)),
+            RateSegment::constant_rate(4.0, Duration::from_secs(1)),
         ],
-        arrivals: Arrivals::Uniform,
+        arrivals: ArrivalPattern::Uniform,
     };
-    assert_eq!(from_silence.before(WARM_UP).rate(), Some(2.0));
+    assert_eq!(from_silence.lead_in(WARM_UP).mean_rate(), Some(2.0));
 }
 
 #[test]
@@ -94,19 +100,25 @@ fn a_profile_gives_requests_and_rates_and_lies_beside_its_bodies() {
     std::fs::write(directory.join("peak/x.json"), "{\"a\": {csv:t.csv:id}}").unwrap();
     let text = "url = \"http://localhost/\"\nprofile = \"peak/peak.toml\"\nscale = 1.5\n";
     let mut settled = spec(text);
-    assert!(settled.settle(&directory).unwrap());
+    assert!(settled.resolve_files(&directory).unwrap());
     let stored = toml::to_string(&settled).unwrap();
-    let mut again: Spec = toml::from_str(&stored).unwrap();
-    assert!(!again.settle(Path::new("/elsewhere")).unwrap(), "{stored}");
-    again.check().unwrap();
-    let plan = again.plan(targets()).unwrap();
+    let mut again: LoadSpec = toml::from_str(&stored).unwrap();
+    assert!(
+        !again.resolve_files(Path::new("/elsewhere")).unwrap(),
+        "{stored}"
+    );
+    again.check_spec().unwrap();
+    let plan = again.to_plan(targets()).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
-    assert_eq!(plan.model.rate(), Some(30.0));
-    assert_eq!(plan.model.duration(), Some(Duration::from_secs(4)));
+    assert_eq!(plan.model.mean_rate(), Some(30.0));
+    assert_eq!(
+        plan.model.scheduled_duration(),
+        Some(Duration::from_secs(4))
+    );
     let body = String::from_utf8(plan.mix[0].request.body.clone()).unwrap();
     let table = directory.join("peak/t.csv");
     assert_eq!(body, format!("{{\"a\": {{csv:{}:id}}}}", table.display()));
-    assert_eq!(again.files(), [directory.join("peak/x.json")]);
+    assert_eq!(again.content_files(), [directory.join("peak/x.json")]);
 }
 
 #[test]
@@ -132,13 +144,13 @@ fn a_credential_is_read_when_the_plan_is_made_and_kept_out_of_the_load() {
     let with = spec(&format!("{text}bearer = \"{{env:PATH}}\"\n"));
     with.refuse_literal_credentials().unwrap();
     let path = std::env::var("PATH").unwrap();
-    let plan = with.plan(targets()).unwrap();
+    let plan = with.to_plan(targets()).unwrap();
     let header = ("Authorization".to_owned(), format!("Bearer {path}"));
     assert_eq!(plan.request.headers, [header]);
     assert!(!toml::to_string(&with).unwrap().contains(&path));
     let unset = spec(&format!("{text}bearer = \"{{env:LOADLINE_NO_SUCH}}\"\n"));
-    unset.check().expect("nothing is read yet");
-    assert_snapshot!(unset.plan(targets()).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
+    unset.check_spec().expect("nothing is read yet");
+    assert_snapshot!(unset.to_plan(targets()).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
     let literal = |more: &str| {
         let spec = spec(&format!("{text}{more}\n"));
         spec.refuse_literal_credentials().unwrap_err().to_string()
@@ -154,7 +166,7 @@ fn a_user_in_a_file_becomes_a_header() {
     std::fs::write(&file, "Aladdin:open sesame\n").unwrap();
     let text = "url = \"http://localhost/\"\nclosed = true\n";
     let spec = spec(&format!("{text}basic = \"@{}\"\n", file.display()));
-    let plan = spec.plan(targets());
+    let plan = spec.to_plan(targets());
     std::fs::remove_file(&file).unwrap();
     let value = plan.unwrap().request.headers.pop().map(|(_, value)| value);
     assert_eq!(value.as_deref(), Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
@@ -164,6 +176,6 @@ fn a_user_in_a_file_becomes_a_header() {
 fn a_body_file_that_is_missing_is_named_with_its_place() {
     let text = "url = \"http://localhost/\"\nclosed = true\nbody-file = \"new.json\"\n";
     let mut spec = spec(text);
-    spec.settle(Path::new("/nowhere")).unwrap();
-    assert_snapshot!(spec.plan(targets()).unwrap_err(), @"body-file: /nowhere/new.json cannot be read: No such file or directory (os error 2); a path is relative to the file that names it");
+    spec.resolve_files(Path::new("/nowhere")).unwrap();
+    assert_snapshot!(spec.to_plan(targets()).unwrap_err(), @"body-file: /nowhere/new.json cannot be read: No such file or directory (os error 2); a path is relative to the file that names it");
 }

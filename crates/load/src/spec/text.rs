@@ -7,10 +7,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use loadline_analysis::slo::{duration, parse_duration};
+use loadline_analysis::slo::{parse_duration, print_duration};
 
-use crate::plan::{Pacing, Think};
-use crate::schedule::Segment;
+use crate::plan::{Pacing, ThinkTime};
+use crate::schedule::RateSegment;
 
 /// The longest time that a load can be asked for.
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
@@ -20,7 +20,7 @@ const RATE_MAX: f64 = 1e8;
 
 /// A length of time above 0 and at most a year: `500ms`, `10s`, `2m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Time(pub Duration);
+pub struct PositiveTime(pub Duration);
 
 /// A length of time that may be 0: `0s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub struct TimeOrNone(pub Duration);
 
 /// A factor above 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Factor(pub f64);
+pub struct PositiveFactor(pub f64);
 
 /// The rate over time, in requests a second.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Shape {
+pub enum RateShape {
     /// `5000/s`.
     Constant(f64),
     /// `100/s..1000/s`: linear over the duration.
@@ -41,18 +41,18 @@ pub enum Shape {
     Steps(Vec<f64>),
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+fn parse_time(text: &str) -> Result<Duration, String> {
     let right = parse_duration(text).filter(|time| *time <= LONGEST);
     right.ok_or_else(|| {
         format!("`{text}` is not a length of time; write 500ms, 10s or 2m, at most a year")
     })
 }
 
-impl FromStr for Time {
+impl FromStr for PositiveTime {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match time(text)? {
+        match parse_time(text)? {
             Duration::ZERO => Err(format!(
                 "`{text}` is no time at all; write 500ms, 10s or 2m"
             )),
@@ -65,13 +65,13 @@ impl FromStr for TimeOrNone {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        time(text).map(Self)
+        parse_time(text).map(Self)
     }
 }
 
-impl fmt::Display for Time {
+impl fmt::Display for PositiveTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&duration(self.0))
+        f.write_str(&print_duration(self.0))
     }
 }
 
@@ -79,12 +79,12 @@ impl fmt::Display for TimeOrNone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Duration::ZERO => f.write_str("0s"),
-            time => f.write_str(&duration(time)),
+            time => f.write_str(&print_duration(time)),
         }
     }
 }
 
-impl FromStr for Factor {
+impl FromStr for PositiveFactor {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -95,7 +95,7 @@ impl FromStr for Factor {
     }
 }
 
-impl fmt::Display for Factor {
+impl fmt::Display for PositiveFactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -105,7 +105,7 @@ impl fmt::Display for Factor {
 ///
 /// # Errors
 /// What would be a rate.
-pub fn rate(text: &str) -> Result<f64, String> {
+pub fn parse_rate(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
     let per = match unit.trim() {
@@ -120,15 +120,15 @@ pub fn rate(text: &str) -> Result<f64, String> {
     })
 }
 
-impl FromStr for Shape {
+impl FromStr for RateShape {
     type Err = String;
 
     /// Reads `5000/s`, `100/s..1000/s`, `100/s,200/s`.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some((from, to)) = text.split_once("..") {
-            return Ok(Self::Ramp(rate(from)?, rate(to)?));
+            return Ok(Self::Ramp(parse_rate(from)?, parse_rate(to)?));
         }
-        let rates: Result<Vec<f64>, String> = text.split(',').map(rate).collect();
+        let rates: Result<Vec<f64>, String> = text.split(',').map(parse_rate).collect();
         match rates?.as_slice() {
             [one] => Ok(Self::Constant(*one)),
             several => Ok(Self::Steps(several.to_vec())),
@@ -136,7 +136,7 @@ impl FromStr for Shape {
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for RateShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constant(rate) => write!(f, "{rate}/s"),
@@ -149,7 +149,7 @@ impl fmt::Display for Shape {
     }
 }
 
-impl Shape {
+impl RateShape {
     /// Its mean.
     fn mean(&self) -> f64 {
         match self {
@@ -160,29 +160,32 @@ impl Shape {
     }
 
     /// Over a duration.
-    pub(super) fn segments(&self, duration: Duration) -> Vec<Segment> {
+    pub(super) fn segments_over(&self, duration: Duration) -> Vec<RateSegment> {
         match self {
-            Self::Constant(rate) => vec![Segment::constant(*rate, duration)],
-            Self::Ramp(from, to) => vec![Segment {
+            Self::Constant(rate) => vec![RateSegment::constant_rate(*rate, duration)],
+            Self::Ramp(from, to) => vec![RateSegment {
                 from: *from,
                 to: *to,
                 duration,
             }],
             Self::Steps(rates) => {
                 let part = duration / rates.len() as u32;
-                rates.iter().map(|r| Segment::constant(*r, part)).collect()
+                rates
+                    .iter()
+                    .map(|r| RateSegment::constant_rate(*r, part))
+                    .collect()
             }
         }
     }
 
     /// Over as long as so many requests take; `None` where that is no length that a run can have.
-    pub(super) fn segments_of(&self, requests: u64) -> Option<Vec<Segment>> {
+    pub(super) fn segments_for_requests(&self, requests: u64) -> Option<Vec<RateSegment>> {
         let seconds = requests as f64 / self.mean();
         // Down to whole ns: a part of one too much is room for one more request.
         let mut nanos = Some((seconds * 1e9) as u64).filter(|_| seconds < LONGEST.as_secs_f64())?;
         loop {
-            let segments = self.segments(Duration::from_nanos(nanos));
-            let due: f64 = segments.iter().map(Segment::requests).sum();
+            let segments = self.segments_over(Duration::from_nanos(nanos));
+            let due: f64 = segments.iter().map(RateSegment::due_requests).sum();
             if due <= requests as f64 {
                 return Some(segments);
             }
@@ -191,13 +194,13 @@ impl Shape {
     }
 }
 
-impl FromStr for Think {
+impl FromStr for ThinkTime {
     type Err = String;
 
     /// Reads `100ms` or `50ms..150ms`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (from, to) = text.split_once("..").unwrap_or((text, text));
-        let (from, to) = (time(from)?, time(to)?);
+        let (from, to) = (parse_time(from)?, parse_time(to)?);
         match from <= to {
             true => Ok(Self { from, to }),
             false => Err(format!("`{text}`: the shorter pause comes first")),
@@ -205,7 +208,7 @@ impl FromStr for Think {
     }
 }
 
-impl fmt::Display for Think {
+impl fmt::Display for ThinkTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, to) = (TimeOrNone(self.from), TimeOrNone(self.to));
         match self.from == self.to {
@@ -224,7 +227,7 @@ impl FromStr for Pacing {
             "auto" => Ok(Self::Auto),
             "exact" => Ok(Self::Exact),
             "spin" => Ok(Self::Spin),
-            _ => time(text)
+            _ => parse_time(text)
                 .map(|quantum| Self::Quantum { quantum })
                 .map_err(|_| {
                     format!(
@@ -241,7 +244,7 @@ impl fmt::Display for Pacing {
             Self::Auto => f.write_str("auto"),
             Self::Exact => f.write_str("exact"),
             Self::Spin => f.write_str("spin"),
-            Self::Quantum { quantum } => f.write_str(&duration(*quantum)),
+            Self::Quantum { quantum } => f.write_str(&print_duration(*quantum)),
         }
     }
 }
@@ -256,9 +259,9 @@ pub mod as_text {
     use serde::de::{self, Deserializer, Visitor};
     use serde::ser::{Serialize, Serializer};
 
-    struct Text<T>(PhantomData<T>);
+    struct TextVisitor<T>(PhantomData<T>);
 
-    impl<T: FromStr<Err: Display>> Visitor<'_> for Text<T> {
+    impl<T: FromStr<Err: Display>> Visitor<'_> for TextVisitor<T> {
         type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -295,7 +298,7 @@ pub mod as_text {
         T: FromStr<Err: Display>,
         D: Deserializer<'de>,
     {
-        d.deserialize_any(Text(PhantomData))
+        d.deserialize_any(TextVisitor(PhantomData))
     }
 
     /// The same for an `Option` that is left out where it is `None`.
@@ -332,11 +335,11 @@ pub mod as_text {
 
         use super::*;
 
-        struct One<T>(T);
+        struct ListItem<T>(T);
 
-        impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for One<T> {
+        impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for ListItem<T> {
             fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                super::deserialize(d).map(One)
+                super::deserialize(d).map(ListItem)
             }
         }
 
@@ -357,8 +360,8 @@ pub mod as_text {
             T: FromStr<Err: Display>,
             D: Deserializer<'de>,
         {
-            let all = Vec::<One<T>>::deserialize(d)?;
-            Ok(all.into_iter().map(|One(value)| value).collect())
+            let all = Vec::<ListItem<T>>::deserialize(d)?;
+            Ok(all.into_iter().map(|ListItem(value)| value).collect())
         }
     }
 }
@@ -367,22 +370,25 @@ pub mod as_text {
 mod tests {
     use super::*;
 
-    fn shape(text: &str) -> Result<Shape, String> {
+    fn shape(text: &str) -> Result<RateShape, String> {
         text.parse()
     }
 
     #[test]
     fn rates_have_a_shape() {
-        assert_eq!(shape("5000/s"), Ok(Shape::Constant(5000.0)));
-        assert_eq!(shape("30/m"), Ok(Shape::Constant(0.5)));
-        assert_eq!(shape("2.5"), Ok(Shape::Constant(2.5)));
-        assert_eq!(shape("10/s..1000/s"), Ok(Shape::Ramp(10.0, 1000.0)));
-        assert_eq!(shape("1,2/s,3"), Ok(Shape::Steps(vec![1.0, 2.0, 3.0])));
+        assert_eq!(shape("5000/s"), Ok(RateShape::Constant(5000.0)));
+        assert_eq!(shape("30/m"), Ok(RateShape::Constant(0.5)));
+        assert_eq!(shape("2.5"), Ok(RateShape::Constant(2.5)));
+        assert_eq!(shape("10/s..1000/s"), Ok(RateShape::Ramp(10.0, 1000.0)));
+        assert_eq!(shape("1,2/s,3"), Ok(RateShape::Steps(vec![1.0, 2.0, 3.0])));
         for text in ["0", "-1", "x", "5/d", "inf", "1..", "1,,2", ""] {
             assert!(shape(text).is_err(), "{text}");
         }
-        let steps = Shape::Steps(vec![1.0, 3.0]).segments(Duration::from_secs(4));
-        assert_eq!(steps[1], Segment::constant(3.0, Duration::from_secs(2)));
+        let steps = RateShape::Steps(vec![1.0, 3.0]).segments_over(Duration::from_secs(4));
+        assert_eq!(
+            steps[1],
+            RateSegment::constant_rate(3.0, Duration::from_secs(2))
+        );
     }
 
     #[test]
@@ -395,24 +401,31 @@ mod tests {
             assert_eq!(time, Ok(text.to_owned()));
         }
         for text in ["100ms", "0s..150ms"] {
-            let think = text.parse::<Think>().map(|t| t.to_string());
+            let think = text.parse::<ThinkTime>().map(|t| t.to_string());
             assert_eq!(think, Ok(text.to_owned()));
         }
         for text in ["auto", "exact", "spin", "1ms"] {
             let pacing = text.parse::<Pacing>().map(|t| t.to_string());
             assert_eq!(pacing, Ok(text.to_owned()));
         }
-        assert!("150ms..50ms".parse::<Think>().is_err());
-        assert!("0s".parse::<Time>().is_err());
-        assert!("10000h".parse::<Time>().is_err());
+        assert!("150ms..50ms".parse::<ThinkTime>().is_err());
+        assert!("0s".parse::<PositiveTime>().is_err());
+        assert!("10000h".parse::<PositiveTime>().is_err());
     }
 
     #[test]
     fn a_number_of_requests_is_kept_at_every_rate() {
         // Slot k is sent where k < the requests due: one for each begun one.
         let sent = |text: &str, requests| {
-            let segments = shape(text).unwrap().segments_of(requests).unwrap();
-            segments.iter().map(Segment::requests).sum::<f64>().ceil() as u64
+            let segments = shape(text)
+                .unwrap()
+                .segments_for_requests(requests)
+                .unwrap();
+            segments
+                .iter()
+                .map(RateSegment::due_requests)
+                .sum::<f64>()
+                .ceil() as u64
         };
         let shapes = [
             "3/s",
@@ -428,7 +441,7 @@ mod tests {
                 assert_eq!(sent(text, requests), requests, "{text}");
             }
         }
-        assert_eq!(shape("7/h").unwrap().segments_of(u64::MAX), None);
-        assert_eq!(shape("5e-324").unwrap().segments_of(1), None);
+        assert_eq!(shape("7/h").unwrap().segments_for_requests(u64::MAX), None);
+        assert_eq!(shape("5e-324").unwrap().segments_for_requests(1), None);
     }
 }

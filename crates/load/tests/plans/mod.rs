@@ -3,15 +3,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use loadline_load::{Model, Plan, RequestSpec};
+use loadline_load::{LoadModel, LoadPlan, RequestSpec};
 
 /// `GET /` over 8 connections, with a timeout and a drain of 5 s.
-pub fn plan(target: SocketAddr, model: Model) -> Plan {
-    Plan {
+pub fn plan(target: SocketAddr, model: LoadModel) -> LoadPlan {
+    LoadPlan {
         connections: 8,
         timeout: Duration::from_secs(5),
         drain: Duration::from_secs(5),
         seed: 1,
-        ..Plan::new(vec![target], RequestSpec::get("/"), model)
+        ..LoadPlan::new(vec![target], RequestSpec::for_get("/"), model)
     }
 }

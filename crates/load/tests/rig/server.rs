@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use loadline_load::now_ns;
+use loadline_load::clock_ns;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
@@ -117,7 +117,7 @@ impl Loop {
     fn run(mut self, stop: &AtomicBool) -> io::Result<Vec<u64>> {
         let mut events = Vec::with_capacity(256);
         while !stop.load(Ordering::Relaxed) {
-            let now = now_ns();
+            let now = clock_ns();
             self.stall(now);
             self.answer_due(now);
             let due = self
@@ -182,7 +182,7 @@ impl Loop {
             Err(Errno::AGAIN) => return,
             Err(_) => return self.connections[id] = None,
         };
-        let now = now_ns();
+        let now = clock_ns();
         for _ in memchr::memmem::find_iter(&buffer[..length], b"\r\n\r\n") {
             self.arrivals.push(now);
             match self.due(now) {

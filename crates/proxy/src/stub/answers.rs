@@ -8,11 +8,11 @@ use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
 
-use loadline_analysis::random::Random;
-use loadline_load::profile::class_of;
+use loadline_analysis::random::RandomStream;
+use loadline_load::profile::request_class;
 
-use super::{Answer, Body, LARGEST_BODY};
-use crate::delay::Draw;
+use super::{LARGEST_BODY, StubAnswer, StubBody};
+use crate::delay::DelayDraw;
 
 /// Requests whose answers are remembered; more are looked up again.
 const REMEMBERED: usize = 4096;
@@ -28,7 +28,7 @@ const MALFORMED: &str = "bytes that are no HTTP/1.1";
 
 /// An answer as bytes.
 #[derive(Debug)]
-pub(crate) struct Rendered {
+pub(crate) struct RenderedAnswer {
     /// Head, empty line and body.
     pub(crate) bytes: Vec<u8>,
     /// Of it the head, without the empty line.
@@ -37,18 +37,18 @@ pub(crate) struct Rendered {
 
 /// What a request gets.
 #[derive(Debug, Clone)]
-pub(crate) struct Reply {
-    pub(crate) rendered: Rc<Rendered>,
+pub(crate) struct StubReply {
+    pub(crate) rendered: Rc<RenderedAnswer>,
     /// From the end of the request until it is sent, ns.
     pub(crate) delay: u64,
 }
 
 /// The answers of one stub.
 #[derive(Debug)]
-pub(crate) struct Answers {
+pub(crate) struct StubAnswers {
     /// Those of one pattern together, in the order of the file.
-    groups: Vec<Group>,
-    none: Rc<Rendered>,
+    groups: Vec<AnswerGroup>,
+    none: Rc<RenderedAnswer>,
     known: HashMap<Vec<u8>, Option<usize>>,
     /// Requests that came.
     pub(crate) requests: u64,
@@ -57,22 +57,26 @@ pub(crate) struct Answers {
 }
 
 #[derive(Debug)]
-struct Group {
+struct AnswerGroup {
     pattern: loadline_load::profile::Pattern,
     /// Sums of weights, each with its answer.
-    members: Vec<(f64, Rc<Rendered>, Option<Draw>)>,
+    members: Vec<(f64, Rc<RenderedAnswer>, Option<DelayDraw>)>,
 }
 
-impl Answers {
+impl StubAnswers {
     /// Reads bodies and histograms.
     ///
     /// # Errors
     /// In words: a file that cannot be read, a histogram that is none.
-    pub(crate) fn new(answers: &[Answer]) -> Result<Self, String> {
-        let mut groups: Vec<Group> = Vec::new();
+    pub(crate) fn new(answers: &[StubAnswer]) -> Result<Self, String> {
+        let mut groups: Vec<AnswerGroup> = Vec::new();
         for answer in answers {
-            let rendered = Rc::new(render(answer.status, &answer.headers, &body(&answer.body)?));
-            let draw = answer.delay.as_ref().map(Draw::new).transpose()?;
+            let rendered = Rc::new(render_answer(
+                answer.status,
+                &answer.headers,
+                &body_bytes(&answer.body)?,
+            ));
+            let draw = answer.delay.as_ref().map(DelayDraw::new).transpose()?;
             let pattern = &answer.pattern;
             let known = groups.iter_mut().find(|group| group.pattern == *pattern);
             match known {
@@ -80,7 +84,7 @@ impl Answers {
                     let before = group.members.last().map_or(0.0, |(sum, ..)| *sum);
                     group.members.push((before + answer.weight, rendered, draw));
                 }
-                None => groups.push(Group {
+                None => groups.push(AnswerGroup {
                     pattern: pattern.clone(),
                     members: vec![(answer.weight, rendered, draw)],
                 }),
@@ -88,7 +92,7 @@ impl Answers {
         }
         Ok(Self {
             groups,
-            none: Rc::new(render(404, &BTreeMap::new(), b"")),
+            none: Rc::new(render_answer(404, &BTreeMap::new(), b"")),
             known: HashMap::new(),
             requests: 0,
             unanswered: BTreeMap::new(),
@@ -96,13 +100,18 @@ impl Answers {
     }
 
     /// What a request for this path, with its query, gets; it is counted.
-    pub(crate) fn reply(&mut self, method: &[u8], path: &[u8], random: &mut Random) -> Reply {
+    pub(crate) fn reply_to(
+        &mut self,
+        method: &[u8],
+        path: &[u8],
+        random: &mut RandomStream,
+    ) -> StubReply {
         self.requests += 1;
-        let Some(group) = self.group(method, path) else {
-            let class = class_of(method, path);
+        let Some(group) = self.find_group(method, path) else {
+            let class = request_class(method, path);
             self.count_unanswered(String::from_utf8_lossy(&class).into_owned());
             let rendered = Rc::clone(&self.none);
-            return Reply { rendered, delay: 0 };
+            return StubReply { rendered, delay: 0 };
         };
         let members = &self.groups[group].members;
         let all = members.last().map_or(0.0, |(sum, ..)| *sum);
@@ -112,20 +121,22 @@ impl Answers {
         };
         let at = members.partition_point(|(sum, ..)| *sum <= drawn);
         let (_, rendered, draw) = &members[at.min(members.len() - 1)];
-        Reply {
+        StubReply {
             rendered: Rc::clone(rendered),
             delay: draw.as_ref().map_or(0, |draw| draw.next_ns(random)),
         }
     }
 
     /// The path counts as it is, and with its identifiers replaced.
-    fn group(&mut self, method: &[u8], path: &[u8]) -> Option<usize> {
+    fn find_group(&mut self, method: &[u8], path: &[u8]) -> Option<usize> {
         let request = [method, b" ", path].concat();
         if let Some(known) = self.known.get(&request) {
             return *known;
         }
-        let class = class_of(method, path);
-        let fits = |group: &Group| group.pattern.fits(&request) || group.pattern.fits(&class);
+        let class = request_class(method, path);
+        let fits = |group: &AnswerGroup| {
+            group.pattern.fits_request(&request) || group.pattern.fits_request(&class)
+        };
         let found = self.groups.iter().position(fits);
         if self.known.len() < REMEMBERED {
             self.known.insert(request, found);
@@ -149,11 +160,11 @@ impl Answers {
     }
 }
 
-fn body(body: &Body) -> Result<Vec<u8>, String> {
+fn body_bytes(body: &StubBody) -> Result<Vec<u8>, String> {
     match body {
-        Body::Text(text) => Ok(text.as_bytes().to_vec()),
-        Body::File(path) => read(path).map_err(|why| format!("{}: {why}", path.display())),
-        Body::Filler(length) => {
+        StubBody::Text(text) => Ok(text.as_bytes().to_vec()),
+        StubBody::File(path) => read(path).map_err(|why| format!("{}: {why}", path.display())),
+        StubBody::Filler(length) => {
             let length = usize::try_from((*length).min(LARGEST_BODY)).unwrap_or(0);
             Ok(vec![b' '; length])
         }
@@ -172,7 +183,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// A status that has no body has none. Source: RFC 9110, sections 15.3.5 and 15.4.5.
-fn render(status: u16, headers: &BTreeMap<String, String>, body: &[u8]) -> Rendered {
+fn render_answer(status: u16, headers: &BTreeMap<String, String>, body: &[u8]) -> RenderedAnswer {
     let mut head = format!("HTTP/1.1 {status} \r\n");
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
@@ -187,7 +198,7 @@ fn render(status: u16, headers: &BTreeMap<String, String>, body: &[u8]) -> Rende
     if has_body {
         bytes.extend_from_slice(body);
     }
-    Rendered { bytes, head }
+    RenderedAnswer { bytes, head }
 }
 
 #[cfg(test)]
@@ -197,18 +208,18 @@ mod tests {
     use super::*;
     use crate::delay::Delay;
 
-    fn answer(pattern: &str, status: u16, weight: f64) -> Answer {
-        Answer {
+    fn answer(pattern: &str, status: u16, weight: f64) -> StubAnswer {
+        StubAnswer {
             pattern: pattern.parse().expect("a pattern"),
             weight,
             status,
             headers: [("content-type".to_owned(), "text/plain".to_owned())].into(),
-            body: Body::Text(format!("{status}")),
+            body: StubBody::Text(format!("{status}")),
             delay: None,
         }
     }
 
-    fn text(reply: &Reply) -> String {
+    fn text(reply: &StubReply) -> String {
         String::from_utf8_lossy(&reply.rendered.bytes).into_owned()
     }
 
@@ -219,10 +230,10 @@ mod tests {
             answer("GET /prices/{id}", 201, 1.0),
             answer("* /prices/**", 202, 1.0),
         ];
-        let mut answers = Answers::new(&answers).expect("they are good");
-        let mut random = Random::from_seed(1);
+        let mut answers = StubAnswers::new(&answers).expect("they are good");
+        let mut random = RandomStream::from_seed(1);
         let mut status = |method: &str, path: &str| {
-            let reply = answers.reply(method.as_bytes(), path.as_bytes(), &mut random);
+            let reply = answers.reply_to(method.as_bytes(), path.as_bytes(), &mut random);
             text(&reply)[9..12].to_owned()
         };
         assert_eq!(status("GET", "/prices/7"), "200");
@@ -241,10 +252,11 @@ mod tests {
         slow.delay = Some(Delay::Fixed {
             latency: Duration::from_millis(30),
         });
-        let mut answers = Answers::new(&[answer("GET /a", 200, 9.0), slow]).expect("they are good");
-        let mut random = Random::from_seed(1);
-        let replies: Vec<Reply> = (0..10_000)
-            .map(|_| answers.reply(b"GET", b"/a", &mut random))
+        let mut answers =
+            StubAnswers::new(&[answer("GET /a", 200, 9.0), slow]).expect("they are good");
+        let mut random = RandomStream::from_seed(1);
+        let replies: Vec<StubReply> = (0..10_000)
+            .map(|_| answers.reply_to(b"GET", b"/a", &mut random))
             .collect();
         let late = replies.iter().filter(|r| text(r).contains("503"));
         let late: Vec<u64> = late.map(|r| r.delay).collect();
@@ -255,15 +267,15 @@ mod tests {
     #[test]
     fn an_answer_is_a_response() {
         let mut none = answer("GET /a", 204, 1.0);
-        none.body = Body::Filler(3);
-        let filled = Answer {
-            body: Body::Filler(3),
+        none.body = StubBody::Filler(3);
+        let filled = StubAnswer {
+            body: StubBody::Filler(3),
             ..answer("GET /b", 200, 1.0)
         };
-        let mut answers = Answers::new(&[none, filled]).expect("they are good");
-        let mut random = Random::from_seed(1);
-        let a = text(&answers.reply(b"GET", b"/a", &mut random));
-        let b = text(&answers.reply(b"GET", b"/b", &mut random));
+        let mut answers = StubAnswers::new(&[none, filled]).expect("they are good");
+        let mut random = RandomStream::from_seed(1);
+        let a = text(&answers.reply_to(b"GET", b"/a", &mut random));
+        let b = text(&answers.reply_to(b"GET", b"/b", &mut random));
         insta::assert_snapshot!(format!("{a}|{b}|").replace('\r', ""), @r"
         HTTP/1.1 204 
         content-type: text/plain
@@ -278,20 +290,20 @@ mod tests {
 
     #[test]
     fn a_body_that_is_not_there_is_named() {
-        let gone = Answer {
-            body: Body::File("/nowhere/price.json".into()),
+        let gone = StubAnswer {
+            body: StubBody::File("/nowhere/price.json".into()),
             ..answer("GET /a", 200, 1.0)
         };
-        let refused = Answers::new(&[gone]).expect_err("it is not there");
+        let refused = StubAnswers::new(&[gone]).expect_err("it is not there");
         assert!(refused.contains("/nowhere/price.json"), "{refused}");
     }
 
     #[test]
     fn names_of_unanswered_requests_are_bounded() {
-        let mut answers = Answers::new(&[]).expect("nothing is good");
-        let mut random = Random::from_seed(1);
+        let mut answers = StubAnswers::new(&[]).expect("nothing is good");
+        let mut random = RandomStream::from_seed(1);
         for n in 0..1000 {
-            answers.reply(b"GET", format!("/x{n}").as_bytes(), &mut random);
+            answers.reply_to(b"GET", format!("/x{n}").as_bytes(), &mut random);
         }
         assert_eq!(answers.unanswered.len(), NAMED + 1);
         assert_eq!(answers.unanswered[OTHERS], 900);

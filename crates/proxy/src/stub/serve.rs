@@ -1,18 +1,18 @@
 //! The sockets of stubs.
 //!
-//! Owns how bytes come to a [`Session`] and leave it. Sockets are registered once, edge-triggered, as
+//! Owns how bytes come to a [`StubProtocol`] and leave it. Sockets are registered once, edge-triggered, as
 //! those of the proxy are; its loop says when something has come or is due.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use loadline_analysis::random::Random;
-use loadline_load::now_ns;
+use loadline_analysis::random::RandomStream;
+use loadline_load::clock_ns;
 
 use super::StubOrder;
-use super::answers::Answers;
-use super::session::{Session, Want};
+use super::answers::StubAnswers;
+use super::session::{ProtocolWant, StubProtocol};
 use crate::link::listen_all;
 use crate::meter::Lag;
 
@@ -21,19 +21,19 @@ const TURNS: usize = 32;
 
 /// A stub that listens.
 #[derive(Debug)]
-struct Stub {
+struct ListeningStub {
     listeners: Vec<TcpListener>,
-    answers: Answers,
-    random: Random,
+    answers: StubAnswers,
+    random: RandomStream,
     made: u64,
 }
 
 /// A connection to one of them.
 #[derive(Debug)]
-struct Served {
+struct StubConnection {
     stub: usize,
     stream: TcpStream,
-    session: Session,
+    session: StubProtocol,
     output: Vec<u8>,
     sent: usize,
     is_last: bool,
@@ -44,7 +44,7 @@ struct Served {
 
 /// How a connection goes on.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum StubProgress {
     /// By an event.
     Event,
     /// At this time, or by an event.
@@ -57,22 +57,22 @@ pub(crate) enum Next {
 
 /// All stubs of a trial.
 #[derive(Debug, Default)]
-pub(crate) struct Stubs {
-    all: Vec<Stub>,
-    served: HashMap<u64, Served>,
+pub(crate) struct StubServer {
+    all: Vec<ListeningStub>,
+    served: HashMap<u64, StubConnection>,
     next: u64,
 }
 
-impl Stubs {
+impl StubServer {
     /// Listens in the network in which this thread is; its sockets.
     ///
     /// # Errors
     /// In words: a port that is taken, a body that cannot be read.
-    pub(crate) fn open(&mut self, order: &StubOrder) -> Result<&[TcpListener], String> {
-        let stub = Stub {
+    pub(crate) fn listen_for_stub(&mut self, order: &StubOrder) -> Result<&[TcpListener], String> {
+        let stub = ListeningStub {
             listeners: listen_all(order.port)?,
-            answers: Answers::new(&order.answers)?,
-            random: Random::from_seed(order.seed),
+            answers: StubAnswers::new(&order.answers)?,
+            random: RandomStream::from_seed(order.seed),
             made: 0,
         };
         self.all.push(stub);
@@ -80,26 +80,30 @@ impl Stubs {
     }
 
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
+    pub(crate) fn stub_count(&self) -> usize {
         self.all.len()
     }
 
     /// A socket of one of them.
-    pub(crate) fn listener(&self, stub: usize, listener: usize) -> Option<&TcpListener> {
+    pub(crate) fn stub_listener(&self, stub: usize, listener: usize) -> Option<&TcpListener> {
         self.all.get(stub)?.listeners.get(listener)
     }
 
     /// A connection was made; its number and its socket.
-    pub(crate) fn add(&mut self, stub: usize, stream: TcpStream) -> Option<(u64, &TcpStream)> {
+    pub(crate) fn add_connection(
+        &mut self,
+        stub: usize,
+        stream: TcpStream,
+    ) -> Option<(u64, &TcpStream)> {
         let of = self.all.get_mut(stub)?;
         let random = of.random.derive(of.made);
         of.made += 1;
         let id = self.next;
         self.next += 1;
-        let served = self.served.entry(id).or_insert(Served {
+        let served = self.served.entry(id).or_insert(StubConnection {
             stub,
             stream,
-            session: Session::new(random),
+            session: StubProtocol::new(random),
             output: Vec::new(),
             sent: 0,
             is_last: false,
@@ -110,76 +114,81 @@ impl Stubs {
     }
 
     /// What an event says of a connection.
-    pub(crate) fn note(&mut self, id: u64, is_readable: bool) {
+    pub(crate) fn note_readable(&mut self, id: u64, is_readable: bool) {
         if let Some(served) = self.served.get_mut(&id) {
             served.is_readable |= is_readable && !served.has_ended;
         }
     }
 
     /// Goes on with a connection as far as it can; one that is over is gone.
-    pub(crate) fn go_on(&mut self, id: u64, lag: &mut Lag, buffer: &mut [u8]) -> Next {
+    pub(crate) fn continue_stub(
+        &mut self,
+        id: u64,
+        lag: &mut Lag,
+        buffer: &mut [u8],
+    ) -> StubProgress {
         let Some(served) = self.served.get_mut(&id) else {
-            return Next::Over;
+            return StubProgress::Over;
         };
         let Some(stub) = self.all.get_mut(served.stub) else {
-            return Next::Over;
+            return StubProgress::Over;
         };
-        let next = served.go_on(&mut stub.answers, lag, buffer);
-        let next = next.unwrap_or(Next::Over);
-        if next == Next::Over {
+        let next = served.serve_requests(&mut stub.answers, lag, buffer);
+        let next = next.unwrap_or(StubProgress::Over);
+        if next == StubProgress::Over {
             self.served.remove(&id);
         }
         next
     }
 
     /// What was asked of each.
-    pub(crate) fn counted(&self) -> impl Iterator<Item = &Answers> {
+    pub(crate) fn counted_answers(&self) -> impl Iterator<Item = &StubAnswers> {
         self.all.iter().map(|stub| &stub.answers)
     }
 }
 
-impl Served {
-    fn go_on(
+impl StubConnection {
+    fn serve_requests(
         &mut self,
-        answers: &mut Answers,
+        answers: &mut StubAnswers,
         lag: &mut Lag,
         buffer: &mut [u8],
-    ) -> io::Result<Next> {
+    ) -> io::Result<StubProgress> {
         for _ in 0..TURNS {
-            if !self.flush()? {
-                return Ok(Next::Event);
+            if !self.flush_queue()? {
+                return Ok(StubProgress::Event);
             }
             if self.is_last {
-                return Ok(Next::Over);
+                return Ok(StubProgress::Over);
             }
-            match self.session.next(now_ns(), answers) {
-                Want::Send(bytes, is_last) => self.send(bytes, is_last),
-                Want::Answer(bytes, due, is_last) => {
-                    self.send(bytes, is_last);
-                    self.flush()?;
-                    lag.record(due, now_ns());
+            match self.session.next(clock_ns(), answers) {
+                ProtocolWant::Send(bytes, is_last) => self.queue_bytes(bytes, is_last),
+                ProtocolWant::Answer(bytes, due, is_last) => {
+                    self.queue_bytes(bytes, is_last);
+                    self.flush_queue()?;
+                    lag.record_lag(due, clock_ns());
                 }
-                Want::End => return Ok(Next::Over),
-                Want::Time(at) => {
-                    while self.is_readable && !self.session.is_full() {
+                ProtocolWant::End => return Ok(StubProgress::Over),
+                ProtocolWant::Time(at) => {
+                    while self.is_readable && !self.session.has_full_buffer() {
                         self.read(buffer)?;
                     }
-                    return Ok(Next::Time(at));
+                    return Ok(StubProgress::Time(at));
                 }
-                Want::Bytes if self.is_readable => self.read(buffer)?,
-                Want::Bytes if self.has_ended => return Ok(Next::Over),
-                Want::Bytes => return Ok(Next::Event),
+                ProtocolWant::Bytes if self.is_readable => self.read(buffer)?,
+                ProtocolWant::Bytes if self.has_ended => return Ok(StubProgress::Over),
+                ProtocolWant::Bytes => return Ok(StubProgress::Event),
             }
         }
-        Ok(Next::Again)
+        Ok(StubProgress::Again)
     }
 
-    fn send(&mut self, bytes: Vec<u8>, is_last: bool) {
+    fn queue_bytes(&mut self, bytes: Vec<u8>, is_last: bool) {
         (self.output, self.sent, self.is_last) = (bytes, 0, is_last);
     }
 
     /// Whether all has left.
-    fn flush(&mut self) -> io::Result<bool> {
+    fn flush_queue(&mut self) -> io::Result<bool> {
         while self.sent < self.output.len() {
             match self.stream.write(&self.output[self.sent..]) {
                 Ok(sent) => self.sent += sent,
@@ -194,7 +203,7 @@ impl Served {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         match self.stream.read(buffer) {
             Ok(0) => (self.is_readable, self.has_ended) = (false, true),
-            Ok(length) => self.session.take(&buffer[..length]),
+            Ok(length) => self.session.take_bytes(&buffer[..length]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_readable = false,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

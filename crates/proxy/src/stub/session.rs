@@ -6,10 +6,10 @@
 
 use std::rc::Rc;
 
-use loadline_analysis::random::Random;
-use loadline_load::response::{Chunked, MAX_HEAD};
+use loadline_analysis::random::RandomStream;
+use loadline_load::response::{ChunkedDecoder, MAX_HEAD};
 
-use super::answers::{Answers, Rendered, Reply};
+use super::answers::{RenderedAnswer, StubAnswers, StubReply};
 
 const MAX_HEADERS: usize = 100;
 
@@ -19,27 +19,27 @@ const CLOSE: &[u8] = b"connection: close\r\n\r\n";
 
 /// The state of one connection.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct StubProtocol {
     input: Vec<u8>,
-    state: State,
-    random: Random,
+    state: StubProtocolState,
+    random: RandomStream,
 }
 
 #[derive(Debug)]
-enum State {
+enum StubProtocolState {
     /// Until the head of a request is whole.
     Head,
     /// Until its body is.
-    Body(Request, Left),
+    Body(StubRequest, BodyRemainder),
     /// The answer waits for its time.
-    Due(Request, Reply, u64),
+    Due(StubRequest, StubReply, u64),
     /// Nothing is read any more.
     Over,
 }
 
 /// What is known of a request by its head.
 #[derive(Debug)]
-struct Request {
+struct StubRequest {
     method: Vec<u8>,
     path: Vec<u8>,
     closes: bool,
@@ -47,14 +47,14 @@ struct Request {
 }
 
 #[derive(Debug)]
-enum Left {
+enum BodyRemainder {
     Bytes(u64),
-    Chunks(Chunked),
+    Chunks(ChunkedDecoder),
 }
 
 /// What a session wants next.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum ProtocolWant {
     /// More bytes.
     Bytes,
     /// This time to come.
@@ -67,97 +67,101 @@ pub(crate) enum Want {
     End,
 }
 
-impl Session {
-    pub(crate) fn new(random: Random) -> Self {
+impl StubProtocol {
+    pub(crate) fn new(random: RandomStream) -> Self {
         Self {
             input: Vec::new(),
-            state: State::Head,
+            state: StubProtocolState::Head,
             random,
         }
     }
 
     /// Takes bytes that have come.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
+    pub(crate) fn take_bytes(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }
 
     /// Whether it has no use for more bytes now: what comes waits in its socket.
-    pub(crate) fn is_full(&self) -> bool {
+    pub(crate) fn has_full_buffer(&self) -> bool {
         self.input.len() >= MAX_HEAD
     }
 
     /// Goes on as far as it can.
-    pub(crate) fn next(&mut self, now: u64, answers: &mut Answers) -> Want {
+    pub(crate) fn next(&mut self, now: u64, answers: &mut StubAnswers) -> ProtocolWant {
         loop {
-            match std::mem::replace(&mut self.state, State::Over) {
-                State::Over => return Want::End,
-                State::Head => match self.head() {
+            match std::mem::replace(&mut self.state, StubProtocolState::Over) {
+                StubProtocolState::Over => return ProtocolWant::End,
+                StubProtocolState::Head => match self.next_head() {
                     Ok(Some((mut request, left))) => {
                         let waits = std::mem::take(&mut request.expects);
-                        self.state = State::Body(request, left);
+                        self.state = StubProtocolState::Body(request, left);
                         if waits {
-                            return Want::Send(CONTINUE.to_vec(), false);
+                            return ProtocolWant::Send(CONTINUE.to_vec(), false);
                         }
                     }
                     Ok(None) => {
-                        self.state = State::Head;
-                        return Want::Bytes;
+                        self.state = StubProtocolState::Head;
+                        return ProtocolWant::Bytes;
                     }
-                    Err(()) => return malformed(answers),
+                    Err(()) => return answer_malformed(answers),
                 },
-                State::Body(request, mut left) => match self.body(&mut left) {
+                StubProtocolState::Body(request, mut left) => match self.skip_body(&mut left) {
                     Ok(true) => {
                         let (method, path) = (&request.method, &request.path);
-                        let reply = answers.reply(method, path, &mut self.random);
+                        let reply = answers.reply_to(method, path, &mut self.random);
                         let due = now.saturating_add(reply.delay);
-                        self.state = State::Due(request, reply, due);
+                        self.state = StubProtocolState::Due(request, reply, due);
                     }
                     Ok(false) => {
-                        self.state = State::Body(request, left);
-                        return Want::Bytes;
+                        self.state = StubProtocolState::Body(request, left);
+                        return ProtocolWant::Bytes;
                     }
-                    Err(()) => return malformed(answers),
+                    Err(()) => return answer_malformed(answers),
                 },
-                State::Due(request, reply, due) => {
+                StubProtocolState::Due(request, reply, due) => {
                     if due > now {
-                        self.state = State::Due(request, reply, due);
-                        return Want::Time(due);
+                        self.state = StubProtocolState::Due(request, reply, due);
+                        return ProtocolWant::Time(due);
                     }
                     if !request.closes {
-                        self.state = State::Head;
+                        self.state = StubProtocolState::Head;
                     }
-                    return Want::Answer(bytes(&request, &reply.rendered), due, request.closes);
+                    return ProtocolWant::Answer(
+                        answer_bytes(&request, &reply.rendered),
+                        due,
+                        request.closes,
+                    );
                 }
             }
         }
     }
 
     /// The next request; `None` while it is not whole.
-    fn head(&mut self) -> Result<Option<(Request, Left)>, ()> {
+    fn next_head(&mut self) -> Result<Option<(StubRequest, BodyRemainder)>, ()> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut parsed = httparse::Request::new(&mut headers);
         let length = match parsed.parse(&self.input) {
             Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) if self.is_full() => return Err(()),
+            Ok(httparse::Status::Partial) if self.has_full_buffer() => return Err(()),
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(_) => return Err(()),
         };
-        let read = request(&parsed);
+        let read = stub_request(&parsed);
         self.input.drain(..length);
         read.map(Some)
     }
 
     /// Drops what has come of the body; whether it is whole.
-    fn body(&mut self, left: &mut Left) -> Result<bool, ()> {
+    fn skip_body(&mut self, left: &mut BodyRemainder) -> Result<bool, ()> {
         let (used, is_whole) = match left {
-            Left::Bytes(left) => {
+            BodyRemainder::Bytes(left) => {
                 let used = usize::try_from(*left).unwrap_or(usize::MAX);
                 let used = used.min(self.input.len());
                 *left -= used as u64;
                 (used, *left == 0)
             }
-            Left::Chunks(chunks) => {
-                let fed = chunks.feed(&self.input, &mut |_| ());
+            BodyRemainder::Chunks(chunks) => {
+                let fed = chunks.feed_chunks(&self.input, &mut |_| ());
                 fed.map_err(drop)?
             }
         };
@@ -166,15 +170,17 @@ impl Session {
     }
 }
 
-fn request(parsed: &httparse::Request<'_, '_>) -> Result<(Request, Left), ()> {
+fn stub_request(parsed: &httparse::Request<'_, '_>) -> Result<(StubRequest, BodyRemainder), ()> {
     let is_old = parsed.version == Some(0);
-    let mut request = Request {
+    let mut request = StubRequest {
         method: parsed.method.unwrap_or_default().as_bytes().to_vec(),
-        path: path(parsed.path.unwrap_or_default()).as_bytes().to_vec(),
+        path: strip_host(parsed.path.unwrap_or_default())
+            .as_bytes()
+            .to_vec(),
         closes: is_old,
         expects: false,
     };
-    let mut left = Left::Bytes(0);
+    let mut left = BodyRemainder::Bytes(0);
     for header in parsed.headers.iter() {
         let value = str::from_utf8(header.value).unwrap_or_default().trim();
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
@@ -182,10 +188,10 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Result<(Request, Left), ()> {
             let mut words = value.split(',');
             words.any(|each| each.trim().eq_ignore_ascii_case(word))
         };
-        if is("content-length") && !matches!(left, Left::Chunks(_)) {
-            left = Left::Bytes(value.parse().map_err(drop)?);
+        if is("content-length") && !matches!(left, BodyRemainder::Chunks(_)) {
+            left = BodyRemainder::Bytes(value.parse().map_err(drop)?);
         } else if is("transfer-encoding") && has("chunked") {
-            left = Left::Chunks(Chunked::default());
+            left = BodyRemainder::Chunks(ChunkedDecoder::default());
         } else if is("connection") {
             request.closes = (is_old && !has("keep-alive")) || has("close");
         } else if is("expect") {
@@ -195,20 +201,20 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Result<(Request, Left), ()> {
     Ok((request, left))
 }
 
-fn malformed(answers: &mut Answers) -> Want {
+fn answer_malformed(answers: &mut StubAnswers) -> ProtocolWant {
     answers.count_malformed();
-    Want::Send(MALFORMED.to_vec(), true)
+    ProtocolWant::Send(MALFORMED.to_vec(), true)
 }
 
 /// A request to a proxy names its host too: `http://prices/x`.
-fn path(target: &str) -> &str {
+fn strip_host(target: &str) -> &str {
     let Some(rest) = target.strip_prefix("http://") else {
         return target;
     };
     rest.find('/').map_or("/", |at| &rest[at..])
 }
 
-fn bytes(request: &Request, rendered: &Rc<Rendered>) -> Vec<u8> {
+fn answer_bytes(request: &StubRequest, rendered: &Rc<RenderedAnswer>) -> Vec<u8> {
     let end = match request.method == b"HEAD" {
         true => rendered.head + 2,
         false => rendered.bytes.len(),
@@ -228,33 +234,33 @@ fn bytes(request: &Request, rendered: &Rc<Rendered>) -> Vec<u8> {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{Answer, Body};
+    use super::super::{StubAnswer, StubBody};
     use super::*;
     use crate::delay::Delay;
 
-    fn answers() -> Answers {
-        let answer = |pattern: &str, ms| Answer {
+    fn answers() -> StubAnswers {
+        let answer = |pattern: &str, ms| StubAnswer {
             pattern: pattern.parse().expect("a pattern"),
             weight: 1.0,
             status: 200,
             headers: [].into(),
-            body: Body::Text("hi".to_owned()),
+            body: StubBody::Text("hi".to_owned()),
             delay: Some(Delay::Fixed {
                 latency: Duration::from_millis(ms),
             }),
         };
-        Answers::new(&[answer("* /a", 0), answer("* /slow", 20)]).expect("they are good")
+        StubAnswers::new(&[answer("* /a", 0), answer("* /slow", 20)]).expect("they are good")
     }
 
     /// All that it says to these bytes at once, and what it wants then.
-    fn said(bytes: &[u8]) -> (Vec<String>, Want) {
-        let mut session = Session::new(Random::from_seed(1));
+    fn said(bytes: &[u8]) -> (Vec<String>, ProtocolWant) {
+        let mut session = StubProtocol::new(RandomStream::from_seed(1));
         let mut answers = answers();
-        session.take(bytes);
+        session.take_bytes(bytes);
         let mut all = Vec::new();
         loop {
             match session.next(1000, &mut answers) {
-                Want::Send(bytes, _) | Want::Answer(bytes, ..) => {
+                ProtocolWant::Send(bytes, _) | ProtocolWant::Answer(bytes, ..) => {
                     let text = String::from_utf8_lossy(&bytes).replace("\r\n", "|");
                     all.push(text);
                 }
@@ -273,18 +279,18 @@ mod tests {
         let head = "HEAD /a HTTP/1.1\r\n\r\n";
         let (all, want) = said([get, post, chunks, head, "GET /a HT"].concat().as_bytes());
         assert_eq!(all, [HI, HI, HI, "HTTP/1.1 200 |content-length: 2||"]);
-        assert_eq!(want, Want::Bytes);
+        assert_eq!(want, ProtocolWant::Bytes);
     }
 
     #[test]
     fn bytes_may_come_one_by_one() {
         let text = "POST /a HTTP/1.1\r\ncontent-length: 3\r\n\r\nabcGET /a HTTP/1.1\r\n\r\n";
-        let mut session = Session::new(Random::from_seed(1));
+        let mut session = StubProtocol::new(RandomStream::from_seed(1));
         let mut answers = answers();
         let mut sent = 0;
         for byte in text.as_bytes() {
-            session.take(&[*byte]);
-            while let Want::Answer(..) = session.next(1, &mut answers) {
+            session.take_bytes(&[*byte]);
+            while let ProtocolWant::Answer(..) = session.next(1, &mut answers) {
                 sent += 1;
             }
         }
@@ -293,17 +299,17 @@ mod tests {
 
     #[test]
     fn an_answer_waits_for_its_time_and_the_next_request_for_it() {
-        let mut session = Session::new(Random::from_seed(1));
+        let mut session = StubProtocol::new(RandomStream::from_seed(1));
         let mut answers = answers();
-        session.take(b"GET /slow HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\n");
+        session.take_bytes(b"GET /slow HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\n");
         let due = 1000 + 20_000_000;
-        assert_eq!(session.next(1000, &mut answers), Want::Time(due));
-        assert_eq!(session.next(due - 1, &mut answers), Want::Time(due));
-        let Want::Answer(_, at, false) = session.next(due + 5, &mut answers) else {
+        assert_eq!(session.next(1000, &mut answers), ProtocolWant::Time(due));
+        assert_eq!(session.next(due - 1, &mut answers), ProtocolWant::Time(due));
+        let ProtocolWant::Answer(_, at, false) = session.next(due + 5, &mut answers) else {
             panic!("it is due");
         };
         assert_eq!(at, due);
-        let Want::Answer(_, at, false) = session.next(due + 9, &mut answers) else {
+        let ProtocolWant::Answer(_, at, false) = session.next(due + 9, &mut answers) else {
             panic!("it is due");
         };
         assert_eq!(at, due + 9);
@@ -317,10 +323,16 @@ mod tests {
             "GET /a HTTP/1.0\r\n\r\n",
             "GET http://prices:81/a HTTP/1.1\r\nConnection: x, Close\r\n\r\n",
         ] {
-            assert_eq!(said(text.as_bytes()), (vec![closes.to_owned()], Want::End));
+            assert_eq!(
+                said(text.as_bytes()),
+                (vec![closes.to_owned()], ProtocolWant::End)
+            );
         }
         let kept = "GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n";
-        assert_eq!(said(kept.as_bytes()), (vec![HI.to_owned()], Want::Bytes));
+        assert_eq!(
+            said(kept.as_bytes()),
+            (vec![HI.to_owned()], ProtocolWant::Bytes)
+        );
     }
 
     #[test]
@@ -345,7 +357,7 @@ mod tests {
                 all.last().is_some_and(|last| last.contains(" 400 ")),
                 "{text:.20}"
             );
-            assert_eq!(want, Want::End, "{text:.20}");
+            assert_eq!(want, ProtocolWant::End, "{text:.20}");
         }
     }
 

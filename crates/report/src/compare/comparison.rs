@@ -1,11 +1,11 @@
 //! What a comparison says, before it is text.
 
-use super::figure::Figure;
-use super::size::Recommended;
+use super::figure::ComparedFigure;
+use super::size::RecommendedSize;
 
 /// What changed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct ResultComparison {
     /// Names of the two results: title and id.
     pub names: [String; 2],
     /// The change in a sentence.
@@ -17,16 +17,16 @@ pub struct Comparison {
     /// What else differs between the two, so that a change may come from there.
     pub differences: Vec<String>,
     /// What they recommend, where they do.
-    pub sizes: [Option<Recommended>; 2],
+    pub sizes: [Option<RecommendedSize>; 2],
     /// Figures at the recommended sizes; empty unless both recommend.
-    pub recommended: Vec<Figure>,
+    pub recommended: Vec<ComparedFigure>,
     /// Every configuration that both ran.
-    pub shared: Vec<Shared>,
+    pub shared: Vec<SharedConfiguration>,
 }
 
 /// A configuration that both results ran.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shared {
+pub struct SharedConfiguration {
     /// Its name.
     pub name: String,
     /// Trials that kept the SLO, of those that may be believed.
@@ -35,5 +35,5 @@ pub struct Shared {
     /// at what the second recommends and above, as each search probes its own border.
     pub is_lost: bool,
     /// Its figures.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ComparedFigure>,
 }

@@ -1,14 +1,16 @@
 //! One figure of two groups of trials: both values and the ratio with its interval.
 //!
-//! Owns the list of compared figures. The interval is [`loadline_analysis::interval::ratio`], one
+//! Owns the list of compared figures. The interval is [`loadline_analysis::interval::ratio_interval`], one
 //! value a trial, so it holds the spread between starts.
 
 use std::time::Duration;
 
-use loadline_analysis::interval::{Bootstrap, Interval, Statistic, median, ratio};
+use loadline_analysis::interval::{
+    Bootstrap, ConfidenceInterval, Statistic, median, ratio_interval,
+};
 
-use crate::content::groups::Group;
-use crate::figures::{self, FAILED, Figures};
+use crate::content::groups::ConfigurationGroup;
+use crate::figures::{self, FAILED, TrialFigures};
 use crate::format;
 use crate::view::ResultView;
 use loadline_sizing::Bytes;
@@ -20,7 +22,7 @@ const EFFECT: f64 = 0.02;
 
 /// What an interval says of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum FigureChange {
     /// The whole interval lies above.
     More,
     /// The whole interval lies below.
@@ -35,7 +37,7 @@ pub enum Change {
 
 /// A figure on both sides.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
+pub struct ComparedFigure {
     /// What it is.
     pub name: &'static str,
     /// Name in JSON, with its unit.
@@ -47,20 +49,20 @@ pub struct Figure {
     /// Trials behind each.
     pub trials: [usize; 2],
     /// The second over the first.
-    pub ratio: Option<Interval>,
+    pub ratio: Option<ConfidenceInterval>,
     /// What that says.
-    pub change: Change,
+    pub change: FigureChange,
 }
 
 /// How a value is read from a trial and shown.
-struct Row {
+struct FigureRow {
     name: &'static str,
     key: &'static str,
-    read: fn(&Figures) -> Option<f64>,
+    read: fn(&TrialFigures) -> Option<f64>,
     show: fn(f64) -> String,
 }
 
-fn seconds(time: Option<Duration>) -> Option<f64> {
+fn as_seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|t| t.as_secs_f64())
 }
 
@@ -69,90 +71,95 @@ fn show_time(value: f64) -> String {
     if value == f64::INFINITY {
         return FAILED.to_owned();
     }
-    Duration::try_from_secs_f64(value).map_or_else(|_| format::NONE.to_owned(), format::time)
+    Duration::try_from_secs_f64(value)
+        .map_or_else(|_| format::NONE.to_owned(), format::measured_time)
 }
 
 fn show_bytes(value: f64) -> String {
-    format::bytes(Bytes::from_bytes(value.max(0.0) as u64))
+    format::measured_bytes(Bytes::from_bytes(value.max(0.0) as u64))
 }
 
-fn bytes(value: Option<Bytes>) -> Option<f64> {
+fn byte_count(value: Option<Bytes>) -> Option<f64> {
     value.map(|b| b.as_bytes() as f64)
 }
 
-const ROWS: &[Row] = &[
-    Row {
+const ROWS: &[FigureRow] = &[
+    FigureRow {
         name: "Latency at the SLO's percentile",
         key: "latency_s",
-        read: |f| Some(seconds(f.headline?.time()).unwrap_or(f64::INFINITY)),
+        read: |f| Some(as_seconds(f.headline?.known_time()).unwrap_or(f64::INFINITY)),
         show: show_time,
     },
-    Row {
+    FigureRow {
         name: "Start time",
         key: "start_s",
-        read: |f| seconds(f.sli.start),
+        read: |f| as_seconds(f.sli.start),
         show: show_time,
     },
-    Row {
+    FigureRow {
         name: "Achieved rate",
         key: "achieved_per_s",
         read: |f| f.sli.achieved_rate,
-        show: format::rate,
+        show: format::as_rate,
     },
-    Row {
+    FigureRow {
         name: "CPUs used",
         key: "cpus",
         read: |f| f.sli.cpus_used,
-        show: format::number,
+        show: format::three_digits,
     },
-    Row {
+    FigureRow {
         name: "Time stopped by GC",
         key: "gc_share",
         read: |f| f.sli.gc_pause_share,
-        show: format::percent,
+        show: format::as_percent,
     },
-    Row {
+    FigureRow {
         name: "CFS periods throttled",
         key: "throttled_share",
         read: |f| f.sli.throttled_periods_share,
-        show: format::percent,
+        show: format::as_percent,
     },
-    Row {
+    FigureRow {
         name: "Heap after GC, largest",
         key: "heap_after_bytes",
-        read: |f| bytes(f.heap_after),
+        read: |f| byte_count(f.heap_after),
         show: show_bytes,
     },
-    Row {
+    FigureRow {
         name: "Peak working set",
         key: "working_set_bytes",
-        read: |f| bytes(f.sli.peak_working_set),
+        read: |f| byte_count(f.sli.peak_working_set),
         show: show_bytes,
     },
-    Row {
+    FigureRow {
         name: "Peak anonymous memory",
         key: "anon_bytes",
-        read: |f| bytes(f.anon),
+        read: |f| byte_count(f.anon),
         show: show_bytes,
     },
 ];
 
 /// The figures of two groups; those that neither side measured are left out.
-pub fn figures(view: &ResultView, a: Option<&Group<'_>>, b: Option<&Group<'_>>) -> Vec<Figure> {
+pub fn compare_figures(
+    view: &ResultView,
+    a: Option<&ConfigurationGroup<'_>>,
+    b: Option<&ConfigurationGroup<'_>>,
+) -> Vec<ComparedFigure> {
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let sides = [a, b].map(|group| -> Vec<Figures> {
+    let sides = [a, b].map(|group| -> Vec<TrialFigures> {
         group
             .into_iter()
-            .flat_map(Group::evidence)
-            .map(|t| Figures::of(t, quantile))
+            .flat_map(ConfigurationGroup::evidence_trials)
+            .map(|t| TrialFigures::for_trial(t, quantile))
             .collect()
     });
-    let rows = ROWS.iter().map(|row| figure(row, &sides));
+    let rows = ROWS.iter().map(|row| compare_figure(row, &sides));
     rows.filter(|f| f.medians.iter().any(Option::is_some))
         .collect()
 }
 
-fn figure(row: &Row, sides: &[Vec<Figures>; 2]) -> Figure {
+fn compare_figure(row: &FigureRow, sides: &[Vec<TrialFigures>; 2]) -> ComparedFigure {
     let values = sides.each_ref().map(|side| -> Vec<f64> {
         let read = side.iter().filter_map(row.read);
         read.filter(|v| !v.is_nan()).collect()
@@ -168,7 +175,7 @@ fn figure(row: &Row, sides: &[Vec<Figures>; 2]) -> Figure {
         .map(|v| v.iter().map(|x| vec![*x]).collect::<Vec<_>>());
     let interval = is_enough
         .then(|| {
-            ratio(
+            ratio_interval(
                 &starts[1],
                 &starts[0],
                 Statistic::Median,
@@ -177,14 +184,14 @@ fn figure(row: &Row, sides: &[Vec<Figures>; 2]) -> Figure {
         })
         .flatten();
     let change = match interval {
-        None if is_failed => Change::InFailures,
-        None if is_enough => Change::NotShown,
-        None => Change::TooFew,
-        Some(interval) if !interval.is_difference(EFFECT) => Change::NotShown,
-        Some(interval) if interval.estimate > 1.0 => Change::More,
-        Some(_) => Change::Less,
+        None if is_failed => FigureChange::InFailures,
+        None if is_enough => FigureChange::NotShown,
+        None => FigureChange::TooFew,
+        Some(interval) if !interval.is_difference(EFFECT) => FigureChange::NotShown,
+        Some(interval) if interval.estimate > 1.0 => FigureChange::More,
+        Some(_) => FigureChange::Less,
     };
-    Figure {
+    ComparedFigure {
         name: row.name,
         key: row.key,
         trials: values.each_ref().map(Vec::len),

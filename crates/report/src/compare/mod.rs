@@ -13,26 +13,26 @@ use loadline_analysis::proof::is_proof;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::Configuration;
 
-use crate::content::groups::{self, Group, Names};
+use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::content::slo_words;
 use crate::format;
 use crate::text;
 use crate::view::ResultView;
 
-pub use comparison::{Comparison, Shared};
-pub use figure::{Change, Figure};
-pub use size::Recommended;
+pub use comparison::{ResultComparison, SharedConfiguration};
+pub use figure::{ComparedFigure, FigureChange};
+pub use size::RecommendedSize;
 pub use write::{
-    Exported, comparison_html, comparison_json, comparison_markdown, comparison_terminal,
+    ExportedComparison, comparison_html, comparison_json, comparison_markdown, comparison_terminal,
 };
 
 /// Compares `b` with `a`.
-pub fn compare(a: &ResultView, b: &ResultView) -> Comparison {
+pub fn compare(a: &ResultView, b: &ResultView) -> ResultComparison {
     let views = [a, b];
     let recommendations = views.map(|v| v.recommendation.as_ref());
-    let shared = shared(a, b);
+    let shared = shared_configurations(a, b);
     let recommended = match recommendations {
-        [Some(one), Some(two)] => figure::figures(
+        [Some(one), Some(two)] => figure::compare_figures(
             a,
             groups::group_of(a, &one.configuration).as_ref(),
             groups::group_of(b, &two.configuration).as_ref(),
@@ -40,7 +40,7 @@ pub fn compare(a: &ResultView, b: &ResultView) -> Comparison {
         _ => Vec::new(),
     };
     let cannot_say = cannot_say(views);
-    let lost: Vec<&Shared> = shared.iter().filter(|s| s.is_lost).collect();
+    let lost: Vec<&SharedConfiguration> = shared.iter().filter(|s| s.is_lost).collect();
     let (sentence, is_larger) = match &cannot_say {
         Some(why) => (Some(format!("Cannot say: {why}.")), false),
         None => size_sentence(recommendations),
@@ -56,20 +56,20 @@ pub fn compare(a: &ResultView, b: &ResultView) -> Comparison {
                 .to_owned()
         }
     };
-    Comparison {
-        names: views.map(|v| text::one_line(&format!("{} {}", v.title, short(&v.id)))),
+    ResultComparison {
+        names: views.map(|v| text::one_line(&format!("{} {}", v.title, short_result_id(&v.id)))),
         sentence,
         is_worse: is_larger || !lost.is_empty(),
         cannot_say,
         differences: differences(a, b),
-        sizes: recommendations.map(|r| r.map(Recommended::of)),
+        sizes: recommendations.map(|r| r.map(RecommendedSize::from_recommendation)),
         recommended,
         shared,
     }
 }
 
 /// The first characters of an id: enough to tell two results apart.
-fn short(id: &str) -> &str {
+fn short_result_id(id: &str) -> &str {
     id.get(..13).unwrap_or(id)
 }
 
@@ -77,7 +77,7 @@ fn short(id: &str) -> &str {
 fn cannot_say(views: [&ResultView; 2]) -> Option<String> {
     let [first, second] = views;
     for (which, view) in [("first", first), ("second", second)] {
-        if view.recommendation.is_none() && view.evidence().next().is_none() {
+        if view.recommendation.is_none() && view.evidence_trials().next().is_none() {
             return Some(match view.trials.is_empty() {
                 true => format!("the {which} has no trial"),
                 false => format!("no trial of the {which} was valid"),
@@ -97,12 +97,12 @@ fn size_sentence(recommendations: [Option<&Recommendation>; 2]) -> (Option<Strin
             (Some(change.sentence), change.is_worse)
         }
         [Some(before), None] => {
-            let before = Recommended::of(before).name;
+            let before = RecommendedSize::from_recommendation(before).name;
             let sentence = format!("The first needs {before}; the second has no answer.");
             (Some(sentence), true)
         }
         [None, Some(after)] => {
-            let after = Recommended::of(after).name;
+            let after = RecommendedSize::from_recommendation(after).name;
             let sentence = format!("The second needs {after}; the first has no answer.");
             (Some(sentence), false)
         }
@@ -110,37 +110,40 @@ fn size_sentence(recommendations: [Option<&Recommendation>; 2]) -> (Option<Strin
     }
 }
 
-fn matrix_sentence(shared: &[Shared]) -> String {
+fn matrix_sentence(shared: &[SharedConfiguration]) -> String {
     match shared.len() {
         0 => "The two results have no configuration in common.".to_owned(),
         n => format!(
             "{} in both results; none of them lost the SLO.",
-            format::count(n, "configuration")
+            format::count_of(n, "configuration")
         ),
     }
 }
 
-fn shared(a: &ResultView, b: &ResultView) -> Vec<Shared> {
-    let others = groups::groups(b);
-    let names = Names::of(a);
+fn shared_configurations(a: &ResultView, b: &ResultView) -> Vec<SharedConfiguration> {
+    let others = groups::group_trials(b);
+    let names = ConfigurationNames::for_result(a);
     let counts = |configuration: &Configuration| match (&a.recommendation, &b.recommendation) {
         (Some(_), Some(least)) => size::is_at_least(configuration, least),
         _ => true,
     };
-    let pair = |one: Group<'_>| {
+    let pair = |one: ConfigurationGroup<'_>| {
         let two = others
             .iter()
             .find(|g| groups::is_same(g.configuration, one.configuration))?;
         let passes = [one.passes(), two.passes()];
         let [before, after] = passes.map(|(kept, of)| is_proof(kept as u64, of as u64));
-        Some(Shared {
-            name: text::label(&names.name(one.configuration)),
+        Some(SharedConfiguration {
+            name: text::label(&names.cell_name(one.configuration)),
             passes,
             is_lost: before && !after && passes[1].1 > 0 && counts(one.configuration),
-            figures: figure::figures(a, Some(&one), Some(two)),
+            figures: figure::compare_figures(a, Some(&one), Some(two)),
         })
     };
-    groups::groups(a).into_iter().filter_map(pair).collect()
+    groups::group_trials(a)
+        .into_iter()
+        .filter_map(pair)
+        .collect()
 }
 
 /// What was not the same.
@@ -170,7 +173,7 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
             let os = cluster.os.as_ref();
             let os = os.map_or_else(String::new, |os| format!(" on {os}"));
             let generators = cluster.generators.map_or_else(String::new, |number| {
-                let pods = format::count(number.get() as usize, "generator pod");
+                let pods = format::count_of(number.get() as usize, "generator pod");
                 format!(", load from {pods}")
             });
             format!("pods by {}{class}{os}{generators}", cluster.runtime)
@@ -209,7 +212,7 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
         if left_out > 0 {
             found.push(format!(
                 "{left_out} of {} of the {which} were not valid and are left out.",
-                format::count(view.trials.len(), "trial")
+                format::count_of(view.trials.len(), "trial")
             ));
         }
     }

@@ -15,7 +15,7 @@ use crate::format;
 
 /// What one result recommends.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recommended {
+pub struct RecommendedSize {
     /// `1 CPU and 212Mi`, or `2 x 1 vCPU, 2Gi, $84.10 a month`.
     pub name: String,
     /// CPU limit of one instance; `None` is no limit.
@@ -28,14 +28,17 @@ pub struct Recommended {
     pub usd_per_month: Option<f64>,
 }
 
-impl Recommended {
+impl RecommendedSize {
     /// Reads it off a recommendation.
-    pub fn of(recommendation: &Recommendation) -> Self {
+    pub fn from_recommendation(recommendation: &Recommendation) -> Self {
         let chosen = recommendation.deployment.as_ref().map(|d| &d.chosen);
         Self {
-            name: chosen.map_or_else(|| size(recommendation), |chosen| chosen.words()),
+            name: chosen.map_or_else(
+                || recommended_size(recommendation),
+                |chosen| chosen.size_and_price(),
+            ),
             cpu: recommendation.configuration.cpu,
-            memory: recommendation.memory(),
+            memory: recommendation.recommended_memory(),
             replicas: chosen.map(|c| c.replicas),
             usd_per_month: chosen.map(|c| c.cost.per_month),
         }
@@ -59,8 +62,8 @@ pub fn size_change(before: &Recommendation, after: &Recommendation) -> SizeChang
         (None, None) => shape_change(before, after),
         _ => no_verdict(format!(
             "One has a price and the other has none: {} and {}.",
-            Recommended::of(after).name,
-            Recommended::of(before).name
+            RecommendedSize::from_recommendation(after).name,
+            RecommendedSize::from_recommendation(before).name
         )),
     }
 }
@@ -82,14 +85,14 @@ fn no_verdict(sentence: String) -> SizeChange {
 }
 
 /// Where two values lie to each other.
-enum Step {
+enum ValueStep {
     More,
     Less,
     Same,
 }
 
-impl Step {
-    fn of(before: f64, after: f64) -> Self {
+impl ValueStep {
+    fn from_values(before: f64, after: f64) -> Self {
         if after > before * (1.0 + SAME_SIZE) {
             Self::More
         } else if after * (1.0 + SAME_SIZE) < before {
@@ -101,21 +104,25 @@ impl Step {
 }
 
 fn price_change(one: &Deployment, two: &Deployment) -> SizeChange {
-    let [before, after] = [one, two].map(|d| d.chosen.words());
+    let [before, after] = [one, two].map(|d| d.chosen.size_and_price());
     if offer(one) != offer(two) {
         return no_verdict(format!(
             "The prices are those of different offers: {after} and {before}."
         ));
     }
     let [was, is] = [one, two].map(|d| d.chosen.cost.per_month);
-    let percent = format::percent((is / was - 1.0).abs());
-    let step = Step::of(was, is);
+    let percent = format::as_percent((is / was - 1.0).abs());
+    let step = ValueStep::from_values(was, is);
     SizeChange {
-        is_worse: matches!(step, Step::More),
+        is_worse: matches!(step, ValueStep::More),
         sentence: match step {
-            Step::More => format!("It costs more: {after} instead of {before}, {percent} more."),
-            Step::Less => format!("It costs less: {after} instead of {before}, {percent} less."),
-            Step::Same => no_change(&after, &before),
+            ValueStep::More => {
+                format!("It costs more: {after} instead of {before}, {percent} more.")
+            }
+            ValueStep::Less => {
+                format!("It costs less: {after} instead of {before}, {percent} less.")
+            }
+            ValueStep::Same => no_change(&after, &before),
         },
     }
 }
@@ -123,7 +130,7 @@ fn price_change(one: &Deployment, two: &Deployment) -> SizeChange {
 fn no_change(after: &dyn Display, before: &dyn Display) -> String {
     format!(
         "No change that counts: {after} and {before}; two searches of one service differ by up to {}.",
-        format::percent(SAME_SIZE)
+        format::as_percent(SAME_SIZE)
     )
 }
 
@@ -134,20 +141,20 @@ fn has_same_shape(a: &Recommendation, b: &Recommendation) -> bool {
 }
 
 fn memory_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
-    let [before, after] = [before.memory(), after.memory()];
+    let [before, after] = [before.recommended_memory(), after.recommended_memory()];
     let [was, is] = [before, after].map(|m| m.as_bytes() as f64);
-    let percent = format::percent((is / was.max(1.0) - 1.0).abs());
-    let step = Step::of(was, is);
+    let percent = format::as_percent((is / was.max(1.0) - 1.0).abs());
+    let step = ValueStep::from_values(was, is);
     SizeChange {
-        is_worse: matches!(step, Step::More),
+        is_worse: matches!(step, ValueStep::More),
         sentence: match step {
-            Step::More => {
+            ValueStep::More => {
                 format!("It needs more: {after} instead of {before}, {percent} more memory.")
             }
-            Step::Less => {
+            ValueStep::Less => {
                 format!("It needs less: {after} instead of {before}, {percent} less memory.")
             }
-            Step::Same => no_change(&after, &before),
+            ValueStep::Same => no_change(&after, &before),
         },
     }
 }
@@ -162,16 +169,16 @@ fn shape_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
             None if has_limits.contains(&true) => f64::INFINITY,
             None => 0.0,
         };
-        f64::from(r.configuration.instances) * price::weight(cpus, r.memory())
+        f64::from(r.configuration.instances) * price::size_weight(cpus, r.recommended_memory())
     };
-    let step = Step::of(weigh(before), weigh(after));
-    let [before, after] = [before, after].map(size);
+    let step = ValueStep::from_values(weigh(before), weigh(after));
+    let [before, after] = [before, after].map(recommended_size);
     SizeChange {
-        is_worse: matches!(step, Step::More),
+        is_worse: matches!(step, ValueStep::More),
         sentence: match step {
-            Step::More => format!("It needs more: {after} instead of {before}."),
-            Step::Less => format!("It needs less: {after} instead of {before}."),
-            Step::Same => format!(
+            ValueStep::More => format!("It needs more: {after} instead of {before}."),
+            ValueStep::Less => format!("It needs less: {after} instead of {before}."),
+            ValueStep::Same => format!(
                 "It needs another size, about as much in all: {after} instead of {before}; 1 CPU counts as {} GiB.",
                 price::GIB_PER_CPU
             ),
@@ -179,9 +186,9 @@ fn shape_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
     }
 }
 
-fn size(recommendation: &Recommendation) -> String {
-    groups::size(&Configuration {
-        memory: Some(recommendation.memory()),
+fn recommended_size(recommendation: &Recommendation) -> String {
+    groups::size_words(&Configuration {
+        memory: Some(recommendation.recommended_memory()),
         ..recommendation.configuration.clone()
     })
 }
@@ -191,7 +198,7 @@ pub fn is_at_least(configuration: &Configuration, recommendation: &Recommendatio
     let least = &recommendation.configuration;
     let has_memory = configuration
         .memory
-        .is_none_or(|memory| memory >= recommendation.memory());
+        .is_none_or(|memory| memory >= recommendation.recommended_memory());
     let has_cpu = match (configuration.cpu, least.cpu) {
         (None, _) => true,
         (Some(cpu), Some(least)) => cpu >= least,
@@ -204,6 +211,6 @@ pub fn is_at_least(configuration: &Configuration, recommendation: &Recommendatio
     };
     let is_same_else = configuration.instances == least.instances
         && configuration.jdk == least.jdk
-        && groups::options(configuration) == groups::options(least);
+        && groups::option_words(configuration) == groups::option_words(least);
     has_memory && has_cpu && has_no_more_to_do && is_same_else
 }

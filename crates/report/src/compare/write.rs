@@ -3,18 +3,18 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::comparison::{Comparison, Shared};
-use super::figure::{Change, Figure};
-use super::size::Recommended;
-use crate::content::{Block, Section};
+use super::comparison::{ResultComparison, SharedConfiguration};
+use super::figure::{ComparedFigure, FigureChange};
+use super::size::RecommendedSize;
+use crate::content::{Section, SectionBlock};
 use crate::escape;
 use crate::format;
 use crate::html::parts;
-use crate::table::{Cell, Table, Tone};
+use crate::table::{Table, TableCell, Tone};
 use crate::{markdown, terminal, text};
 
 /// For a terminal of this width.
-pub fn comparison_terminal(comparison: &Comparison, width: usize) -> String {
+pub fn comparison_terminal(comparison: &ResultComparison, width: usize) -> String {
     terminal::page(
         &comparison.sentence,
         &details(comparison),
@@ -24,7 +24,7 @@ pub fn comparison_terminal(comparison: &Comparison, width: usize) -> String {
 }
 
 /// For a pull request.
-pub fn comparison_markdown(comparison: &Comparison) -> String {
+pub fn comparison_markdown(comparison: &ResultComparison) -> String {
     markdown::page(
         &comparison.sentence,
         &details(comparison),
@@ -33,7 +33,7 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
 }
 
 /// One HTML document without a script, for a browser or a mail.
-pub fn comparison_html(comparison: &Comparison) -> String {
+pub fn comparison_html(comparison: &ResultComparison) -> String {
     let (tone, badge) = match (&comparison.cannot_say, comparison.is_worse) {
         (Some(_), _) => (Tone::Muted, "Cannot say"),
         (None, true) => (Tone::Bad, "Worse"),
@@ -41,7 +41,7 @@ pub fn comparison_html(comparison: &Comparison) -> String {
     };
     let [first, second] = &comparison.names;
     let title = format!("{first} and {second}");
-    let verdict = parts::Verdict {
+    let verdict = parts::VerdictBox {
         tone,
         badge,
         sentence: &comparison.sentence,
@@ -54,23 +54,23 @@ pub fn comparison_html(comparison: &Comparison) -> String {
         .collect();
     let body = format!(
         "<header><h1>{}</h1></header>\n<main>\n{}{sections}</main>\n",
-        escape::html(&title),
-        verdict.html(true)
+        escape::escape_html(&title),
+        verdict.to_section(true)
     );
     parts::without_script(&title, env!("CARGO_PKG_VERSION"), &body)
 }
 
-fn details(comparison: &Comparison) -> Vec<String> {
+fn details(comparison: &ResultComparison) -> Vec<String> {
     let [first, second] = &comparison.names;
     let mut details = vec![format!("First: {first}. Second: {second}.")];
     details.extend(comparison.differences.iter().cloned());
     details
 }
 
-fn sections(comparison: &Comparison) -> Vec<Section> {
+fn sections(comparison: &ResultComparison) -> Vec<Section> {
     let mut sections = Vec::new();
     if !comparison.recommended.is_empty() {
-        let show = |size: &Option<Recommended>, shown: fn(&Recommended) -> String| {
+        let show = |size: &Option<RecommendedSize>, shown: fn(&RecommendedSize) -> String| {
             size.as_ref()
                 .map_or_else(|| format::NONE.to_owned(), |s| text::label(&shown(s)))
         };
@@ -80,21 +80,24 @@ fn sections(comparison: &Comparison) -> Vec<Section> {
         let both = format!("The first recommends {first}; the second {second}.");
         sections.push(
             Section::new("recommended", "At the recommended sizes")
-                .with(Block::Paragraph(both))
-                .with(Block::Paragraph(EXPLANATION.to_owned()))
-                .with(Block::Table(figures(&comparison.recommended, &names))),
+                .with_block(SectionBlock::Paragraph(both))
+                .with_block(SectionBlock::Paragraph(EXPLANATION.to_owned()))
+                .with_block(SectionBlock::Table(figures_table(
+                    &comparison.recommended,
+                    &names,
+                ))),
         );
     }
     if !comparison.shared.is_empty() {
         let section = Section::new("shared", "Configurations that both ran");
-        sections.push(section.with(Block::Table(shared(&comparison.shared))));
+        sections.push(section.with_block(SectionBlock::Table(shared_table(&comparison.shared))));
     }
     sections
 }
 
 const EXPLANATION: &str = "Medians of the trials. The ratio is the second over the first, with its 95 % interval (bootstrap over trials); a change counts when the whole interval lies beyond 2 %.";
 
-fn figures(figures: &[Figure], names: &[String; 2]) -> Table {
+fn figures_table(figures: &[ComparedFigure], names: &[String; 2]) -> Table {
     let mut table = Table::new()
         .left("Figure")
         .right(format!("First, {}", names[0]))
@@ -102,23 +105,23 @@ fn figures(figures: &[Figure], names: &[String; 2]) -> Table {
         .right("Ratio")
         .left("Change");
     for figure in figures {
-        table.row([
+        table.add_row([
             figure.name.into(),
             figure.shown[0].clone().into(),
             figure.shown[1].clone().into(),
             ratio(figure).into(),
-            Cell::from(word(figure)),
+            TableCell::from(change_word(figure)),
         ]);
     }
     table
 }
 
 /// `1.04 (0.98 to 1.11)`.
-fn ratio(figure: &Figure) -> String {
+fn ratio(figure: &ComparedFigure) -> String {
     let Some(ratio) = figure.ratio else {
         return format::NONE.to_owned();
     };
-    let number = format::number;
+    let number = format::three_digits;
     format!(
         "{} ({} to {})",
         number(ratio.estimate),
@@ -127,20 +130,20 @@ fn ratio(figure: &Figure) -> String {
     )
 }
 
-fn word(figure: &Figure) -> String {
+fn change_word(figure: &ComparedFigure) -> String {
     match figure.change {
-        Change::More => "more".to_owned(),
-        Change::Less => "less".to_owned(),
-        Change::NotShown => "none shown".to_owned(),
-        Change::InFailures => "requests failed: no ratio".to_owned(),
-        Change::TooFew => format!(
+        FigureChange::More => "more".to_owned(),
+        FigureChange::Less => "less".to_owned(),
+        FigureChange::NotShown => "none shown".to_owned(),
+        FigureChange::InFailures => "requests failed: no ratio".to_owned(),
+        FigureChange::TooFew => format!(
             "too few trials ({} and {})",
             figure.trials[0], figure.trials[1]
         ),
     }
 }
 
-fn shared(shared: &[Shared]) -> Table {
+fn shared_table(shared: &[SharedConfiguration]) -> Table {
     let mut table = Table::new()
         .left("Configuration")
         .right("Kept the SLO, first")
@@ -155,14 +158,14 @@ fn shared(shared: &[Shared]) -> Table {
                 (kept, of) if kept == of => Tone::Good,
                 _ => Tone::Bad,
             };
-            Cell::new(format!("{kept} of {of}"), tone)
+            TableCell::new(format!("{kept} of {of}"), tone)
         };
         let latency = one.figures.iter().find(|f| f.key == "latency_s");
         let [first, second] = latency.map_or_else(
             || [format::NONE.to_owned(), format::NONE.to_owned()],
             |f| f.shown.clone(),
         );
-        table.row([
+        table.add_row([
             one.name.clone().into(),
             kept(one.passes[0]),
             kept(one.passes[1]),
@@ -178,7 +181,7 @@ fn shared(shared: &[Shared]) -> Table {
 
 /// A comparison as JSON.
 #[derive(Serialize, JsonSchema)]
-pub struct Exported {
+pub struct ExportedComparison {
     /// Version of this form.
     schema: u32,
     /// Title and id of the first result.
@@ -241,10 +244,10 @@ struct ExportedShared {
 }
 
 /// For other programs.
-pub fn comparison_json(comparison: &Comparison) -> String {
+pub fn comparison_json(comparison: &ResultComparison) -> String {
     let [first, second] = comparison.names.clone();
     let sizes = comparison.sizes.each_ref().map(Option::as_ref);
-    let exported = Exported {
+    let exported = ExportedComparison {
         schema: 1,
         first,
         second,
@@ -263,7 +266,7 @@ pub fn comparison_json(comparison: &Comparison) -> String {
     text.expect("text keys and numbers; a number that is none becomes null")
 }
 
-fn exported_shared(shared: &Shared) -> ExportedShared {
+fn exported_shared(shared: &SharedConfiguration) -> ExportedShared {
     ExportedShared {
         configuration: shared.name.clone(),
         kept: shared.passes.map(|p| p.0),
@@ -272,7 +275,7 @@ fn exported_shared(shared: &Shared) -> ExportedShared {
     }
 }
 
-fn exported_figure(figure: &Figure) -> ExportedFigure {
+fn exported_figure(figure: &ComparedFigure) -> ExportedFigure {
     ExportedFigure {
         figure: figure.key,
         medians: figure.medians,
@@ -281,11 +284,11 @@ fn exported_figure(figure: &Figure) -> ExportedFigure {
         ratio_low: figure.ratio.map(|r| r.low),
         ratio_high: figure.ratio.map(|r| r.high),
         change: match figure.change {
-            Change::More => "more",
-            Change::Less => "less",
-            Change::NotShown => "none_shown",
-            Change::InFailures => "in_failures",
-            Change::TooFew => "too_few_trials",
+            FigureChange::More => "more",
+            FigureChange::Less => "less",
+            FigureChange::NotShown => "none_shown",
+            FigureChange::InFailures => "in_failures",
+            FigureChange::TooFew => "too_few_trials",
         },
     }
 }

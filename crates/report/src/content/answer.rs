@@ -5,52 +5,54 @@
 
 use loadline_analysis::deployment::{Deployment, WhyNot};
 
-use super::headline::{carried, incomplete, measured_what, next_smaller, sentence};
+use super::headline::{
+    carried_sentence, incomplete_sentence, measured_what, next_smaller, with_full_stop,
+};
 use super::proven::proven_how;
 use super::{money, saving};
 use crate::view::ResultView;
 
 /// A fact of the first screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+pub struct AnswerFact {
     /// What it is about, in a few words.
     pub name: &'static str,
     /// A sentence.
     pub words: String,
 }
 
-impl Fact {
+impl AnswerFact {
     fn new(name: &'static str, words: String) -> Self {
         Self { name, words }
     }
 }
 
 /// The facts, most important first; none without a recommendation.
-pub fn facts(view: &ResultView) -> Vec<Fact> {
+pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
     let Some(recommendation) = &view.recommendation else {
         return Vec::new();
     };
-    let incomplete = incomplete(view).map(|words| Fact::new("Not complete", words));
-    let saving = saving::sentence(view).map(|words| Fact::new("Saving", words));
-    let proof = Fact::new("Proof", proven_how(&recommendation.proof));
+    let incomplete = incomplete_sentence(view).map(|words| AnswerFact::new("Not complete", words));
+    let saving = saving::saving_sentence(view).map(|words| AnswerFact::new("Saving", words));
+    let proof = AnswerFact::new("Proof", proven_how(&recommendation.proof));
     let (measured, next) = match &recommendation.deployment {
-        Some(deployment) => (carried(deployment), next_cheaper(view, deployment)),
+        Some(deployment) => (carried_sentence(deployment), next_cheaper(view, deployment)),
         None => {
             let next = next_smaller(view, recommendation);
-            let next = next.map(|words| Fact::new("Next smaller", words));
+            let next = next.map(|words| AnswerFact::new("Next smaller", words));
             (measured_what(view, recommendation), next)
         }
     };
-    let measured = Fact::new("Measured", measured);
+    let measured = AnswerFact::new("Measured", measured);
     let first = incomplete.into_iter().chain(saving);
     first.chain([measured, proof]).chain(next).collect()
 }
 
 /// The dearest of those that are cheaper, and what it breaks.
-fn next_cheaper(view: &ResultView, deployment: &Deployment) -> Option<Fact> {
+fn next_cheaper(view: &ResultView, deployment: &Deployment) -> Option<AnswerFact> {
     let price = |why: &&WhyNot| why.neighbour.cost.per_month;
     let next = deployment.why_not.iter();
     let next = next.max_by(|a, b| price(a).total_cmp(&price(b)))?;
-    let words = sentence(&money::why_not(view, next));
-    Some(Fact::new("Next cheaper", words))
+    let words = with_full_stop(&money::why_not(view, next));
+    Some(AnswerFact::new("Next cheaper", words))
 }

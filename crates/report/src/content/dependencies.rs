@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use loadline_analysis::dependency::busy_share;
 use loadline_analysis::record::{DependencyEvidence, StubEvidence, TrialRecord};
 
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use super::toxics;
 use crate::format;
 use crate::table::Table;
@@ -21,38 +21,38 @@ const NAMED: usize = 5;
 type Seen<'a> = (&'a TrialRecord, &'a DependencyEvidence);
 
 /// The section; `None` where no trial had a dependency.
-pub fn section(view: &ResultView) -> Option<Section> {
-    let (all, names) = seen(view);
+pub fn dependencies_section(view: &ResultView) -> Option<Section> {
+    let (all, names) = all_dependencies(view);
     names.first()?;
-    let whose = match shared(view.trials.iter()) {
+    let whose = match shared_sentence(view.trials.iter()) {
         Some(said) => format!("{said} They are outside the application's limits."),
         None => "Fresh for each trial, outside the application's limits.".to_owned(),
     };
     let words = "Each figure is the largest of all trials, in the measured phase; share is of the CPU time that it could have had. A trial that fails while one of them is at its limit says nothing about the application: it is INVALID.";
     let section = Section::new("dependencies", "What it depended on")
-        .with(Block::Paragraph(format!("{whose} {words}")))
-        .with(Block::Table(table(&names, &all)));
+        .with_block(SectionBlock::Paragraph(format!("{whose} {words}")))
+        .with_block(SectionBlock::Table(dependency_table(&names, &all)));
     let section = match stubs(&names, &all) {
         lines if lines.is_empty() => section,
         mut lines => {
             // Where it has toxics too, that is said beside them.
             if all.iter().all(|(_, d)| d.link.is_none()) {
-                lines.push(toxics::itself(view));
+                lines.push(toxics::proxy_overhead(view));
             }
-            section.with(Block::Paragraph(lines.join(" ")))
+            section.with_block(SectionBlock::Paragraph(lines.join(" ")))
         }
     };
-    let failed = failed(view, &all);
+    let failed = first_failed(view, &all);
     Some(match failed {
         Some((lead, lines)) => section
-            .with(Block::Paragraph(lead))
-            .with(Block::Verbatim(lines)),
+            .with_block(SectionBlock::Paragraph(lead))
+            .with_block(SectionBlock::Verbatim(lines)),
         None => section,
     })
 }
 
 /// All dependencies of all trials, and their names.
-fn seen(view: &ResultView) -> (Vec<Seen<'_>>, Vec<&str>) {
+fn all_dependencies(view: &ResultView) -> (Vec<Seen<'_>>, Vec<&str>) {
     let all: Vec<Seen<'_>> = view
         .trials
         .iter()
@@ -69,7 +69,7 @@ fn seen(view: &ResultView) -> (Vec<Seen<'_>>, Vec<&str>) {
 
 /// Which dependencies trials share and what that means for their starts; `None` where each trial had
 /// fresh ones.
-pub fn shared<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Option<String> {
+pub fn shared_sentence<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Option<String> {
     let (mut names, mut anew): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     let (mut most, mut restarts, mut is_reset) = (0, 0, false);
     for trial in trials {
@@ -100,7 +100,7 @@ pub fn shared<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Option<Strin
         "The trials share {all}: seeded once, {between} between two of them, up to {most} starts of the application on one. A fresh start is one of the application: what earlier ones left there (caches, tables that grew) is part of it."
     );
     if restarts > 0 {
-        let times = format::count(restarts, "time");
+        let times = format::count_of(restarts, "time");
         said += &format!(
             " Started anew, and seeded again, {times}: {}.",
             anew.join("; ")
@@ -111,11 +111,11 @@ pub fn shared<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Option<Strin
 
 /// What a headline says of dependencies: whether fresh starts share them, and which requests of a
 /// stub had no answer, which may be why a trial failed.
-pub(super) fn sentences(view: &ResultView) -> Vec<String> {
-    let shared = shared(view.trials.iter());
-    let (all, names) = seen(view);
+pub(super) fn dependency_sentences(view: &ResultView) -> Vec<String> {
+    let shared = shared_sentence(view.trials.iter());
+    let (all, names) = all_dependencies(view);
     let of = |name: &&str| {
-        let said = unanswered(&stubs_of(name, &all))?;
+        let said = unanswered_sentence(&stubs_of(name, &all))?;
         Some(format!("Of the stub {name}: {said}"))
     };
     shared
@@ -129,7 +129,7 @@ fn stubs_of<'a>(name: &str, all: &[Seen<'a>]) -> Vec<&'a StubEvidence> {
     mine.filter_map(|(_, d)| d.stub.as_ref()).collect()
 }
 
-fn table(names: &[&str], all: &[Seen<'_>]) -> Table {
+fn dependency_table(names: &[&str], all: &[Seen<'_>]) -> Table {
     let mut table = Table::new()
         .left("Dependency")
         .right("Trials")
@@ -153,13 +153,13 @@ fn table(names: &[&str], all: &[Seen<'_>]) -> Table {
         let limited = of.iter().filter(|(_, d)| d.cpu_limit.is_some());
         let throttled = limited.filter_map(|(_, d)| d.throttled).max();
         let dash = || format::time_or(None);
-        table.row([
+        table.add_row([
             (*name).to_owned().into(),
             of.len().to_string().into(),
             format::time_or(ready).into(),
             cpu.map_or_else(dash, |cpu| format!("{:.0}m", cpu * 1000.0))
                 .into(),
-            share.map_or_else(dash, format::percent).into(),
+            share.map_or_else(dash, format::as_percent).into(),
             format::time_or(throttled).into(),
             format::bytes_or(of.iter().filter_map(|(_, d)| d.peak_memory).max()).into(),
             of.first().map_or_else(dash, |(_, d)| d.cpus.clone()).into(),
@@ -177,7 +177,7 @@ fn stubs(names: &[&str], all: &[Seen<'_>]) -> Vec<String> {
         let mut said = format!(
             "{name} is a stub: loadline answered {requests} requests in its place, in all trials together."
         );
-        if let Some(unanswered) = unanswered(&mine) {
+        if let Some(unanswered) = unanswered_sentence(&mine) {
             said += &format!(" {unanswered}");
         }
         Some(said)
@@ -186,7 +186,7 @@ fn stubs(names: &[&str], all: &[Seen<'_>]) -> Vec<String> {
 }
 
 /// `12 requests had no answer, and got a 404: GET /x (11), GET /y (1).`
-fn unanswered(stubs: &[&StubEvidence]) -> Option<String> {
+fn unanswered_sentence(stubs: &[&StubEvidence]) -> Option<String> {
     let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, count) in stubs.iter().flat_map(|stub| &stub.unanswered) {
         *by_name.entry(name).or_default() += count;
@@ -213,9 +213,9 @@ fn unanswered(stubs: &[&StubEvidence]) -> Option<String> {
 }
 
 /// The last words of the first that failed.
-fn failed(view: &ResultView, all: &[Seen<'_>]) -> Option<(String, String)> {
+fn first_failed(view: &ResultView, all: &[Seen<'_>]) -> Option<(String, String)> {
     let (trial, dependency) = all.iter().find(|(_, d)| !d.last_output.is_empty())?;
-    let number = view.number(&trial.id).unwrap_or(0);
+    let number = view.trial_number(&trial.id).unwrap_or(0);
     let how = match &dependency.ended {
         Some(how) => format!("ended before the trial did ({how})"),
         None if dependency.ready.is_none() => "was never ready".to_owned(),

@@ -1,17 +1,17 @@
 //! What was not trusted: trials without evidence, warnings, what is missing.
 
-use loadline_analysis::record::{TrialRecord, Verdict};
+use loadline_analysis::record::{TrialRecord, TrialVerdict};
 use loadline_analysis::sli::Sli;
 
 use super::groups;
 use super::options::trial_numbers;
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use crate::figures;
 use crate::format;
 use crate::view::ResultView;
 
 /// The section; it also says when there is nothing to distrust. `None` without trials.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn distrust_section(view: &ResultView) -> Option<Section> {
     if view.trials.is_empty() && view.warnings.is_empty() && view.incomplete.is_none() {
         return None;
     }
@@ -22,26 +22,26 @@ pub fn section(view: &ResultView) -> Option<Section> {
             .map(|why| format!("The result is not complete: {why}.")),
     );
     items.extend(view.warnings.iter().cloned());
-    items.extend(excluded(view).map(|t| why_not(view, t)));
-    items.extend(damaged(view));
+    items.extend(excluded_trials(view).map(|t| why_not(view, t)));
+    items.extend(damaged_histograms(view));
     items.extend(warnings(view));
     let section = Section::new("distrust", "What was not trusted");
     let lead = left_out(view).unwrap_or_else(|| {
-        let all = format::count(view.trials.len(), "trial");
+        let all = format::count_of(view.trials.len(), "trial");
         format!("All {all} were valid.")
     });
-    let section = section.with(Block::Paragraph(lead));
+    let section = section.with_block(SectionBlock::Paragraph(lead));
     Some(if items.is_empty() {
         section
     } else {
-        section.with(Block::List(items))
+        section.with_block(SectionBlock::List(items))
     })
 }
 
 /// How many trials no figure has in it.
 pub(crate) fn left_out(view: &ResultView) -> Option<String> {
-    let excluded = excluded(view).count();
-    let all = format::count(view.trials.len(), "trial");
+    let excluded = excluded_trials(view).count();
+    let all = format::count_of(view.trials.len(), "trial");
     (excluded > 0).then(|| {
         format!(
             "Left out of every figure above, because they say nothing about the application: {excluded} of {all}."
@@ -49,29 +49,29 @@ pub(crate) fn left_out(view: &ResultView) -> Option<String> {
     })
 }
 
-fn excluded(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
+fn excluded_trials(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
     let trials = view.trials.iter();
     trials.filter(|t| !t.verdict.is_evidence())
 }
 
 fn why_not(view: &ResultView, trial: &TrialRecord) -> String {
-    let number = view.number(&trial.id).unwrap_or(0);
+    let number = view.trial_number(&trial.id).unwrap_or(0);
     let reason = match trial.verdict {
-        Verdict::Invalid(cause) if trial.reason.is_empty() => {
+        TrialVerdict::Invalid(cause) if trial.reason.is_empty() => {
             figures::invalid_reason(cause).to_owned()
         }
         _ => trial.reason.to_string(),
     };
     format!(
         "Trial {number} ({}): {}. {reason}",
-        groups::Names::of(view).name(&trial.configuration),
-        figures::verdict(trial.verdict),
+        groups::ConfigurationNames::for_result(view).cell_name(&trial.configuration),
+        figures::verdict_words(trial.verdict),
     )
 }
 
 /// Trials whose latencies cannot be read back: their other figures stand.
-fn damaged(view: &ResultView) -> Option<String> {
-    let is_damaged = |t: &&TrialRecord| Sli::of(t).is_err();
+fn damaged_histograms(view: &ResultView) -> Option<String> {
+    let is_damaged = |t: &&TrialRecord| Sli::from_record(t).is_err();
     let ids: Vec<String> = view
         .trials
         .iter()

@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use loadline_analysis::outage::{self, Course, Part};
-use loadline_analysis::record::{Phase, SecondEvidence, TrialRecord};
+use loadline_analysis::outage::{self, CourseSection, OutageCourse};
+use loadline_analysis::record::{SecondEvidence, TrialPhase, TrialRecord};
 use loadline_analysis::slo::Quantile;
 
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -17,9 +17,14 @@ use crate::view::ResultView;
 const STATES: &str = "Whether what the outage made grow or fall came back: the most before it, what was furthest from that from its begin on, and from how long after its end on it stays within 10 % of before. A pool that loses its connections shows in the sockets.";
 
 /// The section; `None` where there was no outage.
-pub fn section(view: &ResultView) -> Option<Section> {
-    let courses: Vec<(&TrialRecord, Course)> = (view.trials.iter())
-        .filter_map(|trial| Some((trial, Course::of(&trial.evidence, &trial.slo).ok()??)))
+pub fn drill_section(view: &ResultView) -> Option<Section> {
+    let courses: Vec<(&TrialRecord, OutageCourse)> = (view.trials.iter())
+        .filter_map(|trial| {
+            Some((
+                trial,
+                OutageCourse::from_evidence(&trial.evidence, &trial.slo).ok()??,
+            ))
+        })
         .collect();
     let (first, course) = courses.first()?;
     let each = first.evidence.outages.iter().map(|outage| {
@@ -35,25 +40,25 @@ pub fn section(view: &ResultView) -> Option<Section> {
         course.stretch.as_secs()
     );
     let section = Section::new("drill", "Around the outage")
-        .with(Block::Paragraph(words))
-        .with(Block::Table(table(view, &courses)));
+        .with_block(SectionBlock::Paragraph(words))
+        .with_block(SectionBlock::Table(drill_table(view, &courses)));
     let states = states(view, &courses);
-    Some(match states.is_empty() {
+    Some(match states.has_no_rows() {
         true => section,
         false => section
-            .with(Block::Paragraph(STATES.to_owned()))
-            .with(Block::Table(states)),
+            .with_block(SectionBlock::Paragraph(STATES.to_owned()))
+            .with_block(SectionBlock::Table(states)),
     })
 }
 
 /// What latencies are about where there was an outage.
-pub(super) fn before(view: &ResultView) -> Option<&'static str> {
+pub(super) fn before_outage(view: &ResultView) -> Option<&'static str> {
     let any = view.trials.iter().any(|t| !t.evidence.outages.is_empty());
     any.then_some("Latencies are those before the outage, as the verdict is.")
 }
 
 /// What came back, a row a state.
-fn states(view: &ResultView, courses: &[(&TrialRecord, Course)]) -> Table {
+fn states(view: &ResultView, courses: &[(&TrialRecord, OutageCourse)]) -> Table {
     let mut table = Table::new()
         .right("Trial")
         .left("What")
@@ -62,16 +67,16 @@ fn states(view: &ResultView, courses: &[(&TrialRecord, Course)]) -> Table {
         .right("At the end")
         .left("As before");
     for (trial, course) in courses {
-        for returned in outage::returned(&trial.evidence, course) {
-            let show = |value| returned.state.show(value);
+        for returned in outage::find_returns(&trial.evidence, course) {
+            let show = |value| returned.state.show_value(value);
             let back = match (returned.changed, returned.back) {
                 (false, _) => "all the time".to_owned(),
                 (true, Some(time)) => format!("after {} s", time.as_secs()),
                 (true, None) => "not in this time".to_owned(),
             };
-            table.row([
-                view.number(&trial.id).unwrap_or(0).to_string().into(),
-                returned.state.name().into(),
+            table.add_row([
+                view.trial_number(&trial.id).unwrap_or(0).to_string().into(),
+                returned.state.state_name().into(),
                 show(returned.before).into(),
                 show(returned.furthest).into(),
                 show(returned.last).into(),
@@ -82,7 +87,7 @@ fn states(view: &ResultView, courses: &[(&TrialRecord, Course)]) -> Table {
     table
 }
 
-fn table(view: &ResultView, courses: &[(&TrialRecord, Course)]) -> Table {
+fn drill_table(view: &ResultView, courses: &[(&TrialRecord, OutageCourse)]) -> Table {
     let mut table = Table::new()
         .right("Trial")
         .left("Part")
@@ -110,19 +115,21 @@ fn table(view: &ResultView, courses: &[(&TrialRecord, Course)]) -> Table {
                 ("after", None) => "not in this time".to_owned(),
                 _ => String::new(),
             };
-            let number = view.number(&trial.id).unwrap_or(0);
-            table.row([
+            let number = view.trial_number(&trial.id).unwrap_or(0);
+            table.add_row([
                 number.to_string().into(),
                 name.into(),
                 part.scheduled().to_string().into(),
-                part.error_share().map_or_else(dash, format::percent).into(),
+                part.error_share()
+                    .map_or_else(dash, format::as_percent)
+                    .into(),
                 format::time_or(at(0.5)).into(),
                 format::time_or(at(0.99)).into(),
                 part.asked_each()
                     .map_or_else(dash, |n| format!("{n:.2}"))
                     .into(),
                 times.map_or_else(dash, |n| format!("{n:.2}x")).into(),
-                format::bytes_or(memory(trial, part).last().and_then(|s| s.anon)).into(),
+                format::bytes_or(memory_seconds(trial, part).last().and_then(|s| s.anon)).into(),
                 recovered.into(),
             ]);
         }
@@ -131,9 +138,9 @@ fn table(view: &ResultView, courses: &[(&TrialRecord, Course)]) -> Table {
 }
 
 /// The seconds of a part as the host saw them; the last one tells what came back.
-fn memory<'a>(trial: &'a TrialRecord, part: &Part) -> Vec<&'a SecondEvidence> {
+fn memory_seconds<'a>(trial: &'a TrialRecord, part: &CourseSection) -> Vec<&'a SecondEvidence> {
     let phases = &trial.evidence.phases;
-    let begin = phases.iter().find(|p| p.phase == Phase::Measure);
+    let begin = phases.iter().find(|p| p.phase == TrialPhase::Measure);
     let begin = begin.map_or(0, |phase| phase.start);
     let at = |second: usize| begin + second as u64 * 1_000_000_000;
     let span: Range<u64> = at(part.seconds.0)..at(part.seconds.1) + 1;

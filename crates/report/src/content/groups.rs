@@ -4,7 +4,8 @@
 //! label is.
 
 use loadline_analysis::record::{
-    Application, CPU_PERIOD, Configuration, JvmOption, Provenance, TrialRecord, Verdict,
+    CPU_PERIOD, Configuration, JvmOption, LevelApplication, TrialRecord, TrialVerdict,
+    ValueProvenance,
 };
 
 use crate::format;
@@ -13,16 +14,16 @@ use crate::view::ResultView;
 
 /// The trials of one configuration, in running order.
 #[derive(Debug, Clone)]
-pub struct Group<'a> {
+pub struct ConfigurationGroup<'a> {
     /// What they ran.
     pub configuration: &'a Configuration,
     /// All of them, also those without evidence.
     pub trials: Vec<&'a TrialRecord>,
 }
 
-impl Group<'_> {
+impl ConfigurationGroup<'_> {
     /// Trials that may be believed.
-    pub fn evidence(&self) -> impl Iterator<Item = &TrialRecord> {
+    pub fn evidence_trials(&self) -> impl Iterator<Item = &TrialRecord> {
         self.trials
             .iter()
             .copied()
@@ -32,15 +33,16 @@ impl Group<'_> {
     /// How many kept the SLO, of how many that may be believed.
     pub fn passes(&self) -> (usize, usize) {
         let passed = self
-            .evidence()
-            .filter(|t| t.verdict == Verdict::Pass)
+            .evidence_trials()
+            .filter(|t| t.verdict == TrialVerdict::Pass)
             .count();
-        (passed, self.evidence().count())
+        (passed, self.evidence_trials().count())
     }
 
     /// The first trial that broke the SLO or failed.
     pub fn first_failure(&self) -> Option<&TrialRecord> {
-        self.evidence().find(|t| t.verdict != Verdict::Pass)
+        self.evidence_trials()
+            .find(|t| t.verdict != TrialVerdict::Pass)
     }
 
     /// Whether every trial that may be believed kept the SLO, and there is one.
@@ -51,15 +53,15 @@ impl Group<'_> {
 }
 
 /// The groups of a result, in the order in which they first ran.
-pub fn groups(view: &ResultView) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+pub fn group_trials(view: &ResultView) -> Vec<ConfigurationGroup<'_>> {
+    let mut groups: Vec<ConfigurationGroup<'_>> = Vec::new();
     for trial in &view.trials {
         let known = groups
             .iter_mut()
             .find(|g| is_same(g.configuration, &trial.configuration));
         match known {
             Some(group) => group.trials.push(trial),
-            None => groups.push(Group {
+            None => groups.push(ConfigurationGroup {
                 configuration: &trial.configuration,
                 trials: vec![trial],
             }),
@@ -69,8 +71,11 @@ pub fn groups(view: &ResultView) -> Vec<Group<'_>> {
 }
 
 /// The group of one configuration.
-pub fn group_of<'a>(view: &'a ResultView, configuration: &Configuration) -> Option<Group<'a>> {
-    groups(view)
+pub fn group_of<'a>(
+    view: &'a ResultView,
+    configuration: &Configuration,
+) -> Option<ConfigurationGroup<'a>> {
+    group_trials(view)
         .into_iter()
         .find(|g| is_same(g.configuration, configuration))
 }
@@ -85,16 +90,20 @@ pub fn is_same(a: &Configuration, b: &Configuration) -> bool {
 }
 
 /// The size in words: `500m CPU and 212Mi`.
-pub fn size(configuration: &Configuration) -> String {
+pub fn size_words(configuration: &Configuration) -> String {
     let each = match configuration.instances {
         1 => String::new(),
         n => format!(" for each of {n} instances"),
     };
-    format!("{} and {}{each}", cpu(configuration), memory(configuration))
+    format!(
+        "{} and {}{each}",
+        cpu_words(configuration),
+        memory_words(configuration)
+    )
 }
 
 /// The CPU limit in words.
-pub fn cpu(configuration: &Configuration) -> String {
+pub fn cpu_words(configuration: &Configuration) -> String {
     match configuration.cpu {
         Some(cpu) if cpu.as_millis() > 1000 && cpu.as_millis() % 1000 == 0 => format!("{cpu} CPUs"),
         Some(cpu) => format!("{cpu} CPU"),
@@ -103,7 +112,7 @@ pub fn cpu(configuration: &Configuration) -> String {
 }
 
 /// The memory limit in words.
-pub fn memory(configuration: &Configuration) -> String {
+pub fn memory_words(configuration: &Configuration) -> String {
     configuration
         .memory
         .map_or_else(|| "no memory limit".to_owned(), |m| m.to_string())
@@ -111,7 +120,7 @@ pub fn memory(configuration: &Configuration) -> String {
 
 /// How configurations of one result are called: by what tells them apart, nothing else.
 #[derive(Debug, Clone)]
-pub struct Names {
+pub struct ConfigurationNames {
     /// Parts that every configuration of the result has.
     shared: Vec<String>,
     /// Whether the configurations differ in more than memory.
@@ -119,12 +128,12 @@ pub struct Names {
     /// Whether some run another application than the experiment's.
     others: bool,
     /// What the experiment's labels stand for.
-    labels: Labels,
+    labels: OptionLabels,
 }
 
 /// What the labels of a result tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
-enum Told {
+enum LabelScope {
     /// Options.
     #[default]
     Options,
@@ -136,25 +145,26 @@ enum Told {
 
 /// The experiment's label of each set of options, where the labels tell the sets apart.
 #[derive(Debug, Clone, Default)]
-struct Labels {
+struct OptionLabels {
     /// What a set is.
-    by: Told,
+    by: LabelScope,
     /// The sets and their labels; empty where labels do not tell sets apart.
     all: Vec<(Vec<String>, String)>,
 }
 
-impl Labels {
+impl OptionLabels {
     /// Of the options alone where that is enough, else of the JDK with them, else of the size too.
-    fn of(view: &ResultView) -> Self {
-        let tried = [Told::Options, Told::Jdk, Told::Size].map(|by| Self::told_by(view, by));
+    fn narrowest_for(view: &ResultView) -> Self {
+        let tried = [LabelScope::Options, LabelScope::Jdk, LabelScope::Size]
+            .map(|by| Self::told_by(view, by));
         let found = tried.into_iter().find(|labels| !labels.all.is_empty());
         found.unwrap_or_default()
     }
 
-    fn told_by(view: &ResultView, by: Told) -> Self {
+    fn told_by(view: &ResultView, by: LabelScope) -> Self {
         let mut all: Vec<(Vec<String>, String)> = Vec::new();
         for trial in &view.trials {
-            let of = told(&trial.configuration, by);
+            let of = label_meaning(&trial.configuration, by);
             let pair = (of, own_label(&trial.configuration));
             if !all.contains(&pair) {
                 all.push(pair);
@@ -170,29 +180,32 @@ impl Labels {
         Self { by, all }
     }
 
-    fn find(&self, configuration: &Configuration) -> Option<&str> {
-        let of = told(configuration, self.by);
+    fn find_label(&self, configuration: &Configuration) -> Option<&str> {
+        let of = label_meaning(configuration, self.by);
         let found = self.all.iter().find(|(known, _)| *known == of);
         found.map(|(_, label)| label.as_str())
     }
 }
 
 /// What a label stands for.
-fn told(configuration: &Configuration, by: Told) -> Vec<String> {
+fn label_meaning(configuration: &Configuration, by: LabelScope) -> Vec<String> {
     let jdk = configuration
         .jdk
         .iter()
-        .filter(|_| by >= Told::Jdk)
+        .filter(|_| by >= LabelScope::Jdk)
         .cloned();
-    let size = (by == Told::Size).then(|| size(configuration));
+    let size = (by == LabelScope::Size).then(|| size_words(configuration));
     let before = size.into_iter().chain(jdk);
-    before.chain(options(configuration)).collect()
+    before.chain(option_words(configuration)).collect()
 }
 
-impl Names {
+impl ConfigurationNames {
     /// Looks at every configuration of a result.
-    pub fn of(view: &ResultView) -> Self {
-        let mut all = view.trials.iter().map(|t| parts(&t.configuration));
+    pub fn for_result(view: &ResultView) -> Self {
+        let mut all = view
+            .trials
+            .iter()
+            .map(|t| parts_besides_memory(&t.configuration));
         let first = all.next().unwrap_or_default();
         let mut shared = first.clone();
         let mut differ = false;
@@ -200,7 +213,7 @@ impl Names {
             differ |= parts != first;
             shared.retain(|part| parts.contains(part));
         }
-        let labels = Labels::of(view);
+        let labels = OptionLabels::narrowest_for(view);
         Self {
             shared,
             differ: differ || !labels.all.is_empty(),
@@ -213,36 +226,36 @@ impl Names {
     }
 
     /// Whether the configurations differ in more than memory.
-    pub fn differ(&self) -> bool {
+    pub fn differ_beyond_memory(&self) -> bool {
         self.differ
     }
 
     /// The experiment's label of its options; `None` where they all have the same.
     pub fn label(&self, configuration: &Configuration) -> Option<&str> {
-        self.labels.find(configuration)
+        self.labels.find_label(configuration)
     }
 
     /// What all configurations have in common: `1 CPU, -XX:+UseSerialGC`.
-    pub fn shared(&self) -> String {
+    pub fn shared_parts(&self) -> String {
         self.shared.join(", ")
     }
 
     /// Everything but the memory that tells this configuration from the others: limits, then the
     /// experiment's label or the options. `defaults` when it has nothing that the others lack.
     pub fn variant(&self, configuration: &Configuration) -> String {
-        let mut own = limits(configuration);
+        let mut own = limits_besides_memory(configuration);
         own.retain(|part| !self.shared.contains(part));
-        match self.labels.find(configuration) {
+        match self.labels.find_label(configuration) {
             Some(label) => {
                 let said = configuration
                     .jdk
                     .as_ref()
-                    .filter(|_| self.labels.by >= Told::Jdk);
+                    .filter(|_| self.labels.by >= LabelScope::Jdk);
                 own.retain(|part| Some(part) != said);
                 own.push(label.to_owned());
             }
             None => own.extend(
-                options(configuration)
+                option_words(configuration)
                     .into_iter()
                     .filter(|part| !self.shared.contains(part)),
             ),
@@ -261,7 +274,7 @@ impl Names {
             ..configuration.clone()
         };
         let mut own = other_limits(&plain);
-        own.extend(options(&plain));
+        own.extend(option_words(&plain));
         own.retain(|part| !self.shared.contains(part));
         own.join(" ")
     }
@@ -280,8 +293,8 @@ impl Names {
     }
 
     /// The configuration in a table cell: `212Mi`, or `212Mi, c1`.
-    pub fn name(&self, configuration: &Configuration) -> String {
-        let memory = memory(configuration);
+    pub fn cell_name(&self, configuration: &Configuration) -> String {
+        let memory = memory_words(configuration);
         if self.differ {
             format!("{memory}, {}", self.variant(configuration))
         } else {
@@ -316,15 +329,15 @@ fn own_label(configuration: &Configuration) -> String {
 }
 
 /// What a configuration has besides memory.
-fn parts(configuration: &Configuration) -> Vec<String> {
-    let mut parts = limits(configuration);
-    parts.extend(options(configuration));
+fn parts_besides_memory(configuration: &Configuration) -> Vec<String> {
+    let mut parts = limits_besides_memory(configuration);
+    parts.extend(option_words(configuration));
     parts
 }
 
 /// Limits besides memory, and the JDK.
-fn limits(configuration: &Configuration) -> Vec<String> {
-    let mut parts = vec![cpu(configuration)];
+fn limits_besides_memory(configuration: &Configuration) -> Vec<String> {
+    let mut parts = vec![cpu_words(configuration)];
     parts.extend(other_limits(configuration));
     parts
 }
@@ -345,7 +358,7 @@ fn other_limits(configuration: &Configuration) -> Vec<String> {
         parts.push(format!("/dev/shm {shm}"));
     }
     if let Some(rate) = configuration.rate {
-        parts.push(format::rate(rate));
+        parts.push(format::as_rate(rate));
     }
     if let Some(warm_up) = configuration.warm_up {
         parts.push(format!("warm-up {}", format::elapsed(warm_up)));
@@ -372,23 +385,27 @@ fn portions(configuration: &Configuration) -> Vec<String> {
 
 /// The application in the place of the experiment's, options of the user, arguments, environment.
 /// Options that loadline calculated follow from the size.
-pub(crate) fn options(configuration: &Configuration) -> Vec<String> {
-    let is_user = |o: &&JvmOption| o.provenance == Provenance::User;
+pub(crate) fn option_words(configuration: &Configuration) -> Vec<String> {
+    let is_user = |o: &&JvmOption| o.provenance == ValueProvenance::User;
     let jvm = configuration.jvm_options.iter().filter(is_user);
-    let mut parts: Vec<String> = configuration.application.iter().map(application).collect();
-    parts.extend(jvm.map(|o| redact::line(&o.text)));
+    let mut parts: Vec<String> = configuration
+        .application
+        .iter()
+        .map(application_words)
+        .collect();
+    parts.extend(jvm.map(|o| redact::redact_line(&o.text)));
     if let Some(cache) = configuration.cache {
         parts.push(format!("{} cache, {} requests", cache.kind, cache.requests));
     }
-    parts.extend(redact::command(&configuration.args));
+    parts.extend(redact::redact_command(&configuration.args));
     for (name, value) in &configuration.env {
-        parts.push(redact::variable(name, value));
+        parts.push(redact::redact_variable(name, value));
     }
     parts
 }
 
 /// An application in one line: the image and its engine, the command.
-fn application(application: &Application) -> String {
+fn application_words(application: &LevelApplication) -> String {
     let words = application
         .image
         .iter()
@@ -399,6 +416,6 @@ fn application(application: &Application) -> String {
         .map(|engine| format!("by {engine}"));
     let all = words
         .chain(engine)
-        .chain(redact::command(&application.command));
+        .chain(redact::redact_command(&application.command));
     all.collect::<Vec<_>>().join(" ")
 }

@@ -1,17 +1,19 @@
 //! "What grows": the judgement of a soak in words, and its parts in a table.
 //!
-//! Owns the sentences; the judgement is [`loadline_analysis::growth`]'s.
+//! Owns the sentences; the judgement is [`loadline_analysis::soak_growth`]'s.
 
 use std::time::Duration;
 
-use loadline_analysis::growth::{Ceilings, Growth, Part, PartGrowth, Verdict, judge};
-use loadline_analysis::margin::{self, Later};
-use loadline_analysis::record::{SoakEvidence, SoakLook, TrialRecord, Verdict as Kept};
+use loadline_analysis::growth::{
+    Ceilings, GrowingPart, GrowthVerdict, PartGrowth, SoakGrowth, judge_soak,
+};
+use loadline_analysis::margin::{self, LaterMemory};
+use loadline_analysis::record::{SoakEvidence, SoakLook, TrialRecord, TrialVerdict as Kept};
 use loadline_sizing::Bytes;
 
-pub(crate) use loadline_analysis::growth::Verdict as Grows;
+pub(crate) use loadline_analysis::growth::GrowthVerdict as Grows;
 
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -26,7 +28,7 @@ const GIVEN_BACK: f64 = 0.2;
 pub(crate) const TRACKED: &str = "The soak ran with native memory tracking, which takes memory of its own, about 10Mi and 15Mi in two services of some 190Mi: soak it with so much more to see whether it lasts without.";
 
 /// The soak of a result: the last one.
-pub(crate) fn soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidence)> {
+pub(crate) fn last_soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidence)> {
     let soaks = view.trials.iter().rev();
     soaks
         .filter_map(|t| Some((t, t.evidence.soak.as_ref()?)))
@@ -34,9 +36,9 @@ pub(crate) fn soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidence)> {
 }
 
 /// The judgement of a trial that was a soak.
-pub fn growth_of(trial: &TrialRecord) -> Option<Growth> {
+pub fn growth_of(trial: &TrialRecord) -> Option<SoakGrowth> {
     let soak = trial.evidence.soak.as_ref()?;
-    Some(judge(soak, ceilings(trial), SEED))
+    Some(judge_soak(soak, ceilings(trial), SEED))
 }
 
 /// What the memory of a soak may fill.
@@ -52,20 +54,20 @@ fn ceilings(trial: &TrialRecord) -> Ceilings {
 }
 
 /// The judgement of a result's soak.
-pub(crate) fn growth(view: &ResultView) -> Option<(&TrialRecord, Growth)> {
-    let (trial, _) = soak(view)?;
+pub(crate) fn soak_growth(view: &ResultView) -> Option<(&TrialRecord, SoakGrowth)> {
+    let (trial, _) = last_soak(view)?;
     Some((trial, growth_of(trial)?))
 }
 
 /// `soaked 30 min: stable`, in a few words.
-pub(crate) fn in_short(trial: &TrialRecord, growth: &Growth) -> String {
-    let length = length(growth.soaked);
+pub(crate) fn in_short(trial: &TrialRecord, growth: &SoakGrowth) -> String {
+    let length = show_length(growth.soaked);
     match growth.verdict {
         _ if did_not_last(trial) => format!("soaked {length}: it did not last ({})", trial.verdict),
-        Verdict::Stable { .. } => format!("soaked {length}: stable"),
-        Verdict::TooShort { .. } => format!("soaked {length}: too short to tell"),
-        Verdict::Growing => {
-            let parts: Vec<&str> = growth.growing().map(|p| p.part.name()).collect();
+        GrowthVerdict::Stable { .. } => format!("soaked {length}: stable"),
+        GrowthVerdict::TooShort { .. } => format!("soaked {length}: too short to tell"),
+        GrowthVerdict::Growing => {
+            let parts: Vec<&str> = growth.growing().map(|p| p.part.part_name()).collect();
             format!("soaked {length}: growing ({})", parts.join(", "))
         }
     }
@@ -77,74 +79,74 @@ pub(crate) fn did_not_last(trial: &TrialRecord) -> bool {
 }
 
 /// The verdict as a sentence.
-pub(crate) fn sentence(growth: &Growth) -> String {
-    let (length, requests) = (length(growth.soaked), growth.requests);
+pub(crate) fn growth_sentence(growth: &SoakGrowth) -> String {
+    let (length, requests) = (show_length(growth.soaked), growth.requests);
     match growth.verdict {
-        Verdict::Stable {
+        GrowthVerdict::Stable {
             at_least: Some(at_least),
         } => format!(
             "Stable over {length} and {requests} requests: whatever grows unseen takes {} or more to fill its limit.",
             days(at_least)
         ),
-        Verdict::Stable { at_least: None } => {
+        GrowthVerdict::Stable { at_least: None } => {
             format!("Stable over {length} and {requests} requests: nothing grows.")
         }
-        Verdict::Growing => {
-            let parts: Vec<String> = growth.growing().map(part).collect();
+        GrowthVerdict::Growing => {
+            let parts: Vec<String> = growth.growing().map(growing_part).collect();
             format!("Growing: {}.", parts.join("; "))
         }
-        Verdict::TooShort {
+        GrowthVerdict::TooShort {
             needs,
             is_settling: true,
         } => format!(
             "Too short to tell after {length}: it still grows, and less than at first. Soak {} or longer.",
-            self::length(needs)
+            self::show_length(needs)
         ),
-        Verdict::TooShort {
+        GrowthVerdict::TooShort {
             needs,
             is_settling: false,
         } => format!(
             "Too short to tell after {length}: growth that fills the limit within a day can hide in it. Soak {} or longer.",
-            self::length(needs)
+            self::show_length(needs)
         ),
     }
 }
 
 /// What came later than the seconds of a trial: in the soak of the result, or in those that the default
 /// margin is from.
-pub(crate) fn later(view: &ResultView) -> String {
-    if let Some(later) = soak(view).and_then(|(_, soak)| margin::later(soak)) {
-        return needed(&later);
+pub(crate) fn later_need(view: &ResultView) -> String {
+    if let Some(later) = last_soak(view).and_then(|(_, soak)| margin::memory_needed_later(soak)) {
+        return need_words(&later);
     }
-    let (growth, number) = margin::covered();
+    let (growth, number) = margin::covered_growth();
     format!(
         "{number} of {} soaked services needed up to {} more than in {}",
         margin::SOAKED.len(),
-        format::percent(growth),
+        format::as_percent(growth),
         format::elapsed(margin::TRIAL),
     )
 }
 
 /// What a soak needed after the seconds that a trial sees.
-fn needed(later: &Later) -> String {
+fn need_words(later: &LaterMemory) -> String {
     let first = format::elapsed(margin::TRIAL);
     match later.after.is_zero() {
         true => format!(
             "its soak needed no more than the {} of its first {first}",
-            format::bytes(later.first)
+            format::measured_bytes(later.first)
         ),
         false => format!(
             "its soak needed {} more than in its first {first} ({} after {}, {} before)",
-            format::percent(later.share()),
-            format::bytes(later.most),
-            length(later.after),
-            format::bytes(later.first),
+            format::as_percent(later.growth_share()),
+            format::measured_bytes(later.most),
+            show_length(later.after),
+            format::measured_bytes(later.first),
         ),
     }
 }
 
 /// One growing part: what, how fast, until when.
-fn part(growth: &PartGrowth) -> String {
+fn growing_part(growth: &PartGrowth) -> String {
     let rate = match (growth.part.is_count(), growth.bytes_per_million) {
         (false, _) => amount(growth.per_million),
         (true, None) => format!("{:.0}", growth.per_million),
@@ -157,20 +159,20 @@ fn part(growth: &PartGrowth) -> String {
 }
 
 /// What may help against what grows.
-fn levers(growth: &Growth) -> Vec<String> {
+fn levers(growth: &SoakGrowth) -> Vec<String> {
     let lever = |part: &PartGrowth| {
         match part.part {
-        Part::Malloc | Part::Native => {
+        GrowingPart::Malloc | GrowingPart::Native => {
             let held = part.given_back.map_or_else(String::new, |share| match share >= GIVEN_BACK {
-                true => format!(" When it was asked, malloc gave back {} of what it held: much of it is not in use.", format::percent(share)),
-                false => format!(" When it was asked, malloc gave back only {} of what it held: it is in use, most likely a native library's.", format::percent(share)),
+                true => format!(" When it was asked, malloc gave back {} of what it held: much of it is not in use.", format::as_percent(share)),
+                false => format!(" When it was asked, malloc gave back only {} of what it held: it is in use, most likely a native library's.", format::as_percent(share)),
             });
             format!("malloc: try MALLOC_ARENA_MAX=2 in the environment, and -XX:TrimNativeHeapInterval=60000 (from JDK 17.0.9): soak each.{held}")
         }
-        Part::Heap => "heap: two dumps an hour apart show what stays: jcmd PID GC.heap_dump FILE.".to_owned(),
-        Part::Direct => "direct buffers: -XX:MaxDirectMemorySize makes them fail by name instead of by the limit; Netty names its leaks with -Dio.netty.leakDetection.level=paranoid.".to_owned(),
-        Part::Threads => "threads: a thread dump groups them by name: jcmd PID Thread.print.".to_owned(),
-        Part::Metaspace => "metaspace: classes are made and never unloaded: jcmd PID VM.classloader_stats.".to_owned(),
+        GrowingPart::Heap => "heap: two dumps an hour apart show what stays: jcmd PID GC.heap_dump FILE.".to_owned(),
+        GrowingPart::Direct => "direct buffers: -XX:MaxDirectMemorySize makes them fail by name instead of by the limit; Netty names its leaks with -Dio.netty.leakDetection.level=paranoid.".to_owned(),
+        GrowingPart::Threads => "threads: a thread dump groups them by name: jcmd PID Thread.print.".to_owned(),
+        GrowingPart::Metaspace => "metaspace: classes are made and never unloaded: jcmd PID VM.classloader_stats.".to_owned(),
         other => format!("{other}: see the table."),
     }
     };
@@ -178,33 +180,33 @@ fn levers(growth: &Growth) -> Vec<String> {
 }
 
 /// The section; `None` where nothing was soaked.
-pub fn section(view: &ResultView) -> Option<Section> {
-    let (trial, soak) = soak(view)?;
+pub fn growth_section(view: &ResultView) -> Option<Section> {
+    let (trial, soak) = last_soak(view)?;
     let growth = growth_of(trial)?;
-    let mut section =
-        Section::new("growth", "What grows over time").with(Block::Paragraph(sentence(&growth)));
+    let mut section = Section::new("growth", "What grows over time")
+        .with_block(SectionBlock::Paragraph(growth_sentence(&growth)));
     if let Some(why) = &soak.cut {
         let words =
             format!("The soak ended before its time: {why}. It is judged by what it has seen.");
-        section = section.with(Block::Paragraph(words));
+        section = section.with_block(SectionBlock::Paragraph(words));
     }
-    if let Some(later) = margin::later(soak) {
-        let words = format!("Anonymous memory: {}.", needed(&later));
-        section = section.with(Block::Paragraph(words));
+    if let Some(later) = margin::memory_needed_later(soak) {
+        let words = format!("Anonymous memory: {}.", need_words(&later));
+        section = section.with_block(SectionBlock::Paragraph(words));
     }
     let levers = levers(&growth);
     if !levers.is_empty() {
-        section = section.with(Block::List(levers));
+        section = section.with_block(SectionBlock::List(levers));
     }
     if !soak.looks.is_empty() {
-        section = section.with(Block::Table(table(&soak.looks))).with(Block::Paragraph(
+        section = section.with_block(SectionBlock::Table(growth_table(&soak.looks))).with_block(SectionBlock::Paragraph(
             "Resident memory by part, before the first cycle of the load, in the rest between the cycles and after the second. What grows in the first cycle only is kept, what grows as much in the second is lost. The soak runs with native memory tracking, which takes memory of its own.".to_owned(),
         ));
     }
     Some(section)
 }
 
-fn table(looks: &[SoakLook]) -> Table {
+fn growth_table(looks: &[SoakLook]) -> Table {
     let mut table = Table::new()
         .left("Look")
         .right("Requests")
@@ -219,17 +221,17 @@ fn table(looks: &[SoakLook]) -> Table {
         .right("Threads");
     let names = ["before", "rest", "end"];
     for (look, name) in looks.iter().zip(names) {
-        table.row([
+        table.add_row([
             name.into(),
             look.requests.to_string().into(),
             format::bytes_or(look.live_heap).into(),
-            format::bytes(look.heap).into(),
-            format::bytes(look.direct).into(),
-            format::bytes(look.stacks).into(),
-            format::bytes(look.metaspace).into(),
-            format::bytes(look.code_cache).into(),
-            format::bytes(look.jvm).into(),
-            format::bytes(look.malloc).into(),
+            format::measured_bytes(look.heap).into(),
+            format::measured_bytes(look.direct).into(),
+            format::measured_bytes(look.stacks).into(),
+            format::measured_bytes(look.metaspace).into(),
+            format::measured_bytes(look.code_cache).into(),
+            format::measured_bytes(look.jvm).into(),
+            format::measured_bytes(look.malloc).into(),
             look.threads.to_string().into(),
         ]);
     }
@@ -246,11 +248,11 @@ pub(crate) fn lower(sentence: &str) -> String {
 
 /// Bytes that may be many.
 fn amount(bytes: f64) -> String {
-    format::bytes(Bytes::from_bytes(bytes.max(0.0) as u64))
+    format::measured_bytes(Bytes::from_bytes(bytes.max(0.0) as u64))
 }
 
 /// A length in the largest unit that it has two of.
-pub(crate) fn length(value: Duration) -> String {
+pub(crate) fn show_length(value: Duration) -> String {
     let minutes = value.as_secs_f64() / 60.0;
     match minutes {
         m if m < 2.0 => format!("{:.0} s", value.as_secs_f64()),
@@ -262,7 +264,7 @@ pub(crate) fn length(value: Duration) -> String {
 fn days(value: Duration) -> String {
     let days = value.as_secs_f64() / 86_400.0;
     match days {
-        d if d < 2.0 => length(value),
+        d if d < 2.0 => show_length(value),
         d if d < 1000.0 => format!("{d:.0} days"),
         _ => "years".to_owned(),
     }

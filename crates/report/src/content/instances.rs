@@ -3,12 +3,12 @@
 //! Owns the words and the table of `loadline_analysis::instances`, which owns every figure. There is
 //! nothing to say about results that do not vary the number.
 
-use loadline_analysis::instances::{KNEE, Line, Scaling, Study};
+use loadline_analysis::instances::{InstanceStudy, KNEE, MemoryLine, ThroughputScaling};
 use loadline_analysis::record::Configuration;
 use loadline_sizing::Bytes;
 
 use super::groups;
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use crate::format;
 use crate::table::Table;
 use crate::text;
@@ -18,29 +18,29 @@ use crate::view::ResultView;
 const SEED: u64 = 1;
 
 /// The section; `None` when every trial ran the same number.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn instances_section(view: &ResultView) -> Option<Section> {
     let mut section = Section::new("instances", "How many instances?");
     for (configuration, study) in studies(view) {
         section = section
-            .with(Block::Paragraph(what(&configuration)))
-            .with(Block::Table(table(&study)))
-            .with(Block::List(sentences(&study)));
+            .with_block(SectionBlock::Paragraph(configuration_words(&configuration)))
+            .with_block(SectionBlock::Table(instances_table(&study)))
+            .with_block(SectionBlock::List(sentences(&study)));
     }
     (!section.blocks.is_empty()).then_some(section)
 }
 
 /// The studies of a result; the figure draws the first of them.
-pub(crate) fn studies(view: &ResultView) -> Vec<(Configuration, Study)> {
+pub(crate) fn studies(view: &ResultView) -> Vec<(Configuration, InstanceStudy)> {
     let is_varied = view.trials.iter().any(|t| t.configuration.instances > 1);
     if is_varied {
-        Study::all(&view.trials, SEED)
+        InstanceStudy::all_studies(&view.trials, SEED)
     } else {
         Vec::new()
     }
 }
 
-fn what(configuration: &Configuration) -> String {
-    let rate = configuration.rate.map(format::rate);
+fn configuration_words(configuration: &Configuration) -> String {
+    let rate = configuration.rate.map(format::as_rate);
     let rate = rate.map_or_else(String::new, |rate| format!(", {rate} in all"));
     // Of several studies each says whose it is: the level of another factor is in the label.
     let label = match configuration.label.as_str() {
@@ -50,12 +50,12 @@ fn what(configuration: &Configuration) -> String {
     format!(
         "Instances beside each other, the load spread evenly over them{rate}; one of {}{label} has {} and {}. Throughput and memory are those of all together, medians of the trials; PSS counts a page that n of them share as 1/n in each.",
         configuration.instances,
-        groups::cpu(configuration),
-        groups::memory(configuration),
+        groups::cpu_words(configuration),
+        groups::memory_words(configuration),
     )
 }
 
-fn table(study: &Study) -> Table {
+fn instances_table(study: &InstanceStudy) -> Table {
     let mut table = Table::new()
         .right("Instances")
         .right("Kept the SLO")
@@ -66,10 +66,10 @@ fn table(study: &Study) -> Table {
         .right("RSS of each");
     let first = study.counts.first().map_or(0.0, |c| c.throughput);
     for count in &study.counts {
-        table.row([
+        table.add_row([
             count.instances.to_string().into(),
             format!("{} of {}", count.kept, count.trials).into(),
-            format::rate(count.throughput).into(),
+            format::as_rate(count.throughput).into(),
             format!("{:+.0} %", (count.throughput / first - 1.0) * 100.0).into(),
             mebibytes(count.rss).into(),
             mebibytes(count.pss).into(),
@@ -83,10 +83,10 @@ fn mebibytes(bytes: Option<f64>) -> String {
     format::bytes_or(bytes.map(|b| Bytes::from_mib((b / f64::from(1 << 20)).round() as u64)))
 }
 
-fn sentences(study: &Study) -> Vec<String> {
+fn sentences(study: &InstanceStudy) -> Vec<String> {
     let mut lines = Vec::new();
     match &study.scaling {
-        Some(scaling) => lines.extend(scaled(study, scaling)),
+        Some(scaling) => lines.extend(scaling_sentences(study, scaling)),
         None if study.is_closed => lines.push(
             "A law of scaling needs six counts of instances; the table says what these did."
                 .to_owned(),
@@ -96,12 +96,12 @@ fn sentences(study: &Study) -> Vec<String> {
                 .to_owned(),
         ),
     }
-    lines.extend(study.rss.map(|line| memory("RSS", line)));
-    lines.extend(study.pss.map(|line| memory("PSS", line)));
+    lines.extend(study.rss.map(|line| memory_sentence("RSS", line)));
+    lines.extend(study.pss.map(|line| memory_sentence("PSS", line)));
     lines
 }
 
-fn scaled(study: &Study, scaling: &Scaling) -> Vec<String> {
+fn scaling_sentences(study: &InstanceStudy, scaling: &ThroughputScaling) -> Vec<String> {
     let most = study.counts.last().map_or(1, |c| c.instances);
     let best = study
         .counts
@@ -122,26 +122,26 @@ fn scaled(study: &Study, scaling: &Scaling) -> Vec<String> {
     let check = scaling.inner_error().map_or_else(String::new, |error| {
         format!(
             " Left out of the fit, a count between others is predicted within {}.",
-            format::percent(error)
+            format::as_percent(error)
         )
     });
     vec![
         peak,
         format!(
             "The knee is at {}: the fewest whose throughput is at least {} of the most.",
-            format::count(scaling.knee as usize, "instance"),
-            format::percent(KNEE)
+            format::count_of(scaling.knee as usize, "instance"),
+            format::as_percent(KNEE)
         ),
         format!(
             "Universal Scalability Law: contention {:.4}, coherency {:.5}, {} of one instance.{check}",
             m.sigma,
             m.kappa,
-            format::rate(m.lambda)
+            format::as_rate(m.lambda)
         ),
     ]
 }
 
-fn memory(name: &str, line: Line) -> String {
+fn memory_sentence(name: &str, line: MemoryLine) -> String {
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
     format!(
         "{name} of all: {:.0} MiB and {:.0} MiB for each instance (R² {:.3}).",

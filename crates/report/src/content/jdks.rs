@@ -6,14 +6,14 @@
 use loadline_analysis::recommend::{self, LevelSize};
 
 use super::groups;
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use crate::format;
-use crate::table::{Cell, Table, Tone};
+use crate::table::{Table, TableCell, Tone};
 use crate::text;
 use crate::view::ResultView;
 
 /// The section; `None` where one was asked about.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn jdks_section(view: &ResultView) -> Option<Section> {
     let all = &view.recommendation.as_ref()?.by_level;
     let first = all.first()?;
     let (what, title) = match (&first.application, &first.jdk, first.cpu) {
@@ -28,7 +28,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
         .right("Confirmed")
         .left("Proof");
     for of in all {
-        table.row(row(of));
+        table.add_row(level_row(of));
     }
     let hint = match what {
         "JDK" => "; the first tells the others where to begin, not what to show",
@@ -37,26 +37,26 @@ pub fn section(view: &ResultView) -> Option<Section> {
     let mut words = format!(
         "Each by its own search and its own fresh starts{hint}. The recommended one is the cheapest of those that are proven."
     );
-    if let Some(knee) = knee(all) {
+    if let Some(knee) = knee_sentence(all) {
         words.push_str(&format!(" {knee}"));
     }
     Some(
         Section::new("jdks", title)
-            .with(Block::Paragraph(words))
-            .with(Block::Table(table)),
+            .with_block(SectionBlock::Paragraph(words))
+            .with_block(SectionBlock::Table(table)),
     )
 }
 
 /// From which CPU limit on more CPU saves no memory, and at which none was enough.
-pub(super) fn knee(all: &[LevelSize]) -> Option<String> {
-    let of = recommend::knee(all)?;
-    let limit = groups::cpu(of.configuration.as_ref()?);
+pub(super) fn knee_sentence(all: &[LevelSize]) -> Option<String> {
+    let of = recommend::cpu_knee(all)?;
+    let limit = groups::cpu_words(of.configuration.as_ref()?);
     let most = all.iter().filter_map(|of| of.cpu).max();
     let knee = match of.cpu == most {
         true => format!("Memory still falls up to {limit}, the largest limit asked about"),
         false => format!(
             "The knee is {limit}: a larger limit saves less memory than two searches differ by ({})",
-            format::percent(recommend::SAME_SIZE)
+            format::as_percent(recommend::SAME_SIZE)
         ),
     };
     let too_small = all.iter().filter(|of| of.is_infeasible);
@@ -74,7 +74,7 @@ pub(super) fn knee(all: &[LevelSize]) -> Option<String> {
 
 /// Where several are asked about, which one the answer is for: ` with JDK 25`. A CPU limit stands in
 /// the size already.
-pub(super) fn with(of: &LevelSize) -> String {
+pub(super) fn with_level(of: &LevelSize) -> String {
     let name = match (&of.application, &of.jdk) {
         (None, None) => return String::new(),
         (None, Some(jdk)) => format!("JDK {jdk}"),
@@ -85,7 +85,7 @@ pub(super) fn with(of: &LevelSize) -> String {
 }
 
 /// How it is called beside the others.
-pub(crate) fn name(of: &LevelSize) -> String {
+pub(crate) fn level_name(of: &LevelSize) -> String {
     let jdk = of.jdk.as_ref().map(|jdk| match of.application {
         None => jdk.clone(),
         Some(_) => format!("JDK {jdk}"),
@@ -104,11 +104,11 @@ pub(crate) fn name(of: &LevelSize) -> String {
     }
 }
 
-fn row(of: &LevelSize) -> [Cell; 4] {
-    let name = name(of);
+fn level_row(of: &LevelSize) -> [TableCell; 4] {
+    let name = level_name(of);
     let (Some(configuration), Some(proof)) = (&of.configuration, &of.proof) else {
         let why = of.why_none.as_deref().unwrap_or("no size");
-        let why = Cell::new(text::one_line(why), Tone::Bad);
+        let why = TableCell::new(text::one_line(why), Tone::Bad);
         return [name.into(), "none".into(), "–".into(), why];
     };
     let tone = match of.is_proven() {
@@ -118,15 +118,15 @@ fn row(of: &LevelSize) -> [Cell; 4] {
     let kept = format!(
         "{} of {} kept the SLO",
         proof.passes,
-        format::count(proof.starts as usize, "start")
+        format::count_of(proof.starts as usize, "start")
     );
     let confirmed = of
         .confirmed
         .map_or_else(|| "–".to_owned(), |m| m.to_string());
     [
         name.into(),
-        groups::size(configuration).into(),
+        groups::size_words(configuration).into(),
         confirmed.into(),
-        Cell::new(kept, tone),
+        TableCell::new(kept, tone),
     ]
 }

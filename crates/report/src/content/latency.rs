@@ -1,56 +1,61 @@
 //! Latency by percentile, a row a configuration: the table below the chart.
 
 use super::headline::slo_words;
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use super::{drill, groups};
 use loadline_analysis::latency::Latency;
 
 use crate::figures::{self, QUANTILES};
 use crate::format;
-use crate::table::{Cell, Table};
+use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
 /// The section; `None` when no load was measured.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn latency_section(view: &ResultView) -> Option<Section> {
     let mut table = Table::new().wrapping("Configuration").right("Trials");
     for quantile in QUANTILES {
-        table = table.right(format!("p{}", percent(quantile)));
+        table = table.right(format!("p{}", quantile_percent(quantile)));
     }
-    let names = groups::Names::of(view);
-    let mut groups = groups::groups(view);
-    if !names.differ() {
+    let names = groups::ConfigurationNames::for_result(view);
+    let mut groups = groups::group_trials(view);
+    if !names.differ_beyond_memory() {
         groups.sort_by_key(|g| std::cmp::Reverse(g.configuration.memory));
     }
     for group in groups {
-        let measured: Vec<Latency> = group.evidence().filter_map(figures::latency).collect();
+        let measured: Vec<Latency> = group
+            .evidence_trials()
+            .filter_map(figures::judged_latency)
+            .collect();
         if measured.is_empty() {
             continue;
         }
         let mut row = vec![
-            Cell::from(names.name(group.configuration)),
-            Cell::from(measured.len().to_string()),
+            TableCell::from(names.cell_name(group.configuration)),
+            TableCell::from(measured.len().to_string()),
         ];
         for quantile in QUANTILES {
-            let seen = measured.iter().filter_map(|l| figures::at(l, quantile));
-            let median = figures::latencies(seen).and_then(|s| s.median.time());
+            let seen = measured
+                .iter()
+                .filter_map(|l| figures::latency_at(l, quantile));
+            let median = figures::spread_latencies(seen).and_then(|s| s.median.known_time());
             row.push(format::time_or(median).into());
         }
-        table.row(row);
+        table.add_row(row);
     }
-    if table.is_empty() {
+    if table.has_no_rows() {
         return None;
     }
-    let before = drill::before(view).map_or_else(String::new, |words| format!(" {words}"));
+    let before = drill::before_outage(view).map_or_else(String::new, |words| format!(" {words}"));
     Some(
         Section::new("latency", "Latency by percentile")
-            .with(Block::Paragraph(format!(
+            .with_block(SectionBlock::Paragraph(format!(
                 "From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A request that failed counts as slower than every other; a dash means that the median lies there. The SLO: {}.{before}",
                 slo_words(view)
             )))
-            .with(Block::Table(table)),
+            .with_block(SectionBlock::Table(table)),
     )
 }
 
-fn percent(quantile: f64) -> f64 {
+fn quantile_percent(quantile: f64) -> f64 {
     (quantile * 100.0 * 1e6).round() / 1e6
 }

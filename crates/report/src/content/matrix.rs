@@ -1,54 +1,56 @@
 //! "Which sizes keep the SLO?": a grid of variants and memory sizes, or a list when only the
 //! memory varied.
 
-use loadline_analysis::record::{TrialRecord, Verdict};
-use loadline_analysis::verdict::{self, Thresholds};
+use loadline_analysis::record::{TrialRecord, TrialVerdict};
+use loadline_analysis::verdict::{self, VerdictThresholds};
 use loadline_sizing::Bytes;
 
 use super::drill;
-use super::groups::{self, Group, Names};
-use super::section::{Block, Section};
-use crate::figures::{self, FAILED, Figures, Seen, spread};
+use super::groups::{self, ConfigurationGroup, ConfigurationNames};
+use super::section::{Section, SectionBlock};
+use crate::figures::{self, FAILED, SeenLatency, TrialFigures, spread};
 use crate::format;
-use crate::table::{Cell, Table, Tone};
+use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
 
 /// The section; `None` when nothing was tried.
-pub fn section(view: &ResultView) -> Option<Section> {
-    let groups = groups::groups(view);
+pub fn matrix_section(view: &ResultView) -> Option<Section> {
+    let groups = groups::group_trials(view);
     if groups.is_empty() {
         return None;
     }
-    let names = Names::of(view);
+    let names = ConfigurationNames::for_result(view);
     let section = Section::new("sizes", "Which sizes keep the SLO?");
-    let shared = names.shared();
+    let shared = names.shared_parts();
     let section = if shared.is_empty() {
         section
     } else {
-        section.with(Block::Paragraph(format!("All with {shared}.")))
+        section.with_block(SectionBlock::Paragraph(format!("All with {shared}.")))
     };
-    if names.differ() {
-        let grid = Block::Table(grid(view, &groups, &names));
-        let section = section.with(Block::Paragraph(legend(view))).with(grid);
+    if names.differ_beyond_memory() {
+        let grid = SectionBlock::Table(grid(view, &groups, &names));
+        let section = section
+            .with_block(SectionBlock::Paragraph(legend(view)))
+            .with_block(grid);
         let meanings = names.meanings();
         Some(if meanings.is_empty() {
             section
         } else {
-            section.with(Block::List(meanings))
+            section.with_block(SectionBlock::List(meanings))
         })
     } else {
-        let table = list(view, groups);
+        let table = size_table(view, groups);
         let section = match meanings(view) {
-            Some(words) => section.with(Block::Paragraph(words)),
+            Some(words) => section.with_block(SectionBlock::Paragraph(words)),
             None => section,
         };
-        Some(section.with(Block::Table(table)))
+        Some(section.with_block(SectionBlock::Table(table)))
     }
 }
 
 /// What the words of the table mean, where they stand in it.
 fn meanings(view: &ResultView) -> Option<String> {
-    let loads = || view.evidence().flat_map(|t| &t.evidence.load);
+    let loads = || view.evidence_trials().flat_map(|t| &t.evidence.load);
     let mut words: Vec<String> = Vec::new();
     if loads().any(|l| l.unfinished > 0 || !l.errors.is_empty()) {
         let quantile = figures::headline_quantile(&view.slo.objectives);
@@ -61,17 +63,18 @@ fn meanings(view: &ResultView) -> Option<String> {
             "Shed requests were never sent: every connection was still waiting for an answer.";
         words.push(shed.to_owned());
     }
-    if view.evidence().any(is_thrash) {
+    if view.evidence_trials().any(is_thrash) {
         let thrash = "Thrash: to stay below the limit the kernel dropped pages of code and jars, and they were read again (file refaults).";
         words.push(thrash.to_owned());
     }
-    words.extend(drill::before(view).map(str::to_owned));
+    words.extend(drill::before_outage(view).map(str::to_owned));
     (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// Whether the reason of the trial speaks of thrash.
 fn is_thrash(trial: &TrialRecord) -> bool {
-    trial.verdict != Verdict::Pass && verdict::is_thrash(&trial.evidence, &Thresholds::default())
+    trial.verdict != TrialVerdict::Pass
+        && verdict::is_thrash(&trial.evidence, &VerdictThresholds::default())
 }
 
 fn legend(view: &ResultView) -> String {
@@ -79,14 +82,14 @@ fn legend(view: &ResultView) -> String {
         "In each cell: the verdict, how many of the trials kept the SLO, the worst {} and the start time.",
         figures::headline_quantile(&view.slo.objectives)
     );
-    match drill::before(view) {
+    match drill::before_outage(view) {
         Some(before) => format!("{words} {before}"),
         None => words,
     }
 }
 
 /// One row a size, the largest first.
-fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
+fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Table {
     let quantile = figures::headline_quantile(&view.slo.objectives);
     groups.sort_by_key(|g| std::cmp::Reverse(memory_of(g)));
     let mut table = Table::new()
@@ -103,13 +106,16 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
         .wrapping("What happened");
     for group in &groups {
         let chosen = is_chosen(view, group);
-        let (verdict, tone) = verdict(group);
+        let (verdict, tone) = group_verdict(group);
         let (passed, of) = group.passes();
-        let figures: Vec<Figures> = group.evidence().map(|t| Figures::of(t, quantile)).collect();
+        let figures: Vec<TrialFigures> = group
+            .evidence_trials()
+            .map(|t| TrialFigures::for_trial(t, quantile))
+            .collect();
         let start = spread(figures.iter().filter_map(|f| f.sli.start));
-        table.row([
-            groups::memory(group.configuration).into(),
-            Cell::new(
+        table.add_row([
+            groups::memory_words(group.configuration).into(),
+            TableCell::new(
                 if chosen {
                     format!("{verdict}, {}", view.chosen_as())
                 } else {
@@ -118,10 +124,10 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
                 tone,
             ),
             format!("{passed} of {of}").into(),
-            worst(&figures).into(),
+            worst_latency(&figures).into(),
             format::time_or(start.map(|s| s.median)).into(),
             format::bytes_or(figures.iter().filter_map(|f| f.sli.peak_memory).max()).into(),
-            happened(group).into(),
+            what_happened(group).into(),
         ]);
         if chosen {
             table.mark_last();
@@ -131,7 +137,7 @@ fn list(view: &ResultView, mut groups: Vec<Group<'_>>) -> Table {
 }
 
 /// Variants against sizes.
-fn grid(view: &ResultView, groups: &[Group<'_>], names: &Names) -> Table {
+fn grid(view: &ResultView, groups: &[ConfigurationGroup<'_>], names: &ConfigurationNames) -> Table {
     let mut sizes: Vec<Option<Bytes>> = groups.iter().map(|g| g.configuration.memory).collect();
     sizes.sort_by_key(|m| std::cmp::Reverse(m.map_or(u64::MAX, |m| m.as_bytes())));
     sizes.dedup();
@@ -147,56 +153,61 @@ fn grid(view: &ResultView, groups: &[Group<'_>], names: &Names) -> Table {
         table = table.left(size.map_or_else(|| "no limit".to_owned(), |m| m.to_string()));
     }
     for variant in variants {
-        let mut row = vec![Cell::from(variant.clone())];
+        let mut row = vec![TableCell::from(variant.clone())];
         for size in &sizes {
             let group = groups.iter().find(|g| {
                 g.configuration.memory == *size && names.variant(g.configuration) == variant
             });
-            row.push(group.map_or_else(|| Cell::from(""), |g| cell(view, g)));
+            row.push(group.map_or_else(|| TableCell::from(""), |g| cell(view, g)));
         }
-        table.row(row);
+        table.add_row(row);
     }
     table
 }
 
-fn cell(view: &ResultView, group: &Group<'_>) -> Cell {
+fn cell(view: &ResultView, group: &ConfigurationGroup<'_>) -> TableCell {
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let (verdict, tone) = verdict(group);
+    let (verdict, tone) = group_verdict(group);
     let (passed, of) = group.passes();
-    let figures: Vec<Figures> = group.evidence().map(|t| Figures::of(t, quantile)).collect();
+    let figures: Vec<TrialFigures> = group
+        .evidence_trials()
+        .map(|t| TrialFigures::for_trial(t, quantile))
+        .collect();
     let mut text = verdict;
     if of > 1 {
         text.push_str(&format!(" {passed}/{of}"));
     }
-    let latency = Some(worst(&figures)).filter(|text| text != format::NONE);
+    let latency = Some(worst_latency(&figures)).filter(|text| text != format::NONE);
     let start = spread(figures.iter().filter_map(|f| f.sli.start)).map(|s| s.median);
-    let start = start.map(|s| format!("start {}", format::time(s)));
+    let start = start.map(|s| format!("start {}", format::measured_time(s)));
     for part in [latency, start].into_iter().flatten() {
         text.push_str(&format!(", {part}"));
     }
     if is_chosen(view, group) {
         text.push_str(&format!(", {}", view.chosen_as()));
     }
-    Cell::new(text, tone)
+    TableCell::new(text, tone)
 }
 
 /// The verdict over all trials of a configuration: the worst one counts.
-pub fn verdict(group: &Group<'_>) -> (String, Tone) {
-    let shown = group.first_failure().or_else(|| group.evidence().next());
+pub fn group_verdict(group: &ConfigurationGroup<'_>) -> (String, Tone) {
+    let shown = group
+        .first_failure()
+        .or_else(|| group.evidence_trials().next());
     let shown = shown.or_else(|| group.trials.first().copied());
     shown.map_or_else(
         || (format::NONE.to_owned(), Tone::Muted),
-        |t| (figures::verdict(t.verdict), figures::tone(t.verdict)),
+        |t| (figures::verdict_words(t.verdict), figures::tone(t.verdict)),
     )
 }
 
 /// The slowest headline latency of the trials.
-fn worst(figures: &[Figures]) -> String {
+fn worst_latency(figures: &[TrialFigures]) -> String {
     let slowest = figures.iter().filter_map(|f| f.headline).max();
-    slowest.map_or_else(|| format::NONE.to_owned(), Seen::show)
+    slowest.map_or_else(|| format::NONE.to_owned(), SeenLatency::show)
 }
 
-fn happened(group: &Group<'_>) -> String {
+fn what_happened(group: &ConfigurationGroup<'_>) -> String {
     match group.first_failure() {
         Some(failure) => failure.reason.in_short(),
         None if group.keeps_slo() => "kept the SLO".to_owned(),
@@ -208,12 +219,12 @@ fn happened(group: &Group<'_>) -> String {
     }
 }
 
-fn is_chosen(view: &ResultView, group: &Group<'_>) -> bool {
+fn is_chosen(view: &ResultView, group: &ConfigurationGroup<'_>) -> bool {
     let chosen = view.recommendation.as_ref();
     chosen.is_some_and(|r| groups::is_same(&r.configuration, group.configuration))
 }
 
-fn memory_of(group: &Group<'_>) -> u64 {
+fn memory_of(group: &ConfigurationGroup<'_>) -> u64 {
     group
         .configuration
         .memory

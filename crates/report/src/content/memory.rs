@@ -1,16 +1,16 @@
 //! "Where the memory goes": what the cgroup charged against the limit, at its fullest second.
 //!
-//! Owns [`Fill`]: the parts of one second add up to the limit, which peaks of different moments do
+//! Owns [`MemoryFill`]: the parts of one second add up to the limit, which peaks of different moments do
 //! not. Parts inside the JVM (metaspace, code cache, stacks) are not in these counters.
 
 use loadline_analysis::record::{SecondEvidence, TrialRecord};
 use loadline_sizing::Bytes;
 
-use super::groups::{self, Group, Names};
-use super::section::{Block, Section};
+use super::groups::{self, ConfigurationGroup, ConfigurationNames};
+use super::section::{Section, SectionBlock};
 use crate::figures::spread;
 use crate::format;
-use crate::table::{Cell, Table};
+use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
 /// Most configurations that are shown; the recommended one is among them.
@@ -18,7 +18,7 @@ const MOST: usize = 12;
 
 /// How a limit is filled in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fill {
+pub struct MemoryFill {
     /// The limit.
     pub limit: Bytes,
     /// Anonymous memory: heap, metaspace, stacks and all else the JVM wrote to.
@@ -29,9 +29,9 @@ pub struct Fill {
     pub droppable: Bytes,
 }
 
-impl Fill {
+impl MemoryFill {
     /// The fullest second of a trial: the one with the largest working set.
-    pub fn of(trial: &TrialRecord) -> Option<Self> {
+    pub fn fullest_second(trial: &TrialRecord) -> Option<Self> {
         // The seconds are those of all instances, and so is the limit.
         let instances = u64::from(trial.configuration.instances);
         let limit = trial.configuration.memory?.mul_ratio(instances, 1);
@@ -60,23 +60,26 @@ impl Fill {
 
 /// The configurations of the section: name and the fullest second of its fullest trial. The
 /// recommended one first, then by size.
-pub fn fills(view: &ResultView) -> Vec<(String, Fill)> {
+pub fn fills(view: &ResultView) -> Vec<(String, MemoryFill)> {
     rows(view)
         .into_iter()
         .map(|(name, fill, _)| (name, fill))
         .collect()
 }
 
-fn rows<'a>(view: &'a ResultView) -> Vec<(String, Fill, Group<'a>)> {
-    let names = Names::of(view);
+fn rows<'a>(view: &'a ResultView) -> Vec<(String, MemoryFill, ConfigurationGroup<'a>)> {
+    let names = ConfigurationNames::for_result(view);
     let chosen = view.recommendation.as_ref().map(|r| &r.configuration);
-    let is_chosen = |g: &Group<'_>| chosen.is_some_and(|c| groups::is_same(c, g.configuration));
-    let mut groups = groups::groups(view);
+    let is_chosen =
+        |g: &ConfigurationGroup<'_>| chosen.is_some_and(|c| groups::is_same(c, g.configuration));
+    let mut groups = groups::group_trials(view);
     groups.sort_by_key(|g| (!is_chosen(g), std::cmp::Reverse(g.configuration.memory)));
-    let row = |group: Group<'a>| {
-        let fills = group.evidence().filter_map(Fill::of);
+    let row = |group: ConfigurationGroup<'a>| {
+        let fills = group
+            .evidence_trials()
+            .filter_map(MemoryFill::fullest_second);
         let fill = fills.max_by_key(|f| f.anon.saturating_add(f.in_use).as_bytes())?;
-        let mut name = names.name(group.configuration);
+        let mut name = names.cell_name(group.configuration);
         if is_chosen(&group) {
             name.push_str(&format!(", {}", view.chosen_as()));
         }
@@ -92,7 +95,7 @@ fn rows<'a>(view: &'a ResultView) -> Vec<(String, Fill, Group<'a>)> {
 }
 
 /// The section; `None` when no second of memory was recorded under a limit.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn memory_section(view: &ResultView) -> Option<Section> {
     let rows = rows(view);
     if rows.is_empty() {
         return None;
@@ -108,16 +111,20 @@ pub fn section(view: &ResultView) -> Option<Section> {
     for (name, fill, group) in &rows {
         let share = |part: Bytes| {
             let share = part.as_bytes() as f64 / fill.limit.as_bytes().max(1) as f64;
-            Cell::from(format!(
+            TableCell::from(format!(
                 "{} ({})",
-                format::bytes(Bytes::from_mib(part.as_mib().round() as u64)),
+                format::measured_bytes(Bytes::from_mib(part.as_mib().round() as u64)),
                 whole_percent(share)
             ))
         };
-        let logs = || group.evidence().filter_map(|t| t.evidence.gc.as_ref());
+        let logs = || {
+            group
+                .evidence_trials()
+                .filter_map(|t| t.evidence.gc.as_ref())
+        };
         let after = spread(logs().filter_map(|gc| gc.heap_after_max));
         let allowed = spread(logs().filter_map(|gc| gc.heap_max));
-        table.row([
+        table.add_row([
             name.clone().into(),
             share(fill.anon),
             share(fill.in_use),
@@ -131,8 +138,8 @@ pub fn section(view: &ResultView) -> Option<Section> {
     Some(
         Section::new("memory", "Where the memory goes")
             .in_depth()
-            .with(Block::Paragraph(words.to_owned()))
-            .with(Block::Table(table)),
+            .with_block(SectionBlock::Paragraph(words.to_owned()))
+            .with_block(SectionBlock::Table(table)),
     )
 }
 

@@ -32,14 +32,14 @@ mod toxics;
 pub mod trials;
 pub(crate) mod warm_up;
 
-pub use answer::{Fact, facts};
+pub use answer::{AnswerFact, facts};
 pub(crate) use distrust::left_out;
 pub use growth::growth_of;
 pub use headline::{Headline, headline, slo_words};
-pub use reproduce::quoted;
-pub use section::{Block, Section};
+pub use reproduce::shell_quoted;
+pub use section::{Section, SectionBlock};
 
-use loadline_analysis::record::Purpose;
+use loadline_analysis::record::TrialPurpose;
 use loadline_analysis::slo::Objective;
 
 use crate::view::ResultView;
@@ -47,49 +47,50 @@ use crate::view::ResultView;
 /// The page, in order: one file each. A new section goes here, where the reader should meet it; it
 /// gives `None` when the records do not hold what it needs. Its charts: [`crate::html()`].
 const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
-    money::section,
-    smaller::section,
-    drill::section,
-    jdks::section,
-    matrix::section,
-    scaling::section,
-    instances::section,
-    startup::section,
-    latency::section,
-    requests::section,
-    pauses::section,
-    throttling::section,
-    warm_up::section,
-    memory::section,
-    growth::section,
-    dependencies::section,
-    toxics::section,
-    options::section,
-    trials::section,
-    distrust::section,
-    reproduce::section,
+    money::money_section,
+    smaller::smaller_section,
+    drill::drill_section,
+    jdks::jdks_section,
+    matrix::matrix_section,
+    scaling::scaling_section,
+    instances::instances_section,
+    startup::startup_section,
+    latency::latency_section,
+    requests::requests_section,
+    pauses::pauses_section,
+    throttling::throttling_section,
+    warm_up::warm_up_section,
+    memory::memory_section,
+    growth::growth_section,
+    dependencies::dependencies_section,
+    toxics::toxics_section,
+    options::options_section,
+    trials::trials_section,
+    distrust::distrust_section,
+    reproduce::reproduce_section,
 ];
 
 /// What the answer stands on, for a reader who has one screen: the first of these that there is.
 const LEADS: &[fn(&ResultView) -> Option<Section>] = &[
-    money::section,
-    drill::section,
-    jdks::section,
-    scaling::section,
-    instances::section,
-    startup::section,
-    matrix::section,
+    money::money_section,
+    drill::drill_section,
+    jdks::jdks_section,
+    scaling::scaling_section,
+    instances::instances_section,
+    startup::startup_section,
+    matrix::matrix_section,
 ];
 
 /// The one section of a short page.
-pub fn lead(view: &ResultView) -> Option<Section> {
+pub fn lead_section(view: &ResultView) -> Option<Section> {
     LEADS.iter().find_map(|section| section(view))
 }
 
 /// What grows, where all that ran is a soak.
-pub fn soaked(view: &ResultView) -> Option<Section> {
-    let is_soak = !view.trials.is_empty() && view.trials.iter().all(|t| t.purpose == Purpose::Soak);
-    is_soak.then(|| growth::section(view)).flatten()
+pub fn soak_section(view: &ResultView) -> Option<Section> {
+    let is_soak =
+        !view.trials.is_empty() && view.trials.iter().all(|t| t.purpose == TrialPurpose::Soak);
+    is_soak.then(|| growth::growth_section(view)).flatten()
 }
 
 /// Whether the SLO asks about the start, and about no latency.

@@ -4,19 +4,19 @@
 
 use std::time::Duration;
 
-use loadline_analysis::deployment::{Deployment, FrontPoint, Priced, WhyNot};
+use loadline_analysis::deployment::{Deployment, FrontPoint, PricedSize, WhyNot};
 use loadline_analysis::interval::median;
-use loadline_analysis::record::{Purpose, Verdict};
+use loadline_analysis::record::{TrialPurpose, TrialVerdict};
 use loadline_analysis::sli::Sli;
 
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use crate::format;
-use crate::table::{Cell, Table};
+use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
 /// A deployment that was measured: its price and what it brings.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bought {
+pub struct MeasuredDeployment {
     /// `2 x 1 vCPU, 2Gi`.
     pub name: String,
     /// USD a month.
@@ -33,13 +33,13 @@ pub struct Bought {
 
 /// What was measured at the deployment's rate: the choices of which none is better in all, and the
 /// next cheaper ones that broke. Cheapest first; none where no prices were given.
-pub fn bought(view: &ResultView) -> Vec<Bought> {
+pub fn measured_deployments(view: &ResultView) -> Vec<MeasuredDeployment> {
     let recommended = view.recommendation.as_ref();
     let Some(deployment) = recommended.and_then(|r| r.deployment.as_ref()) else {
         return Vec::new();
     };
-    let kept = |point: &FrontPoint| Bought {
-        name: name(&point.priced),
+    let kept = |point: &FrontPoint| MeasuredDeployment {
+        name: priced_name(&point.priced),
         per_month: point.priced.cost.per_month,
         p99: point.p99,
         keeps_slo: true,
@@ -48,20 +48,20 @@ pub fn bought(view: &ResultView) -> Vec<Bought> {
     };
     let broke = |why: &WhyNot| {
         // Without a trial nothing is known of it.
-        let trial = view.trial(why.trial.as_ref()?)?;
-        Some(Bought {
-            name: name(&why.neighbour),
+        let trial = view.trial_by_id(why.trial.as_ref()?)?;
+        Some(MeasuredDeployment {
+            name: priced_name(&why.neighbour),
             per_month: why.neighbour.cost.per_month,
-            p99: Sli::of(trial).ok().and_then(|sli| sli.p99),
+            p99: Sli::from_record(trial).ok().and_then(|sli| sli.p99),
             keeps_slo: false,
             is_chosen: false,
             breaks: why.breaks.clone(),
         })
     };
-    let mut all: Vec<Bought> = deployment.front.iter().map(kept).collect();
+    let mut all: Vec<MeasuredDeployment> = deployment.front.iter().map(kept).collect();
     // With less memory than the size that was found it is no point of the search.
     if deployment.found.is_some() {
-        all.push(refined(view, deployment));
+        all.push(proven_deployment(view, deployment));
     }
     all.extend(deployment.why_not.iter().filter_map(broke));
     all.retain(|one| one.per_month.is_finite());
@@ -70,19 +70,19 @@ pub fn bought(view: &ResultView) -> Vec<Bought> {
 }
 
 /// The recommended deployment, by its proof.
-fn refined(view: &ResultView, deployment: &Deployment) -> Bought {
+fn proven_deployment(view: &ResultView, deployment: &Deployment) -> MeasuredDeployment {
     let chosen = view.recommendation.as_ref().map(|r| &r.configuration);
     let proofs = view.trials.iter().filter(|t| {
-        t.purpose == Purpose::Prove
-            && t.verdict == Verdict::Pass
+        t.purpose == TrialPurpose::Prove
+            && t.verdict == TrialVerdict::Pass
             && Some(&t.configuration) == chosen
     });
     let p99: Vec<f64> = proofs
-        .filter_map(|t| Sli::of(t).ok()?.p99)
+        .filter_map(|t| Sli::from_record(t).ok()?.p99)
         .map(|p99| p99.as_secs_f64())
         .collect();
-    Bought {
-        name: name(&deployment.chosen),
+    MeasuredDeployment {
+        name: priced_name(&deployment.chosen),
         per_month: deployment.chosen.cost.per_month,
         p99: median(&p99).map(Duration::from_secs_f64),
         keeps_slo: true,
@@ -91,7 +91,7 @@ fn refined(view: &ResultView, deployment: &Deployment) -> Bought {
     }
 }
 
-fn name(priced: &Priced) -> String {
+fn priced_name(priced: &PricedSize) -> String {
     let variant = match priced.variant.as_str() {
         "" => String::new(),
         variant => format!(" {variant}"),
@@ -100,46 +100,46 @@ fn name(priced: &Priced) -> String {
 }
 
 /// The section; `None` where no prices were given.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn money_section(view: &ResultView) -> Option<Section> {
     let deployment = view.recommendation.as_ref()?.deployment.as_ref()?;
     let why_not = deployment.why_not.iter().map(|w| why_not(view, w));
     let mut section = Section::new("money", "What it costs, and why not less")
-        .with(Block::Paragraph(source(deployment)))
-        .with(Block::Table(cells(deployment)))
-        .with(Block::Paragraph(
+        .with_block(SectionBlock::Paragraph(source(deployment)))
+        .with_block(SectionBlock::Table(size_price_table(deployment)))
+        .with_block(SectionBlock::Paragraph(
             "The next cheaper deployment in each direction, and what it breaks:".to_owned(),
         ))
-        .with(Block::List(why_not.collect()));
+        .with_block(SectionBlock::List(why_not.collect()));
     if deployment.why_not.is_empty() {
         section.blocks.truncate(2);
-        section = section.with(Block::Paragraph(
+        section = section.with_block(SectionBlock::Paragraph(
             "Nothing cheaper is on offer: it is the smallest size with the fewest replicas."
                 .to_owned(),
         ));
     }
     if deployment.front.len() > 1 {
         section = section
-            .with(Block::Paragraph(
+            .with_block(SectionBlock::Paragraph(
                 "Nothing measured is better than these in price, p99 and start time at once:"
                     .to_owned(),
             ))
-            .with(Block::Table(front(deployment)));
+            .with_block(SectionBlock::Table(front(deployment)));
     }
     if !deployment.compared.is_empty() {
         section = section
-            .with(Block::Paragraph(COMPARED.to_owned()))
-            .with(Block::Table(compared(deployment)));
+            .with_block(SectionBlock::Paragraph(COMPARED.to_owned()))
+            .with_block(SectionBlock::Table(compared_options_table(deployment)));
     }
     if !deployment.left_out.is_empty() {
         section = section
-            .with(Block::Paragraph("Not looked at:".to_owned()))
-            .with(Block::List(deployment.left_out.clone()));
+            .with_block(SectionBlock::Paragraph("Not looked at:".to_owned()))
+            .with_block(SectionBlock::List(deployment.left_out.clone()));
     }
     Some(section)
 }
 
 /// `3 x 1 CPU and 2Gi at $86.51 a month, $0.1098 per million requests`.
-pub fn price_words(priced: &Priced) -> String {
+pub fn price_words(priced: &PricedSize) -> String {
     let million = priced.cost.per_million_requests;
     let million = million.map_or_else(String::new, |m| format!(", ${m:.4} per million requests"));
     format!("${:.2} a month{million}", priced.cost.per_month)
@@ -155,7 +155,7 @@ fn source(deployment: &Deployment) -> String {
     )
 }
 
-fn cells(deployment: &Deployment) -> Table {
+fn size_price_table(deployment: &Deployment) -> Table {
     let has_variants = deployment.cells.iter().any(|c| !c.variant.is_empty());
     let mut table = Table::new();
     if has_variants {
@@ -169,10 +169,10 @@ fn cells(deployment: &Deployment) -> Table {
         .right("replicas")
         .right("$/month")
         .right("$/M requests");
-    let or_dash = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), format::rate);
+    let or_dash = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), format::as_rate);
     for cell in &deployment.cells {
         let priced = cell.priced.as_ref();
-        let text = |of: &dyn Fn(&Priced) -> String| priced.map_or_else(|| "-".to_owned(), of);
+        let text = |of: &dyn Fn(&PricedSize) -> String| priced.map_or_else(|| "-".to_owned(), of);
         let mut row = Vec::new();
         if has_variants {
             row.push(cell.variant.clone());
@@ -191,20 +191,20 @@ fn cells(deployment: &Deployment) -> Table {
             let million = p.cost.per_million_requests;
             million.map_or_else(|| "-".to_owned(), |m| format!("{m:.4}"))
         }));
-        table.row(row.into_iter().map(Cell::from));
+        table.add_row(row.into_iter().map(TableCell::from));
     }
     table
 }
 
 pub(super) fn why_not(view: &ResultView, why: &WhyNot) -> String {
-    let trial = why.trial.as_ref().and_then(|id| view.number(id));
+    let trial = why.trial.as_ref().and_then(|id| view.trial_number(id));
     let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
-    format!("{}{trial}", why.sentence())
+    format!("{}{trial}", why.neighbour_sentence())
 }
 
 const COMPARED: &str = "Options compared in pairs of trials that ran in turn at this size, by CPU time per good response against what each would replace; below 1 is better. One is adopted when its whole interval (those of one stage hold together with 95 %) lies below 0.98 and it misses the SLO no more often.";
 
-fn compared(deployment: &Deployment) -> Table {
+fn compared_options_table(deployment: &Deployment) -> Table {
     let mut table = Table::new()
         .left("compared")
         .left("candidate")
@@ -219,9 +219,9 @@ fn compared(deployment: &Deployment) -> Table {
             || "-".to_owned(),
             |(ratio, (low, high))| format!("{ratio:.2} ({low:.2} to {high:.2})"),
         );
-        table.row(
+        table.add_row(
             [
-                one.stage.name().to_owned(),
+                one.stage.stage_name().to_owned(),
                 one.label.clone(),
                 one.options.join(" "),
                 one.pairs.to_string(),
@@ -229,7 +229,7 @@ fn compared(deployment: &Deployment) -> Table {
                 ratio,
                 if one.is_adopted { "yes" } else { "no" }.to_owned(),
             ]
-            .map(Cell::from),
+            .map(TableCell::from),
         );
     }
     table
@@ -242,14 +242,14 @@ fn front(deployment: &Deployment) -> Table {
         .right("p99")
         .right("start");
     for point in &deployment.front {
-        table.row(
+        table.add_row(
             [
-                name(&point.priced),
+                priced_name(&point.priced),
                 format!("{:.2}", point.priced.cost.per_month),
                 format::time_or(point.p99),
                 format::time_or(point.start),
             ]
-            .map(Cell::from),
+            .map(TableCell::from),
         );
     }
     table

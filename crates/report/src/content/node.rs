@@ -6,16 +6,16 @@
 
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::TrialRecord;
-use loadline_sizing::hotspot::node::{ARENAS, Container, Moved, moved};
-use loadline_sizing::{Bytes, Jdk, Options, Origin, Version};
+use loadline_sizing::hotspot::node::{ARENAS, HostChange, MeasuredContainer, predict_move};
+use loadline_sizing::{Bytes, JavaVersion, JdkRelease, JvmOptionSet, OptionOrigin};
 
 use super::groups;
 use crate::format;
-use crate::view::{Node, ResultView};
+use crate::view::{ResultView, TargetNode};
 
 /// What an answer's files pin for a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pins {
+pub struct NodePins {
     /// JVM options.
     pub options: Vec<String>,
     /// Most arenas of malloc.
@@ -25,11 +25,11 @@ pub struct Pins {
 }
 
 /// What the files pin; nothing where no host is asked for or it changes nothing.
-pub fn pins(view: &ResultView) -> Pins {
-    let Some((node, Ok(moved))) = asked(view) else {
-        return Pins::default();
+pub fn pins(view: &ResultView) -> NodePins {
+    let Some((node, Ok(moved))) = asked_node(view) else {
+        return NodePins::default();
     };
-    Pins {
+    NodePins {
         options: moved.pins(),
         arenas: arenas(view, node, &moved),
         because: format!("as it was measured, also on a host with {} CPUs", node.cpus),
@@ -37,15 +37,15 @@ pub fn pins(view: &ResultView) -> Pins {
 }
 
 /// What is said with the answer.
-pub fn sentences(view: &ResultView) -> Vec<String> {
+pub fn node_sentences(view: &ResultView) -> Vec<String> {
     let Some(node) = &view.node else {
         return Vec::new();
     };
     let on = format!(
         "On a host with {}",
-        format::count(node.cpus as usize, "CPU")
+        format::count_of(node.cpus as usize, "CPU")
     );
-    let moved = match asked(view) {
+    let moved = match asked_node(view) {
         Some((_, Ok(moved))) => moved,
         Some((_, Err(why))) => return vec![format!("{on} the JVM would not start: {why}.")],
         None => {
@@ -71,16 +71,16 @@ pub fn sentences(view: &ResultView) -> Vec<String> {
 }
 
 /// `On a host with 64 CPUs it sees 64 processors instead of 2: ...`
-fn differences(view: &ResultView, moved: &Moved, on: &str) -> String {
+fn differences(view: &ResultView, moved: &HostChange, on: &str) -> String {
     let (here, there) = (&moved.here, &moved.there);
     let limit = view.recommendation.as_ref();
     let limit = limit.and_then(|r| r.configuration.cpu);
-    if !moved.differs() {
+    if !moved.changes_processors() {
         let why = limit.map_or_else(
             || "its options decide".to_owned(),
             |cpu| format!("its CPU limit of {cpu} hides the host"),
         );
-        let processors = format::count(here.machine.cpus as usize, "processor");
+        let processors = format::count_of(here.machine.cpus as usize, "processor");
         return format!("{on} the JVM chooses the same: {why}, so it sees {processors}.");
     }
     let mut changes = Vec::new();
@@ -90,7 +90,7 @@ fn differences(view: &ResultView, moved: &Moved, on: &str) -> String {
         }
     };
     changed(there.collector.to_string(), here.collector.to_string(), "");
-    let threads = |e: &loadline_sizing::hotspot::Ergonomics| {
+    let threads = |e: &loadline_sizing::hotspot::HotSpotErgonomics| {
         format!("{} + {}", e.gc_threads.parallel, e.gc_threads.concurrent)
     };
     changed(threads(there), threads(here), " collector threads");
@@ -115,7 +115,7 @@ fn differences(view: &ResultView, moved: &Moved, on: &str) -> String {
     let native = match more > Bytes::from_mib(1) {
         true => format!(
             ", and up to {} more native memory of the collector",
-            format::bytes(more)
+            format::measured_bytes(more)
         ),
         false => String::new(),
     };
@@ -125,7 +125,7 @@ fn differences(view: &ResultView, moved: &Moved, on: &str) -> String {
     };
     format!(
         "{on} the JVM sees {} instead of {}, because {why}: {}{native}. It was not measured so: the emitted files set {}.",
-        format::count(there.machine.cpus as usize, "processor"),
+        format::count_of(there.machine.cpus as usize, "processor"),
         here.machine.cpus,
         changes.join(", "),
         moved.pins().join(" "),
@@ -133,7 +133,7 @@ fn differences(view: &ResultView, moved: &Moved, on: &str) -> String {
 }
 
 /// The bound on arenas that keeps what was measured, where the host would allow more.
-fn arenas(view: &ResultView, node: &Node, moved: &Moved) -> Option<u32> {
+fn arenas(view: &ResultView, node: &TargetNode, moved: &HostChange) -> Option<u32> {
     let is_set = |r: &Recommendation| r.configuration.env.contains_key(ARENAS);
     let is_set = node.has_arenas || view.recommendation.as_ref().is_some_and(is_set);
     let (here, there) = moved.arenas;
@@ -141,7 +141,12 @@ fn arenas(view: &ResultView, node: &Node, moved: &Moved) -> Option<u32> {
 }
 
 /// The host that is asked for and what happens there; `None` where no JVM was measured.
-fn asked(view: &ResultView) -> Option<(&Node, Result<Moved, loadline_sizing::hotspot::Refusal>)> {
+fn asked_node(
+    view: &ResultView,
+) -> Option<(
+    &TargetNode,
+    Result<HostChange, loadline_sizing::hotspot::HotSpotRefusal>,
+)> {
     let (node, answer) = (view.node.as_ref()?, view.recommendation.as_ref()?);
     let configuration = &answer.configuration;
     let group = groups::group_of(view, configuration)?;
@@ -152,12 +157,12 @@ fn asked(view: &ResultView) -> Option<(&Node, Result<Moved, loadline_sizing::hot
             .as_ref()?
             .jdk
             .as_ref()?
-            .parse::<Version>()
+            .parse::<JavaVersion>()
             .ok()
     };
-    let jdk = Jdk::hotspot(trials().find_map(jdk)?);
+    let jdk = JdkRelease::for_hotspot(trials().find_map(jdk)?);
     let cpus = trials().find_map(|t| t.evidence.cgroup.cpus);
-    let container = Container {
+    let container = MeasuredContainer {
         memory: configuration.memory,
         host_memory: view.machine.memory.or(configuration.memory)?,
         cpu: configuration.cpu,
@@ -166,11 +171,11 @@ fn asked(view: &ResultView) -> Option<(&Node, Result<Moved, loadline_sizing::hot
     };
     // As in trials: the configuration's stand before those of the command.
     let own = configuration.jvm_options.iter();
-    let own = own.map(|o| (o.text.clone(), Origin::CommandLine));
+    let own = own.map(|o| (o.text.clone(), OptionOrigin::CommandLine));
     let given = node
         .options
-        .texts()
+        .option_texts()
         .map(|(text, from)| (text.to_owned(), from));
-    let options = Options::merge(own.chain(given));
-    Some((node, moved(jdk, &container, &options, node.cpus)))
+    let options = JvmOptionSet::merge(own.chain(given));
+    Some((node, predict_move(jdk, &container, &options, node.cpus)))
 }

@@ -1,15 +1,15 @@
 //! JVM options and environment of the recommendation: who chose each, and the trials behind it.
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::Provenance;
+use loadline_analysis::record::ValueProvenance;
 
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use crate::redact;
-use crate::table::{Cell, Table, Tone};
+use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
 
 /// The section; `None` without a recommendation.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn options_section(view: &ResultView) -> Option<Section> {
     let recommendation = view.recommendation.as_ref()?;
     let configuration = &recommendation.configuration;
     let section = Section::new("options", "Options, and where they come from");
@@ -26,57 +26,61 @@ pub fn section(view: &ResultView) -> Option<Section> {
             true => "None: the JVM chooses by itself from the limits of its container.",
             false => "None.",
         };
-        return Some(section.with(Block::Paragraph(none.to_owned())));
+        return Some(section.with_block(SectionBlock::Paragraph(none.to_owned())));
     }
     let mut table = Table::new()
         .left("Option")
         .left("Chosen by")
         .wrapping("Evidence");
     for option in &configuration.jvm_options {
-        table.row([
-            Cell::new(redact::line(&option.text), Tone::Code),
+        table.add_row([
+            TableCell::new(redact::redact_line(&option.text), Tone::Code),
             chosen_by(option.provenance).into(),
-            evidence(view, recommendation, option.provenance).into(),
+            provenance_evidence(view, recommendation, option.provenance).into(),
         ]);
     }
-    let arguments = redact::command(&configuration.args).into_iter();
+    let arguments = redact::redact_command(&configuration.args).into_iter();
     let variables = configuration
         .env
         .iter()
-        .map(|(name, value)| redact::variable(name, value));
+        .map(|(name, value)| redact::redact_variable(name, value));
     for given in arguments.chain(variables) {
-        table.row([
-            Cell::new(given, Tone::Code),
-            chosen_by(Provenance::User).into(),
-            evidence(view, recommendation, Provenance::User).into(),
+        table.add_row([
+            TableCell::new(given, Tone::Code),
+            chosen_by(ValueProvenance::User).into(),
+            provenance_evidence(view, recommendation, ValueProvenance::User).into(),
         ]);
     }
-    Some(section.with(Block::Table(table)))
+    Some(section.with_block(SectionBlock::Table(table)))
 }
 
 /// A provenance in words.
-pub fn chosen_by(provenance: Provenance) -> &'static str {
+pub fn chosen_by(provenance: ValueProvenance) -> &'static str {
     match provenance {
-        Provenance::Default => "the JVM",
-        Provenance::Calculated => "calculated",
-        Provenance::Measured => "measured",
-        Provenance::User => "the user",
+        ValueProvenance::Default => "the JVM",
+        ValueProvenance::Calculated => "calculated",
+        ValueProvenance::Measured => "measured",
+        ValueProvenance::User => "the user",
     }
 }
 
 /// What stands behind a value of this provenance.
-pub fn evidence(view: &ResultView, r: &Recommendation, provenance: Provenance) -> String {
+pub fn provenance_evidence(
+    view: &ResultView,
+    r: &Recommendation,
+    provenance: ValueProvenance,
+) -> String {
     match provenance {
-        Provenance::Default => "what the JVM does by itself at this size".to_owned(),
-        Provenance::Calculated => "from the limits, by formula".to_owned(),
-        Provenance::Measured => trial_numbers(view, &r.evidence),
-        Provenance::User => "as given".to_owned(),
+        ValueProvenance::Default => "what the JVM does by itself at this size".to_owned(),
+        ValueProvenance::Calculated => "from the limits, by formula".to_owned(),
+        ValueProvenance::Measured => trial_numbers(view, &r.evidence),
+        ValueProvenance::User => "as given".to_owned(),
     }
 }
 
 /// `trials 3, 5-9`.
 pub fn trial_numbers(view: &ResultView, ids: &[String]) -> String {
-    let mut numbers: Vec<usize> = ids.iter().filter_map(|id| view.number(id)).collect();
+    let mut numbers: Vec<usize> = ids.iter().filter_map(|id| view.trial_number(id)).collect();
     numbers.sort_unstable();
     numbers.dedup();
     let mut ranges: Vec<(usize, usize)> = Vec::new();

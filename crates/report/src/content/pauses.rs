@@ -5,34 +5,34 @@
 
 use std::time::Duration;
 
-use loadline_analysis::attribution::{Attribution, Class};
-use loadline_analysis::explain::{Explanation, words};
+use loadline_analysis::attribution::{Attribution, PauseClass};
+use loadline_analysis::explain::{Explanation, class_words};
 use loadline_analysis::record::TrialRecord;
-use loadline_analysis::span::Span;
-use loadline_analysis::standing::Standing;
+use loadline_analysis::span::TimeSpan;
+use loadline_analysis::standing::MeanStanding;
 
-use super::groups::{Group, Names, groups};
-use super::section::{Block, Section};
+use super::groups::{ConfigurationGroup, ConfigurationNames, group_trials};
+use super::section::{Section, SectionBlock};
 use crate::figures::spread;
 use crate::format;
-use crate::table::{Cell, Table};
+use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
 /// The section; `None` when no trial that may be believed paused for long.
-pub fn section(view: &ResultView) -> Option<Section> {
-    let (worst, explanation) = worst(view)?;
-    let number = view.number(&worst.id)?;
+pub fn pauses_section(view: &ResultView) -> Option<Section> {
+    let (worst, explanation) = worst_pauses(view)?;
+    let number = view.trial_number(&worst.id)?;
     let told = format!(
         "The trial that paused most is number {number}: {}",
-        explanation.sentence()
+        explanation.pause_sentence()
     );
     let mut section = Section::new("pauses", "Why did it pause?")
-        .with(Block::Table(configurations(view)))
-        .with(Block::Paragraph(legend().to_owned()))
-        .with(Block::Paragraph(told))
-        .with(Block::Table(longest(&explanation)));
-    if let Some(standing) = Standing::of(worst, explanation.window) {
-        section = section.with(Block::Paragraph(beside_the_model(&standing)));
+        .with_block(SectionBlock::Table(configurations(view)))
+        .with_block(SectionBlock::Paragraph(legend().to_owned()))
+        .with_block(SectionBlock::Paragraph(told))
+        .with_block(SectionBlock::Table(longest_pauses(&explanation)));
+    if let Some(standing) = MeanStanding::for_window(worst, explanation.window) {
+        section = section.with_block(SectionBlock::Paragraph(beside_the_model(&standing)));
     }
     if let Some(sampler) = worst.evidence.pauses.as_ref().map(|p| &p.sampler) {
         let cost = sampler.cpu_share().map_or(String::new(), |share| {
@@ -41,15 +41,15 @@ pub fn section(view: &ResultView) -> Option<Section> {
         let text = format!(
             "Throttling was placed by {}; an edge may be off by {}.{cost}",
             sampler.estimator,
-            format::time(sampler.edge_error())
+            format::measured_time(sampler.edge_error())
         );
-        section = section.with(Block::Paragraph(text));
+        section = section.with_block(SectionBlock::Paragraph(text));
     }
     Some(section)
 }
 
 /// The model of CFS bandwidth beside the measurement.
-fn beside_the_model(standing: &Standing) -> String {
+fn beside_the_model(standing: &MeanStanding) -> String {
     let (limit, threads) = (standing.limit, standing.threads);
     let who = match threads {
         1 => "one thread that always has work stands".to_owned(),
@@ -57,10 +57,10 @@ fn beside_the_model(standing: &Standing) -> String {
     };
     format!(
         "Model: with a quota of {} in each {}, {who} {} of each period. Measured: it stood {}, and used {:.2} CPUs while it did not.",
-        format::time(limit.quota),
-        format::time(limit.period),
-        format::time(standing.model),
-        format::time(standing.measured),
+        format::measured_time(limit.quota),
+        format::measured_time(limit.period),
+        format::measured_time(standing.model),
+        format::measured_time(standing.measured),
         standing.demand,
     )
 }
@@ -70,10 +70,10 @@ fn legend() -> &'static str {
 }
 
 /// The trial with the longest time in pauses.
-pub(crate) fn worst(view: &ResultView) -> Option<(&TrialRecord, Explanation)> {
+pub(crate) fn worst_pauses(view: &ResultView) -> Option<(&TrialRecord, Explanation)> {
     let explained = view
-        .evidence()
-        .filter_map(|t| Some((t, Explanation::of(t)?)));
+        .evidence_trials()
+        .filter_map(|t| Some((t, Explanation::for_trial(t)?)));
     explained
         .filter(|(_, e)| !e.pauses.is_empty())
         .max_by_key(|(_, e)| e.total_ns())
@@ -91,48 +91,55 @@ fn configurations(view: &ResultView) -> Table {
         .right("CPU used")
         .right("Periods throttled")
         .right("Throttled time");
-    let names = Names::of(view);
-    for group in groups(view) {
+    let names = ConfigurationNames::for_result(view);
+    for group in group_trials(view) {
         let name = match group.configuration.label.as_str() {
-            "" => names.name(group.configuration),
+            "" => names.cell_name(group.configuration),
             label => label.to_owned(),
         };
-        if let Some(row) = row(&group, name) {
-            table.row(row);
+        if let Some(row) = pauses_row(&group, name) {
+            table.add_row(row);
         }
     }
     table
 }
 
-fn row(group: &Group<'_>, name: String) -> Option<Vec<Cell>> {
+fn pauses_row(group: &ConfigurationGroup<'_>, name: String) -> Option<Vec<TableCell>> {
     let explained: Vec<(&TrialRecord, Explanation)> = group
-        .evidence()
-        .filter_map(|t| Some((t, Explanation::of(t)?)))
+        .evidence_trials()
+        .filter_map(|t| Some((t, Explanation::for_trial(t)?)))
         .collect();
     let longest = explained.iter().flat_map(|(_, e)| &e.pauses);
-    let longest = longest.map(|p| p.pause.len()).max().unwrap_or(0);
-    let share = |class| median(explained.iter().map(|(_, e)| e.share(class))).map(format::percent);
+    let longest = longest.map(|p| p.pause.length_ns()).max().unwrap_or(0);
+    let share =
+        |class| median(explained.iter().map(|(_, e)| e.class_share(class))).map(format::as_percent);
     // Of an application without a JVM nobody knows of collections, and there are none.
-    let has_jvm = group.evidence().any(|t| t.evidence.gc.is_some());
+    let has_jvm = group.evidence_trials().any(|t| t.evidence.gc.is_some());
     let of_gc = |class| share(class).filter(|_| has_jvm);
     let cgroup =
         |get: fn(&TrialRecord) -> Option<f64>| median(explained.iter().filter_map(|(t, _)| get(t)));
-    let or_none = |text: Option<String>| Cell::from(text.unwrap_or_else(|| format::NONE.into()));
-    let rate = median(explained.iter().filter_map(|(t, e)| rate(t, e.window)));
+    let or_none =
+        |text: Option<String>| TableCell::from(text.unwrap_or_else(|| format::NONE.into()));
+    let rate = median(
+        explained
+            .iter()
+            .filter_map(|(t, e)| operation_rate(t, e.window)),
+    );
     let pauses = median(explained.iter().map(|(_, e)| e.pauses.len() as f64))?;
-    let seconds = |s: Option<f64>| or_none(s.map(|s| format::time(Duration::from_secs_f64(s))));
+    let seconds =
+        |s: Option<f64>| or_none(s.map(|s| format::measured_time(Duration::from_secs_f64(s))));
     Some(vec![
         name.into(),
-        or_none(rate.map(|r| format::number(r.round()))),
-        format::number(pauses).into(),
-        time(longest).into(),
-        or_none(of_gc(Class::Gc)),
-        or_none(of_gc(Class::GcThrottled)),
-        or_none(share(Class::MutatorThrottled)),
+        or_none(rate.map(|r| format::three_digits(r.round()))),
+        format::three_digits(pauses).into(),
+        show_nanos(longest).into(),
+        or_none(of_gc(PauseClass::Gc)),
+        or_none(of_gc(PauseClass::GcThrottled)),
+        or_none(share(PauseClass::MutatorThrottled)),
         seconds(cgroup(|t| {
             Some(t.evidence.cgroup.measure_cpu?.as_secs_f64())
         })),
-        or_none(cgroup(periods).map(format::number)),
+        or_none(cgroup(periods).map(format::three_digits)),
         seconds(cgroup(|t| {
             Some(t.evidence.cgroup.measure_throttled?.as_secs_f64())
         })),
@@ -144,9 +151,9 @@ fn periods(trial: &TrialRecord) -> Option<f64> {
 }
 
 /// Operations a second: the application's own where it counts them, else good responses.
-fn rate(trial: &TrialRecord, window: Span) -> Option<f64> {
+fn operation_rate(trial: &TrialRecord, window: TimeSpan) -> Option<f64> {
     let application = trial.evidence.pauses.as_ref()?.application.as_ref();
-    let counted = application.and_then(|a| a.rate(window));
+    let counted = application.and_then(|a| a.operations_per_second(window));
     counted.or_else(|| trial.evidence.load.last().map(|load| load.achieved_rate))
 }
 
@@ -154,7 +161,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     spread(values).map(|s| s.median)
 }
 
-fn longest(explanation: &Explanation) -> Table {
+fn longest_pauses(explanation: &Explanation) -> Table {
     let mut table = Table::new()
         .right("At")
         .right("Length")
@@ -162,10 +169,10 @@ fn longest(explanation: &Explanation) -> Table {
         .wrapping("What it was");
     for pause in explanation.longest() {
         let at = pause.pause.start.saturating_sub(explanation.window.start);
-        table.row([
-            Cell::from(time(at)),
-            time(pause.pause.len()).into(),
-            format!("± {}", time(pause.error_ns)).into(),
+        table.add_row([
+            TableCell::from(show_nanos(at)),
+            show_nanos(pause.pause.length_ns()).into(),
+            format!("± {}", show_nanos(pause.error_ns)).into(),
             parts(pause).into(),
         ]);
     }
@@ -173,13 +180,19 @@ fn longest(explanation: &Explanation) -> Table {
 }
 
 fn parts(pause: &Attribution) -> String {
-    let parts = Class::ALL
+    let parts = PauseClass::ALL
         .iter()
-        .filter(|class| pause.of(**class) >= 500_000);
-    let parts = parts.map(|class| format!("{} {}", time(pause.of(*class)), words(*class)));
+        .filter(|class| pause.class_ns(**class) >= 500_000);
+    let parts = parts.map(|class| {
+        format!(
+            "{} {}",
+            show_nanos(pause.class_ns(*class)),
+            class_words(*class)
+        )
+    });
     parts.collect::<Vec<_>>().join(", ")
 }
 
-fn time(nanos: u64) -> String {
-    format::time(Duration::from_nanos(nanos))
+fn show_nanos(nanos: u64) -> String {
+    format::measured_time(Duration::from_nanos(nanos))
 }

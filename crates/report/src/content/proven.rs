@@ -2,7 +2,7 @@
 
 use loadline_analysis::proof::{Proof, could_still};
 
-use super::headline::sentence;
+use super::headline::with_full_stop;
 
 /// Fresh starts without a miss, and what they show at 95 % confidence: fewer than one start in so
 /// many misses (1 − 0.05^(1/60) is 4.9 %).
@@ -30,9 +30,9 @@ pub(super) fn proven_how(proof: &Proof) -> String {
 }
 
 /// What all starts say together where one has too few requests.
-pub(super) fn together(proof: &Proof) -> impl Iterator<Item = String> {
+pub(super) fn pooled_sentences(proof: &Proof) -> impl Iterator<Item = String> {
     proof
         .pooled
         .iter()
-        .map(|pooled| sentence(&pooled.sentence()))
+        .map(|pooled| with_full_stop(&pooled.percentile_sentence()))
 }

@@ -1,14 +1,14 @@
 //! How to run it again: command, experiment verbatim, machine, versions. Secrets are taken out.
 
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use crate::format;
 use crate::redact;
-use crate::table::{Cell, Table, Tone};
+use crate::table::{Table, TableCell, Tone};
 use crate::text;
 use crate::view::ResultView;
 
 /// The section; always there.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn reproduce_section(view: &ResultView) -> Option<Section> {
     let machine = &view.machine;
     let mut table = Table::new().left("Machine").wrapping("");
     let memory = format::bytes_or(machine.memory);
@@ -25,26 +25,28 @@ pub fn section(view: &ResultView) -> Option<Section> {
         ("Version of the application", version.as_str()),
         ("Result", view.id.as_str()),
     ] {
-        table.row([Cell::from(name), Cell::new(value, Tone::Code)]);
+        table.add_row([TableCell::from(name), TableCell::new(value, Tone::Code)]);
     }
-    let command: Vec<String> = redact::command(&view.command)
+    let command: Vec<String> = redact::redact_command(&view.command)
         .iter()
-        .map(|a| quoted(a))
+        .map(|a| shell_quoted(a))
         .collect();
     let mut section = Section::new("reproduce", "How to reproduce it")
         .folded()
-        .with(Block::Verbatim(command.join(" ")))
-        .with(Block::Table(table));
+        .with_block(SectionBlock::Verbatim(command.join(" ")))
+        .with_block(SectionBlock::Table(table));
     if !view.experiment.trim().is_empty() {
         section = section
-            .with(Block::Paragraph("The experiment:".to_owned()))
-            .with(Block::Verbatim(redact::experiment(&view.experiment)));
+            .with_block(SectionBlock::Paragraph("The experiment:".to_owned()))
+            .with_block(SectionBlock::Verbatim(redact::redact_experiment(
+                &view.experiment,
+            )));
     }
     Some(section)
 }
 
 /// An argument as a POSIX shell reads it back.
-pub fn quoted(argument: &str) -> String {
+pub fn shell_quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {
         argument.to_owned()

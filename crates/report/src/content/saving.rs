@@ -8,25 +8,31 @@ use crate::format;
 use crate::view::ResultView;
 
 /// The sentence; `None` where today's size is not told, or there is no answer.
-pub(super) fn sentence(view: &ResultView) -> Option<String> {
+pub(super) fn saving_sentence(view: &ResultView) -> Option<String> {
     let today = view.today?;
     let recommendation = view.recommendation.as_ref()?;
     let cpu = today.cpu.zip(recommendation.configuration.cpu);
     let (mut saved, mut lacking) = (Vec::new(), Vec::new());
     if let Some((today, needed)) = cpu {
         let (today, needed) = (today.as_f64(), needed.as_f64());
-        let words = |part: f64| format!("{} CPU ({})", format::number(part), of(part, today));
-        put(&mut saved, &mut lacking, today - needed, words);
+        let words = |part: f64| {
+            format!(
+                "{} CPU ({})",
+                format::three_digits(part),
+                share_of_today(part, today)
+            )
+        };
+        put_difference(&mut saved, &mut lacking, today - needed, words);
     }
     let (before, needed) = (
         today.memory.as_bytes() as f64,
-        recommendation.memory().as_bytes() as f64,
+        recommendation.recommended_memory().as_bytes() as f64,
     );
     let words = |part: f64| {
-        let bytes = format::bytes(Bytes::from_bytes(part as u64));
-        format!("{bytes} of memory ({})", of(part, before))
+        let bytes = format::measured_bytes(Bytes::from_bytes(part as u64));
+        format!("{bytes} of memory ({})", share_of_today(part, before))
     };
-    put(&mut saved, &mut lacking, before - needed, words);
+    put_difference(&mut saved, &mut lacking, before - needed, words);
     let would = if recommendation.is_proven() {
         ""
     } else {
@@ -49,12 +55,12 @@ pub(super) fn sentence(view: &ResultView) -> Option<String> {
     Some(format!(
         "Today {} ships with {}{each}: {said}.",
         view.title,
-        limits(today.cpu, today.memory)
+        limit_words(today.cpu, today.memory)
     ))
 }
 
 /// A difference to the saved or, where it is none, to the lacking.
-fn put(
+fn put_difference(
     saved: &mut Vec<String>,
     lacking: &mut Vec<String>,
     part: f64,
@@ -68,15 +74,15 @@ fn put(
 }
 
 /// A part of today's.
-fn of(part: f64, whole: f64) -> String {
-    format::percent(part / whole)
+fn share_of_today(part: f64, whole: f64) -> String {
+    format::as_percent(part / whole)
 }
 
-fn limits(cpu: Option<Cpus>, memory: Bytes) -> String {
-    let memory = format::bytes(memory);
+fn limit_words(cpu: Option<Cpus>, memory: Bytes) -> String {
+    let memory = format::measured_bytes(memory);
     match cpu {
         None => memory,
         Some(cpu) if cpu == Cpus::from_whole(1) => format!("1 CPU and {memory}"),
-        Some(cpu) => format!("{} CPUs and {memory}", format::number(cpu.as_f64())),
+        Some(cpu) => format!("{} CPUs and {memory}", format::three_digits(cpu.as_f64())),
     }
 }

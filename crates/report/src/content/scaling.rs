@@ -7,15 +7,15 @@
 use loadline_analysis::record::Configuration;
 use loadline_sizing::{Bytes, Cpus};
 
-use super::groups::{self, Group, Names};
-use super::section::{Block, Section};
+use super::groups::{self, ConfigurationGroup, ConfigurationNames};
+use super::section::{Section, SectionBlock};
 use crate::format;
-use crate::table::{Cell, Table};
+use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
 /// What one replica of a size was seen to carry.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Size {
+pub struct CarriedSize {
     /// What tells it from others of the same size; empty where nothing does.
     pub variant: String,
     /// Its CPU limit.
@@ -28,9 +28,9 @@ pub struct Size {
     pub too_high: Option<f64>,
 }
 
-impl Size {
+impl CarriedSize {
     /// `500m CPU, 1Gi`, with the variant where there is one.
-    pub fn name(&self) -> String {
+    pub fn size_name(&self) -> String {
         let cpu = format!("{} CPU", self.cpu);
         let memory = self.memory.map(|m| m.to_string()).unwrap_or_default();
         let mut parts = vec![cpu, memory, self.variant.clone()];
@@ -40,12 +40,12 @@ impl Size {
 }
 
 /// The sizes, by variant and CPU; none when they do not differ in CPU or nothing was carried.
-pub fn sizes(view: &ResultView) -> Vec<Size> {
+pub fn sizes(view: &ResultView) -> Vec<CarriedSize> {
     let recommended = view.recommendation.as_ref();
-    let mut sizes: Vec<Size> = match recommended.and_then(|r| r.deployment.as_ref()) {
+    let mut sizes: Vec<CarriedSize> = match recommended.and_then(|r| r.deployment.as_ref()) {
         Some(deployment) => (deployment.cells.iter())
             .filter(|cell| !cell.could_not_measure)
-            .map(|cell| Size {
+            .map(|cell| CarriedSize {
                 variant: cell.variant.clone(),
                 cpu: cell.limits.cpu,
                 memory: Some(cell.limits.memory),
@@ -68,9 +68,9 @@ fn is_rate(rate: f64) -> bool {
 }
 
 /// Configurations that differ in their rate only are one size.
-fn of_matrix(view: &ResultView) -> Vec<Size> {
-    let mut sizes: Vec<(Configuration, Vec<Group<'_>>)> = Vec::new();
-    for group in groups::groups(view) {
+fn of_matrix(view: &ResultView) -> Vec<CarriedSize> {
+    let mut sizes: Vec<(Configuration, Vec<ConfigurationGroup<'_>>)> = Vec::new();
+    for group in groups::group_trials(view) {
         let plain = Configuration {
             label: String::new(),
             rate: None,
@@ -83,16 +83,16 @@ fn of_matrix(view: &ResultView) -> Vec<Size> {
             None => sizes.push((plain, vec![group])),
         }
     }
-    let names = Names::of(view);
-    let size = |(plain, groups): (Configuration, Vec<Group<'_>>)| {
-        let rate = |g: &Group<'_>| g.configuration.rate.filter(|rate| is_rate(*rate));
-        let broke = |g: &&Group<'_>| !g.keeps_slo();
+    let names = ConfigurationNames::for_result(view);
+    let size = |(plain, groups): (Configuration, Vec<ConfigurationGroup<'_>>)| {
+        let rate = |g: &ConfigurationGroup<'_>| g.configuration.rate.filter(|rate| is_rate(*rate));
+        let broke = |g: &&ConfigurationGroup<'_>| !g.keeps_slo();
         let lowest = groups.iter().filter(broke).filter_map(rate);
         let lowest = lowest.reduce(f64::min);
         // A rate that was kept above one that was not is luck.
         let kept = groups.iter().filter(|g| g.keeps_slo()).filter_map(rate);
         let kept = kept.filter(|rate| lowest.is_none_or(|lowest| *rate < lowest));
-        Some(Size {
+        Some(CarriedSize {
             variant: names.besides_size(&plain),
             cpu: plain.cpu?,
             memory: plain.memory,
@@ -104,7 +104,7 @@ fn of_matrix(view: &ResultView) -> Vec<Size> {
 }
 
 /// The section; `None` where rates were not varied over CPU limits.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn scaling_section(view: &ResultView) -> Option<Section> {
     let sizes = sizes(view);
     if sizes.is_empty() {
         return None;
@@ -120,27 +120,27 @@ pub fn section(view: &ResultView) -> Option<Section> {
         .right("Carried")
         .right("Too high")
         .right("Carried per CPU");
-    let rate = |rate: Option<f64>| rate.map_or_else(|| format::NONE.to_owned(), format::rate);
+    let rate = |rate: Option<f64>| rate.map_or_else(|| format::NONE.to_owned(), format::as_rate);
     for size in &sizes {
-        let mut row: Vec<Cell> = Vec::new();
+        let mut row: Vec<TableCell> = Vec::new();
         if has_variants {
             row.push(size.variant.clone().into());
         }
         let memory = size.memory.map(|m| m.to_string());
         row.extend([
-            Cell::from(size.cpu.to_string()),
+            TableCell::from(size.cpu.to_string()),
             memory.unwrap_or_else(|| format::NONE.to_owned()).into(),
             rate(size.carried).into(),
             rate(size.too_high).into(),
             rate(size.carried.map(|c| c / size.cpu.as_f64())).into(),
         ]);
-        table.row(row);
+        table.add_row(row);
     }
     let words = "One replica alone. Carried is the highest rate that kept the SLO, too high the lowest one above it that did not: what the size can carry lies between. Where carried per CPU falls with the size, more and smaller replicas carry more for the same CPUs; where it falls with ever smaller sizes, a replica has costs of its own: its heap, its collector, its compiler.";
     Some(
         Section::new("scaling", "How much does each size carry?")
             .in_depth()
-            .with(Block::Paragraph(words.to_owned()))
-            .with(Block::Table(table)),
+            .with_block(SectionBlock::Paragraph(words.to_owned()))
+            .with_block(SectionBlock::Table(table)),
     )
 }

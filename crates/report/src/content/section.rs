@@ -10,7 +10,7 @@ pub struct Section {
     /// Its heading.
     pub title: String,
     /// Its text.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<SectionBlock>,
     /// Long: HTML and Markdown fold it, the terminal leaves it out.
     pub folds: bool,
     /// For a second look: the terminal leaves it out.
@@ -19,7 +19,7 @@ pub struct Section {
 
 /// A piece of a section.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Block {
+pub enum SectionBlock {
     /// Sentences.
     Paragraph(String),
     /// A table.
@@ -51,12 +51,12 @@ impl Section {
         self
     }
 
-    pub(super) fn with_all(mut self, blocks: impl IntoIterator<Item = Block>) -> Self {
+    pub(super) fn with_all(mut self, blocks: impl IntoIterator<Item = SectionBlock>) -> Self {
         self.blocks.extend(blocks);
         self
     }
 
-    pub(crate) fn with(mut self, block: Block) -> Self {
+    pub(crate) fn with_block(mut self, block: SectionBlock) -> Self {
         self.blocks.push(block);
         self
     }

@@ -4,15 +4,15 @@ use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{ObjectiveResult, TrialRecord};
 use loadline_analysis::slo::Objective;
 
-use super::groups::{self, Group};
-use super::section::{Block, Section};
-use crate::figures::{self, Figures, Middle, spread};
+use super::groups::{self, ConfigurationGroup};
+use super::section::{Section, SectionBlock};
+use crate::figures::{self, MiddleValue, TrialFigures, spread};
 use crate::format;
-use crate::table::{Cell, Table, Tone};
+use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
 
 /// The section; `None` without a recommendation.
-pub fn section(view: &ResultView) -> Option<Section> {
+pub fn smaller_section(view: &ResultView) -> Option<Section> {
     let recommendation = view.recommendation.as_ref()?;
     let group = groups::group_of(view, &recommendation.configuration)?;
     let next = next_smaller(view, recommendation);
@@ -21,56 +21,61 @@ pub fn section(view: &ResultView) -> Option<Section> {
         None => "Does it keep the SLO?".to_owned(),
     };
     let section = Section::new("slo", title)
-        .with(Block::Paragraph(
+        .with_block(SectionBlock::Paragraph(
             "Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.".to_owned(),
         ))
-        .with(Block::Table(objectives(&group, next.as_ref())))
-        .with(Block::Table(comparison(view, &group, next.as_ref())));
+        .with_block(SectionBlock::Table(objectives(&group, next.as_ref())))
+        .with_block(SectionBlock::Table(comparison(view, &group, next.as_ref())));
     Some(section)
 }
 
 /// The trials of the next smaller size.
-pub fn next_smaller<'a>(view: &'a ResultView, r: &Recommendation) -> Option<Group<'a>> {
-    let trial = view.trial(&r.next_smaller.as_ref()?.trial)?;
+pub fn next_smaller<'a>(
+    view: &'a ResultView,
+    r: &Recommendation,
+) -> Option<ConfigurationGroup<'a>> {
+    let trial = view.trial_by_id(&r.next_smaller.as_ref()?.trial)?;
     groups::group_of(view, &trial.configuration)
 }
 
-fn objectives(group: &Group<'_>, next: Option<&Group<'_>>) -> Table {
+fn objectives(group: &ConfigurationGroup<'_>, next: Option<&ConfigurationGroup<'_>>) -> Table {
     let mut table = Table::new()
         .left("Objective")
-        .right(groups::memory(group.configuration))
+        .right(groups::memory_words(group.configuration))
         .left("Met");
     if let Some(next) = next {
-        table = table.right(groups::memory(next.configuration)).left("Met");
+        table = table
+            .right(groups::memory_words(next.configuration))
+            .left("Met");
     }
-    let Some(first) = group.evidence().find(|t| !t.objectives.is_empty()) else {
+    let Some(first) = group.evidence_trials().find(|t| !t.objectives.is_empty()) else {
         return table;
     };
     for result in &first.objectives {
-        let mut row = vec![Cell::from(result.text())];
+        let mut row = vec![TableCell::from(result.objective_text())];
         row.extend(objective(group, result));
         if let Some(next) = next {
             row.extend(objective(next, result));
         }
-        table.row(row);
+        table.add_row(row);
     }
     table
 }
 
 /// What a group measured for an objective, and whether every trial met it.
-fn objective(group: &Group<'_>, wanted: &ObjectiveResult) -> [Cell; 2] {
+fn objective(group: &ConfigurationGroup<'_>, wanted: &ObjectiveResult) -> [TableCell; 2] {
     let objective = &wanted.objective;
     let is_it =
         |o: &&ObjectiveResult| o.objective == wanted.objective && o.request == wanted.request;
     let result = |t: &TrialRecord| t.objectives.iter().find(is_it).cloned();
-    let trials: Vec<_> = group.evidence().map(result).collect();
+    let trials: Vec<_> = group.evidence_trials().map(result).collect();
     let met = trials
         .iter()
         .filter(|r| r.as_ref().is_some_and(|r| r.met))
         .count();
     let measured = trials.iter().flatten().filter_map(|r| r.measured);
     let measured = spread(measured.filter(|m| m.is_finite()));
-    let measured = measured.map(|m| m.show(|value| objective.show(value)));
+    let measured = measured.map(|m| m.show(|value| objective.show_measured(value)));
     let lost = trials.iter().flatten().filter(|r| r.measured.is_none());
     let lost = lost.count();
     let is_latency = matches!(
@@ -90,19 +95,25 @@ fn objective(group: &Group<'_>, wanted: &ObjectiveResult) -> [Cell; 2] {
     let word = if all { "yes" } else { "no" };
     [
         measured.into(),
-        Cell::new(format!("{word}, {met} of {}", trials.len()), tone),
+        TableCell::new(format!("{word}, {met} of {}", trials.len()), tone),
     ]
 }
 
 /// The other figures, side by side.
-fn comparison(view: &ResultView, group: &Group<'_>, next: Option<&Group<'_>>) -> Table {
+fn comparison(
+    view: &ResultView,
+    group: &ConfigurationGroup<'_>,
+    next: Option<&ConfigurationGroup<'_>>,
+) -> Table {
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let figures = |g: &Group<'_>| -> Vec<Figures> {
-        g.evidence().map(|t| Figures::of(t, quantile)).collect()
+    let figures = |g: &ConfigurationGroup<'_>| -> Vec<TrialFigures> {
+        g.evidence_trials()
+            .map(|t| TrialFigures::for_trial(t, quantile))
+            .collect()
     };
-    let groups: Vec<(String, Vec<Figures>)> = std::iter::once(group)
+    let groups: Vec<(String, Vec<TrialFigures>)> = std::iter::once(group)
         .chain(next)
-        .map(|g| (groups::memory(g.configuration), figures(g)))
+        .map(|g| (groups::memory_words(g.configuration), figures(g)))
         .collect();
     let mut table = Table::new().left("Figure");
     for (name, _) in &groups {
@@ -113,61 +124,82 @@ fn comparison(view: &ResultView, group: &Group<'_>, next: Option<&Group<'_>>) ->
         if cells.iter().all(|c| c == format::NONE) {
             continue;
         }
-        let mut row = vec![Cell::from(*name)];
-        row.extend(cells.into_iter().map(Cell::from));
-        table.row(row);
+        let mut row = vec![TableCell::from(*name)];
+        row.extend(cells.into_iter().map(TableCell::from));
+        table.add_row(row);
     }
     table
 }
 
-type Show = fn(&[Figures]) -> String;
+type Show = fn(&[TrialFigures]) -> String;
 
 /// Rows of the comparison: the name with its meaning, and how to show it.
 const ROWS: &[(&str, Show)] = &[
     ("Start time, exec to first good response", |f| {
-        shown(f.iter().filter_map(|f| f.sli.start), format::time)
+        spread_words(f.iter().filter_map(|f| f.sli.start), format::measured_time)
     }),
     ("Achieved rate", |f| {
-        shown(f.iter().filter_map(|f| f.sli.achieved_rate), format::rate)
+        spread_words(
+            f.iter().filter_map(|f| f.sli.achieved_rate),
+            format::as_rate,
+        )
     }),
     ("Failed requests", |f| {
-        shown(f.iter().filter_map(|f| f.sli.error_share), format::percent)
+        spread_words(
+            f.iter().filter_map(|f| f.sli.error_share),
+            format::as_percent,
+        )
     }),
     ("CPUs used", |f| {
-        shown(f.iter().filter_map(|f| f.sli.cpus_used), format::number)
+        spread_words(
+            f.iter().filter_map(|f| f.sli.cpus_used),
+            format::three_digits,
+        )
     }),
     ("CFS periods throttled", |f| {
-        shown(
+        spread_words(
             f.iter().filter_map(|f| f.sli.throttled_periods_share),
-            format::percent,
+            format::as_percent,
         )
     }),
     ("Longest GC pause", |f| {
-        shown(f.iter().filter_map(|f| f.sli.gc_pause_max), format::time)
+        spread_words(
+            f.iter().filter_map(|f| f.sli.gc_pause_max),
+            format::measured_time,
+        )
     }),
     ("Time stopped by GC", |f| {
-        shown(
+        spread_words(
             f.iter().filter_map(|f| f.sli.gc_pause_share),
-            format::percent,
+            format::as_percent,
         )
     }),
     ("Heap after GC, largest", |f| {
-        shown(f.iter().filter_map(|f| f.heap_after), format::bytes)
+        spread_words(
+            f.iter().filter_map(|f| f.heap_after),
+            format::measured_bytes,
+        )
     }),
     ("Peak memory, page cache included", |f| {
-        shown(f.iter().filter_map(|f| f.sli.peak_memory), format::bytes)
+        spread_words(
+            f.iter().filter_map(|f| f.sli.peak_memory),
+            format::measured_bytes,
+        )
     }),
     ("Peak working set", |f| {
-        shown(
+        spread_words(
             f.iter().filter_map(|f| f.sli.peak_working_set),
-            format::bytes,
+            format::measured_bytes,
         )
     }),
     ("Peak anonymous memory", |f| {
-        shown(f.iter().filter_map(|f| f.anon), format::bytes)
+        spread_words(f.iter().filter_map(|f| f.anon), format::measured_bytes)
     }),
 ];
 
-fn shown<T: Copy + Middle>(values: impl Iterator<Item = T>, print: impl Fn(T) -> String) -> String {
+fn spread_words<T: Copy + MiddleValue>(
+    values: impl Iterator<Item = T>,
+    print: impl Fn(T) -> String,
+) -> String {
     spread(values).map_or_else(|| format::NONE.to_owned(), |s| s.show(print))
 }

@@ -6,40 +6,40 @@
 
 use std::time::Duration;
 
-use loadline_analysis::interval::{Bootstrap, Interval};
+use loadline_analysis::interval::{Bootstrap, ConfidenceInterval};
 use loadline_analysis::record::{Configuration, TrialRecord};
 use loadline_analysis::startup::{
-    self, CpuStudy, Paired, Sharing, Starts, archived_share, boost, cpu, footprint, paired, probes,
-    ready,
+    self, ClassSharing, ConfigurationStarts, CpuStudy, PairedComparison, archived_share, boost,
+    compare_paired, footprint, ready_seconds, start_cpu_seconds, suggest_probes,
 };
 use loadline_sizing::{Bytes, Cpus};
 
-use super::groups::Names;
-use super::section::{Block, Section};
+use super::groups::ConfigurationNames;
+use super::section::{Section, SectionBlock};
 use crate::format;
-use crate::table::{Cell, Table};
+use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
 /// Limits from which a model of the start time is worth its words: two points fit anything.
 const LIMITS: usize = 3;
 
 /// The section; `None` when neither caches nor CPU limits were compared.
-pub fn section(view: &ResultView) -> Option<Section> {
-    let groups = startup::starts(&view.trials);
-    let names = Names::of(view);
+pub fn startup_section(view: &ResultView) -> Option<Section> {
+    let groups = startup::group_starts(&view.trials);
+    let names = ConfigurationNames::for_result(view);
     let mut section = Section::new("start", "What does a start cost?");
     for family in families(&groups, startup::is_same_but_sharing) {
-        section = caches(section, &family, &names);
+        section = with_caches(section, &family, &names);
     }
     for family in families(&groups, is_same_but_cpu) {
-        section = limits(section, &family);
+        section = with_limits(section, &family);
     }
     (!section.blocks.is_empty()).then_some(section)
 }
 
 /// Start-up caches of one family, each against what the JVM does by itself.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Caches {
+pub struct CacheFamily {
     /// What the family has in common.
     pub name: String,
     /// From no archive to the richest cache.
@@ -54,24 +54,24 @@ pub struct CacheRow {
     /// The others are relative to it.
     pub is_reference: bool,
     /// Start time relative to the reference's.
-    pub start: Option<Interval>,
+    pub start: Option<ConfidenceInterval>,
     /// Memory at ready relative to the reference's.
-    pub memory: Option<Interval>,
+    pub memory: Option<ConfidenceInterval>,
 }
 
 /// What the drawing of the caches shows.
-pub fn cache_families(view: &ResultView) -> Vec<Caches> {
-    let groups = startup::starts(&view.trials);
-    let names = Names::of(view);
+pub fn cache_families(view: &ResultView) -> Vec<CacheFamily> {
+    let groups = startup::group_starts(&view.trials);
+    let names = ConfigurationNames::for_result(view);
     let family = |family: Family<'_, '_>| {
         let reference = reference(&family)?;
-        let row = |compared: &Compared<'_, '_>| CacheRow {
+        let row = |compared: &ComparedStarts<'_, '_>| CacheRow {
             name: sharing(compared.group.configuration),
             is_reference: compared.is_reference,
             start: compared.start.map(|paired| paired.ratio),
             memory: compared.memory.map(|paired| paired.ratio),
         };
-        Some(Caches {
+        Some(CacheFamily {
             name: names.variant(reference.configuration),
             rows: compare(&family, reference).iter().map(row).collect(),
         })
@@ -82,7 +82,7 @@ pub fn cache_families(view: &ResultView) -> Vec<Caches> {
 
 /// Start time over the CPU limit: the model and the starts it was made from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limits {
+pub struct LimitFamily {
     /// What the family has in common.
     pub name: String,
     /// The model and its check.
@@ -92,17 +92,17 @@ pub struct Limits {
 }
 
 /// What the drawing of start times shows.
-pub fn limit_families(view: &ResultView) -> Vec<Limits> {
-    let groups = startup::starts(&view.trials);
+pub fn limit_families(view: &ResultView) -> Vec<LimitFamily> {
+    let groups = startup::group_starts(&view.trials);
     let family = |family: Family<'_, '_>| {
-        let starts = |group: &&Starts<'_>| -> Vec<(Cpus, f64)> {
+        let starts = |group: &&ConfigurationStarts<'_>| -> Vec<(Cpus, f64)> {
             let Some(limit) = group.configuration.cpu else {
                 return Vec::new();
             };
-            let times = group.trials.iter().filter_map(|trial| ready(trial));
+            let times = group.trials.iter().filter_map(|trial| ready_seconds(trial));
             times.map(|seconds| (limit, seconds)).collect()
         };
-        Some(Limits {
+        Some(LimitFamily {
             name: sharing(family[0].configuration),
             study: study(&family)?,
             starts: family.iter().flat_map(starts).collect(),
@@ -117,11 +117,11 @@ fn study(family: &Family<'_, '_>) -> Option<CpuStudy> {
     startup::cpu_study(family).filter(|study| study.limits.len() >= LIMITS)
 }
 
-type Family<'g, 'r> = Vec<&'g Starts<'r>>;
+type Family<'g, 'r> = Vec<&'g ConfigurationStarts<'r>>;
 
 /// Groups that belong together; those that stand alone are left out.
 fn families<'g, 'r>(
-    groups: &'g [Starts<'r>],
+    groups: &'g [ConfigurationStarts<'r>],
     is_same: fn(&Configuration, &Configuration) -> bool,
 ) -> Vec<Family<'g, 'r>> {
     let mut families: Vec<Family<'g, 'r>> = Vec::new();
@@ -148,15 +148,17 @@ fn is_same_but_cpu(one: &Configuration, other: &Configuration) -> bool {
 }
 
 /// The reference: what the JVM does by itself, else no sharing at all.
-fn reference<'g, 'r>(family: &Family<'g, 'r>) -> Option<&'g Starts<'r>> {
+fn reference<'g, 'r>(family: &Family<'g, 'r>) -> Option<&'g ConfigurationStarts<'r>> {
     let of = |wanted| {
-        let is_it = |group: &&&Starts<'_>| Sharing::of(group.configuration) == wanted;
+        let is_it = |group: &&&ConfigurationStarts<'_>| {
+            ClassSharing::for_configuration(group.configuration) == wanted
+        };
         family.iter().find(is_it).copied()
     };
-    of(Sharing::Default).or_else(|| of(Sharing::Off))
+    of(ClassSharing::Default).or_else(|| of(ClassSharing::Off))
 }
 
-fn caches(section: Section, family: &Family<'_, '_>, names: &Names) -> Section {
+fn with_caches(section: Section, family: &Family<'_, '_>, names: &ConfigurationNames) -> Section {
     let Some(reference) = reference(family) else {
         return section;
     };
@@ -173,19 +175,19 @@ fn caches(section: Section, family: &Family<'_, '_>, names: &Names) -> Section {
         .right("Archive");
     let mut sentences = Vec::new();
     for compared in compare(family, reference) {
-        let Compared {
+        let ComparedStarts {
             group,
             is_reference,
             start,
             memory,
         } = compared;
-        table.row([
+        table.add_row([
             sharing(group.configuration).into(),
             group.trials.len().to_string().into(),
-            seconds(group.median(ready)),
+            seconds_cell(group.median(ready_seconds)),
             relative(start, is_reference),
-            seconds(group.median(cpu)),
-            share(group.median(archived_share)),
+            seconds_cell(group.median(start_cpu_seconds)),
+            percent_cell(group.median(archived_share)),
             mebibytes(group.median(footprint)),
             relative(memory, is_reference),
             mebibytes(group.median(pss)),
@@ -196,58 +198,61 @@ fn caches(section: Section, family: &Family<'_, '_>, names: &Names) -> Section {
         }
     }
     let family_name = names.variant(reference.configuration);
-    let relative_to = match Sharing::of(reference.configuration) {
-        Sharing::Off => "no archive at all",
-        Sharing::Default | Sharing::Cache(..) => "the JDK's own archive",
+    let relative_to = match ClassSharing::for_configuration(reference.configuration) {
+        ClassSharing::Off => "no archive at all",
+        ClassSharing::Default | ClassSharing::Cache(..) => "the JDK's own archive",
     };
     section
-        .with(Block::Paragraph(format!(
+        .with_block(SectionBlock::Paragraph(format!(
             "Start-up caches, {family_name}: relative to {relative_to}, the median of pairs that ran next to each other, with its 95 % interval. Memory is RSS with huge pages, PSS divides shared pages among those who share them."
         )))
-        .with(Block::Table(table))
-        .with(Block::List(sentences))
+        .with_block(SectionBlock::Table(table))
+        .with_block(SectionBlock::List(sentences))
 }
 
 /// A group against the reference of its family.
-struct Compared<'g, 'r> {
-    group: &'g Starts<'r>,
+struct ComparedStarts<'g, 'r> {
+    group: &'g ConfigurationStarts<'r>,
     is_reference: bool,
-    start: Option<Paired>,
-    memory: Option<Paired>,
+    start: Option<PairedComparison>,
+    memory: Option<PairedComparison>,
 }
 
 /// All of a family, from no archive to the richest cache.
-fn compare<'g, 'r>(family: &Family<'g, 'r>, reference: &'g Starts<'r>) -> Vec<Compared<'g, 'r>> {
+fn compare<'g, 'r>(
+    family: &Family<'g, 'r>,
+    reference: &'g ConfigurationStarts<'r>,
+) -> Vec<ComparedStarts<'g, 'r>> {
     let mut rows = family.clone();
-    rows.sort_by_key(|group| Sharing::of(group.configuration));
-    let compared = |group: &'g Starts<'r>| {
+    rows.sort_by_key(|group| ClassSharing::for_configuration(group.configuration));
+    let compared = |group: &'g ConfigurationStarts<'r>| {
         let is_reference = std::ptr::eq(group, reference);
-        let against = |figure| against(group, reference, figure).filter(|_| !is_reference);
-        Compared {
+        let against = |figure| pair_with(group, reference, figure).filter(|_| !is_reference);
+        ComparedStarts {
             group,
             is_reference,
-            start: against(ready),
+            start: against(ready_seconds),
             memory: against(footprint),
         }
     };
     rows.into_iter().map(compared).collect()
 }
 
-fn against(
-    group: &Starts<'_>,
-    reference: &Starts<'_>,
+fn pair_with(
+    group: &ConfigurationStarts<'_>,
+    reference: &ConfigurationStarts<'_>,
     figure: fn(&TrialRecord) -> Option<f64>,
-) -> Option<Paired> {
-    paired(group, reference, figure, Bootstrap::default())
+) -> Option<PairedComparison> {
+    compare_paired(group, reference, figure, Bootstrap::default())
 }
 
 /// What a configuration runs with, in a word or two.
 fn sharing(configuration: &Configuration) -> String {
-    match Sharing::of(configuration) {
-        Sharing::Off => "none".to_owned(),
-        Sharing::Default => "JDK's default".to_owned(),
-        Sharing::Cache(kind, 0) => format!("{kind}, start only"),
-        Sharing::Cache(kind, requests) => format!("{kind}, {requests} requests"),
+    match ClassSharing::for_configuration(configuration) {
+        ClassSharing::Off => "none".to_owned(),
+        ClassSharing::Default => "JDK's default".to_owned(),
+        ClassSharing::Cache(kind, 0) => format!("{kind}, start only"),
+        ClassSharing::Cache(kind, requests) => format!("{kind}, {requests} requests"),
     }
 }
 
@@ -261,21 +266,24 @@ fn archive(record: &TrialRecord) -> Option<f64> {
 }
 
 fn in_words(
-    group: &Starts<'_>,
-    reference: &Starts<'_>,
-    start: Paired,
-    memory: Option<Paired>,
+    group: &ConfigurationStarts<'_>,
+    reference: &ConfigurationStarts<'_>,
+    start: PairedComparison,
+    memory: Option<PairedComparison>,
 ) -> Option<String> {
-    let Sharing::Cache(..) = Sharing::of(group.configuration) else {
+    let ClassSharing::Cache(..) = ClassSharing::for_configuration(group.configuration) else {
         return None;
     };
-    let (with, without) = (group.median(ready)?, reference.median(ready)?);
-    let pairs = format::count(start.pairs, "pair");
+    let (with, without) = (
+        group.median(ready_seconds)?,
+        reference.median(ready_seconds)?,
+    );
+    let pairs = format::count_of(start.pairs, "pair");
     let mut words = format!(
         "{}: ready in {} instead of {}, {} (95 % interval {}, {pairs}).",
         sharing(group.configuration),
-        time(with),
-        time(without),
+        time_words(with),
+        time_words(without),
         change(start.ratio.estimate),
         range(start.ratio),
     );
@@ -294,7 +302,7 @@ fn in_words(
 
 /// `38 % less`, `3 % more`.
 fn change(ratio: f64) -> String {
-    let share = format::percent((ratio - 1.0).abs());
+    let share = format::as_percent((ratio - 1.0).abs());
     if ratio < 1.0 {
         format!("{share} less")
     } else {
@@ -303,16 +311,16 @@ fn change(ratio: f64) -> String {
 }
 
 /// Both ends as changes: `-41 % to -35 %`.
-fn range(ratio: Interval) -> String {
+fn range(ratio: ConfidenceInterval) -> String {
     let end = |value: f64| format!("{:+.1} %", (value - 1.0) * 100.0);
     format!("{} to {}", end(ratio.low), end(ratio.high))
 }
 
-fn relative(paired: Option<Paired>, is_reference: bool) -> Cell {
+fn relative(paired: Option<PairedComparison>, is_reference: bool) -> TableCell {
     match (paired, is_reference) {
         (_, true) => "1".into(),
         (Some(paired), false) => {
-            let Interval {
+            let ConfidenceInterval {
                 estimate,
                 low,
                 high,
@@ -323,31 +331,33 @@ fn relative(paired: Option<Paired>, is_reference: bool) -> Cell {
     }
 }
 
-fn time(seconds: f64) -> String {
-    format::time(Duration::from_secs_f64(seconds.max(0.0)))
+fn time_words(seconds: f64) -> String {
+    format::measured_time(Duration::from_secs_f64(seconds.max(0.0)))
 }
 
-fn seconds(value: Option<f64>) -> Cell {
-    value.map_or_else(|| format::NONE.to_owned(), time).into()
-}
-
-fn share(value: Option<f64>) -> Cell {
+fn seconds_cell(value: Option<f64>) -> TableCell {
     value
-        .map_or_else(|| format::NONE.to_owned(), format::percent)
+        .map_or_else(|| format::NONE.to_owned(), time_words)
+        .into()
+}
+
+fn percent_cell(value: Option<f64>) -> TableCell {
+    value
+        .map_or_else(|| format::NONE.to_owned(), format::as_percent)
         .into()
 }
 
 fn size_of(bytes: f64) -> String {
-    format::bytes(Bytes::from_bytes(bytes as u64))
+    format::measured_bytes(Bytes::from_bytes(bytes as u64))
 }
 
-fn mebibytes(value: Option<f64>) -> Cell {
+fn mebibytes(value: Option<f64>) -> TableCell {
     value
         .map_or_else(|| format::NONE.to_owned(), size_of)
         .into()
 }
 
-fn limits(section: Section, family: &Family<'_, '_>) -> Section {
+fn with_limits(section: Section, family: &Family<'_, '_>) -> Section {
     let Some(study) = study(family) else {
         return section;
     };
@@ -366,23 +376,23 @@ fn limits(section: Section, family: &Family<'_, '_>) -> Section {
             .find(|group| group.configuration.cpu == Some(limit.limit));
         let error = limit.error().map(|e| format!("{:+.1} %", e * 100.0));
         let between = limit.is_between(&study.limits);
-        let probes = probes(
+        let probes = suggest_probes(
             group
-                .and_then(|g| g.largest(ready))
+                .and_then(|g| g.largest(ready_seconds))
                 .unwrap_or(limit.measured),
         );
-        table.row([
+        table.add_row([
             limit.limit.to_string().into(),
-            time(limit.measured).into(),
-            seconds(limit.predicted),
+            time_words(limit.measured).into(),
+            seconds_cell(limit.predicted),
             match error {
                 Some(error) if between => error,
                 Some(error) => format!("{error} (outside)"),
                 None => format::NONE.to_owned(),
             }
             .into(),
-            seconds(group.and_then(|g| g.median(cpu))),
-            seconds(group.and_then(|g| g.median(throttled))),
+            seconds_cell(group.and_then(|g| g.median(start_cpu_seconds))),
+            seconds_cell(group.and_then(|g| g.median(throttled_share))),
             format!(
                 "periodSeconds {}, failureThreshold {}, timeoutSeconds {}",
                 probes.startup_period, probes.startup_failures, probes.timeout
@@ -396,12 +406,12 @@ fn limits(section: Section, family: &Family<'_, '_>) -> Section {
         ]);
     }
     section
-        .with(Block::Paragraph(model_in_words(&study, family)))
-        .with(Block::Table(table))
-        .with(Block::List(boosts(&study)))
+        .with_block(SectionBlock::Paragraph(model_in_words(&study, family)))
+        .with_block(SectionBlock::Table(table))
+        .with_block(SectionBlock::List(boosts(&study)))
 }
 
-fn throttled(record: &TrialRecord) -> Option<f64> {
+fn throttled_share(record: &TrialRecord) -> Option<f64> {
     let throttled = record.evidence.start.throttled;
     throttled.map(|d| d.as_secs_f64())
 }
@@ -424,7 +434,7 @@ fn model_in_words(study: &CpuStudy, family: &Family<'_, '_>) -> String {
     if let Some(worst) = worst {
         words += &format!(
             " A limit between others, left out of the fit, is predicted within {}.",
-            format::percent(worst)
+            format::as_percent(worst)
         );
     }
     words += &format!(
@@ -445,8 +455,8 @@ fn boosts(study: &CpuStudy) -> Vec<String> {
             "A start boost from {} to {} CPU would save {} of {}; the CPU time of the start stays the same.",
             limit.limit,
             largest.limit,
-            time(saved),
-            time(limit.measured),
+            time_words(saved),
+            time_words(limit.measured),
         )
     };
     smaller.iter().map(sentence).collect()

@@ -3,9 +3,9 @@
 //! Owns the words and the table; the counters are the proxy's. There is nothing to say about results
 //! without toxics.
 
-use loadline_analysis::record::{LinkEvidence, Phase, ProxyEvidence, TrialRecord};
+use loadline_analysis::record::{LinkEvidence, ProxyEvidence, TrialPhase, TrialRecord};
 
-use super::section::{Block, Section};
+use super::section::{Section, SectionBlock};
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -14,20 +14,20 @@ use crate::view::ResultView;
 type Seen<'a> = (&'a TrialRecord, &'a LinkEvidence);
 
 /// The section; `None` where nothing stood in between.
-pub fn section(view: &ResultView) -> Option<Section> {
-    let names = names(view);
+pub fn toxics_section(view: &ResultView) -> Option<Section> {
+    let names = link_names(view);
     names.first()?;
     let words = "loadline's own proxy stood between the application and these dependencies, at their own addresses. Counters are those of the measured phase, all trials together; a round trip is a turn of the application to the dependency, a connection that was refused counts as none.";
     let mut section = Section::new("toxics", "What was wrong on the way")
-        .with(Block::Paragraph(words.to_owned()))
-        .with(Block::Table(table(view, &names)));
-    section = section.with(Block::Paragraph(itself(view)));
+        .with_block(SectionBlock::Paragraph(words.to_owned()))
+        .with_block(SectionBlock::Table(toxics_table(view, &names)));
+    section = section.with_block(SectionBlock::Paragraph(proxy_overhead(view)));
     Some(section)
 }
 
 /// What a headline says of it: `Between it and db: latency 20ms downstream.`
-pub(super) fn sentence(view: &ResultView) -> Option<String> {
-    let each: Vec<String> = names(view)
+pub(super) fn toxics_sentence(view: &ResultView) -> Option<String> {
+    let each: Vec<String> = link_names(view)
         .iter()
         .filter_map(|name| {
             let (_, link) = links(view, name).next()?;
@@ -38,7 +38,7 @@ pub(super) fn sentence(view: &ResultView) -> Option<String> {
     (!all.is_empty()).then(|| format!("On the way to {all}, as the experiment wants it."))
 }
 
-fn names(view: &ResultView) -> Vec<&str> {
+fn link_names(view: &ResultView) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let all = view.trials.iter().flat_map(|t| &t.evidence.dependencies);
     for dependency in all.filter(|d| d.link.is_some()) {
@@ -58,7 +58,7 @@ fn links<'a>(view: &'a ResultView, name: &'a str) -> impl Iterator<Item = Seen<'
     view.trials.iter().flat_map(of)
 }
 
-fn table(view: &ResultView, names: &[&str]) -> Table {
+fn toxics_table(view: &ResultView, names: &[&str]) -> Table {
     let mut table = Table::new()
         .left("Dependency")
         .left("Toxics")
@@ -73,7 +73,7 @@ fn table(view: &ResultView, names: &[&str]) -> Table {
         let all: Vec<Seen<'_>> = links(view, name).collect();
         let sum = |of: fn(&LinkEvidence) -> u64| all.iter().map(|(_, link)| of(link)).sum::<u64>();
         let exchanges = sum(|l| l.total.exchanges);
-        let requests: u64 = all.iter().map(|(trial, _)| requests(trial)).sum();
+        let requests: u64 = all.iter().map(|(trial, _)| request_count(trial)).sum();
         let each = match requests {
             0 => format::time_or(None),
             requests => format!("{:.2}", exchanges as f64 / requests as f64),
@@ -82,7 +82,7 @@ fn table(view: &ResultView, names: &[&str]) -> Table {
             .first()
             .map_or(String::new(), |(_, l)| l.toxics.join("; "));
         let bytes = |bytes: u64| loadline_sizing::Bytes::from_bytes(bytes);
-        table.row([
+        table.add_row([
             (*name).to_owned().into(),
             toxics.into(),
             sum(|l| l.total.opened).to_string().into(),
@@ -98,17 +98,17 @@ fn table(view: &ResultView, names: &[&str]) -> Table {
 }
 
 /// Requests of the measured load.
-fn requests(trial: &TrialRecord) -> u64 {
+fn request_count(trial: &TrialRecord) -> u64 {
     let measured = trial
         .evidence
         .load
         .iter()
-        .filter(|l| l.phase == Phase::Measure);
+        .filter(|l| l.phase == TrialPhase::Measure);
     measured.map(|load| load.scheduled).sum()
 }
 
 /// What the proxy took itself.
-pub(super) fn itself(view: &ResultView) -> String {
+pub(super) fn proxy_overhead(view: &ResultView) -> String {
     let all: Vec<&ProxyEvidence> = (view.trials.iter())
         .filter_map(|trial| trial.evidence.proxy.as_ref())
         .collect();
@@ -119,7 +119,7 @@ pub(super) fn itself(view: &ResultView) -> String {
     let lag = all.iter().map(|p| p.lag_p99).max();
     format!(
         "The proxy used {} of one CPU at most, and was {} late (p99, the largest of all trials).",
-        format::percent(busy),
+        format::as_percent(busy),
         format::time_or(lag)
     )
 }

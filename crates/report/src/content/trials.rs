@@ -1,41 +1,41 @@
 //! Every trial, one row each, in running order.
 
-use loadline_analysis::record::{Purpose, TrialRecord};
-use loadline_analysis::sli::Measured;
+use loadline_analysis::record::{TrialPurpose, TrialRecord};
+use loadline_analysis::sli::MeasuredLoad;
 
 use super::groups;
-use super::section::{Block, Section};
-use crate::figures::{self, Figures, Seen};
+use super::section::{Section, SectionBlock};
+use crate::figures::{self, SeenLatency, TrialFigures};
 use crate::format;
-use crate::table::{Cell, Table};
+use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
 /// The section; `None` when there are no trials.
-pub fn section(view: &ResultView) -> Option<Section> {
-    let table = table(view);
-    if table.is_empty() {
+pub fn trials_section(view: &ResultView) -> Option<Section> {
+    let table = trials_table(view);
+    if table.has_no_rows() {
         return None;
     }
     Some(
         Section::new(
             "trials",
-            format!("All {}", format::count(view.trials.len(), "trial")),
+            format!("All {}", format::count_of(view.trials.len(), "trial")),
         )
         .folded()
-        .with(Block::Table(table))
-        .with_all(cut(view).map(Block::Paragraph)),
+        .with_block(SectionBlock::Table(table))
+        .with_all(early_end_note(view).map(SectionBlock::Paragraph)),
     )
 }
 
 /// Over which time the shares are of trials that were ended early.
-fn cut(view: &ResultView) -> Option<String> {
+fn early_end_note(view: &ResultView) -> Option<String> {
     let ran = |(number, trial): (usize, &TrialRecord)| {
         let early = trial.evidence.ended_early.as_ref()?;
-        let measured = Measured::of(&trial.evidence).ok().flatten();
+        let measured = MeasuredLoad::from_evidence(&trial.evidence).ok().flatten();
         Some(match measured {
             Some(measured) => format!(
                 "trial {number} after {} of load",
-                format::time(measured.duration)
+                format::measured_time(measured.duration)
             ),
             None => format!("trial {number} in its {} phase", early.phase),
         })
@@ -50,7 +50,7 @@ fn cut(view: &ResultView) -> Option<String> {
 }
 
 /// The table of all trials.
-pub fn table(view: &ResultView) -> Table {
+pub fn trials_table(view: &ResultView) -> Table {
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let mut table = Table::new()
         .right("Trial")
@@ -65,26 +65,26 @@ pub fn table(view: &ResultView) -> Table {
         .right("GC stopped")
         .right("Throttled")
         .wrapping("Reason");
-    let names = groups::Names::of(view);
+    let names = groups::ConfigurationNames::for_result(view);
     for (i, trial) in view.trials.iter().enumerate() {
-        let figures = Figures::of(trial, quantile);
+        let figures = TrialFigures::for_trial(trial, quantile);
         let or_none =
-            |text: Option<String>| Cell::from(text.unwrap_or_else(|| format::NONE.into()));
-        table.row([
+            |text: Option<String>| TableCell::from(text.unwrap_or_else(|| format::NONE.into()));
+        table.add_row([
             (i + 1).to_string().into(),
             purpose(trial.purpose).into(),
-            names.name(&trial.configuration).into(),
-            Cell::new(
-                figures::verdict(trial.verdict),
+            names.cell_name(&trial.configuration).into(),
+            TableCell::new(
+                figures::verdict_words(trial.verdict),
                 figures::tone(trial.verdict),
             ),
-            format::time_or(figures.headline.and_then(Seen::time)).into(),
-            or_none(figures.sli.achieved_rate.map(format::rate)),
-            or_none(figures.sli.error_share.map(format::percent)),
+            format::time_or(figures.headline.and_then(SeenLatency::known_time)).into(),
+            or_none(figures.sli.achieved_rate.map(format::as_rate)),
+            or_none(figures.sli.error_share.map(format::as_percent)),
             format::time_or(figures.sli.start).into(),
             format::bytes_or(figures.sli.peak_memory).into(),
-            or_none(figures.sli.gc_pause_share.map(format::percent)),
-            or_none(figures.sli.throttled_periods_share.map(format::percent)),
+            or_none(figures.sli.gc_pause_share.map(format::as_percent)),
+            or_none(figures.sli.throttled_periods_share.map(format::as_percent)),
             trial.reason.to_string().into(),
         ]);
     }
@@ -92,15 +92,15 @@ pub fn table(view: &ResultView) -> Table {
 }
 
 /// Why a trial ran, in a word.
-pub fn purpose(purpose: Purpose) -> &'static str {
+pub fn purpose(purpose: TrialPurpose) -> &'static str {
     match purpose {
-        Purpose::Matrix => "matrix",
-        Purpose::Search => "search",
-        Purpose::Confirm => "confirm",
-        Purpose::Prove => "prove",
-        Purpose::Neighbour => "neighbour",
-        Purpose::Compare => "compare",
-        Purpose::Soak => "soak",
-        Purpose::Abreast => "abreast",
+        TrialPurpose::Matrix => "matrix",
+        TrialPurpose::Search => "search",
+        TrialPurpose::Confirm => "confirm",
+        TrialPurpose::Prove => "prove",
+        TrialPurpose::Neighbour => "neighbour",
+        TrialPurpose::Compare => "compare",
+        TrialPurpose::Soak => "soak",
+        TrialPurpose::Abreast => "abreast",
     }
 }

@@ -1,16 +1,16 @@
 //! "How long until it is fast": the first seconds of load against the judged phase.
 //!
 //! Owns which series is asked whether it is steady: CPU time per request, which a noisy machine
-//! moves least. The judgement is [`loadline_analysis::steady`].
+//! moves least. The judgement is [`loadline_analysis::steady_state`].
 
 use std::time::Duration;
 
-use loadline_analysis::record::{Phase, SecondEvidence, TrialRecord};
-use loadline_analysis::steady::{self, Rule};
+use loadline_analysis::record::{SecondEvidence, TrialPhase, TrialRecord};
+use loadline_analysis::steady::{self, SteadinessRule};
 
-use super::groups::{self, Group, Names};
-use super::section::{Block, Section};
-use crate::figures::{Seen, latencies, spread};
+use super::groups::{self, ConfigurationGroup, ConfigurationNames};
+use super::section::{Section, SectionBlock};
+use crate::figures::{SeenLatency, spread, spread_latencies};
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -19,14 +19,14 @@ use crate::view::ResultView;
 const MOST: usize = 12;
 
 /// Seconds of load of one trial.
-struct Loaded<'a> {
+struct LoadSeconds<'a> {
     warm_up: Vec<&'a SecondEvidence>,
     measured: Vec<&'a SecondEvidence>,
 }
 
-impl<'a> Loaded<'a> {
-    fn of(trial: &'a TrialRecord) -> Option<Self> {
-        let within = |phase: Phase| -> Option<Vec<&'a SecondEvidence>> {
+impl<'a> LoadSeconds<'a> {
+    fn from_trial(trial: &'a TrialRecord) -> Option<Self> {
+        let within = |phase: TrialPhase| -> Option<Vec<&'a SecondEvidence>> {
             let span = trial.evidence.phases.iter().find(|p| p.phase == phase)?;
             let seconds = trial.evidence.seconds.iter();
             // A second belongs to the phase in which it ended.
@@ -36,42 +36,42 @@ impl<'a> Loaded<'a> {
             Some(seconds.filter(is_in).filter(is_loaded).collect())
         };
         let loaded = Self {
-            warm_up: within(Phase::WarmUp)?,
-            measured: within(Phase::Measure)?,
+            warm_up: within(TrialPhase::WarmUp)?,
+            measured: within(TrialPhase::Measure)?,
         };
         let has_both = !loaded.warm_up.is_empty() && !loaded.measured.is_empty();
         has_both.then_some(loaded)
     }
 
     /// Seconds of load until it was steady, in words.
-    fn steady(&self) -> Steady {
+    fn steady_state(&self) -> SteadyState {
         let all = [self.warm_up.as_slice(), self.measured.as_slice()].concat();
-        let rule = Rule::default();
+        let rule = SteadinessRule::default();
         if all.len() < rule.fewest_steady {
-            return Steady::TooShort;
+            return SteadyState::TooShort;
         }
         // It is not steady before the last second in which nothing was answered.
         let stalled = all.iter().rposition(|s| s.p50.is_none());
         let begin = stalled.map_or(0, |last| last + 1);
         if all.len() - begin < rule.fewest_steady {
-            return Steady::Never(all.len());
+            return SteadyState::Never(all.len());
         }
         let cost = |s: &&SecondEvidence| {
             let good = s.achieved.filter(|n| *n > 0)?;
             Some(s.cpu?.as_secs_f64() / good as f64)
         };
         let costs: Option<Vec<f64>> = all[begin..].iter().map(cost).collect();
-        match costs.and_then(|costs| steady::judge(&costs, &rule)) {
-            Some(judged) if judged.is_steady => Steady::From(begin + judged.from),
-            Some(_) => Steady::Never(all.len()),
-            None => Steady::TooShort,
+        match costs.and_then(|costs| steady::judge_steadiness(&costs, &rule)) {
+            Some(judged) if judged.is_steady => SteadyState::From(begin + judged.from),
+            Some(_) => SteadyState::Never(all.len()),
+            None => SteadyState::TooShort,
         }
     }
 }
 
 /// What a series says.
 #[derive(Clone, Copy)]
-enum Steady {
+enum SteadyState {
     From(usize),
     Never(usize),
     TooShort,
@@ -92,8 +92,8 @@ pub struct WarmUpCurve {
 /// What the drawing of the warm-up shows: at most so many configurations, the recommended one
 /// first, then the largest.
 pub fn curves(view: &ResultView, most: usize) -> Vec<WarmUpCurve> {
-    let names = Names::of(view);
-    let curve = |(group, loaded): (Group<'_>, Vec<Loaded<'_>>)| {
+    let names = ConfigurationNames::for_result(view);
+    let curve = |(group, loaded): (ConfigurationGroup<'_>, Vec<LoadSeconds<'_>>)| {
         let seconds = loaded
             .iter()
             .map(|l| [l.warm_up.as_slice(), l.measured.as_slice()].concat());
@@ -102,7 +102,7 @@ pub fn curves(view: &ResultView, most: usize) -> Vec<WarmUpCurve> {
         let length = seconds.iter().map(Vec::len).min().unwrap_or(0);
         let at = |i: usize| median(seconds.iter().map(|s| s[i]));
         WarmUpCurve {
-            name: names.name(group.configuration),
+            name: names.cell_name(group.configuration),
             p50: (0..length).map(at).collect(),
             warm_up: loaded.iter().map(|l| l.warm_up.len()).min().unwrap_or(0),
         }
@@ -111,22 +111,25 @@ pub fn curves(view: &ResultView, most: usize) -> Vec<WarmUpCurve> {
 }
 
 /// Configurations and the load of their trials, the recommended one first, then by size.
-fn groups_with_load(view: &ResultView) -> impl Iterator<Item = (Group<'_>, Vec<Loaded<'_>>)> {
+fn groups_with_load(
+    view: &ResultView,
+) -> impl Iterator<Item = (ConfigurationGroup<'_>, Vec<LoadSeconds<'_>>)> {
     let chosen = view.recommendation.as_ref().map(|r| &r.configuration);
-    let is_chosen = |g: &Group<'_>| chosen.is_some_and(|c| groups::is_same(c, g.configuration));
-    let mut groups = groups::groups(view);
+    let is_chosen =
+        |g: &ConfigurationGroup<'_>| chosen.is_some_and(|c| groups::is_same(c, g.configuration));
+    let mut groups = groups::group_trials(view);
     groups.sort_by_key(|g| (!is_chosen(g), std::cmp::Reverse(g.configuration.memory)));
     groups.into_iter().take(MOST).filter_map(|group| {
         let evidence = group.trials.iter().copied();
         let evidence = evidence.filter(|t| t.verdict.is_evidence());
-        let loaded: Vec<Loaded<'_>> = evidence.filter_map(Loaded::of).collect();
+        let loaded: Vec<LoadSeconds<'_>> = evidence.filter_map(LoadSeconds::from_trial).collect();
         (!loaded.is_empty()).then_some((group, loaded))
     })
 }
 
 /// The section; `None` when no trial had a warm-up under load.
-pub fn section(view: &ResultView) -> Option<Section> {
-    let names = Names::of(view);
+pub fn warm_up_section(view: &ResultView) -> Option<Section> {
+    let names = ConfigurationNames::for_result(view);
     let mut table = Table::new()
         .left("Configuration")
         .right("Ready after")
@@ -137,13 +140,15 @@ pub fn section(view: &ResultView) -> Option<Section> {
     for (group, loaded) in groups_with_load(view) {
         let first = loaded.iter().filter_map(|l| l.warm_up.first().copied());
         let last = loaded.iter().filter_map(|l| l.warm_up.last().copied());
-        let starts = group.evidence().filter_map(|t| t.evidence.start.ready);
+        let starts = group
+            .evidence_trials()
+            .filter_map(|t| t.evidence.start.ready);
         let judged = loaded
             .iter()
-            .map(|l| Seen::of(median(l.measured.iter().copied())));
-        let judged = latencies(judged).and_then(|s| s.median.time());
-        table.row([
-            names.name(group.configuration).into(),
+            .map(|l| SeenLatency::from_quantile(median(l.measured.iter().copied())));
+        let judged = spread_latencies(judged).and_then(|s| s.median.known_time());
+        table.add_row([
+            names.cell_name(group.configuration).into(),
             format::time_or(spread(starts).map(|s| s.median)).into(),
             format::time_or(median(first)).into(),
             format::time_or(median(last)).into(),
@@ -151,32 +156,34 @@ pub fn section(view: &ResultView) -> Option<Section> {
             steadiness(&loaded).into(),
         ]);
     }
-    if table.is_empty() {
+    if table.has_no_rows() {
         return None;
     }
     let words = "Medians over the trials. A JVM that has just started interprets its code and compiles it while it serves: the first seconds are the slowest. The warm-up is sent and recorded but not judged. Steady means that CPU time per request stays within 5 %; it takes at least 30 s of load to say so.";
     Some(
         Section::new("warm-up", "How long until it is fast")
             .in_depth()
-            .with(Block::Paragraph(words.to_owned()))
-            .with(Block::Table(table)),
+            .with_block(SectionBlock::Paragraph(words.to_owned()))
+            .with_block(SectionBlock::Table(table)),
     )
 }
 
 /// The median p50 of some seconds of load; `None` when it lies where nothing was answered.
 fn median<'a>(seconds: impl Iterator<Item = &'a SecondEvidence>) -> Option<Duration> {
-    latencies(seconds.map(|s| Seen::of(s.p50)))?.median.time()
+    spread_latencies(seconds.map(|s| SeenLatency::from_quantile(s.p50)))?
+        .median
+        .known_time()
 }
 
-fn steadiness(loaded: &[Loaded<'_>]) -> String {
-    let all: Vec<Steady> = loaded.iter().map(Loaded::steady).collect();
+fn steadiness(loaded: &[LoadSeconds<'_>]) -> String {
+    let all: Vec<SteadyState> = loaded.iter().map(LoadSeconds::steady_state).collect();
     let from = all.iter().filter_map(|s| match s {
-        Steady::From(second) => Some(*second),
-        Steady::Never(_) | Steady::TooShort => None,
+        SteadyState::From(second) => Some(*second),
+        SteadyState::Never(_) | SteadyState::TooShort => None,
     });
     let never = all.iter().find_map(|s| match s {
-        Steady::Never(seconds) => Some(*seconds),
-        Steady::From(_) | Steady::TooShort => None,
+        SteadyState::Never(seconds) => Some(*seconds),
+        SteadyState::From(_) | SteadyState::TooShort => None,
     });
     match (spread(from), never) {
         (Some(seen), None) => {
@@ -213,7 +220,7 @@ mod tests {
 
     fn steady(all: &[SecondEvidence]) -> String {
         let (warm_up, measured) = all.split_at(10);
-        steadiness(&[Loaded {
+        steadiness(&[LoadSeconds {
             warm_up: warm_up.iter().collect(),
             measured: measured.iter().collect(),
         }])

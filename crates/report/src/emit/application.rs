@@ -1,6 +1,6 @@
 //! What the artefacts need to know about the application besides the recommendation.
 //!
-//! Owns [`Application`] and the reading of a measured command: which part are JVM options, which
+//! Owns [`ProductionApplication`] and the reading of a measured command: which part are JVM options, which
 //! the jar, which arguments, which files its options name. Never looks at a file.
 
 use std::collections::BTreeMap;
@@ -33,28 +33,28 @@ const FILES: [&str; 9] = [
 
 /// What the records do not know about the application in production.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Application {
+pub struct ProductionApplication {
     /// Name of the workload; made a DNS label where it must be one.
     pub name: String,
     /// The image with its tag or digest, as the cluster pulls it.
     pub image: String,
     /// Where that image is the one that was measured: whether its name has its digest. `None` is an
     /// image that is built from the emitted Dockerfile.
-    pub measured_image: Option<Pinned>,
+    pub measured_image: Option<ImagePinning>,
     /// The image the Dockerfile builds on.
     pub base_image: BaseImage,
     /// The command that was measured, taken apart.
-    pub command: Command,
+    pub command: StartCommand,
     /// Environment of the application; the configuration's is added to it.
     pub env: BTreeMap<String, String>,
     /// Port the application listens on.
     pub port: u16,
     /// When it is ready.
-    pub ready: Ready,
+    pub ready: ReadinessCheck,
     /// How many pods.
     pub replicas: u32,
     /// Bounds of an autoscaler; `None` emits none.
-    pub scaling: Option<Scaling>,
+    pub scaling: Option<AutoscalerNeeds>,
     /// Feature release of the JDK (8, 17, 25); decides the form of the options.
     pub jdk: u32,
     /// Start through `loadline-launch`.
@@ -66,7 +66,7 @@ pub struct Application {
 
 /// Whether a cluster gets just this image by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pinned {
+pub enum ImagePinning {
     /// It has its digest, and a registry has it.
     Yes,
     /// It has no digest, or is only on the machine that built it.
@@ -75,7 +75,7 @@ pub enum Pinned {
 
 /// When a pod takes requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ready {
+pub enum ReadinessCheck {
     /// A request is answered with a status below 400.
     Http {
         /// Port it is sent to.
@@ -92,7 +92,7 @@ pub enum Ready {
 
 /// What an autoscaler needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scaling {
+pub struct AutoscalerNeeds {
     /// Largest rate at which one pod was seen to keep the SLO, requests a second.
     pub max_rate: u32,
     /// Whether this result's trials found it; else the user gave it.
@@ -103,7 +103,7 @@ pub struct Scaling {
 
 /// `java OPTIONS -jar JAR ARGUMENTS` or `wlp/bin/server run NAME ARGUMENTS`, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct StartCommand {
     /// JVM options between `java` and `-jar`; files that they name have their place in the image.
     pub options: Vec<String>,
     /// The jar, as it was given.
@@ -121,7 +121,7 @@ pub struct Command {
     pub liberty: Option<String>,
 }
 
-impl Command {
+impl StartCommand {
     /// Of an image that was measured: what it starts stays its own, behind it these arguments.
     pub fn in_image(arguments: &[String]) -> Self {
         Self {
@@ -138,10 +138,10 @@ impl Command {
     /// Reads a measured command.
     ///
     /// # Errors
-    /// [`EmitError::Command`] when it is of neither form: where its files are cannot be known then. [`EmitError::File`] when an option names a file that an image would not
+    /// [`EmitError::StartCommand`] when it is of neither form: where its files are cannot be known then. [`EmitError::File`] when an option names a file that an image would not
     /// have.
     pub fn read(words: &[String]) -> Result<Self, EmitError> {
-        if let Some(server) = liberty::command(words) {
+        if let Some(server) = liberty::parse_command(words) {
             return Ok(server);
         }
         let refused = || EmitError::Command {
@@ -162,7 +162,7 @@ impl Command {
         let mut beside = Vec::new();
         let mut in_image = Vec::with_capacity(options.len());
         for option in options {
-            match agent(option, &jar) {
+            match parse_agent(option, &jar) {
                 Some(agent) => {
                     in_image.push(agent.option);
                     if !beside.contains(&agent.beside) {
@@ -187,7 +187,7 @@ impl Command {
     }
 
     /// Where the jar lies in the image: `/app/app.jar`, unless another file has that name.
-    pub fn place(&self) -> String {
+    pub fn jar_path(&self) -> String {
         let is_taken = self.beside.iter().any(|name| name == "app.jar");
         let name = if is_taken { self.jar_name() } else { "app.jar" };
         format!("/app/{name}")
@@ -200,7 +200,7 @@ impl Command {
 }
 
 /// An agent that lies below the jar's directory.
-struct Agent {
+struct JavaAgent {
     /// The option with its file's place in the image.
     option: String,
     /// What to copy.
@@ -208,7 +208,7 @@ struct Agent {
 }
 
 /// Reads the option of an agent; `None` for any other, and for one that lies elsewhere.
-fn agent(option: &str, jar: &str) -> Option<Agent> {
+fn parse_agent(option: &str, jar: &str) -> Option<JavaAgent> {
     let (prefix, rest) = AGENTS
         .iter()
         .find_map(|prefix| Some((prefix, option.strip_prefix(prefix)?)))?;
@@ -229,7 +229,7 @@ fn agent(option: &str, jar: &str) -> Option<Agent> {
     if below.iter().any(|part| part == "..") {
         return None;
     }
-    Some(Agent {
+    Some(JavaAgent {
         option: format!("{prefix}/app/{}{own}", below.join("/")),
         beside: beside.clone(),
     })
@@ -243,7 +243,7 @@ pub(super) fn names_no_file(option: &str) -> Result<(), EmitError> {
     let mut known = AGENTS.iter().chain(&FILES);
     if known.any(|prefix| option.starts_with(prefix)) {
         return Err(EmitError::File {
-            option: text::label(&redact::line(option)),
+            option: text::label(&redact::redact_line(option)),
         });
     }
     Ok(())
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_java_command_is_taken_apart() {
-        let read = Command::read(&words(
+        let read = StartCommand::read(&words(
             "/opt/jdk/bin/java -Xss512k -jar build/a.jar --port 1",
         ));
         let read = read.expect("it has a jar");
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn the_file_of_an_agent_comes_into_the_image() {
-        let read = |text: &str| Command::read(&words(text));
+        let read = |text: &str| StartCommand::read(&words(text));
         let agents = read("java -javaagent:./build/agents/otel.jar=a=b -jar build/a.jar");
         let agents = agents.expect("it lies below");
         assert_eq!(agents.options, ["-javaagent:/app/agents/otel.jar=a=b"]);
@@ -293,16 +293,16 @@ mod tests {
         ] {
             let error = read(elsewhere).expect_err(elsewhere);
             assert!(matches!(error, EmitError::File { .. }), "{error}");
-            assert!(!error.hint().is_empty(), "{error}");
+            assert!(!error.emit_hint().is_empty(), "{error}");
         }
     }
 
     #[test]
     fn the_jar_keeps_its_name_where_another_file_is_called_app_jar() {
-        let mut read = Command::read(&words("java -jar build/run.jar")).expect("it has a jar");
-        assert_eq!(read.place(), "/app/app.jar");
+        let mut read = StartCommand::read(&words("java -jar build/run.jar")).expect("it has a jar");
+        assert_eq!(read.jar_path(), "/app/app.jar");
         read.beside = vec!["app.jar".to_owned(), "lib".to_owned()];
-        assert_eq!(read.place(), "/app/run.jar");
+        assert_eq!(read.jar_path(), "/app/run.jar");
     }
 
     #[test]
@@ -315,9 +315,9 @@ mod tests {
             "java @options -jar a.jar",
             "java -m app/app.Main",
         ] {
-            let error = Command::read(&words(command)).expect_err(command);
-            assert!(!error.hint().is_empty(), "{error}");
+            let error = StartCommand::read(&words(command)).expect_err(command);
+            assert!(!error.emit_hint().is_empty(), "{error}");
         }
-        assert!(Command::read(&[]).is_err());
+        assert!(StartCommand::read(&[]).is_err());
     }
 }

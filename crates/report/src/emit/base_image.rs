@@ -62,7 +62,7 @@ impl BaseImage {
     }
 
     /// One of the user's.
-    pub fn given(name: &str, vendor: &str, version: &str) -> Self {
+    pub fn from_user(name: &str, vendor: &str, version: &str) -> Self {
         Self {
             name: name.to_owned(),
             likeness: Likeness::Given,
@@ -71,7 +71,7 @@ impl BaseImage {
     }
 
     /// What it has of the measured JVM, one sentence, and what to do; one clean line.
-    pub fn sentence(&self) -> String {
+    pub fn likeness_sentence(&self) -> String {
         let digest = match self.name.contains("@sha256:") {
             true => "",
             false => " Pin it by digest before you ship it: a tag can be pushed again.",
@@ -171,12 +171,12 @@ mod tests {
                 "{vendor}"
             );
         }
-        let debian = BaseImage::nearest("debian", "17.0.15+6-Debian", 17).sentence();
+        let debian = BaseImage::nearest("debian", "17.0.15+6-Debian", 17).likeness_sentence();
         assert!(
             debian.contains("(debian): the base image has ANOTHER build"),
             "{debian}"
         );
-        let pinned = BaseImage::given("jre@sha256:00", "temurin", "25+36").sentence();
+        let pinned = BaseImage::from_user("jre@sha256:00", "temurin", "25+36").likeness_sentence();
         assert!(!pinned.contains("Pin it"), "{pinned}");
     }
 }

@@ -5,14 +5,14 @@
 //! curl. The application lies at the same path in all stages, because JVMs compare paths, lengths and
 //! times of the jars.
 
-use loadline_analysis::record::{Image, StartCache};
-use loadline_sizing::Version;
+use loadline_analysis::record::{ImageIdentity, StartCache};
+use loadline_sizing::JavaVersion;
 use loadline_sizing::cache::{CacheKind, workaround};
 
 pub mod shared;
 
-use super::application::Ready;
-use super::container::{env, json, word};
+use super::application::ReadinessCheck;
+use super::container::{env, image_reference, json_string};
 use crate::text;
 
 /// How often a training run asks, where the trials say nothing.
@@ -40,8 +40,8 @@ pub fn cache_stage(
     jar: &str,
     options: &[String],
     arguments: &[String],
-    ready: &Ready,
-    jdk: Version,
+    ready: &ReadinessCheck,
+    jdk: JavaVersion,
 ) -> CacheStage {
     let (training, using) = match kind {
         CacheKind::AppCds => ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
@@ -59,7 +59,7 @@ pub fn cache_stage(
     command.push(format!("{training}/tmp/{file}"));
     command.extend(["-jar", jar].map(str::to_owned));
     command.extend(arguments.iter().cloned());
-    let script = script(&command, ready, requests, &format!("/tmp/{file}"));
+    let script = training_script(&command, ready, requests, &format!("/tmp/{file}"));
     CacheStage {
         stage: format!(
             "FROM app AS cache\n# One start of the application: ready, {requests} requests, SIGTERM; the JVM writes the cache when it ends.\n{}\n",
@@ -94,11 +94,11 @@ pub struct ImageCache<'a> {
 }
 
 /// A Dockerfile that puts a cache into the image that it was trained in.
-pub fn cached_image(image: &Image, cache: &ImageCache<'_>) -> String {
+pub fn cached_image(image: &ImageIdentity, cache: &ImageCache<'_>) -> String {
     let (variable, own) = cache.variable;
     let options = cache.options.iter().map(String::as_str);
     let all: Vec<&str> = own.into_iter().chain(options).collect();
-    let copied: Vec<String> = cache.files.iter().map(|file| json(file)).collect();
+    let copied: Vec<String> = cache.files.iter().map(|file| json_string(file)).collect();
     let from = image.pinned.as_ref().unwrap_or(&image.reference);
     let pinned = match image.pinned {
         Some(_) => "",
@@ -110,35 +110,40 @@ pub fn cached_image(image: &Image, cache: &ImageCache<'_>) -> String {
         "# A start-up cache for {}, trained in a container of it ({}).\n# It fits this image: the build of its JVM and the files of its class path.\n{pinned}FROM {}\nCOPY [{}, {}]\n# Behind what the image has in the variable; a start script that sets it anew loses the cache.\nENV {variable}={}\n",
         text::one_line(&image.reference),
         text::one_line(&image.id),
-        word(from),
+        image_reference(from),
         copied.join(", "),
-        json(cache.place),
+        json_string(cache.place),
         env(&all.join(" ")),
     )
 }
 
 /// A bash script: starts `command`, waits until it is ready, asks `requests` times, ends it, and fails
 /// unless `file` was written.
-pub fn script(command: &[String], ready: &Ready, requests: u64, file: &str) -> String {
-    let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
-    let file = quoted(file);
+pub fn training_script(
+    command: &[String],
+    ready: &ReadinessCheck,
+    requests: u64,
+    file: &str,
+) -> String {
+    let command: Vec<String> = command.iter().map(|word| bash_quoted(word)).collect();
+    let file = bash_quoted(file);
     format!(
         "{}; {}; [ -s {file} ] || {{ echo 'the JVM wrote no cache'; exit 1; }}",
-        ask(ready),
-        start(&command.join(" "), requests),
+        ask_function(ready),
+        start_script(&command.join(" "), requests),
     )
 }
 
 /// A function of bash that asks the application once.
-fn ask(ready: &Ready) -> String {
+fn ask_function(ready: &ReadinessCheck) -> String {
     let (port, question) = match ready {
-        Ready::Tcp { port } => (*port, "exec 3>&-".to_owned()),
-        Ready::Http { port, path } => {
+        ReadinessCheck::Tcp { port } => (*port, "exec 3>&-".to_owned()),
+        ReadinessCheck::Http { port, path } => {
             let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
             let question = format!(
                 "printf %s {} >&3; read -r line <&3 || line=; exec 3>&-; \
                  [[ $line == HTTP/1.?' '[23]* ]]",
-                quoted(&request)
+                bash_quoted(&request)
             );
             (*port, question)
         }
@@ -150,7 +155,7 @@ fn ask(ready: &Ready) -> String {
 }
 
 /// One start of a command, in bash's words, until it was asked and has ended.
-fn start(command: &str, requests: u64) -> String {
+fn start_script(command: &str, requests: u64) -> String {
     format!(
         "{command} & app=$!; end=$((SECONDS+{READY_WITHIN})); \
          until ask; do kill -0 $app || {{ echo 'the application ended before it was ready'; exit 1; }}; \
@@ -162,7 +167,7 @@ fn start(command: &str, requests: u64) -> String {
 }
 
 /// A word as bash takes it literally. `$'...'` because a request has line ends.
-fn quoted(word: &str) -> String {
+fn bash_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -186,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_stage_starts_the_application_where_the_image_has_it() {
-        let ready = Ready::Http {
+        let ready = ReadinessCheck::Http {
             port: 8080,
             path: "/health".to_owned(),
         };
@@ -199,7 +204,7 @@ mod tests {
                 &options,
                 &["--greeting=it's \"me\"".to_owned()],
                 &ready,
-                Version::new(25, 3),
+                JavaVersion::new(25, 3),
             )
         };
         let stage = stage(CacheKind::Aot);
@@ -229,7 +234,7 @@ mod tests {
 
     #[test]
     fn an_image_gets_the_cache_that_was_trained_in_it() {
-        let mut image = Image {
+        let mut image = ImageIdentity {
             version: None,
             revision: None,
             engine: "podman".to_owned(),
@@ -244,7 +249,7 @@ mod tests {
             variable: ("JAVA_TOOL_OPTIONS", Some("-Dcost=$1")),
             options: &["-XX:SharedArchiveFile=/jvm-cache/app.jsa".to_owned()],
         };
-        let of = |image: &Image| cached_image(image, &cache);
+        let of = |image: &ImageIdentity| cached_image(image, &cache);
         let text = of(&image);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
@@ -276,7 +281,7 @@ mod tests {
     #[test]
     fn words_reach_the_application_as_they_are() {
         let word = "a'b \"c\" $d `e` \\n";
-        let script = format!("printf %s {}", quoted(word));
+        let script = format!("printf %s {}", bash_quoted(word));
         let Ok(output) = std::process::Command::new("bash")
             .args(["-c", &script])
             .output()

@@ -8,13 +8,13 @@
 use loadline_sizing::options::words;
 use serde_json::Value;
 
-use super::application::Ready;
+use super::application::ReadinessCheck;
 use super::error::EmitError;
-use super::facts::Facts;
+use super::facts::EmitFacts;
 use super::jvm_options::TOOL_OPTIONS;
 use super::kubernetes::literal;
-use super::merge::{merge, stronger, variables};
-use super::yaml::{Entry, Yaml, entry, map};
+use super::merge::{merge_options, stronger_options, variables};
+use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_map};
 use crate::redact;
 use crate::text;
 use crate::view::ResultView;
@@ -27,7 +27,7 @@ const PROBE: (u64, u64) = (10, 3);
 
 /// A variable to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Set {
+pub struct VariableChange {
     /// Its name.
     pub name: String,
     /// Its value, as a manifest has it.
@@ -42,7 +42,7 @@ pub struct Set {
 ///
 /// Kubernetes expands `$(NAME)` of variables that come before, and kustomize puts the patched ones
 /// first: those that they need come along by name.
-pub fn needed<'a>(set: &[Set], container: &'a Value) -> Vec<&'a str> {
+pub fn needed_variables<'a>(set: &[VariableChange], container: &'a Value) -> Vec<&'a str> {
     let all: Vec<(&str, &Value)> = variables(container).collect();
     let mut texts: Vec<&str> = set.iter().map(|s| s.value.as_str()).collect();
     let mut found = vec![false; all.len()];
@@ -65,9 +65,9 @@ pub fn needed<'a>(set: &[Set], container: &'a Value) -> Vec<&'a str> {
 
 /// What changes, and what has to be said about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct ContainerChange {
     /// Variables.
-    pub variables: Vec<Set>,
+    pub variables: Vec<VariableChange>,
     /// What stays against the measurement, and what was replaced; a sentence each.
     pub notes: Vec<String>,
 }
@@ -76,11 +76,11 @@ pub struct Change {
 ///
 /// # Errors
 /// [`EmitError::ToolOptions`] where the trials had a secret in the variable.
-pub fn measured_options(facts: &Facts<'_>) -> Result<Vec<String>, EmitError> {
+pub fn measured_options(facts: &EmitFacts<'_>) -> Result<Vec<String>, EmitError> {
     let mut all = Vec::new();
     for variable in facts.variables.iter().filter(|v| v.name == TOOL_OPTIONS) {
         let value = variable.value.as_ref().ok_or(EmitError::ToolOptions)?;
-        all.extend(words::environment(value).map_err(|_| EmitError::ToolOptions)?);
+        all.extend(words::split_environment(value).map_err(|_| EmitError::ToolOptions)?);
     }
     all.extend(facts.options.iter().map(|option| option.value.clone()));
     Ok(all)
@@ -90,17 +90,17 @@ pub fn measured_options(facts: &Facts<'_>) -> Result<Vec<String>, EmitError> {
 ///
 /// # Errors
 /// [`EmitError`] where a measured option would not arrive.
-pub fn change(
+pub fn container_change(
     view: &ResultView,
-    facts: &Facts<'_>,
+    facts: &EmitFacts<'_>,
     container: &Value,
-) -> Result<Change, EmitError> {
+) -> Result<ContainerChange, EmitError> {
     let options = measured_options(facts)?;
-    let mut change = Change {
-        notes: stronger(container, &options)?,
-        ..Change::default()
+    let mut change = ContainerChange {
+        notes: stronger_options(container, &options)?,
+        ..ContainerChange::default()
     };
-    change.notes.extend(foreign(container));
+    change.notes.extend(foreign_parts(container));
     change.notes.extend(facts.shm.map(|shm| format!(
         "the /dev/shm of the trials had {shm}; what the pod has there stays: give it an emptyDir with medium Memory and that sizeLimit."
     )));
@@ -126,7 +126,7 @@ pub fn change(
                         "{name} gets the value that was recommended; it had another one."
                     ));
                 }
-                change.variables.push(Set {
+                change.variables.push(VariableChange {
                     name: variable.name.clone(),
                     value,
                     was_reference: there.is_some_and(|(_, own)| own.is_null()),
@@ -151,10 +151,10 @@ pub fn change(
             Some((_, own)) => own.as_str().unwrap_or_default(),
             None => "",
         };
-        let merged = merge(there, &options, literal)?;
+        let merged = merge_options(there, &options, literal)?;
         change.notes.extend(merged.notes);
         if merged.value != there {
-            change.variables.push(Set {
+            change.variables.push(VariableChange {
                 name: TOOL_OPTIONS.to_owned(),
                 value: merged.value,
                 was_reference: false,
@@ -166,7 +166,7 @@ pub fn change(
 }
 
 /// `part of the size: -Xmx64m (measured: trials 1-4)`
-fn reasons(facts: &Facts<'_>) -> String {
+fn reasons(facts: &EmitFacts<'_>) -> String {
     let reasons = facts.options.iter();
     let reasons = reasons.map(|o| format!("{} ({})", o.value, o.because));
     let reasons = reasons.collect::<Vec<_>>().join("; ");
@@ -174,7 +174,7 @@ fn reasons(facts: &Facts<'_>) -> String {
 }
 
 /// What in the container is beyond what can be looked at, or differs from the trials.
-fn foreign(container: &Value) -> Option<String> {
+fn foreign_parts(container: &Value) -> Option<String> {
     let from = container.get("envFrom").and_then(Value::as_array)?;
     (!from.is_empty()).then(|| {
         format!("the container takes variables from elsewhere (envFrom), which were not looked at; {TOOL_OPTIONS} of the patch wins over one there.")
@@ -182,7 +182,7 @@ fn foreign(container: &Value) -> Option<String> {
 }
 
 /// Limits and requests that stay although no trial had them.
-pub fn kept_limits(facts: &Facts<'_>, resources: &Value) -> Option<String> {
+pub fn kept_limits(facts: &EmitFacts<'_>, resources: &Value) -> Option<String> {
     let cpu = resources.pointer("/limits/cpu")?;
     facts.cpu.is_none().then(|| {
         format!(
@@ -195,9 +195,9 @@ pub fn kept_limits(facts: &Facts<'_>, resources: &Value) -> Option<String> {
 /// The probes of a container that change: how long a start is waited for is measured, how a probe
 /// asks is the container's own where it has one. What waits longer, and a readiness probe of its
 /// own, stay. `reach` says whether the port of the trials is one of the container.
-pub fn probes(facts: &Facts<'_>, container: &Value, reach: bool) -> Vec<Entry> {
+pub fn probes(facts: &EmitFacts<'_>, container: &Value, reach: bool) -> Vec<YamlEntry> {
     let own = |kind: &str| container.get(kind).unwrap_or(&Value::Null);
-    let asked = || reach.then(|| asked(&facts.application.ready));
+    let asked = || reach.then(|| measured_handler(&facts.application.ready));
     let others = [own("readinessProbe"), own("livenessProbe")];
     let startup = startup(facts, own("startupProbe"), || {
         others
@@ -205,65 +205,75 @@ pub fn probes(facts: &Facts<'_>, container: &Value, reach: bool) -> Vec<Entry> {
             .find_map(|probe| handler(probe))
             .or_else(asked)
     });
-    let startup = startup.map(|probe| entry("startupProbe", probe));
+    let startup = startup.map(|probe| yaml_entry("startupProbe", probe));
     let readiness = asked().filter(|_| !own("readinessProbe").is_object());
     let readiness = readiness.map(|asked| {
         let probes = facts.probes.value;
         let fields = [
             asked,
-            entry("periodSeconds", probes.readiness_period),
-            entry("timeoutSeconds", probes.timeout),
-            entry("failureThreshold", probes.readiness_failures),
+            yaml_entry("periodSeconds", probes.readiness_period),
+            yaml_entry("timeoutSeconds", probes.timeout),
+            yaml_entry("failureThreshold", probes.readiness_failures),
         ];
-        entry("readinessProbe", map(fields))
+        yaml_entry("readinessProbe", yaml_map(fields))
     });
     startup.into_iter().chain(readiness).collect()
 }
 
 /// The startup probe; `None` where its own waits as long, or where nobody knows how to ask.
-fn startup(facts: &Facts<'_>, own: &Value, handler: impl Fn() -> Option<Entry>) -> Option<Yaml> {
+fn startup(
+    facts: &EmitFacts<'_>,
+    own: &Value,
+    handler: impl Fn() -> Option<YamlEntry>,
+) -> Option<Yaml> {
     let probes = facts.probes.value;
     let patience = probes.startup_period * probes.startup_failures;
-    if own.is_object() && waits(own) >= patience {
+    if own.is_object() && wait_seconds(own) >= patience {
         return None;
     }
     let mut entries = Vec::new();
     if !HANDLERS.iter().any(|name| own.get(*name).is_some()) {
         entries.push(handler()?);
     }
-    entries.push(entry("periodSeconds", probes.startup_period));
+    entries.push(yaml_entry("periodSeconds", probes.startup_period));
     if own.get("timeoutSeconds").is_none() {
-        entries.push(entry("timeoutSeconds", probes.timeout));
+        entries.push(yaml_entry("timeoutSeconds", probes.timeout));
     }
-    let failures = entry("failureThreshold", probes.startup_failures);
+    let failures = yaml_entry("failureThreshold", probes.startup_failures);
     entries.push(failures.because(format!("{patience} s: {}", facts.probes.because)));
-    Some(map(entries))
+    Some(yaml_map(entries))
 }
 
 /// How the trials asked.
-fn asked(ready: &Ready) -> Entry {
+fn measured_handler(ready: &ReadinessCheck) -> YamlEntry {
     match ready {
-        Ready::Http { port, path } => {
-            let fields = [entry("path", path.clone()), entry("port", u64::from(*port))];
-            entry("httpGet", map(fields))
+        ReadinessCheck::Http { port, path } => {
+            let fields = [
+                yaml_entry("path", path.clone()),
+                yaml_entry("port", u64::from(*port)),
+            ];
+            yaml_entry("httpGet", yaml_map(fields))
         }
-        Ready::Tcp { port } => entry("tcpSocket", map([entry("port", u64::from(*port))])),
+        ReadinessCheck::Tcp { port } => yaml_entry(
+            "tcpSocket",
+            yaml_map([yaml_entry("port", u64::from(*port))]),
+        ),
     }
 }
 
 /// How a probe of the container asks; never one that holds a secret.
-fn handler(probe: &Value) -> Option<Entry> {
+fn handler(probe: &Value) -> Option<YamlEntry> {
     let found = HANDLERS
         .iter()
         .find_map(|name| Some((*name, probe.get(*name)?)));
     let (name, value) = found?;
     let shown = value.to_string();
-    let is_open = redact::line(&shown) == shown;
-    is_open.then(|| entry(name, value))
+    let is_open = redact::redact_line(&shown) == shown;
+    is_open.then(|| yaml_entry(name, value))
 }
 
 /// How long a probe waits, seconds.
-fn waits(probe: &Value) -> u64 {
+fn wait_seconds(probe: &Value) -> u64 {
     let number =
         |name: &str, default: u64| probe.get(name).and_then(Value::as_u64).unwrap_or(default);
     let tries =

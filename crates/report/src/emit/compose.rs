@@ -4,30 +4,30 @@
 //! stop_grace_period).
 
 use super::container::UID;
-use super::facts::{Facts, SHM};
-use super::yaml::{Yaml, entry, list, map};
+use super::facts::{EmitFacts, SHM};
+use super::yaml::{Yaml, yaml_entry, yaml_list, yaml_map};
 use crate::format;
 
 /// The file.
-pub fn compose(facts: &Facts<'_>) -> String {
+pub fn compose(facts: &EmitFacts<'_>) -> String {
     let application = facts.application;
-    let memory = facts.memory.value.jvm();
+    let memory = facts.memory.value.to_jvm_size();
     let mut service = vec![
-        entry("image", application.image.clone()),
-        entry("build", map([entry("context", ".")])),
-        entry("user", format!("{UID}:{UID}")),
-        entry("mem_limit", memory.clone()).because(&*facts.memory.because),
-        entry("memswap_limit", memory)
+        yaml_entry("image", application.image.clone()),
+        yaml_entry("build", yaml_map([yaml_entry("context", ".")])),
+        yaml_entry("user", format!("{UID}:{UID}")),
+        yaml_entry("mem_limit", memory.clone()).because(&*facts.memory.because),
+        yaml_entry("memswap_limit", memory)
             .because("as in the trials: no swap; a JVM that swaps keeps no latency objective"),
     ];
     if let Some(shm) = facts.shm {
-        service.push(entry("shm_size", shm.jvm()).because(SHM));
+        service.push(yaml_entry("shm_size", shm.to_jvm_size()).because(SHM));
     }
     if let Some(cpu) = &facts.cpu {
-        service.push(entry("cpus", format!("{}", cpu.value.as_f64())).because(&*cpu.because));
+        service.push(yaml_entry("cpus", format!("{}", cpu.value.as_f64())).because(&*cpu.because));
     }
     service.push(
-        entry(
+        yaml_entry(
             "stop_grace_period",
             format!("{}s", facts.grace.value.as_secs()),
         )
@@ -36,25 +36,28 @@ pub fn compose(facts: &Facts<'_>) -> String {
     if !facts.variables.is_empty() {
         let variables = facts.variables.iter().map(|v| match &v.value {
             // Compose substitutes variables: a dollar sign is written twice.
-            Some(value) => entry(v.name.clone(), value.replace('$', "$$")),
-            None => entry(v.name.clone(), format!("${{{}:?set it}}", v.name))
+            Some(value) => yaml_entry(v.name.clone(), value.replace('$', "$$")),
+            None => yaml_entry(v.name.clone(), format!("${{{}:?set it}}", v.name))
                 .because("a secret, or no single line: taken from the environment of compose"),
         });
-        service.push(entry("environment", map(variables)));
+        service.push(yaml_entry("environment", yaml_map(variables)));
     }
     service.extend([
-        entry(
+        yaml_entry(
             "ports",
-            list([Yaml::from(format!("{0}:{0}", application.port))]),
+            yaml_list([Yaml::from(format!("{0}:{0}", application.port))]),
         ),
-        entry("read_only", true),
-        entry("volumes", list([Yaml::from("/tmp")]))
+        yaml_entry("read_only", true),
+        yaml_entry("volumes", yaml_list([Yaml::from("/tmp")]))
             .because("on disk, as in the trials: a tmpfs would count towards the memory limit"),
-        entry("cap_drop", list([Yaml::from("ALL")])),
-        entry("security_opt", list([Yaml::from("no-new-privileges:true")])),
-        entry("restart", "unless-stopped"),
+        yaml_entry("cap_drop", yaml_list([Yaml::from("ALL")])),
+        yaml_entry(
+            "security_opt",
+            yaml_list([Yaml::from("no-new-privileges:true")]),
+        ),
+        yaml_entry("restart", "unless-stopped"),
     ]);
-    let part = part(facts);
+    let part = replica_note(facts);
     let header: String = facts
         .origin
         .iter()
@@ -62,20 +65,20 @@ pub fn compose(facts: &Facts<'_>) -> String {
         .chain(&facts.left_out)
         .map(|line| format!("# {line}\n"))
         .collect();
-    let document = map([entry(
+    let document = yaml_map([yaml_entry(
         "services",
-        map([entry(facts.slug.clone(), map(service))]),
+        yaml_map([yaml_entry(facts.slug.clone(), yaml_map(service))]),
     )]);
-    header + &document.document()
+    header + &document.to_document()
 }
 
 /// Compose starts one container; a deployment of several is more than it.
-fn part(facts: &Facts<'_>) -> Option<String> {
+fn replica_note(facts: &EmitFacts<'_>) -> Option<String> {
     let chosen = &facts.deployment.filter(|d| d.chosen.replicas > 1)?;
     Some(format!(
         "This starts one of the {} containers that carry {} together; it is good for {}.",
         chosen.chosen.replicas,
-        format::rate(chosen.rate),
-        format::rate(chosen.each)
+        format::as_rate(chosen.rate),
+        format::as_rate(chosen.each)
     ))
 }

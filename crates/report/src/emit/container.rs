@@ -4,11 +4,11 @@
 //! JSON (exec) form only, so that no shell stands between the runtime and the JVM (signals reach
 //! process 1). Source: Dockerfile reference, "Shell and exec form".
 
-use loadline_sizing::Version;
+use loadline_sizing::JavaVersion;
 
 use super::base_image::Likeness;
 use super::cache::{CacheStage, cache_stage};
-use super::facts::Facts;
+use super::facts::EmitFacts;
 use super::liberty;
 use crate::text;
 
@@ -33,16 +33,18 @@ const UNREAD: &str = "\
 ";
 
 /// The Dockerfile. Build it in a directory that holds the jar and `jvm.options`.
-pub fn dockerfile(facts: &Facts<'_>) -> String {
+pub fn dockerfile(facts: &EmitFacts<'_>) -> String {
     let application = facts.application;
-    let base = word(&application.base_image.name);
+    let base = image_reference(&application.base_image.name);
     let mut out: String = facts
         .origin
         .iter()
         .chain(&facts.left_out)
         .map(|line| format!("# {line}\n"))
         .collect();
-    let shm = facts.shm.map(|shm| format!(" --shm-size={}", shm.jvm()));
+    let shm = facts
+        .shm
+        .map(|shm| format!(" --shm-size={}", shm.to_jvm_size()));
     let size = match &facts.cpu {
         Some(cpu) => format!(
             "--memory={} --cpus={}",
@@ -55,10 +57,13 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
         "# Run it with the size that was measured: docker run {size}{}\n",
         shm.unwrap_or_default()
     ));
-    out.push_str(&format!("# {}\n", application.base_image.sentence()));
+    out.push_str(&format!(
+        "# {}\n",
+        application.base_image.likeness_sentence()
+    ));
     out.push_str(&format!("ARG BASE={base}\n\n"));
     out.push_str(&match &application.command.liberty {
-        Some(server) => liberty::image(facts, server),
+        Some(server) => liberty::dockerfile_lines(facts, server),
         None => application_image(facts),
     });
     for variable in &facts.variables {
@@ -73,13 +78,16 @@ pub fn dockerfile(facts: &Facts<'_>) -> String {
         "# Never root.\nUSER {UID}:{UID}\nEXPOSE {}\n",
         application.port
     ));
-    let command: Vec<String> = command(facts).iter().map(|part| json(part)).collect();
+    let command: Vec<String> = container_command(facts)
+        .iter()
+        .map(|part| json_string(part))
+        .collect();
     out.push_str(&format!("ENTRYPOINT [{}]\n", command.join(", ")));
     out
 }
 
 /// The stages of a jar, up to what differs by no application.
-fn application_image(facts: &Facts<'_>) -> String {
+fn application_image(facts: &EmitFacts<'_>) -> String {
     let application = facts.application;
     let mut out = String::new();
     // What every stage needs. A stage that makes a start-up cache stands between the two.
@@ -90,7 +98,11 @@ fn application_image(facts: &Facts<'_>) -> String {
     // What the jar's manifest names lies beside it, as it did in the trials.
     for name in &application.command.beside {
         let place = format!("/app/{name}");
-        out.push_str(&format!("COPY [{}, {}]\n", json(name), json(&place)));
+        out.push_str(&format!(
+            "COPY [{}, {}]\n",
+            json_string(name),
+            json_string(&place)
+        ));
     }
     if let Some(jar) = &application.command.extracted_from {
         let jar = text::one_line(jar);
@@ -103,8 +115,8 @@ fn application_image(facts: &Facts<'_>) -> String {
     }
     out.push_str(&format!(
         "COPY --chmod=0444 [{}, {}]\n",
-        json(application.command.jar_name()),
-        json(&application.command.place())
+        json_string(application.command.jar_name()),
+        json_string(&application.command.jar_path())
     ));
     for variable in &facts.variables {
         if let Some(value) = &variable.value {
@@ -127,7 +139,7 @@ fn application_image(facts: &Facts<'_>) -> String {
 }
 
 /// The command of process 1.
-pub fn command(facts: &Facts<'_>) -> Vec<String> {
+pub fn container_command(facts: &EmitFacts<'_>) -> Vec<String> {
     let application = facts.application;
     if let Some(server) = &application.command.liberty {
         return liberty::entry_point(facts, server);
@@ -137,15 +149,15 @@ pub fn command(facts: &Facts<'_>) -> Vec<String> {
         command.extend(["loadline-launch", "--"].map(str::to_owned));
     }
     command.push("java".to_owned());
-    command.extend(options(facts));
+    command.extend(command_options(facts));
     command.extend(cache(facts).into_iter().flat_map(|cache| cache.options));
-    command.extend(["-jar".to_owned(), application.command.place()]);
+    command.extend(["-jar".to_owned(), application.command.jar_path()]);
     command.extend(facts.arguments.iter().cloned());
     command
 }
 
 /// The JVM options as words of the command.
-fn options(facts: &Facts<'_>) -> Vec<String> {
+fn command_options(facts: &EmitFacts<'_>) -> Vec<String> {
     if uses_file(facts) {
         return vec!["@/app/jvm.options".to_owned()];
     }
@@ -153,23 +165,23 @@ fn options(facts: &Facts<'_>) -> Vec<String> {
 }
 
 /// The stage that makes the cache which was asked for.
-fn cache(facts: &Facts<'_>) -> Option<CacheStage> {
+fn cache(facts: &EmitFacts<'_>) -> Option<CacheStage> {
     let application = facts.application;
     Some(cache_stage(
         application.cache?,
-        &application.command.place(),
-        &options(facts),
+        &application.command.jar_path(),
+        &command_options(facts),
         &facts.arguments,
         &application.ready,
-        jdk(facts),
+        image_jdk(facts),
     ))
 }
 
 /// The JDK of the image: the measured build where the base image is named after it, else the first
 /// of its release, which is the one that needs most.
-fn jdk(facts: &Facts<'_>) -> Version {
+fn image_jdk(facts: &EmitFacts<'_>) -> JavaVersion {
     let application = facts.application;
-    let first = Version::feature(application.jdk);
+    let first = JavaVersion::from_feature(application.jdk);
     match application.base_image.likeness {
         Likeness::Build => facts
             .seen
@@ -182,19 +194,19 @@ fn jdk(facts: &Facts<'_>) -> Version {
 }
 
 /// Whether the options come from a file: that of arguments JDK 8 does not have.
-pub fn uses_file(facts: &Facts<'_>) -> bool {
+pub fn uses_file(facts: &EmitFacts<'_>) -> bool {
     let application = facts.application;
     let is_read = application.jdk >= 9 || application.command.liberty.is_some();
     is_read && !facts.options.is_empty()
 }
 
 /// The memory limit as Docker writes it: `212m`.
-fn docker_bytes(facts: &Facts<'_>) -> String {
-    facts.memory.value.jvm()
+fn docker_bytes(facts: &EmitFacts<'_>) -> String {
+    facts.memory.value.to_jvm_size()
 }
 
 /// A text as a JSON string.
-pub fn json(text: &str) -> String {
+pub fn json_string(text: &str) -> String {
     serde_json::Value::from(text::one_line(text)).to_string()
 }
 
@@ -212,7 +224,7 @@ pub(super) fn env(value: &str) -> String {
 }
 
 /// An image name: nothing but the characters of a reference.
-pub(super) fn word(text: &str) -> String {
+pub(super) fn image_reference(text: &str) -> String {
     let is_reference = |c: &char| c.is_ascii_alphanumeric() || "._-/:@".contains(*c);
     text.chars().filter(is_reference).collect()
 }

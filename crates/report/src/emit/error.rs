@@ -38,7 +38,7 @@ pub enum EmitError {
 
 impl EmitError {
     /// What to do about it.
-    pub fn hint(&self) -> String {
+    pub fn emit_hint(&self) -> String {
         match self {
             Self::NoRecommendation { result } => format!(
                 "`loadline size` makes one; `loadline report {result}` says why this result has none"
@@ -66,7 +66,7 @@ mod tests {
     fn a_native_server_is_told_to_be_an_image() {
         let hint = |command: &str| {
             let command = command.to_owned();
-            EmitError::Command { command }.hint()
+            EmitError::Command { command }.emit_hint()
         };
         assert!(hint("build/orders --port=1").contains("--image"));
         assert!(hint("/opt/jdk/bin/java -cp a Main").contains("java [options] -jar JAR"));

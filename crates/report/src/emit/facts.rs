@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Phase, TrialRecord};
-use loadline_analysis::startup::{self, Probes};
+use loadline_analysis::record::{TrialPhase, TrialRecord};
+use loadline_analysis::startup::{self, ProbeSettings};
 use loadline_sizing::{Bytes, Cpus};
 
-use super::application::{self, Application};
+use super::application::{self, ProductionApplication};
 use super::error::EmitError;
-use super::given::{self, Backed, Variable};
+use super::given::{self, BackedValue, EnvironmentVariable};
 use super::names::slug;
-use super::purpose::Purpose;
+use super::purpose::EmitPurpose;
 use crate::content::groups;
 use crate::content::options::trial_numbers;
 use crate::figures::spread;
@@ -35,57 +35,57 @@ pub const SHM: &str =
 
 /// What the JVMs of the recommended size logged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Seen {
+pub struct LoggedFacts {
     /// The JDK, as its log states it.
     pub jdk: Option<String>,
     /// The collector, as its log names it.
     pub collector: Option<String>,
     /// The largest heap in use after a collection.
-    pub live_heap: Option<Backed<Bytes>>,
+    pub live_heap: Option<BackedValue<Bytes>>,
 }
 
 /// Everything the artefacts need.
-pub struct Facts<'a> {
+pub struct EmitFacts<'a> {
     /// What the records do not know.
-    pub application: &'a Application,
+    pub application: &'a ProductionApplication,
     /// The name as a DNS label.
     pub slug: String,
     /// First lines of every file: where it comes from.
     pub origin: Vec<String>,
     /// Memory limit and request.
-    pub memory: Backed<Bytes>,
+    pub memory: BackedValue<Bytes>,
     /// CPU limit and request.
-    pub cpu: Option<Backed<Cpus>>,
+    pub cpu: Option<BackedValue<Cpus>>,
     /// Size of `/dev/shm`, where it is not the engines' own.
     pub shm: Option<Bytes>,
     /// JVM options in order; none with a secret in it.
-    pub options: Vec<Backed<String>>,
+    pub options: Vec<BackedValue<String>>,
     /// Arguments of the configuration, after those of the application; none with a secret in it.
     pub arguments: Vec<String>,
     /// What was left out and why, one sentence each.
     pub left_out: Vec<String>,
     /// Environment.
-    pub variables: Vec<Variable>,
+    pub variables: Vec<EnvironmentVariable>,
     /// What the JVM said about itself.
-    pub seen: Seen,
+    pub seen: LoggedFacts,
     /// Why so many pods.
     pub replicas: String,
     /// How a start is probed, and how long it may take.
-    pub probes: Backed<Probes>,
+    pub probes: BackedValue<ProbeSettings>,
     /// The deployment in money, where the result has one.
     pub deployment: Option<&'a Deployment>,
     /// How long a stop may take.
-    pub grace: Backed<Duration>,
+    pub grace: BackedValue<Duration>,
     /// Whether the image is emitted too: its command has the options.
     pub has_image: bool,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> EmitFacts<'a> {
     /// Reads them off a result.
-    pub fn of(
+    pub fn from_result(
         view: &'a ResultView,
-        application: &'a Application,
-        purposes: &[Purpose],
+        application: &'a ProductionApplication,
+        purposes: &[EmitPurpose],
     ) -> Result<Self, EmitError> {
         let Some(recommendation) = &view.recommendation else {
             return Err(EmitError::NoRecommendation {
@@ -101,39 +101,39 @@ impl<'a> Facts<'a> {
             application,
             slug: slug(&application.name),
             origin: origin(view, recommendation),
-            memory: Backed {
-                value: recommendation.memory(),
+            memory: BackedValue {
+                value: recommendation.recommended_memory(),
                 because: memory_reason(view, recommendation),
             },
-            cpu: recommendation.configuration.cpu.map(|value| Backed {
+            cpu: recommendation.configuration.cpu.map(|value| BackedValue {
                 value,
                 because: cpu_reason(recommendation),
             }),
             shm: recommendation.configuration.shm,
-            options: given::options(view, recommendation, application),
+            options: given::backed_options(view, recommendation, application),
             arguments: given::arguments(recommendation, application),
             left_out: given::left_out(recommendation, application),
             variables: given::variables(view, recommendation, application),
-            seen: seen(&trials),
+            seen: logged_facts(&trials),
             replicas: replicas(recommendation, application),
             probes: probes(&trials),
             deployment: recommendation.deployment.as_ref(),
             grace: grace(&trials),
             has_image: purposes
                 .iter()
-                .any(|p| matches!(p, Purpose::Docker | Purpose::Compose)),
+                .any(|p| matches!(p, EmitPurpose::Docker | EmitPurpose::Compose)),
         })
     }
 }
 
 /// A search for the cheapest deployment has its own number; any other is the user's.
-fn replicas(recommendation: &Recommendation, application: &Application) -> String {
+fn replicas(recommendation: &Recommendation, application: &ProductionApplication) -> String {
     let deployment = recommendation.deployment.as_ref();
     match deployment.filter(|d| d.chosen.replicas == application.replicas) {
         Some(deployment) => format!(
             "together they carry {} as the cheapest deployment; each was measured alone at {}",
-            format::rate(deployment.rate),
-            format::rate(deployment.each)
+            format::as_rate(deployment.rate),
+            format::as_rate(deployment.each)
         ),
         None => "as asked for; one instance was measured".to_owned(),
     }
@@ -161,7 +161,7 @@ fn origin(view: &ResultView, recommendation: &Recommendation) -> Vec<String> {
         lines.push(format!(
             "The trials started with a start-up cache: {}, trained with {}.",
             cache.kind,
-            format::count(cache.requests as usize, "request")
+            format::count_of(cache.requests as usize, "request")
         ));
     }
     for line in &mut lines {
@@ -171,7 +171,7 @@ fn origin(view: &ResultView, recommendation: &Recommendation) -> Vec<String> {
 }
 
 fn proof(recommendation: &Recommendation) -> String {
-    recommendation.proof.sentence()
+    recommendation.proof.proof_sentence()
 }
 
 fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
@@ -181,11 +181,11 @@ fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
     let mut because = format!(
         "{} kept the SLO in every confirmation, margin {}; {}",
         recommendation.confirmed,
-        format::percent(recommendation.margin),
+        format::as_percent(recommendation.margin),
         trial_numbers(view, &recommendation.evidence)
     );
     if let Some(next) = &recommendation.next_smaller {
-        because.push_str(&format!("; {}", next.sentence()));
+        because.push_str(&format!("; {}", next.smaller_sentence()));
     }
     text::one_line(&because)
 }
@@ -205,55 +205,59 @@ fn as_sold(recommendation: &Recommendation) -> Option<String> {
     is_sold.then(|| text::label(&deployment.offer.name))
 }
 
-fn seen(trials: &[&TrialRecord]) -> Seen {
+fn logged_facts(trials: &[&TrialRecord]) -> LoggedFacts {
     let logs = || trials.iter().filter_map(|t| t.evidence.gc.as_ref());
     let heap = spread(logs().filter_map(|gc| gc.heap_after_max));
-    Seen {
+    LoggedFacts {
         jdk: logs().find_map(|gc| gc.jdk.clone()),
         collector: logs().map(|gc| gc.collector.clone()).next(),
-        live_heap: heap.map(|heap| Backed {
+        live_heap: heap.map(|heap| BackedValue {
             value: heap.high,
             because: format!(
                 "largest heap in use after a collection, of {}",
-                format::count(heap.n, "trial")
+                format::count_of(heap.n, "trial")
             ),
         }),
     }
 }
 
-fn probes(trials: &[&TrialRecord]) -> Backed<Probes> {
+fn probes(trials: &[&TrialRecord]) -> BackedValue<ProbeSettings> {
     let slowest = spread(trials.iter().filter_map(|t| t.evidence.start.ready));
     let time = slowest.map_or(UNKNOWN_START, |seen| seen.high);
-    Backed {
-        value: startup::probes(time.as_secs_f64()),
+    BackedValue {
+        value: startup::suggest_probes(time.as_secs_f64()),
         because: match slowest {
             Some(seen) => format!(
                 "{} x the slowest of {} ({})",
                 startup::START_MARGIN,
-                format::count(seen.n, "measured start"),
-                format::time(seen.high)
+                format::count_of(seen.n, "measured start"),
+                format::measured_time(seen.high)
             ),
             None => "no start was measured at this size".to_owned(),
         },
     }
 }
 
-fn grace(trials: &[&TrialRecord]) -> Backed<Duration> {
+fn grace(trials: &[&TrialRecord]) -> BackedValue<Duration> {
     let stop = |t: &&TrialRecord| {
-        let phase = t.evidence.phases.iter().find(|p| p.phase == Phase::Stop)?;
+        let phase = t
+            .evidence
+            .phases
+            .iter()
+            .find(|p| p.phase == TrialPhase::Stop)?;
         Some(Duration::from_nanos(phase.end.saturating_sub(phase.start)))
     };
     match spread(trials.iter().filter_map(stop)) {
-        Some(seen) => Backed {
+        Some(seen) => BackedValue {
             value: whole_seconds(seen.high * STOP_FACTOR).max(SHORTEST_GRACE),
             because: format!(
                 "{STOP_FACTOR} x the slowest of {} ({}), at least {} s",
-                format::count(seen.n, "measured stop"),
-                format::time(seen.high),
+                format::count_of(seen.n, "measured stop"),
+                format::measured_time(seen.high),
                 SHORTEST_GRACE.as_secs()
             ),
         },
-        None => Backed {
+        None => BackedValue {
             value: SHORTEST_GRACE,
             because: "no stop was measured; the default of Kubernetes".to_owned(),
         },

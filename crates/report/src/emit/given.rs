@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use loadline_analysis::recommend::Recommendation;
 use loadline_sizing::hotspot::node::ARENAS;
 
-use super::application::Application;
+use super::application::ProductionApplication;
 use super::names::{secret_name, slug};
 use crate::content::node;
-use crate::content::options::{chosen_by, evidence};
+use crate::content::options::{chosen_by, provenance_evidence};
 use crate::redact;
 use crate::text;
 use crate::view::ResultView;
 
 /// A value and why it is what it is; the reason is one clean line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backed<T> {
+pub struct BackedValue<T> {
     /// The value.
     pub value: T,
     /// Its evidence.
@@ -27,7 +27,7 @@ pub struct Backed<T> {
 
 /// A variable of the application's environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Variable {
+pub struct EnvironmentVariable {
     /// Its name.
     pub name: String,
     /// Its value; `None` when the name is that of a secret.
@@ -36,7 +36,7 @@ pub struct Variable {
 
 /// Whether a text can be written, or why not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fit {
+enum TextFit {
     Fits,
     Secret,
     NoLine,
@@ -44,10 +44,10 @@ enum Fit {
     WithoutValue,
 }
 
-impl Fit {
-    fn of(text: &str) -> Self {
+impl TextFit {
+    fn for_text(text: &str) -> Self {
         // A secret that an export took out before is one too.
-        if redact::line(text) != text || text.contains(redact::REDACTED) {
+        if redact::redact_line(text) != text || text.contains(redact::REDACTED) {
             Self::Secret
         } else if text::one_line(text) != text {
             Self::NoLine
@@ -73,14 +73,14 @@ impl Fit {
 
 /// JVM options: those of the configuration, then those of the command, as in the trials: for the
 /// same option the last wins.
-pub fn options(
+pub fn backed_options(
     view: &ResultView,
     recommendation: &Recommendation,
-    application: &Application,
-) -> Vec<Backed<String>> {
+    application: &ProductionApplication,
+) -> Vec<BackedValue<String>> {
     let chosen = recommendation.configuration.jvm_options.iter();
     let chosen = chosen.map(|o| {
-        let why = evidence(view, recommendation, o.provenance);
+        let why = provenance_evidence(view, recommendation, o.provenance);
         (&o.text, format!("{}: {why}", chosen_by(o.provenance)))
     });
     let own = "the user: part of the command that was measured";
@@ -92,8 +92,8 @@ pub fn options(
     chosen
         .chain(given)
         .chain(pinned)
-        .filter(|(text, _)| Fit::of(text) == Fit::Fits)
-        .map(|(text, because)| Backed {
+        .filter(|(text, _)| TextFit::for_text(text) == TextFit::Fits)
+        .map(|(text, because)| BackedValue {
             value: text.clone(),
             because,
         })
@@ -101,55 +101,61 @@ pub fn options(
 }
 
 /// An argument, what reports show of it, and whether it can be written.
-struct Argument {
+struct CommandArgument {
     given: String,
     shown: String,
-    fit: Fit,
+    fit: TextFit,
 }
 
 /// Arguments of the command, then of the configuration. The value of `--password` is an argument of
 /// its own: where it is left out, the option goes with it, or it would take the next word.
-fn all_arguments(recommendation: &Recommendation, application: &Application) -> Vec<Argument> {
+fn all_arguments(
+    recommendation: &Recommendation,
+    application: &ProductionApplication,
+) -> Vec<CommandArgument> {
     let own = application.command.arguments.iter();
     let configured = recommendation.configuration.args.iter();
     let given: Vec<String> = own.chain(configured).cloned().collect();
-    let shown = redact::command(&given);
+    let shown = redact::redact_command(&given);
     let pairs = given.into_iter().zip(shown);
-    let mut all: Vec<Argument> = pairs
-        .map(|(given, shown)| Argument {
+    let mut all: Vec<CommandArgument> = pairs
+        .map(|(given, shown)| CommandArgument {
             fit: if given == shown {
-                Fit::of(&given)
+                TextFit::for_text(&given)
             } else {
-                Fit::Secret
+                TextFit::Secret
             },
             given,
             shown,
         })
         .collect();
     for i in 1..all.len() {
-        let is_value = all[i].fit != Fit::Fits && !all[i].given.starts_with('-');
+        let is_value = all[i].fit != TextFit::Fits && !all[i].given.starts_with('-');
         let before = &mut all[i - 1];
         let takes_value = before.given.starts_with('-') && !before.given.contains('=');
-        if is_value && takes_value && before.fit == Fit::Fits {
-            before.fit = Fit::WithoutValue;
+        if is_value && takes_value && before.fit == TextFit::Fits {
+            before.fit = TextFit::WithoutValue;
         }
     }
     all
 }
 
 /// Arguments after the jar.
-pub fn arguments(recommendation: &Recommendation, application: &Application) -> Vec<String> {
+pub fn arguments(
+    recommendation: &Recommendation,
+    application: &ProductionApplication,
+) -> Vec<String> {
     all_arguments(recommendation, application)
         .into_iter()
-        .filter(|argument| argument.fit == Fit::Fits)
+        .filter(|argument| argument.fit == TextFit::Fits)
         .map(|argument| argument.given)
         .collect()
 }
 
 /// The application's environment with the configuration's on top, as in the trials.
-fn environment(
+fn merged_environment(
     recommendation: &Recommendation,
-    application: &Application,
+    application: &ProductionApplication,
 ) -> BTreeMap<String, String> {
     let mut all = application.env.clone();
     all.extend(recommendation.configuration.env.clone());
@@ -160,17 +166,18 @@ fn environment(
 pub fn variables(
     view: &ResultView,
     recommendation: &Recommendation,
-    application: &Application,
-) -> Vec<Variable> {
-    let mut all = environment(recommendation, application);
+    application: &ProductionApplication,
+) -> Vec<EnvironmentVariable> {
+    let mut all = merged_environment(recommendation, application);
     if let Some(arenas) = node::pins(view).arenas {
         all.entry(ARENAS.to_owned()).or_insert(arenas.to_string());
     }
     all.into_iter()
         .filter(|(name, _)| is_variable_name(name))
         .map(|(name, value)| {
-            let is_open = !redact::is_secret_name(&name) && Fit::of(&value) == Fit::Fits;
-            Variable {
+            let is_open =
+                !redact::is_secret_name(&name) && TextFit::for_text(&value) == TextFit::Fits;
+            EnvironmentVariable {
                 value: is_open.then_some(value),
                 name,
             }
@@ -188,7 +195,7 @@ pub struct Secret {
 }
 
 /// The Secret of a result's manifests; `None` where they refer to none.
-pub fn secret(view: &ResultView, application: &Application) -> Option<Secret> {
+pub fn secret(view: &ResultView, application: &ProductionApplication) -> Option<Secret> {
     let variables = variables(view, view.recommendation.as_ref()?, application);
     let hidden = variables.into_iter().filter(|v| v.value.is_none());
     let keys: Vec<String> = hidden.map(|v| v.name).collect();
@@ -208,16 +215,20 @@ fn is_variable_name(name: &str) -> bool {
 }
 
 /// What was left out and why, one sentence each.
-pub fn left_out(recommendation: &Recommendation, application: &Application) -> Vec<String> {
+pub fn left_out(
+    recommendation: &Recommendation,
+    application: &ProductionApplication,
+) -> Vec<String> {
     let configuration = &recommendation.configuration;
     let options = configuration.jvm_options.iter().map(|o| &o.text);
     let options = options.chain(&application.command.options);
-    let options = options.filter_map(|o| Fit::of(o).left_out("the option", &redact::line(o)));
+    let options = options
+        .filter_map(|o| TextFit::for_text(o).left_out("the option", &redact::redact_line(o)));
     let arguments = all_arguments(recommendation, application);
     let arguments = arguments
         .iter()
         .filter_map(|a| a.fit.left_out("the argument", &a.shown));
-    let environment = environment(recommendation, application);
+    let environment = merged_environment(recommendation, application);
     let names = environment.keys().filter(|name| !is_variable_name(name));
     let names = names.map(|name| {
         let name = text::label(name);
@@ -228,7 +239,7 @@ pub fn left_out(recommendation: &Recommendation, application: &Application) -> V
 }
 
 /// A start-up cache that no image build here makes: Open Liberty's start script has its own.
-fn cache_left_out(application: &Application) -> Option<String> {
+fn cache_left_out(application: &ProductionApplication) -> Option<String> {
     let is_liberty = application.command.liberty.is_some();
     let cache = application.cache.filter(|_| is_liberty)?;
     Some(format!(

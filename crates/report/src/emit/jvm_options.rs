@@ -4,14 +4,14 @@
 //! `#` comments, double quotes, backslash escapes); JVM TI specification, "JAVA_TOOL_OPTIONS"
 //! (separated by white space, single or double quotes, no escapes).
 
-use super::facts::Facts;
+use super::facts::EmitFacts;
 
 /// The variable whose options every JVM takes, whoever starts it.
 pub const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
 /// The options one a line, each under its evidence.
-pub fn argument_file(facts: &Facts<'_>) -> String {
-    let mut out = header(facts);
+pub fn argument_file(facts: &EmitFacts<'_>) -> String {
+    let mut out = options_header(facts);
     out.push_str("# Use: java @jvm.options -jar ...   (JDK 9 and later)\n");
     if facts.options.is_empty() {
         out.push_str("# No options: the JVM chooses by itself from the limits of its container.\n");
@@ -27,8 +27,8 @@ pub fn argument_file(facts: &Facts<'_>) -> String {
 }
 
 /// The options in one variable, for images whose command cannot be changed.
-pub fn environment_file(facts: &Facts<'_>) -> String {
-    let mut out = header(facts);
+pub fn environment_file(facts: &EmitFacts<'_>) -> String {
+    let mut out = options_header(facts);
     for option in &facts.options {
         out.push_str(&format!("# {}: {}\n", option.value, option.because));
     }
@@ -44,7 +44,7 @@ pub fn environment_file(facts: &Facts<'_>) -> String {
 
 /// The value of `JAVA_TOOL_OPTIONS`; `None` when an option cannot be said there. What the environment
 /// says comes first, as in the trials: for the same option the last wins.
-pub fn tool_options(facts: &Facts<'_>) -> Option<String> {
+pub fn tool_options(facts: &EmitFacts<'_>) -> Option<String> {
     let given = facts.variables.iter().filter(|v| v.name == TOOL_OPTIONS);
     let given = given.map(|variable| variable.value.clone());
     let options = facts.options.iter().map(|o| tool_option(&o.value));
@@ -52,7 +52,7 @@ pub fn tool_options(facts: &Facts<'_>) -> Option<String> {
     all.map(|all| all.join(" "))
 }
 
-pub(super) fn header(facts: &Facts<'_>) -> String {
+pub(super) fn options_header(facts: &EmitFacts<'_>) -> String {
     facts
         .origin
         .iter()

@@ -4,19 +4,19 @@
 //! that of the Pod Security Standard "restricted". No downward API: the launcher reads its limits
 //! from its cgroup. The test checks every document against the schema of the Kubernetes API.
 
-use super::application::{Pinned, Ready};
+use super::application::{ImagePinning, ReadinessCheck};
 use super::container::UID;
-use super::facts::{Facts, SHM};
-use super::given::Variable;
+use super::facts::{EmitFacts, SHM};
+use super::given::EnvironmentVariable;
 use super::jvm_options::{self, TOOL_OPTIONS};
 use super::liberty;
 use super::names::{labels, metadata, secret_name};
 use super::scaling;
-use super::yaml::{Entry, Yaml, entry, list, map};
+use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::text;
 
 /// All manifests, one document each.
-pub fn manifests(facts: &Facts<'_>) -> String {
+pub fn manifests(facts: &EmitFacts<'_>) -> String {
     let mut documents = vec![deployment(facts), service(facts)];
     if let Some(bounds) = facts.application.scaling {
         documents.push(scaling::autoscaler(facts, bounds));
@@ -30,53 +30,56 @@ pub fn manifests(facts: &Facts<'_>) -> String {
         .chain(&facts.left_out)
         .map(|line| format!("# {line}\n"))
         .collect();
-    let documents: Vec<String> = documents.iter().map(Yaml::document).collect();
+    let documents: Vec<String> = documents.iter().map(Yaml::to_document).collect();
     header + &documents.join("---\n")
 }
 
-fn deployment(facts: &Facts<'_>) -> Yaml {
-    let selector = map([entry("matchLabels", labels(&facts.slug))]);
-    let template = map([
-        entry("metadata", map([entry("labels", labels(&facts.slug))])),
-        entry("spec", pod(facts)),
+fn deployment(facts: &EmitFacts<'_>) -> Yaml {
+    let selector = yaml_map([yaml_entry("matchLabels", labels(&facts.slug))]);
+    let template = yaml_map([
+        yaml_entry(
+            "metadata",
+            yaml_map([yaml_entry("labels", labels(&facts.slug))]),
+        ),
+        yaml_entry("spec", pod(facts)),
     ]);
     let mut spec = vec![
-        entry("strategy", scaling::strategy()),
-        entry("selector", selector),
-        entry("template", template),
+        yaml_entry("strategy", scaling::strategy()),
+        yaml_entry("selector", selector),
+        yaml_entry("template", template),
     ];
     // With an autoscaler the number is its business; set here it would be reset at every apply.
     if facts.application.scaling.is_none() {
         let replicas = u64::from(facts.application.replicas);
-        let replicas = entry("replicas", replicas).because(&*facts.replicas);
+        let replicas = yaml_entry("replicas", replicas).because(&*facts.replicas);
         spec.insert(0, replicas);
     }
-    map([
-        entry("apiVersion", "apps/v1"),
-        entry("kind", "Deployment"),
+    yaml_map([
+        yaml_entry("apiVersion", "apps/v1"),
+        yaml_entry("kind", "Deployment"),
         metadata(&facts.slug),
-        entry("spec", map(spec)),
+        yaml_entry("spec", yaml_map(spec)),
     ])
 }
 
-fn pod(facts: &Facts<'_>) -> Yaml {
-    let temporary = map([
-        entry("name", "tmp"),
-        entry("emptyDir", map([size_limit(facts)])),
+fn pod(facts: &EmitFacts<'_>) -> Yaml {
+    let temporary = yaml_map([
+        yaml_entry("name", "tmp"),
+        yaml_entry("emptyDir", yaml_map([size_limit(facts)])),
     ]);
     let shm = facts.shm.map(|shm| {
-        let size = entry("sizeLimit", shm.to_string()).because(SHM);
-        let memory = map([entry("medium", "Memory"), size]);
-        map([entry("name", "shm"), entry("emptyDir", memory)])
+        let size = yaml_entry("sizeLimit", shm.to_string()).because(SHM);
+        let memory = yaml_map([yaml_entry("medium", "Memory"), size]);
+        yaml_map([yaml_entry("name", "shm"), yaml_entry("emptyDir", memory)])
     });
     let mut entries = vec![
-        entry("automountServiceAccountToken", false),
-        entry("enableServiceLinks", false),
-        entry("terminationGracePeriodSeconds", facts.grace.value.as_secs())
+        yaml_entry("automountServiceAccountToken", false),
+        yaml_entry("enableServiceLinks", false),
+        yaml_entry("terminationGracePeriodSeconds", facts.grace.value.as_secs())
             .because(&*facts.grace.because),
-        entry("securityContext", pod_security(facts)),
-        entry("containers", list([container(facts)])),
-        entry("volumes", list([temporary].into_iter().chain(shm))),
+        yaml_entry("securityContext", pod_security(facts)),
+        yaml_entry("containers", yaml_list([container_spec(facts)])),
+        yaml_entry("volumes", yaml_list([temporary].into_iter().chain(shm))),
     ];
     let scaling = facts.application.scaling;
     if facts
@@ -87,86 +90,98 @@ fn pod(facts: &Facts<'_>) -> Yaml {
     {
         entries.push(scaling::spread(facts));
     }
-    map(entries)
+    yaml_map(entries)
 }
 
 /// Of what it writes.
-fn size_limit(facts: &Facts<'_>) -> Entry {
+fn size_limit(facts: &EmitFacts<'_>) -> YamlEntry {
     match facts.application.command.liberty {
-        Some(_) => entry("sizeLimit", "256Mi").because(
+        Some(_) => yaml_entry("sizeLimit", "256Mi").because(
             "on OpenJ9 its start script makes a class cache of 80 MiB below WLP_OUTPUT_DIR",
         ),
-        None => entry("sizeLimit", "64Mi"),
+        None => yaml_entry("sizeLimit", "64Mi"),
     }
 }
 
 /// The user of an image that was measured is its own; the emitted Dockerfile has one for it.
-fn pod_security(facts: &Facts<'_>) -> Yaml {
+fn pod_security(facts: &EmitFacts<'_>) -> Yaml {
     let mut entries = match facts.application.measured_image {
         Some(_) => Vec::new(),
         None => vec![
-            entry("runAsNonRoot", true),
-            entry("runAsUser", UID),
-            entry("runAsGroup", UID),
+            yaml_entry("runAsNonRoot", true),
+            yaml_entry("runAsUser", UID),
+            yaml_entry("runAsGroup", UID),
         ],
     };
-    let profile = map([entry("type", "RuntimeDefault")]);
-    entries.push(entry("seccompProfile", profile));
-    map(entries)
+    let profile = yaml_map([yaml_entry("type", "RuntimeDefault")]);
+    entries.push(yaml_entry("seccompProfile", profile));
+    yaml_map(entries)
 }
 
-fn container(facts: &Facts<'_>) -> Yaml {
+fn container_spec(facts: &EmitFacts<'_>) -> Yaml {
     let application = facts.application;
-    let port =
-        |name: &str, port: u16| map([entry("name", name), entry("containerPort", u64::from(port))]);
+    let port = |name: &str, port: u16| {
+        yaml_map([
+            yaml_entry("name", name),
+            yaml_entry("containerPort", u64::from(port)),
+        ])
+    };
     let mut ports = vec![port("http", application.port)];
     if ready_port(facts) != "http" {
-        ports.push(port("ready", probed(&application.ready)));
+        ports.push(port("ready", probed_port(&application.ready)));
     }
     let mut entries = vec![
-        entry("name", facts.slug.clone()),
-        image(facts),
-        entry("ports", list(ports)),
-        entry("resources", resources(facts)),
+        yaml_entry("name", facts.slug.clone()),
+        image_entry(facts),
+        yaml_entry("ports", yaml_list(ports)),
+        yaml_entry("resources", resources(facts)),
     ];
     if application.measured_image.is_some() && !facts.arguments.is_empty() {
         let arguments = facts.arguments.iter().map(|word| Yaml::from(literal(word)));
-        entries.push(entry("args", list(arguments)).because("as they were measured"));
+        entries.push(yaml_entry("args", yaml_list(arguments)).because("as they were measured"));
     }
     let variables = variables(facts);
     if !variables.is_empty() {
-        entries.push(entry("env", list(variables)));
+        entries.push(yaml_entry("env", yaml_list(variables)));
     }
     entries.extend(probes(facts));
     // An image that was measured ran with its own root file system and the engine's rights.
     if application.measured_image.is_none() {
-        entries.push(entry("securityContext", container_security()));
+        entries.push(yaml_entry("securityContext", container_security()));
     }
-    let mount = map([entry("name", "tmp"), entry("mountPath", "/tmp")]);
-    let shm = facts
-        .shm
-        .map(|_| map([entry("name", "shm"), entry("mountPath", "/dev/shm")]));
-    entries.push(entry("volumeMounts", list([mount].into_iter().chain(shm))));
-    map(entries)
+    let mount = yaml_map([yaml_entry("name", "tmp"), yaml_entry("mountPath", "/tmp")]);
+    let shm = facts.shm.map(|_| {
+        yaml_map([
+            yaml_entry("name", "shm"),
+            yaml_entry("mountPath", "/dev/shm"),
+        ])
+    });
+    entries.push(yaml_entry(
+        "volumeMounts",
+        yaml_list([mount].into_iter().chain(shm)),
+    ));
+    yaml_map(entries)
 }
 
 fn container_security() -> Yaml {
-    map([
-        entry("allowPrivilegeEscalation", false),
-        entry("readOnlyRootFilesystem", true),
-        entry(
+    yaml_map([
+        yaml_entry("allowPrivilegeEscalation", false),
+        yaml_entry("readOnlyRootFilesystem", true),
+        yaml_entry(
             "capabilities",
-            map([entry("drop", list([Yaml::from("ALL")]))]),
+            yaml_map([yaml_entry("drop", yaml_list([Yaml::from("ALL")]))]),
         ),
     ])
 }
 
 /// The image, and where the measured options are: a size is worth nothing without them.
-fn image(facts: &Facts<'_>) -> Entry {
-    let image = entry("image", facts.application.image.clone());
+fn image_entry(facts: &EmitFacts<'_>) -> YamlEntry {
+    let image = yaml_entry("image", facts.application.image.clone());
     match facts.application.measured_image {
-        Some(Pinned::Yes) => return image.because("the image that was measured, by its digest"),
-        Some(Pinned::No) => {
+        Some(ImagePinning::Yes) => {
+            return image.because("the image that was measured, by its digest");
+        }
+        Some(ImagePinning::No) => {
             return image.because("the image that was measured, which no cluster can pull by its digest before it is pushed: put in what the push prints");
         }
         None => {}
@@ -194,21 +209,21 @@ fn image(facts: &Facts<'_>) -> Entry {
 }
 
 /// The environment; with the measured options where the image is not known to have them.
-fn variables(facts: &Facts<'_>) -> Vec<Yaml> {
+fn variables(facts: &EmitFacts<'_>) -> Vec<Yaml> {
     let options = match facts.has_image || facts.options.is_empty() {
         true => None,
         false => jvm_options::tool_options(facts),
     };
     let others = facts.variables.iter();
     let others = others.filter(|v| options.is_none() || v.name != TOOL_OPTIONS);
-    let mut all: Vec<Yaml> = others.map(|v| variable(facts, v)).collect();
+    let mut all: Vec<Yaml> = others.map(|v| variable_entry(facts, v)).collect();
     all.extend(options.map(|options| {
         let reasons = facts.options.iter();
         let reasons = reasons.map(|o| format!("{} ({})", o.value, o.because));
         let reasons = reasons.collect::<Vec<_>>().join("; ");
-        map([
-            entry("name", TOOL_OPTIONS),
-            entry("value", literal(&options))
+        yaml_map([
+            yaml_entry("name", TOOL_OPTIONS),
+            yaml_entry("value", literal(&options))
                 .because(text::one_line(&format!("part of the size: {reasons}"))),
         ])
     }));
@@ -216,43 +231,44 @@ fn variables(facts: &Facts<'_>) -> Vec<Yaml> {
 }
 
 /// What a container asks for and may use: the same.
-pub(super) fn resources(facts: &Facts<'_>) -> Yaml {
+pub(super) fn resources(facts: &EmitFacts<'_>) -> Yaml {
     let memory = facts.memory.value.to_string();
-    let mut limits = vec![entry("memory", memory.clone()).because(&*facts.memory.because)];
-    let mut requests =
-        vec![entry("memory", memory).because("the limit: memory that is promised must be there")];
+    let mut limits = vec![yaml_entry("memory", memory.clone()).because(&*facts.memory.because)];
+    let mut requests = vec![
+        yaml_entry("memory", memory).because("the limit: memory that is promised must be there"),
+    ];
     if let Some(cpu) = &facts.cpu {
         let value = cpu.value.to_string();
-        limits.push(entry("cpu", value.clone()).because(&*cpu.because));
+        limits.push(yaml_entry("cpu", value.clone()).because(&*cpu.because));
         let why = if cpu.value.as_millis() % 1000 == 0 {
             "the limit: QoS class Guaranteed; whole CPUs are pinned and never throttled where the kubelet's CPU manager is static"
         } else {
             "the limit: QoS class Guaranteed"
         };
-        requests.push(entry("cpu", value).because(why));
+        requests.push(yaml_entry("cpu", value).because(why));
     }
-    map([
-        entry("requests", map(requests)),
-        entry("limits", map(limits)),
+    yaml_map([
+        yaml_entry("requests", yaml_map(requests)),
+        yaml_entry("limits", yaml_map(limits)),
     ])
 }
 
-fn variable(facts: &Facts<'_>, variable: &Variable) -> Yaml {
+fn variable_entry(facts: &EmitFacts<'_>, variable: &EnvironmentVariable) -> Yaml {
     match &variable.value {
-        Some(value) => map([
-            entry("name", variable.name.clone()),
-            entry("value", literal(value)),
+        Some(value) => yaml_map([
+            yaml_entry("name", variable.name.clone()),
+            yaml_entry("value", literal(value)),
         ]),
-        None => map([
-            entry("name", variable.name.clone()),
-            entry(
+        None => yaml_map([
+            yaml_entry("name", variable.name.clone()),
+            yaml_entry(
                 "valueFrom",
-                map([entry(
+                yaml_map([yaml_entry(
                     "secretKeyRef",
-                    map([
-                        entry("name", secret_name(&facts.slug))
+                    yaml_map([
+                        yaml_entry("name", secret_name(&facts.slug))
                             .because("make this Secret; its value is not in any loadline file"),
-                        entry("key", variable.name.clone()),
+                        yaml_entry("key", variable.name.clone()),
                     ]),
                 )]),
             ),
@@ -266,15 +282,15 @@ pub(super) fn literal(value: &str) -> String {
 }
 
 /// The port that readiness is asked at.
-fn probed(ready: &Ready) -> u16 {
+fn probed_port(ready: &ReadinessCheck) -> u16 {
     match ready {
-        Ready::Http { port, .. } | Ready::Tcp { port } => *port,
+        ReadinessCheck::Http { port, .. } | ReadinessCheck::Tcp { port } => *port,
     }
 }
 
 /// Its name in the manifest.
-fn ready_port(facts: &Facts<'_>) -> &'static str {
-    if probed(&facts.application.ready) == facts.application.port {
+fn ready_port(facts: &EmitFacts<'_>) -> &'static str {
+    if probed_port(&facts.application.ready) == facts.application.port {
         "http"
     } else {
         "ready"
@@ -283,79 +299,82 @@ fn ready_port(facts: &Facts<'_>) -> &'static str {
 
 /// Start, readiness and liveness. Liveness asks for a connection only, where no path is made for it:
 /// a slow answer under load must not kill the pod that carries it.
-fn probes(facts: &Facts<'_>) -> Vec<Entry> {
-    let port = || entry("port", "http");
+fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
+    let port = || yaml_entry("port", "http");
     let ready = || {
-        let port = entry("port", ready_port(facts));
+        let port = yaml_entry("port", ready_port(facts));
         match &facts.application.ready {
-            Ready::Http { path, .. } => entry("httpGet", map([entry("path", path.clone()), port])),
-            Ready::Tcp { .. } => entry("tcpSocket", map([port])),
+            ReadinessCheck::Http { path, .. } => yaml_entry(
+                "httpGet",
+                yaml_map([yaml_entry("path", path.clone()), port]),
+            ),
+            ReadinessCheck::Tcp { .. } => yaml_entry("tcpSocket", yaml_map([port])),
         }
     };
     let application = facts.application;
-    let (alive, patient) = match liberty::alive(&application.command, &application.ready) {
+    let (alive, patient) = match liberty::liveness_path(&application.command, &application.ready) {
         Some(path) => {
-            let port = entry("port", ready_port(facts));
-            let get = entry("httpGet", map([entry("path", path), port]));
+            let port = yaml_entry("port", ready_port(facts));
+            let get = yaml_entry("httpGet", yaml_map([yaml_entry("path", path), port]));
             (
                 get,
                 "a minute without an answer; one slow answer restarts nothing",
             )
         }
         None => (
-            entry("tcpSocket", map([port()])),
+            yaml_entry("tcpSocket", yaml_map([port()])),
             "a minute without a connection; a slow answer alone restarts nothing",
         ),
     };
     let probes = facts.probes.value;
     let patience = probes.startup_period * probes.startup_failures;
     vec![
-        entry(
+        yaml_entry(
             "startupProbe",
-            map([
+            yaml_map([
                 ready(),
-                entry("periodSeconds", probes.startup_period),
-                entry("timeoutSeconds", probes.timeout),
-                entry("failureThreshold", probes.startup_failures)
+                yaml_entry("periodSeconds", probes.startup_period),
+                yaml_entry("timeoutSeconds", probes.timeout),
+                yaml_entry("failureThreshold", probes.startup_failures)
                     .because(format!("{patience} s: {}", facts.probes.because)),
             ]),
         ),
-        entry(
+        yaml_entry(
             "readinessProbe",
-            map([
+            yaml_map([
                 ready(),
-                entry("periodSeconds", probes.readiness_period),
-                entry("timeoutSeconds", probes.timeout),
-                entry("failureThreshold", probes.readiness_failures),
+                yaml_entry("periodSeconds", probes.readiness_period),
+                yaml_entry("timeoutSeconds", probes.timeout),
+                yaml_entry("failureThreshold", probes.readiness_failures),
             ]),
         ),
-        entry(
+        yaml_entry(
             "livenessProbe",
-            map([
+            yaml_map([
                 alive,
-                entry("periodSeconds", 10_u64),
-                entry("timeoutSeconds", 5_u64),
-                entry("failureThreshold", 6_u64).because(patient),
+                yaml_entry("periodSeconds", 10_u64),
+                yaml_entry("timeoutSeconds", 5_u64),
+                yaml_entry("failureThreshold", 6_u64).because(patient),
             ]),
         ),
     ]
 }
 
-fn service(facts: &Facts<'_>) -> Yaml {
-    let port = map([
-        entry("name", "http"),
-        entry("port", u64::from(facts.application.port)),
-        entry("targetPort", "http"),
+fn service(facts: &EmitFacts<'_>) -> Yaml {
+    let port = yaml_map([
+        yaml_entry("name", "http"),
+        yaml_entry("port", u64::from(facts.application.port)),
+        yaml_entry("targetPort", "http"),
     ]);
-    map([
-        entry("apiVersion", "v1"),
-        entry("kind", "Service"),
+    yaml_map([
+        yaml_entry("apiVersion", "v1"),
+        yaml_entry("kind", "Service"),
         metadata(&facts.slug),
-        entry(
+        yaml_entry(
             "spec",
-            map([
-                entry("selector", labels(&facts.slug)),
-                entry("ports", list([port])),
+            yaml_map([
+                yaml_entry("selector", labels(&facts.slug)),
+                yaml_entry("ports", yaml_list([port])),
             ]),
         ),
     ])

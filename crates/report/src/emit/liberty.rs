@@ -6,9 +6,9 @@
 //! line, as it stands, without quotes); Open Liberty's documentation, "Server configuration
 //! overview" and "mpHealth" (`/health/ready`, `/health/live`).
 
-use super::application::{Command, Ready};
-use super::container::{self, json};
-use super::facts::Facts;
+use super::application::{ReadinessCheck, StartCommand};
+use super::container::{self, json_string};
+use super::facts::EmitFacts;
 use super::jvm_options;
 
 /// Where the image has the installation.
@@ -24,7 +24,7 @@ const WRITTEN: [(&str, &str); 2] = [
 ];
 
 /// Reads `wlp/bin/server run NAME [-- ARGUMENTS]`; `None` for any other command.
-pub fn command(words: &[String]) -> Option<Command> {
+pub fn parse_command(words: &[String]) -> Option<StartCommand> {
     let (program, rest) = words.split_first()?;
     let home = program.strip_suffix("/bin/server")?;
     let (action, rest) = rest.split_first()?;
@@ -33,17 +33,17 @@ pub fn command(words: &[String]) -> Option<Command> {
         _ => (DEFAULT.to_owned(), rest),
     };
     let is_name = |c: char| c.is_alphanumeric() || "_-+.".contains(c);
-    (action == "run" && !home.is_empty() && server.chars().all(is_name)).then(|| Command {
+    (action == "run" && !home.is_empty() && server.chars().all(is_name)).then(|| StartCommand {
         liberty: Some(server),
         arguments: arguments.to_vec(),
         jar: home.to_owned(),
-        ..Command::in_image(&[])
+        ..StartCommand::in_image(&[])
     })
 }
 
 /// Its `jvm.options`. What no line can say is left out of the facts already.
-pub fn jvm_options(facts: &Facts<'_>) -> String {
-    let mut out = jvm_options::header(facts);
+pub fn jvm_options(facts: &EmitFacts<'_>) -> String {
+    let mut out = jvm_options::options_header(facts);
     out.push_str(
         "# For usr/servers/NAME/configDropins/overrides: one option a line, nothing is quoted.\n",
     );
@@ -54,7 +54,7 @@ pub fn jvm_options(facts: &Facts<'_>) -> String {
 }
 
 /// What the image adds to `server.xml`.
-pub fn server_xml(facts: &Facts<'_>) -> String {
+pub fn server_xml(facts: &EmitFacts<'_>) -> String {
     // A comment of XML has no two hyphens in a row.
     let lines = facts.origin.iter().chain(&facts.left_out);
     let lines: String = lines
@@ -67,17 +67,20 @@ pub fn server_xml(facts: &Facts<'_>) -> String {
 }
 
 /// The part of the Dockerfile between its first lines and the user.
-pub fn image(facts: &Facts<'_>, server: &str) -> String {
+pub fn dockerfile_lines(facts: &EmitFacts<'_>, server: &str) -> String {
     let application = facts.application;
     let overrides = format!("{HOME}/usr/servers/{server}/configDropins/overrides");
     let mut out = format!(
         "FROM ${{BASE}}\n# The installation that was measured: features, configuration, application.\nCOPY [{}, {}]\n",
-        json(application.command.jar_name()),
-        json(HOME)
+        json_string(application.command.jar_name()),
+        json_string(HOME)
     );
     let mut copy = |name: &str| {
-        let to = json(&format!("{overrides}/{name}"));
-        out.push_str(&format!("COPY --chmod=0444 [{}, {to}]\n", json(name)));
+        let to = json_string(&format!("{overrides}/{name}"));
+        out.push_str(&format!(
+            "COPY --chmod=0444 [{}, {to}]\n",
+            json_string(name)
+        ));
     };
     copy("loadline.xml");
     if !facts.options.is_empty() {
@@ -104,7 +107,7 @@ pub fn image(facts: &Facts<'_>, server: &str) -> String {
 }
 
 /// The command of process 1: the script becomes the JVM, which hears SIGTERM.
-pub fn entry_point(facts: &Facts<'_>, server: &str) -> Vec<String> {
+pub fn entry_point(facts: &EmitFacts<'_>, server: &str) -> Vec<String> {
     let script = [
         format!("{HOME}/bin/server"),
         "run".to_owned(),
@@ -117,8 +120,8 @@ pub fn entry_point(facts: &Facts<'_>, server: &str) -> Vec<String> {
 }
 
 /// Where a server with mpHealth says that it lives: beside where it says that it is ready.
-pub fn alive(command: &Command, ready: &Ready) -> Option<&'static str> {
-    let is_health = matches!(ready, Ready::Http { path, .. } if path == "/health/ready");
+pub fn liveness_path(command: &StartCommand, ready: &ReadinessCheck) -> Option<&'static str> {
+    let is_health = matches!(ready, ReadinessCheck::Http { path, .. } if path == "/health/ready");
     (is_health && command.liberty.is_some()).then_some("/health/live")
 }
 
@@ -130,7 +133,8 @@ mod tests {
     fn the_start_script_is_read_and_nothing_else() {
         let read = |text: &str| {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-            command(&words).map(|read| (read.jar, read.liberty.unwrap_or_default(), read.arguments))
+            parse_command(&words)
+                .map(|read| (read.jar, read.liberty.unwrap_or_default(), read.arguments))
         };
         let one = |jar: &str, name: &str, rest: &[&str]| {
             let rest = rest.iter().map(|word| (*word).to_owned()).collect();

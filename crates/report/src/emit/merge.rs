@@ -23,7 +23,7 @@ const STRONGER: [&str; 4] = [
 
 /// What a variable becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Merged {
+pub struct MergedOptions {
     /// Its value, as a manifest has it.
     pub value: String,
     /// What was replaced, and what was not measured; a sentence each.
@@ -36,12 +36,12 @@ pub struct Merged {
 /// # Errors
 /// [`EmitError::Manifest`] when the value is none that a JVM reads, or holds a secret;
 /// [`EmitError::ToolOptions`] when a measured option cannot be said in a variable.
-pub fn merge(
+pub fn merge_options(
     there: &str,
     measured: &[String],
     escaped: impl Fn(&str) -> String,
-) -> Result<Merged, EmitError> {
-    if redact::line(there) != there {
+) -> Result<MergedOptions, EmitError> {
+    if redact::redact_line(there) != there {
         return Err(EmitError::Manifest {
             why: "its JVM options hold a secret, and no file of loadline does".to_owned(),
             hint: "put the secret into a variable of its own from a Secret, and write $(NAME) in the options".to_owned(),
@@ -50,12 +50,12 @@ pub fn merge(
     let mut kept = Vec::new();
     let mut notes = Vec::new();
     for raw in raw_words(there)? {
-        let word = words::environment(raw).unwrap_or_default().concat();
+        let word = words::split_environment(raw).unwrap_or_default().concat();
         match measured.iter().find(|new| replaces(new, &word)) {
             Some(new) if *new != word => notes.push(format!(
                 "{} of the file is replaced by {}, which was measured.",
-                shown(&word),
-                shown(new)
+                redacted_option(&word),
+                redacted_option(new)
             )),
             Some(_) => {}
             None => {
@@ -65,7 +65,7 @@ pub fn merge(
                 if word.contains("$(") {
                     notes.push(format!(
                         "{} stays; what it stands for was not looked at.",
-                        shown(&word)
+                        redacted_option(&word)
                     ));
                 }
                 kept.push(raw.to_owned());
@@ -76,7 +76,7 @@ pub fn merge(
         let option = tool_option(option).ok_or(EmitError::ToolOptions)?;
         kept.push(escaped(&option));
     }
-    Ok(Merged {
+    Ok(MergedOptions {
         value: kept.join(" "),
         notes,
     })
@@ -87,7 +87,7 @@ pub fn merge(
 ///
 /// # Errors
 /// [`EmitError::Manifest`].
-pub fn stronger(container: &Value, measured: &[String]) -> Result<Vec<String>, EmitError> {
+pub fn stronger_options(container: &Value, measured: &[String]) -> Result<Vec<String>, EmitError> {
     let mut notes = Vec::new();
     for (place, word) in stronger_words(container) {
         let same = measured.contains(&word);
@@ -95,8 +95,8 @@ pub fn stronger(container: &Value, measured: &[String]) -> Result<Vec<String>, E
             return Err(EmitError::Manifest {
                 why: format!(
                     "{} in {place} wins over {TOOL_OPTIONS}, and {} was measured",
-                    shown(&word),
-                    shown(new)
+                    redacted_option(&word),
+                    redacted_option(new)
                 ),
                 hint: format!("take it out of {place}, and emit again"),
             });
@@ -123,7 +123,7 @@ fn stronger_words(container: &Value) -> Vec<(String, String)> {
     }
     for (name, value) in variables(container) {
         if let (true, Some(value)) = (STRONGER.contains(&name), value.as_str()) {
-            let words = words::environment(value).unwrap_or_default();
+            let words = words::split_environment(value).unwrap_or_default();
             all.extend(words.into_iter().map(|word| (name.to_owned(), word)));
         }
     }
@@ -143,12 +143,12 @@ pub fn variables(container: &Value) -> impl Iterator<Item = (&str, &Value)> {
 fn not_measured(option: &str, place: &str) -> String {
     format!(
         "{} in {place} stays, and was not measured: the size may not hold with it.",
-        shown(option)
+        redacted_option(option)
     )
 }
 
-fn shown(option: &str) -> String {
-    text::label(&redact::line(option))
+fn redacted_option(option: &str) -> String {
+    text::label(&redact::redact_line(option))
 }
 
 /// The words of a variable as they are written, quotes and all.
@@ -186,9 +186,9 @@ mod tests {
 
     use super::*;
 
-    fn merged(there: &str, measured: &[&str]) -> Result<Merged, EmitError> {
+    fn merged(there: &str, measured: &[&str]) -> Result<MergedOptions, EmitError> {
         let measured: Vec<String> = measured.iter().map(|o| (*o).to_owned()).collect();
-        merge(there, &measured, str::to_owned)
+        merge_options(there, &measured, str::to_owned)
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
     fn what_cannot_be_merged_is_refused() {
         assert!(merged("-Da='b", &[]).is_err());
         let secret = merged("-Dpassword=hunter2", &[]).expect_err("a secret");
-        assert!(!format!("{secret} {}", secret.hint()).contains("hunter2"));
+        assert!(!format!("{secret} {}", secret.emit_hint()).contains("hunter2"));
         assert_eq!(merged("", &["-Da='\""]), Err(EmitError::ToolOptions));
     }
 
@@ -222,7 +222,7 @@ mod tests {
             "env": [{"name": "JAVA_OPTS", "value": "-Xss1m -Da=b"}, {"name": "X", "value": "-Xss2m"}]});
         let of = |measured: &[&str]| {
             let measured: Vec<String> = measured.iter().map(|o| (*o).to_owned()).collect();
-            stronger(&container, &measured)
+            stronger_options(&container, &measured)
         };
         let refused = of(&["-Xmx200m"]).expect_err("the command wins");
         assert_eq!(
@@ -246,7 +246,7 @@ mod tests {
                 prop::sample::select(&["-Xmx2g", "-Xms1g", "-Da=2", "-XX:+UseZGC", "-Dc='d'"][..]), 0..5),
         ) {
             let merged = merged(&there.join(" "), &new).expect("it can be said");
-            let words = words::environment(&merged.value).expect("a JVM reads it");
+            let words = words::split_environment(&merged.value).expect("a JVM reads it");
             prop_assert!(words.ends_with(&new.iter().map(|o| (*o).to_owned()).collect::<Vec<_>>()));
             for old in &there {
                 let plain = old.replace('"', "");

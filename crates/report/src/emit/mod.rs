@@ -3,7 +3,7 @@
 //!
 //! Owns the text of the artefacts, pure functions of a recommendation. Every value carries a comment
 //! with its evidence; nothing is set that was not measured or asked for. Never holds a secret:
-//! variables with a secret's name become references. Read [`Application`], then [`emit`].
+//! variables with a secret's name become references. Read [`ProductionApplication`], then [`emit`].
 
 mod application;
 mod base_image;
@@ -27,22 +27,24 @@ mod values;
 mod workload;
 mod yaml;
 
-pub use application::{Application, Command, Pinned, Ready, Scaling};
+pub use application::{
+    AutoscalerNeeds, ImagePinning, ProductionApplication, ReadinessCheck, StartCommand,
+};
 pub use base_image::{BaseImage, Likeness, OPENJ9};
 pub use cache::{
     CacheStage, ImageCache, REQUESTS as CACHE_REQUESTS, cache_stage, cached_image,
-    script as cache_script, shared::script as shared_cache_script,
+    shared::shared_cache_script, training_script as cache_script,
 };
 pub use error::EmitError;
 pub use given::{Secret, secret};
 pub use names::slug;
-pub use patch::{Patched, patch};
-pub use purpose::Purpose;
-pub use values::{Place, What, values};
-pub use workload::Workload;
+pub use patch::{PatchFiles, patch};
+pub use purpose::EmitPurpose;
+pub use values::{ChartField, ValuePath, values};
+pub use workload::EmittedWorkload;
 
 use crate::view::ResultView;
-use facts::Facts;
+use facts::EmitFacts;
 
 /// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,17 +61,17 @@ pub struct Artefact {
 /// [`EmitError`] when the result has no recommendation, or when its options would have no place in the files.
 pub fn emit(
     view: &ResultView,
-    application: &Application,
-    purposes: &[Purpose],
+    application: &ProductionApplication,
+    purposes: &[EmitPurpose],
 ) -> Result<Vec<Artefact>, EmitError> {
-    let facts = Facts::of(view, application, purposes)?;
-    let is_alone = purposes.contains(&Purpose::Kubernetes) && !facts.has_image;
+    let facts = EmitFacts::from_result(view, application, purposes)?;
+    let is_alone = purposes.contains(&EmitPurpose::Kubernetes) && !facts.has_image;
     if is_alone && jvm_options::tool_options(&facts).is_none() {
         return Err(EmitError::ToolOptions);
     }
     let mut artefacts = Vec::new();
-    for purpose in Purpose::ALL.iter().filter(|p| purposes.contains(p)) {
-        for artefact in files(*purpose, &facts) {
+    for purpose in EmitPurpose::ALL.iter().filter(|p| purposes.contains(p)) {
+        for artefact in files_for(*purpose, &facts) {
             if !artefacts.contains(&artefact) {
                 artefacts.push(artefact);
             }
@@ -79,7 +81,7 @@ pub fn emit(
 }
 
 /// The files for one purpose.
-fn files(purpose: Purpose, facts: &Facts<'_>) -> Vec<Artefact> {
+fn files_for(purpose: EmitPurpose, facts: &EmitFacts<'_>) -> Vec<Artefact> {
     let artefact = |name, text| Artefact { name, text };
     let is_liberty = facts.application.command.liberty.is_some();
     let argument_file = || {
@@ -104,7 +106,7 @@ fn files(purpose: Purpose, facts: &Facts<'_>) -> Vec<Artefact> {
         files
     };
     match purpose {
-        Purpose::Options => {
+        EmitPurpose::Options => {
             let variables = jvm_options::environment_file(facts);
             vec![
                 argument_file(),
@@ -112,12 +114,12 @@ fn files(purpose: Purpose, facts: &Facts<'_>) -> Vec<Artefact> {
                 profile(),
             ]
         }
-        Purpose::Docker => image(),
-        Purpose::Compose => {
+        EmitPurpose::Docker => image(),
+        EmitPurpose::Compose => {
             let mut files = image();
             files.push(artefact("compose.yaml", compose::compose(facts)));
             files
         }
-        Purpose::Kubernetes => vec![artefact("kubernetes.yaml", kubernetes::manifests(facts))],
+        EmitPurpose::Kubernetes => vec![artefact("kubernetes.yaml", kubernetes::manifests(facts))],
     }
 }

@@ -1,6 +1,6 @@
 //! What things are called in the artefacts: one name as a DNS label, and what follows from it.
 
-use super::yaml::{Entry, Yaml, entry, map};
+use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_map};
 
 /// A name as a DNS label (RFC 1123): lower-case letters, digits and dashes, at most 40.
 pub fn slug(name: &str) -> String {
@@ -31,13 +31,13 @@ pub(super) fn secret_name(slug: &str) -> String {
 
 /// The labels of everything that belongs to the application.
 pub(super) fn labels(slug: &str) -> Yaml {
-    map([entry("app.kubernetes.io/name", slug)])
+    yaml_map([yaml_entry("app.kubernetes.io/name", slug)])
 }
 
 /// The metadata of an object of its name.
-pub(super) fn metadata(slug: &str) -> Entry {
-    entry(
+pub(super) fn metadata(slug: &str) -> YamlEntry {
+    yaml_entry(
         "metadata",
-        map([entry("name", slug), entry("labels", labels(slug))]),
+        yaml_map([yaml_entry("name", slug), yaml_entry("labels", labels(slug))]),
     )
 }

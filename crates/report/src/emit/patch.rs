@@ -8,15 +8,17 @@
 
 use serde_json::Value;
 
-use super::application::Pinned;
-use super::change::{Change, Set, change, kept_limits, needed, probes};
+use super::application::ImagePinning;
+use super::change::{
+    ContainerChange, VariableChange, container_change, kept_limits, needed_variables, probes,
+};
 use super::error::EmitError;
-use super::facts::Facts;
+use super::facts::EmitFacts;
 use super::kubernetes::resources;
 use super::merge::variables;
-use super::workload::Workload;
-use super::yaml::{Entry, Yaml, entry, list, map};
-use super::{Application, Artefact, Purpose};
+use super::workload::EmittedWorkload;
+use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
+use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::text;
 use crate::view::ResultView;
 
@@ -25,7 +27,7 @@ pub const ANNOTATION: &str = "loadline/result";
 
 /// Files for an application that has its own, and what has to be said about them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patched {
+pub struct PatchFiles {
     /// The files.
     pub artefacts: Vec<Artefact>,
     /// What was replaced or stays against the measurement; a sentence each.
@@ -38,37 +40,50 @@ pub struct Patched {
 /// [`EmitError`] when the result has no recommendation, or a measured option would not arrive.
 pub fn patch(
     view: &ResultView,
-    application: &Application,
-    workload: &Workload,
-) -> Result<Patched, EmitError> {
-    let facts = Facts::of(view, application, &[Purpose::Kubernetes])?;
-    let Change {
+    application: &ProductionApplication,
+    workload: &EmittedWorkload,
+) -> Result<PatchFiles, EmitError> {
+    let facts = EmitFacts::from_result(view, application, &[EmitPurpose::Kubernetes])?;
+    let ContainerChange {
         variables: set,
         notes,
-    } = change(view, &facts, &workload.container)?;
+    } = container_change(view, &facts, &workload.container)?;
     let mut notes: Vec<String> = facts.left_out.iter().cloned().chain(notes).collect();
     notes.extend(differences(&facts, &workload.container));
-    let mut container = vec![entry("name", workload.container_name().unwrap_or_default())];
-    container.extend(image(&facts, &workload.container, &mut notes));
-    container.push(entry("resources", resources(&facts)));
+    let mut container = vec![yaml_entry(
+        "name",
+        workload.container_name().unwrap_or_default(),
+    )];
+    container.extend(measured_image(&facts, &workload.container, &mut notes));
+    container.push(yaml_entry("resources", resources(&facts)));
     if !set.is_empty() {
-        container.push(entry("env", environment(&set, &workload.container)));
+        container.push(yaml_entry(
+            "env",
+            patched_environment(&set, &workload.container),
+        ));
     }
-    let reach = reaches(&workload.container, application.port);
+    let reach = reaches_port(&workload.container, application.port);
     container.extend(probes(&facts, &workload.container, reach));
-    let text = comments(&facts, &notes) + &document(view, workload, map(container)).document();
-    let component = map([
-        entry("apiVersion", "kustomize.config.k8s.io/v1alpha1"),
-        entry("kind", "Component"),
-        entry("patches", list([map([entry("path", "patch.yaml")])])),
+    let text = comments(&facts, &notes)
+        + &patch_document(view, workload, yaml_map(container)).to_document();
+    let component = yaml_map([
+        yaml_entry("apiVersion", "kustomize.config.k8s.io/v1alpha1"),
+        yaml_entry("kind", "Component"),
+        yaml_entry(
+            "patches",
+            yaml_list([yaml_map([yaml_entry("path", "patch.yaml")])]),
+        ),
     ]);
     let artefact = |name, text| Artefact { name, text };
-    Ok(Patched {
+    Ok(PatchFiles {
         artefacts: vec![
             artefact("patch.yaml", text),
             artefact(
                 "kustomization.yaml",
-                format!("# components: [this directory]\n{}", component.document()),
+                format!(
+                    "# components: [this directory]\n{}",
+                    component.to_document()
+                ),
             ),
         ],
         notes,
@@ -76,54 +91,69 @@ pub fn patch(
 }
 
 /// The variables that change and those that they need, in the container's order; new ones last.
-fn environment(set: &[Set], container: &Value) -> Yaml {
+fn patched_environment(set: &[VariableChange], container: &Value) -> Yaml {
     let place = |name: &str| variables(container).position(|(own, _)| own == name);
-    let needed = needed(set, container).into_iter();
-    let needed = needed.map(|name| (place(name), map([entry("name", name)])));
+    let needed = needed_variables(set, container).into_iter();
+    let needed = needed.map(|name| (place(name), yaml_map([yaml_entry("name", name)])));
     let set = set.iter().map(|set| {
-        let value = entry("value", set.value.clone()).because(&*set.because);
-        let gone = set.was_reference.then(|| entry("valueFrom", Yaml::Null));
-        let fields = [entry("name", set.name.clone()), value].into_iter();
-        (place(&set.name), map(fields.chain(gone)))
+        let value = yaml_entry("value", set.value.clone()).because(&*set.because);
+        let gone = set
+            .was_reference
+            .then(|| yaml_entry("valueFrom", Yaml::Null));
+        let fields = [yaml_entry("name", set.name.clone()), value].into_iter();
+        (place(&set.name), yaml_map(fields.chain(gone)))
     });
     let mut all: Vec<(Option<usize>, Yaml)> = needed.chain(set).collect();
     all.sort_by_key(|(place, _)| place.unwrap_or(usize::MAX));
-    list(all.into_iter().map(|(_, variable)| variable))
+    yaml_list(all.into_iter().map(|(_, variable)| variable))
 }
 
 /// The first lines of a file: where it comes from, and what has to be known about it.
-pub(super) fn comments(facts: &Facts<'_>, notes: &[String]) -> String {
+pub(super) fn comments(facts: &EmitFacts<'_>, notes: &[String]) -> String {
     let lines = facts.origin.iter().chain(notes);
     lines
         .map(|line| format!("# {}\n", text::one_line(line)))
         .collect()
 }
 
-fn document(view: &ResultView, workload: &Workload, container: Yaml) -> Yaml {
-    let annotation = entry(ANNOTATION, text::one_line(&view.id));
-    let mut metadata = vec![entry("name", workload.name.clone())];
-    metadata.extend(workload.namespace.clone().map(|n| entry("namespace", n)));
-    metadata.push(entry("annotations", map([annotation])));
-    let pod = map([entry("containers", list([container]))]);
-    map([
-        entry("apiVersion", workload.api_version.clone()),
-        entry("kind", workload.kind.clone()),
-        entry("metadata", map(metadata)),
-        entry("spec", map([entry("template", map([entry("spec", pod)]))])),
+fn patch_document(view: &ResultView, workload: &EmittedWorkload, container: Yaml) -> Yaml {
+    let annotation = yaml_entry(ANNOTATION, text::one_line(&view.id));
+    let mut metadata = vec![yaml_entry("name", workload.name.clone())];
+    metadata.extend(
+        workload
+            .namespace
+            .clone()
+            .map(|n| yaml_entry("namespace", n)),
+    );
+    metadata.push(yaml_entry("annotations", yaml_map([annotation])));
+    let pod = yaml_map([yaml_entry("containers", yaml_list([container]))]);
+    yaml_map([
+        yaml_entry("apiVersion", workload.api_version.clone()),
+        yaml_entry("kind", workload.kind.clone()),
+        yaml_entry("metadata", yaml_map(metadata)),
+        yaml_entry(
+            "spec",
+            yaml_map([yaml_entry("template", yaml_map([yaml_entry("spec", pod)]))]),
+        ),
     ])
 }
 
 /// The image that was measured, where it is known by its digest.
-fn image(facts: &Facts<'_>, container: &Value, notes: &mut Vec<String>) -> Option<Entry> {
+fn measured_image(
+    facts: &EmitFacts<'_>,
+    container: &Value,
+    notes: &mut Vec<String>,
+) -> Option<YamlEntry> {
     let pinned = facts.application.measured_image?;
     let own = container.get("image").and_then(Value::as_str);
     let image = &facts.application.image;
     match pinned {
-        Pinned::Yes if own == Some(image) => None,
-        Pinned::Yes => Some(
-            entry("image", image.clone()).because("the image that was measured, by its digest"),
+        ImagePinning::Yes if own == Some(image) => None,
+        ImagePinning::Yes => Some(
+            yaml_entry("image", image.clone())
+                .because("the image that was measured, by its digest"),
         ),
-        Pinned::No => {
+        ImagePinning::No => {
             notes.push(format!(
                 "the image stays {}: {} was measured, which no cluster can pull by its digest before it is pushed.",
                 text::label(own.unwrap_or("as it is")),
@@ -135,7 +165,7 @@ fn image(facts: &Facts<'_>, container: &Value, notes: &mut Vec<String>) -> Optio
 }
 
 /// Whether the trials asked at a port of the container; one that names none may have any.
-pub(super) fn reaches(container: &Value, port: u16) -> bool {
+pub(super) fn reaches_port(container: &Value, port: u16) -> bool {
     let ports = container.get("ports").and_then(Value::as_array);
     let ports = ports.filter(|ports| !ports.is_empty());
     ports.is_none_or(|ports| {
@@ -148,7 +178,7 @@ pub(super) fn reaches(container: &Value, port: u16) -> bool {
 }
 
 /// Where the container is another one than was measured.
-fn differences(facts: &Facts<'_>, container: &Value) -> Vec<String> {
+fn differences(facts: &EmitFacts<'_>, container: &Value) -> Vec<String> {
     let application = facts.application;
     let mut all = Vec::new();
     if application.measured_image.is_none() {
@@ -159,7 +189,7 @@ fn differences(facts: &Facts<'_>, container: &Value) -> Vec<String> {
         ));
     }
     all.extend(kept_limits(facts, &container["resources"]));
-    if !reaches(container, application.port) {
+    if !reaches_port(container, application.port) {
         all.push(format!(
             "the container has no port {}, where the trials asked: no probe asks there.",
             application.port

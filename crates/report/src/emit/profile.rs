@@ -3,21 +3,21 @@
 //! Owns which measurements go into it. The file's form is that of [`loadline_sizing::profile`].
 //! What no trial measured is left out, and the launcher takes its own default for it.
 
-use loadline_sizing::hotspot::Collector;
-use loadline_sizing::profile::Profile;
+use loadline_sizing::hotspot::CollectorKind;
+use loadline_sizing::profile::AppProfile;
 
-use super::facts::Facts;
+use super::facts::EmitFacts;
 
 /// The option that keeps to the first compiler.
 const C1_ONLY: &str = "-XX:TieredStopAtLevel=1";
 
 /// The file.
-pub fn profile(facts: &Facts<'_>) -> String {
+pub fn profile(facts: &EmitFacts<'_>) -> String {
     let seen = &facts.seen;
     let collector = seen.collector.as_deref();
-    let profile = Profile {
+    let profile = AppProfile {
         jdk: seen.jdk.as_deref().and_then(|jdk| jdk.parse().ok()),
-        collector: Collector::ALL
+        collector: CollectorKind::ALL
             .into_iter()
             .find(|c| Some(c.to_string().as_str()) == collector),
         is_c1_only: facts
@@ -27,7 +27,7 @@ pub fn profile(facts: &Facts<'_>) -> String {
             .then_some(true),
         live_heap: seen.live_heap.as_ref().map(|heap| heap.value),
         options: facts.options.iter().map(|o| o.value.clone()).collect(),
-        ..Profile::default()
+        ..AppProfile::default()
     };
     let mut out: String = facts
         .origin
@@ -41,5 +41,5 @@ pub fn profile(facts: &Facts<'_>) -> String {
     for option in &facts.options {
         out.push_str(&format!("# {}: {}\n", option.value, option.because));
     }
-    out + &profile.print()
+    out + &profile.to_file_text()
 }

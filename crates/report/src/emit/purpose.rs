@@ -2,7 +2,7 @@
 
 /// What the artefacts are for; decides which files there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum EmitPurpose {
     /// A Deployment with its Service and what belongs to them. The JVM options are in the image where
     /// that is emitted too, else in the pod.
     Kubernetes,
@@ -14,7 +14,7 @@ pub enum Purpose {
     Options,
 }
 
-impl Purpose {
+impl EmitPurpose {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Options, Self::Docker, Self::Compose, Self::Kubernetes];
 }

@@ -7,10 +7,10 @@
 
 use loadline_analysis::deployment::Deployment;
 
-use super::application::Scaling;
-use super::facts::Facts;
+use super::application::AutoscalerNeeds;
+use super::facts::EmitFacts;
 use super::names::{labels, metadata};
-use super::yaml::{Entry, Yaml, entry, list, map};
+use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::format;
 
 /// Share of the largest rate that a pod is asked to carry, percent. What is left carries the growth
@@ -20,49 +20,49 @@ const TARGET_PERCENT: u32 = 70;
 const METRIC: &str = "http_requests_per_second";
 
 /// The autoscaler: metric type Pods, average of the pods' rates.
-pub fn autoscaler(facts: &Facts<'_>, scaling: Scaling) -> Yaml {
+pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Yaml {
     let (target, why) = target(facts, scaling);
-    let reference = map([
-        entry("apiVersion", "apps/v1"),
-        entry("kind", "Deployment"),
-        entry("name", facts.slug.clone()),
+    let reference = yaml_map([
+        yaml_entry("apiVersion", "apps/v1"),
+        yaml_entry("kind", "Deployment"),
+        yaml_entry("name", facts.slug.clone()),
     ]);
-    let metric = map([
-        entry("type", "Pods"),
-        entry(
+    let metric = yaml_map([
+        yaml_entry("type", "Pods"),
+        yaml_entry(
             "pods",
-            map([
-                entry("metric", map([entry("name", METRIC)]))
+            yaml_map([
+                yaml_entry("metric", yaml_map([yaml_entry("name", METRIC)]))
                     .because("an adapter must serve it, such as prometheus-adapter"),
-                entry(
+                yaml_entry(
                     "target",
-                    map([
-                        entry("type", "AverageValue"),
-                        entry("averageValue", target).because(why),
+                    yaml_map([
+                        yaml_entry("type", "AverageValue"),
+                        yaml_entry("averageValue", target).because(why),
                     ]),
                 ),
             ]),
         ),
     ]);
-    map([
-        entry("apiVersion", "autoscaling/v2"),
-        entry("kind", "HorizontalPodAutoscaler"),
+    yaml_map([
+        yaml_entry("apiVersion", "autoscaling/v2"),
+        yaml_entry("kind", "HorizontalPodAutoscaler"),
         metadata(&facts.slug),
-        entry(
+        yaml_entry(
             "spec",
-            map([
-                entry("scaleTargetRef", reference),
-                entry("minReplicas", u64::from(facts.application.replicas))
+            yaml_map([
+                yaml_entry("scaleTargetRef", reference),
+                yaml_entry("minReplicas", u64::from(facts.application.replicas))
                     .because(&*facts.replicas),
-                entry("maxReplicas", u64::from(scaling.max_replicas)).because("as asked for"),
-                entry("metrics", list([metric])),
+                yaml_entry("maxReplicas", u64::from(scaling.max_replicas)).because("as asked for"),
+                yaml_entry("metrics", yaml_list([metric])),
             ]),
         ),
     ])
 }
 
 /// Requests a second that a pod is asked to carry, and why.
-fn target(facts: &Facts<'_>, scaling: Scaling) -> (String, String) {
+fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (String, String) {
     let share = (scaling.max_rate * TARGET_PERCENT / 100).max(1);
     let highest = if scaling.is_measured {
         "the highest rate that was tried with one pod and kept the SLO"
@@ -77,9 +77,9 @@ fn target(facts: &Facts<'_>, scaling: Scaling) -> (String, String) {
             quantity(each),
             format!(
                 "{} over {}, the deployment that was found: its room to grow (headroom {}, spare {}) is in it; {TARGET_PERCENT} % of {}/s, {highest}, would ask for more pods at that rate",
-                format::rate(deployment.rate),
-                format::count(deployment.chosen.replicas as usize, "pod"),
-                format::percent(deployment.headroom),
+                format::as_rate(deployment.rate),
+                format::count_of(deployment.chosen.replicas as usize, "pod"),
+                format::as_percent(deployment.headroom),
                 deployment.spare,
                 scaling.max_rate,
             ),
@@ -105,11 +105,11 @@ fn quantity(rate: f64) -> String {
 
 /// How a new version replaces the pods.
 pub fn strategy() -> Yaml {
-    map([
-        entry("type", "RollingUpdate"),
-        entry(
+    yaml_map([
+        yaml_entry("type", "RollingUpdate"),
+        yaml_entry(
             "rollingUpdate",
-            map([entry("maxUnavailable", 0_u64).because(
+            yaml_map([yaml_entry("maxUnavailable", 0_u64).because(
                 "no pod goes before a new one is ready: fewer would have to carry the rate",
             )]),
         ),
@@ -117,22 +117,22 @@ pub fn strategy() -> Yaml {
 }
 
 /// One pod a node, as far as there are nodes.
-pub fn spread(facts: &Facts<'_>) -> Entry {
-    let constraint = map([
-        entry("maxSkew", 1_u64),
-        entry("topologyKey", "kubernetes.io/hostname"),
-        entry("whenUnsatisfiable", "ScheduleAnyway"),
-        entry(
+pub fn spread(facts: &EmitFacts<'_>) -> YamlEntry {
+    let constraint = yaml_map([
+        yaml_entry("maxSkew", 1_u64),
+        yaml_entry("topologyKey", "kubernetes.io/hostname"),
+        yaml_entry("whenUnsatisfiable", "ScheduleAnyway"),
+        yaml_entry(
             "labelSelector",
-            map([entry("matchLabels", labels(&facts.slug))]),
+            yaml_map([yaml_entry("matchLabels", labels(&facts.slug))]),
         ),
     ]);
-    entry("topologySpreadConstraints", list([constraint]))
+    yaml_entry("topologySpreadConstraints", yaml_list([constraint]))
         .because("a node that is lost takes as few pods as possible")
 }
 
 /// Whether the other pods carry the rate while one is away, in words.
-fn without_one(facts: &Facts<'_>) -> String {
+fn without_one(facts: &EmitFacts<'_>) -> String {
     let left = facts.application.replicas.saturating_sub(1);
     let Some(Deployment {
         rate,
@@ -144,36 +144,39 @@ fn without_one(facts: &Facts<'_>) -> String {
         return "whether the others carry the load meanwhile was not measured".to_owned();
     };
     let carried = each * f64::from(left) * (1.0 + 1e-9);
-    let rate_in_words = format::rate(*rate);
+    let rate_in_words = format::as_rate(*rate);
     if carried >= *rate && *headroom <= 0.0 {
         format!("the others carry the {rate_in_words} meanwhile")
     } else if carried >= rate * (1.0 + headroom) {
-        let headroom = format::percent(*headroom);
+        let headroom = format::as_percent(*headroom);
         format!("the others carry the {rate_in_words} with its headroom ({headroom}) meanwhile")
     } else if carried >= *rate {
         format!("the others carry the {rate_in_words} meanwhile, with less than its headroom")
     } else {
         format!(
             "the others then get more than the {} each that was measured; `size --spare 1` finds a deployment that can lose one",
-            format::rate(*each)
+            format::as_rate(*each)
         )
     }
 }
 
 /// At most one pod away at a time.
-pub fn disruption_budget(facts: &Facts<'_>) -> Yaml {
-    map([
-        entry("apiVersion", "policy/v1"),
-        entry("kind", "PodDisruptionBudget"),
+pub fn disruption_budget(facts: &EmitFacts<'_>) -> Yaml {
+    yaml_map([
+        yaml_entry("apiVersion", "policy/v1"),
+        yaml_entry("kind", "PodDisruptionBudget"),
         metadata(&facts.slug),
-        entry(
+        yaml_entry(
             "spec",
-            map([
-                entry("maxUnavailable", 1_u64).because(format!(
+            yaml_map([
+                yaml_entry("maxUnavailable", 1_u64).because(format!(
                     "a drained node takes one pod at a time; {}",
                     without_one(facts)
                 )),
-                entry("selector", map([entry("matchLabels", labels(&facts.slug))])),
+                yaml_entry(
+                    "selector",
+                    yaml_map([yaml_entry("matchLabels", labels(&facts.slug))]),
+                ),
             ]),
         ),
     ])

@@ -7,22 +7,22 @@
 
 use serde_json::{Map, Value, json};
 
-use super::application::Pinned;
-use super::change::{Change, Set, change, kept_limits, probes};
+use super::application::ImagePinning;
+use super::change::{ContainerChange, VariableChange, container_change, kept_limits, probes};
 use super::error::EmitError;
-use super::facts::Facts;
+use super::facts::EmitFacts;
 use super::jvm_options::TOOL_OPTIONS;
 use super::kubernetes::resources;
-use super::patch::{ANNOTATION, Patched, comments};
-use super::yaml::{Entry, Yaml, entry, list, map};
-use super::{Application, Artefact, Purpose};
+use super::patch::{ANNOTATION, PatchFiles, comments};
+use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
+use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::redact;
 use crate::text;
 use crate::view::ResultView;
 
 /// What a chart can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum ChartField {
     /// Requests and limits, as in a container.
     Resources,
     /// The JVM options, as the value of `JAVA_TOOL_OPTIONS`.
@@ -39,7 +39,7 @@ pub enum What {
     Annotations,
 }
 
-impl What {
+impl ChartField {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Resources,
@@ -52,7 +52,7 @@ impl What {
     ];
 
     /// Its name on the command line.
-    pub fn name(self) -> &'static str {
+    pub fn flag_name(self) -> &'static str {
         match self {
             Self::Resources => "resources",
             Self::JavaOptions => "java-options",
@@ -67,27 +67,29 @@ impl What {
 
 /// Where a chart reads a value from: keys from the outermost on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ValuePath {
     /// What goes there.
-    pub what: What,
+    pub what: ChartField,
     /// The keys; at least one.
     pub path: Vec<String>,
 }
 
-impl Place {
+impl ValuePath {
     /// Reads `resources=app.resources`; a dot of a key itself is written `\.`, as for `helm --set`.
     ///
     /// # Errors
     /// With what would be right.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let names = || What::ALL.map(What::name).join(", ");
+    pub fn from_assignment(text: &str) -> Result<Self, String> {
+        let names = || ChartField::ALL.map(ChartField::flag_name).join(", ");
         let (name, path) = text.split_once('=').ok_or_else(|| {
             format!(
                 "write WHAT=PATH, such as resources=app.resources; WHAT is one of {}",
                 names()
             )
         })?;
-        let what = What::ALL.into_iter().find(|what| what.name() == name);
+        let what = ChartField::ALL
+            .into_iter()
+            .find(|what| what.flag_name() == name);
         let what = what.ok_or_else(|| format!("`{name}` is none of {}", names()))?;
         let mut path_of: Vec<String> = vec![String::new()];
         let mut letters = path.chars();
@@ -107,12 +109,12 @@ impl Place {
         })
     }
 
-    fn text(&self) -> String {
+    fn path_text(&self) -> String {
         self.path.join(".")
     }
 
     /// What the chart's values have there.
-    fn look<'a>(&self, values: &'a Value) -> Option<&'a Value> {
+    fn value_in<'a>(&self, values: &'a Value) -> Option<&'a Value> {
         self.path.iter().try_fold(values, |at, key| at.get(key))
     }
 }
@@ -137,113 +139,119 @@ impl ExtendLast for Vec<String> {
 /// not arrive, or when a place holds something else.
 pub fn values(
     view: &ResultView,
-    application: &Application,
+    application: &ProductionApplication,
     values: &Value,
-    places: &[Place],
-) -> Result<Patched, EmitError> {
-    let facts = Facts::of(view, application, &[Purpose::Kubernetes])?;
-    apart(places)?;
-    let chart = Chart { values, places };
-    let container = chart.container()?;
-    let Change { variables, notes } = change(view, &facts, &container)?;
+    places: &[ValuePath],
+) -> Result<PatchFiles, EmitError> {
+    let facts = EmitFacts::from_result(view, application, &[EmitPurpose::Kubernetes])?;
+    refuse_overlaps(places)?;
+    let chart = ChartValues { values, places };
+    let container = chart.own_container()?;
+    let ContainerChange { variables, notes } = container_change(view, &facts, &container)?;
     let mut notes: Vec<String> = facts.left_out.iter().cloned().chain(notes).collect();
     notes.extend(kept_limits(&facts, &container["resources"]));
-    notes.extend(chart.unknown());
+    notes.extend(chart.unknown_paths());
     let mut out = Vec::new();
-    let mut put = |place: &Place, value: Yaml, why: Option<&str>| {
+    let mut put = |place: &ValuePath, value: Yaml, why: Option<&str>| {
         insert(&mut out, &place.path, value, why);
     };
-    let (options, others): (Vec<Set>, Vec<Set>) = variables
-        .into_iter()
-        .partition(|set| set.name == TOOL_OPTIONS && chart.place(What::JavaOptions).is_some());
-    if let (Some(place), Some(set)) = (chart.place(What::JavaOptions), options.first()) {
+    let (options, others): (Vec<VariableChange>, Vec<VariableChange>) =
+        variables.into_iter().partition(|set| {
+            set.name == TOOL_OPTIONS && chart.path_for(ChartField::JavaOptions).is_some()
+        });
+    if let (Some(place), Some(set)) = (chart.path_for(ChartField::JavaOptions), options.first()) {
         put(place, set.value.clone().into(), Some(&set.because));
     }
-    match chart.place(What::Env) {
-        Some(place) if !others.is_empty() => put(place, chart.env(place, &others)?, None),
+    match chart.path_for(ChartField::Env) {
+        Some(place) if !others.is_empty() => put(place, chart.env_in_form(place, &others)?, None),
         Some(_) => {}
-        None => notes.extend(nowhere(&others)?),
+        None => notes.extend(variables_without_path(&others)?),
     }
-    if let Some(place) = chart.place(What::Resources) {
+    if let Some(place) = chart.path_for(ChartField::Resources) {
         put(place, resources(&facts), None);
     }
     for (what, probe) in [
-        (What::StartupProbe, "startupProbe"),
-        (What::ReadinessProbe, "readinessProbe"),
+        (ChartField::StartupProbe, "startupProbe"),
+        (ChartField::ReadinessProbe, "readinessProbe"),
     ] {
         let changed = probes(&facts, &container, true);
-        let changed = changed.into_iter().find(|entry| entry.key() == probe);
-        if let (Some(place), Some(changed)) = (chart.place(what), changed) {
+        let changed = changed.into_iter().find(|entry| entry.key_name() == probe);
+        if let (Some(place), Some(changed)) = (chart.path_for(what), changed) {
             put(place, changed.into_value(), None);
         }
     }
-    if let (Some(place), Some(pinned)) = (chart.place(What::Image), application.measured_image) {
+    if let (Some(place), Some(pinned)) = (
+        chart.path_for(ChartField::Image),
+        application.measured_image,
+    ) {
         match pinned {
-            Pinned::Yes => put(
+            ImagePinning::Yes => put(
                 place,
-                chart.image(place, &application.image)?,
+                chart.image_in_form(place, &application.image)?,
                 Some("the image that was measured, by its digest"),
             ),
-            Pinned::No => notes.push(format!(
+            ImagePinning::No => notes.push(format!(
                 "the image stays: {} was measured, which no cluster can pull by its digest before it is pushed.",
                 text::label(&application.image)
             )),
         }
     }
-    if let Some(place) = chart.place(What::Annotations) {
-        let id = entry(ANNOTATION, text::one_line(&view.id));
-        put(place, map([id]), None);
+    if let Some(place) = chart.path_for(ChartField::Annotations) {
+        let id = yaml_entry(ANNOTATION, text::one_line(&view.id));
+        put(place, yaml_map([id]), None);
     }
-    let text = comments(&facts, &notes) + &map(out).document();
+    let text = comments(&facts, &notes) + &yaml_map(out).to_document();
     let artefacts = vec![Artefact {
         name: "values.yaml",
         text,
     }];
-    Ok(Patched { artefacts, notes })
+    Ok(PatchFiles { artefacts, notes })
 }
 
 /// A chart's own values and where it reads what.
-struct Chart<'a> {
+struct ChartValues<'a> {
     values: &'a Value,
-    places: &'a [Place],
+    places: &'a [ValuePath],
 }
 
-impl Chart<'_> {
-    fn place(&self, what: What) -> Option<&Place> {
+impl ChartValues<'_> {
+    fn path_for(&self, what: ChartField) -> Option<&ValuePath> {
         self.places.iter().find(|place| place.what == what)
     }
 
-    fn own(&self, what: What) -> &Value {
-        let found = self.place(what).and_then(|place| place.look(self.values));
+    fn own_value(&self, what: ChartField) -> &Value {
+        let found = self
+            .path_for(what)
+            .and_then(|place| place.value_in(self.values));
         found.unwrap_or(&Value::Null)
     }
 
     /// The container, as far as the chart's values tell it.
-    fn container(&self) -> Result<Value, EmitError> {
-        let mut env = match self.own(What::Env) {
+    fn own_container(&self) -> Result<Value, EmitError> {
+        let mut env = match self.own_value(ChartField::Env) {
             Value::Array(list) => list.clone(),
             Value::Object(all) => all
                 .iter()
                 .map(|(name, value)| json!({"name": name, "value": value}))
                 .collect(),
             Value::Null => Vec::new(),
-            _ => return Err(self.other(What::Env, "a list or a map of variables")),
+            _ => return Err(self.wrong_form_error(ChartField::Env, "a list or a map of variables")),
         };
-        match self.own(What::JavaOptions) {
+        match self.own_value(ChartField::JavaOptions) {
             Value::String(options) => {
                 env.insert(0, json!({"name": TOOL_OPTIONS, "value": options}))
             }
             Value::Null => {}
-            _ => return Err(self.other(What::JavaOptions, "a text")),
+            _ => return Err(self.wrong_form_error(ChartField::JavaOptions, "a text")),
         }
         let mut container = Map::new();
         container.insert("env".to_owned(), env.into());
         for (what, field) in [
-            (What::Resources, "resources"),
-            (What::StartupProbe, "startupProbe"),
-            (What::ReadinessProbe, "readinessProbe"),
+            (ChartField::Resources, "resources"),
+            (ChartField::StartupProbe, "startupProbe"),
+            (ChartField::ReadinessProbe, "readinessProbe"),
         ] {
-            match self.own(what) {
+            match self.own_value(what) {
                 Value::Null => {}
                 own @ Value::Object(fields) => {
                     // `{}` in a chart's values stands for nothing.
@@ -251,45 +259,51 @@ impl Chart<'_> {
                         container.insert(field.to_owned(), own.clone());
                     }
                 }
-                _ => return Err(self.other(what, "a map")),
+                _ => return Err(self.wrong_form_error(what, "a map")),
             }
         }
         Ok(container.into())
     }
 
-    fn other(&self, what: What, wanted: &str) -> EmitError {
-        let place = self.place(what).map(Place::text).unwrap_or_default();
+    fn wrong_form_error(&self, what: ChartField, wanted: &str) -> EmitError {
+        let place = self
+            .path_for(what)
+            .map(ValuePath::path_text)
+            .unwrap_or_default();
         EmitError::Manifest {
             why: format!("{} of the values is not {wanted}", text::label(&place)),
             hint: format!(
                 "give the path that the chart reads it from: --values-path {}=PATH",
-                what.name()
+                what.flag_name()
             ),
         }
     }
 
     /// Places that the chart's values do not have: Helm passes over what a chart does not read.
-    fn unknown(&self) -> Vec<String> {
-        let missing = self.places.iter().filter(|p| p.look(self.values).is_none());
-        let note = |place: &Place| {
+    fn unknown_paths(&self) -> Vec<String> {
+        let missing = self
+            .places
+            .iter()
+            .filter(|p| p.value_in(self.values).is_none());
+        let note = |place: &ValuePath| {
             format!(
                 "the chart's values have no {}: make sure that the chart reads it; Helm says nothing about a value that none does.",
-                text::label(&place.text())
+                text::label(&place.path_text())
             )
         };
         missing.map(note).collect()
     }
 
     /// The variables in the form that the chart has them in.
-    fn env(&self, place: &Place, set: &[Set]) -> Result<Yaml, EmitError> {
-        if let Some(Value::Object(_)) = place.look(self.values) {
+    fn env_in_form(&self, place: &ValuePath, set: &[VariableChange]) -> Result<Yaml, EmitError> {
+        if let Some(Value::Object(_)) = place.value_in(self.values) {
             let all = set.iter();
-            return Ok(map(all.map(|s| {
-                entry(s.name.clone(), s.value.clone()).because(&*s.because)
+            return Ok(yaml_map(all.map(|s| {
+                yaml_entry(s.name.clone(), s.value.clone()).because(&*s.because)
             })));
         }
         let own = self
-            .own(What::Env)
+            .own_value(ChartField::Env)
             .as_array()
             .map_or(&[][..], Vec::as_slice);
         let name = |variable: &Value| {
@@ -309,57 +323,60 @@ impl Chart<'_> {
                 .and_then(Value::as_str)
                 .unwrap_or_default();
             let name = name(variable).unwrap_or_default();
-            if redact::variable(&name, value) != format!("{name}={value}") {
+            if redact::redact_variable(&name, value) != format!("{name}={value}") {
                 return Err(EmitError::Manifest {
-                    why: format!("{} has the secret {} as it is, and Helm replaces the list whole", text::label(&place.text()), text::label(&name)),
+                    why: format!("{} has the secret {} as it is, and Helm replaces the list whole", text::label(&place.path_text()), text::label(&name)),
                     hint: "refer to a Secret there (valueFrom), or give --values-path java-options=PATH".to_owned(),
                 });
             }
             all.push(Yaml::from(variable));
         }
         all.extend(set.iter().map(|s| {
-            let value = entry("value", s.value.clone()).because(&*s.because);
-            map([entry("name", s.name.clone()), value])
+            let value = yaml_entry("value", s.value.clone()).because(&*s.because);
+            yaml_map([yaml_entry("name", s.name.clone()), value])
         }));
-        Ok(list(all))
+        Ok(yaml_list(all))
     }
 
     /// `repository@sha256:...` in the form that the chart has an image in.
-    fn image(&self, place: &Place, pinned: &str) -> Result<Yaml, EmitError> {
+    fn image_in_form(&self, place: &ValuePath, pinned: &str) -> Result<Yaml, EmitError> {
         let split = pinned
             .split_once('@')
-            .ok_or_else(|| self.other(What::Image, "pinned"))?;
+            .ok_or_else(|| self.wrong_form_error(ChartField::Image, "pinned"))?;
         let (repository, digest) = split;
-        let Some(Value::Object(own)) = place.look(self.values) else {
-            return match place.look(self.values) {
+        let Some(Value::Object(own)) = place.value_in(self.values) else {
+            return match place.value_in(self.values) {
                 None | Some(Value::String(_) | Value::Null) => Ok(pinned.into()),
-                Some(_) => Err(self.other(What::Image, "a text or a map")),
+                Some(_) => Err(self.wrong_form_error(ChartField::Image, "a text or a map")),
             };
         };
-        let mut fields: Vec<Entry> = Vec::new();
+        let mut fields: Vec<YamlEntry> = Vec::new();
         let repository = match (own.contains_key("registry"), repository.split_once('/')) {
             (true, Some((registry, rest))) => {
-                fields.push(entry("registry", registry));
+                fields.push(yaml_entry("registry", registry));
                 rest
             }
             _ => repository,
         };
         if own.contains_key("digest") {
-            fields.extend([entry("repository", repository), entry("digest", digest)]);
+            fields.extend([
+                yaml_entry("repository", repository),
+                yaml_entry("digest", digest),
+            ]);
         } else {
             // What `helm create` makes joins both with a colon.
             let (kind, hex) = digest.split_once(':').unwrap_or(("sha256", digest));
-            fields.push(entry("repository", format!("{repository}@{kind}")));
-            fields.push(entry("tag", hex).because(
+            fields.push(yaml_entry("repository", format!("{repository}@{kind}")));
+            fields.push(yaml_entry("tag", hex).because(
                 "with its repository it is the digest: the chart joins them with a colon",
             ));
         }
-        Ok(map(fields))
+        Ok(yaml_map(fields))
     }
 }
 
 /// Measured variables without a place: options are refused, others named.
-fn nowhere(set: &[Set]) -> Result<Option<String>, EmitError> {
+fn variables_without_path(set: &[VariableChange]) -> Result<Option<String>, EmitError> {
     if let Some(options) = set.iter().find(|s| s.name == TOOL_OPTIONS) {
         return Err(EmitError::Manifest {
             why: format!(
@@ -381,29 +398,29 @@ fn nowhere(set: &[Set]) -> Result<Option<String>, EmitError> {
 }
 
 /// Puts a value at a path.
-fn insert(out: &mut Vec<Entry>, path: &[String], value: Yaml, why: Option<&str>) {
+fn insert(out: &mut Vec<YamlEntry>, path: &[String], value: Yaml, why: Option<&str>) {
     let [key, rest @ ..] = path else { return };
     if rest.is_empty() {
-        let found = entry(key.clone(), value);
+        let found = yaml_entry(key.clone(), value);
         out.push(match why {
             Some(why) => found.because(why),
             None => found,
         });
         return;
     }
-    let there = out.iter().position(|entry| entry.key() == key);
+    let there = out.iter().position(|entry| entry.key_name() == key);
     let at = there.unwrap_or_else(|| {
-        out.push(entry(key.clone(), map([])));
+        out.push(yaml_entry(key.clone(), yaml_map([])));
         out.len() - 1
     });
     // No place lies inside another, so what is there is a map.
-    if let Some(inner) = out.get_mut(at).and_then(Entry::entries) {
+    if let Some(inner) = out.get_mut(at).and_then(YamlEntry::entries) {
         insert(inner, rest, value, why);
     }
 }
 
 /// Refuses places of which one lies inside another, or is the same.
-fn apart(places: &[Place]) -> Result<(), EmitError> {
+fn refuse_overlaps(places: &[ValuePath]) -> Result<(), EmitError> {
     for (at, one) in places.iter().enumerate() {
         for other in &places[at + 1..] {
             let is_inside = one.path.starts_with(&other.path) || other.path.starts_with(&one.path);
@@ -411,10 +428,10 @@ fn apart(places: &[Place]) -> Result<(), EmitError> {
                 return Err(EmitError::Manifest {
                     why: format!(
                         "--values-path {}={} and {}={} cannot both be",
-                        one.what.name(),
-                        text::label(&one.text()),
-                        other.what.name(),
-                        text::label(&other.text())
+                        one.what.flag_name(),
+                        text::label(&one.path_text()),
+                        other.what.flag_name(),
+                        text::label(&other.path_text())
                     ),
                     hint: "give each a path of its own, once".to_owned(),
                 });

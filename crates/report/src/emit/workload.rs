@@ -23,7 +23,7 @@ const OTHERS: [&str; 6] = [
 
 /// A container and the workload it is in.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Workload {
+pub struct EmittedWorkload {
     /// `apps/v1`.
     pub api_version: String,
     /// `Deployment` or `StatefulSet`.
@@ -36,19 +36,19 @@ pub struct Workload {
     pub container: Value,
 }
 
-impl Workload {
+impl EmittedWorkload {
     /// The one workload and container that the names leave; `workload` is `NAME` or `KIND/NAME`.
     ///
     /// # Errors
     /// [`EmitError::Manifest`] when there is none, or more than one: with all that there are.
-    pub fn find(
+    pub fn find_container(
         documents: &[Value],
         workload: Option<&str>,
         container: Option<&str>,
     ) -> Result<Self, EmitError> {
-        let all = every(documents);
+        let all = every_container(documents);
         if all.is_empty() {
-            return Err(none(documents));
+            return Err(no_workload_error(documents));
         }
         let is_it = |found: &&Self| {
             let full = format!("{}/{}", found.kind.to_lowercase(), found.name);
@@ -61,8 +61,8 @@ impl Workload {
             [] => Err(EmitError::Manifest {
                 why: format!(
                     "no container in the manifest is {}; there are: {}",
-                    named(workload, container),
-                    names(all.iter())
+                    flag_words(workload, container),
+                    workload_names(all.iter())
                 ),
                 hint: "give one of them with --workload and --container".to_owned(),
             }),
@@ -70,7 +70,7 @@ impl Workload {
                 why: format!(
                     "the manifest has {} containers that it could be: {}",
                     several.len(),
-                    names(several.iter().copied())
+                    workload_names(several.iter().copied())
                 ),
                 hint: "say which with --workload and --container".to_owned(),
             }),
@@ -83,7 +83,7 @@ impl Workload {
     }
 }
 
-fn named(workload: Option<&str>, container: Option<&str>) -> String {
+fn flag_words(workload: Option<&str>, container: Option<&str>) -> String {
     let words = [("--workload", workload), ("--container", container)];
     let words = words.iter().filter_map(|(flag, name)| {
         let name = text::label((*name)?);
@@ -93,20 +93,20 @@ fn named(workload: Option<&str>, container: Option<&str>) -> String {
 }
 
 /// `Deployment/orders container app, ...`
-fn names<'a>(all: impl Iterator<Item = &'a Workload>) -> String {
-    let one = |w: &Workload| {
+fn workload_names<'a>(all: impl Iterator<Item = &'a EmittedWorkload>) -> String {
+    let one = |w: &EmittedWorkload| {
         let container = w.container_name().unwrap_or("without a name");
         text::label(&format!("{}/{} container {container}", w.kind, w.name))
     };
     all.map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn word<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+fn string_field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
 /// Every container of every workload, also of those in a list.
-fn every(documents: &[Value]) -> Vec<Workload> {
+fn every_container(documents: &[Value]) -> Vec<EmittedWorkload> {
     objects(documents).into_iter().flat_map(of_object).collect()
 }
 
@@ -118,16 +118,18 @@ fn objects(documents: &[Value]) -> Vec<&Value> {
     documents.iter().flat_map(items).collect()
 }
 
-fn of_object(object: &Value) -> Vec<Workload> {
-    let kind = word(object, "kind").filter(|kind| KINDS.contains(kind));
-    let name = object.get("metadata").and_then(|m| word(m, "name"));
+fn of_object(object: &Value) -> Vec<EmittedWorkload> {
+    let kind = string_field(object, "kind").filter(|kind| KINDS.contains(kind));
+    let name = object.get("metadata").and_then(|m| string_field(m, "name"));
     let Some((kind, name)) = kind.zip(name) else {
         return Vec::new();
     };
     let containers = object.pointer("/spec/template/spec/containers");
     let containers = containers.and_then(Value::as_array).into_iter().flatten();
-    let workload = |container: &Value| Workload {
-        api_version: word(object, "apiVersion").unwrap_or("apps/v1").to_owned(),
+    let workload = |container: &Value| EmittedWorkload {
+        api_version: string_field(object, "apiVersion")
+            .unwrap_or("apps/v1")
+            .to_owned(),
         kind: kind.to_owned(),
         name: name.to_owned(),
         namespace: object
@@ -140,9 +142,12 @@ fn of_object(object: &Value) -> Vec<Workload> {
 }
 
 /// Why a manifest has nothing to patch: what it has instead.
-fn none(documents: &[Value]) -> EmitError {
+fn no_workload_error(documents: &[Value]) -> EmitError {
     let objects = objects(documents);
-    let kinds: Vec<&str> = objects.iter().filter_map(|o| word(o, "kind")).collect();
+    let kinds: Vec<&str> = objects
+        .iter()
+        .filter_map(|o| string_field(o, "kind"))
+        .collect();
     let other = kinds.iter().find(|kind| OTHERS.contains(kind));
     let why = match (other, kinds.as_slice()) {
         (Some(kind), _) => format!("it has a {kind}, and no Deployment or StatefulSet"),
@@ -171,9 +176,9 @@ mod tests {
     }
 
     fn found(documents: &[Value], workload: Option<&str>, container: Option<&str>) -> String {
-        match Workload::find(documents, workload, container) {
+        match EmittedWorkload::find_container(documents, workload, container) {
             Ok(w) => format!("{}/{} {}", w.kind, w.name, w.container_name().unwrap_or("")),
-            Err(error) => format!("{error}\n{}", error.hint()),
+            Err(error) => format!("{error}\n{}", error.emit_hint()),
         }
     }
 

@@ -17,31 +17,31 @@ pub enum Yaml {
     /// A number as another file has it.
     Literal(serde_json::Number),
     /// Keys and values in order.
-    Map(Vec<Entry>),
+    Map(Vec<YamlEntry>),
     /// Values in order.
     List(Vec<Yaml>),
 }
 
 /// A key with its value, and why the value is what it is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct YamlEntry {
     key: String,
     value: Yaml,
     because: Option<String>,
 }
 
 /// A key with its value.
-pub fn entry(key: impl Into<String>, value: impl Into<Yaml>) -> Entry {
-    Entry {
+pub fn yaml_entry(key: impl Into<String>, value: impl Into<Yaml>) -> YamlEntry {
+    YamlEntry {
         key: key.into(),
         value: value.into(),
         because: None,
     }
 }
 
-impl Entry {
+impl YamlEntry {
     /// Its key.
-    pub fn key(&self) -> &str {
+    pub fn key_name(&self) -> &str {
         &self.key
     }
 
@@ -51,7 +51,7 @@ impl Entry {
     }
 
     /// The entries of the map that it holds.
-    pub fn entries(&mut self) -> Option<&mut Vec<Entry>> {
+    pub fn entries(&mut self) -> Option<&mut Vec<YamlEntry>> {
         match &mut self.value {
             Yaml::Map(entries) => Some(entries),
             _ => None,
@@ -66,12 +66,12 @@ impl Entry {
 }
 
 /// A map.
-pub fn map(entries: impl IntoIterator<Item = Entry>) -> Yaml {
+pub fn yaml_map(entries: impl IntoIterator<Item = YamlEntry>) -> Yaml {
     Yaml::Map(entries.into_iter().collect())
 }
 
 /// A list.
-pub fn list(values: impl IntoIterator<Item = Yaml>) -> Yaml {
+pub fn yaml_list(values: impl IntoIterator<Item = Yaml>) -> Yaml {
     Yaml::List(values.into_iter().collect())
 }
 
@@ -102,8 +102,10 @@ impl From<&serde_json::Value> for Yaml {
             Value::Bool(flag) => Self::Flag(*flag),
             Value::Number(number) => Self::Literal(number.clone()),
             Value::String(text) => Self::Text(text.clone()),
-            Value::Array(items) => list(items.iter().map(Self::from)),
-            Value::Object(fields) => map(fields.iter().map(|(key, value)| entry(key, value))),
+            Value::Array(items) => yaml_list(items.iter().map(Self::from)),
+            Value::Object(fields) => {
+                yaml_map(fields.iter().map(|(key, value)| yaml_entry(key, value)))
+            }
         }
     }
 }
@@ -116,7 +118,7 @@ impl From<bool> for Yaml {
 
 impl Yaml {
     /// The document; ends in a newline.
-    pub fn document(&self) -> String {
+    pub fn to_document(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, 0);
         out
@@ -131,8 +133,8 @@ impl Yaml {
                     if let Some(why) = &entry.because {
                         out.push_str(&format!("{indent}# {}\n", comment(why)));
                     }
-                    out.push_str(&format!("{indent}{}:", key(&entry.key)));
-                    entry.value.beside(out, depth + 1);
+                    out.push_str(&format!("{indent}{}:", key_scalar(&entry.key)));
+                    entry.value.write_beside_key(out, depth + 1);
                 }
             }
             Self::List(values) => {
@@ -142,15 +144,15 @@ impl Yaml {
                 }
             }
             Self::Text(_) | Self::Number(_) | Self::Flag(_) | Self::Null | Self::Literal(_) => {
-                self.beside(out, depth);
+                self.write_beside_key(out, depth);
             }
         }
     }
 
     /// Writes a value after `key:`.
-    fn beside(&self, out: &mut String, depth: usize) {
+    fn write_beside_key(&self, out: &mut String, depth: usize) {
         match self {
-            Self::Text(text) => out.push_str(&format!(" {}\n", quoted(text))),
+            Self::Text(text) => out.push_str(&format!(" {}\n", quoted_scalar(text))),
             Self::Number(number) => out.push_str(&format!(" {number}\n")),
             Self::Flag(flag) => out.push_str(&format!(" {flag}\n")),
             Self::Null => out.push_str(" null\n"),
@@ -169,7 +171,7 @@ impl Yaml {
     fn in_list(&self, out: &mut String, depth: usize) {
         let first_is_plain = matches!(self, Self::Map(entries) if entries.first().is_some_and(|e| e.because.is_none()));
         if !first_is_plain {
-            self.beside(out, depth);
+            self.write_beside_key(out, depth);
             return;
         }
         let mut inner = String::new();
@@ -180,18 +182,18 @@ impl Yaml {
 }
 
 /// A key: plain where no parser takes it for anything else.
-fn key(text: &str) -> String {
+fn key_scalar(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let is_word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
         .contains(&text.to_ascii_lowercase().as_str());
     match text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !is_word {
         true if text.chars().all(is_plain) => text.to_owned(),
-        _ => quoted(text),
+        _ => quoted_scalar(text),
     }
 }
 
 /// A text as a double-quoted scalar.
-pub fn quoted(text: &str) -> String {
+pub fn quoted_scalar(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
@@ -223,20 +225,26 @@ mod tests {
 
     #[test]
     fn a_document_is_indented_and_commented() {
-        let document = map([
-            entry("a", "x"),
-            entry(
+        let document = yaml_map([
+            yaml_entry("a", "x"),
+            yaml_entry(
                 "list",
-                list([map([entry("b", 1_u64), entry("c", true)]), "y".into()]),
+                yaml_list([
+                    yaml_map([yaml_entry("b", 1_u64), yaml_entry("c", true)]),
+                    "y".into(),
+                ]),
             )
             .because("two\nlines"),
-            entry("empty", map([])),
-            entry(
+            yaml_entry("empty", yaml_map([])),
+            yaml_entry(
                 "deep",
-                map([entry("d", map([entry("e", "f").because("why")]))]),
+                yaml_map([yaml_entry(
+                    "d",
+                    yaml_map([yaml_entry("e", "f").because("why")]),
+                )]),
             ),
         ]);
-        insta::assert_snapshot!(document.document(), @r#"
+        insta::assert_snapshot!(document.to_document(), @r#"
         a: "x"
         # two lines
         list:
@@ -256,7 +264,7 @@ mod tests {
         let value =
             serde_json::json!({"a": [1, 1.5, true, null, "x"], "b c": {"y": "no"}, "1": -7});
         let back: serde_json::Value =
-            serde_saphyr::from_str(&Yaml::from(&value).document()).expect("it is YAML");
+            serde_saphyr::from_str(&Yaml::from(&value).to_document()).expect("it is YAML");
         assert_eq!(back, value);
     }
 
@@ -265,7 +273,7 @@ mod tests {
         fn any_text_reads_back_through_another_parser(
             text in prop::collection::vec(any::<char>(), 0..100).prop_map(String::from_iter),
         ) {
-            let document = map([entry("a", text.clone()).because(text.clone())]).document();
+            let document = yaml_map([yaml_entry("a", text.clone()).because(text.clone())]).to_document();
             let back: std::collections::BTreeMap<String, String> =
                 serde_saphyr::from_str(&document).expect("it is YAML");
             prop_assert_eq!(back.get("a"), Some(&text));

@@ -5,14 +5,14 @@
 //! only ever sets them as text.
 
 use loadline_analysis::latency::Latency;
-use loadline_analysis::record::{Evidence, OutageEvidence, Phase, TrialRecord};
+use loadline_analysis::record::{Evidence, OutageEvidence, TrialPhase, TrialRecord};
 use loadline_analysis::slo::Objective;
 use serde::Serialize;
 
-use crate::content::groups::{self, Group, Names};
+use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::figures;
 use crate::format;
-use crate::series::{Column, Series, round, thin};
+use crate::series::{ChartSeries, Column, round, thin};
 use crate::text;
 use crate::view::ResultView;
 
@@ -29,13 +29,13 @@ const DECADES: i32 = 5;
 #[derive(Serialize)]
 pub struct Charts {
     /// The SLO's bounds as lines: latencies in ms.
-    slo: Vec<Bound>,
-    percentile: Percentile,
+    slo: Vec<BoundLine>,
+    percentile: PercentileChart,
     trials: Vec<TrialChart>,
 }
 
 #[derive(Serialize)]
-struct Bound {
+struct BoundLine {
     label: String,
     ms: f64,
     /// 1/(1-q); none for the largest latency.
@@ -44,13 +44,13 @@ struct Bound {
 
 /// Lines over x = 1/(1-q).
 #[derive(Serialize)]
-struct Percentile {
+struct PercentileChart {
     x: Vec<f64>,
-    lines: Vec<Line>,
+    lines: Vec<PercentileLine>,
 }
 
 #[derive(Serialize)]
-struct Line {
+struct PercentileLine {
     name: String,
     y: Column,
 }
@@ -70,14 +70,14 @@ struct TrialChart {
     /// Times in which a dependency was slow or away.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     outages: Vec<(String, f64, f64)>,
-    series: Series,
+    series: ChartSeries,
 }
 
 /// The data of all charts.
 pub fn charts(view: &ResultView) -> Charts {
     Charts {
         slo: bounds(view),
-        percentile: percentile(view),
+        percentile: percentile_chart(view),
         trials: courses(view),
     }
 }
@@ -106,14 +106,14 @@ impl Charts {
     }
 }
 
-fn bounds(view: &ResultView) -> Vec<Bound> {
+fn bounds(view: &ResultView) -> Vec<BoundLine> {
     let bound = |objective: &Objective| match objective {
-        Objective::Latency { quantile, bound } => Some(Bound {
+        Objective::Latency { quantile, bound } => Some(BoundLine {
             label: objective.to_string(),
             ms: bound.as_secs_f64() * 1e3,
             x: round(1.0 / (1.0 - quantile.as_fraction())),
         }),
-        Objective::MaxLatency { bound } => Some(Bound {
+        Objective::MaxLatency { bound } => Some(BoundLine {
             label: objective.to_string(),
             ms: bound.as_secs_f64() * 1e3,
             x: None,
@@ -123,50 +123,57 @@ fn bounds(view: &ResultView) -> Vec<Bound> {
     view.slo.objectives.iter().filter_map(bound).collect()
 }
 
-fn percentile(view: &ResultView) -> Percentile {
+fn percentile_chart(view: &ResultView) -> PercentileChart {
     let x: Vec<f64> = (0..=DECADES * PER_DECADE)
         .map(|i| 10f64.powf(f64::from(i) / f64::from(PER_DECADE)))
         .collect();
-    let mut groups: Vec<Group<'_>> = groups::groups(view);
+    let mut groups: Vec<ConfigurationGroup<'_>> = groups::group_trials(view);
     // The recommended size, then the next smaller one, then the others as they ran.
-    let rank = |g: &Group<'_>| rank(view, g);
+    let rank = |g: &ConfigurationGroup<'_>| rank(view, g);
     groups.sort_by_key(rank);
-    let names = Names::of(view);
+    let names = ConfigurationNames::for_result(view);
     let lines = groups
         .iter()
-        .filter_map(|g| line(g, &x, &names))
+        .filter_map(|g| percentile_line(g, &x, &names))
         .take(MOST_LINES)
         .collect();
-    Percentile {
+    PercentileChart {
         x: x.into_iter().filter_map(round).collect(),
         lines,
     }
 }
 
-fn line(group: &Group<'_>, x: &[f64], names: &Names) -> Option<Line> {
-    let latencies: Vec<Latency> = group.evidence().filter_map(figures::latency).collect();
+fn percentile_line(
+    group: &ConfigurationGroup<'_>,
+    x: &[f64],
+    names: &ConfigurationNames,
+) -> Option<PercentileLine> {
+    let latencies: Vec<Latency> = group
+        .evidence_trials()
+        .filter_map(figures::judged_latency)
+        .collect();
     // A quantile beyond the last request would repeat the maximum as if it had been measured.
     let finest = latencies.iter().map(Latency::scheduled).max()? as f64;
     let at = |x: f64| {
         let seen = latencies
             .iter()
-            .filter_map(|l| figures::at(l, 1.0 - 1.0 / x));
+            .filter_map(|l| figures::latency_at(l, 1.0 - 1.0 / x));
         // A line ends where the requests begin that failed.
-        let median = figures::latencies(seen)?.median.time()?;
+        let median = figures::spread_latencies(seen)?.median.known_time()?;
         round(median.as_secs_f64() * 1e3)
     };
     let y = x
         .iter()
         .map(|&x| if x > finest { None } else { at(x) })
         .collect();
-    Some(Line {
-        name: text::label(&names.name(group.configuration)),
+    Some(PercentileLine {
+        name: text::label(&names.cell_name(group.configuration)),
         y,
     })
 }
 
 /// 0 for the recommended configuration, 1 for the next smaller one, 2 for the others.
-fn rank(view: &ResultView, group: &Group<'_>) -> u8 {
+fn rank(view: &ResultView, group: &ConfigurationGroup<'_>) -> u8 {
     let Some(recommendation) = &view.recommendation else {
         return 2;
     };
@@ -180,11 +187,11 @@ fn rank(view: &ResultView, group: &Group<'_>) -> u8 {
 
 fn courses(view: &ResultView) -> Vec<TrialChart> {
     let mut trials: Vec<(u8, usize, &TrialRecord)> = Vec::new();
-    for group in groups::groups(view) {
+    for group in groups::group_trials(view) {
         let rank = rank(view, &group);
         for trial in &group.trials {
             if trial.evidence.seconds.len() > 1 {
-                trials.push((rank, view.number(&trial.id).unwrap_or(0), trial));
+                trials.push((rank, view.trial_number(&trial.id).unwrap_or(0), trial));
             }
         }
     }
@@ -195,7 +202,7 @@ fn courses(view: &ResultView) -> Vec<TrialChart> {
     let mut rest: Vec<usize> = (0..trials.len()).filter(|i| !order.contains(i)).collect();
     rest.sort_by_key(|&i| trials[i].1);
     order.extend(rest);
-    let names = Names::of(view);
+    let names = ConfigurationNames::for_result(view);
     order
         .into_iter()
         .take(MOST_TRIALS)
@@ -208,7 +215,10 @@ fn outages(
     evidence: &Evidence,
     since: impl Fn(u64) -> f64,
 ) -> impl Iterator<Item = (String, f64, f64)> {
-    let measured = evidence.phases.iter().find(|p| p.phase == Phase::Measure);
+    let measured = evidence
+        .phases
+        .iter()
+        .find(|p| p.phase == TrialPhase::Measure);
     let begin = measured.map(|phase| since(phase.start));
     let of = move |outage: &OutageEvidence| {
         let at = |time: std::time::Duration| Some(begin? + time.as_secs_f64());
@@ -218,7 +228,7 @@ fn outages(
     evidence.outages.iter().filter_map(of)
 }
 
-fn course(number: usize, trial: &TrialRecord, names: &Names) -> TrialChart {
+fn course(number: usize, trial: &TrialRecord, names: &ConfigurationNames) -> TrialChart {
     let evidence = &trial.evidence;
     let first_phase = evidence.phases.iter().map(|p| p.start).min();
     let origin = first_phase
@@ -237,11 +247,11 @@ fn course(number: usize, trial: &TrialRecord, names: &Names) -> TrialChart {
     let cpu_limit = configuration.cpu.map(|c| c.as_f64() * instances);
     let series = series(trial, since);
     TrialChart {
-        words: words(&series, memory_limit, cpu_limit),
+        words: course_extremes(&series, memory_limit, cpu_limit),
         name: text::label(&format!(
             "Trial {number}, {}: {}",
-            names.name(configuration),
-            figures::verdict(trial.verdict)
+            names.cell_name(configuration),
+            figures::verdict_words(trial.verdict)
         )),
         memory_limit: memory_limit.and_then(round),
         cpu_limit,
@@ -252,12 +262,16 @@ fn course(number: usize, trial: &TrialRecord, names: &Names) -> TrialChart {
 }
 
 /// The extremes of a course: how large, and in which second.
-fn words(series: &Series, memory_limit: Option<f64>, cpu_limit: Option<f64>) -> String {
+fn course_extremes(
+    series: &ChartSeries,
+    memory_limit: Option<f64>,
+    cpu_limit: Option<f64>,
+) -> String {
     let largest = |column: usize, what: &str, unit: &str, limit: Option<f64>| {
         let values = series.columns.get(column)?.iter().zip(&series.t);
         let values = values.filter_map(|(value, at)| Some(((*value)?, *at)));
         let (value, at) = values.max_by(|a, b| a.0.total_cmp(&b.0))?;
-        let number = format::number;
+        let number = format::three_digits;
         let limit = limit.map_or_else(String::new, |l| format!(" of {}{unit}", number(l)));
         // Nothing happened at no time.
         let at = if value > 0.0 {
@@ -286,7 +300,7 @@ fn words(series: &Series, memory_limit: Option<f64>, cpu_limit: Option<f64>) -> 
 
 /// Columns: p50, p99, max (ms); GC, throttled (ms in a second); CPUs; memory, working set, anon (Mi);
 /// threads, sockets; heap committed, heap after collections (Mi); errors (requests in a second).
-fn series(trial: &TrialRecord, since: impl Fn(u64) -> f64) -> Series {
+fn series(trial: &TrialRecord, since: impl Fn(u64) -> f64) -> ChartSeries {
     let seconds = &trial.evidence.seconds;
     let mut previous = None;
     let lengths: Vec<f64> = seconds
@@ -305,7 +319,7 @@ fn series(trial: &TrialRecord, since: impl Fn(u64) -> f64) -> Series {
     let mib = |b: Option<loadline_sizing::Bytes>| b.and_then(|b| round(b.as_mib()));
     let count = |number: Option<u64>| number.map(|number| number as f64);
     let column = |read: &dyn Fn(usize) -> Option<f64>| (0..seconds.len()).map(read).collect();
-    Series {
+    ChartSeries {
         t: seconds
             .iter()
             .map(|s| (since(s.at_ns) * 100.0).round() / 100.0)

@@ -6,7 +6,7 @@ use crate::svg;
 use crate::view::ResultView;
 
 /// The one picture of the first screen.
-pub(super) struct Lead {
+pub(super) struct LeadPicture {
     pub(super) html: String,
     /// The section that it was taken from.
     of: Option<&'static str>,
@@ -14,41 +14,41 @@ pub(super) struct Lead {
 
 /// Where it breaks, what a price buys, how the answers to several questions compare, or else the
 /// drawing of the section that answers; empty where nothing of it can be drawn.
-pub(super) fn lead(view: &ResultView) -> Lead {
+pub(super) fn lead_picture(view: &ResultView) -> LeadPicture {
     let html = drawing(
-        svg::knee(view),
+        svg::draw_knee(view),
         "Where it breaks: the slowest start of each size that was tried, up to twice the answer. Where several ran, a line reaches down to the fastest.",
     ) + &drawing(
-        svg::price(view),
+        svg::draw_price(view),
         "What a price buys, and what the next cheaper deployments break. A cross at the upper edge has its p99 in requests that failed.",
     ) + &drawing(
-        svg::levels(view),
+        svg::draw_levels(view),
         "How much each needs. The bar is the size to ship, its dashed line the smallest that kept the SLO in every confirmation.",
     );
     if !html.is_empty() {
-        return Lead { html, of: None };
+        return LeadPicture { html, of: None };
     }
-    let growth = content::soaked(view).map(|section| section.id);
+    let growth = content::soak_section(view).map(|section| section.id);
     let starts = content::is_of_starts(view).then_some("start");
     let sections = growth.into_iter().chain(["instances", "scaling"]);
     for id in sections.chain(starts) {
         let html = of_section(id, view);
         if !html.is_empty() {
-            return Lead { html, of: Some(id) };
+            return LeadPicture { html, of: Some(id) };
         }
     }
     let matrix = drawing(
-        svg::matrix(view),
+        svg::draw_matrix(view),
         "How it goes with what was varied: the middle trial of each configuration, and how far its trials lie apart.",
     );
-    Lead {
+    LeadPicture {
         html: matrix,
         of: None,
     }
 }
 
 /// What is drawn above the text of a section, where it is not the first picture already.
-pub(super) fn before(section: &str, view: &ResultView, lead: &Lead) -> String {
+pub(super) fn drawings_before(section: &str, view: &ResultView, lead: &LeadPicture) -> String {
     match lead.of == Some(section) {
         true => String::new(),
         false => of_section(section, view),
@@ -62,7 +62,7 @@ fn of_section(section: &str, view: &ResultView) -> String {
             "Each bar is a limit, filled as in its fullest second.",
         ),
         "growth" => drawing(
-            svg::growth(view),
+            svg::draw_growth(view),
             "What the application's processes take over the two cycles of the load. Lines that go on rising in the second cycle are lost memory.",
         ),
         "pauses" => drawing(
@@ -70,12 +70,12 @@ fn of_section(section: &str, view: &ResultView) -> String {
             "The trial that paused most, and the seconds around its longest pause. Above: pauses over 50 ms, as high as they are long, and as a line the largest latency of each second. Below: when all threads stood for a collection or another safepoint, and when the CPU quota was used up.",
         ),
         "scaling" => drawing(
-            svg::scaling(view),
+            svg::draw_scaling(view),
             "Each dot and the cross above it belong to one size; sizes with the same CPU and other memory stand side by side. Both axes are logarithmic.",
         ),
         "start" => {
             drawing(
-                svg::caches(view),
+                svg::draw_caches(view),
                 "Shorter is better. A bar is the median of pairs that ran next to each other; the line at 100 % is what the JVM does by itself.",
             ) + &drawing(
                 svg::start_cpu(view),
@@ -87,7 +87,7 @@ fn of_section(section: &str, view: &ResultView) -> String {
             "How the answers get faster while the JVM compiles the code that is used.",
         ),
         "instances" => drawing(
-            svg::instances(view),
+            svg::draw_instances(view),
             "Left, what all instances carried together, with the fitted law where there is one; right, what they took of memory.",
         ),
         _ => String::new(),
@@ -95,7 +95,7 @@ fn of_section(section: &str, view: &ResultView) -> String {
 }
 
 /// What is drawn below the text of a section.
-pub(super) fn after(section: &str, view: &ResultView) -> String {
+pub(super) fn drawings_after(section: &str, view: &ResultView) -> String {
     match section {
         "sizes" => drawing(
             svg::search_path(view),

@@ -11,4 +11,4 @@ mod drawings;
 mod page;
 pub(crate) mod parts;
 
-pub use page::{html, mail};
+pub use page::{render_html, render_mail};

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::drawings::Lead;
+use super::drawings::LeadPicture;
 use super::{assets, charts, drawings, parts};
 use crate::content::{self, Section};
 use crate::escape;
@@ -21,14 +21,14 @@ const LARGEST_RECORDS: usize = 2_000_000;
 const OVER_TIME: &str = "What happened over time";
 
 /// The whole report as one HTML document.
-pub fn html(view: &ResultView) -> String {
+pub fn render_html(view: &ResultView) -> String {
     let charts = charts::charts(view);
     let charts_json = serde_json::to_string(&charts)
         .expect("charts are vectors of numbers and text; numbers that are none become null");
     let sections = content::sections(view);
-    let leads = leads(view);
-    let lead = drawings::lead(view);
-    let mut body = header(view) + "<main>\n" + &verdict(view, false) + &lead.html;
+    let leads = open_sections(view);
+    let lead = drawings::lead_picture(view);
+    let mut body = page_header(view) + "<main>\n" + &verdict_section(view, false) + &lead.html;
     body.push_str("<p class=\"choice\"><button type=\"button\" id=\"unfold\" aria-pressed=\"false\" hidden>Open all sections</button></p>\n");
     for section in &sections {
         let percentiles = match section.id == "latency" && charts.has_percentiles() {
@@ -42,7 +42,7 @@ pub fn html(view: &ResultView) -> String {
         }
     }
     body.push_str("</main>\n");
-    body.push_str(&footer(view));
+    body.push_str(&page_footer(view));
     body.push_str(&format!(
         "<script type=\"application/json\" id=\"charts\">{}</script>\n",
         escape::json_in_script(&charts_json)
@@ -61,29 +61,29 @@ pub fn html(view: &ResultView) -> String {
         assets::policy_hash(&style)
     );
     let version = &view.machine.loadline;
-    parts::document(&view.title, version, (&policy, &style), &body)
+    parts::html_document(&view.title, version, (&policy, &style), &body)
 }
 
 /// The report for a mail: one document without a script and without the records, every section open;
 /// of the charts those that need no script.
-pub fn mail(view: &ResultView) -> String {
-    let lead = drawings::lead(view);
-    let mut body = header(view) + "<main>\n" + &verdict(view, true) + &lead.html;
+pub fn render_mail(view: &ResultView) -> String {
+    let lead = drawings::lead_picture(view);
+    let mut body = page_header(view) + "<main>\n" + &verdict_section(view, true) + &lead.html;
     for section in &content::sections(view) {
         body.push_str(&section_html(section, view, &lead, (true, "")));
     }
     body.push_str(&format!(
         "</main>\n<footer><p>Made by loadline {0} from the records of result {1}, without scripts, for a mail. With charts over time and all records: loadline report {1}</p></footer>\n",
-        escape::html(&view.machine.loadline),
-        escape::html(&view.id),
+        escape::escape_html(&view.machine.loadline),
+        escape::escape_html(&view.id),
     ));
     parts::without_script(&view.title, &view.machine.loadline, &body)
 }
 
 /// Sections that are open from the start: what the answer stands on.
-fn leads(view: &ResultView) -> Vec<&'static str> {
-    let lead = content::lead(view).map(|section| section.id);
-    let grows = content::soaked(view).map(|section| section.id);
+fn open_sections(view: &ResultView) -> Vec<&'static str> {
+    let lead = content::lead_section(view).map(|section| section.id);
+    let grows = content::soak_section(view).map(|section| section.id);
     ["slo"].into_iter().chain(lead).chain(grows).collect()
 }
 
@@ -93,33 +93,36 @@ fn comes_before_time(section: &Section, sections: &[Section]) -> bool {
     section.id == if has_latency { "latency" } else { "sizes" }
 }
 
-fn header(view: &ResultView) -> String {
-    format!("<header><h1>{}</h1></header>\n", escape::html(&view.title))
+fn page_header(view: &ResultView) -> String {
+    format!(
+        "<header><h1>{}</h1></header>\n",
+        escape::escape_html(&view.title)
+    )
 }
 
-fn verdict(view: &ResultView, is_open: bool) -> String {
+fn verdict_section(view: &ResultView, is_open: bool) -> String {
     let headline = content::headline(view);
-    let verdict = parts::Verdict {
+    let verdict = parts::VerdictBox {
         tone: headline.tone,
         badge: headline.badge,
         sentence: &headline.sentence,
         facts: &content::facts(view),
         details: &headline.details,
     };
-    verdict.html(is_open)
+    verdict.to_section(is_open)
 }
 
 fn section_html(
     section: &Section,
     view: &ResultView,
-    lead: &Lead,
+    lead: &LeadPicture,
     (is_open, chart): (bool, &str),
 ) -> String {
     let content = [
-        drawings::before(section.id, view, lead),
+        drawings::drawings_before(section.id, view, lead),
         chart.to_owned(),
         parts::blocks(section),
-        drawings::after(section.id, view),
+        drawings::drawings_after(section.id, view),
     ];
     parts::folding(section.id, &section.title, is_open, &content.concat())
 }
@@ -148,7 +151,7 @@ fn over_time(charts: &charts::Charts) -> String {
     for (i, name) in names.iter().enumerate() {
         out.push_str(&format!(
             "<option value=\"{i}\">{}</option>",
-            escape::html(name)
+            escape::escape_html(name)
         ));
     }
     out.push_str("</select></p>\n");
@@ -175,8 +178,8 @@ fn over_time(charts: &charts::Charts) -> String {
     for (name, words) in charts.course_words() {
         out.push_str(&format!(
             "<li>{}: {}.</li>\n",
-            escape::html(name),
-            escape::html(words)
+            escape::escape_html(name),
+            escape::escape_html(words)
         ));
     }
     out.push_str("</ul>\n</details>\n");
@@ -193,7 +196,7 @@ fn figure(id: &str, caption: &str) -> String {
 
 /// The records, compressed; the page's script offers them for download.
 fn records(view: &ResultView) -> String {
-    let compressed = gzip(&export::json(view));
+    let compressed = gzip(&export::render_json(view));
     if compressed.len() > LARGEST_RECORDS {
         return String::new();
     }
@@ -210,14 +213,14 @@ fn gzip(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-fn footer(view: &ResultView) -> String {
+fn page_footer(view: &ResultView) -> String {
     format!(
         "<footer><p><button type=\"button\" id=\"download\" hidden>Download the records (JSON)</button></p>\n\
          <p>Made by loadline {} from the records of result {}. Charts: uPlot 1.6.32.</p>\n\
          <details><summary>Licence of uPlot</summary><pre tabindex=\"0\">{}</pre></details>\n\
          <noscript><p>The charts need JavaScript; all tables work without.</p></noscript></footer>\n",
-        escape::html(&view.machine.loadline),
-        escape::html(&view.id),
+        escape::escape_html(&view.machine.loadline),
+        escape::escape_html(&view.id),
         escape::html_file(assets::UPLOT_LICENSE),
     )
 }

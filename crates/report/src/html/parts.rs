@@ -3,18 +3,18 @@
 //! Escapes every text. A page says what its policy allows; these parts need the style only.
 
 use super::assets;
-use crate::content::{Block, Fact, Section};
+use crate::content::{AnswerFact, Section, SectionBlock};
 use crate::escape;
 use crate::table::Tone;
 
 /// A document without a script: its policy allows the style and nothing else.
 pub(crate) fn without_script(title: &str, version: &str, body: &str) -> String {
     let policy = format!("style-src {}", assets::policy_hash(assets::REPORT_CSS));
-    document(title, version, (&policy, assets::REPORT_CSS), body)
+    html_document(title, version, (&policy, assets::REPORT_CSS), body)
 }
 
 /// A document: `policy` is what its content security policy allows besides nothing.
-pub(super) fn document(
+pub(super) fn html_document(
     title: &str,
     version: &str,
     (policy, style): (&str, &str),
@@ -29,13 +29,13 @@ pub(super) fn document(
          <meta name=\"generator\" content=\"loadline {}\">\n\
          <title>{} – loadline</title>\n<style>{style}</style>\n</head>\n<body>\n\
          <a class=\"skip\" href=\"#verdict\">Skip to the verdict</a>\n{body}</body>\n</html>\n",
-        escape::html(version),
-        escape::html(title),
+        escape::escape_html(version),
+        escape::escape_html(title),
     )
 }
 
 /// The box that a reader sees first: the sentence, its facts side by side, and the rest.
-pub(crate) struct Verdict<'a> {
+pub(crate) struct VerdictBox<'a> {
     /// Whether it is good news.
     pub tone: Tone,
     /// The verdict in two words.
@@ -43,14 +43,14 @@ pub(crate) struct Verdict<'a> {
     /// The verdict.
     pub sentence: &'a str,
     /// What it stands on.
-    pub facts: &'a [Fact],
+    pub facts: &'a [AnswerFact],
     /// Whatever else there is to say; folded away below facts. What a fact says is left out.
     pub details: &'a [String],
 }
 
-impl Verdict<'_> {
+impl VerdictBox<'_> {
     /// The section.
-    pub(crate) fn html(&self, is_open: bool) -> String {
+    pub(crate) fn to_section(&self, is_open: bool) -> String {
         let class = match self.tone {
             Tone::Good => "good",
             Tone::Bad => "bad",
@@ -58,13 +58,16 @@ impl Verdict<'_> {
         };
         let mut out = format!(
             "<section id=\"verdict\" class=\"verdict {class}\" aria-label=\"Verdict\"><p class=\"badge\">{}</p><p class=\"sentence\">{}</p>\n",
-            escape::html(self.badge),
-            escape::html(self.sentence)
+            escape::escape_html(self.badge),
+            escape::escape_html(self.sentence)
         );
         if !self.facts.is_empty() {
             out.push_str("<dl class=\"facts\">\n");
             for fact in self.facts {
-                let (name, words) = (escape::html(fact.name), escape::html(&fact.words));
+                let (name, words) = (
+                    escape::escape_html(fact.name),
+                    escape::escape_html(&fact.words),
+                );
                 out.push_str(&format!("<div><dt>{name}</dt><dd>{words}</dd></div>\n"));
             }
             out.push_str("</dl>\n");
@@ -74,13 +77,13 @@ impl Verdict<'_> {
             .details
             .iter()
             .filter(|detail| !is_fact(detail))
-            .map(|detail| format!("<p>{}</p>\n", escape::html(detail)))
+            .map(|detail| format!("<p>{}</p>\n", escape::escape_html(detail)))
             .collect();
         match self.facts.is_empty() || rest.is_empty() {
             true => out.push_str(&rest),
             false => out.push_str(&format!(
                 "<details{}><summary>How it was found, and on which machine</summary>\n{rest}</details>\n",
-                open(is_open)
+                open_attribute(is_open)
             )),
         }
         out.push_str("</section>\n");
@@ -92,12 +95,12 @@ impl Verdict<'_> {
 pub(crate) fn folding(id: &str, title: &str, is_open: bool, content: &str) -> String {
     format!(
         "<section id=\"{id}\">\n<details{}><summary><h2>{}</h2></summary>\n{content}</details>\n</section>\n",
-        open(is_open),
-        escape::html(title)
+        open_attribute(is_open),
+        escape::escape_html(title)
     )
 }
 
-fn open(is_open: bool) -> &'static str {
+fn open_attribute(is_open: bool) -> &'static str {
     if is_open { " open" } else { "" }
 }
 
@@ -106,16 +109,18 @@ pub(crate) fn blocks(section: &Section) -> String {
     let mut out = String::new();
     for block in &section.blocks {
         match block {
-            Block::Paragraph(words) => out.push_str(&format!("<p>{}</p>\n", escape::html(words))),
-            Block::Table(table) => out.push_str(&table.html(&section.title)),
-            Block::List(items) => {
+            SectionBlock::Paragraph(words) => {
+                out.push_str(&format!("<p>{}</p>\n", escape::escape_html(words)))
+            }
+            SectionBlock::Table(table) => out.push_str(&table.to_html(&section.title)),
+            SectionBlock::List(items) => {
                 out.push_str("<ul>\n");
                 for item in items {
-                    out.push_str(&format!("<li>{}</li>\n", escape::html(item)));
+                    out.push_str(&format!("<li>{}</li>\n", escape::escape_html(item)));
                 }
                 out.push_str("</ul>\n");
             }
-            Block::Verbatim(text) => {
+            SectionBlock::Verbatim(text) => {
                 out.push_str(&format!(
                     "<pre tabindex=\"0\">{}</pre>\n",
                     escape::html_file(text)
@@ -132,7 +137,7 @@ pub(crate) fn drawing(svg: Option<String>, caption: &str) -> String {
     svg.map_or_else(String::new, |svg| {
         format!(
             "<figure class=\"drawing\" tabindex=\"0\"><figcaption>{}</figcaption>\n{svg}</figure>\n",
-            escape::html(caption)
+            escape::escape_html(caption)
         )
     })
 }

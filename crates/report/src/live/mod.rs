@@ -2,7 +2,7 @@
 //!
 //! Own their HTML; what stands in it comes from [`crate::content`] and [`crate::figures`], so that a
 //! page and a report cannot disagree. Escape everything; allow themselves no script but theirs, by
-//! its hash ([`Page::policy`]). Whoever serves them owns addresses, sessions and the stream of events.
+//! its hash ([`LivePage::policy`]). Whoever serves them owns addresses, sessions and the stream of events.
 
 mod overview;
 mod release;
@@ -11,9 +11,9 @@ mod running;
 use crate::escape;
 use crate::html::assets;
 
-pub use overview::{Listing, list, overview};
-pub use release::{Release, releases};
-pub use running::{progress, running, unreadable};
+pub use overview::{ResultListing, listing_html, overview};
+pub use release::{ServiceRelease, releases};
+pub use running::{progress_html, running_page, unreadable_notice};
 
 /// Our script: follows the stream of events, draws what runs, asks for the end of a run.
 const LIVE_JS: &str = include_str!("../../assets/live.js");
@@ -22,7 +22,7 @@ const LIVE_CSS: &str = include_str!("../../assets/live.css");
 
 /// A page and what a browser may do with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct LivePage {
     /// The document.
     pub html: String,
     /// Its content security policy, for the header of that name.
@@ -30,7 +30,7 @@ pub struct Page {
 }
 
 /// The data of a page that its script reads; each is escaped here.
-struct Data<'a> {
+struct PageData<'a> {
     /// The result that it follows; empty where it follows all.
     result: &'a str,
     /// What a request that changes something has to bring along.
@@ -38,7 +38,7 @@ struct Data<'a> {
 }
 
 /// A document around the content of `main`.
-fn document(title: &str, main: &str, data: &Data<'_>) -> Page {
+fn live_document(title: &str, main: &str, data: &PageData<'_>) -> LivePage {
     let style = format!("{}\n{}\n{LIVE_CSS}", assets::UPLOT_CSS, assets::REPORT_CSS);
     let policy = format!(
         "default-src 'none'; script-src {} {}; style-src {}; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -59,22 +59,22 @@ fn document(title: &str, main: &str, data: &Data<'_>) -> Page {
          <main id=\"main\">\n{main}</main>\n\
          <noscript><p>Without JavaScript a page stands still; load it again for what is new.</p></noscript>\n\
          <script>{}</script>\n<script>{LIVE_JS}</script>\n</body>\n</html>\n",
-        escape::html(data.result),
-        escape::html(data.secret),
+        escape::escape_html(data.result),
+        escape::escape_html(data.secret),
         assets::UPLOT_JS,
-        title = escape::html(title),
+        title = escape::escape_html(title),
     );
-    Page { html, policy }
+    LivePage { html, policy }
 }
 
 /// A page that only says something, such as that there is no such result.
-pub fn message(title: &str, sentence: &str) -> Page {
-    let main = format!("<p>{}</p>\n", escape::html(sentence));
-    let nothing = Data {
+pub fn message(title: &str, sentence: &str) -> LivePage {
+    let main = format!("<p>{}</p>\n", escape::escape_html(sentence));
+    let nothing = PageData {
         result: "",
         secret: "",
     };
-    document(title, &main, &nothing)
+    live_document(title, &main, &nothing)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use loadline_analysis::baseline;
 use loadline_analysis::record::{Configuration, TrialRecord};
 use loadline_sizing::Bytes;
 
-use super::{Data, Page, document};
-use crate::figures::{self, Figures, Seen, Spread, headline_quantile, spread};
+use super::{LivePage, PageData, live_document};
+use crate::figures::{self, SeenLatency, Spread, TrialFigures, headline_quantile, spread};
 use crate::format;
 use crate::html::parts::drawing;
 use crate::svg;
@@ -20,7 +20,7 @@ use crate::view::ResultView;
 
 /// One result of a service; each figure is of the starts of its configuration that could be measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Release {
+pub struct ServiceRelease {
     /// UUIDv7 of the result.
     pub id: String,
     /// When it was begun, milliseconds since 1970-01-01 UTC.
@@ -40,22 +40,26 @@ pub struct Release {
     /// From exec to the first good response.
     pub start: Option<Spread<Duration>>,
     /// p99 of the judged phase.
-    pub p99: Option<Spread<Seen>>,
+    pub p99: Option<Spread<SeenLatency>>,
 }
 
-impl Release {
+impl ServiceRelease {
     /// Reads it off a result; `None` where it says nothing of a size (a matrix, a search without an
     /// answer, no trial that could be measured).
-    pub fn of(view: &ResultView, begun_unix_ms: u64) -> Option<Self> {
-        let configuration = shipped(view)?;
+    pub fn from_view(view: &ResultView, begun_unix_ms: u64) -> Option<Self> {
+        let configuration = shipped_configuration(view)?;
         let is_of = |t: &&TrialRecord| is_same(&t.configuration, configuration);
-        let starts: Vec<&TrialRecord> = view.evidence().filter(is_of).collect();
+        let starts: Vec<&TrialRecord> = view.evidence_trials().filter(is_of).collect();
         if starts.is_empty() {
             return None;
         }
         let quantile = headline_quantile(&[]);
-        let all = || starts.iter().map(|t| Figures::of(t, quantile));
-        let costs = || starts.iter().filter_map(|t| baseline::Figures::of(t));
+        let all = || starts.iter().map(|t| TrialFigures::for_trial(t, quantile));
+        let costs = || {
+            starts
+                .iter()
+                .filter_map(|t| baseline::StartFigures::for_start(t))
+        };
         Some(Self {
             id: view.id.clone(),
             begun_unix_ms,
@@ -66,7 +70,7 @@ impl Release {
             needed: spread(costs().filter_map(|c| c.memory)),
             cpu_per_request: spread(costs().filter_map(|c| c.cpu_per_request)),
             start: spread(all().filter_map(|f| f.sli.start)),
-            p99: figures::latencies(all().filter_map(|f| f.headline)),
+            p99: figures::spread_latencies(all().filter_map(|f| f.headline)),
         })
     }
 
@@ -78,7 +82,7 @@ impl Release {
 }
 
 /// What a search recommends; without one, what all trials ran.
-fn shipped(view: &ResultView) -> Option<&Configuration> {
+fn shipped_configuration(view: &ResultView) -> Option<&Configuration> {
     if let Some(answer) = &view.recommendation {
         return Some(&answer.configuration);
     }
@@ -97,28 +101,28 @@ fn is_same(one: &Configuration, other: &Configuration) -> bool {
 }
 
 /// The page of a service: the trend of each figure, and all of them in a table. Oldest first.
-pub fn releases(service: &str, releases: &[Release]) -> Page {
-    let data = Data {
+pub fn releases(service: &str, releases: &[ServiceRelease]) -> LivePage {
+    let data = PageData {
         result: "",
         secret: "",
     };
     if releases.is_empty() {
         let main = "<p>No result of this service says something of a size yet: <code>loadline size</code> and <code>loadline verify</code> do.</p>\n";
-        return document(service, main, &data);
+        return live_document(service, main, &data);
     }
     let mut main = String::new();
     let machines = releases.iter().map(|r| &r.machine);
     if machines.clone().any(|m| *m != releases[0].machine) {
         main.push_str("<p>These were measured on unlike machines; the table names them. Only results of one machine compare.</p>\n");
     }
-    for (title, svg) in svg::releases(releases) {
+    for (title, svg) in svg::draw_releases(releases) {
         main.push_str(&drawing(Some(svg), title));
     }
-    main.push_str(&table(releases).html("All releases"));
-    document(service, &main, &data)
+    main.push_str(&releases_table(releases).to_html("All releases"));
+    live_document(service, &main, &data)
 }
 
-fn table(releases: &[Release]) -> Table {
+fn releases_table(releases: &[ServiceRelease]) -> Table {
     let mut table = Table::new()
         .left("Result")
         .left("Begun (UTC)")
@@ -137,15 +141,16 @@ fn table(releases: &[Release]) -> Table {
             format::date(r.begun_unix_ms),
             r.version.clone().unwrap_or_else(none),
             format::bytes_or(r.memory),
-            r.needed.map_or_else(none, |s| s.show(format::bytes)),
-            r.headroom().map_or_else(none, format::percent),
+            r.needed
+                .map_or_else(none, |s| s.show(format::measured_bytes)),
+            r.headroom().map_or_else(none, format::as_percent),
             r.cpu_per_request
-                .map_or_else(none, |s| s.show(format::time)),
-            r.start.map_or_else(none, |s| s.show(format::time)),
-            r.p99.map_or_else(none, |s| s.show(Seen::show)),
+                .map_or_else(none, |s| s.show(format::measured_time)),
+            r.start.map_or_else(none, |s| s.show(format::measured_time)),
+            r.p99.map_or_else(none, |s| s.show(SeenLatency::show)),
             r.machine.clone(),
         ];
-        table.row(row.map(Into::into));
+        table.add_row(row.map(Into::into));
     }
     table
 }

@@ -1,9 +1,9 @@
 //! A result that runs: its path so far, the trial of this moment, its log, and the way to end it.
 
-use loadline_analysis::record::Verdict;
+use loadline_analysis::record::TrialVerdict;
 use loadline_sizing::Bytes;
 
-use super::{Data, Listing, Page, document};
+use super::{LivePage, PageData, ResultListing, live_document};
 use crate::content::trials;
 use crate::escape;
 use crate::format;
@@ -29,7 +29,7 @@ const CHARTS: [(&str, &str); 4] = [
 ];
 
 /// The page of a result that runs. `secret` is what the request to stop it has to bring along.
-pub fn running(listing: &Listing, view: &ResultView, secret: &str) -> Page {
+pub fn running_page(listing: &ResultListing, view: &ResultView, secret: &str) -> LivePage {
     let mut main = String::from("<section id=\"now\">\n<h2>Now</h2>\n");
     main.push_str(
         "<p id=\"phase\" class=\"phase\">waiting for the next trial</p>\n<p id=\"left\"></p>\n\
@@ -45,28 +45,28 @@ pub fn running(listing: &Listing, view: &ResultView, secret: &str) -> Page {
     );
     main.push_str(&format!(
         "<div id=\"progress\">\n{}</div>\n",
-        progress(view)
+        progress_html(view)
     ));
-    let data = Data {
+    let data = PageData {
         result: &listing.id,
         secret,
     };
-    document(&listing.title, &main, &data)
+    live_document(&listing.title, &main, &data)
 }
 
 /// What is known so far, which the stream of events renews: the sentence, the path, the trials.
-pub fn progress(view: &ResultView) -> String {
+pub fn progress_html(view: &ResultView) -> String {
     let mut out = format!(
         "<section>\n<h2>So far</h2>\n<p>{}</p>\n",
-        escape::html(&so_far(view))
+        escape::escape_html(&so_far(view))
     );
     out.push_str(&drawing(
         svg::search_path(view),
         "The memory limit of each trial.",
     ));
-    let table = trials::table(view);
-    if !table.is_empty() {
-        out.push_str(&table.html("Trials so far"));
+    let table = trials::trials_table(view);
+    if !table.has_no_rows() {
+        out.push_str(&table.to_html("Trials so far"));
     }
     out.push_str("</section>\n");
     out
@@ -77,13 +77,13 @@ fn so_far(view: &ResultView) -> String {
     if view.trials.is_empty() {
         return "No trial has ended yet.".to_owned();
     }
-    let of = |verdict: fn(Verdict) -> bool| {
+    let of = |verdict: fn(TrialVerdict) -> bool| {
         let counted = view.trials.iter().filter(move |t| verdict(t.verdict));
         counted.filter_map(|t| t.configuration.memory)
     };
-    let kept = of(|v| v == Verdict::Pass).min();
-    let missed = of(|v| matches!(v, Verdict::SloMiss | Verdict::AppKo(_))).max();
-    let trials = format::count(view.trials.len(), "trial");
+    let kept = of(|v| v == TrialVerdict::Pass).min();
+    let missed = of(|v| matches!(v, TrialVerdict::SloMiss | TrialVerdict::AppKo(_))).max();
+    let trials = format::count_of(view.trials.len(), "trial");
     let looked = |what: &str, size: Option<Bytes>| {
         size.map_or_else(String::new, |size| format!(", {what} {size}"))
     };
@@ -96,6 +96,9 @@ fn so_far(view: &ResultView) -> String {
 }
 
 /// What stands there for a result that cannot be read.
-pub fn unreadable(why: &str) -> String {
-    format!("<section>\n<p>{}</p>\n</section>\n", escape::html(why))
+pub fn unreadable_notice(why: &str) -> String {
+    format!(
+        "<section>\n<p>{}</p>\n</section>\n",
+        escape::escape_html(why)
+    )
 }

@@ -1,7 +1,7 @@
 use super::*;
 
-fn listing(title: &str) -> Listing {
-    Listing {
+fn listing(title: &str) -> ResultListing {
+    ResultListing {
         id: "0190d1c2-0000-7000-8000-000000000001".to_owned(),
         kind: "size".to_owned(),
         title: title.to_owned(),
@@ -43,14 +43,14 @@ fn what_runs_stands_first_and_leads_to_its_page_what_ended_to_its_report() {
     let mut ended = listing("orders");
     ended.is_running = false;
     ended.id = "0190d1c2-0000-7000-8000-000000000002".to_owned();
-    let text = list(&[ended, listing("orders")]);
+    let text = listing_html(&[ended, listing("orders")]);
     let (now, then) = text.split_once("Ended").expect("both tables");
     assert!(now.contains("/results/0190d1c2-0000-7000-8000-000000000001\""));
     assert!(then.contains("/results/0190d1c2-0000-7000-8000-000000000002/report\""));
 }
 
-fn release(short: Option<&str>, words: Option<&str>) -> Release {
-    Release {
+fn release(short: Option<&str>, words: Option<&str>) -> ServiceRelease {
+    ServiceRelease {
         id: "0190d1c2-0000-7000-8000-000000000001".to_owned(),
         begun_unix_ms: 1_795_132_800_000,
         short_version: short.map(str::to_owned),

@@ -40,7 +40,7 @@ pub fn is_secret_name(name: &str) -> bool {
     if INSIDE.iter().any(|part| lower.contains(part)) {
         return true;
     }
-    let words = words(name.strip_prefix("-D").unwrap_or(name));
+    let words = name_words(name.strip_prefix("-D").unwrap_or(name));
     let is_other = |next: Option<&String>| next.is_some_and(|w| NO_KEYS.contains(&w.as_str()));
     let is_secret = |(at, word): (usize, &String)| {
         WORDS.contains(&word.as_str()) && !(word == "key" && is_other(words.get(at + 1)))
@@ -49,7 +49,7 @@ pub fn is_secret_name(name: &str) -> bool {
 }
 
 /// The words of a name in lower case: `storage.accountKey` is `storage`, `account`, `key`.
-fn words(name: &str) -> Vec<String> {
+fn name_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
     let mut rest = name.chars().peekable();
@@ -73,7 +73,7 @@ fn words(name: &str) -> Vec<String> {
 /// One argument or line: `--db.password=x` becomes `--db.password=[redacted]`, and
 /// `jdbc:x://user:pw@host` becomes `jdbc:x://[redacted]@host`. All after the first secret name goes:
 /// where its value ends cannot be known.
-pub fn line(text: &str) -> String {
+pub fn redact_line(text: &str) -> String {
     let text = url_user(text);
     let is_secret = |at: &usize| is_secret_name(name_before(&text, *at));
     let ends = text
@@ -90,7 +90,7 @@ pub fn line(text: &str) -> String {
 }
 
 /// An environment variable: `NAME=value`, or `NAME=[redacted]`.
-pub fn variable(name: &str, value: &str) -> String {
+pub fn redact_variable(name: &str, value: &str) -> String {
     if is_secret_name(name) {
         format!("{name}={REDACTED}")
     } else {
@@ -99,14 +99,14 @@ pub fn variable(name: &str, value: &str) -> String {
 }
 
 /// A command: each argument by itself; `--password x` as two arguments too.
-pub fn command(arguments: &[String]) -> Vec<String> {
+pub fn redact_command(arguments: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::with_capacity(arguments.len());
     let mut names_secret = false;
     for argument in arguments {
         if names_secret && !argument.starts_with('-') {
             out.push(REDACTED.to_owned());
         } else {
-            out.push(line(argument));
+            out.push(redact_line(argument));
         }
         names_secret =
             argument.starts_with('-') && !argument.contains('=') && is_secret_name(argument);

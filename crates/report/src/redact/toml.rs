@@ -4,21 +4,21 @@
 //! taken line by line, as any other text. Source: TOML 1.0, "Keys", "String", "Array", "Inline
 //! Table".
 
-use super::text::{REDACTED, is_secret_name, line};
+use super::text::{REDACTED, is_secret_name, redact_line};
 
 /// The file without secrets: a value whose key names a secret becomes the text `[redacted]`, and
 /// within other texts what follows a secret's name. Comments too.
-pub fn experiment(file: &str) -> String {
-    let mut reader = Reader {
+pub fn redact_experiment(file: &str) -> String {
+    let mut reader = TomlReader {
         rest: file,
         out: String::with_capacity(file.len()),
-        open: vec![Level::default()],
+        open: vec![TomlLevel::default()],
         last: String::new(),
     };
     while !reader.rest.is_empty() {
-        if reader.step().is_none() {
+        if reader.take_token().is_none() {
             // Not TOML from here on: a hint of a secret ends its line.
-            let rest: Vec<String> = reader.rest.split('\n').map(line).collect();
+            let rest: Vec<String> = reader.rest.split('\n').map(redact_line).collect();
             return reader.out + &rest.join("\n");
         }
     }
@@ -27,7 +27,7 @@ pub fn experiment(file: &str) -> String {
 
 /// A table or array that is open.
 #[derive(Debug, Default, Clone)]
-struct Level {
+struct TomlLevel {
     /// Its key, or one around it, names a secret.
     is_secret: bool,
     /// The value that comes next has a key that does.
@@ -36,42 +36,42 @@ struct Level {
     names_secret: bool,
 }
 
-struct Reader<'a> {
+struct TomlReader<'a> {
     rest: &'a str,
     out: String,
-    open: Vec<Level>,
+    open: Vec<TomlLevel>,
     /// The words since the last separator: a key, should `=` follow.
     last: String,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TomlReader<'a> {
     /// Takes one token; `None` when it is none.
-    fn step(&mut self) -> Option<()> {
+    fn take_token(&mut self) -> Option<()> {
         match self.rest.chars().next()? {
             '#' => {
                 let end = self.rest.find('\n').unwrap_or(self.rest.len());
-                let comment = line(self.rest.get(..end)?);
+                let comment = redact_line(self.rest.get(..end)?);
                 self.replace(end, &comment);
             }
-            '"' | '\'' => return self.string(),
+            '"' | '\'' => return self.take_string(),
             '=' => {
                 let is_secret = self.last.split('.').any(|part| is_secret_name(part.trim()));
                 self.last.clear();
                 let level = self.level();
                 level.value_is_secret = level.is_secret || is_secret;
                 level.names_secret = false;
-                self.copy(1);
+                self.copy_through(1);
             }
-            '[' if self.begins_line() => self.header()?,
+            '[' if self.begins_line() => self.take_header()?,
             '[' | '{' => {
                 let is_secret = self.level().value_is_secret || self.level().is_secret;
-                self.open.push(Level {
+                self.open.push(TomlLevel {
                     is_secret,
                     value_is_secret: is_secret,
                     names_secret: false,
                 });
                 self.last.clear();
-                self.copy(1);
+                self.copy_through(1);
             }
             ']' | '}' => {
                 if self.open.len() < 2 {
@@ -79,11 +79,11 @@ impl<'a> Reader<'a> {
                 }
                 self.open.pop();
                 self.last.clear();
-                self.copy(1);
+                self.copy_through(1);
             }
             ',' => {
                 self.last.clear();
-                self.copy(1);
+                self.copy_through(1);
             }
             '\n' => {
                 if self.open.len() == 1 {
@@ -91,16 +91,16 @@ impl<'a> Reader<'a> {
                     level.value_is_secret = level.is_secret;
                     self.last.clear();
                 }
-                self.copy(1);
+                self.copy_through(1);
             }
-            c if c.is_whitespace() => self.copy(c.len_utf8()),
-            _ => self.word(),
+            c if c.is_whitespace() => self.copy_through(c.len_utf8()),
+            _ => self.take_word(),
         }
         Some(())
     }
 
     /// `[table]` or `[[table]]`: all below it is its own level.
-    fn header(&mut self) -> Option<()> {
+    fn take_header(&mut self) -> Option<()> {
         let end = self.rest.find('\n').unwrap_or(self.rest.len());
         let header = self.rest.get(..end)?;
         let name = header.trim_start_matches('[');
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
             let part = part.trim().trim_matches(['"', '\'']);
             is_secret_name(part)
         });
-        self.open = vec![Level {
+        self.open = vec![TomlLevel {
             is_secret,
             value_is_secret: is_secret,
             names_secret: false,
@@ -118,12 +118,12 @@ impl<'a> Reader<'a> {
         let opens = header.len() - header.trim_start_matches('[').len();
         let closes = &header[header.find(']')?..];
         let closes = closes.len() - closes.trim_start_matches(']').len();
-        self.copy(header.find(']')? + closes.min(opens));
+        self.copy_through(header.find(']')? + closes.min(opens));
         Some(())
     }
 
     /// A bare key, number, date or truth value.
-    fn word(&mut self) {
+    fn take_word(&mut self) {
         let is_end = |c: char| c.is_whitespace() || "=,[]{}#\"'".contains(c);
         let end = self.rest.find(is_end).unwrap_or(self.rest.len()).max(1);
         let word = self.rest[..end].to_owned();
@@ -132,16 +132,16 @@ impl<'a> Reader<'a> {
         if is_value {
             self.replace(end, &format!("\"{REDACTED}\""));
         } else {
-            self.copy(end);
+            self.copy_through(end);
         }
     }
 
     /// A text, or a key in quotes.
-    fn string(&mut self) -> Option<()> {
+    fn take_string(&mut self) -> Option<()> {
         let (open, content, length) = token(self.rest)?;
         if self.is_key(length) {
             self.last.push_str(content);
-            self.copy(length);
+            self.copy_through(length);
             return Some(());
         }
         let level = self.level();
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         let shown = if level.value_is_secret || (level.names_secret && !is_option) {
             REDACTED.to_owned()
         } else {
-            let lines: Vec<String> = content.split('\n').map(line).collect();
+            let lines: Vec<String> = content.split('\n').map(redact_line).collect();
             lines.join("\n")
         };
         let has_value = content.contains('=');
@@ -170,15 +170,15 @@ impl<'a> Reader<'a> {
         self.open.len() == 1 && line.trim().is_empty()
     }
 
-    fn level(&mut self) -> &mut Level {
+    fn level(&mut self) -> &mut TomlLevel {
         if self.open.is_empty() {
-            self.open.push(Level::default());
+            self.open.push(TomlLevel::default());
         }
         let last = self.open.len() - 1;
         &mut self.open[last]
     }
 
-    fn copy(&mut self, length: usize) {
+    fn copy_through(&mut self, length: usize) {
         let (taken, rest) = self.rest.split_at(length);
         self.out.push_str(taken);
         self.rest = rest;
@@ -273,20 +273,20 @@ levels = [
 
     #[test]
     fn what_is_shown_is_toml_still_and_has_no_secret() {
-        assert_eq!(experiment(FILE), SHOWN);
+        assert_eq!(redact_experiment(FILE), SHOWN);
     }
 
     #[test]
     fn a_file_without_secrets_stays_as_it_is() {
         let file =
             "a = \"x\\\"y\" # note\nb = '''it's''''\n[c.\"d e\"]\nf = [1, 2.5, 1979-05-27]\n";
-        assert_eq!(experiment(file), file);
+        assert_eq!(redact_experiment(file), file);
     }
 
     #[test]
     fn what_is_no_toml_is_taken_line_by_line() {
         let file = "a = 1\nb = \"open\npassword = hunter2\n]]\ntoken: hunter2";
-        let shown = experiment(file);
+        let shown = redact_experiment(file);
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.starts_with("a = 1\nb = \"open\n"), "{shown}");
     }
@@ -294,7 +294,7 @@ levels = [
     proptest! {
         #[test]
         fn nothing_makes_it_panic(text in "[\\[\\]{}=,.\"'#\\\\\n a-z-]{0,60}") {
-            experiment(&text);
+            redact_experiment(&text);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Start-up caches: start time and memory of each, relative to what the JVM does by itself.
 
-use loadline_analysis::interval::Interval;
+use loadline_analysis::interval::ConfidenceInterval;
 
-use super::frame::shortened;
-use super::frame::{Anchor, Drawing, Key, WIDTH};
-use super::scale::Scale;
+use super::frame::shorten_name;
+use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH};
+use super::scale::AxisScale;
 use crate::content::startup::{CacheRow, cache_families};
 use crate::format;
 use crate::view::ResultView;
@@ -23,7 +23,7 @@ const FAMILY: usize = 90;
 
 /// The drawing: bars from 0 with their intervals; the line at 1 is the reference. `None` where no
 /// caches were compared.
-pub fn caches(view: &ResultView) -> Option<String> {
+pub fn draw_caches(view: &ResultView) -> Option<String> {
     let families = cache_families(view);
     let rows = || families.iter().flat_map(|family| &family.rows);
     // Only the reference: nothing to compare.
@@ -32,24 +32,24 @@ pub fn caches(view: &ResultView) -> Option<String> {
     }
     let ends = rows().flat_map(|row| [row.start, row.memory]).flatten();
     let ends = ends.map(|interval| interval.high).chain([1.0]);
-    let x = Scale::linear(ends, (LEFT, WIDTH - RIGHT))?;
+    let x = AxisScale::linear(ends, (LEFT, WIDTH - RIGHT))?;
     let body = HEAD * families.len() as f64 + ROW * rows().count() as f64;
     let top = 40.0;
     let height = top + body + BOTTOM;
-    let mut drawing = Drawing::new(
+    let mut drawing = SvgDrawing::new(
         "caches",
         height,
         "Start time and memory of each start-up cache, relative to the JVM's own; the tables have the values.",
     );
-    drawing.key(
+    drawing.draw_key(
         LEFT,
         &[
-            (Key::Area("start"), "start time"),
-            (Key::Area("footprint"), "memory at ready"),
-            (Key::Line("whisker"), "95 % interval"),
+            (KeySymbol::Area("start"), "start time"),
+            (KeySymbol::Area("footprint"), "memory at ready"),
+            (KeySymbol::Line("whisker"), "95 % interval"),
         ],
     );
-    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|v| (v, share(v))).collect();
+    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|v| (v, show_share(v))).collect();
     let bottom = height - BOTTOM;
     drawing.x_axis(
         &x,
@@ -59,21 +59,24 @@ pub fn caches(view: &ResultView) -> Option<String> {
     );
     let mut y = top;
     for family in &families {
-        let title = shortened(&family.name, FAMILY);
-        drawing.text((8.0, y + HEAD - 8.0), Anchor::Start, &title);
+        let title = shorten_name(&family.name, FAMILY);
+        drawing.draw_text((8.0, y + HEAD - 8.0), TextAnchor::Start, &title);
         y += HEAD;
         for row in &family.rows {
-            draw(&mut drawing, row, y, &x);
+            draw_cache_row(&mut drawing, row, y, &x);
             y += ROW;
         }
     }
-    drawing.line("edge", &[(x.at(1.0), top), (x.at(1.0), bottom)]);
-    Some(drawing.end())
+    drawing.draw_line(
+        "edge",
+        &[(x.position_of(1.0), top), (x.position_of(1.0), bottom)],
+    );
+    Some(drawing.finish_svg())
 }
 
-fn draw(drawing: &mut Drawing, row: &CacheRow, y: f64, x: &Scale) {
+fn draw_cache_row(drawing: &mut SvgDrawing, row: &CacheRow, y: f64, x: &AxisScale) {
     let middle = (LEFT - 8.0, y + BAR + 4.0);
-    drawing.text(middle, Anchor::End, &shortened(&row.name, NAME));
+    drawing.draw_text(middle, TextAnchor::End, &shorten_name(&row.name, NAME));
     let bars = [
         ("start", "start time", row.start),
         ("footprint", "memory at ready", row.memory),
@@ -82,7 +85,7 @@ fn draw(drawing: &mut Drawing, row: &CacheRow, y: f64, x: &Scale) {
         let y = y + i as f64 * (BAR + 1.0);
         if row.is_reference {
             let title = format!("{}, {what}: what the others are relative to", row.name);
-            drawing.area(class, (LEFT, y), (x.at(1.0) - LEFT, BAR), &title);
+            drawing.draw_area(class, (LEFT, y), (x.position_of(1.0) - LEFT, BAR), &title);
         }
         if let Some(interval) = interval {
             bar(drawing, (class, row.name.as_str(), what), interval, y, x);
@@ -90,22 +93,40 @@ fn draw(drawing: &mut Drawing, row: &CacheRow, y: f64, x: &Scale) {
     }
 }
 
-fn bar(drawing: &mut Drawing, names: (&str, &str, &str), value: Interval, y: f64, x: &Scale) {
+fn bar(
+    drawing: &mut SvgDrawing,
+    names: (&str, &str, &str),
+    value: ConfidenceInterval,
+    y: f64,
+    x: &AxisScale,
+) {
     let (class, name, what) = names;
-    let Interval {
+    let ConfidenceInterval {
         estimate,
         low,
         high,
     } = value;
     let title = format!("{name}, {what}: {estimate:.2} ({low:.2} to {high:.2})");
-    drawing.area(class, (LEFT, y), (x.at(estimate) - LEFT, BAR), &title);
+    drawing.draw_area(
+        class,
+        (LEFT, y),
+        (x.position_of(estimate) - LEFT, BAR),
+        &title,
+    );
     let middle = y + BAR / 2.0;
-    drawing.line("whisker", &[(x.at(low), middle), (x.at(high), middle)]);
-    let end = x.at(high.max(estimate)) + 6.0;
-    drawing.text((end, y + BAR - 2.0), Anchor::Start, &share(estimate));
+    drawing.draw_line(
+        "whisker",
+        &[(x.position_of(low), middle), (x.position_of(high), middle)],
+    );
+    let end = x.position_of(high.max(estimate)) + 6.0;
+    drawing.draw_text(
+        (end, y + BAR - 2.0),
+        TextAnchor::Start,
+        &show_share(estimate),
+    );
 }
 
-fn share(value: f64) -> String {
+fn show_share(value: f64) -> String {
     if value.is_finite() {
         format!("{:.0} %", value * 100.0)
     } else {

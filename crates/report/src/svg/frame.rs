@@ -3,7 +3,7 @@
 //! Owns the SVG text and its escaping. No style attributes (the page's security policy forbids
 //! them): colours come from classes of `assets/report.css`; shapes or dashes differ as well.
 
-use super::scale::Scale;
+use super::scale::AxisScale;
 use crate::escape;
 use crate::text;
 
@@ -22,7 +22,7 @@ pub(super) type At = (f64, f64);
 
 /// Where a text stands relative to its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(super) enum TextAnchor {
     Start,
     Middle,
     End,
@@ -45,7 +45,7 @@ pub(super) enum Mark {
 
 /// An entry of the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum KeySymbol {
     /// A filled area of this class.
     Area(&'static str),
     /// A mark.
@@ -58,42 +58,42 @@ pub(super) enum Key {
 
 /// A drawing as it grows.
 #[derive(Debug)]
-pub(super) struct Drawing {
+pub(super) struct SvgDrawing {
     out: String,
 }
 
-impl Drawing {
+impl SvgDrawing {
     /// Begins a drawing; `label` tells those who do not see it what it shows.
     pub(super) fn new(class: &str, height: f64, label: &str) -> Self {
         Self {
             out: format!(
                 "<svg class=\"{class}\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">\n",
-                escape::html(label)
+                escape::escape_html(label)
             ),
         }
     }
 
     /// The SVG element.
-    pub(super) fn end(mut self) -> String {
+    pub(super) fn finish_svg(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out
     }
 
     /// A label; any text.
-    pub(super) fn text(&mut self, (x, y): At, anchor: Anchor, text: &str) {
+    pub(super) fn draw_text(&mut self, (x, y): At, anchor: TextAnchor, text: &str) {
         let anchor = match anchor {
-            Anchor::Start => "",
-            Anchor::Middle => " text-anchor=\"middle\"",
-            Anchor::End => " text-anchor=\"end\"",
+            TextAnchor::Start => "",
+            TextAnchor::Middle => " text-anchor=\"middle\"",
+            TextAnchor::End => " text-anchor=\"end\"",
         };
         self.out.push_str(&format!(
             "<text class=\"tick\" x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{}</text>\n",
-            escape::html(text)
+            escape::escape_html(text)
         ));
     }
 
     /// A line through all places; nothing for fewer than two.
-    pub(super) fn line(&mut self, class: &str, places: &[At]) {
+    pub(super) fn draw_line(&mut self, class: &str, places: &[At]) {
         if places.len() < 2 {
             return;
         }
@@ -108,15 +108,15 @@ impl Drawing {
     }
 
     /// A filled area with a title for the mouse.
-    pub(super) fn area(&mut self, class: &str, (x, y): At, (width, height): At, title: &str) {
+    pub(super) fn draw_area(&mut self, class: &str, (x, y): At, (width, height): At, title: &str) {
         self.out.push_str(&format!(
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{}</title></rect>\n",
-            escape::html(title)
+            escape::escape_html(title)
         ));
     }
 
     /// A mark with a title for the mouse, ringed when it is the chosen one.
-    pub(super) fn mark(&mut self, mark: Mark, at: At, is_chosen: bool, title: &str) {
+    pub(super) fn draw_mark(&mut self, mark: Mark, at: At, is_chosen: bool, title: &str) {
         let (x, y) = at;
         let ring = if is_chosen {
             format!("<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>")
@@ -125,7 +125,7 @@ impl Drawing {
         };
         self.out.push_str(&format!(
             "<g><title>{}</title>{ring}{}</g>\n",
-            escape::html(title),
+            escape::escape_html(title),
             shape(mark, at)
         ));
     }
@@ -137,7 +137,7 @@ impl Drawing {
 
     /// What marks, lines and areas mean, side by side from `left` on, wrapped at the right edge.
     /// Gives the height it took.
-    pub(super) fn key(&mut self, left: f64, entries: &[(Key, &str)]) -> f64 {
+    pub(super) fn draw_key(&mut self, left: f64, entries: &[(KeySymbol, &str)]) -> f64 {
         let (mut x, mut y) = (left, 12.0);
         for (key, name) in entries {
             let width = 40.0 + LETTER * name.chars().count() as f64;
@@ -145,20 +145,20 @@ impl Drawing {
                 (x, y) = (left, y + LINE);
             }
             match key {
-                Key::Area(class) => self.out.push_str(&format!(
+                KeySymbol::Area(class) => self.out.push_str(&format!(
                     "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"12\" height=\"12\"/>",
                     y - 6.0
                 )),
-                Key::Mark(mark) => self.out.push_str(&shape(*mark, (x + 6.0, y))),
-                Key::Ring => self.out.push_str(&format!(
+                KeySymbol::Mark(mark) => self.out.push_str(&shape(*mark, (x + 6.0, y))),
+                KeySymbol::Ring => self.out.push_str(&format!(
                     "<circle class=\"ring\" cx=\"{:.1}\" cy=\"{y:.1}\" r=\"6\"/>",
                     x + 6.0
                 )),
-                Key::Line(class) => self.out.push_str(&format!(
+                KeySymbol::Line(class) => self.out.push_str(&format!(
                     "<path class=\"{class}\" d=\"M{x:.1} {y:.1}h14\"/>"
                 )),
             }
-            self.text((x + 18.0, y + 4.0), Anchor::Start, name);
+            self.draw_text((x + 18.0, y + 4.0), TextAnchor::Start, name);
             x += width;
         }
         y + LINE
@@ -167,37 +167,37 @@ impl Drawing {
     /// Values from left to right, their lines from `top` to `bottom`, and what they are.
     pub(super) fn x_axis(
         &mut self,
-        scale: &Scale,
+        scale: &AxisScale,
         (top, bottom): (f64, f64),
         ticks: &[(f64, String)],
         title: &str,
     ) {
         for (value, text) in ticks {
-            let x = scale.at(*value);
-            self.line("grid", &[(x, top), (x, bottom)]);
-            self.text((x, bottom + LINE), Anchor::Middle, text);
+            let x = scale.position_of(*value);
+            self.draw_line("grid", &[(x, top), (x, bottom)]);
+            self.draw_text((x, bottom + LINE), TextAnchor::Middle, text);
         }
-        let (start, end) = scale.place();
+        let (start, end) = scale.end_positions();
         let middle = ((start + end) / 2.0, bottom + 2.0 * LINE + 2.0);
-        self.text(middle, Anchor::Middle, title);
+        self.draw_text(middle, TextAnchor::Middle, title);
     }
 
     /// Values upwards, their lines from `left` to `right`; what they are stands above them.
     pub(super) fn y_axis(
         &mut self,
-        scale: &Scale,
+        scale: &AxisScale,
         (left, right): (f64, f64),
         ticks: &[(f64, String)],
         title: &str,
     ) {
         for (value, text) in ticks {
-            let y = scale.at(*value);
-            self.line("grid", &[(left, y), (right, y)]);
-            self.text((left - 8.0, y + 4.0), Anchor::End, text);
+            let y = scale.position_of(*value);
+            self.draw_line("grid", &[(left, y), (right, y)]);
+            self.draw_text((left - 8.0, y + 4.0), TextAnchor::End, text);
         }
-        let (bottom, top) = scale.place();
+        let (bottom, top) = scale.end_positions();
         let above = (left - 8.0, top.min(bottom) - 10.0);
-        self.text((above.0.max(8.0), above.1), Anchor::Start, title);
+        self.draw_text((above.0.max(8.0), above.1), TextAnchor::Start, title);
     }
 }
 
@@ -256,7 +256,7 @@ pub(super) fn line_class(series: usize) -> &'static str {
 }
 
 /// A name cut to so many characters.
-pub fn shortened(name: &str, most: usize) -> String {
+pub fn shorten_name(name: &str, most: usize) -> String {
     let name = text::label(name);
     if name.chars().count() <= most {
         return name;
@@ -271,23 +271,26 @@ mod tests {
     #[test]
     fn any_text_stays_text() {
         let attack = "\"><script>x</script>";
-        let mut drawing = Drawing::new("x", 10.0, attack);
-        drawing.text((0.0, 0.0), Anchor::Start, attack);
-        drawing.mark(Mark::Kept, (1.0, 1.0), true, attack);
-        drawing.area("limit", (0.0, 0.0), (1.0, 1.0), attack);
-        drawing.key(0.0, &[(Key::Mark(Mark::Broke), attack)]);
-        let svg = drawing.end();
+        let mut drawing = SvgDrawing::new("x", 10.0, attack);
+        drawing.draw_text((0.0, 0.0), TextAnchor::Start, attack);
+        drawing.draw_mark(Mark::Kept, (1.0, 1.0), true, attack);
+        drawing.draw_area("limit", (0.0, 0.0), (1.0, 1.0), attack);
+        drawing.draw_key(0.0, &[(KeySymbol::Mark(Mark::Broke), attack)]);
+        let svg = drawing.finish_svg();
         assert!(!svg.contains("<script") && !svg.contains("\"\">"), "{svg}");
         assert_eq!(svg.matches("&lt;script&gt;").count(), 5, "{svg}");
     }
 
     #[test]
     fn a_key_that_is_too_long_for_a_line_goes_on_in_the_next() {
-        let mut drawing = Drawing::new("x", 10.0, "");
+        let mut drawing = SvgDrawing::new("x", 10.0, "");
         let name = "a".repeat(50);
-        let entries = [(Key::Line("grid"), &*name), (Key::Area("limit"), &*name)];
-        assert_eq!(drawing.key(60.0, &entries), 2.0 * LINE + 12.0);
-        assert_eq!(drawing.key(60.0, &entries[..1]), LINE + 12.0);
+        let entries = [
+            (KeySymbol::Line("grid"), &*name),
+            (KeySymbol::Area("limit"), &*name),
+        ];
+        assert_eq!(drawing.draw_key(60.0, &entries), 2.0 * LINE + 12.0);
+        assert_eq!(drawing.draw_key(60.0, &entries[..1]), LINE + 12.0);
     }
 
     #[test]

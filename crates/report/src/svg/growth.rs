@@ -1,13 +1,13 @@
 //! The memory of a soak over time: what its processes take, and what stays in the heap.
 
-use loadline_analysis::record::{Phase, SoakPoint};
+use loadline_analysis::record::{SoakPoint, TrialPhase};
 use loadline_sizing::Bytes;
 
-use super::frame::{Drawing, Key, WIDTH, line_class};
-use super::scale::Scale;
-use crate::content::growth::soak;
+use super::frame::{KeySymbol, SvgDrawing, WIDTH, line_class};
+use super::scale::AxisScale;
+use crate::content::growth::last_soak;
 use crate::format;
-use crate::series::{Series, thin};
+use crate::series::{ChartSeries, thin};
 use crate::view::ResultView;
 
 const HEIGHT: f64 = 320.0;
@@ -26,8 +26,8 @@ const LINES: [Line; 4] = [
 ];
 
 /// The drawing; `None` where nothing was soaked.
-pub fn growth(view: &ResultView) -> Option<String> {
-    let (trial, soak) = soak(view)?;
+pub fn draw_growth(view: &ResultView) -> Option<String> {
+    let (trial, soak) = last_soak(view)?;
     let begin = soak.points.first()?.at_ns;
     let minutes = |ns: u64| ns.saturating_sub(begin) as f64 / 6e10;
     let column = |line: &Line| {
@@ -36,49 +36,58 @@ pub fn growth(view: &ResultView) -> Option<String> {
             .map(|p| line.1(p).map(Bytes::as_mib))
             .collect()
     };
-    let series = thin(Series {
+    let series = thin(ChartSeries {
         t: soak.points.iter().map(|p| minutes(p.at_ns)).collect(),
         columns: LINES.iter().map(column).collect(),
     });
     let limit = trial.configuration.memory.map(Bytes::as_mib);
-    let x = Scale::linear(series.t.iter().copied(), (LEFT, WIDTH - RIGHT))?;
-    let mut drawing = Drawing::new(
+    let x = AxisScale::linear(series.t.iter().copied(), (LEFT, WIDTH - RIGHT))?;
+    let mut drawing = SvgDrawing::new(
         "growth",
         HEIGHT,
         "Memory of a soak in parts over its minutes; the table has the parts at the looks.",
     );
     let names = LINES.iter().enumerate();
-    let mut entries: Vec<(Key, &str)> =
-        vec![(Key::Line("edge"), "limit, and the rest between the cycles")];
-    entries.extend(names.map(|(i, line)| (Key::Line(line_class(i)), line.0)));
-    let top = drawing.key(LEFT, &entries) + 22.0;
+    let mut entries: Vec<(KeySymbol, &str)> = vec![(
+        KeySymbol::Line("edge"),
+        "limit, and the rest between the cycles",
+    )];
+    entries.extend(names.map(|(i, line)| (KeySymbol::Line(line_class(i)), line.0)));
+    let top = drawing.draw_key(LEFT, &entries) + 22.0;
     let bottom = HEIGHT - BOTTOM;
     let values = series.columns.iter().flatten().copied().flatten();
-    let y = Scale::linear(values.chain(limit).chain([0.0]), (bottom, top))?;
+    let y = AxisScale::linear(values.chain(limit).chain([0.0]), (bottom, top))?;
     let ticks: Vec<(f64, String)> = x
         .ticks()
         .into_iter()
-        .map(|t| (t, format::number(t)))
+        .map(|t| (t, format::three_digits(t)))
         .collect();
     drawing.x_axis(&x, (top, bottom), &ticks, "minutes of the soak");
     let ticks: Vec<(f64, String)> = y
         .ticks()
         .into_iter()
-        .map(|t| (t, format!("{}Mi", format::number(t))))
+        .map(|t| (t, format!("{}Mi", format::three_digits(t))))
         .collect();
     drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), &ticks, "memory");
     if let Some(limit) = limit {
-        drawing.line("edge", &[(LEFT, y.at(limit)), (WIDTH - RIGHT, y.at(limit))]);
+        drawing.draw_line(
+            "edge",
+            &[
+                (LEFT, y.position_of(limit)),
+                (WIDTH - RIGHT, y.position_of(limit)),
+            ],
+        );
     }
-    if let Some(again) = soak.points.iter().find(|p| p.phase == Phase::Again) {
-        let at = x.at(minutes(again.at_ns));
-        drawing.line("edge", &[(at, top), (at, bottom)]);
+    if let Some(again) = soak.points.iter().find(|p| p.phase == TrialPhase::Again) {
+        let at = x.position_of(minutes(again.at_ns));
+        drawing.draw_line("edge", &[(at, top), (at, bottom)]);
     }
     for (i, column) in series.columns.iter().enumerate() {
         // Collections are rarer than points: a line from one to the next.
         let places = series.t.iter().zip(column);
-        let places = places.filter_map(|(t, value)| Some((x.at(*t), y.at((*value)?))));
-        drawing.line(line_class(i), &places.collect::<Vec<_>>());
+        let places =
+            places.filter_map(|(t, value)| Some((x.position_of(*t), y.position_of((*value)?))));
+        drawing.draw_line(line_class(i), &places.collect::<Vec<_>>());
     }
-    Some(drawing.end())
+    Some(drawing.finish_svg())
 }

@@ -1,8 +1,8 @@
 //! Instances: throughput with the fitted law on the left, memory with its line on the right.
 
-use loadline_analysis::instances::{Count, Study};
+use loadline_analysis::instances::{InstanceCount, InstanceStudy};
 
-use super::frame::{Drawing, Key, Mark, WIDTH};
+use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH};
 use crate::content::instances::studies;
 use crate::escape;
 use crate::format;
@@ -20,43 +20,43 @@ const HALF: f64 = WIDTH / 2.0;
 const STEPS: u32 = 48;
 
 /// The two figures of the first study of a result; `None` when the number was not varied.
-pub fn instances(view: &ResultView) -> Option<String> {
+pub fn draw_instances(view: &ResultView) -> Option<String> {
     let (_, study) = studies(view).into_iter().next()?;
     let label = "Throughput and memory over the number of instances; the table has the values.";
-    let mut drawing = Drawing::new("instances", HEIGHT, label);
-    drawing.key(LEFT, &KEY);
+    let mut drawing = SvgDrawing::new("instances", HEIGHT, label);
+    drawing.draw_key(LEFT, &KEY);
     drawing.raw(&throughput(&study));
-    drawing.raw(&memory(&study));
-    Some(drawing.end())
+    drawing.raw(&memory_figure(&study));
+    Some(drawing.finish_svg())
 }
 
 /// What the marks mean.
-const KEY: [(Key, &str); 4] = [
-    (Key::Mark(Mark::Kept), "requests a second, measured"),
-    (Key::Area("anon"), "RSS (dots)"),
-    (Key::Area("files"), "PSS (squares)"),
-    (Key::Line("curve"), "the fitted law"),
+const KEY: [(KeySymbol, &str); 4] = [
+    (KeySymbol::Mark(Mark::Kept), "requests a second, measured"),
+    (KeySymbol::Area("anon"), "RSS (dots)"),
+    (KeySymbol::Area("files"), "PSS (squares)"),
+    (KeySymbol::Line("curve"), "the fitted law"),
 ];
 
-fn throughput(study: &Study) -> String {
+fn throughput(study: &InstanceStudy) -> String {
     let points: Vec<(f64, f64)> = points(study, |c| Some(c.throughput));
     let model = study.scaling.as_ref().map(|s| s.model);
     let curve = model.map(|m| move |n: f64| m.throughput(n));
     let curve = curve.as_ref().map(|c| c as &dyn Fn(f64) -> f64);
-    let axes = Axes::of(0.0, study, &points);
+    let axes = FigureAxes::for_study(0.0, study, &points);
     let name = "requests a second, all instances";
-    axes.draw(name, &points, curve, "pass", format::rate)
+    axes.draw_figure(name, &points, curve, "pass", format::as_rate)
 }
 
-fn memory(study: &Study) -> String {
+fn memory_figure(study: &InstanceStudy) -> String {
     let mib = |bytes: Option<f64>| bytes.map(|b| b / f64::from(1 << 20));
     let rss = points(study, |c| mib(c.rss));
     let line = study.rss;
-    let line = line.map(|line| move |n: f64| line.at(n) / f64::from(1 << 20));
+    let line = line.map(|line| move |n: f64| line.bytes_for(n) / f64::from(1 << 20));
     let line = line.as_ref().map(|l| l as &dyn Fn(f64) -> f64);
-    let axes = Axes::of(HALF, study, &rss);
+    let axes = FigureAxes::for_study(HALF, study, &rss);
     let words = |value: f64| format!("{value:.0} MiB");
-    let mut out = axes.draw("MiB of all instances", &rss, line, "anon", words);
+    let mut out = axes.draw_figure("MiB of all instances", &rss, line, "anon", words);
     for (n, value) in points(study, |c| mib(c.pss)) {
         let (x, y) = (axes.x(n), axes.y(value));
         out.push_str(&format!(
@@ -69,20 +69,20 @@ fn memory(study: &Study) -> String {
     out
 }
 
-fn points(study: &Study, of: impl Fn(&Count) -> Option<f64>) -> Vec<(f64, f64)> {
-    let point = |c: &Count| Some((f64::from(c.instances), of(c)?));
+fn points(study: &InstanceStudy, of: impl Fn(&InstanceCount) -> Option<f64>) -> Vec<(f64, f64)> {
+    let point = |c: &InstanceCount| Some((f64::from(c.instances), of(c)?));
     study.counts.iter().filter_map(point).collect()
 }
 
 /// One of the two: both axes start at 0.
-struct Axes {
+struct FigureAxes {
     left: f64,
     most: f64,
     highest: f64,
 }
 
-impl Axes {
-    fn of(left: f64, study: &Study, points: &[(f64, f64)]) -> Self {
+impl FigureAxes {
+    fn for_study(left: f64, study: &InstanceStudy, points: &[(f64, f64)]) -> Self {
         let most = study.counts.last().map_or(1, |c| c.instances);
         let highest = points.iter().map(|p| p.1).fold(0.0, f64::max);
         Self {
@@ -101,7 +101,7 @@ impl Axes {
         HEIGHT - BOTTOM - (value / self.highest).clamp(0.0, 1.0) * room
     }
 
-    fn draw(
+    fn draw_figure(
         &self,
         name: &str,
         points: &[(f64, f64)],
@@ -112,7 +112,7 @@ impl Axes {
         let (from, to, base) = (self.x(0.0), self.x(self.most), self.y(0.0));
         let mut out = format!(
             "<text class=\"tick\" x=\"{from:.1}\" y=\"{NAME}\">{}</text><line class=\"grid\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{base:.1}\" y2=\"{base:.1}\"/>\n",
-            escape::html(name)
+            escape::escape_html(name)
         );
         for share in [0.5, 1.0] {
             let value = self.highest / 1.1 * share;
@@ -121,7 +121,7 @@ impl Axes {
                 "<line class=\"grid\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
                 from - 6.0,
                 y + 4.0,
-                format::number(value)
+                format::three_digits(value)
             ));
         }
         if let Some(curve) = curve {
@@ -139,7 +139,7 @@ impl Axes {
             let (x, y) = (self.x(*n), self.y(*value));
             out.push_str(&format!(
                 "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{n} instances: {}</title></circle><text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{n}</text>\n",
-                escape::html(&words(*value)),
+                escape::escape_html(&words(*value)),
                 base + 16.0
             ));
         }

@@ -10,10 +10,10 @@ use loadline_analysis::record::TrialRecord;
 use loadline_analysis::slo::{Objective, Quantile};
 use loadline_sizing::Bytes;
 
-use super::frame::{Anchor, Drawing, Key, Mark, WIDTH};
-use super::scale::Scale;
-use crate::content::groups::{self, Group};
-use crate::figures::{self, Figures};
+use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH};
+use super::scale::AxisScale;
+use crate::content::groups::{self, ConfigurationGroup};
+use crate::figures::{self, TrialFigures};
 use crate::format;
 use crate::view::ResultView;
 
@@ -28,7 +28,7 @@ const LABEL: f64 = 46.0;
 const WIDEST: u64 = 2;
 
 /// A size that was tried.
-struct Size {
+struct KneeSize {
     memory: Bytes,
     /// The headline quantile of its trials, lowest and highest; `None` where it lies in failures.
     latency: Option<(Duration, Option<Duration>)>,
@@ -39,17 +39,20 @@ struct Size {
 
 /// The drawing; `None` without a recommendation by memory, where the CPU limit or the options were
 /// searched too, or where fewer than two sizes say something.
-pub fn knee(view: &ResultView) -> Option<String> {
+pub fn draw_knee(view: &ResultView) -> Option<String> {
     let recommendation = view.recommendation.as_ref()?;
     if recommendation.deployment.is_some() || !is_by_memory_alone(view) {
         return None;
     }
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let mut all: Vec<Size> = groups::groups(view)
+    let mut all: Vec<KneeSize> = groups::group_trials(view)
         .iter()
-        .filter_map(|group| size(view, group, quantile))
+        .filter_map(|group| knee_size(view, group, quantile))
         .collect();
-    let widest = recommendation.memory().as_bytes().saturating_mul(WIDEST);
+    let widest = recommendation
+        .recommended_memory()
+        .as_bytes()
+        .saturating_mul(WIDEST);
     all.retain(|s| s.memory.as_bytes() <= widest);
     all.sort_by_key(|s| s.memory);
     if all.len() < 2 {
@@ -58,41 +61,46 @@ pub fn knee(view: &ResultView) -> Option<String> {
     let label = format!(
         "Worst {quantile} over the memory limit, marked by verdict; the table of sizes has the values."
     );
-    let mut drawing = Drawing::new("knee", HEIGHT, &label);
+    let mut drawing = SvgDrawing::new("knee", HEIGHT, &label);
     let bound = bound(view, quantile);
-    let top = key(&mut drawing, view.chosen_as(), bound.is_some()) + 26.0;
+    let top = draw_knee_key(&mut drawing, view.chosen_as(), bound.is_some()) + 26.0;
     let bottom = HEIGHT - BOTTOM;
-    let x = Scale::log_of(all.iter().map(|s| s.memory.as_mib()), (LEFT, WIDTH - RIGHT))?;
-    let highest = |s: &Size| s.latency.and_then(|(low, high)| high.or(Some(low)));
+    let x = AxisScale::log_of(all.iter().map(|s| s.memory.as_mib()), (LEFT, WIDTH - RIGHT))?;
+    let highest = |s: &KneeSize| s.latency.and_then(|(low, high)| high.or(Some(low)));
     let latencies = all.iter().filter_map(highest).chain(bound).map(ms);
-    let y = Scale::log(latencies, (bottom, top + 24.0))?;
+    let y = AxisScale::log_around(latencies, (bottom, top + 24.0))?;
     too_small(&mut drawing, &all, &x, (top, bottom));
     axes(&mut drawing, &all, (&x, &y), (top, bottom), quantile);
     if let Some(bound) = bound {
-        let at = y.at(ms(bound));
-        drawing.line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
+        let at = y.position_of(ms(bound));
+        drawing.draw_line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
     }
     let kept = all.iter().filter(|s| s.keeps_slo);
     let steps: Vec<(f64, f64)> = kept
-        .filter_map(|s| Some((x.at(s.memory.as_mib()), y.at(ms(highest(s)?)))))
+        .filter_map(|s| {
+            Some((
+                x.position_of(s.memory.as_mib()),
+                y.position_of(ms(highest(s)?)),
+            ))
+        })
         .collect();
-    drawing.line("trend s1", &steps);
+    drawing.draw_line("trend s1", &steps);
     for size in &all {
-        let across = x.at(size.memory.as_mib());
-        let place = |time: Option<Duration>| time.map_or(top, |time| y.at(ms(time)));
+        let across = x.position_of(size.memory.as_mib());
+        let place = |time: Option<Duration>| time.map_or(top, |time| y.position_of(ms(time)));
         let at = size.latency.map_or(top, |(_, high)| place(high));
         let low = size.latency.map_or(at, |(low, _)| place(Some(low)));
         if low - at > 1.0 {
-            drawing.line("whisker", &[(across, low), (across, at)]);
+            drawing.draw_line("whisker", &[(across, low), (across, at)]);
         }
         let mark = if size.keeps_slo {
             Mark::Kept
         } else {
             Mark::Broke
         };
-        drawing.mark(mark, (across, at), size.is_chosen, &size.title);
+        drawing.draw_mark(mark, (across, at), size.is_chosen, &size.title);
     }
-    Some(drawing.end())
+    Some(drawing.finish_svg())
 }
 
 /// Whether the trials differ in memory and in nothing that the axis does not show.
@@ -110,11 +118,17 @@ fn is_by_memory_alone(view: &ResultView) -> bool {
         .all(|t| groups::is_same(&rest(t), &first.configuration))
 }
 
-fn size(view: &ResultView, group: &Group<'_>, quantile: Quantile) -> Option<Size> {
+fn knee_size(
+    view: &ResultView,
+    group: &ConfigurationGroup<'_>,
+    quantile: Quantile,
+) -> Option<KneeSize> {
     let memory = group.configuration.memory?;
-    group.evidence().next()?;
-    let seen = group.evidence().map(|t| Figures::of(t, quantile).headline);
-    let seen = figures::latencies(seen.flatten());
+    group.evidence_trials().next()?;
+    let seen = group
+        .evidence_trials()
+        .map(|t| TrialFigures::for_trial(t, quantile).headline);
+    let seen = figures::spread_latencies(seen.flatten());
     let is_chosen = view
         .recommendation
         .as_ref()
@@ -130,9 +144,9 @@ fn size(view: &ResultView, group: &Group<'_>, quantile: Quantile) -> Option<Size
     let why = group.first_failure().map_or_else(String::new, |failure| {
         format!(". {}", failure.reason.in_short())
     });
-    Some(Size {
+    Some(KneeSize {
         memory,
-        latency: seen.and_then(|s| Some((s.low.time()?, s.high.time()))),
+        latency: seen.and_then(|s| Some((s.low.known_time()?, s.high.known_time()))),
         keeps_slo: group.keeps_slo(),
         is_chosen,
         title: format!("{memory}{chosen}: {kept} of {of} kept the SLO{worst}{why}"),
@@ -147,35 +161,38 @@ fn bound(view: &ResultView, quantile: Quantile) -> Option<Duration> {
     view.slo.objectives.iter().find_map(bound)
 }
 
-fn key(drawing: &mut Drawing, chosen_as: &str, has_bound: bool) -> f64 {
+fn draw_knee_key(drawing: &mut SvgDrawing, chosen_as: &str, has_bound: bool) -> f64 {
     let mut entries = vec![
-        (Key::Mark(Mark::Kept), "kept the SLO"),
-        (Key::Mark(Mark::Broke), "did not; at the edge: no answer"),
-        (Key::Ring, chosen_as),
-        (Key::Area("broken"), "too small"),
+        (KeySymbol::Mark(Mark::Kept), "kept the SLO"),
+        (
+            KeySymbol::Mark(Mark::Broke),
+            "did not; at the edge: no answer",
+        ),
+        (KeySymbol::Ring, chosen_as),
+        (KeySymbol::Area("broken"), "too small"),
     ];
     if has_bound {
-        entries.push((Key::Line("bound"), "the SLO"));
+        entries.push((KeySymbol::Line("bound"), "the SLO"));
     }
-    drawing.key(LEFT, &entries)
+    drawing.draw_key(LEFT, &entries)
 }
 
 /// The sizes up to the largest that broke below the answer.
-fn too_small(drawing: &mut Drawing, all: &[Size], x: &Scale, (top, bottom): (f64, f64)) {
+fn too_small(drawing: &mut SvgDrawing, all: &[KneeSize], x: &AxisScale, (top, bottom): (f64, f64)) {
     let chosen = all.iter().find(|s| s.is_chosen).map(|s| s.memory);
-    let below = |s: &&Size| !s.keeps_slo && chosen.is_none_or(|chosen| s.memory < chosen);
+    let below = |s: &&KneeSize| !s.keeps_slo && chosen.is_none_or(|chosen| s.memory < chosen);
     if let Some(largest) = all.iter().rev().find(below) {
-        let width = x.at(largest.memory.as_mib()) - LEFT;
+        let width = x.position_of(largest.memory.as_mib()) - LEFT;
         let title = format!("{} and less is too small", largest.memory);
-        drawing.area("broken", (LEFT, top), (width, bottom - top), &title);
+        drawing.draw_area("broken", (LEFT, top), (width, bottom - top), &title);
     }
 }
 
 /// Sizes below, the answer's and its neighbour's first where they crowd; latencies on the left.
 fn axes(
-    drawing: &mut Drawing,
-    all: &[Size],
-    (x, y): (&Scale, &Scale),
+    drawing: &mut SvgDrawing,
+    all: &[KneeSize],
+    (x, y): (&AxisScale, &AxisScale),
     (top, bottom): (f64, f64),
     quantile: Quantile,
 ) {
@@ -190,18 +207,18 @@ fn axes(
     let mut shown: Vec<f64> = Vec::new();
     let mut ticks = Vec::new();
     for i in order {
-        let at = x.at(all[i].memory.as_mib());
+        let at = x.position_of(all[i].memory.as_mib());
         if shown.iter().all(|other| (other - at).abs() >= LABEL) {
             shown.push(at);
             ticks.push((all[i].memory.as_mib(), all[i].memory.to_string()));
         }
     }
     drawing.x_axis(x, (top, bottom), &ticks, "memory limit, logarithmic");
-    let time = |ms: f64| format::time(Duration::from_secs_f64(ms / 1e3));
+    let time = |ms: f64| format::measured_time(Duration::from_secs_f64(ms / 1e3));
     let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, time(v))).collect();
     drawing.y_axis(y, (LEFT, WIDTH - RIGHT), &ticks, "");
     let title = format!("worst {quantile}, from the intended send time");
-    drawing.text((8.0, top - 10.0), Anchor::Start, &title);
+    drawing.draw_text((8.0, top - 10.0), TextAnchor::Start, &title);
 }
 
 fn ms(time: Duration) -> f64 {

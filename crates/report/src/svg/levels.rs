@@ -3,8 +3,8 @@
 use loadline_analysis::recommend::LevelSize;
 use loadline_sizing::Bytes;
 
-use super::frame::{Anchor, Drawing, Key, WIDTH, shortened};
-use super::scale::Scale;
+use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH, shorten_name};
+use super::scale::AxisScale;
 use crate::content::jdks;
 use crate::view::ResultView;
 
@@ -18,23 +18,23 @@ const ROW: f64 = 30.0;
 const NAME: usize = 24;
 
 /// The drawing; `None` where one was asked about, or none has a size.
-pub fn levels(view: &ResultView) -> Option<String> {
+pub fn draw_levels(view: &ResultView) -> Option<String> {
     let recommendation = view.recommendation.as_ref()?;
     let all = &recommendation.by_level;
     if all.len() < 2 {
         return None;
     }
-    let sizes = all.iter().filter_map(memory).map(Bytes::as_mib);
-    let x = Scale::linear(sizes, (LEFT, WIDTH - RIGHT))?;
+    let sizes = all.iter().filter_map(level_memory).map(Bytes::as_mib);
+    let x = AxisScale::linear(sizes, (LEFT, WIDTH - RIGHT))?;
     let bottom = TOP + ROW * all.len() as f64;
     let label = "The recommended memory of each that was asked about; the table has the values.";
-    let mut drawing = Drawing::new("levels", bottom + BOTTOM, label);
-    drawing.key(
+    let mut drawing = SvgDrawing::new("levels", bottom + BOTTOM, label);
+    drawing.draw_key(
         LEFT,
         &[
-            (Key::Area("footprint"), "recommended memory"),
+            (KeySymbol::Area("footprint"), "recommended memory"),
             (
-                Key::Line("edge"),
+                KeySymbol::Line("edge"),
                 "smallest that kept the SLO in every confirmation",
             ),
         ],
@@ -43,31 +43,35 @@ pub fn levels(view: &ResultView) -> Option<String> {
     let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|v| (v, size(v))).collect();
     drawing.x_axis(&x, (TOP, bottom), &ticks, "memory limit, from 0");
     for (i, of) in all.iter().enumerate() {
-        draw(&mut drawing, of, TOP + ROW * i as f64, &x);
+        draw_level(&mut drawing, of, TOP + ROW * i as f64, &x);
     }
-    Some(drawing.end())
+    Some(drawing.finish_svg())
 }
 
-fn memory(of: &LevelSize) -> Option<Bytes> {
+fn level_memory(of: &LevelSize) -> Option<Bytes> {
     of.configuration.as_ref()?.memory
 }
 
-fn draw(drawing: &mut Drawing, of: &LevelSize, top: f64, x: &Scale) {
+fn draw_level(drawing: &mut SvgDrawing, of: &LevelSize, top: f64, x: &AxisScale) {
     let (bar, middle) = (top + (ROW - BAR) / 2.0, top + ROW / 2.0 + 4.0);
-    let name = shortened(&jdks::name(of), NAME);
-    drawing.text((LEFT - 8.0, middle), Anchor::End, &name);
-    let Some(memory) = memory(of) else {
-        drawing.text((LEFT + 8.0, middle), Anchor::Start, "no size keeps the SLO");
+    let name = shorten_name(&jdks::level_name(of), NAME);
+    drawing.draw_text((LEFT - 8.0, middle), TextAnchor::End, &name);
+    let Some(memory) = level_memory(of) else {
+        drawing.draw_text(
+            (LEFT + 8.0, middle),
+            TextAnchor::Start,
+            "no size keeps the SLO",
+        );
         return;
     };
-    let end = x.at(memory.as_mib());
+    let end = x.position_of(memory.as_mib());
     let proven = if of.is_proven() { "" } else { ", not proven" };
     let said = format!("{memory}{proven}");
     let title = format!("{name}: {said}");
-    drawing.area("footprint", (LEFT, bar), (end - LEFT, BAR), &title);
+    drawing.draw_area("footprint", (LEFT, bar), (end - LEFT, BAR), &title);
     if let Some(confirmed) = of.confirmed {
-        let at = x.at(confirmed.as_mib());
-        drawing.line("edge", &[(at, bar - 3.0), (at, bar + BAR + 3.0)]);
+        let at = x.position_of(confirmed.as_mib());
+        drawing.draw_line("edge", &[(at, bar - 3.0), (at, bar + BAR + 3.0)]);
     }
-    drawing.text((end + 8.0, middle), Anchor::Start, &said);
+    drawing.draw_text((end + 8.0, middle), TextAnchor::Start, &said);
 }

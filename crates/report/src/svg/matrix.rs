@@ -8,11 +8,11 @@ use std::time::Duration;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::{Objective, Quantile};
 
-use super::frame::{Anchor, Drawing, Key, Mark, WIDTH, line_class, shortened};
-use super::scale::Scale;
+use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH, line_class, shorten_name};
+use super::scale::AxisScale;
 use crate::content;
-use crate::content::groups::{self, Group, Names};
-use crate::figures::{self, Figures, Seen, Spread};
+use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
+use crate::figures::{self, SeenLatency, Spread, TrialFigures};
 use crate::format;
 use crate::view::ResultView;
 
@@ -28,7 +28,7 @@ const NAME: usize = 24;
 const LABEL: f64 = 46.0;
 
 /// A factor whose levels are numbers.
-struct Axis {
+struct FactorAxis {
     title: &'static str,
     level: fn(&Configuration) -> Option<(f64, String)>,
     /// Takes it out of a configuration.
@@ -36,18 +36,18 @@ struct Axis {
 }
 
 /// What is looked for, in this order.
-const AXES: [Axis; 4] = [
-    Axis {
+const AXES: [FactorAxis; 4] = [
+    FactorAxis {
         title: "memory limit, logarithmic",
         level: |c| c.memory.map(|m| (m.as_mib(), m.to_string())),
         clear: |c| c.memory = None,
     },
-    Axis {
+    FactorAxis {
         title: "CPU limit, logarithmic",
         level: |c| c.cpu.map(|cpu| (cpu.as_f64(), cpu.to_string())),
         clear: |c| c.cpu = None,
     },
-    Axis {
+    FactorAxis {
         title: "CPU shares, logarithmic",
         level: |c| {
             c.cpu_shares
@@ -55,34 +55,34 @@ const AXES: [Axis; 4] = [
         },
         clear: |c| c.cpu_shares = None,
     },
-    Axis {
+    FactorAxis {
         title: "requests a second, logarithmic",
-        level: |c| c.rate.map(|rate| (rate, format::rate(rate))),
+        level: |c| c.rate.map(|rate| (rate, format::as_rate(rate))),
         clear: |c| c.rate = None,
     },
 ];
 
 /// The trials of one configuration.
-struct Point {
+struct MatrixPoint {
     level: (f64, String),
-    seen: Spread<Seen>,
+    seen: Spread<SeenLatency>,
     keeps_slo: bool,
     title: String,
 }
 
 /// What differs only in the factor.
-struct Line {
+struct MatrixLine {
     name: String,
-    points: Vec<Point>,
+    points: Vec<MatrixPoint>,
 }
 
 /// The drawing; `None` for what is no matrix, where no factor is a number, and where there is more
 /// than can be told apart.
-pub fn matrix(view: &ResultView) -> Option<String> {
+pub fn draw_matrix(view: &ResultView) -> Option<String> {
     if view.recommendation.is_some() {
         return None;
     }
-    let axis = AXES.iter().find(|axis| differs(view, axis))?;
+    let axis = AXES.iter().find(|axis| has_several_levels(view, axis))?;
     let quantile = of_latency(view);
     let lines = lines(view, axis, quantile);
     let is_told_apart = |i: usize| lines[i + 1..].iter().all(|l| l.name != lines[i].name);
@@ -90,7 +90,7 @@ pub fn matrix(view: &ResultView) -> Option<String> {
         return None;
     }
     let points = || lines.iter().flat_map(|line| &line.points);
-    let x = Scale::log_of(points().map(|p| p.level.0), (LEFT, WIDTH - RIGHT))?;
+    let x = AxisScale::log_of(points().map(|p| p.level.0), (LEFT, WIDTH - RIGHT))?;
     let figure = match quantile {
         Some(quantile) => format!("{quantile}, from the intended send time"),
         None => "exec to the first good response".to_owned(),
@@ -99,26 +99,26 @@ pub fn matrix(view: &ResultView) -> Option<String> {
         "{figure}, over the {}; the table has the values.",
         axis.title
     );
-    let mut drawing = Drawing::new("matrix", HEIGHT, &label);
+    let mut drawing = SvgDrawing::new("matrix", HEIGHT, &label);
     let bound = bound(view, quantile);
-    let top = key(&mut drawing, &lines, bound.is_some()) + 26.0;
+    let top = draw_matrix_key(&mut drawing, &lines, bound.is_some()) + 26.0;
     let bottom = HEIGHT - BOTTOM;
     let times = points().flat_map(|p| [p.seen.low, p.seen.median, p.seen.high]);
-    let times = times.filter_map(Seen::time).chain(bound);
-    let y = Scale::log(times.map(|time| time.as_secs_f64()), (bottom, top + 24.0))?;
+    let times = times.filter_map(SeenLatency::known_time).chain(bound);
+    let y = AxisScale::log_around(times.map(|time| time.as_secs_f64()), (bottom, top + 24.0))?;
     axes(&mut drawing, points(), (&x, &y), (top, bottom), axis.title);
-    drawing.text((8.0, top - 10.0), Anchor::Start, &figure);
+    drawing.draw_text((8.0, top - 10.0), TextAnchor::Start, &figure);
     if let Some(bound) = bound {
-        let at = y.at(bound.as_secs_f64());
-        drawing.line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
+        let at = y.position_of(bound.as_secs_f64());
+        drawing.draw_line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
     }
     for (i, line) in lines.iter().enumerate() {
-        draw(&mut drawing, (i, lines.len()), line, (&x, &y), top);
+        draw_matrix_line(&mut drawing, (i, lines.len()), line, (&x, &y), top);
     }
-    Some(drawing.end())
+    Some(drawing.finish_svg())
 }
 
-fn differs(view: &ResultView, axis: &Axis) -> bool {
+fn has_several_levels(view: &ResultView, axis: &FactorAxis) -> bool {
     let mut levels = view
         .trials
         .iter()
@@ -144,7 +144,7 @@ fn bound(view: &ResultView, quantile: Option<Quantile>) -> Option<Duration> {
     view.slo.objectives.iter().find_map(bound)
 }
 
-fn lines(view: &ResultView, axis: &Axis, quantile: Option<Quantile>) -> Vec<Line> {
+fn lines(view: &ResultView, axis: &FactorAxis, quantile: Option<Quantile>) -> Vec<MatrixLine> {
     let without = |configuration: &Configuration| {
         let mut rest = configuration.clone();
         (axis.clear)(&mut rest);
@@ -154,9 +154,9 @@ fn lines(view: &ResultView, axis: &Axis, quantile: Option<Quantile>) -> Vec<Line
     for trial in &mut plain.trials {
         trial.configuration = without(&trial.configuration);
     }
-    let names = Names::of(&plain);
-    let mut lines: Vec<(Configuration, Line)> = Vec::new();
-    for group in groups::groups(view) {
+    let names = ConfigurationNames::for_result(&plain);
+    let mut lines: Vec<(Configuration, MatrixLine)> = Vec::new();
+    for group in groups::group_trials(view) {
         let Some(point) = point(&group, axis, quantile) else {
             continue;
         };
@@ -164,37 +164,41 @@ fn lines(view: &ResultView, axis: &Axis, quantile: Option<Quantile>) -> Vec<Line
         match lines.iter_mut().find(|(of, _)| groups::is_same(of, &rest)) {
             Some((_, line)) => line.points.push(point),
             None => {
-                let name = shortened(&names.variant(&rest), NAME);
+                let name = shorten_name(&names.variant(&rest), NAME);
                 let points = vec![point];
-                lines.push((rest, Line { name, points }));
+                lines.push((rest, MatrixLine { name, points }));
             }
         }
     }
-    let mut lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).collect();
+    let mut lines: Vec<MatrixLine> = lines.into_iter().map(|(_, line)| line).collect();
     for line in &mut lines {
         line.points.sort_by(|a, b| a.level.0.total_cmp(&b.level.0));
     }
     lines
 }
 
-fn point(group: &Group<'_>, axis: &Axis, quantile: Option<Quantile>) -> Option<Point> {
+fn point(
+    group: &ConfigurationGroup<'_>,
+    axis: &FactorAxis,
+    quantile: Option<Quantile>,
+) -> Option<MatrixPoint> {
     let level = (axis.level)(group.configuration)?;
-    let seen = group.evidence().filter_map(|trial| match quantile {
-        Some(quantile) => Figures::of(trial, quantile).headline,
-        None => Figures::of(trial, Quantile::from_fraction(0.99)?)
+    let seen = group.evidence_trials().filter_map(|trial| match quantile {
+        Some(quantile) => TrialFigures::for_trial(trial, quantile).headline,
+        None => TrialFigures::for_trial(trial, Quantile::from_fraction(0.99)?)
             .sli
             .start
-            .map(Seen::At),
+            .map(SeenLatency::At),
     });
-    let n = group.evidence().count();
+    let n = group.evidence_trials().count();
     // What died before it answered stands at the edge.
     let none = (n > 0).then_some(Spread {
-        low: Seen::InFailures,
-        median: Seen::InFailures,
-        high: Seen::InFailures,
+        low: SeenLatency::InFailures,
+        median: SeenLatency::InFailures,
+        high: SeenLatency::InFailures,
         n,
     });
-    let seen = figures::latencies(seen).or(none)?;
+    let seen = figures::spread_latencies(seen).or(none)?;
     let (kept, of) = group.passes();
     let range = match seen.n {
         1 => seen.median.show(),
@@ -205,7 +209,7 @@ fn point(group: &Group<'_>, axis: &Axis, quantile: Option<Quantile>) -> Option<P
             seen.high.show()
         ),
     };
-    Some(Point {
+    Some(MatrixPoint {
         title: format!("{}: {range}, {kept} of {of} kept the SLO", level.1),
         level,
         seen,
@@ -213,33 +217,33 @@ fn point(group: &Group<'_>, axis: &Axis, quantile: Option<Quantile>) -> Option<P
     })
 }
 
-fn key(drawing: &mut Drawing, lines: &[Line], has_bound: bool) -> f64 {
-    let mut entries: Vec<(Key, &str)> = Vec::new();
+fn draw_matrix_key(drawing: &mut SvgDrawing, lines: &[MatrixLine], has_bound: bool) -> f64 {
+    let mut entries: Vec<(KeySymbol, &str)> = Vec::new();
     match lines.len() {
-        1 => entries.push((Key::Mark(Mark::Kept), "kept the SLO")),
+        1 => entries.push((KeySymbol::Mark(Mark::Kept), "kept the SLO")),
         _ => entries.extend(
             lines
                 .iter()
                 .enumerate()
-                .map(|(i, line)| (Key::Mark(Mark::Of(i)), line.name.as_str())),
+                .map(|(i, line)| (KeySymbol::Mark(Mark::Of(i)), line.name.as_str())),
         ),
     }
     entries.push((
-        Key::Mark(Mark::Broke),
+        KeySymbol::Mark(Mark::Broke),
         "did not keep the SLO; at the edge: no answer",
     ));
-    entries.push((Key::Line("whisker"), "lowest to highest trial"));
+    entries.push((KeySymbol::Line("whisker"), "lowest to highest trial"));
     if has_bound {
-        entries.push((Key::Line("bound"), "the SLO"));
+        entries.push((KeySymbol::Line("bound"), "the SLO"));
     }
-    drawing.key(LEFT, &entries)
+    drawing.draw_key(LEFT, &entries)
 }
 
 /// Levels below, times on the left.
 fn axes<'a>(
-    drawing: &mut Drawing,
-    points: impl Iterator<Item = &'a Point>,
-    (x, y): (&Scale, &Scale),
+    drawing: &mut SvgDrawing,
+    points: impl Iterator<Item = &'a MatrixPoint>,
+    (x, y): (&AxisScale, &AxisScale),
     (top, bottom): (f64, f64),
     title: &str,
 ) {
@@ -248,38 +252,42 @@ fn axes<'a>(
     levels.dedup();
     let mut ticks: Vec<(f64, String)> = Vec::new();
     for level in levels {
-        let is_clear = |last: &(f64, String)| x.at(level.0) - x.at(last.0) >= LABEL;
+        let is_clear =
+            |last: &(f64, String)| x.position_of(level.0) - x.position_of(last.0) >= LABEL;
         if ticks.last().is_none_or(is_clear) {
             ticks.push(level.clone());
         }
     }
     drawing.x_axis(x, (top, bottom), &ticks, title);
-    let time = |seconds: f64| format::time(Duration::from_secs_f64(seconds));
+    let time = |seconds: f64| format::measured_time(Duration::from_secs_f64(seconds));
     let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, time(v))).collect();
     drawing.y_axis(y, (LEFT, WIDTH - RIGHT), &ticks, "");
 }
 
-fn draw(
-    drawing: &mut Drawing,
+fn draw_matrix_line(
+    drawing: &mut SvgDrawing,
     (index, of): (usize, usize),
-    line: &Line,
-    (x, y): (&Scale, &Scale),
+    line: &MatrixLine,
+    (x, y): (&AxisScale, &AxisScale),
     top: f64,
 ) {
-    let place = |seen: Seen| seen.time().map_or(top, |time| y.at(time.as_secs_f64()));
+    let place = |seen: SeenLatency| {
+        seen.known_time()
+            .map_or(top, |time| y.position_of(time.as_secs_f64()))
+    };
     let answered = line
         .points
         .iter()
-        .filter(|p| p.seen.median.time().is_some());
+        .filter(|p| p.seen.median.known_time().is_some());
     let steps: Vec<(f64, f64)> = answered
-        .map(|p| (x.at(p.level.0), place(p.seen.median)))
+        .map(|p| (x.position_of(p.level.0), place(p.seen.median)))
         .collect();
-    drawing.line(line_class(index), &steps);
+    drawing.draw_line(line_class(index), &steps);
     for point in &line.points {
-        let across = x.at(point.level.0);
+        let across = x.position_of(point.level.0);
         let (low, high) = (place(point.seen.low), place(point.seen.high));
         if low - high > 1.0 {
-            drawing.line("whisker", &[(across, low), (across, high)]);
+            drawing.draw_line("whisker", &[(across, low), (across, high)]);
         }
         let mark = match (point.keeps_slo, of) {
             (false, _) => Mark::Broke,
@@ -290,6 +298,6 @@ fn draw(
             1 => point.title.clone(),
             _ => format!("{}, {}", line.name, point.title),
         };
-        drawing.mark(mark, (across, place(point.seen.median)), false, &title);
+        drawing.draw_mark(mark, (across, place(point.seen.median)), false, &title);
     }
 }

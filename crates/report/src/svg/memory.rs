@@ -2,9 +2,9 @@
 
 use loadline_sizing::Bytes;
 
-use super::frame::shortened;
-use super::frame::{Anchor, Drawing, Key, WIDTH};
-use crate::content::memory::{Fill, fills};
+use super::frame::shorten_name;
+use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH};
+use crate::content::memory::{MemoryFill, fills};
 use crate::format;
 use crate::view::ResultView;
 
@@ -23,28 +23,28 @@ pub fn memory_bars(view: &ResultView) -> Option<String> {
     let largest = fills.iter().map(|(_, f)| f.limit).max()?;
     let height = TOP + STEP * fills.len() as f64 + 6.0;
     let scale = (WIDTH - LEFT - RIGHT) / largest.as_mib().max(1.0);
-    let mut drawing = Drawing::new(
+    let mut drawing = SvgDrawing::new(
         "bars",
         height,
         "Memory of each size against its limit; the table below has the values.",
     );
-    drawing.key(
+    drawing.draw_key(
         LEFT,
         &[
-            (Key::Area("anon"), "anonymous"),
-            (Key::Area("files"), "files in use"),
-            (Key::Area("drop"), "can be dropped"),
-            (Key::Area("limit"), "free, up to the limit"),
+            (KeySymbol::Area("anon"), "anonymous"),
+            (KeySymbol::Area("files"), "files in use"),
+            (KeySymbol::Area("drop"), "can be dropped"),
+            (KeySymbol::Area("limit"), "free, up to the limit"),
         ],
     );
     for (i, (name, fill)) in fills.iter().enumerate() {
         bar(&mut drawing, name, fill, TOP + STEP * i as f64, scale);
     }
-    Some(drawing.end())
+    Some(drawing.finish_svg())
 }
 
 /// The parts of a fill with their class and name.
-fn parts(fill: &Fill) -> [(&'static str, &'static str, Bytes); 3] {
+fn parts(fill: &MemoryFill) -> [(&'static str, &'static str, Bytes); 3] {
     [
         ("anon", "anonymous", fill.anon),
         ("files", "files in use", fill.in_use),
@@ -52,20 +52,24 @@ fn parts(fill: &Fill) -> [(&'static str, &'static str, Bytes); 3] {
     ]
 }
 
-fn bar(drawing: &mut Drawing, name: &str, fill: &Fill, y: f64, scale: f64) {
+fn bar(drawing: &mut SvgDrawing, name: &str, fill: &MemoryFill, y: f64, scale: f64) {
     let middle = y + BAR - 5.0;
-    drawing.text((LEFT - 8.0, middle), Anchor::End, &shortened(name, NAME));
+    drawing.draw_text(
+        (LEFT - 8.0, middle),
+        TextAnchor::End,
+        &shorten_name(name, NAME),
+    );
     let width = fill.limit.as_mib() * scale;
     let limit = format!("limit {}", fill.limit);
-    drawing.area("limit", (LEFT, y), (width, BAR), &limit);
+    drawing.draw_area("limit", (LEFT, y), (width, BAR), &limit);
     let mut x = LEFT;
     for (class, part, bytes) in parts(fill) {
         // Never beyond the limit, whatever a record says.
         let width = (bytes.as_mib() * scale).min(LEFT + width - x).max(0.0);
-        let title = format!("{part}: {}", format::bytes(bytes));
-        drawing.area(class, (x, y), (width, BAR), &title);
+        let title = format!("{part}: {}", format::measured_bytes(bytes));
+        drawing.draw_area(class, (x, y), (width, BAR), &title);
         x += width;
     }
     let end = (LEFT + width + 6.0, middle);
-    drawing.text(end, Anchor::Start, &fill.limit.to_string());
+    drawing.draw_text(end, TextAnchor::Start, &fill.limit.to_string());
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use loadline_analysis::explain::Explanation;
 use loadline_analysis::pauses::PauseEvidence;
 use loadline_analysis::record::SecondEvidence;
-use loadline_analysis::span::{Span, Spans};
+use loadline_analysis::span::{TimeSpan, TimeSpans};
 
-use crate::content::pauses::worst;
+use crate::content::pauses::worst_pauses;
 use crate::escape;
 use crate::format;
 use crate::view::ResultView;
@@ -34,23 +34,23 @@ const CLOSE: u64 = 3_000_000_000;
 const NARROWEST: f64 = 0.6;
 
 /// A row of the drawing below the pauses.
-struct Lane {
+struct PauseLane {
     label: &'static str,
     class: &'static str,
-    spans: Spans,
+    spans: TimeSpans,
 }
 
 /// The drawings; `None` when no trial that may be believed paused for long.
 pub fn pause_axis(view: &ResultView) -> Option<String> {
-    let (trial, explanation) = worst(view)?;
+    let (trial, explanation) = worst_pauses(view)?;
     let evidence = trial.evidence.pauses.as_ref()?;
     let whole = explanation.window;
     let close = close_up(&explanation)?;
-    let windows = match whole.len() > CLOSE * 4 / 3 {
+    let windows = match whole.length_ns() > CLOSE * 4 / 3 {
         true => vec![whole, close],
         false => vec![whole],
     };
-    let drawing = Drawing {
+    let drawing = PauseDrawing {
         explanation: &explanation,
         seconds: &trial.evidence.seconds,
         lanes: lanes(evidence),
@@ -59,9 +59,9 @@ pub fn pause_axis(view: &ResultView) -> Option<String> {
     Some(windows.into_iter().map(|w| drawing.svg(w)).collect())
 }
 
-fn lanes(evidence: &PauseEvidence) -> Vec<Lane> {
+fn lanes(evidence: &PauseEvidence) -> Vec<PauseLane> {
     let sources = evidence.sources();
-    let lane = |label, class, spans| Lane {
+    let lane = |label, class, spans| PauseLane {
         label,
         class,
         spans,
@@ -82,54 +82,54 @@ fn lanes(evidence: &PauseEvidence) -> Vec<Lane> {
 }
 
 /// A few seconds around the longest pause.
-fn close_up(explanation: &Explanation) -> Option<Span> {
+fn close_up(explanation: &Explanation) -> Option<TimeSpan> {
     let longest = explanation.longest().first()?.pause;
-    let middle = longest.start + longest.len() / 2;
+    let middle = longest.start + longest.length_ns() / 2;
     let whole = explanation.window;
     let latest = whole.end.saturating_sub(CLOSE).max(whole.start);
     let start = middle.saturating_sub(CLOSE / 2).clamp(whole.start, latest);
-    Some(Span::new(start, (start + CLOSE).min(whole.end)))
+    Some(TimeSpan::new(start, (start + CLOSE).min(whole.end)))
 }
 
 /// Top of the scale: the longest pause or latency, ns.
 fn highest(explanation: &Explanation, seconds: &[SecondEvidence]) -> u64 {
     let within = explanation.window;
     let inside = seconds.iter().filter(|s| is_in(s.at_ns, within));
-    let latency = inside.filter_map(|s| s.max).map(nanos).max();
-    let pause = explanation.pauses.iter().map(|p| p.pause.len()).max();
+    let latency = inside.filter_map(|s| s.max).map(saturating_nanos).max();
+    let pause = explanation.pauses.iter().map(|p| p.pause.length_ns()).max();
     latency.into_iter().chain(pause).max().unwrap_or(1).max(1)
 }
 
-fn is_in(at: u64, window: Span) -> bool {
+fn is_in(at: u64, window: TimeSpan) -> bool {
     window.start <= at && at <= window.end
 }
 
-fn nanos(duration: Duration) -> u64 {
+fn saturating_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-struct Drawing<'a> {
+struct PauseDrawing<'a> {
     explanation: &'a Explanation,
     seconds: &'a [SecondEvidence],
-    lanes: Vec<Lane>,
+    lanes: Vec<PauseLane>,
     highest: u64,
 }
 
-impl Drawing<'_> {
-    fn svg(&self, window: Span) -> String {
+impl PauseDrawing<'_> {
+    fn svg(&self, window: TimeSpan) -> String {
         let floor = TOP + HIGH;
         let height = floor + 8.0 + STEP * self.lanes.len() as f64 + BOTTOM;
         let mut out = format!(
             "<svg class=\"path\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"Pauses, stopped threads and throttling on one time axis; the tables below have the values.\">\n"
         );
-        out.push_str(&key());
+        out.push_str(&pause_key());
         out.push_str(&self.scale(floor));
         out.push_str(&self.pauses(window, floor));
-        out.push_str(&self.latency(window, floor));
+        out.push_str(&self.latency_line(window, floor));
         for (i, lane) in self.lanes.iter().enumerate() {
             out.push_str(&self.lane(lane, window, floor + 8.0 + STEP * i as f64));
         }
-        out.push_str(&self.time(window, height));
+        out.push_str(&self.time_axis(window, height));
         out.push_str("</svg>\n");
         out
     }
@@ -143,7 +143,7 @@ impl Drawing<'_> {
         let mut out = String::new();
         for ns in [0, self.highest / 2, self.highest] {
             let y = self.y(ns, floor);
-            let label = format::time(Duration::from_nanos(ns));
+            let label = format::measured_time(Duration::from_nanos(ns));
             // Writing to a String does not fail.
             let _ = writeln!(
                 out,
@@ -156,19 +156,19 @@ impl Drawing<'_> {
         out
     }
 
-    fn pauses(&self, window: Span, floor: f64) -> String {
+    fn pauses(&self, window: TimeSpan, floor: f64) -> String {
         let bars = self.explanation.pauses.iter().filter_map(|p| {
             let (left, right) = ends(p.pause, window)?;
-            Some((left, right, floor - self.y(p.pause.len(), floor)))
+            Some((left, right, floor - self.y(p.pause.length_ns(), floor)))
         });
-        path("seen", "pauses over 50 ms", floor, bars)
+        bars_path("seen", "pauses over 50 ms", floor, bars)
     }
 
     /// The largest latency of each second, as a line.
-    fn latency(&self, window: Span, floor: f64) -> String {
+    fn latency_line(&self, window: TimeSpan, floor: f64) -> String {
         let inside = self.seconds.iter().filter(|s| is_in(s.at_ns, window));
         let points: Vec<String> = inside
-            .filter_map(|s| Some((s.at_ns, nanos(s.max?))))
+            .filter_map(|s| Some((s.at_ns, saturating_nanos(s.max?))))
             .map(|(at, max)| format!("{:.1},{:.1}", x(at, window), self.y(max, floor)))
             .collect();
         match points.len() {
@@ -180,29 +180,29 @@ impl Drawing<'_> {
         }
     }
 
-    fn lane(&self, lane: &Lane, window: Span, y: f64) -> String {
+    fn lane(&self, lane: &PauseLane, window: TimeSpan, y: f64) -> String {
         let inside = lane.spans.within(window);
         let bars = inside
             .as_slice()
             .iter()
             .filter_map(|span| ends(*span, window))
             .map(|(left, right)| (left, right, LANE));
-        let share = 100.0 * inside.len_ns() as f64 / window.len().max(1) as f64;
+        let share = 100.0 * inside.len_ns() as f64 / window.length_ns().max(1) as f64;
         let title = format!("{}: {share:.0} % of this time", lane.label);
         format!(
             "<rect class=\"lane\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{LANE}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n{}",
             WIDTH - RIGHT - LEFT,
             LEFT - 8.0,
             y + LANE - 3.0,
-            escape::html(lane.label),
-            path(lane.class, &title, y + LANE, bars),
+            escape::escape_html(lane.label),
+            bars_path(lane.class, &title, y + LANE, bars),
         )
     }
 
     /// Seconds since the measured phase began.
-    fn time(&self, window: Span, height: f64) -> String {
+    fn time_axis(&self, window: TimeSpan, height: f64) -> String {
         let begin = self.explanation.window.start;
-        let step = tick(window.len());
+        let step = tick(window.length_ns());
         let first = (window.start - begin).div_ceil(step);
         let last = (window.end - begin) / step;
         let base = height - BOTTOM + 14.0;
@@ -227,7 +227,7 @@ impl Drawing<'_> {
 }
 
 /// What stands above the lanes; a lane has its name on the left.
-fn key() -> String {
+fn pause_key() -> String {
     let line = LEFT + 160.0;
     format!(
         "<rect class=\"seen\" x=\"{LEFT}\" y=\"8\" width=\"12\" height=\"12\"/><text class=\"tick\" x=\"{:.1}\" y=\"18\">pauses over 50 ms</text>\
@@ -237,20 +237,20 @@ fn key() -> String {
     )
 }
 
-fn x(at: u64, window: Span) -> f64 {
-    let share = at.saturating_sub(window.start) as f64 / window.len().max(1) as f64;
+fn x(at: u64, window: TimeSpan) -> f64 {
+    let share = at.saturating_sub(window.start) as f64 / window.length_ns().max(1) as f64;
     LEFT + share.min(1.0) * (WIDTH - LEFT - RIGHT)
 }
 
 /// Left and right end of a span in the drawing; `None` outside of it.
-fn ends(span: Span, window: Span) -> Option<(f64, f64)> {
+fn ends(span: TimeSpan, window: TimeSpan) -> Option<(f64, f64)> {
     let (start, end) = (span.start.max(window.start), span.end.min(window.end));
     (start < end).then(|| (x(start, window), x(end, window)))
 }
 
 /// Bars (left, right, height) on a floor as one path, what is closer than half a pixel joined at
 /// the greater height.
-fn path(
+fn bars_path(
     class: &str,
     title: &str,
     floor: f64,
@@ -275,7 +275,7 @@ fn path(
     let shape: String = joined.iter().map(bar).collect();
     format!(
         "<path class=\"{class}\" d=\"{shape}\"><title>{}</title></path>\n",
-        escape::html(title)
+        escape::escape_html(title)
     )
 }
 
@@ -311,8 +311,8 @@ mod tests {
             let left = LEFT + f64::from(n) * 0.07;
             (left, left + 0.02, 14.0)
         });
-        let drawn = path("throttled", "t", 20.0, bars);
+        let drawn = bars_path("throttled", "t", 20.0, bars);
         assert!(drawn.matches('M').count() < 10, "{}", drawn.len());
-        assert_eq!(path("throttled", "t", 20.0, std::iter::empty()), "");
+        assert_eq!(bars_path("throttled", "t", 20.0, std::iter::empty()), "");
     }
 }

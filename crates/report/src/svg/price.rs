@@ -2,10 +2,10 @@
 
 use loadline_analysis::slo::Objective;
 
-use super::frame::shortened;
-use super::frame::{Anchor, Drawing, Key, Mark, WIDTH};
-use super::scale::Scale;
-use crate::content::money::{Bought, bought};
+use super::frame::shorten_name;
+use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH};
+use super::scale::AxisScale;
+use crate::content::money::{MeasuredDeployment, measured_deployments};
 use crate::format;
 use crate::view::ResultView;
 
@@ -19,33 +19,33 @@ const NAME: usize = 28;
 const ROOM: f64 = 190.0;
 
 /// The drawing; `None` where fewer than two deployments were priced and measured.
-pub fn price(view: &ResultView) -> Option<String> {
-    let all = bought(view);
+pub fn draw_price(view: &ResultView) -> Option<String> {
+    let all = measured_deployments(view);
     if all.len() < 2 {
         return None;
     }
-    let mut drawing = Drawing::new(
+    let mut drawing = SvgDrawing::new(
         "price",
         HEIGHT,
         "p99 of each deployment over its price; the tables have the values.",
     );
-    let top = drawing.key(
+    let top = drawing.draw_key(
         LEFT,
         &[
-            (Key::Mark(Mark::Kept), "kept the SLO"),
-            (Key::Mark(Mark::Broke), "did not"),
-            (Key::Ring, "recommended"),
-            (Key::Line("bound"), "the SLO"),
+            (KeySymbol::Mark(Mark::Kept), "kept the SLO"),
+            (KeySymbol::Mark(Mark::Broke), "did not"),
+            (KeySymbol::Ring, "recommended"),
+            (KeySymbol::Line("bound"), "the SLO"),
         ],
     ) + 22.0;
     let bottom = HEIGHT - BOTTOM;
-    let x = Scale::linear(all.iter().map(|b| b.per_month), (LEFT, WIDTH - RIGHT))?;
+    let x = AxisScale::linear(all.iter().map(|b| b.per_month), (LEFT, WIDTH - RIGHT))?;
     let bound = bound(view);
     let latencies = all.iter().filter_map(ms).chain(bound);
-    let y = Scale::log(latencies, (bottom, top + 14.0))?;
+    let y = AxisScale::log_around(latencies, (bottom, top + 14.0))?;
     let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|v| (v, dollars(v))).collect();
     drawing.x_axis(&x, (top, bottom), &ticks, "price of a month, from 0");
-    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, time(v))).collect();
+    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, show_millis(v))).collect();
     drawing.y_axis(
         &y,
         (LEFT, WIDTH - RIGHT),
@@ -53,40 +53,43 @@ pub fn price(view: &ResultView) -> Option<String> {
         "p99, from the intended send time",
     );
     if let Some(bound) = bound {
-        let at = y.at(bound);
-        drawing.line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
+        let at = y.position_of(bound);
+        drawing.draw_line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
     }
     let kept = all.iter().filter(|b| b.keeps_slo);
     let steps: Vec<(f64, f64)> = kept
-        .filter_map(|b| Some((x.at(b.per_month), y.at(ms(b)?))))
+        .filter_map(|b| Some((x.position_of(b.per_month), y.position_of(ms(b)?))))
         .collect();
-    drawing.line("trend s1", &steps);
+    drawing.draw_line("trend s1", &steps);
     let mut texts: Vec<(f64, f64)> = Vec::new();
     for one in &all {
         // Without a p99 it is beyond every latency: at the upper edge.
-        let at = (x.at(one.per_month), ms(one).map_or(top, |ms| y.at(ms)));
+        let at = (
+            x.position_of(one.per_month),
+            ms(one).map_or(top, |ms| y.position_of(ms)),
+        );
         let mark = if one.keeps_slo {
             Mark::Kept
         } else {
             Mark::Broke
         };
-        drawing.mark(mark, at, one.is_chosen, &title(one));
+        drawing.draw_mark(mark, at, one.is_chosen, &title(one));
         let is_free = |(tx, ty): &(f64, f64)| (tx - at.0).abs() > ROOM || (ty - at.1).abs() > 13.0;
         if texts.iter().all(is_free) {
             texts.push(at);
             let (place, anchor) = if at.0 + ROOM < WIDTH {
-                ((at.0 + 10.0, at.1 - 8.0), Anchor::Start)
+                ((at.0 + 10.0, at.1 - 8.0), TextAnchor::Start)
             } else {
-                ((at.0 - 10.0, at.1 - 8.0), Anchor::End)
+                ((at.0 - 10.0, at.1 - 8.0), TextAnchor::End)
             };
-            drawing.text(place, anchor, &shortened(&one.name, NAME));
+            drawing.draw_text(place, anchor, &shorten_name(&one.name, NAME));
         }
     }
-    Some(drawing.end())
+    Some(drawing.finish_svg())
 }
 
 /// p99 in ms.
-fn ms(bought: &Bought) -> Option<f64> {
+fn ms(bought: &MeasuredDeployment) -> Option<f64> {
     bought.p99.map(|p99| p99.as_secs_f64() * 1e3)
 }
 
@@ -103,8 +106,8 @@ fn bound(view: &ResultView) -> Option<f64> {
         })
 }
 
-fn time(ms: f64) -> String {
-    format::time(std::time::Duration::from_secs_f64(ms / 1e3))
+fn show_millis(ms: f64) -> String {
+    format::measured_time(std::time::Duration::from_secs_f64(ms / 1e3))
 }
 
 fn dollars(value: f64) -> String {
@@ -115,9 +118,9 @@ fn dollars(value: f64) -> String {
     }
 }
 
-fn title(one: &Bought) -> String {
+fn title(one: &MeasuredDeployment) -> String {
     let p99 = match one.p99 {
-        Some(p99) => format!("p99 {}", format::time(p99)),
+        Some(p99) => format!("p99 {}", format::measured_time(p99)),
         None => "p99 lies in requests that failed".to_owned(),
     };
     let chosen = if one.is_chosen { ", recommended" } else { "" };

@@ -1,10 +1,10 @@
 //! Figures of a service over its releases: the middle start of each, and how far its starts lie apart.
 
-use super::frame::{Anchor, Drawing, Key, Mark, WIDTH, line_class};
-use super::scale::Scale;
-use crate::figures::{Seen, Spread};
+use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH, line_class};
+use super::scale::AxisScale;
+use crate::figures::{SeenLatency, Spread};
 use crate::format;
-use crate::live::Release;
+use crate::live::ServiceRelease;
 
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 74.0;
@@ -17,7 +17,7 @@ const NAMED: usize = 7;
 const LONGEST: usize = 13;
 
 /// Lowest, middle and highest value of one release.
-type Of = fn(&Release) -> Option<[f64; 3]>;
+type Of = fn(&ServiceRelease) -> Option<[f64; 3]>;
 
 /// How a value reads.
 type Show = fn(f64) -> String;
@@ -31,39 +31,43 @@ const FIGURES: [(&str, Of, Show, Means); 4] = [
             let needed = r.needed.map_or(limit, |s| s.median.as_mib());
             Some([needed, limit, limit])
         },
-        |v| format!("{}Mi", format::number(v)),
+        |v| format!("{}Mi", format::three_digits(v)),
         ["the limit", "down to what its starts needed"],
     ),
     (
         "CPU time a request (ms)",
-        |r| Some(all(r.cpu_per_request?, |d| d.as_secs_f64() * 1e3)),
-        |v| format!("{} ms", format::number(v)),
+        |r| {
+            Some(low_median_high(r.cpu_per_request?, |d| {
+                d.as_secs_f64() * 1e3
+            }))
+        },
+        |v| format!("{} ms", format::three_digits(v)),
         SPREAD,
     ),
     (
         "Start: exec to the first good response (s)",
-        |r| Some(all(r.start?, |d| d.as_secs_f64())),
-        |v| format!("{} s", format::number(v)),
+        |r| Some(low_median_high(r.start?, |d| d.as_secs_f64())),
+        |v| format!("{} s", format::three_digits(v)),
         SPREAD,
     ),
     (
         "p99 (ms)",
         |r| {
             let p99 = r.p99?;
-            let ms = |seen: Seen| seen.time().map(|t| t.as_secs_f64() * 1e3);
+            let ms = |seen: SeenLatency| seen.known_time().map(|t| t.as_secs_f64() * 1e3);
             Some([ms(p99.low)?, ms(p99.median)?, ms(p99.high)?])
         },
-        |v| format!("{} ms", format::number(v)),
+        |v| format!("{} ms", format::three_digits(v)),
         SPREAD,
     ),
 ];
 
-fn all<T>(spread: Spread<T>, of: fn(T) -> f64) -> [f64; 3] {
+fn low_median_high<T>(spread: Spread<T>, of: fn(T) -> f64) -> [f64; 3] {
     [of(spread.low), of(spread.median), of(spread.high)]
 }
 
 /// The drawings with their captions; a figure that no release has is left out.
-pub fn releases(releases: &[Release]) -> Vec<(&'static str, String)> {
+pub fn draw_releases(releases: &[ServiceRelease]) -> Vec<(&'static str, String)> {
     let drawn = |(title, of, show, means): &(&'static str, Of, Show, Means)| {
         Some((*title, drawing(releases, title, (*of, *show), means)?))
     };
@@ -71,7 +75,7 @@ pub fn releases(releases: &[Release]) -> Vec<(&'static str, String)> {
 }
 
 /// A name that has room on the axis: of a long one the begin.
-fn short(version: &str) -> String {
+fn shorten_version(version: &str) -> String {
     match version.chars().count() > LONGEST {
         true => version.chars().take(LONGEST - 1).chain(['…']).collect(),
         false => version.to_owned(),
@@ -85,7 +89,7 @@ type Means = [&'static str; 2];
 const SPREAD: Means = ["the middle start", "from the lowest to the highest"];
 
 fn drawing(
-    releases: &[Release],
+    releases: &[ServiceRelease],
     title: &str,
     (of, show): (Of, Show),
     [mark, line]: &Means,
@@ -98,14 +102,14 @@ fn drawing(
     values.first()?;
     let bottom = HEIGHT - BOTTOM;
     let ends = values.iter().flat_map(|(_, v)| *v).chain([0.0]);
-    let y = Scale::linear(ends, (bottom, TOP))?;
+    let y = AxisScale::linear(ends, (bottom, TOP))?;
     let places = (LEFT + 20.0, WIDTH - RIGHT - 20.0);
     let last = releases.len().saturating_sub(1).max(1) as f64;
     let at = |i: usize| match releases.len() {
         1 => (places.0 + places.1) / 2.0,
         _ => places.0 + (places.1 - places.0) * i as f64 / last,
     };
-    let mut drawing = Drawing::new(
+    let mut drawing = SvgDrawing::new(
         "releases",
         HEIGHT,
         &format!("{title}, of each release; the table has the values."),
@@ -113,23 +117,33 @@ fn drawing(
     let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|t| (t, show(t))).collect();
     drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), &ticks, "");
     let key = [
-        (Key::Mark(Mark::Of(0)), *mark),
-        (Key::Line("whisker"), *line),
+        (KeySymbol::Mark(Mark::Of(0)), *mark),
+        (KeySymbol::Line("whisker"), *line),
     ];
-    drawing.key(LEFT, &key);
+    drawing.draw_key(LEFT, &key);
     let step = releases.len().div_ceil(NAMED).max(1);
     for (i, release) in releases.iter().enumerate().step_by(step) {
         let day = format::day(release.begun_unix_ms);
-        let names = release.short_version.iter().map(|v| short(v)).chain([day]);
+        let names = release
+            .short_version
+            .iter()
+            .map(|v| shorten_version(v))
+            .chain([day]);
         for (name, below) in names.zip([18.0, 34.0]) {
-            drawing.text((at(i), bottom + below), Anchor::Middle, &name);
+            drawing.draw_text((at(i), bottom + below), TextAnchor::Middle, &name);
         }
     }
-    let middles: Vec<_> = values.iter().map(|(i, v)| (at(*i), y.at(v[1]))).collect();
-    drawing.line(line_class(0), &middles);
+    let middles: Vec<_> = values
+        .iter()
+        .map(|(i, v)| (at(*i), y.position_of(v[1])))
+        .collect();
+    drawing.draw_line(line_class(0), &middles);
     for (i, [low, middle, high]) in &values {
         let x = at(*i);
-        drawing.line("whisker", &[(x, y.at(*low)), (x, y.at(*high))]);
+        drawing.draw_line(
+            "whisker",
+            &[(x, y.position_of(*low)), (x, y.position_of(*high))],
+        );
         let release = &releases[*i];
         let version = release.version.iter();
         let title = format!(
@@ -141,7 +155,7 @@ fn drawing(
             show(*low),
             show(*high)
         );
-        drawing.mark(Mark::Of(0), (x, y.at(*middle)), false, &title);
+        drawing.draw_mark(Mark::Of(0), (x, y.position_of(*middle)), false, &title);
     }
-    Some(drawing.end())
+    Some(drawing.finish_svg())
 }

@@ -1,6 +1,6 @@
 //! From values to places: linear from zero, or logarithmic.
 //!
-//! Owns the choice of round ends and ticks. [`Scale::at`] keeps at the edge what lies outside.
+//! Owns the choice of round ends and ticks. [`AxisScale::position_of`] keeps at the edge what lies outside.
 
 /// Ticks of a scale, about.
 const TICKS: f64 = 5.0;
@@ -9,7 +9,7 @@ const FINE_DECADES: f64 = 2.5;
 
 /// A scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub(super) struct AxisScale {
     from: f64,
     to: f64,
     start: f64,
@@ -17,11 +17,11 @@ pub(super) struct Scale {
     is_log: bool,
 }
 
-impl Scale {
+impl AxisScale {
     /// From 0 to a round value not below the largest. `None` without a positive value.
     pub(super) fn linear(values: impl IntoIterator<Item = f64>, place: (f64, f64)) -> Option<Self> {
-        let largest = usable(values).reduce(f64::max)?;
-        let step = step(largest);
+        let largest = usable_values(values).reduce(f64::max)?;
+        let step = round_step(largest);
         Some(Self {
             from: 0.0,
             to: (largest / step).ceil() * step,
@@ -33,7 +33,10 @@ impl Scale {
 
     /// Between round values around all of them; values that are not positive do not count. `None`
     /// when there are none.
-    pub(super) fn log(values: impl IntoIterator<Item = f64>, place: (f64, f64)) -> Option<Self> {
+    pub(super) fn log_around(
+        values: impl IntoIterator<Item = f64>,
+        place: (f64, f64),
+    ) -> Option<Self> {
         let (least, largest) = ends(values)?;
         let (mut from, mut to) = (round_down(least), largest);
         if round_down(to) < to {
@@ -66,7 +69,7 @@ impl Scale {
     }
 
     /// Where a value stands; at the edge when it lies outside.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(super) fn position_of(&self, value: f64) -> f64 {
         let share = if self.is_log {
             (value.max(f64::MIN_POSITIVE) / self.from).ln() / (self.to / self.from).ln()
         } else {
@@ -78,14 +81,14 @@ impl Scale {
     }
 
     /// The places of its ends.
-    pub(super) fn place(&self) -> (f64, f64) {
+    pub(super) fn end_positions(&self) -> (f64, f64) {
         (self.start, self.end)
     }
 
     /// Round values within.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if !self.is_log {
-            let step = step(self.to);
+            let step = round_step(self.to);
             let count = (self.to / step).round() as usize;
             return (0..=count).map(|i| i as f64 * step).collect();
         }
@@ -104,20 +107,20 @@ impl Scale {
 }
 
 /// Values that can be placed.
-fn usable(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
+fn usable_values(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
     let values = values.into_iter();
     values.filter(|v| v.is_finite() && *v > 0.0)
 }
 
 fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let one = |v: f64| (v, v);
-    usable(values)
+    usable_values(values)
         .map(one)
         .reduce(|(a, b), (v, _)| (a.min(v), b.max(v)))
 }
 
 /// 1, 2 or 5 times a power of ten: a fifth of the value, about.
-fn step(largest: f64) -> f64 {
+fn round_step(largest: f64) -> f64 {
     let rough = largest / TICKS;
     let below = round_down(rough);
     if below * 1.5 < rough {
@@ -159,14 +162,14 @@ fn next(round: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn shown(scale: Option<Scale>) -> Vec<String> {
+    fn shown(scale: Option<AxisScale>) -> Vec<String> {
         let ticks = scale.expect("a scale").ticks();
         ticks.iter().map(|t| format!("{t:.4}")).collect()
     }
 
     #[test]
     fn linear_scales_begin_at_zero_and_end_round() {
-        let scale = Scale::linear([3.0, 87.0], (0.0, 100.0));
+        let scale = AxisScale::linear([3.0, 87.0], (0.0, 100.0));
         assert_eq!(
             shown(scale),
             [
@@ -175,40 +178,50 @@ mod tests {
         );
         let scale = scale.expect("a scale");
         assert_eq!(
-            (scale.at(0.0), scale.at(50.0), scale.at(1e9)),
+            (
+                scale.position_of(0.0),
+                scale.position_of(50.0),
+                scale.position_of(1e9)
+            ),
             (0.0, 50.0, 100.0)
         );
-        assert_eq!(Scale::linear([0.0, f64::NAN], (0.0, 1.0)), None);
+        assert_eq!(AxisScale::linear([0.0, f64::NAN], (0.0, 1.0)), None);
     }
 
     #[test]
     fn logarithmic_scales_have_ticks_at_one_two_and_five() {
-        let scale = Scale::log([0.3, 4.0], (0.0, 10.0));
+        let scale = AxisScale::log_around([0.3, 4.0], (0.0, 10.0));
         assert_eq!(
             shown(scale),
             ["0.2000", "0.5000", "1.0000", "2.0000", "5.0000"]
         );
-        let wide = Scale::log([1.0, 9000.0], (0.0, 10.0));
+        let wide = AxisScale::log_around([1.0, 9000.0], (0.0, 10.0));
         assert_eq!(
             shown(wide),
             ["1.0000", "10.0000", "100.0000", "1000.0000", "10000.0000"]
         );
         // One value alone has room on both sides.
-        let one = Scale::log([5.0], (0.0, 10.0)).expect("a scale");
-        assert!(one.at(5.0) > 0.0 && one.at(5.0) < 10.0, "{one:?}");
-        assert_eq!(Scale::log([-1.0, f64::INFINITY], (0.0, 1.0)), None);
+        let one = AxisScale::log_around([5.0], (0.0, 10.0)).expect("a scale");
+        assert!(
+            one.position_of(5.0) > 0.0 && one.position_of(5.0) < 10.0,
+            "{one:?}"
+        );
+        assert_eq!(
+            AxisScale::log_around([-1.0, f64::INFINITY], (0.0, 1.0)),
+            None
+        );
     }
 
     #[test]
     fn every_value_lies_within_its_scale_and_in_order() {
         let values = [0.07, 0.35, 1.0, 1.4, 12.0, 990.0];
         for scale in [
-            Scale::linear(values, (0.0, 1.0)),
-            Scale::log(values, (0.0, 1.0)),
-            Scale::log_of(values, (0.0, 1.0)),
+            AxisScale::linear(values, (0.0, 1.0)),
+            AxisScale::log_around(values, (0.0, 1.0)),
+            AxisScale::log_of(values, (0.0, 1.0)),
         ] {
             let scale = scale.expect("a scale");
-            let places = values.map(|v| scale.at(v));
+            let places = values.map(|v| scale.position_of(v));
             assert!(places.is_sorted(), "{places:?}");
             assert!(places[5] < 1.0 || scale.to >= 990.0, "{places:?}");
             assert!(scale.ticks().len() >= 3, "{:?}", scale.ticks());

@@ -1,10 +1,10 @@
 //! The path of a search: the size of each trial in running order, marked by its verdict.
 
-use loadline_analysis::record::{Purpose, TrialRecord, Verdict};
+use loadline_analysis::record::{TrialPurpose, TrialRecord, TrialVerdict};
 use loadline_sizing::Bytes;
 
-use super::frame::{Anchor, At, Drawing, Key, Mark, WIDTH};
-use crate::content::groups::{self, Names};
+use super::frame::{At, KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH};
+use crate::content::groups::{self, ConfigurationNames};
 use crate::content::trials;
 use crate::figures;
 use crate::view::ResultView;
@@ -20,10 +20,10 @@ const BOTTOM: f64 = 46.0;
 const NUMBERS: usize = 12;
 
 /// What the marks mean.
-const KEY: [(Key, &str); 3] = [
-    (Key::Mark(Mark::Kept), "kept the SLO"),
-    (Key::Mark(Mark::Broke), "did not"),
-    (Key::Mark(Mark::Silent), "says nothing: not valid"),
+const KEY: [(KeySymbol, &str); 3] = [
+    (KeySymbol::Mark(Mark::Kept), "kept the SLO"),
+    (KeySymbol::Mark(Mark::Broke), "did not"),
+    (KeySymbol::Mark(Mark::Silent), "says nothing: not valid"),
 ];
 
 /// Sizes in the order they were tried: how a search narrowed in. The sizes stand evenly spaced, as
@@ -37,7 +37,10 @@ pub fn search_path(view: &ResultView) -> Option<String> {
         .collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     sizes.dedup();
-    let searched = view.trials.iter().any(|t| t.purpose == Purpose::Search);
+    let searched = view
+        .trials
+        .iter()
+        .any(|t| t.purpose == TrialPurpose::Search);
     let cpu = view.trials.first().map(|t| t.configuration.cpu);
     let is_one_cpu = view.trials.iter().all(|t| Some(t.configuration.cpu) == cpu);
     if !searched || !is_one_cpu || sizes.len() < 2 {
@@ -48,13 +51,16 @@ pub fn search_path(view: &ResultView) -> Option<String> {
     let x = |i: usize| LEFT + 16.0 + i as f64 / last * (WIDTH - LEFT - RIGHT - 32.0);
     let y = |size: usize| TOP + STEP * size as f64;
     let label = "Memory limit of each trial in running order, marked by its verdict; the table of all trials has the values.";
-    let mut drawing = Drawing::new("path", height, label);
-    drawing.key(LEFT, &[&KEY[..], &[(Key::Ring, view.chosen_as())]].concat());
+    let mut drawing = SvgDrawing::new("path", height, label);
+    drawing.draw_key(
+        LEFT,
+        &[&KEY[..], &[(KeySymbol::Ring, view.chosen_as())]].concat(),
+    );
     for (i, size) in sizes.iter().enumerate() {
-        drawing.line("grid", &[(LEFT, y(i)), (WIDTH - RIGHT, y(i))]);
-        drawing.text((LEFT - 8.0, y(i) + 4.0), Anchor::End, &size.to_string());
+        drawing.draw_line("grid", &[(LEFT, y(i)), (WIDTH - RIGHT, y(i))]);
+        drawing.draw_text((LEFT - 8.0, y(i) + 4.0), TextAnchor::End, &size.to_string());
     }
-    let names = Names::of(view);
+    let names = ConfigurationNames::for_result(view);
     for (i, trial) in view.trials.iter().enumerate() {
         let memory = trial.configuration.memory;
         if let Some(size) = memory.and_then(|m| sizes.iter().position(|s| *s == m)) {
@@ -62,45 +68,45 @@ pub fn search_path(view: &ResultView) -> Option<String> {
         }
     }
     numbers(&mut drawing, view.trials.len(), height, x);
-    Some(drawing.end())
+    Some(drawing.finish_svg())
 }
 
 fn mark(
-    drawing: &mut Drawing,
+    drawing: &mut SvgDrawing,
     (i, trial): (usize, &TrialRecord),
     at: At,
     view: &ResultView,
-    names: &Names,
+    names: &ConfigurationNames,
 ) {
     let title = format!(
         "Trial {}, {}, {}: {}. {}",
         i + 1,
         trials::purpose(trial.purpose),
-        names.name(&trial.configuration),
-        figures::verdict(trial.verdict),
+        names.cell_name(&trial.configuration),
+        figures::verdict_words(trial.verdict),
         trial.reason
     );
     let is_chosen = view
         .recommendation
         .as_ref()
         .is_some_and(|r| groups::is_same(&r.configuration, &trial.configuration));
-    drawing.mark(of_verdict(trial.verdict), at, is_chosen, &title);
+    drawing.draw_mark(of_verdict(trial.verdict), at, is_chosen, &title);
 }
 
-fn of_verdict(verdict: Verdict) -> Mark {
+fn of_verdict(verdict: TrialVerdict) -> Mark {
     match verdict {
-        Verdict::Pass => Mark::Kept,
-        Verdict::SloMiss | Verdict::AppKo(_) => Mark::Broke,
-        Verdict::Invalid(_) => Mark::Silent,
+        TrialVerdict::Pass => Mark::Kept,
+        TrialVerdict::SloMiss | TrialVerdict::AppKo(_) => Mark::Broke,
+        TrialVerdict::Invalid(_) => Mark::Silent,
     }
 }
 
 /// Trial numbers below.
-fn numbers(drawing: &mut Drawing, trials: usize, height: f64, x: impl Fn(usize) -> f64) {
+fn numbers(drawing: &mut SvgDrawing, trials: usize, height: f64, x: impl Fn(usize) -> f64) {
     let base = height - BOTTOM + 24.0;
     for i in (0..trials).step_by((trials / NUMBERS).max(1)) {
-        drawing.text((x(i), base), Anchor::Middle, &(i + 1).to_string());
+        drawing.draw_text((x(i), base), TextAnchor::Middle, &(i + 1).to_string());
     }
     let middle = ((LEFT + WIDTH - RIGHT) / 2.0, height - 4.0);
-    drawing.text(middle, Anchor::Middle, "trial, in running order");
+    drawing.draw_text(middle, TextAnchor::Middle, "trial, in running order");
 }

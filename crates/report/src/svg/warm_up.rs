@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::frame::shortened;
-use super::frame::{Drawing, Key, WIDTH, line_class};
-use super::scale::Scale;
+use super::frame::shorten_name;
+use super::frame::{KeySymbol, SvgDrawing, WIDTH, line_class};
+use super::scale::AxisScale;
 use crate::content::warm_up::{WarmUpCurve, curves};
 use crate::format;
 use crate::view::ResultView;
@@ -31,46 +31,48 @@ pub fn warm_up(view: &ResultView) -> Option<String> {
     };
     let values: Vec<Vec<Option<f64>>> = curves.iter().map(ms).collect();
     let longest = values.iter().map(Vec::len).max()?;
-    let x = Scale::linear([longest as f64], (LEFT, WIDTH - RIGHT))?;
-    let mut drawing = Drawing::new(
+    let x = AxisScale::linear([longest as f64], (LEFT, WIDTH - RIGHT))?;
+    let mut drawing = SvgDrawing::new(
         "warm-up",
         HEIGHT,
         "p50 of each second since the load began; the table has the ends.",
     );
-    let names: Vec<String> = curves.iter().map(|c| shortened(&c.name, NAME)).collect();
-    let mut entries: Vec<(Key, &str)> = vec![(Key::Line("edge"), "from here on judged")];
+    let names: Vec<String> = curves.iter().map(|c| shorten_name(&c.name, NAME)).collect();
+    let mut entries: Vec<(KeySymbol, &str)> =
+        vec![(KeySymbol::Line("edge"), "from here on judged")];
     let lines = names.iter().enumerate();
-    entries.extend(lines.map(|(i, name)| (Key::Line(line_class(i)), name.as_str())));
-    let top = drawing.key(LEFT, &entries) + 22.0;
+    entries.extend(lines.map(|(i, name)| (KeySymbol::Line(line_class(i)), name.as_str())));
+    let top = drawing.draw_key(LEFT, &entries) + 22.0;
     let bottom = HEIGHT - BOTTOM;
-    let y = Scale::log(values.iter().flatten().copied().flatten(), (bottom, top))?;
+    let y = AxisScale::log_around(values.iter().flatten().copied().flatten(), (bottom, top))?;
     let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|s| (s, s.to_string())).collect();
     drawing.x_axis(&x, (top, bottom), &ticks, "seconds of load");
-    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|t| (t, time(t))).collect();
+    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|t| (t, show_ms(t))).collect();
     drawing.y_axis(
         &y,
         (LEFT, WIDTH - RIGHT),
         &ticks,
         "p50, the median over the trials (log scale)",
     );
-    if let Some(judged) = curves.first().map(|c| x.at(c.warm_up as f64)) {
-        drawing.line("edge", &[(judged, top), (judged, bottom)]);
+    if let Some(judged) = curves.first().map(|c| x.position_of(c.warm_up as f64)) {
+        drawing.draw_line("edge", &[(judged, top), (judged, bottom)]);
     }
     for (i, values) in values.iter().enumerate() {
-        let place =
-            |(second, ms): (usize, &Option<f64>)| Some((x.at(second as f64 + 0.5), y.at((*ms)?)));
+        let place = |(second, ms): (usize, &Option<f64>)| {
+            Some((x.position_of(second as f64 + 0.5), y.position_of((*ms)?)))
+        };
         let places: Vec<_> = values.iter().enumerate().map(place).collect();
         // A gap where nothing was answered.
         for run in places.split(Option::is_none) {
             let run: Vec<(f64, f64)> = run.iter().copied().flatten().collect();
-            drawing.line(line_class(i), &thinned(&run));
+            drawing.draw_line(line_class(i), &thin_places(&run));
         }
     }
-    Some(drawing.end())
+    Some(drawing.finish_svg())
 }
 
 /// At most [`POINTS`] places, each the middle one of its neighbours: the line of the usual second.
-fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+fn thin_places(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let size = places.len().div_ceil(POINTS).max(1);
     let middle = |chunk: &[(f64, f64)]| {
         let mut chunk = chunk.to_vec();
@@ -81,6 +83,6 @@ fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     places.chunks(size).map(middle).collect()
 }
 
-fn time(ms: f64) -> String {
-    format::time(Duration::from_secs_f64(ms / 1e3))
+fn show_ms(ms: f64) -> String {
+    format::measured_time(Duration::from_secs_f64(ms / 1e3))
 }

@@ -12,7 +12,7 @@ use crate::format;
 
 /// A load in words: `GET /owners, open model, 300/s for 20 s`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Load {
+pub struct LoadWords {
     /// What stands before the rate: `GET /owners, open model, `; all of it where there is no rate.
     pub before: String,
     /// Requests a second; null for a closed model, which has none.
@@ -21,7 +21,7 @@ pub struct Load {
     pub after: String,
 }
 
-impl Load {
+impl LoadWords {
     /// One whose words do not say where its rate is.
     pub fn without_rate(words: String) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Load {
     }
 
     /// The same at another rate, in words.
-    pub fn at(&self, rate: &str) -> String {
+    pub fn at_rate(&self, rate: &str) -> String {
         let Self { before, after, .. } = self;
         match self.rate_per_second {
             Some(_) => format!("{before}{rate}{after}"),
@@ -41,10 +41,10 @@ impl Load {
     }
 }
 
-impl fmt::Display for Load {
+impl fmt::Display for LoadWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rate_per_second {
-            Some(rate) => f.write_str(&self.at(&format::rate(rate))),
+            Some(rate) => f.write_str(&self.at_rate(&format::as_rate(rate))),
             None => f.write_str(&self.before),
         }
     }

@@ -6,14 +6,14 @@ use loadline_sizing::{Bytes, Cpus};
 
 /// Limits of one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Today {
+pub struct CurrentLimits {
     /// Its CPU limit; `None` where it is not told, or there is none.
     pub cpu: Option<Cpus>,
     /// Its memory limit, above 0.
     pub memory: Bytes,
 }
 
-impl FromStr for Today {
+impl FromStr for CurrentLimits {
     type Err = String;
 
     /// `2/4Gi`, or `4Gi` alone.
@@ -22,15 +22,17 @@ impl FromStr for Today {
             Some((cpu, memory)) => (Some(cpu), memory),
             None => (None, text),
         };
-        let cpu: Option<Cpus> = cpu.map(|cpu| cpu.parse().map_err(wrong)).transpose()?;
-        let memory: Bytes = memory.parse().map_err(wrong)?;
+        let cpu: Option<Cpus> = cpu
+            .map(|cpu| cpu.parse().map_err(limits_error))
+            .transpose()?;
+        let memory: Bytes = memory.parse().map_err(limits_error)?;
         match memory < Bytes::from_mib(1) || cpu.is_some_and(|cpu| cpu.as_millis() == 0) {
-            true => Err(wrong("it is less than 1 MiB of memory, or no CPU")),
+            true => Err(limits_error("it is less than 1 MiB of memory, or no CPU")),
             false => Ok(Self { cpu, memory }),
         }
     }
 }
 
-fn wrong(why: impl std::fmt::Display) -> String {
+fn limits_error(why: impl std::fmt::Display) -> String {
     format!("{why}; write CPUs and memory, 2/4Gi, or memory alone, 4Gi")
 }

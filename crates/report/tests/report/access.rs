@@ -48,17 +48,20 @@ fn anybody_reads(name: &str, html: &str) {
 
 #[test]
 fn anybody_reads_the_report_of_a_search() {
-    anybody_reads("search", &loadline_report::html(&fixture::search()));
+    anybody_reads("search", &loadline_report::render_html(&fixture::search()));
 }
 
 #[test]
 fn anybody_reads_the_report_of_a_deployment() {
-    anybody_reads("deployment", &loadline_report::html(&drawings::cheapest()));
+    anybody_reads(
+        "deployment",
+        &loadline_report::render_html(&drawings::cheapest()),
+    );
 }
 
 #[test]
 fn anybody_reads_the_report_for_a_mail() {
-    anybody_reads("mail", &loadline_report::mail(&fixture::search()));
+    anybody_reads("mail", &loadline_report::render_mail(&fixture::search()));
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn anybody_reads_a_comparison() {
 
 #[test]
 fn sections_open_and_close_by_keyboard_and_a_link_opens_its_own() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     let Some(mut page) = open("keyboard", &html, 1200) else {
         return;
     };

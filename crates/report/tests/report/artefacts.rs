@@ -3,26 +3,27 @@
 use std::collections::BTreeMap;
 
 use crate::{fixture, hostile};
-use loadline_analysis::record::{Provenance, StartCache};
+use loadline_analysis::record::{StartCache, ValueProvenance};
 use loadline_report::ResultView;
 use loadline_report::emit::{
-    Application, Artefact, BaseImage, Command, EmitError, Pinned, Purpose, Ready, emit,
+    Artefact, BaseImage, EmitError, EmitPurpose, ImagePinning, ProductionApplication,
+    ReadinessCheck, StartCommand, emit,
 };
 use loadline_sizing::cache::CacheKind;
 use serde_json::Value;
 
-fn command(text: &str) -> Command {
+fn command(text: &str) -> StartCommand {
     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-    Command::read(&words).expect("it has a jar")
+    StartCommand::read(&words).expect("it has a jar")
 }
 
-pub fn application() -> Application {
-    Application {
+pub fn application() -> ProductionApplication {
+    ProductionApplication {
         name: "spring-web".to_owned(),
         image: "registry.example/spring-web:1.4.2".to_owned(),
         measured_image: None,
         base_image: BaseImage::nearest("debian", "17.0.13+11-Debian-2", 17),
-        command: Command {
+        command: StartCommand {
             is_read: true,
             extracted_from: None,
             liberty: None,
@@ -30,7 +31,7 @@ pub fn application() -> Application {
         },
         env: BTreeMap::new(),
         port: 8080,
-        ready: Ready::Http {
+        ready: ReadinessCheck::Http {
             port: 8080,
             path: "/health".to_owned(),
         },
@@ -47,8 +48,11 @@ pub fn text(artefacts: &[Artefact], name: &str) -> String {
     artefact.unwrap_or_else(|| panic!("{name}")).text.clone()
 }
 
-pub fn all(view: &ResultView, application: &Application) -> Result<Vec<Artefact>, EmitError> {
-    emit(view, application, &Purpose::ALL)
+pub fn all(
+    view: &ResultView,
+    application: &ProductionApplication,
+) -> Result<Vec<Artefact>, EmitError> {
+    emit(view, application, &EmitPurpose::ALL)
 }
 
 fn search() -> Vec<Artefact> {
@@ -106,14 +110,14 @@ fn the_dockerfile() {
 
 #[test]
 fn the_dockerfile_builds_its_own_cache() {
-    let application = Application {
+    let application = ProductionApplication {
         cache: Some(StartCache {
             kind: CacheKind::AppCds,
             requests: 20,
         }),
         ..application()
     };
-    let all = emit(&fixture::search(), &application, &Purpose::ALL).expect("it has an answer");
+    let all = emit(&fixture::search(), &application, &EmitPurpose::ALL).expect("it has an answer");
     let text = text(&all, "Dockerfile");
     let parts = [
         "FROM app AS cache\n",
@@ -132,7 +136,7 @@ fn the_dockerfile_builds_its_own_cache() {
 
 #[test]
 fn the_dockerfile_with_the_launcher_on_jdk_8() {
-    let application = Application {
+    let application = ProductionApplication {
         launcher: true,
         jdk: 8,
         ..application()
@@ -344,7 +348,7 @@ fn the_start_probe_waits_three_times_the_slowest_start() {
         .recommendation
         .as_ref()
         .expect("a recommendation")
-        .memory();
+        .recommended_memory();
     let at_size = view
         .trials
         .iter()
@@ -384,11 +388,11 @@ fn what_lies_beside_the_jar_comes_into_the_image() {
 
 #[test]
 fn hostile_records_make_harmless_artefacts() {
-    let application = Application {
+    let application = ProductionApplication {
         name: "\n---\nkind: Evil\n\"".to_owned(),
         image: "a\"\nkind: Evil".to_owned(),
-        base_image: BaseImage::given("a\nRUN evil", "b\nRUN evil", "17"),
-        command: Command {
+        base_image: BaseImage::from_user("a\nRUN evil", "b\nRUN evil", "17"),
+        command: StartCommand {
             options: vec![
                 "-Da=\nRUN evil".to_owned(),
                 "-Db=\n---\nkind: Evil".to_owned(),
@@ -404,7 +408,7 @@ fn hostile_records_make_harmless_artefacts() {
             ("A".to_owned(), "\"\nRUN evil\nkind: Evil".to_owned()),
             ("B\nkind: Evil".to_owned(), "x".to_owned()),
         ]),
-        ready: Ready::Http {
+        ready: ReadinessCheck::Http {
             port: 1,
             path: "/\"\nkind: Evil".to_owned(),
         },
@@ -436,7 +440,7 @@ fn hostile_records_make_harmless_artefacts() {
 fn what_is_left_out_is_said() {
     let mut view = fixture::search();
     if let Some(recommendation) = &mut view.recommendation {
-        let secret = fixture::option("-Ddb.password=hunter2", Provenance::User);
+        let secret = fixture::option("-Ddb.password=hunter2", ValueProvenance::User);
         recommendation.configuration.jvm_options.push(secret);
     }
     let artefacts = all(&view, &application()).expect("it has a recommendation");
@@ -450,12 +454,12 @@ fn what_is_left_out_is_said() {
 fn a_matrix_has_nothing_to_emit() {
     let error = all(&fixture::matrix(), &application()).expect_err("no recommendation");
     assert!(matches!(error, EmitError::NoRecommendation { .. }));
-    assert!(error.hint().contains("loadline size"));
+    assert!(error.emit_hint().contains("loadline size"));
 }
 
 #[test]
 fn a_secret_that_an_export_took_out_is_left_out_too() {
-    let application = Application {
+    let application = ProductionApplication {
         command: command("java -Ddb.password=[redacted] -jar a.jar --token [redacted]"),
         env: BTreeMap::from([("URL".to_owned(), "pg://[redacted]@db".to_owned())]),
         ..application()
@@ -472,7 +476,7 @@ fn a_secret_that_an_export_took_out_is_left_out_too() {
 
 #[test]
 fn each_purpose_has_its_files() {
-    let names = |purposes: &[Purpose]| {
+    let names = |purposes: &[EmitPurpose]| {
         let artefacts = emit(&fixture::search(), &application(), purposes);
         let names: Vec<_> = artefacts
             .expect("a recommendation")
@@ -481,14 +485,14 @@ fn each_purpose_has_its_files() {
             .collect();
         names.join(" ")
     };
-    assert_eq!(names(&[Purpose::Kubernetes]), "kubernetes.yaml");
-    assert_eq!(names(&[Purpose::Docker]), "Dockerfile jvm.options");
+    assert_eq!(names(&[EmitPurpose::Kubernetes]), "kubernetes.yaml");
+    assert_eq!(names(&[EmitPurpose::Docker]), "Dockerfile jvm.options");
     assert_eq!(
-        names(&[Purpose::Compose]),
+        names(&[EmitPurpose::Compose]),
         "Dockerfile jvm.options compose.yaml"
     );
     assert_eq!(
-        names(&[Purpose::Kubernetes, Purpose::Options]),
+        names(&[EmitPurpose::Kubernetes, EmitPurpose::Options]),
         "jvm.options java-tool-options.env loadline.profile kubernetes.yaml"
     );
 }
@@ -496,7 +500,7 @@ fn each_purpose_has_its_files() {
 #[test]
 fn the_profile_is_what_the_launcher_reads() {
     let profile = text(&search(), "loadline.profile");
-    let read = loadline_sizing::profile::Profile::parse(&profile);
+    let read = loadline_sizing::profile::AppProfile::parse_profile(&profile);
     assert_eq!(read.notes, Vec::<String>::new());
     assert_eq!(read.options.len(), 3);
     assert!(read.live_heap.is_some());
@@ -505,8 +509,8 @@ fn the_profile_is_what_the_launcher_reads() {
 
 #[test]
 fn what_no_line_can_hold_is_left_out_whole() {
-    let application = Application {
-        command: Command {
+    let application = ProductionApplication {
+        command: StartCommand {
             options: vec![
                 format!("-Dlong={}", "x".repeat(1_000_000)),
                 "-Da=1\n2".to_owned(),
@@ -541,7 +545,7 @@ fn what_no_line_can_hold_is_left_out_whole() {
 
 #[test]
 fn an_option_goes_with_the_value_that_is_left_out() {
-    let application = Application {
+    let application = ProductionApplication {
         command: command("java -jar a.jar --verbose --db-password hunter2 --server.port=8080"),
         cache: Some(StartCache {
             kind: CacheKind::AppCds,
@@ -604,7 +608,7 @@ fn a_dockerfile_says_that_the_jar_was_taken_apart() {
 
 #[test]
 fn a_cache_is_trained_in_the_environment_of_the_application() {
-    let mut application = Application {
+    let mut application = ProductionApplication {
         cache: Some(StartCache {
             kind: CacheKind::AppCds,
             requests: 50,
@@ -630,7 +634,7 @@ fn a_shared_class_cache_is_filled_in_a_stage_of_its_own() {
     if let Some(recommendation) = &mut view.recommendation {
         recommendation.configuration.cache = cache;
     }
-    let application = Application {
+    let application = ProductionApplication {
         cache,
         ..application()
     };
@@ -651,7 +655,7 @@ fn a_shared_class_cache_is_filled_in_a_stage_of_its_own() {
 fn an_option_of_the_configuration_that_names_a_file_is_refused() {
     let mut view = fixture::search();
     if let Some(recommendation) = &mut view.recommendation {
-        let agent = fixture::option("-javaagent:otel.jar", Provenance::User);
+        let agent = fixture::option("-javaagent:otel.jar", ValueProvenance::User);
         recommendation.configuration.jvm_options.push(agent);
     }
     let error = all(&view, &application()).expect_err("the image would not have it");
@@ -667,7 +671,7 @@ fn the_manifest_has_the_probes_of_the_report() {
     let artefacts = all(&view, &application()).expect("it has a recommendation");
     let manifests = documents(&text(&artefacts, "kubernetes.yaml"));
     let container = &manifests[0]["spec"]["template"]["spec"]["containers"][0];
-    let probes = loadline_analysis::startup::probes(31.0);
+    let probes = loadline_analysis::startup::suggest_probes(31.0);
     let startup = &container["startupProbe"];
     assert_eq!(startup["periodSeconds"], probes.startup_period);
     assert_eq!(startup["failureThreshold"], probes.startup_failures);
@@ -683,14 +687,14 @@ fn the_manifest_has_the_probes_of_the_report() {
 
 #[test]
 fn an_image_that_was_measured_is_named_and_keeps_its_own_user() {
-    let application = Application {
+    let application = ProductionApplication {
         image: "registry.example/orders@sha256:00ff".to_owned(),
-        measured_image: Some(Pinned::Yes),
-        command: Command::in_image(&["--server.port=8080".to_owned()]),
+        measured_image: Some(ImagePinning::Yes),
+        command: StartCommand::in_image(&["--server.port=8080".to_owned()]),
         ..application()
     };
-    let of = |application: &Application| {
-        let purposes = [Purpose::Kubernetes];
+    let of = |application: &ProductionApplication| {
+        let purposes = [EmitPurpose::Kubernetes];
         let artefacts = emit(&fixture::search(), application, &purposes).expect("it has a size");
         text(&artefacts, "kubernetes.yaml")
     };
@@ -707,9 +711,9 @@ fn an_image_that_was_measured_is_named_and_keeps_its_own_user() {
     for other in ["runAsUser", "readOnlyRootFilesystem", "Dockerfile"] {
         assert!(!manifest.contains(other), "`{other}`:\n{manifest}");
     }
-    let by_name = of(&Application {
+    let by_name = of(&ProductionApplication {
         image: "orders:1".to_owned(),
-        measured_image: Some(Pinned::No),
+        measured_image: Some(ImagePinning::No),
         ..application
     });
     assert!(by_name.contains("put in what the push prints"), "{by_name}");

@@ -49,7 +49,7 @@ fn drawn(page: &mut Page) -> (u64, u64) {
 
 #[test]
 fn every_chart_is_drawn_and_nothing_is_said_on_the_console() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     let Some(mut page) = open("every_chart_is_drawn", &html, 1200) else {
         return;
     };
@@ -60,7 +60,7 @@ fn every_chart_is_drawn_and_nothing_is_said_on_the_console() {
 
 #[test]
 fn dark_mode_changes_page_and_charts_while_open() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     let Some(mut page) = open("dark_mode", &html, 1200) else {
         return;
     };
@@ -82,7 +82,7 @@ fn dark_mode_changes_page_and_charts_while_open() {
 
 #[test]
 fn hovering_shows_values_and_the_legend_switches_lines_by_keyboard() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     let Some(mut page) = open("hovering", &html, 1200) else {
         return;
     };
@@ -120,7 +120,7 @@ fn hovering_shows_values_and_the_legend_switches_lines_by_keyboard() {
 
 #[test]
 fn choosing_another_trial_redraws_and_sorting_a_table_orders_it() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     let Some(mut page) = open("choosing", &html, 1200) else {
         return;
     };
@@ -139,14 +139,21 @@ fn choosing_another_trial_redraws_and_sorting_a_table_orders_it() {
 #[test]
 fn the_embedded_records_are_what_json_exports() {
     let view = fixture::search();
-    let Some(mut page) = open("embedded_records", &loadline_report::html(&view), 1200) else {
+    let Some(mut page) = open(
+        "embedded_records",
+        &loadline_report::render_html(&view),
+        1200,
+    ) else {
         return;
     };
     let text = page.evaluate(
         "(async () => { const b = Uint8Array.from(atob(document.getElementById('records').textContent), c => c.charCodeAt(0));
            return await new Response(new Blob([b]).stream().pipeThrough(new DecompressionStream('gzip'))).text(); })()",
     );
-    assert_eq!(text.as_str(), Some(loadline_report::json(&view).as_str()));
+    assert_eq!(
+        text.as_str(),
+        Some(loadline_report::render_json(&view).as_str())
+    );
     assert_eq!(
         page.evaluate("document.getElementById('download').hidden"),
         false
@@ -155,7 +162,7 @@ fn the_embedded_records_are_what_json_exports() {
 
 #[test]
 fn it_prints_to_paper() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     let Some(mut page) = open("it_prints", &html, 1200) else {
         return;
     };
@@ -170,7 +177,7 @@ fn it_prints_to_paper() {
 
 #[test]
 fn a_narrow_window_needs_no_sideways_scrolling() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     let Some(mut page) = open("narrow", &html, 390) else {
         return;
     };
@@ -181,7 +188,7 @@ fn a_narrow_window_needs_no_sideways_scrolling() {
 
 #[test]
 fn a_matrix_shows_its_grid() {
-    let html = loadline_report::html(&fixture::matrix());
+    let html = loadline_report::render_html(&fixture::matrix());
     let Some(mut page) = open("matrix", &html, 1200) else {
         return;
     };
@@ -202,7 +209,7 @@ fn drawings_fit_their_page_and_have_no_text_beyond_their_edge() {
         ("limits", startup::limits()),
         ("pauses", pauses::view()),
     ] {
-        let html = loadline_report::html(&view);
+        let html = loadline_report::render_html(&view);
         for width in [1200, 390] {
             let Some(mut page) = open("drawings", &html, width) else {
                 return;
@@ -237,7 +244,7 @@ fn a_thousand_trials_open() {
             trial
         })
         .collect();
-    let html = loadline_report::html(&view);
+    let html = loadline_report::render_html(&view);
     assert!(html.len() < 5_000_000, "{}", html.len());
     let Some(mut page) = open("a_thousand_trials", &html, 1200) else {
         return;
@@ -255,7 +262,7 @@ fn a_thousand_trials_open() {
 
 #[test]
 fn hostile_records_stay_text() {
-    let html = loadline_report::html(&hostile::view());
+    let html = loadline_report::render_html(&hostile::view());
     let Some(mut page) = open("hostile", &html, 1200) else {
         return;
     };
@@ -278,7 +285,7 @@ fn hostile_records_stay_text() {
 fn an_empty_result_opens() {
     let mut view = fixture::matrix();
     view.trials.clear();
-    let Some(mut page) = open("empty", &loadline_report::html(&view), 1200) else {
+    let Some(mut page) = open("empty", &loadline_report::render_html(&view), 1200) else {
         return;
     };
     assert_eq!(drawn(&mut page), (0, 0));

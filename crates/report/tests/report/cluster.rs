@@ -3,23 +3,25 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use loadline_analysis::record::{Cluster, Enforced, GeneratorEvidence, LoadFrom, Node};
+use loadline_analysis::record::{
+    ClusterDescription, EnforcedLimits, GeneratorEvidence, LoadFrom, TrialNode,
+};
 use loadline_report::compare::{compare, comparison_markdown};
 use loadline_report::content::headline;
-use loadline_report::{ResultView, brief, html, terminal};
+use loadline_report::{ResultView, render_brief, render_html, render_terminal};
 
 use crate::fixture;
 
 /// The search as pods, its trials on nodes of these names, each looked at.
 fn on(nodes: &[&str], class: Option<&str>) -> ResultView {
     let enforced = |periods| {
-        Some(Enforced {
+        Some(EnforcedLimits {
             throttled_periods: Some(periods),
             memory_exit_code: 137,
         })
     };
     let mut view = fixture::search();
-    view.machine.cluster = Some(Cluster {
+    view.machine.cluster = Some(ClusterDescription {
         context: "staging".to_owned(),
         namespace: "sizing".to_owned(),
         version: "v1.34.4".to_owned(),
@@ -33,9 +35,9 @@ fn on(nodes: &[&str], class: Option<&str>) -> ResultView {
         generators: None,
     });
     for (trial, name) in view.trials.iter_mut().zip(nodes.iter().cycle()) {
-        trial.evidence.node = Some(Node {
+        trial.evidence.node = Some(TrialNode {
             enforced: enforced(if *name == nodes[0] { 2 } else { 1 }),
-            ..Node::of(&view.machine, name)
+            ..TrialNode::from_machine(&view.machine, name)
         });
     }
     view
@@ -55,10 +57,14 @@ fn runtime_and_kind_of_the_nodes_are_said() {
 #[test]
 fn how_limits_were_held_stands_in_every_format() {
     let view = on(&["n1"], None);
-    for text in [terminal(&view, 400), brief(&view, 400), html(&view)] {
+    for text in [
+        render_terminal(&view, 400),
+        render_brief(&view, 400),
+        render_html(&view),
+    ] {
         assert!(text.contains("was killed (exit code 137)"), "{text}");
     }
-    assert!(!terminal(&fixture::search(), 400).contains("exit code 137"));
+    assert!(!render_terminal(&fixture::search(), 400).contains("exit code 137"));
 }
 
 #[test]
@@ -68,7 +74,11 @@ fn trials_as_shipped_are_said_and_others_are_not() {
     view.trials[3].evidence.as_shipped = true;
     let said = said(&view);
     assert!(said.ends_with("1 trial ran as shipped, without the PID namespace that the containers of the others shared: its CPU, memory and throttling were not counted."), "{said}");
-    for text in [terminal(&view, 400), brief(&view, 400), html(&view)] {
+    for text in [
+        render_terminal(&view, 400),
+        render_brief(&view, 400),
+        render_html(&view),
+    ] {
         assert!(text.contains("ran as shipped"), "{text}");
     }
 }

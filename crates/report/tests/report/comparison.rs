@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::{drawings, fixture, hostile};
-use loadline_analysis::record::{Invalid, TrialRecord, Verdict, Version};
+use loadline_analysis::record::{ApplicationVersion, InvalidReason, TrialRecord, TrialVerdict};
 use loadline_report::compare::{
-    Change, compare, comparison_json, comparison_markdown, comparison_terminal,
+    FigureChange, compare, comparison_json, comparison_markdown, comparison_terminal,
 };
-use loadline_report::{ReadError, ResultView, json, read};
+use loadline_report::{ReadError, ResultView, read, render_json};
 use loadline_sizing::{Bytes, Cpus};
 
 /// The search, with an application that starts twice as slowly.
@@ -30,12 +30,12 @@ fn sized(mib: u64) -> ResultView {
 #[test]
 fn a_result_is_read_back_from_its_export() {
     for view in [fixture::search(), fixture::matrix()] {
-        let back = read(&json(&view)).expect("it was just written");
-        assert_eq!(json(&back), json(&view));
+        let back = read(&render_json(&view)).expect("it was just written");
+        assert_eq!(render_json(&back), render_json(&view));
         assert_eq!(back.trials, view.trials);
         assert_eq!(back.recommendation, view.recommendation);
     }
-    let other = json(&fixture::search()).replacen("\"schema\":1", "\"schema\":99", 1);
+    let other = render_json(&fixture::search()).replacen("\"schema\":1", "\"schema\":99", 1);
     assert_eq!(read(&other), Err(ReadError::Newer { found: 99 }));
     assert!(matches!(read("{}"), Err(ReadError::Form { .. })));
     // A newer form may differ in anything.
@@ -46,7 +46,7 @@ fn a_result_is_read_back_from_its_export() {
 
 #[test]
 fn a_rate_that_is_no_number_is_none_after_an_export_too() {
-    let back = read(&json(&hostile::view())).expect("it was just written");
+    let back = read(&render_json(&hostile::view())).expect("it was just written");
     let loads = back.trials.iter().flat_map(|t| &t.evidence.load);
     let rates: Vec<f64> = loads.map(|load| load.achieved_rate).collect();
     assert!(
@@ -67,7 +67,7 @@ fn a_result_with_itself_has_no_change() {
     assert!(!same.recommended.is_empty());
     for figure in &same.recommended {
         assert!(
-            matches!(figure.change, Change::NotShown | Change::TooFew),
+            matches!(figure.change, FigureChange::NotShown | FigureChange::TooFew),
             "{figure:?}"
         );
     }
@@ -78,11 +78,11 @@ fn a_slower_start_is_seen_and_its_interval_holds_the_truth() {
     let changed = compare(&fixture::search(), &slower());
     let start = changed.recommended.iter().find(|f| f.key == "start_s");
     let start = start.expect("starts were measured");
-    assert_eq!(start.change, Change::More);
+    assert_eq!(start.change, FigureChange::More);
     let ratio = start.ratio.expect("eight starts on each side");
     assert!(ratio.contains(2.0), "{ratio:?}");
     let latency = changed.recommended.iter().find(|f| f.key == "latency_s");
-    assert_eq!(latency.map(|f| f.change), Some(Change::NotShown));
+    assert_eq!(latency.map(|f| f.change), Some(FigureChange::NotShown));
 }
 
 #[test]
@@ -109,8 +109,11 @@ fn a_larger_answer_is_worse_and_a_smaller_one_is_not() {
 fn a_configuration_that_lost_the_slo_is_named() {
     let before = fixture::matrix();
     let mut after = before.clone();
-    let lost = after.trials.iter_mut().find(|t| t.verdict == Verdict::Pass);
-    lost.expect("one kept it").verdict = Verdict::SloMiss;
+    let lost = after
+        .trials
+        .iter_mut()
+        .find(|t| t.verdict == TrialVerdict::Pass);
+    lost.expect("one kept it").verdict = TrialVerdict::SloMiss;
     let changed = compare(&before, &after);
     assert!(changed.is_worse);
     assert!(
@@ -127,9 +130,9 @@ fn missed_at(mib: u64) -> ResultView {
     let mut view = fixture::search();
     let memory = Some(Bytes::from_mib(mib));
     let is_it =
-        |t: &&mut TrialRecord| t.configuration.memory == memory && t.verdict == Verdict::Pass;
+        |t: &&mut TrialRecord| t.configuration.memory == memory && t.verdict == TrialVerdict::Pass;
     let trial = view.trials.iter_mut().find(is_it);
-    trial.expect("one passed").verdict = Verdict::SloMiss;
+    trial.expect("one passed").verdict = TrialVerdict::SloMiss;
     view
 }
 
@@ -241,7 +244,7 @@ fn what_was_not_measured_is_neither_worse_nor_the_same() {
         ..fixture::search()
     };
     for trial in &mut empty.trials {
-        trial.verdict = Verdict::Invalid(Invalid::Noise);
+        trial.verdict = TrialVerdict::Invalid(InvalidReason::Noise);
     }
     let invalid = compare(&base, &empty);
     assert_eq!(
@@ -271,9 +274,9 @@ fn what_was_not_measured_is_neither_worse_nor_the_same() {
 fn what_differs_besides_is_said_first() {
     let mut other = fixture::search();
     other.load =
-        loadline_report::Load::without_rate("GET /slow, open model, 10/s for 5 s".to_owned());
+        loadline_report::LoadWords::without_rate("GET /slow, open model, 10/s for 5 s".to_owned());
     other.machine.cpus = 64;
-    other.machine.version = Some(Version {
+    other.machine.version = Some(ApplicationVersion {
         name: Some("1.4.2".to_owned()),
         commit: None,
     });
@@ -355,7 +358,7 @@ fn failing() -> ResultView {
         .recommendation
         .as_ref()
         .expect("a recommendation")
-        .memory();
+        .recommended_memory();
     let of_size = |t: &&mut TrialRecord| t.configuration.memory == Some(size);
     for trial in view.trials.iter_mut().filter(of_size).skip(2) {
         for load in &mut trial.evidence.load {
@@ -373,12 +376,15 @@ fn latencies_in_failures_are_no_better_than_those_that_were_measured() {
     let latency = changed.recommended.iter().find(|f| f.key == "latency_s");
     let latency = latency.expect("it was measured");
     assert_eq!(latency.shown[1], "in failures");
-    assert_eq!((latency.ratio, latency.change), (None, Change::InFailures));
+    assert_eq!(
+        (latency.ratio, latency.change),
+        (None, FigureChange::InFailures)
+    );
     let text = comparison_terminal(&changed, 200);
     assert!(text.contains("requests failed: no ratio"), "{text}");
     assert!(comparison_json(&changed).contains("\"change\": \"in_failures\""));
 
-    let page = loadline_report::terminal(&bad, 200);
+    let page = loadline_report::render_terminal(&bad, 200);
     assert!(page.contains("p99 was in failures ("), "{page}");
     let (_, table) = page.split_once("Latency by percentile").expect("a section");
     let row = table.lines().find(|l| l.trim_start().starts_with("212Mi"));

@@ -1,12 +1,12 @@
 //! The drawings of prices, rates, starts and the warm-up: each shows what its table says.
 
 use loadline_analysis::deployment::{
-    CellResult, Deployment, FrontPoint, PriceSource, Priced, WhyNot,
+    CellResult, Deployment, FrontPoint, PriceSource, PricedSize, WhyNot,
 };
-use loadline_analysis::price::{Cost, Size};
+use loadline_analysis::price::{DeploymentCost, InstanceSize};
 use loadline_analysis::recommend::LevelSize;
-use loadline_analysis::record::{Purpose, TrialRecord, Verdict};
-use loadline_analysis::search::cheapest::Dimension;
+use loadline_analysis::record::{TrialPurpose, TrialRecord, TrialVerdict};
+use loadline_analysis::search::cheapest::CheaperDimension;
 use loadline_report::ResultView;
 use loadline_sizing::{Bytes, Cpus};
 use std::time::Duration;
@@ -15,22 +15,22 @@ use crate::fixture::{self, Plan};
 use crate::hostile::ATTACK;
 use crate::startup;
 
-fn size(millis: u32, gib: u64) -> Size {
-    Size {
+fn size(millis: u32, gib: u64) -> InstanceSize {
+    InstanceSize {
         cpu: Cpus::from_millis(millis),
         memory: Bytes::from_gib(gib),
     }
 }
 
-fn priced(replicas: u32, millis: u32, gib: u64) -> Priced {
+fn priced(replicas: u32, millis: u32, gib: u64) -> PricedSize {
     let limits = size(millis, gib);
     let hour = f64::from(replicas) * (limits.cpu.as_f64() * 0.04 + limits.memory.as_gib() * 0.0045);
-    Priced {
+    PricedSize {
         variant: String::new(),
         limits,
         billed: limits,
         replicas,
-        cost: Cost {
+        cost: DeploymentCost {
             per_hour: hour,
             per_month: hour * 730.0,
             per_million_requests: None,
@@ -56,7 +56,7 @@ pub fn cheapest() -> ResultView {
         .trials
         .iter()
         .rev()
-        .find(|t| t.verdict == Verdict::SloMiss);
+        .find(|t| t.verdict == TrialVerdict::SloMiss);
     let failed = failed.expect("a trial that missed").id.clone();
     let why = |dimension, neighbour, trial: Option<&String>| WhyNot {
         dimension,
@@ -64,7 +64,7 @@ pub fn cheapest() -> ResultView {
         trial: trial.cloned(),
         breaks: "p99<50ms was measured as 109 ms".to_owned(),
     };
-    let point = |priced: Priced, p99: u64| FrontPoint {
+    let point = |priced: PricedSize, p99: u64| FrontPoint {
         priced,
         p99: Some(Duration::from_millis(p99)),
         start: Some(Duration::from_millis(9400)),
@@ -97,8 +97,8 @@ pub fn cheapest() -> ResultView {
             cell(250, 0, None, Some(100.0)),
         ],
         why_not: vec![
-            why(Dimension::Replicas, priced(1, 500, 1), Some(&failed)),
-            why(Dimension::Memory, priced(2, 500, 0), None),
+            why(CheaperDimension::Replicas, priced(1, 500, 1), Some(&failed)),
+            why(CheaperDimension::Memory, priced(2, 500, 0), None),
         ],
         front: vec![
             point(chosen, 31),
@@ -119,7 +119,7 @@ pub fn rates() -> ResultView {
             let plan = Plan {
                 memory_mib: 600,
                 cpu_millis: millis,
-                purpose: Purpose::Matrix,
+                purpose: TrialPurpose::Matrix,
                 options: Vec::new(),
                 noisy: false,
                 seconds: 5,
@@ -128,9 +128,9 @@ pub fn rates() -> ResultView {
             trial.configuration.rate = Some(rate);
             trial.configuration.label = format!("{millis}m at {rate}/s");
             trial.verdict = if rate > carries {
-                Verdict::SloMiss
+                TrialVerdict::SloMiss
             } else {
-                Verdict::Pass
+                TrialVerdict::Pass
             };
             trials.push(trial);
         }
@@ -143,7 +143,7 @@ pub fn rates() -> ResultView {
 
 /// The one drawing of a class; it is there, and every number in it is one.
 fn drawing(view: &ResultView, class: &str) -> String {
-    let html = loadline_report::html(view);
+    let html = loadline_report::render_html(view);
     let begin = format!("<svg class=\"{class}\"");
     let (_, rest) = html
         .split_once(&begin)
@@ -187,9 +187,9 @@ fn a_price_is_drawn_with_what_it_buys_and_what_is_cheaper() {
         svg.contains("2 x 500m vCPU, 1Gi, recommended: $35.77 a month, p99 31ms"),
         "{svg}"
     );
-    let text = loadline_report::markdown(&cheapest());
+    let text = loadline_report::render_markdown(&cheapest());
     assert!(text.contains("| 2 x 500m vCPU, 1Gi | 35.77 |"), "{text}");
-    assert!(!loadline_report::html(&fixture::search()).contains("<svg class=\"price\""));
+    assert!(!loadline_report::render_html(&fixture::search()).contains("<svg class=\"price\""));
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn less_memory_than_the_size_on_offer_is_the_recommended_point() {
     for trial in view
         .trials
         .iter_mut()
-        .filter(|t| t.verdict == Verdict::Pass)
+        .filter(|t| t.verdict == TrialVerdict::Pass)
     {
-        (trial.purpose, trial.configuration) = (Purpose::Prove, configuration.clone());
+        (trial.purpose, trial.configuration) = (TrialPurpose::Prove, configuration.clone());
     }
     let svg = drawing(&view, "price");
     assert_eq!(count(&svg, "ring"), 2, "the key and {svg}");
@@ -236,7 +236,7 @@ fn what_each_size_carries_is_a_table_and_a_drawing() {
     let at = |name: &str| places(&svg, name)[0];
     let (half, one) = (at("500m CPU, 2Gi: carried"), at("1 CPU, 2Gi: carried"));
     assert!(half.0 < one.0 && half.1 > one.1, "{half:?} {one:?}");
-    assert!(!loadline_report::html(&fixture::search()).contains("<svg class=\"scaling\""));
+    assert!(!loadline_report::render_html(&fixture::search()).contains("<svg class=\"scaling\""));
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn caches_and_limits_are_drawn_as_they_are_said() {
         "{svg}"
     );
     for class in ["caches", "start-cpu"] {
-        let html = loadline_report::html(&fixture::matrix());
+        let html = loadline_report::render_html(&fixture::matrix());
         assert!(
             !html.contains(&format!("<svg class=\"{class}\"")),
             "{class}"
@@ -339,15 +339,15 @@ fn the_knee_is_drawn_once_where_memory_alone_was_searched() {
     let kept = places(&svg, "kept the SLO, worst");
     assert!(kept.is_sorted_by(|a, b| a.0 < b.0), "{kept:?}");
     for other in [cheapest(), rates(), fixture::matrix()] {
-        assert!(!loadline_report::html(&other).contains("<svg class=\"knee\""));
+        assert!(!loadline_report::render_html(&other).contains("<svg class=\"knee\""));
     }
-    let knee = loadline_report::mail(&fixture::search());
+    let knee = loadline_report::render_mail(&fixture::search());
     assert!(knee.contains("<svg class=\"knee\""), "it needs no script");
 }
 
 /// The class of the first drawing of the page, and how often it is there.
 fn first(view: &ResultView) -> (String, usize) {
-    let html = loadline_report::html(view);
+    let html = loadline_report::render_html(view);
     let (_, rest) = html.split_once("<svg class=\"").expect("a drawing");
     let class = rest.split_once('"').expect("it ends").0.to_owned();
     let (_, after) = html.split_once("</section>").expect("the verdict");

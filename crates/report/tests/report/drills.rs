@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use loadline_analysis::latency::{encode, recorder};
+use loadline_analysis::latency::{empty_histogram, encode_histogram};
 use loadline_analysis::record::{
-    DependencyEvidence, DueEvidence, LinkEvidence, LinkSecond, OutageEvidence, Phase,
-    ProxyEvidence, Purpose, SharedEvidence, StubEvidence,
+    DependencyEvidence, DueEvidence, LinkEvidence, LinkSecond, OutageEvidence, ProxyEvidence,
+    SharedEvidence, StubEvidence, TrialPhase, TrialPurpose,
 };
-use loadline_report::{ResultView, html, markdown};
+use loadline_report::{ResultView, render_html, render_markdown};
 use loadline_sizing::Bytes;
 
 use crate::fixture::{self, Plan};
@@ -22,7 +22,7 @@ fn drill() -> ResultView {
     let plan = Plan {
         memory_mib: 256,
         cpu_millis: 1000,
-        purpose: Purpose::Matrix,
+        purpose: TrialPurpose::Matrix,
         options: Vec::new(),
         noisy: false,
         seconds: LENGTH as u64,
@@ -34,7 +34,7 @@ fn drill() -> ResultView {
     for load in evidence
         .load
         .iter_mut()
-        .filter(|l| l.phase == Phase::Measure)
+        .filter(|l| l.phase == TrialPhase::Measure)
     {
         load.by_second = (0..LENGTH).map(|second| due(is_down(second))).collect();
     }
@@ -44,7 +44,10 @@ fn drill() -> ResultView {
         from: Duration::from_secs(FROM as u64),
         to: Duration::from_secs(TO as u64),
     }];
-    let measured = evidence.phases.iter().find(|p| p.phase == Phase::Measure);
+    let measured = evidence
+        .phases
+        .iter()
+        .find(|p| p.phase == TrialPhase::Measure);
     let begin = measured.expect("a phase").start;
     for second in evidence.seconds.iter_mut().filter(|s| s.at_ns > begin) {
         let at = ((second.at_ns - begin) / 1_000_000_000) as usize;
@@ -96,20 +99,20 @@ fn drill() -> ResultView {
 
 fn due(is_down: bool) -> DueEvidence {
     let ok = if is_down { 50 } else { 100 };
-    let mut histogram = recorder();
+    let mut histogram = empty_histogram();
     histogram
         .record_n(20_000_000, ok)
         .expect("it is in its bounds");
     DueEvidence {
         ok,
         failed: 100 - ok,
-        latency: encode(&histogram).expect("it is small"),
+        latency: encode_histogram(&histogram).expect("it is small"),
     }
 }
 
 /// A section by its heading.
 fn section(heading: &str) -> String {
-    let page = markdown(&drill());
+    let page = render_markdown(&drill());
     let begin = page.find(&format!("## {heading}")).expect("the section");
     let rest = &page[begin..];
     let end = ["\n##", "\n<details>"]
@@ -192,7 +195,7 @@ fn what_trials_share_is_said_of_their_starts() {
     }
     view.trials.remove(0);
     let said = "The trials share db: seeded once, reset between two of them, up to 2 starts of the application on one. A fresh start is one of the application: what earlier ones left there (caches, tables that grew) is part of it. Started anew, and seeded again, 1 time: db had ended (signal 9).";
-    let page = markdown(&view);
+    let page = render_markdown(&view);
     assert_eq!(
         page.matches(said).count(),
         2,
@@ -212,7 +215,7 @@ fn other_tables_are_about_the_time_before() {
 
 #[test]
 fn the_charts_have_the_outage_as_a_band_over_all_of_them() {
-    let page = html(&drill());
+    let page = render_html(&drill());
     let begin = page.find("\"outages\":").expect("the band");
     let end = page[begin..].find("]]").expect("its end") + begin;
     assert!(
@@ -223,5 +226,5 @@ fn the_charts_have_the_outage_as_a_band_over_all_of_them() {
     for chart in ["latency-time", "cpu", "memory", "errors", "heap", "threads"] {
         assert!(page.contains(&format!("id=\"chart-{chart}\"")), "{chart}");
     }
-    assert!(!html(&fixture::matrix()).contains("id=\"chart-threads\""));
+    assert!(!render_html(&fixture::matrix()).contains("id=\"chart-threads\""));
 }

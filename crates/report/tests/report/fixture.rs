@@ -42,7 +42,7 @@ impl Dice {
 pub struct Plan {
     pub memory_mib: u64,
     pub cpu_millis: u32,
-    pub purpose: Purpose,
+    pub purpose: TrialPurpose,
     pub options: Vec<JvmOption>,
     pub noisy: bool,
     pub seconds: u64,
@@ -79,8 +79,8 @@ pub fn trial(number: u64, plan: &Plan) -> TrialRecord {
     };
 
     let mut seconds = Vec::new();
-    let mut warm_up = phase_load(Phase::WarmUp, warm);
-    let mut measured = phase_load(Phase::Measure, measure);
+    let mut warm_up = phase_load(TrialPhase::WarmUp, warm);
+    let mut measured = phase_load(TrialPhase::Measure, measure);
     let (mut gc_sum, mut gc_max, mut gc_count) = (Duration::ZERO, Duration::ZERO, 0);
     let (mut cpu, mut measure_cpu, mut throttled, mut nr_throttled) =
         (Duration::ZERO, Duration::ZERO, Duration::ZERO, 0);
@@ -181,15 +181,15 @@ pub fn trial(number: u64, plan: &Plan) -> TrialRecord {
     let ready = started.then(|| Duration::from_secs_f64(ready));
     let (verdict, reason, objectives) = judge(plan, &slo, &measured, ready, gc_sum, peak);
     let ns = |s: u64| origin + s * second;
-    let spans: &[(Phase, u64, u64)] = if started {
+    let spans: &[(TrialPhase, u64, u64)] = if started {
         &[
-            (Phase::Start, 0, start_s),
-            (Phase::WarmUp, start_s, start_s + warm),
-            (Phase::Measure, start_s + warm, total - 1),
-            (Phase::Stop, total - 1, total),
+            (TrialPhase::Start, 0, start_s),
+            (TrialPhase::WarmUp, start_s, start_s + warm),
+            (TrialPhase::Measure, start_s + warm, total - 1),
+            (TrialPhase::Stop, total - 1, total),
         ]
     } else {
-        &[(Phase::Start, 0, total)]
+        &[(TrialPhase::Start, 0, total)]
     };
     let phases = spans
         .iter()
@@ -286,13 +286,13 @@ fn gc_evidence(sum: Duration, longest: Duration, pauses: u64) -> GcEvidence {
 }
 
 struct Load {
-    phase: Phase,
+    phase: TrialPhase,
     seconds: u64,
     histogram: Histogram<u64>,
     errors: u64,
 }
 
-fn phase_load(phase: Phase, seconds: u64) -> Load {
+fn phase_load(phase: TrialPhase, seconds: u64) -> Load {
     Load {
         phase,
         seconds,
@@ -318,8 +318,8 @@ impl Load {
             ok: self.histogram.len(),
             errors,
             unfinished: 0,
-            latency: latency::encode(&self.histogram).expect("small counts"),
-            service_time: latency::encode(&self.histogram).expect("small counts"),
+            latency: latency::encode_histogram(&self.histogram).expect("small counts"),
+            service_time: latency::encode_histogram(&self.histogram).expect("small counts"),
             send_lag_p99: ms(0.08),
             generator_cpu: ms(900.0),
             saturated: None,
@@ -344,13 +344,13 @@ fn judge(
     ready: Option<Duration>,
     gc: Duration,
     peak: u64,
-) -> (Verdict, String, Vec<ObjectiveResult>) {
+) -> (TrialVerdict, String, Vec<ObjectiveResult>) {
     if ready.is_none() {
         let reason = format!(
             "the kernel killed it at its limit of {}Mi while it started; peak {peak}Mi",
             plan.memory_mib
         );
-        return (Verdict::AppKo(AppKo::CgroupOom), reason, Vec::new());
+        return (TrialVerdict::AppKo(AppKo::CgroupOom), reason, Vec::new());
     }
     let results: Vec<ObjectiveResult> = slo
         .objectives
@@ -382,7 +382,7 @@ fn judge(
         .collect();
     if plan.noisy {
         return (
-            Verdict::Invalid(Invalid::Noise),
+            TrialVerdict::Invalid(InvalidReason::Noise),
             "other programs used 61 % of the machine's CPUs while it was measured".to_owned(),
             results,
         );
@@ -390,14 +390,18 @@ fn judge(
     let share = gc.as_secs_f64() / load.seconds as f64 * 100.0;
     let missed = results.iter().find(|r| !r.met);
     match missed {
-        None => (Verdict::Pass, "it kept every objective".to_owned(), results),
+        None => (
+            TrialVerdict::Pass,
+            "it kept every objective".to_owned(),
+            results,
+        ),
         Some(r) => {
             let reason = format!(
                 "{} was measured as {:.0} ms; garbage collection stopped it {share:.0} % of the time",
                 r.objective,
                 r.measured.unwrap_or(f64::NAN) * 1e3
             );
-            (Verdict::SloMiss, reason, results)
+            (TrialVerdict::SloMiss, reason, results)
         }
     }
 }
@@ -412,15 +416,15 @@ fn configuration(plan: &Plan) -> Configuration {
     }
 }
 
-pub fn option(text: &str, provenance: Provenance) -> JvmOption {
+pub fn option(text: &str, provenance: ValueProvenance) -> JvmOption {
     JvmOption {
         text: text.to_owned(),
         provenance,
     }
 }
 
-pub fn machine() -> Machine {
-    Machine {
+pub fn machine() -> MachineDescription {
+    MachineDescription {
         image: None,
         level_images: Vec::new(),
         cluster: None,
@@ -445,23 +449,23 @@ pub fn search() -> ResultView {
 
 fn make_search() -> ResultView {
     let options = vec![
-        option("-XX:+UseSerialGC", Provenance::User),
-        option("-XX:MaxMetaspaceSize=88m", Provenance::Measured),
-        option("-XX:ReservedCodeCacheSize=48m", Provenance::Calculated),
+        option("-XX:+UseSerialGC", ValueProvenance::User),
+        option("-XX:MaxMetaspaceSize=88m", ValueProvenance::Measured),
+        option("-XX:ReservedCodeCacheSize=48m", ValueProvenance::Calculated),
     ];
-    let mut plans: Vec<(u64, Purpose, bool)> = vec![
-        (1024, Purpose::Search, false),
-        (256, Purpose::Search, false),
-        (128, Purpose::Search, false),
-        (181, Purpose::Search, false),
-        (215, Purpose::Search, true),
-        (215, Purpose::Search, false),
-        (197, Purpose::Search, false),
-        (189, Purpose::Search, false),
+    let mut plans: Vec<(u64, TrialPurpose, bool)> = vec![
+        (1024, TrialPurpose::Search, false),
+        (256, TrialPurpose::Search, false),
+        (128, TrialPurpose::Search, false),
+        (181, TrialPurpose::Search, false),
+        (215, TrialPurpose::Search, true),
+        (215, TrialPurpose::Search, false),
+        (197, TrialPurpose::Search, false),
+        (189, TrialPurpose::Search, false),
     ];
-    plans.extend([(197, Purpose::Confirm, false); 5]);
-    plans.extend([(212, Purpose::Prove, false); 8]);
-    plans.push((195, Purpose::Neighbour, false));
+    plans.extend([(197, TrialPurpose::Confirm, false); 5]);
+    plans.extend([(212, TrialPurpose::Prove, false); 8]);
+    plans.push((195, TrialPurpose::Neighbour, false));
     let trials: Vec<TrialRecord> = plans
         .iter()
         .zip(1..)
@@ -493,7 +497,7 @@ fn make_search() -> ResultView {
         question: None,
         command: ["loadline", "size", "--slo", "p99<50ms,errors<0.1%,start<20s", "--rate", "300/s", "--cpu", "1", "--url", "http://localhost:8080/owners?lastName=Da", "--", "java", "-jar", "spring-web.jar"].map(str::to_owned).to_vec(),
         experiment: "[app]\ncommand = [\"java\", \"-jar\", \"spring-web.jar\"]\nready = { http = \"/health\", port = 8080 }\n\n[load]\npath = \"/owners?lastName=Da\"\nrate = \"300/s\"\n\n[slo]\nobjectives = \"p99<50ms,errors<0.1%,start<20s\"\n".to_owned(),
-        load: loadline_report::Load {
+        load: loadline_report::LoadWords {
             before: "GET /owners?lastName=Da at ".to_owned(),
             rate_per_second: Some(300.0),
             after: " (open model, 30 s)".to_owned(),
@@ -520,9 +524,12 @@ fn make_matrix() -> ResultView {
         ("default", Vec::new()),
         (
             "c1",
-            vec![option("-XX:TieredStopAtLevel=1", Provenance::User)],
+            vec![option("-XX:TieredStopAtLevel=1", ValueProvenance::User)],
         ),
-        ("serial", vec![option("-XX:+UseSerialGC", Provenance::User)]),
+        (
+            "serial",
+            vec![option("-XX:+UseSerialGC", ValueProvenance::User)],
+        ),
     ];
     let mut trials = Vec::new();
     for (label, options) in &sets {
@@ -530,7 +537,7 @@ fn make_matrix() -> ResultView {
             let plan = Plan {
                 memory_mib,
                 cpu_millis: 1000,
-                purpose: Purpose::Matrix,
+                purpose: TrialPurpose::Matrix,
                 options: options.clone(),
                 noisy: false,
                 seconds: 20,

@@ -1,13 +1,13 @@
 //! Every format of an ordinary result, and that its parts agree.
 
 use crate::{drawings, fixture};
-use loadline_analysis::record::Verdict;
+use loadline_analysis::record::TrialVerdict;
 use loadline_report::content::headline;
 use loadline_sizing::Bytes;
 
 #[test]
 fn the_first_screen_of_a_search() {
-    let screen = loadline_report::brief(&fixture::search(), 100);
+    let screen = loadline_report::render_brief(&fixture::search(), 100);
     // With three lines on what to do next: 30.
     assert!(screen.lines().count() <= 27, "{screen}");
     let longest = screen.lines().map(|line| line.chars().count()).max();
@@ -45,7 +45,7 @@ fn the_first_screen_of_a_search() {
 
 #[test]
 fn a_search_in_the_terminal() {
-    insta::assert_snapshot!(loadline_report::terminal(&fixture::search(), 100), @"
+    insta::assert_snapshot!(loadline_report::render_terminal(&fixture::search(), 100), @"
     Give spring-web 1 CPU and 212Mi: it then keeps p99<50ms, errors<0.1% and start<20s.
     Under GET /owners?lastName=Da at 300/s (open model, 30 s), p99 was 16.3ms (15.9ms to 17.8ms).
     0 of 8 fresh starts of exactly this size failed; up to 1 in 3 could still (95 % confidence); --prove
@@ -170,7 +170,7 @@ fn short_trials(high: f64) -> loadline_report::ResultView {
     let mut view = proven_by(20);
     let objective = view.slo.objectives[0];
     let recommendation = view.recommendation.as_mut().expect("a recommendation");
-    recommendation.proof.pooled = vec![loadline_analysis::pooled::Pooled {
+    recommendation.proof.pooled = vec![loadline_analysis::pooled::PooledPercentile {
         request: None,
         objective,
         starts: 20,
@@ -197,7 +197,7 @@ fn percentiles_of_short_trials_are_told_over_all_starts() {
 
 #[test]
 fn a_matrix_in_markdown() {
-    insta::assert_snapshot!(loadline_report::markdown(&fixture::matrix()), @r#"
+    insta::assert_snapshot!(loadline_report::render_markdown(&fixture::matrix()), @r#"
     **6 of 12 configurations keep p99&lt;50ms, errors&lt;0.1% and start&lt;20s under GET /owners?lastName=Da at 300/s (open model, 30 s); the smallest of them have 1 CPU and 300Mi.**
 
     The question: How far down does each option set carry the service?
@@ -335,7 +335,7 @@ fn a_matrix_in_markdown() {
 
 #[test]
 fn a_matrix_as_junit() {
-    insta::assert_snapshot!(loadline_report::junit(&fixture::matrix()), @r#"
+    insta::assert_snapshot!(loadline_report::render_junit(&fixture::matrix()), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuite name="memory-floor" tests="12" failures="6" errors="0" skipped="0" time="994.000">
       <testcase classname="memory-floor" name="600Mi, default keeps p99&lt;50ms,errors&lt;0.1%,start&lt;20s"/>
@@ -369,7 +369,7 @@ fn a_matrix_as_junit() {
 #[test]
 fn sizes_that_a_search_found_too_small_fail_no_build() {
     let view = fixture::search();
-    let text = loadline_report::junit(&view);
+    let text = loadline_report::render_junit(&view);
     assert!(
         text.contains(" failures=\"0\" errors=\"0\" skipped=\""),
         "{text}"
@@ -384,7 +384,7 @@ fn sizes_that_a_search_found_too_small_fail_no_build() {
         recommendation: None,
         ..view
     };
-    let text = loadline_report::junit(&none);
+    let text = loadline_report::render_junit(&none);
     assert!(
         !text.contains("<skipped") && text.contains("<failure"),
         "{text}"
@@ -396,7 +396,7 @@ fn what_was_not_run_is_an_error_in_junit() {
     let mut cut = fixture::matrix();
     cut.trials.truncate(1);
     cut.incomplete = Some("interrupted after 1 trials".to_owned());
-    let text = loadline_report::junit(&cut);
+    let text = loadline_report::render_junit(&cut);
     assert!(
         text.contains(" tests=\"2\" failures=\"0\" errors=\"1\" "),
         "{text}"
@@ -404,7 +404,7 @@ fn what_was_not_run_is_an_error_in_junit() {
     assert!(text.contains("<error type=\"INCOMPLETE\" message=\"interrupted after 1 trials\"/>"));
     cut.trials.clear();
     cut.incomplete = None;
-    let text = loadline_report::junit(&cut);
+    let text = loadline_report::render_junit(&cut);
     assert!(
         text.contains(" tests=\"1\" failures=\"0\" errors=\"1\" "),
         "{text}"
@@ -464,7 +464,7 @@ fn labels_that_tell_jdks_apart_are_kept() {
         configuration.jdk = Some(jdk.to_owned());
         configuration.label = label;
     }
-    let text = loadline_report::markdown(&view);
+    let text = loadline_report::render_markdown(&view);
     for row in ["| hotspot |", "| j9 |", "| j9-cached |"] {
         assert!(text.contains(row), "{row} in {text}");
     }
@@ -478,7 +478,7 @@ fn labels_that_tell_jdks_apart_are_kept() {
             configuration.jdk.as_deref().expect("set")
         );
     }
-    let text = loadline_report::markdown(&view);
+    let text = loadline_report::render_markdown(&view);
     assert!(
         text.contains("| j9-cached |") && !text.contains("jdkopenj9-25"),
         "{text}"
@@ -495,7 +495,7 @@ fn labels_of_levels_with_the_same_options_at_sizes_of_their_own_are_kept() {
         let size = configuration.memory.expect("it has a limit");
         configuration.label = format!("plan-{}", size.as_bytes() >> 20);
     }
-    let text = loadline_report::markdown(&view);
+    let text = loadline_report::render_markdown(&view);
     for trial in &view.trials {
         let label = &trial.configuration.label;
         assert!(text.contains(label), "{label} in {text}");
@@ -505,7 +505,7 @@ fn labels_of_levels_with_the_same_options_at_sizes_of_their_own_are_kept() {
 #[test]
 fn csv_has_a_row_for_each_trial_and_as_many_fields_as_columns() {
     let view = fixture::matrix();
-    let csv = loadline_report::csv(&view);
+    let csv = loadline_report::render_csv(&view);
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), view.trials.len() + 1);
     for line in &lines[1..] {
@@ -521,7 +521,7 @@ fn csv_has_a_row_for_each_trial_and_as_many_fields_as_columns() {
 fn json_reads_back_as_the_records() {
     let view = fixture::search();
     let value: serde_json::Value =
-        serde_json::from_str(&loadline_report::json(&view)).expect("JSON");
+        serde_json::from_str(&loadline_report::render_json(&view)).expect("JSON");
     let trials: Vec<loadline_analysis::record::TrialRecord> =
         serde_json::from_value(value["trials"].clone()).expect("records");
     assert_eq!(trials, view.trials);
@@ -530,11 +530,12 @@ fn json_reads_back_as_the_records() {
 #[test]
 fn the_parts_of_a_report_agree() {
     let view = fixture::search();
-    let text = loadline_report::terminal(&view, 200);
+    let text = loadline_report::render_terminal(&view, 200);
     let recommended = view.recommendation.as_ref().expect("a recommendation");
-    let memory = recommended.memory().to_string();
+    let memory = recommended.recommended_memory().to_string();
     let passed = |t: &&loadline_analysis::record::TrialRecord| {
-        t.configuration.memory == Some(recommended.memory()) && t.verdict == Verdict::Pass
+        t.configuration.memory == Some(recommended.recommended_memory())
+            && t.verdict == TrialVerdict::Pass
     };
     let passes = view.trials.iter().filter(passed).count();
     assert!(
@@ -565,13 +566,13 @@ fn the_parts_of_a_report_agree() {
 
 #[test]
 fn a_search_stays_below_half_a_megabyte() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     assert!(html.len() <= 500_000, "{}", html.len());
 }
 
 #[test]
 fn the_page_fetches_nothing_and_has_no_inline_style_or_handler() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     let page = &html[..html.find("<script type").expect("the data follow the page")];
     for forbidden in [
         " style=",
@@ -590,7 +591,7 @@ fn the_page_fetches_nothing_and_has_no_inline_style_or_handler() {
 
 #[test]
 fn the_search_path_marks_each_trial_by_shape() {
-    let html = loadline_report::html(&fixture::search());
+    let html = loadline_report::render_html(&fixture::search());
     let start = html.find("<svg class=\"path\"").expect("the search path");
     let end = html[start..].find("</svg>").expect("its end") + start;
     let svg = &html[start..end];
@@ -610,7 +611,7 @@ fn the_search_path_marks_each_trial_by_shape() {
     <g><title>Trial 2, search, 256Mi: PASS. it kept every objective</title><circle class="pass" cx="120.4" cy="62.0" r="5"/></g>
     <g><title>Trial 3, search, 128Mi: KO cgroup oom. the kernel killed it at its limit of 128Mi while it started; peak 128Mi</title><path class="fail" d="M145.8 211.0L155.8 221.0M145.8 221.0L155.8 211.0"/></g>
     "#);
-    assert!(!loadline_report::html(&fixture::matrix()).contains("<svg class=\"path\""));
+    assert!(!loadline_report::render_html(&fixture::matrix()).contains("<svg class=\"path\""));
 }
 
 /// The numbers of `(81 %)` in a line.
@@ -632,7 +633,7 @@ fn the_parts_of_memory_add_up_to_the_limit() {
             let sum: u32 = row.iter().sum();
             assert!(row.len() == 4 && (98..=102).contains(&sum), "{row:?}");
         }
-        let html = loadline_report::html(&view);
+        let html = loadline_report::render_html(&view);
         let (_, bars) = html.split_once("<svg class=\"bars\"").expect("drawn");
         let (bars, _) = bars.split_once("</svg>").expect("it ends");
         assert!(
@@ -680,7 +681,7 @@ fn the_first_screen_says_each_thing_once() {
         ),
         (drawings::cheapest(), "<dt>Next cheaper</dt><dd>"),
     ] {
-        let screen = first_screen(&loadline_report::html(&view));
+        let screen = first_screen(&loadline_report::render_html(&view));
         assert!(screen.contains(next), "{screen}");
         assert_eq!(
             screen.matches("fresh starts of exactly this size").count(),
@@ -695,7 +696,7 @@ fn the_first_screen_says_each_thing_once() {
             assert!(screen.contains(&detail.replace('<', "&lt;")), "{detail}");
         }
     }
-    let screen = first_screen(&loadline_report::html(&fixture::matrix()));
+    let screen = first_screen(&loadline_report::render_html(&fixture::matrix()));
     assert!(!screen.contains("<dl"), "{screen}");
 }
 
@@ -704,7 +705,7 @@ fn what_is_for_a_mail_has_no_script_and_nothing_folded() {
     let view = fixture::search();
     let comparison = loadline_report::compare::compare(&view, &view);
     let comparison = loadline_report::compare::comparison_html(&comparison);
-    let mail = loadline_report::mail(&view);
+    let mail = loadline_report::render_mail(&view);
     assert!(mail.len() < 150_000, "{}", mail.len());
     for html in [mail, comparison] {
         assert!(
@@ -721,8 +722,8 @@ fn what_is_for_a_mail_has_no_script_and_nothing_folded() {
 fn a_terminal_of_80_cells_is_not_overrun_where_a_column_wraps() {
     for view in [fixture::search(), fixture::matrix(), drawings::cheapest()] {
         for text in [
-            loadline_report::terminal(&view, 80),
-            loadline_report::brief(&view, 80),
+            loadline_report::render_terminal(&view, 80),
+            loadline_report::render_brief(&view, 80),
         ] {
             let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
             assert_eq!(long, Vec::<&str>::new());

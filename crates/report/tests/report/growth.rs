@@ -1,9 +1,10 @@
 //! A soak: its verdict in the answer, its section and its drawing, bounded however long it was.
 
 use loadline_analysis::record::{
-    AppKo, MOST_POINTS, Phase, Purpose, SoakEvidence, SoakLook, SoakPoint, TrialRecord, Verdict,
+    AppKo, MOST_POINTS, SoakEvidence, SoakLook, SoakPoint, TrialPhase, TrialPurpose, TrialRecord,
+    TrialVerdict,
 };
-use loadline_report::{ResultView, html, markdown, terminal};
+use loadline_report::{ResultView, render_html, render_markdown, render_terminal};
 use loadline_sizing::Bytes;
 
 use crate::fixture::{self, Dice};
@@ -20,9 +21,9 @@ fn soak(lost: u64) -> SoakEvidence {
         soak.points.push(SoakPoint {
             at_ns: second * 1_000_000_000,
             phase: if is_second {
-                Phase::Again
+                TrialPhase::Again
             } else {
-                Phase::Measure
+                TrialPhase::Measure
             },
             requests,
             errors: 0,
@@ -64,9 +65,12 @@ fn look(requests: u64, lost: u64) -> SoakLook {
 /// The search of the fixture with a soak of its answer.
 fn soaked(lost: u64) -> ResultView {
     let mut view = fixture::search();
-    let proof = view.trials.iter().find(|t| t.purpose == Purpose::Prove);
+    let proof = view
+        .trials
+        .iter()
+        .find(|t| t.purpose == TrialPurpose::Prove);
     let mut trial: TrialRecord = proof.expect("a proof").clone();
-    trial.purpose = Purpose::Soak;
+    trial.purpose = TrialPurpose::Soak;
     trial.id = "soak".to_owned();
     trial.evidence.soak = Some(soak(lost));
     view.trials.push(trial);
@@ -76,13 +80,13 @@ fn soaked(lost: u64) -> ResultView {
 /// The same by itself, as `loadline soak` makes it.
 fn alone(lost: u64) -> ResultView {
     let mut view = soaked(lost);
-    view.trials.retain(|t| t.purpose == Purpose::Soak);
+    view.trials.retain(|t| t.purpose == TrialPurpose::Soak);
     view.recommendation = None;
     view
 }
 
 fn section(view: &ResultView) -> String {
-    let page = markdown(view);
+    let page = render_markdown(view);
     let begin = page.find("## What grows over time").expect("the section");
     let rest = &page[begin..];
     let end = rest.find("\n<details>").unwrap_or(rest.len());
@@ -92,7 +96,7 @@ fn section(view: &ResultView) -> String {
 #[test]
 fn the_answer_says_on_what_it_rests() {
     let says = |lost| {
-        let page = terminal(&soaked(lost), 2000);
+        let page = render_terminal(&soaked(lost), 2000);
         let line = page.lines().find(|l| l.contains("That rests on"));
         line.expect("the sentence").to_owned()
     };
@@ -119,9 +123,9 @@ fn growth_is_told_with_its_part_and_what_to_try() {
 
     Resident memory by part, before the first cycle of the load, in the rest between the cycles and after the second. What grows in the first cycle only is kept, what grows as much in the second is lost. The soak runs with native memory tracking, which takes memory of its own.
     "#);
-    let first = terminal(&alone(2), 2000);
+    let first = render_terminal(&alone(2), 2000);
     insta::assert_snapshot!(first.lines().next().unwrap_or_default(), @"spring-web with 1 CPU and 212Mi: growing: malloc by 1.91Mi per million requests, the limit is full after 28.4 h.");
-    let first = terminal(&alone(0), 2000);
+    let first = render_terminal(&alone(0), 2000);
     insta::assert_snapshot!(first.lines().next().unwrap_or_default(), @"spring-web with 1 CPU and 212Mi: stable over 24.0 h and 17274000 requests: whatever grows unseen takes 113 days or more to fill its limit.");
 }
 
@@ -129,11 +133,11 @@ fn growth_is_told_with_its_part_and_what_to_try() {
 fn what_did_not_last_is_said_before_what_grew() {
     let killed = |mut view: ResultView| {
         let soak = view.trials.last_mut().expect("a soak");
-        soak.verdict = Verdict::AppKo(AppKo::CgroupOom);
+        soak.verdict = TrialVerdict::AppKo(AppKo::CgroupOom);
         soak.reason = "the kernel killed it at the memory limit of 212Mi"
             .to_owned()
             .into();
-        terminal(&view, 2000)
+        render_terminal(&view, 2000)
     };
     let first = killed(alone(0));
     insta::assert_snapshot!(first.lines().next().unwrap_or_default(), @"spring-web with 1 CPU and 212Mi did not last: after 24.0 h the kernel killed it at the memory limit of 212Mi.");
@@ -147,7 +151,7 @@ fn what_did_not_last_is_said_before_what_grew() {
 
 #[test]
 fn a_day_is_drawn_with_as_many_points_as_a_screen_has() {
-    let page = html(&alone(2));
+    let page = render_html(&alone(2));
     let begin = page.find("<svg class=\"growth\"").expect("the drawing");
     assert!(
         begin < page.find("<section id=\"growth\"").expect("a section"),

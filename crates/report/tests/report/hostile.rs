@@ -1,7 +1,7 @@
 //! Records that attack their reader: markup, quotes, escape sequences, huge texts, no numbers.
 
 use crate::fixture;
-use loadline_analysis::record::{Invalid, Provenance, Verdict};
+use loadline_analysis::record::{InvalidReason, TrialVerdict, ValueProvenance};
 use loadline_report::ResultView;
 
 /// One text with everything in it.
@@ -16,7 +16,7 @@ pub fn view() -> ResultView {
     view.command.push("--db.password=hunter2".to_owned());
     view.experiment.push_str(ATTACK);
     view.experiment.push_str("\npassword = \"hunter2\"\n");
-    view.load = loadline_report::Load::without_rate(ATTACK.to_owned());
+    view.load = loadline_report::LoadWords::without_rate(ATTACK.to_owned());
     view.warnings = vec![ATTACK.to_owned(), "x".repeat(1_000_000)];
     view.incomplete = Some(ATTACK.to_owned());
     view.id = ATTACK.to_owned();
@@ -37,7 +37,7 @@ pub fn view() -> ResultView {
             .configuration
             .env
             .insert("DB_PASSWORD".to_owned(), "hunter2".to_owned());
-        let option = fixture::option(&format!("-D{ATTACK}"), Provenance::User);
+        let option = fixture::option(&format!("-D{ATTACK}"), ValueProvenance::User);
         trial.configuration.jvm_options.push(option);
         trial.evidence.warnings.push(ATTACK.to_owned());
         trial
@@ -76,7 +76,7 @@ fn has_control(text: &str) -> bool {
 
 #[test]
 fn html_holds_no_markup_of_others() {
-    let html = loadline_report::html(&view());
+    let html = loadline_report::render_html(&view());
     assert_eq!(html.matches("<script").count(), 4);
     assert_eq!(html.matches("</script>").count(), 4);
     assert!(!html.contains("<img"));
@@ -86,7 +86,7 @@ fn html_holds_no_markup_of_others() {
 
 #[test]
 fn a_megabyte_of_text_does_not_make_a_megabyte_of_page() {
-    let html = loadline_report::html(&view());
+    let html = loadline_report::render_html(&view());
     assert!(html.len() < 2_000_000, "{}", html.len());
     assert!(html.contains("more characters)"));
 }
@@ -95,23 +95,23 @@ fn a_megabyte_of_text_does_not_make_a_megabyte_of_page() {
 fn other_formats_hold_nothing_that_acts() {
     let view = view();
     for text in [
-        loadline_report::terminal(&view, 100),
-        loadline_report::markdown(&view),
-        loadline_report::csv(&view),
-        loadline_report::junit(&view),
+        loadline_report::render_terminal(&view, 100),
+        loadline_report::render_markdown(&view),
+        loadline_report::render_csv(&view),
+        loadline_report::render_junit(&view),
     ] {
         assert!(!has_control(&text), "{}", &text[..200]);
         assert!(!text.contains("hunter2"));
     }
-    let markdown = loadline_report::markdown(&view);
+    let markdown = loadline_report::render_markdown(&view);
     for line in outside_fences(&markdown) {
         // What stands in a code span stays text.
         let words = line.split('`').next().unwrap_or_default();
         assert!(!words.contains("<img"), "{line}");
         assert!(!words.contains("](javascript"), "{line}");
     }
-    assert!(!loadline_report::terminal(&view, 100).contains('\r'));
-    assert!(!loadline_report::json(&view).contains("hunter2"));
+    assert!(!loadline_report::render_terminal(&view, 100).contains('\r'));
+    assert!(!loadline_report::render_json(&view).contains("hunter2"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_reason_that_quotes_a_secret_is_exported_without_it() {
         .proof
         .failures
         .push(("t-1".to_owned(), quote));
-    let json = loadline_report::json(&view);
+    let json = loadline_report::render_json(&view);
     assert!(!json.contains("hunter2"));
     assert!(json.matches("password=[redacted]").count() >= view.trials.len() + 2);
 }
@@ -155,16 +155,16 @@ fn a_result_without_trials_says_so() {
     let mut view = fixture::search();
     view.trials.clear();
     view.recommendation = None;
-    let text = loadline_report::terminal(&view, 80);
+    let text = loadline_report::render_terminal(&view, 80);
     assert!(
         text.starts_with("No trial has finished: there is nothing to say yet.\n"),
         "{text}"
     );
     for text in [
-        loadline_report::markdown(&view),
-        loadline_report::html(&view),
-        loadline_report::csv(&view),
-        loadline_report::junit(&view),
+        loadline_report::render_markdown(&view),
+        loadline_report::render_html(&view),
+        loadline_report::render_csv(&view),
+        loadline_report::render_junit(&view),
     ] {
         assert!(!text.contains("NaN"), "{text}");
     }
@@ -175,11 +175,11 @@ fn trials_that_say_nothing_are_no_verdict() {
     let mut view = fixture::search();
     view.recommendation = None;
     for trial in &mut view.trials {
-        trial.verdict = Verdict::Invalid(Invalid::ToolError);
+        trial.verdict = TrialVerdict::Invalid(InvalidReason::ToolError);
     }
     assert!(
-        loadline_report::terminal(&view, 80)
+        loadline_report::render_terminal(&view, 80)
             .starts_with("Could not measure: no trial was valid (last: ")
     );
-    assert!(loadline_report::junit(&view).contains("errors=\"9\""));
+    assert!(loadline_report::render_junit(&view).contains("errors=\"9\""));
 }

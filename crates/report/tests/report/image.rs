@@ -10,7 +10,9 @@ use std::process::{Command, Output};
 use crate::artefacts::application;
 use crate::fixture;
 use loadline_analysis::record::StartCache;
-use loadline_report::emit::{Application, BaseImage, Command as Measured, Purpose, Ready, emit};
+use loadline_report::emit::{
+    BaseImage, EmitPurpose, ProductionApplication, ReadinessCheck, StartCommand as Measured, emit,
+};
 use loadline_sizing::cache::CacheKind;
 
 /// Settings with which podman runs as a plain root without systemd and without CAP_SYS_RESOURCE.
@@ -76,10 +78,10 @@ impl Engine {
     }
 
     /// A new directory with the files of an application and its jar, to build in.
-    fn context(&self, name: &str, application: &Application) -> PathBuf {
+    fn context(&self, name: &str, application: &ProductionApplication) -> PathBuf {
         let context = self.place.path().join(name);
         std::fs::create_dir(&context).expect("writable");
-        let artefacts = emit(&fixture::search(), application, &[Purpose::Docker]);
+        let artefacts = emit(&fixture::search(), application, &[EmitPurpose::Docker]);
         for artefact in artefacts.expect("a recommendation") {
             std::fs::write(context.join(artefact.name), artefact.text).expect("writable");
         }
@@ -177,11 +179,11 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
     // A library of the name that the jar has in other images: it must not be started instead.
     let mut command = Measured::read(&words).expect("it has a jar");
     command.beside = vec!["app.jar".to_owned()];
-    let application = Application {
+    let application = ProductionApplication {
         command,
         measured_image: None,
-        base_image: BaseImage::given("localhost/loadline-base:1", "", "17"),
-        ready: Ready::Tcp { port: 8080 },
+        base_image: BaseImage::from_user("localhost/loadline-base:1", "", "17"),
+        ready: ReadinessCheck::Tcp { port: 8080 },
         launcher: launcher.is_some(),
         cache: None,
         ..application()
@@ -253,11 +255,11 @@ impl OnOpenJ9 {
             kind: CacheKind::Scc,
             requests: 20,
         };
-        let application = Application {
+        let application = ProductionApplication {
             command: Measured::read(&words).expect("it has a jar"),
             measured_image: None,
-            base_image: BaseImage::given(base, "", "25"),
-            ready: Ready::Tcp { port: 8080 },
+            base_image: BaseImage::from_user(base, "", "25"),
+            ready: ReadinessCheck::Tcp { port: 8080 },
             jdk: 25,
             launcher: false,
             cache: Some(cache),

@@ -1,6 +1,6 @@
 //! The study of counts: the table of [liberty] as if it had been measured here.
 
-use loadline_analysis::record::{JvmOption, Provenance, TrialRecord};
+use loadline_analysis::record::{JvmOption, TrialRecord, ValueProvenance};
 use loadline_report::ResultView;
 use loadline_sizing::{Bytes, Cpus};
 
@@ -19,7 +19,7 @@ fn cut(instances: u32, throughput: f64, rss: u64) -> TrialRecord {
     configuration.memory = None;
     configuration.jvm_options = vec![JvmOption {
         text: format!("-Xmx{}m", 1536 / instances),
-        provenance: Provenance::User,
+        provenance: ValueProvenance::User,
     }];
     for load in &mut trial.evidence.load {
         load.offered_rate = None;
@@ -47,7 +47,7 @@ fn liberty() -> ResultView {
 
 #[test]
 fn the_study_says_where_the_knee_is_and_what_an_instance_takes() {
-    let text = loadline_report::terminal(&liberty(), 200);
+    let text = loadline_report::render_terminal(&liberty(), 200);
     for part in [
         "How many instances?",
         "Throughput peaks at 6.4 instances (95 % interval ",
@@ -59,13 +59,13 @@ fn the_study_says_where_the_knee_is_and_what_an_instance_takes() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let page = loadline_report::html(&liberty());
+    let page = loadline_report::render_html(&liberty());
     assert!(page.contains("class=\"instances\"") && page.contains("class=\"curve\""));
 }
 
 #[test]
 fn a_result_that_does_not_vary_the_number_says_nothing_of_it() {
-    let text = loadline_report::terminal(&fixture::search(), 200);
+    let text = loadline_report::render_terminal(&fixture::search(), 200);
     assert!(!text.contains("How many instances?"), "{text}");
 }
 
@@ -75,18 +75,18 @@ fn charts_draw_the_limit_of_all_instances() {
     for trial in &mut view.trials {
         trial.configuration.instances = 4;
     }
-    let page = loadline_report::html(&view);
+    let page = loadline_report::render_html(&view);
     // 212Mi each.
     assert!(page.contains("\"memory_limit\":848"), "no limit of all");
     assert!(!page.contains("\"memory_limit\":212"), "the limit of one");
     assert!(page.contains("\"cpu_limit\":4.0"), "no CPU limit of all");
-    let text = loadline_report::terminal(&view, 200);
+    let text = loadline_report::render_terminal(&view, 200);
     assert!(text.contains("Peak memory, all instances"), "{text}");
 }
 
 #[test]
 fn charts_over_time_have_words_too() {
-    let page = loadline_report::html(&fixture::search());
+    let page = loadline_report::render_html(&fixture::search());
     let (_, words) = page.split_once("The same in words").expect("a list");
     let (words, _) = words.split_once("</ul>").expect("its end");
     let trials = page.matches("<option value=").count();

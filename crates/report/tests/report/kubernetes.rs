@@ -11,7 +11,9 @@ use serde_json::Value;
 use crate::artefacts::{application, documents, text};
 use crate::{fixture, hostile};
 use loadline_report::ResultView;
-use loadline_report::emit::{Application, Purpose, Ready, Scaling, emit};
+use loadline_report::emit::{
+    AutoscalerNeeds, EmitPurpose, ProductionApplication, ReadinessCheck, emit,
+};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("data/kubernetes-1.34.4.json")).expect("it is JSON")
@@ -109,8 +111,8 @@ fn is_quantity(value: &Value) -> bool {
     number.parse::<f64>().is_ok() && suffixes.contains(&suffix)
 }
 
-fn manifests(view: &ResultView, application: &Application) -> Vec<Value> {
-    let artefacts = emit(view, application, &[Purpose::Kubernetes]);
+fn manifests(view: &ResultView, application: &ProductionApplication) -> Vec<Value> {
+    let artefacts = emit(view, application, &[EmitPurpose::Kubernetes]);
     documents(&text(
         &artefacts.expect("a recommendation"),
         "kubernetes.yaml",
@@ -146,20 +148,20 @@ fn check_rules(all: &[Value]) {
 
 #[test]
 fn every_manifest_is_what_the_api_takes() {
-    let scaled = Application {
-        scaling: Some(Scaling {
+    let scaled = ProductionApplication {
+        scaling: Some(AutoscalerNeeds {
             max_rate: 240,
             is_measured: false,
             max_replicas: 6,
         }),
-        ready: Ready::Http {
+        ready: ReadinessCheck::Http {
             port: 8081,
             path: "/actuator/health".to_owned(),
         },
         ..application()
     };
-    let by_connection = Application {
-        ready: Ready::Tcp { port: 8080 },
+    let by_connection = ProductionApplication {
+        ready: ReadinessCheck::Tcp { port: 8080 },
         replicas: 1,
         ..application()
     };
@@ -175,7 +177,7 @@ fn every_manifest_is_what_the_api_takes() {
 
 #[test]
 fn hostile_names_make_valid_manifests() {
-    let application = Application {
+    let application = ProductionApplication {
         name: "\n---\nkind: Evil\n\"".to_owned(),
         image: "a\"\nkind: Evil".to_owned(),
         ..application()
@@ -189,8 +191,8 @@ fn hostile_names_make_valid_manifests() {
 
 #[test]
 fn an_autoscaler_asks_for_less_than_a_pod_can_carry() {
-    let application = Application {
-        scaling: Some(Scaling {
+    let application = ProductionApplication {
+        scaling: Some(AutoscalerNeeds {
             max_rate: 240,
             is_measured: false,
             max_replicas: 6,

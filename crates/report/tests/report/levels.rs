@@ -1,7 +1,7 @@
 //! Levels that run other applications: which label and which image is whose.
 
-use loadline_analysis::record::{Application, Image};
-use loadline_report::{ResultView, terminal};
+use loadline_analysis::record::{ImageIdentity, LevelApplication};
+use loadline_report::{ResultView, render_terminal};
 
 use crate::fixture;
 
@@ -15,21 +15,21 @@ fn view() -> ResultView {
         configuration.jvm_options.clear();
         if configuration.label.ends_with("c1") {
             configuration.label = configuration.label.replace("c1", "openj9");
-            configuration.application = Some(Application {
+            configuration.application = Some(LevelApplication {
                 command: Vec::new(),
                 image: Some("localhost/orders:openj9".to_owned()),
                 engine: None,
             });
         } else if configuration.label.ends_with("serial") {
             configuration.label = configuration.label.replace("serial", "native");
-            configuration.application = Some(Application {
+            configuration.application = Some(LevelApplication {
                 command: vec!["build/orders".to_owned()],
                 image: None,
                 engine: None,
             });
         }
     }
-    view.machine.level_images = vec![Image {
+    view.machine.level_images = vec![ImageIdentity {
         engine: "podman".to_owned(),
         reference: "localhost/orders:openj9".to_owned(),
         id: "0123".to_owned(),
@@ -46,7 +46,7 @@ fn it_is_said_which_application_each_label_is() {
     let mut view = view();
     // A level that names the image of the application once more is no second one.
     view.machine.image = view.machine.level_images.first().cloned();
-    let text = terminal(&view, 100);
+    let text = render_terminal(&view, 100);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(text.matches("started by podman").count(), 1, "{text}");
     for line in [

@@ -1,15 +1,15 @@
 //! The artefacts of an Open Liberty that was measured by its start script.
 
-use loadline_report::emit::{Application, Command, Ready};
+use loadline_report::emit::{ProductionApplication, ReadinessCheck, StartCommand};
 
 use crate::artefacts::{all, application, text};
 use crate::fixture;
 
-fn liberty(path: &str) -> Application {
+fn liberty(path: &str) -> ProductionApplication {
     let words = ["build/wlp/bin/server", "run", "orders"].map(str::to_owned);
-    Application {
-        command: Command::read(&words).expect("it is the start script"),
-        ready: Ready::Http {
+    ProductionApplication {
+        command: StartCommand::read(&words).expect("it is the start script"),
+        ready: ReadinessCheck::Http {
             port: 8080,
             path: path.to_owned(),
         },

@@ -2,9 +2,9 @@
 
 use loadline_analysis::recommend::LevelSize;
 use loadline_report::content::headline;
-use loadline_report::emit::{Purpose, emit};
-use loadline_report::{Node, ResultView, node_sentences, terminal};
-use loadline_sizing::{Options, Origin};
+use loadline_report::emit::{EmitPurpose, emit};
+use loadline_report::{ResultView, TargetNode, node_sentences, render_terminal};
+use loadline_sizing::{JvmOptionSet, OptionOrigin};
 
 use crate::artefacts::{application, text};
 use crate::fixture;
@@ -12,10 +12,12 @@ use crate::fixture;
 /// The search, for a host with 64 CPUs; the trials ran on one or two.
 fn view(is_limited: bool, own: &[&str]) -> ResultView {
     let mut view = fixture::search();
-    let own = own.iter().map(|o| ((*o).to_owned(), Origin::CommandLine));
-    view.node = Some(Node {
+    let own = own
+        .iter()
+        .map(|o| ((*o).to_owned(), OptionOrigin::CommandLine));
+    view.node = Some(TargetNode {
         cpus: 64,
-        options: Options::merge(own),
+        options: JvmOptionSet::merge(own),
         has_arenas: false,
     });
     let recommendation = view.recommendation.as_mut().expect("an answer");
@@ -52,7 +54,8 @@ fn without_a_limit_it_is_said_what_differs() {
 
 #[test]
 fn the_files_pin_what_would_differ_and_nothing_else() {
-    let files = |view: &ResultView| emit(view, &application(), &Purpose::ALL).expect("an answer");
+    let files =
+        |view: &ResultView| emit(view, &application(), &EmitPurpose::ALL).expect("an answer");
     let free = files(&view(false, &[]));
     for name in ["jvm.options", "loadline.profile", "java-tool-options.env"] {
         let text = text(&free, name);
@@ -135,7 +138,7 @@ fn each_jdk_has_its_size_and_its_proof() {
     };
     answer.by_level = vec![own.clone(), other];
     let section = |view: &ResultView, title: &str| {
-        let text = terminal(view, 100);
+        let text = render_terminal(view, 100);
         let begin = text.find(title).expect("its section");
         let lines: Vec<&str> = text[begin..].lines().skip(4).take(5).collect();
         lines.join("\n")
@@ -205,7 +208,7 @@ fn each_cpu_limit_has_its_memory_and_the_knee_is_said() {
     assert_eq!(said(&levels[..2]), None, "one limit has no knee");
     let answer = view.recommendation.as_mut().expect("an answer");
     answer.by_level = levels;
-    let text = terminal(&view, 100);
+    let text = render_terminal(&view, 100);
     let begin = text.find("How much memory at which").expect("its section");
     insta::assert_snapshot!(text[begin..].lines().take(10).collect::<Vec<_>>().join("\n"), @r##"
     How much memory at which CPU limit?

@@ -1,6 +1,6 @@
 //! Where no size keeps the SLO: the best that was attained, and what stands in the way.
 
-use loadline_analysis::record::{ObjectiveResult, Purpose, Verdict};
+use loadline_analysis::record::{ObjectiveResult, TrialPurpose, TrialVerdict};
 use loadline_analysis::slo::Objective;
 use loadline_report::ResultView;
 use loadline_sizing::Cpus;
@@ -14,14 +14,14 @@ fn view(trials: &[(f64, f64)]) -> ResultView {
     let trials = trials.iter().enumerate().map(|(i, (factor, rate))| {
         let mut trial = plain.trials[0].clone();
         trial.id = format!("trial-{i}");
-        trial.purpose = Purpose::Search;
+        trial.purpose = TrialPurpose::Search;
         trial.configuration.rate = Some(*rate);
         trial.configuration.cpu = Some(Cpus::from_whole(1));
         let is_kept = *factor < 1.0;
         trial.verdict = if is_kept {
-            Verdict::Pass
+            TrialVerdict::Pass
         } else {
-            Verdict::SloMiss
+            TrialVerdict::SloMiss
         };
         trial.reason = "p99 was too long".to_owned().into();
         trial.objectives = vec![ObjectiveResult {
@@ -48,7 +48,7 @@ fn bound(objective: Objective) -> f64 {
 
 #[test]
 fn the_best_attained_and_the_binding_objective_are_named() {
-    let text = loadline_report::terminal(&view(&[(3.0, 100.0), (1.5, 50.0)]), 300);
+    let text = loadline_report::render_terminal(&view(&[(3.0, 100.0), (1.5, 50.0)]), 300);
     assert!(text.contains("The best attained: 1 CPU and"), "{text}");
     let binding = "at 50/s (trial 2). What stands in the way is p99<";
     assert!(text.contains(binding), "{text}");
@@ -60,7 +60,7 @@ fn the_best_attained_and_the_binding_objective_are_named() {
 
 #[test]
 fn a_rate_that_was_kept_is_the_best_attained() {
-    let text = loadline_report::terminal(&view(&[(3.0, 100.0), (0.5, 50.0)]), 300);
+    let text = loadline_report::render_terminal(&view(&[(3.0, 100.0), (0.5, 50.0)]), 300);
     assert!(text.contains("kept the SLO at 50/s (trial 2)"), "{text}");
 }
 
@@ -71,7 +71,7 @@ fn not_found_is_not_said_to_be_impossible() {
         warnings: vec!["the budget ended with 3 cells open".to_owned()],
         ..view(&[(3.0, 100.0), (0.5, 50.0)])
     };
-    let text = loadline_report::terminal(&undecided, 300);
+    let text = loadline_report::render_terminal(&undecided, 300);
     assert!(text.contains("No size was found that keeps"), "{text}");
     assert!(text.contains("kept the SLO at 50/s (trial 2)."), "{text}");
     assert!(text.contains("the budget was spent"), "{text}");

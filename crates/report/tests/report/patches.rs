@@ -7,10 +7,11 @@
 use std::path::Path;
 use std::process::Command as Program;
 
-use loadline_analysis::record::Provenance;
+use loadline_analysis::record::ValueProvenance;
 use loadline_report::ResultView;
 use loadline_report::emit::{
-    Application, Command, EmitError, Patched, Pinned, Place, Workload, patch, values,
+    EmitError, EmittedWorkload, ImagePinning, PatchFiles, ProductionApplication, StartCommand,
+    ValuePath, patch, values,
 };
 use loadline_sizing::options::words;
 use serde_json::{Value, json};
@@ -75,24 +76,24 @@ fn view() -> ResultView {
     let more = OPTIONS[3..].iter();
     configuration
         .jvm_options
-        .extend(more.map(|o| fixture::option(o, Provenance::Measured)));
+        .extend(more.map(|o| fixture::option(o, ValueProvenance::Measured)));
     for (name, value) in [("MALLOC_ARENA_MAX", "2"), ("POD", "fixed $(x)")] {
         configuration.env.insert(name.to_owned(), value.to_owned());
     }
     view
 }
 
-fn image() -> Application {
+fn image() -> ProductionApplication {
     let variables = [
         ("MODE", "test"),
         ("PORT", "8080"),
         ("DB_PASSWORD", "hunter2"),
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Application {
+    ProductionApplication {
         image: PINNED.to_owned(),
-        measured_image: Some(Pinned::Yes),
-        command: Command::in_image(&[]),
+        measured_image: Some(ImagePinning::Yes),
+        command: StartCommand::in_image(&[]),
         env: variables.into(),
         ..application()
     }
@@ -102,11 +103,11 @@ fn yaml(text: &str) -> Value {
     serde_saphyr::from_str(text).expect("it is YAML")
 }
 
-fn workload(manifest: &Value) -> Result<Workload, EmitError> {
-    Workload::find(std::slice::from_ref(manifest), None, Some("app"))
+fn workload(manifest: &Value) -> Result<EmittedWorkload, EmitError> {
+    EmittedWorkload::find_container(std::slice::from_ref(manifest), None, Some("app"))
 }
 
-fn patched(manifest: &Value) -> Result<Patched, EmitError> {
+fn patched(manifest: &Value) -> Result<PatchFiles, EmitError> {
     patch(&view(), &image(), &workload(manifest)?)
 }
 
@@ -175,7 +176,7 @@ fn what_was_measured_arrives() {
     let options = variable(container, "JAVA_TOOL_OPTIONS")["value"].as_str();
     // Kubernetes takes `$$(` for `$(`.
     let options = options.expect("a text").replace("$$(", "$(");
-    let options = words::environment(&options).expect("a JVM reads it");
+    let options = words::split_environment(&options).expect("a JVM reads it");
     assert_eq!(options[0], "-Dhost=$(HOST)");
     assert_eq!(options[1..], OPTIONS);
     assert_eq!(variable(container, "MALLOC_ARENA_MAX")["value"], "2");
@@ -362,7 +363,7 @@ fn what_would_not_arrive_is_refused() {
         let mut manifest = yaml(MANIFEST);
         manifest["spec"]["template"]["spec"]["containers"][1][field] = value;
         let error = patched(&manifest).expect_err(field);
-        assert!(!error.hint().is_empty());
+        assert!(!error.emit_hint().is_empty());
         error.to_string()
     };
     let said = with("args", json!(["-Xmx1g"]));
@@ -386,8 +387,8 @@ app:
   extraEnv: [{name: MODE, value: production}]
 "#;
 
-fn places(texts: &[&str]) -> Vec<Place> {
-    let place = |text: &&str| Place::parse(text).expect("a place");
+fn places(texts: &[&str]) -> Vec<ValuePath> {
+    let place = |text: &&str| ValuePath::from_assignment(text).expect("a place");
     texts.iter().map(place).collect()
 }
 
@@ -426,7 +427,7 @@ fn a_chart_gets_its_values_at_its_own_paths() {
         .as_str()
         .expect("a text")
         .replace("$$(", "$(");
-    let options = words::environment(&options).expect("a JVM reads it");
+    let options = words::split_environment(&options).expect("a JVM reads it");
     assert_eq!(options[0], "-Dteam=blue");
     assert_eq!(options[1..], OPTIONS);
     assert_eq!(
@@ -455,7 +456,7 @@ fn a_chart_gets_its_values_at_its_own_paths() {
 fn values_without_a_place_are_refused_or_named() {
     let refused = |texts: &[&str], own: &str| {
         let error = values(&view(), &image(), &yaml(own), &places(texts)).expect_err(own);
-        assert!(!error.hint().is_empty());
+        assert!(!error.emit_hint().is_empty());
         error.to_string()
     };
     assert!(refused(&["resources=app.resources"], VALUES).contains("no place in the values"));
@@ -473,7 +474,7 @@ fn values_without_a_place_are_refused_or_named() {
         "{said}"
     );
     for wrong in ["resources", "memory=a", "env=a..b", "env="] {
-        assert!(Place::parse(wrong).is_err(), "{wrong}");
+        assert!(ValuePath::from_assignment(wrong).is_err(), "{wrong}");
     }
     // A map of variables is merged by Helm.
     let own = yaml("env: {MODE: production}");

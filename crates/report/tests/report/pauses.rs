@@ -1,8 +1,8 @@
 //! The section "Why did it pause?" with its drawing.
 
 use loadline_analysis::pauses::{ApplicationPauses, PauseEvidence, SamplerEvidence};
-use loadline_analysis::record::Phase;
-use loadline_report::{ResultView, terminal};
+use loadline_analysis::record::TrialPhase;
+use loadline_report::{ResultView, render_terminal};
 
 use crate::fixture;
 
@@ -15,14 +15,18 @@ pub fn view() -> ResultView {
         .trials
         .iter_mut()
         .find(|t| {
-            t.verdict.is_evidence() && t.evidence.phases.iter().any(|p| p.phase == Phase::Measure)
+            t.verdict.is_evidence()
+                && t.evidence
+                    .phases
+                    .iter()
+                    .any(|p| p.phase == TrialPhase::Measure)
         })
         .expect("a sound trial");
     let measure = sound
         .evidence
         .phases
         .iter()
-        .find(|p| p.phase == Phase::Measure);
+        .find(|p| p.phase == TrialPhase::Measure);
     let measure = *measure.expect("it was looked for");
     let at = |ms: u64| measure.start + ms * MS;
     let periods = (measure.end - measure.start) / (100 * MS);
@@ -49,7 +53,7 @@ pub fn view() -> ResultView {
 
 #[test]
 fn the_page_draws_pauses_collections_and_throttling_on_one_axis() {
-    let html = loadline_report::html(&view());
+    let html = loadline_report::render_html(&view());
     let section = html
         .split("<section id=\"pauses\">")
         .nth(1)
@@ -71,7 +75,7 @@ fn the_page_draws_pauses_collections_and_throttling_on_one_axis() {
 #[test]
 fn without_a_jvm_no_share_of_collections_is_said() {
     let dashes = |view: &ResultView| {
-        let text = terminal(view, 200);
+        let text = render_terminal(view, 200);
         let table = text.split_once("Why did it pause?").expect("the section").1;
         let table = table.split_once("Pauses over 50 ms").expect("its legend").0;
         table.matches('–').count()
@@ -97,7 +101,7 @@ fn a_record_full_of_spans_stays_small() {
     evidence.safepoints_ns = many.iter().map(|(a, b)| (*a, *b, 0)).collect();
     evidence.stalls_ns = many.clone();
     evidence.throttled_ns = many;
-    let drawn = loadline_report::html(&view);
+    let drawn = loadline_report::render_html(&view);
     let section = drawn
         .split("<section id=\"pauses\">")
         .nth(1)

@@ -1,7 +1,7 @@
 //! The artefacts of a deployment of several pods: their rate, autoscaler and disruption budget.
 
-use loadline_report::emit::{Application, Scaling};
-use loadline_report::{Load, ResultView};
+use loadline_report::emit::{AutoscalerNeeds, ProductionApplication};
+use loadline_report::{LoadWords, ResultView};
 
 use crate::artefacts::{all, application, documents, text};
 use crate::{drawings, fixture};
@@ -9,7 +9,7 @@ use crate::{drawings, fixture};
 /// The cheapest deployment of the drawings with a load in the words of the program.
 fn cheapest() -> ResultView {
     let mut view = drawings::cheapest();
-    view.load = Load {
+    view.load = LoadWords {
         before: "GET /owners, open model, ".to_owned(),
         rate_per_second: Some(900.0),
         after: " for 20 s, 32 connections".to_owned(),
@@ -44,8 +44,8 @@ fn a_deployment_says_what_one_pod_was_measured_at() {
 #[test]
 fn the_autoscaler_asks_for_no_more_pods_than_the_answer_has() {
     let scaled = |is_measured| {
-        let application = Application {
-            scaling: Some(Scaling {
+        let application = ProductionApplication {
+            scaling: Some(AutoscalerNeeds {
                 max_rate: 450,
                 is_measured,
                 max_replicas: 8,
@@ -69,7 +69,7 @@ fn the_budget_says_whether_the_others_carry_the_rate() {
         let recommendation = view.recommendation.as_mut().expect("it has one");
         let deployment = recommendation.deployment.as_mut().expect("it has one");
         deployment.headroom = headroom;
-        let application = Application {
+        let application = ProductionApplication {
             replicas,
             ..application()
         };
@@ -95,7 +95,7 @@ fn the_cheapest_deployment_brings_its_pods() {
     let why =
         "together they carry 900/s as the cheapest deployment; each was measured alone at 450/s";
     assert!(manifests.contains(why), "{manifests}");
-    let other = Application {
+    let other = ProductionApplication {
         replicas: 3,
         ..application()
     };
@@ -109,7 +109,7 @@ fn the_cheapest_deployment_brings_its_pods() {
 
 #[test]
 fn one_pod_has_no_disruption_budget() {
-    let application = Application {
+    let application = ProductionApplication {
         replicas: 1,
         ..application()
     };

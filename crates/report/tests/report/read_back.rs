@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use loadline_analysis::record::Provenance;
-use loadline_report::emit::{Application, EmitError, Purpose, emit};
+use loadline_analysis::record::ValueProvenance;
+use loadline_report::emit::{EmitError, EmitPurpose, ProductionApplication, emit};
 use loadline_report::{ResultView, emit::Artefact};
-use loadline_sizing::profile::Profile;
+use loadline_sizing::profile::AppProfile;
 use serde_json::Value;
 
 use crate::artefacts::{application, documents, text};
@@ -28,14 +28,14 @@ fn view() -> ResultView {
     let mut view = fixture::search();
     let recommendation = view.recommendation.as_mut().expect("a recommendation");
     let more = OPTIONS[3..].iter();
-    let more = more.map(|o| fixture::option(o, Provenance::Measured));
+    let more = more.map(|o| fixture::option(o, ValueProvenance::Measured));
     recommendation.configuration.jvm_options.extend(more);
     view
 }
 
-fn measured(jdk: u32, launcher: bool) -> Application {
+fn measured(jdk: u32, launcher: bool) -> ProductionApplication {
     let variables = VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Application {
+    ProductionApplication {
         env: BTreeMap::from(variables),
         jdk,
         launcher,
@@ -132,9 +132,9 @@ fn assert_variables(found: &BTreeMap<String, String>, form: &str) {
 fn every_form_has_what_was_measured() {
     for (jdk, launcher) in [(17, false), (17, true), (8, true)] {
         let application = measured(jdk, launcher);
-        let all = emit(&view(), &application, &Purpose::ALL).expect("it has an answer");
+        let all = emit(&view(), &application, &EmitPurpose::ALL).expect("it has an answer");
         assert_eq!(argument_file(&text(&all, "jvm.options")), OPTIONS);
-        let profile = Profile::parse(&text(&all, "loadline.profile"));
+        let profile = AppProfile::parse_profile(&text(&all, "loadline.profile"));
         assert_eq!(profile.options, OPTIONS);
         let file = text(&all, "java-tool-options.env");
         let line = file
@@ -164,10 +164,10 @@ fn every_form_has_what_was_measured() {
 #[test]
 fn a_pod_has_every_option_once_and_says_where_from() {
     for (purposes, is_image_emitted) in [
-        (&Purpose::ALL[..], true),
-        (&[Purpose::Docker, Purpose::Kubernetes], true),
-        (&[Purpose::Options, Purpose::Kubernetes], false),
-        (&[Purpose::Kubernetes], false),
+        (&EmitPurpose::ALL[..], true),
+        (&[EmitPurpose::Docker, EmitPurpose::Kubernetes], true),
+        (&[EmitPurpose::Options, EmitPurpose::Kubernetes], false),
+        (&[EmitPurpose::Kubernetes], false),
     ] {
         let all = emit(&view(), &measured(17, true), purposes).expect("it has an answer");
         let container = container(&all);
@@ -198,7 +198,11 @@ fn a_pod_has_every_option_once_and_says_where_from() {
 
 #[test]
 fn the_pod_says_what_each_option_rests_on() {
-    let all = emit(&fixture::search(), &application(), &[Purpose::Kubernetes]);
+    let all = emit(
+        &fixture::search(),
+        &application(),
+        &[EmitPurpose::Kubernetes],
+    );
     let manifests = text(&all.expect("it has an answer"), "kubernetes.yaml");
     let lines: Vec<&str> = manifests.lines().map(str::trim_start).collect();
     let at = |text: &str| {
@@ -222,7 +226,9 @@ fn options_of_the_environment_come_before_those_of_the_command() {
     let mut application = application();
     let name = "JAVA_TOOL_OPTIONS".to_owned();
     application.env = BTreeMap::from([(name.clone(), "-Xss512k".to_owned())]);
-    let emitted = |application: &Application| emit(&view(), application, &[Purpose::Kubernetes]);
+    let emitted = |application: &ProductionApplication| {
+        emit(&view(), application, &[EmitPurpose::Kubernetes])
+    };
     let all = emitted(&application).expect("it has an answer");
     let variables = container(&all)["env"].as_array().expect("a list").len();
     assert_eq!(variables, 1, "one variable, set once");
@@ -237,10 +243,10 @@ fn options_of_the_environment_come_before_those_of_the_command() {
 fn options_that_a_pod_cannot_have_are_refused_and_not_dropped() {
     let mut application = application();
     application.command.options = vec!["-Da='\"".to_owned()];
-    let refused = emit(&view(), &application, &[Purpose::Kubernetes]);
+    let refused = emit(&view(), &application, &[EmitPurpose::Kubernetes]);
     let refused = refused.expect_err("no variable can say it");
-    assert!(refused.hint().contains("--for docker,kubernetes"));
-    let both = [Purpose::Docker, Purpose::Kubernetes];
+    assert!(refused.emit_hint().contains("--for docker,kubernetes"));
+    let both = [EmitPurpose::Docker, EmitPurpose::Kubernetes];
     let all = emit(&view(), &application, &both).expect("the image has them");
     assert_eq!(image_options(&all).last(), Some(&"-Da='\"".to_owned()));
 }

@@ -1,8 +1,8 @@
 //! A mix: each request has a row, and an objective of its own is named wherever it is told.
 
-use loadline_analysis::latency::{encode, recorder};
-use loadline_analysis::record::{Phase, RequestEvidence};
-use loadline_report::{ResultView, markdown};
+use loadline_analysis::latency::{empty_histogram, encode_histogram};
+use loadline_analysis::record::{RequestEvidence, TrialPhase};
+use loadline_report::{ResultView, render_markdown};
 
 use crate::fixture;
 
@@ -11,8 +11,8 @@ fn mixed(failing: &str) -> ResultView {
     let mut view = fixture::search();
     for trial in &mut view.trials {
         let loads = trial.evidence.load.iter_mut();
-        for load in loads.filter(|load| load.phase == Phase::Measure) {
-            let none = encode(&recorder()).expect("an empty one");
+        for load in loads.filter(|load| load.phase == TrialPhase::Measure) {
+            let none = encode_histogram(&empty_histogram()).expect("an empty one");
             let request = |name: &str, ok, failed, latency: &str| RequestEvidence {
                 name: name.to_owned(),
                 ok,
@@ -32,7 +32,7 @@ fn mixed(failing: &str) -> ResultView {
 
 /// The section by its heading.
 fn section(view: &ResultView) -> String {
-    let page = markdown(view);
+    let page = render_markdown(view);
     let begin = page.find("## Each request").expect("the section");
     let rest = &page[begin..];
     let end = rest[2..].find("\n### ").map_or(rest.len(), |at| at + 2);
@@ -55,13 +55,13 @@ fn each_request_of_a_mix_has_a_row() {
 
 #[test]
 fn a_load_of_one_request_has_no_such_section() {
-    assert!(!markdown(&fixture::search()).contains("Each request"));
+    assert!(!render_markdown(&fixture::search()).contains("Each request"));
 }
 
 #[test]
 fn a_name_that_holds_a_secret_is_shown_without_it() {
     let view = mixed("POST /orders?token=hunter2");
-    let shown = loadline_report::redact::record(&view.trials[0]);
+    let shown = loadline_report::redact::redact_record(&view.trials[0]);
     let mut requests = shown.evidence.load.iter().flat_map(|l| &l.by_request);
     assert!(requests.all(|r| !r.name.contains("hunter2")), "{shown:?}");
 }

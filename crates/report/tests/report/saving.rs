@@ -1,7 +1,7 @@
 //! What the answer saves against what ships today, and that the first screen holds it.
 
 use loadline_report::content::headline;
-use loadline_report::{Today, brief, html, terminal};
+use loadline_report::{CurrentLimits, render_brief, render_html, render_terminal};
 
 use crate::fixture;
 
@@ -23,9 +23,13 @@ fn what_is_saved_and_what_is_lacking_is_said() {
 #[test]
 fn it_stands_in_the_text_and_in_the_report_and_nowhere_untold() {
     let mut view = fixture::search();
-    assert!(!terminal(&view, 100).contains("Today "));
+    assert!(!render_terminal(&view, 100).contains("Today "));
     view.today = Some("2/4Gi".parse().expect("a size"));
-    for text in [terminal(&view, 100), brief(&view, 100), html(&view)] {
+    for text in [
+        render_terminal(&view, 100),
+        render_brief(&view, 100),
+        render_html(&view),
+    ] {
         assert!(text.contains("ships with 2 CPUs and 4Gi"), "{text}");
     }
 }
@@ -33,7 +37,7 @@ fn it_stands_in_the_text_and_in_the_report_and_nowhere_untold() {
 #[test]
 fn a_size_that_is_none_is_refused_with_what_to_write() {
     for text in ["", "2/", "/4Gi", "2/4XB", "0/4Gi", "2/0", "x/4Gi"] {
-        let refused = text.parse::<Today>().expect_err(text);
+        let refused = text.parse::<CurrentLimits>().expect_err(text);
         assert!(
             refused.contains("; write CPUs and memory, 2/4Gi"),
             "{refused}"

@@ -70,7 +70,7 @@ pub fn limits() -> ResultView {
 #[test]
 fn a_cache_is_compared_in_pairs_and_in_words() {
     let view = caches();
-    let text = loadline_report::terminal(&view, 200);
+    let text = loadline_report::render_terminal(&view, 200);
     for part in [
         "What does a start cost?",
         "aot, 20 requests: ready in 2.53s instead of 4.22s, 40",
@@ -82,12 +82,12 @@ fn a_cache_is_compared_in_pairs_and_in_words() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    assert!(loadline_report::html(&view).contains("What does a start cost?"));
+    assert!(loadline_report::render_html(&view).contains("What does a start cost?"));
 }
 
 #[test]
 fn limits_give_a_model_probes_and_a_boost() {
-    let text = loadline_report::terminal(&limits(), 200);
+    let text = loadline_report::render_terminal(&limits(), 200);
     for part in [
         "t = 0.40 s + 5.20 s / CPUs.",
         "left out of the fit, is predicted within",
@@ -101,6 +101,6 @@ fn limits_give_a_model_probes_and_a_boost() {
 
 #[test]
 fn a_result_that_varies_neither_says_nothing_about_starts() {
-    let text = loadline_report::terminal(&fixture::search(), 200);
+    let text = loadline_report::render_terminal(&fixture::search(), 200);
     assert!(!text.contains("What does a start cost?"), "{text}");
 }

@@ -18,7 +18,7 @@ mod site;
 use std::time::{Duration, Instant};
 
 use devtools::Page;
-use loadline_engine::store::Status;
+use loadline_engine::store::ResultStatus;
 use site::Site;
 
 fn open(name: &str, site: &Site, path: &str, width: u32) -> Option<Page> {
@@ -158,13 +158,13 @@ fn what_runs_is_drawn_and_a_killed_run_that_goes_on_comes_back() {
     dark(&mut page);
     keep(&mut page, "running-dark");
     // Killed: the page gives way to what is there.
-    site.stands(&result, Status::Interrupted);
+    site.stands(&result, ResultStatus::Interrupted);
     page.wait_until("location.pathname.endsWith('/report') && document.readyState === 'complete'");
     page.go(&site.url("/"));
     page.wait_until("!document.getElementById('list').textContent.includes('Running now')");
     keep(&mut page, "overview-dark");
     // Resumed while the page is open.
-    site.stands(&result, Status::Running);
+    site.stands(&result, ResultStatus::Running);
     page.wait_until("document.getElementById('list').textContent.includes('Running now')");
     assert_eq!(
         page.messages(),

@@ -7,16 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{Commit, Machine, Phase, Purpose, Version};
+use loadline_analysis::record::{
+    ApplicationVersion, Commit, MachineDescription, TrialPhase, TrialPurpose,
+};
 use loadline_cgroup::MemorySample;
-use loadline_engine::store::{NewResult, ResultKind, ResultRow, Status, Store, TrialKey};
-use loadline_host::samples::{self, Row};
+use loadline_engine::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store, TrialKey};
+use loadline_host::samples::{self, SampleRow};
 use loadline_report::ResultView;
-use loadline_serve::access::Access;
-use loadline_serve::{Reading, Server};
+use loadline_serve::access::AccessRules;
+use loadline_serve::{ResultReading, StateServer};
 use loadline_sizing::Bytes;
-use loadline_trial::log::{Content, Log};
-use loadline_trial::{Event, Progress};
+use loadline_trial::log::{ChunkContent, EventLog};
+use loadline_trial::{TrialEvent, TrialProgress};
 
 use crate::fixture;
 
@@ -37,7 +39,7 @@ pub struct Answer {
 
 /// A trial that runs, whose events are written here.
 pub struct Trial {
-    log: Log,
+    log: EventLog,
 }
 
 /// A stream of events.
@@ -47,7 +49,7 @@ pub struct Followed {
 }
 
 fn view(store: &Store, row: &ResultRow) -> Result<ResultView, String> {
-    let trials = store.trials(&row.id).map_err(|e| e.to_string())?;
+    let trials = store.finished_trials(&row.id).map_err(|e| e.to_string())?;
     Ok(ResultView {
         id: row.id.clone(),
         title: row.title.clone(),
@@ -59,24 +61,24 @@ fn view(store: &Store, row: &ResultRow) -> Result<ResultView, String> {
 
 impl Site {
     pub fn new() -> Self {
-        Self::of(Access::new(None).expect("rules"))
+        Self::of(AccessRules::new(None).expect("rules"))
     }
 
     pub fn with_token(token: &str) -> Self {
-        Self::of(Access::new(Some(token.to_owned())).expect("rules"))
+        Self::of(AccessRules::new(Some(token.to_owned())).expect("rules"))
     }
 
-    fn of(access: Access) -> Self {
+    fn of(access: AccessRules) -> Self {
         let place = tempfile::tempdir().expect("a directory");
-        let reading = Reading {
+        let reading = ResultReading {
             view,
             answer: |row| row.outcome.clone().unwrap_or_default(),
             left: |_, row| Some(format!("{} trials so far", row.trials)),
         };
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = Server::listen(any, place.path().to_owned(), reading, access);
+        let server = StateServer::listen_on(any, place.path().to_owned(), reading, access);
         let server = server.expect("a free port");
-        let address = server.address().expect("an address");
+        let address = server.listen_address().expect("an address");
         let is_over = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
@@ -93,17 +95,17 @@ impl Site {
     }
 
     fn store(&self) -> Store {
-        Store::open(self.place.path()).expect("a store")
+        Store::open_or_create(self.place.path()).expect("a store")
     }
 
-    fn result(&self, store: &Store, version: Option<Version>) -> String {
+    fn result(&self, store: &Store, version: Option<ApplicationVersion>) -> String {
         let new = NewResult {
             kind: ResultKind::Size,
             title: "orders".to_owned(),
             experiment: String::new(),
             directory: "/srv".into(),
             command: Vec::new(),
-            machine: Machine {
+            machine: MachineDescription {
                 version,
                 ..fixture::machine()
             },
@@ -117,14 +119,14 @@ impl Site {
         let store = self.store();
         let version = match number % 3 {
             0 => None,
-            1 => Some(Version {
+            1 => Some(ApplicationVersion {
                 name: None,
                 commit: Some(Commit {
                     id: format!("{number:040x}").chars().rev().collect(),
                     is_dirty: number.is_multiple_of(2),
                 }),
             }),
-            _ => Some(Version {
+            _ => Some(ApplicationVersion {
                 name: Some(format!("1.4.{number}")),
                 commit: None,
             }),
@@ -144,7 +146,7 @@ impl Site {
             store.finish_trial(&record).expect("finished");
         }
         let outcome = format!("answer {number}");
-        let done = store.set_status(&id, Status::Done, Some(&outcome));
+        let done = store.set_status(&id, ResultStatus::Done, Some(&outcome));
         done.expect("done");
         id
     }
@@ -155,7 +157,7 @@ impl Site {
     }
 
     /// Says where a result stands; this process owns it.
-    pub fn stands(&self, result: &str, status: Status) {
+    pub fn stands(&self, result: &str, status: ResultStatus) {
         let set = self.store().set_status(result, status, None);
         set.expect("a status");
     }
@@ -166,7 +168,7 @@ impl Site {
         let record = &fixture::search().trials[0];
         let key = TrialKey {
             result: result.to_owned(),
-            purpose: Purpose::Search,
+            purpose: TrialPurpose::Search,
             configuration: record.configuration.clone(),
             repeat: 1,
             attempt: 1,
@@ -176,8 +178,8 @@ impl Site {
             .create_new(true)
             .append(true)
             .read(true)
-            .open(store.log(&id));
-        let log = Log::begin(file.expect("a log")).expect("empty");
+            .open(store.trial_log_path(&id));
+        let log = EventLog::begin_log(file.expect("a log")).expect("empty");
         Trial { log }
     }
 
@@ -239,19 +241,19 @@ impl Answer {
 impl Trial {
     /// Writes what a trial in its measure phase has written.
     pub fn measures(&self) {
-        let event = |event: Event| self.log.event(&event).expect("written");
+        let event = |event: TrialEvent| self.log.append_event(&event).expect("written");
         let begin = 5_000_000_000_000;
-        event(Event::Phase {
-            phase: Phase::Start,
+        event(TrialEvent::Phase {
+            phase: TrialPhase::Start,
             at_ns: begin,
         });
         let line = b"<b>ready</b> password=hunter2\n";
-        self.log.whole_piece(Content::Output, 0, line);
-        event(Event::Phase {
-            phase: Phase::Measure,
+        self.log.append_whole_chunk(ChunkContent::Output, 0, line);
+        event(TrialEvent::Phase {
+            phase: TrialPhase::Measure,
             at_ns: begin + 2_000_000_000,
         });
-        let row = |i: u64| Row {
+        let row = |i: u64| SampleRow {
             at_ns: begin + i * 100_000_000,
             cpu: Some(Duration::from_millis(40 * i)),
             throttled: Some(Duration::from_millis(5 * i)),
@@ -259,14 +261,14 @@ impl Trial {
                 usage: Some(Bytes::from_bytes((200 << 20) + (i << 16))),
                 ..MemorySample::default()
             }),
-            ..Row::default()
+            ..SampleRow::default()
         };
-        let rows: Vec<Row> = (1..220).map(row).collect();
+        let rows: Vec<SampleRow> = (1..220).map(row).collect();
         self.log
-            .whole_piece(Content::Samples, 0, &samples::encode(&rows));
+            .append_whole_chunk(ChunkContent::Samples, 0, &samples::encode_rows(&rows));
         for second in 1..=20 {
-            event(Event::Progress(Progress {
-                phase: Phase::Measure,
+            event(TrialEvent::Progress(TrialProgress {
+                phase: TrialPhase::Measure,
                 elapsed: Duration::from_secs(second),
                 p99: Some(Duration::from_millis(20 + second % 5)),
                 rate: Some(300.0),

@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, Machine, TrialRecord};
-use loadline_analysis::search::prices::Prices;
-use loadline_analysis::search::purchase::Pricing;
-use loadline_analysis::search::{Ask, Search};
-use loadline_analysis::verdict::Thresholds;
+use loadline_analysis::record::{Configuration, MachineDescription, TrialRecord};
+use loadline_analysis::search::prices::PriceSearch;
+use loadline_analysis::search::purchase::PricingTerms;
+use loadline_analysis::search::{TrialAsk, TrialSearch};
+use loadline_analysis::verdict::VerdictThresholds;
 use loadline_engine::experiment::Experiment;
-use loadline_engine::host::Host;
-use loadline_engine::runner::{Measurement, RunError, Runner, Watcher};
+use loadline_engine::host::TrialHost;
+use loadline_engine::runner::{Measurement, RunError, SearchRunner, TrialWatcher};
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, Store};
-use loadline_jvm::detect::{Found, Jdk, JdkVersion, Places};
-use loadline_simulated::{Simulated, World};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces, JdkVersion};
+use loadline_simulated::{SimulatedHost, World};
 use loadline_sizing::Vm;
 use loadline_trial::Account;
-use loadline_trial::Progress;
+use loadline_trial::TrialProgress;
 
 /// Counts what came and went; stops everything after so many records of its own.
 #[derive(Debug)]
@@ -61,25 +61,25 @@ pub fn stop_after(records: u32) -> Watch {
     }
 }
 
-impl Watcher for Watch {
-    fn trial_begins(&mut self, slot: usize, ask: &Ask, _: u32) {
+impl TrialWatcher for Watch {
+    fn trial_begins(&mut self, slot: usize, ask: &TrialAsk, _: u32) {
         self.begun += 1;
         self.pairs.extend(ask.pair.map(|pair| (pair, slot)));
     }
 
     fn training_begins(&mut self, _: usize, _: &Configuration) {}
 
-    fn waits(&mut self, _: usize, _: &str) {}
+    fn slot_waits(&mut self, _: usize, _: &str) {}
 
-    fn progress(&mut self, _: usize, _: Progress) {}
+    fn trial_progress(&mut self, _: usize, _: TrialProgress) {}
 
     fn trial_ends(&mut self, slot: Option<usize>, record: &TrialRecord) {
         match slot {
             Some(slot) => {
                 self.measured += 1;
-                *self.worked.entry(slot).or_default() += record.length();
+                *self.worked.entry(slot).or_default() += record.total_length();
                 let is_measured = record.verdict.is_evidence();
-                self.lengths.push((record.length(), is_measured));
+                self.lengths.push((record.total_length(), is_measured));
             }
             None => self.reused += 1,
         }
@@ -89,7 +89,7 @@ impl Watcher for Watch {
         self.dropped += 1;
     }
 
-    fn interrupted(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.measured >= self.stop_after
     }
 }
@@ -103,7 +103,8 @@ pub fn experiment(tables: &str, rate: &str) -> Experiment {
          {tables}\n"
     );
     let here = Path::new("/");
-    Experiment::parse(&text, Path::new("test.toml"), here).unwrap_or_else(|e| panic!("{e}"))
+    Experiment::from_file_text(&text, Path::new("test.toml"), here)
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// A directory for a store: in memory where there is one, because a store waits for its disk at
@@ -115,7 +116,7 @@ pub fn directory() -> tempfile::TempDir {
 
 /// A store in this directory and a new result in it.
 pub fn store(directory: &Path) -> (Store, String) {
-    let store = Store::open(directory).unwrap();
+    let store = Store::open_or_create(directory).unwrap();
     let result = store
         .create_result(&NewResult {
             kind: ResultKind::Size,
@@ -123,28 +124,30 @@ pub fn store(directory: &Path) -> (Store, String) {
             experiment: String::new(),
             directory: "/".into(),
             command: Vec::new(),
-            machine: Machine::default(),
+            machine: MachineDescription::default(),
         })
         .unwrap();
     (store, result)
 }
 
 /// The search for the cheapest deployment of an experiment with prices.
-pub fn prices(experiment: &Experiment) -> Prices {
-    let pricing: &Pricing = experiment.search.pricing.as_ref().unwrap();
-    let machine = Simulated::new(World::default(), 0, 1).machine();
-    let prices = searches::prices(experiment, pricing, &machine, &jdks(), &places());
+pub fn prices(experiment: &Experiment) -> PriceSearch {
+    let pricing: &PricingTerms = experiment.search.pricing.as_ref().unwrap();
+    let machine = SimulatedHost::new(World::default(), 0, 1).host_machine();
+    let prices = searches::price_search(experiment, pricing, &machine, &jdks(), &places());
     let mut prices = prices.unwrap();
     for variant in &mut prices.purchase.variants {
-        let jdk = loadline_sizing::Jdk::hotspot(loadline_sizing::Version::feature(17));
+        let jdk = loadline_sizing::JdkRelease::for_hotspot(
+            loadline_sizing::JavaVersion::from_feature(17),
+        );
         variant.jdk = Some(jdk);
     }
     prices
 }
 
 /// Runs a search over one result.
-pub fn run<S: Search>(
-    host: &mut dyn Host,
+pub fn run<S: TrialSearch>(
+    host: &mut dyn TrialHost,
     watch: &mut Watch,
     (store, result): (&Store, &str),
     experiment: &Experiment,
@@ -158,15 +161,15 @@ pub fn run<S: Search>(
         jdks: &jdks,
         places: &places,
         account: Account { uid: 1, gid: 1 },
-        thresholds: Thresholds::default(),
+        thresholds: VerdictThresholds::default(),
         reuse: Some("same".to_owned()),
         retries: false,
     };
-    Runner::new(of, host, watch).run(search)
+    SearchRunner::new(of, host, watch).run(search)
 }
 
 /// Runs a search in a store of its own; its answer, what was seen, and the virtual time it took.
-pub fn answer<S: Search>(
+pub fn answer<S: TrialSearch>(
     world: World,
     seed: u64,
     slots: usize,
@@ -175,7 +178,7 @@ pub fn answer<S: Search>(
 ) -> (S::Answer, Watch, Duration) {
     let directory = directory();
     let (store, result) = store(directory.path());
-    let mut host = Simulated::new(world, seed, slots);
+    let mut host = SimulatedHost::new(world, seed, slots);
     let mut watch = watch();
     let at = (&store, result.as_str());
     let answer = run(&mut host, &mut watch, at, experiment, search).unwrap();
@@ -183,22 +186,22 @@ pub fn answer<S: Search>(
 }
 
 /// JDKs that nothing starts: the simulated host runs no program.
-fn jdks() -> Found {
-    let jdk = |feature: &str| Jdk {
+fn jdks() -> DetectedJdks {
+    let jdk = |feature: &str| InstalledJdk {
         name: feature.to_owned(),
         home: PathBuf::from("/opt").join(feature),
         java: PathBuf::from("/opt").join(feature).join("bin/java"),
-        version: JdkVersion::parse(feature).expect("a version"),
+        version: JdkVersion::from_version_text(feature).expect("a version"),
         vendor: "openjdk".to_owned(),
         kind: Vm::HotSpot,
         modules: Vec::new(),
     };
-    Found {
+    DetectedJdks {
         jdks: ["17", "25"].map(jdk).into(),
         unusable: Vec::new(),
     }
 }
 
-fn places() -> Places {
-    Places::of_process()
+fn places() -> JdkPlaces {
+    JdkPlaces::of_process()
 }

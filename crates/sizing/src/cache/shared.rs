@@ -32,7 +32,7 @@ pub struct FileName<'a> {
 impl<'a> FileName<'a> {
     /// Reads a name; `None` for what no JVM gives to a cache that is kept in a file. Nothing else of
     /// what an application or an image has becomes a part of options.
-    pub fn parse(text: &'a str) -> Option<Self> {
+    pub fn parse_name(text: &'a str) -> Option<Self> {
         let (version, rest) = text.split_once('_')?;
         let (name, ending) = rest.rsplit_once('_')?;
         let ending = ending.strip_prefix('G')?;
@@ -57,14 +57,14 @@ impl<'a> FileName<'a> {
     }
 
     /// The feature release of the JVM that made it, `25` of `C290M25F1A64P`; `None` where it has none.
-    pub fn feature(&self) -> Option<u32> {
+    pub fn feature_release(&self) -> Option<u32> {
         let (_, rest) = self.version.split_once('M')?;
         let end = rest.find(|c: char| !c.is_ascii_digit())?;
         rest[..end].parse().ok()
     }
 
     /// Whether both are layers of one cache.
-    pub fn is_of(&self, other: &FileName<'_>) -> bool {
+    pub fn is_layer_of(&self, other: &FileName<'_>) -> bool {
         let of = |file: &FileName<'a>| (file.version, file.name, file.generation);
         of(self) == (other.version, other.name, other.generation)
     }
@@ -72,7 +72,7 @@ impl<'a> FileName<'a> {
 
 /// Name and directory of the cache that options name, as the last `-Xshareclasses:` has it: `None`
 /// where none is named, or not with its directory.
-pub fn named(options: &str) -> Option<(&str, &str)> {
+pub fn named_cache(options: &str) -> Option<(&str, &str)> {
     let words = options.split_whitespace();
     let mut given = words.filter_map(|word| word.strip_prefix("-Xshareclasses:"));
     let parts = given.next_back()?.split(',');
@@ -85,7 +85,7 @@ pub fn named(options: &str) -> Option<(&str, &str)> {
 
 /// What the manifest of a shared class cache says besides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedCacheInfo {
     /// Its hard limit (`-XX:SharedCacheHardLimit`), bytes: how large the file is.
     pub hard_limit: u64,
     /// Its soft limit (`-Xscmx`), bytes: how much of it is filled.
@@ -93,12 +93,12 @@ pub struct Shared {
     /// The only directory in which it is of use; `None` where nothing is below it.
     pub directory: Option<String>,
     /// The layers below it, the lowest first.
-    pub below: Vec<Layer>,
+    pub below: Vec<CacheLayer>,
 }
 
 /// The file of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layer {
+pub struct CacheLayer {
     /// Its name, in the same directory.
     pub name: String,
     /// Its length, bytes.
@@ -107,7 +107,7 @@ pub struct Layer {
     pub checksum: u64,
 }
 
-impl Shared {
+impl SharedCacheInfo {
     pub(super) fn write(&self, text: &mut String) {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "hard-limit {}", self.hard_limit);
@@ -135,19 +135,19 @@ impl Shared {
             hard_limit: hard.parse().ok()?,
             soft_limit: all("soft-limit").next()?.parse().ok()?,
             directory: all("directory").next().map(str::to_owned),
-            below: all("layer").map(layer).collect::<Option<_>>()?,
+            below: all("layer").map(parse_layer).collect::<Option<_>>()?,
         }))
     }
 }
 
-fn layer(text: &str) -> Option<Layer> {
+fn parse_layer(text: &str) -> Option<CacheLayer> {
     let mut words = text.splitn(3, ' ');
-    let layer = Layer {
+    let layer = CacheLayer {
         size: words.next()?.parse().ok()?,
         checksum: u64::from_str_radix(words.next()?, 16).ok()?,
         name: words.next()?.to_owned(),
     };
-    FileName::parse(&layer.name).is_some().then_some(layer)
+    FileName::parse_name(&layer.name).is_some().then_some(layer)
 }
 
 #[cfg(test)]
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn only_names_that_a_jvm_gives_are_names() {
-        let parse = |text| FileName::parse(text).map(|f| (f.name, f.generation, f.layer));
+        let parse = |text| FileName::parse_name(text).map(|f| (f.name, f.generation, f.layer));
         assert_eq!(
             parse("C290M25F1A64P_loadline_G45L00"),
             Some(("loadline", 45, 0))
@@ -166,7 +166,7 @@ mod tests {
             Some(("openj9_system_scc", 41, 1))
         );
         assert_eq!(parse("C290M8F1A64P_a_G37"), Some(("a", 37, 0)));
-        let feature = |text| FileName::parse(text).and_then(|file| file.feature());
+        let feature = |text| FileName::parse_name(text).and_then(|file| file.feature_release());
         assert_eq!(feature("C290M25F1A64P_loadline_G45L00"), Some(25));
         assert_eq!(feature("C290M8F1A64P_a_G37"), Some(8));
         assert_eq!(feature("C290P_a_G37"), None);
@@ -192,26 +192,29 @@ mod tests {
     #[test]
     fn the_cache_that_options_name_is_that_of_the_last() {
         let semeru = "-XX:+PortableSharedCache -Xshareclasses:name=openj9_system_scc,cacheDir=/opt/java/.scc,readonly,nonFatal";
-        assert_eq!(named(semeru), Some(("openj9_system_scc", "/opt/java/.scc")));
+        assert_eq!(
+            named_cache(semeru),
+            Some(("openj9_system_scc", "/opt/java/.scc"))
+        );
         let last = format!("{semeru} -Xshareclasses:cacheDir=/a,name=b");
-        assert_eq!(named(&last), Some(("b", "/a")));
+        assert_eq!(named_cache(&last), Some(("b", "/a")));
         for other in ["", "-Xmx1g", "-Xshareclasses:none", "-Xshareclasses:name=a"] {
-            assert_eq!(named(other), None, "{other}");
+            assert_eq!(named_cache(other), None, "{other}");
         }
-        assert_eq!(named(&format!("{semeru} -Xshareclasses:none")), None);
+        assert_eq!(named_cache(&format!("{semeru} -Xshareclasses:none")), None);
     }
 
     #[test]
     fn layers_of_one_cache_differ_in_nothing_else() {
-        let of = |text| FileName::parse(text).unwrap();
+        let of = |text| FileName::parse_name(text).unwrap();
         let base = of("C290M25F1A64P_loadline_G45L00");
-        assert!(of("C290M25F1A64P_loadline_G45L01").is_of(&base));
+        assert!(of("C290M25F1A64P_loadline_G45L01").is_layer_of(&base));
         for other in [
             "C290M21F1A64P_loadline_G45L01",
             "C290M25F1A64P_other_G45L01",
             "C290M25F1A64P_loadline_G44L01",
         ] {
-            assert!(!of(other).is_of(&base), "{other}");
+            assert!(!of(other).is_layer_of(&base), "{other}");
         }
     }
 }

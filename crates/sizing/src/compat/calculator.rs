@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use super::Calculated;
+use super::LauncherOutput;
 use crate::Bytes;
-use crate::options::Options;
+use crate::options::JvmOptionSet;
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Flavour {
 
 /// What the calculator is told.
 #[derive(Debug, Clone, Copy)]
-pub struct Input<'a> {
+pub struct CalculatorInput<'a> {
     /// All memory of the container.
     pub total: Bytes,
     /// Loaded classes.
@@ -30,7 +30,7 @@ pub struct Input<'a> {
     /// Percentage kept free.
     pub headroom_percent: u64,
     /// The user's options; the five memory flags are budgeted and not repeated.
-    pub options: &'a Options,
+    pub options: &'a JvmOptionSet,
 }
 
 /// The calculator's refusal, with its own text.
@@ -51,7 +51,7 @@ impl std::error::Error for DoesNotFit {}
 /// The most memory either knows.
 const MOST: Bytes = Bytes::from_gib(64 * 1024);
 
-struct Sizes {
+struct RegionSizes {
     headroom: Bytes,
     direct: Bytes,
     metaspace: Bytes,
@@ -60,11 +60,11 @@ struct Sizes {
     threads: u64,
 }
 
-impl Sizes {
-    fn of(input: &Input<'_>, total: Bytes) -> Self {
+impl RegionSizes {
+    fn for_input(input: &CalculatorInput<'_>, total: Bytes) -> Self {
         let options = input.options;
-        let set = |flag: &str| options.size(flag);
-        let stack = options.count("ThreadStackSize").map(Bytes::from_kib);
+        let set = |flag: &str| options.size_value(flag);
+        let stack = options.count_value("ThreadStackSize").map(Bytes::from_kib);
         Self {
             headroom: total.mul_ratio(input.headroom_percent, 100),
             direct: set("MaxDirectMemorySize").unwrap_or(Bytes::from_mib(10)),
@@ -76,7 +76,7 @@ impl Sizes {
         }
     }
 
-    fn fixed(&self) -> Bytes {
+    fn fixed_sum(&self) -> Bytes {
         let stacks = self.stack.mul_ratio(self.threads, 1);
         let regions = [self.direct, self.metaspace, self.code_cache, stacks];
         regions
@@ -85,13 +85,13 @@ impl Sizes {
     }
 
     /// The regions as the refusal lists them.
-    fn list(&self, times: char) -> String {
+    fn list_regions(&self, times: char) -> String {
         format!(
             "-XX:MaxDirectMemorySize={}, -XX:MaxMetaspaceSize={}, -XX:ReservedCodeCacheSize={}, -Xss{} {times} {} threads",
-            print(self.direct),
-            print(self.metaspace),
-            print(self.code_cache),
-            print(self.stack),
+            print_size(self.direct),
+            print_size(self.metaspace),
+            print_size(self.code_cache),
+            print_size(self.stack),
             self.threads
         )
     }
@@ -101,11 +101,14 @@ impl Sizes {
 ///
 /// # Errors
 /// [`DoesNotFit`], where the calculator refuses to start the application.
-pub fn calculate(flavour: Flavour, input: &Input<'_>) -> Result<Calculated, DoesNotFit> {
+pub fn calculate_memory(
+    flavour: Flavour,
+    input: &CalculatorInput<'_>,
+) -> Result<LauncherOutput, DoesNotFit> {
     let total = input.total.min(MOST);
-    let sizes = Sizes::of(input, total);
-    let set_heap = input.options.size("MaxHeapSize");
-    let non_heap = sizes.fixed().saturating_add(sizes.headroom);
+    let sizes = RegionSizes::for_input(input, total);
+    let set_heap = input.options.size_value("MaxHeapSize");
+    let non_heap = sizes.fixed_sum().saturating_add(sizes.headroom);
     let all = non_heap.saturating_add(set_heap.unwrap_or_default());
     let refusal = match flavour {
         Flavour::Paketo => paketo_refusal(&sizes, total, set_heap, non_heap, all),
@@ -146,10 +149,10 @@ pub fn calculate(flavour: Flavour, input: &Input<'_>) -> Result<Calculated, Does
         };
         rows.sort_by_key(|(flag, ..)| order(flag));
     }
-    Ok(Calculated {
+    Ok(LauncherOutput {
         options: rows
             .into_iter()
-            .map(|(_, o, size)| format!("{o}{}", print(size)))
+            .map(|(_, o, size)| format!("{o}{}", print_size(size)))
             .collect(),
         leaves_out: "the collector's own memory, JIT arenas, malloc, CDS; never chooses collector or JIT; \
                      counts reserved stacks and code cache as used",
@@ -157,27 +160,27 @@ pub fn calculate(flavour: Flavour, input: &Input<'_>) -> Result<Calculated, Does
 }
 
 fn paketo_refusal(
-    sizes: &Sizes,
+    sizes: &RegionSizes,
     total: Bytes,
     set_heap: Option<Bytes>,
     non_heap: Bytes,
     all: Bytes,
 ) -> Option<String> {
-    let list = sizes.list('*');
-    let available = print(total);
+    let list = sizes.list_regions('*');
+    let available = print_size(total);
     let says = |what: &str, needed: Bytes, list: String| {
-        let needed = print(needed);
+        let needed = print_size(needed);
         Some(format!(
             "{what} memory regions require {needed} which is greater than {available} available for allocation: {list}"
         ))
     };
-    let headroom = print(sizes.headroom);
-    if sizes.fixed() > total {
-        says("fixed", sizes.fixed(), list)
+    let headroom = print_size(sizes.headroom);
+    if sizes.fixed_sum() > total {
+        says("fixed", sizes.fixed_sum(), list)
     } else if non_heap > total {
         says("non-heap", non_heap, format!("{headroom} headroom, {list}"))
     } else if all > total {
-        let heap = print(set_heap.unwrap_or_default());
+        let heap = print_size(set_heap.unwrap_or_default());
         says(
             "all",
             all,
@@ -189,7 +192,7 @@ fn paketo_refusal(
 }
 
 fn cloud_foundry_refusal(
-    sizes: &Sizes,
+    sizes: &RegionSizes,
     total: Bytes,
     set_heap: Option<Bytes>,
     all: Bytes,
@@ -198,20 +201,22 @@ fn cloud_foundry_refusal(
         return None;
     }
     let list = match set_heap {
-        Some(heap) => sizes
-            .list('x')
-            .replacen(", ", &format!(", -Xmx{}, ", print(heap)), 1),
-        None => sizes.list('x'),
+        Some(heap) => {
+            sizes
+                .list_regions('x')
+                .replacen(", ", &format!(", -Xmx{}, ", print_size(heap)), 1)
+        }
+        None => sizes.list_regions('x'),
     };
     Some(format!(
         "required memory {} is greater than {} available for allocation: {list}",
-        print(all),
-        print(total)
+        print_size(all),
+        print_size(total)
     ))
 }
 
 /// Truncated to KiB, then the largest unit that divides it; below 1 KiB `0`.
-fn print(size: Bytes) -> String {
+fn print_size(size: Bytes) -> String {
     let kib = size.as_bytes() / 1024;
     match kib {
         0 => "0".to_owned(),

@@ -2,46 +2,46 @@
 //!
 //! Source: behaviour of fabric8io-images/run-java-sh.
 
-use super::Calculated;
-use crate::options::Options;
-use crate::{Bytes, Cpus, Version};
+use super::LauncherOutput;
+use crate::options::JvmOptionSet;
+use crate::{Bytes, Cpus, JavaVersion};
 
 /// The limit up to which it takes a quarter and C1 alone.
 const SMALL: Bytes = Bytes::from_mib(300);
 
 /// What the script is told.
 #[derive(Debug, Clone, Copy)]
-pub struct Input<'a> {
+pub struct Fabric8Input<'a> {
     /// The memory limit, if there is one.
     pub limit: Option<Bytes>,
     /// The CPU quota, if there is one.
     pub cpus: Option<Cpus>,
     /// The JDK.
-    pub jdk: Version,
+    pub jdk: JavaVersion,
     /// `JAVA_MAX_MEM_RATIO`, a percentage; 0 is off.
     pub max_ratio: Option<u64>,
     /// `JAVA_INIT_MEM_RATIO`, a percentage; 0 is off.
     pub init_ratio: Option<u64>,
     /// `JAVA_OPTIONS`.
-    pub options: &'a Options,
+    pub options: &'a JvmOptionSet,
 }
 
 /// Computes what the script would.
-pub fn calculate(input: &Input<'_>) -> Calculated {
+pub fn calculate(input: &Fabric8Input<'_>) -> LauncherOutput {
     let is_tuned = input.jdk.feature < 10;
-    let mut options = memory(input, is_tuned);
+    let mut options = memory_options(input, is_tuned);
     if is_tuned {
-        options.extend(cpu(input));
-        options.extend(collector());
+        options.extend(cpu_options(input));
+        options.extend(collector_options());
     }
     options.push("-XX:+ExitOnOutOfMemoryError".to_owned());
-    Calculated {
+    LauncherOutput {
         options,
         leaves_out: "every native region, its own cgroup path and ancestors; nothing is tuned from JDK 10 on",
     }
 }
 
-fn memory(input: &Input<'_>, is_tuned: bool) -> Vec<String> {
+fn memory_options(input: &Fabric8Input<'_>, is_tuned: bool) -> Vec<String> {
     if input.options.is_set("MaxHeapSize") {
         return Vec::new();
     }
@@ -50,12 +50,12 @@ fn memory(input: &Input<'_>, is_tuned: bool) -> Vec<String> {
     };
     let mut options = Vec::new();
     if let Some(ratio) = input.init_ratio.filter(|ratio| *ratio > 0) {
-        options.push(format!("-Xms{}m", share(limit, ratio)));
+        options.push(format!("-Xms{}m", share_mib(limit, ratio)));
     }
     let is_small = limit <= SMALL;
     let own = is_tuned.then_some(if is_small { 25 } else { 50 });
     let ratio = input.max_ratio.or(own).filter(|ratio| *ratio > 0);
-    options.extend(ratio.map(|ratio| format!("-Xmx{}m", share(limit, ratio))));
+    options.extend(ratio.map(|ratio| format!("-Xmx{}m", share_mib(limit, ratio))));
     if is_tuned && is_small && input.max_ratio.is_none() {
         options.push("-XX:TieredStopAtLevel=1".to_owned());
     }
@@ -63,18 +63,18 @@ fn memory(input: &Input<'_>, is_tuned: bool) -> Vec<String> {
 }
 
 /// Whole MiB, half rounded up.
-fn share(limit: Bytes, percent: u64) -> u64 {
+fn share_mib(limit: Bytes, percent: u64) -> u64 {
     let mib = Bytes::from_mib(1).as_bytes();
     (limit.mul_ratio(percent, 100).as_bytes() + mib / 2) / mib
 }
 
-fn cpu(input: &Input<'_>) -> Vec<String> {
+fn cpu_options(input: &Fabric8Input<'_>) -> Vec<String> {
     let Some(cpus) = input.cpus else {
         return Vec::new();
     };
     let count = cpus.ceil().max(1);
     let is_c1_only = input.limit.is_some_and(|limit| limit <= SMALL) && input.max_ratio.is_none();
-    let compilers = compilers(count, is_c1_only);
+    let compilers = compiler_count(count, is_c1_only);
     vec![
         format!("-XX:ParallelGCThreads={count}"),
         format!("-XX:ConcGCThreads={count}"),
@@ -84,7 +84,7 @@ fn cpu(input: &Input<'_>) -> Vec<String> {
 }
 
 /// HotSpot's own formula of JDK 8; with C1 alone only its part.
-fn compilers(cpus: u32, is_c1_only: bool) -> u32 {
+fn compiler_count(cpus: u32, is_c1_only: bool) -> u32 {
     let log = cpus.ilog2();
     let count = (log * log.max(1).ilog2()).max(1) * 3 / 2;
     let c1 = (count / 3).max(1);
@@ -92,7 +92,7 @@ fn compilers(cpus: u32, is_c1_only: bool) -> u32 {
     if is_c1_only { c1 } else { c1 + c2 }
 }
 
-fn collector() -> Vec<String> {
+fn collector_options() -> Vec<String> {
     [
         "-XX:+UseParallelGC",
         "-XX:GCTimeRatio=4",
@@ -110,13 +110,13 @@ mod tests {
 
     fn calculate(limit: Bytes, cpus: &str, jdk: u32, ratios: (u64, u64)) -> String {
         let ratio = |ratio| (ratio > 0).then_some(ratio);
-        let answer = super::calculate(&Input {
+        let answer = super::calculate(&Fabric8Input {
             limit: Some(limit),
             cpus: Some(cpus.parse().unwrap()),
-            jdk: Version::feature(jdk),
+            jdk: JavaVersion::from_feature(jdk),
             max_ratio: ratio(ratios.0),
             init_ratio: ratio(ratios.1),
-            options: &Options::none(),
+            options: &JvmOptionSet::none(),
         });
         answer.options.join(" ")
     }

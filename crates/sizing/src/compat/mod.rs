@@ -11,14 +11,14 @@ pub mod rightsize;
 
 /// What a launcher says about a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Calculated {
+pub struct LauncherOutput {
     /// The options in the order it prints them.
     pub options: Vec<String>,
     /// What it leaves out of account.
     pub leaves_out: &'static str,
 }
 
-impl Calculated {
+impl LauncherOutput {
     /// The value of its `-Xmx`, as printed. `None` when it gives none.
     pub fn max_heap(&self) -> Option<&str> {
         self.options

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Calculated;
+use super::LauncherOutput;
 use crate::{Bytes, Cpus};
 
 /// What it takes a thread to need.
@@ -26,7 +26,7 @@ const PROMOTION: f64 = 64.0 * 1_048_576.0;
 
 /// What a JVM was seen to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Input {
+pub struct RightsizeInput {
     /// Heap in use after collections.
     pub live: Bytes,
     /// Metaspace.
@@ -49,9 +49,9 @@ pub struct Input {
 
 /// What it advises.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rightsized {
+pub struct RightsizeAdvice {
     /// Heap options.
-    pub calculated: Calculated,
+    pub calculated: LauncherOutput,
     /// The memory limit.
     pub memory: Bytes,
     /// The CPU request, which is taken as the limit.
@@ -86,7 +86,7 @@ impl fmt::Display for TooLittle {
 ///
 /// # Errors
 /// Where the tool refuses.
-pub fn calculate(input: &Input) -> Result<Rightsized, TooLittle> {
+pub fn calculate(input: &RightsizeInput) -> Result<RightsizeAdvice, TooLittle> {
     if input.observed < SHORTEST {
         return Err(TooLittle::Time(input.observed));
     }
@@ -102,9 +102,12 @@ pub fn calculate(input: &Input) -> Result<Rightsized, TooLittle> {
         .fold(stacks, |sum, part| sum.saturating_add(part.as_bytes()));
     let more = |rate: f64, bound: f64, millis: u32| if rate > bound { millis } else { 0 };
     let cpu = 500 + more(input.allocation, ALLOCATION, 500) + more(input.promotion, PROMOTION, 250);
-    Ok(Rightsized {
-        calculated: Calculated {
-            options: vec![format!("-Xms{}", heap.jvm()), format!("-Xmx{}", heap.jvm())],
+    Ok(RightsizeAdvice {
+        calculated: LauncherOutput {
+            options: vec![
+                format!("-Xms{}", heap.to_jvm_size()),
+                format!("-Xmx{}", heap.to_jvm_size()),
+            ],
             leaves_out: "what the collector and the compilers need themselves, malloc, mapped files",
         },
         memory: mib(1.25 * all as f64),
@@ -116,7 +119,7 @@ pub fn calculate(input: &Input) -> Result<Rightsized, TooLittle> {
 mod tests {
     use super::*;
 
-    const SEEN: Input = Input {
+    const SEEN: RightsizeInput = RightsizeInput {
         live: Bytes::from_mib(83),
         metaspace: Bytes::from_mib(10),
         direct: Bytes::from_mib(1),
@@ -140,7 +143,7 @@ mod tests {
     #[test]
     fn fast_allocation_gets_more_cpu() {
         let of = |allocation: f64, promotion: f64| {
-            let seen = Input {
+            let seen = RightsizeInput {
                 allocation: allocation * 1_048_576.0,
                 promotion: promotion * 1_048_576.0,
                 ..SEEN
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn it_refuses_what_it_saw_too_little_of() {
-        let short = Input {
+        let short = RightsizeInput {
             observed: Duration::from_secs(59),
             ..SEEN
         };
@@ -163,7 +166,7 @@ mod tests {
                 .to_string()
                 .contains("wants 60 s")
         );
-        let one = Input {
+        let one = RightsizeInput {
             collections: 1,
             ..SEEN
         };

@@ -1,9 +1,9 @@
 //! CPU: how many processors the JVM shall count, how many collector threads, the common pool.
 
-use super::{Chosen, Decision, Input};
+use super::{ChosenOption, DecisionInput, LaunchDecision};
 use crate::hotspot::threads::parallel_workers;
-use crate::options::dimension::Dimension;
-use crate::regions::Provenance;
+use crate::options::dimension::OptionDimension;
+use crate::regions::SizeProvenance;
 
 /// What follows for the other dimensions.
 #[derive(Debug, Clone, Copy)]
@@ -15,36 +15,38 @@ pub struct Parallelism {
 }
 
 /// Decides CPU.
-pub fn decide(input: &Input<'_>, decision: &mut Decision) -> Parallelism {
-    let processors = processors(input, decision);
-    common_pool(input, processors, decision);
+pub fn decide_cpu(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> Parallelism {
+    let processors = decide_processors(input, decision);
+    decide_common_pool(input, processors, decision);
     Parallelism {
         processors,
         gc_workers: gc_workers(input, processors),
     }
 }
 
-fn processors(input: &Input<'_>, decision: &mut Decision) -> u32 {
+fn decide_processors(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> u32 {
     let set = input
         .options
-        .count("ActiveProcessorCount")
+        .count_value("ActiveProcessorCount")
         .filter(|n| *n > 0);
     if let Some(set) = set {
         return u32::try_from(set).unwrap_or(u32::MAX);
     }
-    let (wanted, reason) = wanted(input);
+    let (wanted, reason) = wanted_processors(input);
     if wanted != input.sight.cpus {
         let option = format!("-XX:ActiveProcessorCount={wanted}");
-        decision
-            .options
-            .push(Chosen::new(option, Provenance::Calculated, reason));
+        decision.options.push(ChosenOption::new(
+            option,
+            SizeProvenance::Calculated,
+            reason,
+        ));
     }
     wanted
 }
 
 /// The truth, except for a pod with a CPU request and no limit: it sees the whole node, although
 /// its share under load is the request. Twice the request, at least 2, leaves room to burst.
-fn wanted(input: &Input<'_>) -> (u32, String) {
+fn wanted_processors(input: &DecisionInput<'_>) -> (u32, String) {
     let truth = input.limits.true_processor_count();
     // Two shares are what Kubernetes writes for "no request".
     let requested = input
@@ -64,23 +66,26 @@ fn wanted(input: &Input<'_>) -> (u32, String) {
 
 /// A fraction of a CPU above whole ones is no CPU for a worker: with 1.5 CPUs two workers use up
 /// the quota in three quarters of the period and all threads wait.
-fn gc_workers(input: &Input<'_>, processors: u32) -> u32 {
+fn gc_workers(input: &DecisionInput<'_>, processors: u32) -> u32 {
     let default = parallel_workers(processors);
     let Some(quota) = &input.limits.quota else {
         return default;
     };
-    let whole = quota.value.cpus().as_millis() / 1000;
+    let whole = quota.value.to_cpus().as_millis() / 1000;
     default.min(whole.max(1))
 }
 
 /// Before 25, `CompletableFuture` starts a thread a task when the common pool has one worker.
-fn common_pool(input: &Input<'_>, processors: u32, decision: &mut Decision) {
-    let is_free = input.options.freezing(Dimension::CommonPool).is_none();
+fn decide_common_pool(input: &DecisionInput<'_>, processors: u32, decision: &mut LaunchDecision) {
+    let is_free = input
+        .options
+        .freezing_option(OptionDimension::CommonPool)
+        .is_none();
     if is_free && !input.jdk.at_least(25) && processors <= 2 {
         let option = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=2";
         let reason = "with one worker CompletableFuture starts a thread for every task";
         decision
             .options
-            .push(Chosen::new(option, Provenance::Default, reason));
+            .push(ChosenOption::new(option, SizeProvenance::Default, reason));
     }
 }

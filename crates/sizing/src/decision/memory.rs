@@ -6,19 +6,19 @@
 //! it was measured to need and a warning states the smallest limit that fits.
 
 use super::cpu::Parallelism;
-use super::{Chosen, Decision, Input, SMALL_LIMIT};
+use super::{ChosenOption, DecisionInput, LaunchDecision, SMALL_LIMIT};
 use crate::Bytes;
-use crate::hotspot::{Collector, Machine, threads};
-use crate::options::dimension::Dimension;
-use crate::profile::Profile;
+use crate::hotspot::{CollectorKind, MachineSize, threads};
+use crate::options::dimension::OptionDimension;
+use crate::profile::AppProfile;
 use crate::regions::heap::{self, Budget, LEAST};
-use crate::regions::{Provenance, Situation};
+use crate::regions::{RegionInputs, SizeProvenance};
 
 /// What was decided before memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Choice {
+pub struct RuntimeChoices {
     /// The collector.
-    pub collector: Collector,
+    pub collector: CollectorKind,
     /// Whether C1 alone compiles.
     pub is_c1_only: bool,
     /// CPU.
@@ -34,18 +34,22 @@ const SMALL_SHARE: f64 = 30.0;
 const LARGEST_SHARE: f64 = 75.0;
 
 /// Plans memory.
-pub fn plan(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
+pub fn plan_memory(
+    input: &DecisionInput<'_>,
+    choice: RuntimeChoices,
+    decision: &mut LaunchDecision,
+) {
     if !input.limits.is_memory_limited() {
         let warning = "no memory limit was found; the heap is left to the JVM".to_owned();
         decision.warnings.push(warning);
-        gc_threads(input, choice, decision);
+        decide_gc_threads(input, choice, decision);
         return;
     }
-    let empty = Profile::default();
+    let empty = AppProfile::default();
     let profile = input.profile.unwrap_or(&empty);
     let mut choice = choice;
     let mut budget = budget(input, profile, choice, decision.memory.value);
-    let needed = needed(profile);
+    let needed = least_heap(profile);
     if profile.is_complete() {
         let collector = choice.collector;
         budget = shrink(input, profile, &mut choice, budget, needed, decision);
@@ -58,32 +62,37 @@ pub fn plan(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
         false => by_rule(&budget),
     };
     let wanted = wanted.min(addressable(input));
-    fit(&budget, wanted, needed, profile.is_complete(), decision);
-    let heap = heap(input, wanted, decision);
+    warn_if_too_small(&budget, wanted, needed, profile.is_complete(), decision);
+    let heap = decide_heap(input, wanted, decision);
     if !profile.is_complete() && decision.minimum.is_none() {
         warn_of_sum(&budget, heap, decision);
     }
     decision.heap = Some(heap);
     decision.budget = Some(budget);
-    gc_threads(input, choice, decision);
-    shape(input, choice, decision);
+    decide_gc_threads(input, choice, decision);
+    decide_heap_shape(input, choice, decision);
 }
 
-fn budget(input: &Input<'_>, profile: &Profile, choice: Choice, limit: Bytes) -> Budget {
-    let machine = Machine {
+fn budget(
+    input: &DecisionInput<'_>,
+    profile: &AppProfile,
+    choice: RuntimeChoices,
+    limit: Bytes,
+) -> Budget {
+    let machine = MachineSize {
         memory: limit,
         cpus: choice.cpu.processors,
     };
-    let compilers = threads::compilers(input.jdk, machine, input.options);
+    let compilers = threads::choose_compilers(input.jdk, machine, input.options);
     let workers = input
         .options
-        .count("ParallelGCThreads")
+        .count_value("ParallelGCThreads")
         .and_then(|n| u32::try_from(n).ok());
-    let situation = Situation {
+    let situation = RegionInputs {
         jdk: input.jdk,
         collector: choice.collector,
         gc_workers: workers.unwrap_or(match choice.collector {
-            Collector::Serial => 0,
+            CollectorKind::Serial => 0,
             _ => choice.cpu.gc_workers,
         }),
         is_c1_only: choice.is_c1_only,
@@ -91,11 +100,11 @@ fn budget(input: &Input<'_>, profile: &Profile, choice: Choice, limit: Bytes) ->
         profile,
         options: input.options,
     };
-    heap::plan(limit, &situation)
+    heap::plan_limit(limit, &situation)
 }
 
 /// The least heap: a quarter above what was alive under load.
-pub(super) fn needed(profile: &Profile) -> Bytes {
+pub(super) fn least_heap(profile: &AppProfile) -> Bytes {
     let live = profile
         .live_heap
         .map(|live| live.mul_ratio(5, 4).round_up(Bytes::from_mib(1)));
@@ -103,27 +112,29 @@ pub(super) fn needed(profile: &Profile) -> Bytes {
 }
 
 fn shrink(
-    input: &Input<'_>,
-    profile: &Profile,
-    choice: &mut Choice,
+    input: &DecisionInput<'_>,
+    profile: &AppProfile,
+    choice: &mut RuntimeChoices,
     mut budget: Budget,
     needed: Bytes,
-    decision: &mut Decision,
+    decision: &mut LaunchDecision,
 ) -> Budget {
     let limit = budget.limit;
-    let is_free = |dimension| input.options.freezing(dimension).is_none();
-    if budget.heap < needed && is_free(Dimension::Collector) {
-        choice.collector = Collector::Serial;
+    let is_free = |dimension| input.options.freezing_option(dimension).is_none();
+    if budget.heap < needed && is_free(OptionDimension::Collector) {
+        choice.collector = CollectorKind::Serial;
         budget = self::budget(input, profile, *choice, limit);
     }
-    if budget.heap < needed && is_free(Dimension::Compiler) && !choice.is_c1_only {
+    if budget.heap < needed && is_free(OptionDimension::Compiler) && !choice.is_c1_only {
         choice.is_c1_only = true;
         budget = self::budget(input, profile, *choice, limit);
         let reason = "with C2 the measured heap does not fit";
         let option = "-XX:TieredStopAtLevel=1";
-        decision
-            .options
-            .push(Chosen::new(option, Provenance::Calculated, reason));
+        decision.options.push(ChosenOption::new(
+            option,
+            SizeProvenance::Calculated,
+            reason,
+        ));
     }
     if budget.heap < needed {
         let given = budget.reserve.mul_ratio(3, 4);
@@ -134,14 +145,19 @@ fn shrink(
     budget
 }
 
-fn replace_collector(old: Collector, new: Choice, input: &Input<'_>, decision: &mut Decision) {
+fn replace_collector(
+    old: CollectorKind,
+    new: RuntimeChoices,
+    input: &DecisionInput<'_>,
+    decision: &mut LaunchDecision,
+) {
     let option = format!("-XX:+{}", old.flag());
     decision.options.retain(|chosen| chosen.option != option);
     let reason = format!("with {old} the measured heap does not fit");
     let (new, processors) = (new.collector, new.cpu.processors);
-    super::ask_for(
+    super::add_collector_option(
         new,
-        Provenance::Calculated,
+        SizeProvenance::Calculated,
         reason,
         input,
         processors,
@@ -155,22 +171,25 @@ fn by_rule(budget: &Budget) -> Bytes {
     let limit = budget.limit;
     let heap = if limit <= SMALL_LIMIT {
         limit
-            .percent(SMALL_SHARE)
+            .percent_share(SMALL_SHARE)
             .min(limit.saturating_sub(OUTSIDE_HEAP))
     } else {
         // Never less than a container at the border gets.
-        let least = SMALL_LIMIT.percent(SMALL_SHARE);
-        budget.heap.min(limit.percent(LARGEST_SHARE)).max(least)
+        let least = SMALL_LIMIT.percent_share(SMALL_SHARE);
+        budget
+            .heap
+            .min(limit.percent_share(LARGEST_SHARE))
+            .max(least)
     };
     heap.round_down(Bytes::from_mib(1)).max(LEAST)
 }
 
-pub(super) fn fit(
+pub(super) fn warn_if_too_small(
     budget: &Budget,
     heap: Bytes,
     needed: Bytes,
     is_measured: bool,
-    decision: &mut Decision,
+    decision: &mut LaunchDecision,
 ) {
     let limit = budget.limit;
     let minimum = match is_measured {
@@ -192,7 +211,7 @@ pub(super) fn fit(
 /// A heap that is set explicitly is not capped, and the JVM does not start when it cannot reserve it.
 ///
 /// Source: arguments.cpp, `limit_heap_by_allocatable_memory` (MaxVirtMemFraction is 2).
-fn addressable(input: &Input<'_>) -> Bytes {
+fn addressable(input: &DecisionInput<'_>) -> Bytes {
     let space = input.limits.host.address_space;
     space.map_or(Bytes::from_bytes(u64::MAX), |space| {
         Bytes::from_bytes(space.as_bytes() / 2).round_down(Bytes::from_mib(1))
@@ -201,8 +220,8 @@ fn addressable(input: &Input<'_>) -> Bytes {
 
 /// Where nothing was measured the heap follows a rule, not what is left: the sum may be above the
 /// limit. The regions are a typical service's, so that is a warning and no verdict.
-pub(super) fn warn_of_sum(budget: &Budget, heap: Bytes, decision: &mut Decision) {
-    let (total, limit) = (budget.total(heap), budget.limit);
+pub(super) fn warn_of_sum(budget: &Budget, heap: Bytes, decision: &mut LaunchDecision) {
+    let (total, limit) = (budget.total_bytes(heap), budget.limit);
     if total > limit {
         let total = total.round_up(Bytes::from_mib(1));
         let minimum = budget.minimum_limit(heap);
@@ -214,16 +233,16 @@ pub(super) fn warn_of_sum(budget: &Budget, heap: Bytes, decision: &mut Decision)
 }
 
 /// The heap option, or the user's heap as it will really be.
-fn heap(input: &Input<'_>, wanted: Bytes, decision: &mut Decision) -> Bytes {
-    if let Some(option) = input.options.freezing(Dimension::Heap) {
+fn decide_heap(input: &DecisionInput<'_>, wanted: Bytes, decision: &mut LaunchDecision) -> Bytes {
+    if let Some(option) = input.options.freezing_option(OptionDimension::Heap) {
         let option = option.to_owned();
         return users_heap(input, &option, wanted, decision);
     }
     let initial = input
         .options
-        .size("InitialHeapSize")
-        .max(input.options.size("MinHeapSize"));
-    let soft_max = input.options.size("SoftMaxHeapSize");
+        .size_value("InitialHeapSize")
+        .max(input.options.size_value("MinHeapSize"));
+    let soft_max = input.options.size_value("SoftMaxHeapSize");
     let asked = [
         (initial, "initial heap"),
         (soft_max, "soft limit of the heap"),
@@ -238,7 +257,7 @@ fn heap(input: &Input<'_>, wanted: Bytes, decision: &mut Decision) -> Bytes {
             heap = size;
         }
     }
-    let is_measured = input.profile.is_some_and(Profile::is_complete);
+    let is_measured = input.profile.is_some_and(AppProfile::is_complete);
     let reason = match is_measured {
         _ if heap == addressable(input) => "half of RLIMIT_AS, as the JVM does".to_owned(),
         true => format!("{} less the measured regions", decision.memory),
@@ -253,41 +272,48 @@ fn heap(input: &Input<'_>, wanted: Bytes, decision: &mut Decision) -> Bytes {
             decision.memory
         ),
     };
-    let option = format!("-Xmx{}", heap.jvm());
-    decision
-        .options
-        .push(Chosen::new(option, Provenance::Calculated, reason));
+    let option = format!("-Xmx{}", heap.to_jvm_size());
+    decision.options.push(ChosenOption::new(
+        option,
+        SizeProvenance::Calculated,
+        reason,
+    ));
     heap
 }
 
 /// A user's heap is kept; when it is a share of memory that the JVM gets wrong, it is computed from
 /// the true memory and passed.
-fn users_heap(input: &Input<'_>, option: &str, fits: Bytes, decision: &mut Decision) -> Bytes {
-    let seen = Machine {
+fn users_heap(
+    input: &DecisionInput<'_>,
+    option: &str,
+    fits: Bytes,
+    decision: &mut LaunchDecision,
+) -> Bytes {
+    let seen = MachineSize {
         memory: decision.memory.value,
         cpus: decision.cpus.value.ceil().max(1),
     };
     let collector = crate::hotspot::collector::choose(input.jdk, seen, input.options);
-    let collector = collector.unwrap_or(Collector::Serial);
+    let collector = collector.unwrap_or(CollectorKind::Serial);
     let size = |machine| {
         let options = crate::hotspot::heap::with_aggressive(machine, input.options);
-        let mut heap = crate::hotspot::heap::size(input.jdk, machine, collector, &options)?;
+        let mut heap = crate::hotspot::heap::size_heap(input.jdk, machine, collector, &options)?;
         if !input.options.is_set("MaxHeapSize") {
             heap.max = heap.max.min(addressable(input));
         }
-        Ok::<_, crate::hotspot::Refusal>(heap)
+        Ok::<_, crate::hotspot::HotSpotRefusal>(heap)
     };
     let Ok(truth) = size(seen) else { return fits };
-    let believed = size(Machine {
+    let believed = size(MachineSize {
         memory: input.sight.memory,
         ..seen
     });
     if believed.is_ok_and(|believed| believed.max != truth.max) {
-        let xmx = format!("-Xmx{}", truth.max.jvm());
+        let xmx = format!("-Xmx{}", truth.max.to_jvm_size());
         let reason = format!("what {option} means for {}", decision.memory);
         decision
             .options
-            .push(Chosen::new(xmx, Provenance::Calculated, reason));
+            .push(ChosenOption::new(xmx, SizeProvenance::Calculated, reason));
     }
     if truth.max > fits {
         decision.warnings.push(format!(
@@ -299,10 +325,20 @@ fn users_heap(input: &Input<'_>, option: &str, fits: Bytes, decision: &mut Decis
 }
 
 /// Collector threads, where the JVM would start more than there are whole CPUs.
-fn gc_threads(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
-    let uses_workers = matches!(choice.collector, Collector::Parallel | Collector::G1);
+fn decide_gc_threads(
+    input: &DecisionInput<'_>,
+    choice: RuntimeChoices,
+    decision: &mut LaunchDecision,
+) {
+    let uses_workers = matches!(
+        choice.collector,
+        CollectorKind::Parallel | CollectorKind::G1
+    );
     let default = threads::parallel_workers(choice.cpu.processors);
-    let is_free = input.options.freezing(Dimension::GcThreads).is_none();
+    let is_free = input
+        .options
+        .freezing_option(OptionDimension::GcThreads)
+        .is_none();
     if uses_workers && is_free && choice.cpu.gc_workers < default {
         let workers = choice.cpu.gc_workers;
         let reason = format!(
@@ -310,9 +346,11 @@ fn gc_threads(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
             decision.cpus
         );
         let option = format!("-XX:ParallelGCThreads={workers}");
-        decision
-            .options
-            .push(Chosen::new(option, Provenance::Calculated, reason));
+        decision.options.push(ChosenOption::new(
+            option,
+            SizeProvenance::Calculated,
+            reason,
+        ));
     }
 }
 
@@ -320,18 +358,25 @@ fn gc_threads(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
 /// tight: measured at 512 MiB and 1 CPU, the two ratios alone cost 10 to 12 % of the throughput and
 /// saved 8 of 236 MiB (docs/guides/launcher.md), because a small old generation makes the young one
 /// small too.
-fn shape(input: &Input<'_>, choice: Choice, decision: &mut Decision) {
-    let is_free = input.options.freezing(Dimension::HeapShape).is_none();
+fn decide_heap_shape(
+    input: &DecisionInput<'_>,
+    choice: RuntimeChoices,
+    decision: &mut LaunchDecision,
+) {
+    let is_free = input
+        .options
+        .freezing_option(OptionDimension::HeapShape)
+        .is_none();
     let applies = matches!(
         choice.collector,
-        Collector::Serial | Collector::Parallel | Collector::G1
+        CollectorKind::Serial | CollectorKind::Parallel | CollectorKind::G1
     );
     if is_free && applies && decision.memory.value <= SMALL_LIMIT {
         for option in ["-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40"] {
             let reason = "a small container: the heap gives memory back early";
             decision
                 .options
-                .push(Chosen::new(option, Provenance::Default, reason));
+                .push(ChosenOption::new(option, SizeProvenance::Default, reason));
         }
     }
 }

@@ -14,45 +14,49 @@ mod openj9;
 
 use std::fmt;
 
-use crate::hotspot::{self, Collector, Ergonomics, Machine};
-use crate::jdk::{Jdk, Vm};
-use crate::limits::{Found, Limits};
-use crate::options::dimension::Dimension;
-use crate::options::{Options, Origin, gate};
-use crate::profile::Profile;
-use crate::regions::Provenance;
+use crate::hotspot::{self, CollectorKind, HotSpotErgonomics, MachineSize};
+use crate::jdk::{JdkRelease, Vm};
+use crate::limits::{ContainerLimits, SourcedValue};
+use crate::options::dimension::OptionDimension;
+use crate::options::{JvmOptionSet, OptionOrigin, gate};
+use crate::profile::AppProfile;
+use crate::regions::SizeProvenance;
 use crate::regions::heap::Budget;
-use crate::sight::Sight;
+use crate::sight::PerceivedMachine;
 use crate::{Bytes, Cpus};
 
 /// Everything a decision depends on.
 #[derive(Debug, Clone, Copy)]
-pub struct Input<'a> {
+pub struct DecisionInput<'a> {
     /// The JVM.
-    pub jdk: Jdk,
+    pub jdk: JdkRelease,
     /// What the container may use.
-    pub limits: &'a Limits,
+    pub limits: &'a ContainerLimits,
     /// What the JVM believes.
-    pub sight: &'a Sight,
+    pub sight: &'a PerceivedMachine,
     /// What the user set.
-    pub options: &'a Options,
+    pub options: &'a JvmOptionSet,
     /// What was measured; `None` takes the fallback policy.
-    pub profile: Option<&'a Profile>,
+    pub profile: Option<&'a AppProfile>,
 }
 
 /// One option to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenOption {
     /// The option as the JVM takes it.
     pub option: String,
     /// Where its value came from.
-    pub provenance: Provenance,
+    pub provenance: SizeProvenance,
     /// Why, in plain words.
     pub reason: String,
 }
 
-impl Chosen {
-    fn new(option: impl Into<String>, provenance: Provenance, reason: impl Into<String>) -> Self {
+impl ChosenOption {
+    fn new(
+        option: impl Into<String>,
+        provenance: SizeProvenance,
+        reason: impl Into<String>,
+    ) -> Self {
         Self {
             option: option.into(),
             provenance,
@@ -61,7 +65,7 @@ impl Chosen {
     }
 }
 
-impl fmt::Display for Chosen {
+impl fmt::Display for ChosenOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}: {})", self.option, self.provenance, self.reason)
     }
@@ -69,24 +73,24 @@ impl fmt::Display for Chosen {
 
 /// A dimension that the user decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct FrozenDimension {
     /// The user's option as written.
     pub option: String,
     /// What it decides.
-    pub dimension: Dimension,
+    pub dimension: OptionDimension,
 }
 
 /// What to start the JVM with, and why.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
+pub struct LaunchDecision {
     /// The memory planned for.
-    pub memory: Found<Bytes>,
+    pub memory: SourcedValue<Bytes>,
     /// The CPU planned for.
-    pub cpus: Found<Cpus>,
+    pub cpus: SourcedValue<Cpus>,
     /// Options to add, before the user's.
-    pub options: Vec<Chosen>,
+    pub options: Vec<ChosenOption>,
     /// Dimensions the user froze.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<FrozenDimension>,
     /// Where the memory goes; `None` without a limit, and on OpenJ9 with a heap of the user's.
     pub budget: Option<Budget>,
     /// The heap that comes of it; `None` when it is left to the JVM and not known.
@@ -96,7 +100,7 @@ pub struct Decision {
     /// What the user should know.
     pub warnings: Vec<String>,
     /// What HotSpot will make of all this; `None` on OpenJ9 or when it will not start.
-    pub ergonomics: Option<Ergonomics>,
+    pub ergonomics: Option<HotSpotErgonomics>,
 }
 
 /// Up to this limit C2 is off and the heap is small: \[fabric8\]'s rule.
@@ -109,44 +113,47 @@ pub const SMALL_LIMIT: Bytes = Bytes::from_mib(300);
 pub const G1_LIMIT: Bytes = Bytes::from_mib(1792);
 
 /// Decides.
-pub fn decide(input: &Input<'_>) -> Decision {
-    let mut decision = Decision {
+pub fn decide_launch(input: &DecisionInput<'_>) -> LaunchDecision {
+    let mut decision = LaunchDecision {
         memory: input.limits.usable_memory(),
         cpus: input.limits.usable_cpus(),
         options: Vec::new(),
-        kept: kept(input.options),
+        kept: frozen_dimensions(input.options),
         budget: None,
         heap: None,
         minimum: None,
         warnings: input.sight.blindness.clone(),
         ergonomics: None,
     };
-    let input = &Input {
+    let input = &DecisionInput {
         profile: of_this_vm(input, &mut decision),
         ..*input
     };
     if input.jdk.vm == Vm::OpenJ9 {
-        openj9::decide(input, &mut decision);
+        openj9::decide_openj9(input, &mut decision);
         return decision;
     }
-    let cpu = cpu::decide(input, &mut decision);
-    let collector = collector(input, cpu.processors, &mut decision);
-    let is_c1_only = compilers(input, &mut decision);
-    let choice = memory::Choice {
+    let cpu = cpu::decide_cpu(input, &mut decision);
+    let collector = decide_collector(input, cpu.processors, &mut decision);
+    let is_c1_only = decide_compilers(input, &mut decision);
+    let choice = memory::RuntimeChoices {
         collector,
         is_c1_only,
         cpu,
     };
-    memory::plan(input, choice, &mut decision);
+    memory::plan_memory(input, choice, &mut decision);
     out_of_memory(input, &mut decision);
     measured_options(input, &mut decision);
-    gate(input, &mut decision);
-    check(input, &mut decision);
+    drop_unknown_options(input, &mut decision);
+    check_prediction(input, &mut decision);
     decision
 }
 
 /// The profile, unless it was measured on another virtual machine: its regions say nothing here.
-fn of_this_vm<'a>(input: &Input<'a>, decision: &mut Decision) -> Option<&'a Profile> {
+fn of_this_vm<'a>(
+    input: &DecisionInput<'a>,
+    decision: &mut LaunchDecision,
+) -> Option<&'a AppProfile> {
     let profile = input.profile?;
     if profile.vm == input.jdk.vm {
         return Some(profile);
@@ -158,8 +165,8 @@ fn of_this_vm<'a>(input: &Input<'a>, decision: &mut Decision) -> Option<&'a Prof
     None
 }
 
-fn kept(options: &Options) -> Vec<Kept> {
-    use Dimension as D;
+fn frozen_dimensions(options: &JvmOptionSet) -> Vec<FrozenDimension> {
+    use OptionDimension as D;
     let all = [
         D::Heap,
         D::HeapShape,
@@ -176,77 +183,97 @@ fn kept(options: &Options) -> Vec<Kept> {
         D::StartupCache,
     ];
     let kept = |dimension| {
-        let option = options.freezing(dimension)?.to_owned();
-        Some(Kept { option, dimension })
+        let option = options.freezing_option(dimension)?.to_owned();
+        Some(FrozenDimension { option, dimension })
     };
     all.into_iter().filter_map(kept).collect()
 }
 
 /// The collector: the user's, the measured one, else by size.
-fn collector(input: &Input<'_>, processors: u32, decision: &mut Decision) -> Collector {
-    if input.options.freezing(Dimension::Collector).is_some() {
-        let machine = Machine {
+fn decide_collector(
+    input: &DecisionInput<'_>,
+    processors: u32,
+    decision: &mut LaunchDecision,
+) -> CollectorKind {
+    if input
+        .options
+        .freezing_option(OptionDimension::Collector)
+        .is_some()
+    {
+        let machine = MachineSize {
             memory: decision.memory.value,
             cpus: decision.cpus.value.ceil().max(1),
         };
         let chosen = hotspot::collector::choose(input.jdk, machine, input.options);
-        return chosen.unwrap_or(Collector::Serial);
+        return chosen.unwrap_or(CollectorKind::Serial);
     }
     let measured = input.profile.and_then(|profile| profile.collector);
     let (collector, provenance, reason) = match measured.filter(|c| c.is_product_on(input.jdk)) {
-        Some(collector) => (collector, Provenance::Measured, "the profile's".to_owned()),
+        Some(collector) => (
+            collector,
+            SizeProvenance::Measured,
+            "the profile's".to_owned(),
+        ),
         None => by_size(decision),
     };
-    ask_for(collector, provenance, reason, input, processors, decision);
+    add_collector_option(collector, provenance, reason, input, processors, decision);
     collector
 }
 
 /// Adds the collector's option, unless HotSpot takes this one by itself. A second collector on the
 /// command line ends the JVM, and one may be set where no launcher looks: the options that `jlink`
 /// stored in a runtime image, a file that a script writes later.
-fn ask_for(
-    collector: Collector,
-    provenance: Provenance,
+fn add_collector_option(
+    collector: CollectorKind,
+    provenance: SizeProvenance,
     reason: String,
-    input: &Input<'_>,
+    input: &DecisionInput<'_>,
     processors: u32,
-    decision: &mut Decision,
+    decision: &mut LaunchDecision,
 ) {
-    let seen = Machine {
+    let seen = MachineSize {
         memory: input.sight.memory,
         cpus: processors,
     };
     if hotspot::collector::choose(input.jdk, seen, input.options) != Ok(collector) {
         let option = format!("-XX:+{}", collector.flag());
-        let chosen = Chosen::new(option, provenance, reason);
+        let chosen = ChosenOption::new(option, provenance, reason);
         decision.options.push(chosen);
     }
 }
 
-fn by_size(decision: &Decision) -> (Collector, Provenance, String) {
+fn by_size(decision: &LaunchDecision) -> (CollectorKind, SizeProvenance, String) {
     let memory = decision.memory.value;
     let cpus = decision.cpus.value;
     if cpus >= Cpus::from_whole(2) && memory >= G1_LIMIT {
         let reason = format!("{cpus} CPU and {memory}: enough for concurrent work");
-        (Collector::G1, Provenance::Default, reason)
+        (CollectorKind::G1, SizeProvenance::Default, reason)
     } else {
         let reason = format!("{cpus} CPU and {memory}: no room for concurrent work");
-        (Collector::Serial, Provenance::Default, reason)
+        (CollectorKind::Serial, SizeProvenance::Default, reason)
     }
 }
 
 /// Whether only C1 compiles: the user's choice, the measured one, else in small containers.
-fn compilers(input: &Input<'_>, decision: &mut Decision) -> bool {
-    if input.options.freezing(Dimension::Compiler).is_some() {
-        let level = input.options.count("TieredStopAtLevel");
+fn decide_compilers(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> bool {
+    if input
+        .options
+        .freezing_option(OptionDimension::Compiler)
+        .is_some()
+    {
+        let level = input.options.count_value("TieredStopAtLevel");
         return level.is_some_and(|level| level < 4);
     }
     let measured = input.profile.and_then(|profile| profile.is_c1_only);
     let (is_c1_only, provenance, reason) = match measured {
-        Some(is_c1_only) => (is_c1_only, Provenance::Measured, "the profile's".to_owned()),
+        Some(is_c1_only) => (
+            is_c1_only,
+            SizeProvenance::Measured,
+            "the profile's".to_owned(),
+        ),
         None => (
             decision.memory.value <= SMALL_LIMIT,
-            Provenance::Default,
+            SizeProvenance::Default,
             format!("C2 costs more memory than {SMALL_LIMIT} leaves"),
         ),
     };
@@ -254,47 +281,53 @@ fn compilers(input: &Input<'_>, decision: &mut Decision) -> bool {
         let option = "-XX:TieredStopAtLevel=1";
         decision
             .options
-            .push(Chosen::new(option, provenance, reason));
+            .push(ChosenOption::new(option, provenance, reason));
     }
     is_c1_only
 }
 
 /// A container is restarted; a JVM that limps on after an OutOfMemoryError is not.
-fn out_of_memory(input: &Input<'_>, decision: &mut Decision) {
-    if input.options.freezing(Dimension::OutOfMemory).is_none() {
+fn out_of_memory(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
+    if input
+        .options
+        .freezing_option(OptionDimension::OutOfMemory)
+        .is_none()
+    {
         let option = "-XX:+ExitOnOutOfMemoryError";
         let reason = "the platform restarts a container that ends";
         decision
             .options
-            .push(Chosen::new(option, Provenance::Default, reason));
+            .push(ChosenOption::new(option, SizeProvenance::Default, reason));
     }
 }
 
 /// Options the profile names, unless the user set the same flag or dimension.
-fn measured_options(input: &Input<'_>, decision: &mut Decision) {
+fn measured_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     for option in input.profile.iter().flat_map(|profile| &profile.options) {
-        let own = Options::from_words([option.as_str()]);
+        let own = JvmOptionSet::from_words([option.as_str()]);
         let is_new = own.settings().all(|(name, _)| {
             let of = crate::options::dimension::of_flag(name);
-            let is_frozen = of.is_some_and(|d| input.options.freezing(d).is_some());
+            let is_frozen = of.is_some_and(|d| input.options.freezing_option(d).is_some());
             let is_chosen = decision.options.iter().any(|chosen| {
-                let chosen = Options::from_words([chosen.option.as_str()]);
+                let chosen = JvmOptionSet::from_words([chosen.option.as_str()]);
                 chosen.is_set(name)
             });
             !input.options.is_set(name) && !is_frozen && !is_chosen
         });
         if is_new {
-            decision
-                .options
-                .push(Chosen::new(option, Provenance::Measured, "the profile's"));
+            decision.options.push(ChosenOption::new(
+                option,
+                SizeProvenance::Measured,
+                "the profile's",
+            ));
         }
     }
 }
 
 /// Drops what this JDK does not know.
-fn gate(input: &Input<'_>, decision: &mut Decision) {
-    let is_known = |chosen: &Chosen| {
-        let own = Options::from_words([chosen.option.as_str()]);
+fn drop_unknown_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
+    let is_known = |chosen: &ChosenOption| {
+        let own = JvmOptionSet::from_words([chosen.option.as_str()]);
         own.settings()
             .all(|(name, _)| gate::is_known(input.jdk, name))
     };
@@ -313,13 +346,13 @@ fn gate(input: &Input<'_>, decision: &mut Decision) {
 /// Asks the emulator. When the JVM would refuse the whole, nothing is added: the user's own
 /// options then fail or work as they would have without a launcher. A user's flag that the table of
 /// versions does not have is no such reason: builds differ, and what is added is right either way.
-fn check(input: &Input<'_>, decision: &mut Decision) {
-    let seen = Machine {
+fn check_prediction(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
+    let seen = MachineSize {
         memory: input.sight.memory,
         cpus: input.sight.cpus,
     };
-    let user = known(input, decision);
-    match hotspot::predict(input.jdk, seen, &with(&user, &decision.options)) {
+    let user = known_options(input, decision);
+    match hotspot::predict(input.jdk, seen, &with_chosen(&user, &decision.options)) {
         Ok(ergonomics) => decision.ergonomics = Some(ergonomics),
         Err(refusal) => {
             decision.warnings.push(format!(
@@ -333,43 +366,43 @@ fn check(input: &Input<'_>, decision: &mut Decision) {
 }
 
 /// The user's options without those that this JDK is not known to have; a warning for each.
-fn known(input: &Input<'_>, decision: &mut Decision) -> Options {
+fn known_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> JvmOptionSet {
     let is_known = |text: &str| {
-        let own = Options::from_words([text]);
+        let own = JvmOptionSet::from_words([text]);
         own.settings()
             .all(|(name, _)| gate::is_known(input.jdk, name))
     };
-    let own = input.options.texts();
+    let own = input.options.option_texts();
     let own = own.map(|(text, origin)| (text.to_owned(), origin));
     let (known, unknown): (Vec<_>, Vec<_>) = own.partition(|(text, _)| is_known(text));
-    let is_ignored = input.options.switch("IgnoreUnrecognizedVMOptions") == Some(true);
+    let is_ignored = input.options.switch_value("IgnoreUnrecognizedVMOptions") == Some(true);
     for (option, _) in unknown.into_iter().filter(|_| !is_ignored) {
         let jdk = input.jdk;
         decision.warnings.push(format!(
             "{option}: {jdk} is not known to have this flag; without it, it refuses to start"
         ));
     }
-    Options::merge(known)
+    JvmOptionSet::merge(known)
 }
 
-impl Decision {
+impl LaunchDecision {
     /// The same plan started with other options: what the JVM makes of them.
-    pub fn replace_options(&mut self, input: &Input<'_>, options: Vec<Chosen>) {
+    pub fn replace_options(&mut self, input: &DecisionInput<'_>, options: Vec<ChosenOption>) {
         self.options = options;
-        check(input, self);
+        check_prediction(input, self);
         let heap = self.ergonomics.as_ref().map(|e| e.heap.max);
-        let all = with(input.options, &self.options);
-        self.heap = heap.or_else(|| all.size("MaxHeapSize"));
+        let all = with_chosen(input.options, &self.options);
+        self.heap = heap.or_else(|| all.size_value("MaxHeapSize"));
     }
 }
 
 /// The user's options with the chosen ones below them.
-fn with(options: &Options, chosen: &[Chosen]) -> Options {
+fn with_chosen(options: &JvmOptionSet, chosen: &[ChosenOption]) -> JvmOptionSet {
     let chosen = chosen
         .iter()
-        .map(|c| (c.option.clone(), Origin::JdkJavaOptions));
+        .map(|c| (c.option.clone(), OptionOrigin::JdkJavaOptions));
     let own = options
-        .texts()
+        .option_texts()
         .map(|(text, origin)| (text.to_owned(), origin));
-    Options::merge(chosen.chain(own))
+    JvmOptionSet::merge(chosen.chain(own))
 }

@@ -3,10 +3,10 @@
 //! Source: compilerDefinitions.cpp (sizes), codeCache.cpp, `CodeCache::initialize_heaps`
 //! (segments). Buffer sizes per compiler are solved from the recorded grid.
 
-use super::{Compilers, PAGE, Refusal};
+use super::{HotSpotJit, HotSpotRefusal, PAGE};
 use crate::Bytes;
-use crate::jdk::Jdk;
-use crate::options::Options;
+use crate::jdk::JdkRelease;
+use crate::options::JvmOptionSet;
 
 /// Code cache with both compilers.
 const TIERED: Bytes = Bytes::from_mib(240);
@@ -45,28 +45,35 @@ pub struct CodeCache {
 /// Sizes the code cache.
 ///
 /// # Errors
-/// [`Refusal::CodeCacheTooSmall`].
-pub fn size(jdk: Jdk, compilers: &Compilers, options: &Options) -> Result<CodeCache, Refusal> {
-    let set = options.size("ReservedCodeCacheSize");
+/// [`HotSpotRefusal::CodeCacheTooSmall`].
+pub fn size_code_cache(
+    jdk: JdkRelease,
+    compilers: &HotSpotJit,
+    options: &JvmOptionSet,
+) -> Result<CodeCache, HotSpotRefusal> {
+    let set = options.size_value("ReservedCodeCacheSize");
     let initial = if compilers.is_client {
         CLIENT_INITIAL
     } else {
         INITIAL
     };
     if let Some(size) = set.filter(|size| *size < INITIAL) {
-        return Err(Refusal::CodeCacheTooSmall {
+        return Err(HotSpotRefusal::CodeCacheTooSmall {
             size,
             least: INITIAL,
         });
     }
     let default = match compilers {
         compilers if compilers.is_client => CLIENT,
-        compilers if compilers.is_full() => TIERED,
+        compilers if compilers.has_both_compilers() => TIERED,
         _ => SINGLE,
     };
     let reserved = set.unwrap_or(default);
-    let by_size = compilers.is_full() && reserved >= TIERED;
-    let is_segmented = jdk.at_least(9) && options.switch("SegmentedCodeCache").unwrap_or(by_size);
+    let by_size = compilers.has_both_compilers() && reserved >= TIERED;
+    let is_segmented = jdk.at_least(9)
+        && options
+            .switch_value("SegmentedCodeCache")
+            .unwrap_or(by_size);
     if !is_segmented {
         return Ok(CodeCache {
             reserved,
@@ -82,7 +89,7 @@ pub fn size(jdk: Jdk, compilers: &Compilers, options: &Options) -> Result<CodeCa
 
 /// Segments: buffers for the compilers, and half of the rest each. Since 22 (JDK-8311248) each is
 /// rounded up to pages and a size that was not set follows their sum.
-fn segments(jdk: Jdk, reserved: Bytes, is_set: bool, compilers: &Compilers) -> CodeCache {
+fn segments(jdk: JdkRelease, reserved: Bytes, is_set: bool, compilers: &HotSpotJit) -> CodeCache {
     let buffers = u64::from(compilers.c1) * C1_BUFFER + u64::from(compilers.c2) * C2_BUFFER;
     let non_nmethod = NON_NMETHOD.saturating_add(Bytes::from_bytes(buffers));
     let rest = reserved.saturating_sub(non_nmethod);

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::{Machine, Refusal};
+use super::{HotSpotRefusal, MachineSize};
 use crate::Bytes;
-use crate::jdk::Jdk;
-use crate::options::Options;
+use crate::jdk::JdkRelease;
+use crate::options::JvmOptionSet;
 
 /// A HotSpot collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Collector {
+pub enum CollectorKind {
     /// One thread, stops the world.
     Serial,
     /// Several threads, stops the world.
@@ -22,7 +22,7 @@ pub enum Collector {
     Shenandoah,
 }
 
-impl Collector {
+impl CollectorKind {
     /// All of them, in the order HotSpot prints them.
     pub const ALL: [Self; 5] = [
         Self::Serial,
@@ -47,7 +47,7 @@ impl Collector {
     ///
     /// Source: JEP 377 and 379: ZGC and Shenandoah are product features since 15. Shenandoah was
     /// backported to 11.0.9 (some builds).
-    pub fn is_product_on(self, jdk: Jdk) -> bool {
+    pub fn is_product_on(self, jdk: JdkRelease) -> bool {
         match self {
             Self::Serial | Self::Parallel | Self::G1 => true,
             Self::Z | Self::Shenandoah => jdk.at_least(15),
@@ -55,7 +55,7 @@ impl Collector {
     }
 }
 
-impl fmt::Display for Collector {
+impl fmt::Display for CollectorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Serial => "Serial",
@@ -78,9 +78,13 @@ pub const SERVER_CLASS_CPUS: u32 = 2;
 /// The collector the options name, else the one HotSpot chooses.
 ///
 /// # Errors
-/// [`Refusal::TwoCollectors`].
-pub fn choose(jdk: Jdk, machine: Machine, options: &Options) -> Result<Collector, Refusal> {
-    match named(options)? {
+/// [`HotSpotRefusal::TwoCollectors`].
+pub fn choose(
+    jdk: JdkRelease,
+    machine: MachineSize,
+    options: &JvmOptionSet,
+) -> Result<CollectorKind, HotSpotRefusal> {
+    match named_collector(options)? {
         Some(collector) => Ok(collector),
         None => Ok(default(jdk, machine, options)),
     }
@@ -89,18 +93,19 @@ pub fn choose(jdk: Jdk, machine: Machine, options: &Options) -> Result<Collector
 /// The collector the options name.
 ///
 /// # Errors
-/// [`Refusal::TwoCollectors`]: HotSpot exits with 1.
-pub fn named(options: &Options) -> Result<Option<Collector>, Refusal> {
+/// [`HotSpotRefusal::TwoCollectors`]: HotSpot exits with 1.
+pub fn named_collector(options: &JvmOptionSet) -> Result<Option<CollectorKind>, HotSpotRefusal> {
     // AggressiveHeap sets UseParallelGC as if it were on the command line (arguments.cpp,
     // set_aggressive_heap_flags; measured on 17 and 25: with another collector the JVM exits).
-    let is_aggressive = options.switch("AggressiveHeap") == Some(true);
-    let is_on = |c: &Collector| {
-        options.switch(c.flag()) == Some(true) || (is_aggressive && *c == Collector::Parallel)
+    let is_aggressive = options.switch_value("AggressiveHeap") == Some(true);
+    let is_on = |c: &CollectorKind| {
+        options.switch_value(c.flag()) == Some(true)
+            || (is_aggressive && *c == CollectorKind::Parallel)
     };
-    let mut on = Collector::ALL.into_iter().filter(is_on);
+    let mut on = CollectorKind::ALL.into_iter().filter(is_on);
     let first = on.next();
     match (first, on.next()) {
-        (Some(first), Some(second)) => Err(Refusal::TwoCollectors { first, second }),
+        (Some(first), Some(second)) => Err(HotSpotRefusal::TwoCollectors { first, second }),
         _ => Ok(first),
     }
 }
@@ -109,25 +114,25 @@ pub fn named(options: &Options) -> Result<Option<Collector>, Refusal> {
 ///
 /// Source: gcConfig.cpp, `GCConfig::select_gc_ergonomically`. Server class takes G1 since 9
 /// (JEP 248) and Parallel on 8; other machines take Serial, until 27 (JEP 523: G1 everywhere).
-fn default(jdk: Jdk, machine: Machine, options: &Options) -> Collector {
-    let off = |c: Collector| options.switch(c.flag()) == Some(false);
+fn default(jdk: JdkRelease, machine: MachineSize, options: &JvmOptionSet) -> CollectorKind {
+    let off = |c: CollectorKind| options.switch_value(c.flag()) == Some(false);
     let by_size = machine.cpus >= SERVER_CLASS_CPUS && machine.memory >= SERVER_CLASS_MEMORY;
     let is_server = match (
-        options.switch("NeverActAsServerClassMachine"),
-        options.switch("AlwaysActAsServerClassMachine"),
+        options.switch_value("NeverActAsServerClassMachine"),
+        options.switch_value("AlwaysActAsServerClassMachine"),
     ) {
         (Some(true), _) => false,
         (_, Some(true)) => true,
         _ => by_size || jdk.at_least(27),
     };
     let server = if jdk.at_least(9) {
-        Collector::G1
+        CollectorKind::G1
     } else {
-        Collector::Parallel
+        CollectorKind::Parallel
     };
     if is_server && !off(server) {
         server
     } else {
-        Collector::Serial
+        CollectorKind::Serial
     }
 }

@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 
-use super::{Collector, Machine, Refusal};
+use super::{CollectorKind, HotSpotRefusal, MachineSize};
 use crate::Bytes;
-use crate::jdk::Jdk;
-use crate::options::{Options, Origin};
+use crate::jdk::JdkRelease;
+use crate::options::{JvmOptionSet, OptionOrigin};
 
 /// Default `MaxHeapSize` before ergonomics: 96 MiB scaled by 1.3 for 64 bits, 8-byte aligned.
 /// Below this, `MinRAMPercentage` decides; above, `MaxRAMPercentage`.
@@ -28,7 +28,7 @@ const CARD_ALIGNMENT: Bytes = Bytes::from_mib(2);
 
 /// The sizes of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heap {
+pub struct HotSpotHeap {
     /// `MaxHeapSize`.
     pub max: Bytes,
     /// `InitialHeapSize`.
@@ -47,7 +47,7 @@ pub struct Heap {
     pub max_ram: Bytes,
 }
 
-impl Heap {
+impl HotSpotHeap {
     /// The emulated client VM prints 1 GiB where the default would stand, after the heap was sized
     /// without it.
     pub(super) fn printed_max_ram(&self, is_client: bool) -> Bytes {
@@ -59,7 +59,7 @@ impl Heap {
 }
 
 /// Memory percentages, from options or HotSpot's defaults.
-struct Percentages {
+struct RamPercentages {
     max: f64,
     min: f64,
     initial: f64,
@@ -67,12 +67,12 @@ struct Percentages {
     is_any_set: bool,
 }
 
-impl Percentages {
-    fn of(jdk: Jdk, options: &Options) -> Self {
+impl RamPercentages {
+    fn from_options(jdk: JdkRelease, options: &JvmOptionSet) -> Self {
         let of = |percentage: &str, fraction: &str, default: f64| {
-            let by_fraction = || options.count(fraction).filter(|n| *n > 0);
+            let by_fraction = || options.count_value(fraction).filter(|n| *n > 0);
             options
-                .percentage(percentage)
+                .percentage_value(percentage)
                 .or_else(|| by_fraction().map(|n| 100.0 / n as f64))
                 .unwrap_or(default)
         };
@@ -100,8 +100,8 @@ impl Percentages {
 /// memory, all of it at once, 3/8 of it young. Other options are returned as they are.
 ///
 /// Source: arguments.cpp, `set_aggressive_heap_flags`; measured on 17 and 25.
-pub fn with_aggressive(machine: Machine, options: &Options) -> Cow<'_, Options> {
-    if options.switch("AggressiveHeap") != Some(true) || options.is_set("MaxHeapSize") {
+pub fn with_aggressive(machine: MachineSize, options: &JvmOptionSet) -> Cow<'_, JvmOptionSet> {
+    if options.switch_value("AggressiveHeap") != Some(true) || options.is_set("MaxHeapSize") {
         return Cow::Borrowed(options);
     }
     let memory = machine.memory;
@@ -113,25 +113,27 @@ pub fn with_aggressive(machine: Machine, options: &Options) -> Cow<'_, Options> 
     let set = heap.into_iter().chain(young).map(|(flag, size)| {
         // Below everything that the user wrote.
         let text = format!("-XX:{flag}={}", size.as_bytes());
-        (text, Origin::ToolOptions)
+        (text, OptionOrigin::ToolOptions)
     });
-    let own = options.texts().map(|(text, from)| (text.to_owned(), from));
-    Cow::Owned(Options::merge(set.chain(own)))
+    let own = options
+        .option_texts()
+        .map(|(text, from)| (text.to_owned(), from));
+    Cow::Owned(JvmOptionSet::merge(set.chain(own)))
 }
 
 /// Sizes the heap.
 ///
 /// # Errors
-/// A [`Refusal`] for sizes that HotSpot does not start with.
-pub fn size(
-    jdk: Jdk,
-    machine: Machine,
-    collector: Collector,
-    options: &Options,
-) -> Result<Heap, Refusal> {
-    let percentages = Percentages::of(jdk, options);
+/// A [`HotSpotRefusal`] for sizes that HotSpot does not start with.
+pub fn size_heap(
+    jdk: JdkRelease,
+    machine: MachineSize,
+    collector: CollectorKind,
+    options: &JvmOptionSet,
+) -> Result<HotSpotHeap, HotSpotRefusal> {
+    let percentages = RamPercentages::from_options(jdk, options);
     let max_ram = max_ram(jdk, machine, &percentages, options);
-    let base = match options.size("MaxRAM") {
+    let base = match options.size_value("MaxRAM") {
         Some(set) => set,
         None => machine.memory.min(max_ram),
     };
@@ -141,13 +143,13 @@ pub fn size(
     let alignment = alignment(collector, max, g1_region);
     refuse_impossible(max, initial, min, options)?;
     let aligned = align(max, initial, min, alignment, options);
-    let soft_max_is_guessed = collector == Collector::Z
+    let soft_max_is_guessed = collector == CollectorKind::Z
         && has_generational_z(jdk, options)
         && !options.is_set("MaxHeapSize")
         && !options.is_set("MaxRAMPercentage");
-    let soft_max = match options.size("SoftMaxHeapSize") {
+    let soft_max = match options.size_value("SoftMaxHeapSize") {
         Some(set) if set > aligned.0 => {
-            return Err(Refusal::SoftMaxAboveMax {
+            return Err(HotSpotRefusal::SoftMaxAboveMax {
                 soft_max: set,
                 max: aligned.0,
             });
@@ -156,7 +158,7 @@ pub fn size(
         None if soft_max_is_guessed => aligned.0.mul_ratio(90, 100),
         None => aligned.0,
     };
-    Ok(Heap {
+    Ok(HotSpotHeap {
         max: aligned.0,
         initial: aligned.1,
         min: aligned.2,
@@ -170,8 +172,13 @@ pub fn size(
 
 /// `MaxRAM`: set to the machine's memory when percentages are given, so that large machines get
 /// what was asked for. From 26 on the 128 GiB cap is gone (documented, not measured).
-fn max_ram(jdk: Jdk, machine: Machine, percentages: &Percentages, options: &Options) -> Bytes {
-    match options.size("MaxRAM") {
+fn max_ram(
+    jdk: JdkRelease,
+    machine: MachineSize,
+    percentages: &RamPercentages,
+    options: &JvmOptionSet,
+) -> Bytes {
+    match options.size_value("MaxRAM") {
         Some(set) => set,
         None if percentages.is_any_set || jdk.at_least(26) => machine.memory,
         None => DEFAULT_MAX_RAM,
@@ -179,18 +186,18 @@ fn max_ram(jdk: Jdk, machine: Machine, percentages: &Percentages, options: &Opti
 }
 
 fn max_and_oops(
-    jdk: Jdk,
-    collector: Collector,
+    jdk: JdkRelease,
+    collector: CollectorKind,
     base: Bytes,
-    percentages: &Percentages,
-    options: &Options,
+    percentages: &RamPercentages,
+    options: &JvmOptionSet,
 ) -> (Bytes, bool) {
-    let set = options.size("MaxHeapSize");
-    let oops_set = options.switch("UseCompressedOops");
+    let set = options.size_value("MaxHeapSize");
+    let oops_set = options.switch_value("UseCompressedOops");
     let limit = OOP_ENCODING_MAX.saturating_sub(oops_alignment(jdk, collector, options));
     let first = set.unwrap_or(DEFAULT_MAX_HEAP);
-    let first = first.max(options.size("InitialHeapSize").unwrap_or_default());
-    let fits = first <= limit && collector != Collector::Z;
+    let first = first.max(options.size_value("InitialHeapSize").unwrap_or_default());
+    let fits = first <= limit && collector != CollectorKind::Z;
     let oops = fits && oops_set != Some(false);
     if let Some(set) = set {
         return (set, oops);
@@ -205,20 +212,20 @@ fn max_and_oops(
     }
 }
 
-fn by_percentage(base: Bytes, percentages: &Percentages, options: &Options) -> Bytes {
-    let small = base.percent(percentages.min);
+fn by_percentage(base: Bytes, percentages: &RamPercentages, options: &JvmOptionSet) -> Bytes {
+    let small = base.percent_share(percentages.min);
     let wanted = if small < DEFAULT_MAX_HEAP {
         small
     } else {
-        base.percent(percentages.max).max(DEFAULT_MAX_HEAP)
+        base.percent_share(percentages.max).max(DEFAULT_MAX_HEAP)
     };
     let cap = options
-        .size("ErgoHeapSizeLimit")
+        .size_value("ErgoHeapSizeLimit")
         .filter(|cap| *cap > Bytes::default());
     let wanted = cap.map_or(wanted, |cap| wanted.min(cap));
     let initial = options
-        .size("InitialHeapSize")
-        .or(options.size("MinHeapSize"));
+        .size_value("InitialHeapSize")
+        .or(options.size_value("MinHeapSize"));
     wanted.max(initial.unwrap_or_default())
 }
 
@@ -227,12 +234,12 @@ fn by_percentage(base: Bytes, percentages: &Percentages, options: &Options) -> B
 ///
 /// Source: arguments.cpp, `max_heap_for_compressed_oops`; measured for G1: 32736m keeps oops,
 /// computed heaps are clamped to 30688 MiB.
-fn oops_alignment(jdk: Jdk, collector: Collector, options: &Options) -> Bytes {
+fn oops_alignment(jdk: JdkRelease, collector: CollectorKind, options: &JvmOptionSet) -> Bytes {
     match collector {
-        Collector::G1 if jdk.at_least(18) && options.is_set("G1HeapRegionSize") => {
+        CollectorKind::G1 if jdk.at_least(18) && options.is_set("G1HeapRegionSize") => {
             Bytes::from_mib(512)
         }
-        Collector::G1 | Collector::Shenandoah => Bytes::from_mib(32),
+        CollectorKind::G1 | CollectorKind::Shenandoah => Bytes::from_mib(32),
         _ => CARD_ALIGNMENT,
     }
 }
@@ -240,16 +247,16 @@ fn oops_alignment(jdk: Jdk, collector: Collector, options: &Options) -> Bytes {
 fn initial_and_min(
     base: Bytes,
     max: Bytes,
-    percentages: &Percentages,
-    options: &Options,
+    percentages: &RamPercentages,
+    options: &JvmOptionSet,
 ) -> (Bytes, Bytes) {
     let zero_is_unset = |size: Option<Bytes>| size.filter(|size| *size > Bytes::default());
-    let new = options.size("NewSize").unwrap_or(DEFAULT_NEW_SIZE);
-    let old = options.size("OldSize").unwrap_or(DEFAULT_OLD_SIZE);
+    let new = options.size_value("NewSize").unwrap_or(DEFAULT_NEW_SIZE);
+    let old = options.size_value("OldSize").unwrap_or(DEFAULT_OLD_SIZE);
     let smallest = new.saturating_add(old).min(max);
-    let min_set = zero_is_unset(options.size("MinHeapSize"));
-    let initial = zero_is_unset(options.size("InitialHeapSize")).unwrap_or_else(|| {
-        let wanted = base.percent(percentages.initial);
+    let min_set = zero_is_unset(options.size_value("MinHeapSize"));
+    let initial = zero_is_unset(options.size_value("InitialHeapSize")).unwrap_or_else(|| {
+        let wanted = base.percent_share(percentages.initial);
         wanted
             .max(smallest)
             .max(min_set.unwrap_or_default())
@@ -264,18 +271,18 @@ fn initial_and_min(
 /// largest heap counts and the size is rounded up; before, the mean of initial and largest heap,
 /// rounded down.
 fn g1_region(
-    jdk: Jdk,
-    collector: Collector,
+    jdk: JdkRelease,
+    collector: CollectorKind,
     max: Bytes,
     initial: Bytes,
-    options: &Options,
+    options: &JvmOptionSet,
 ) -> Bytes {
-    if collector != Collector::G1 {
+    if collector != CollectorKind::G1 {
         return Bytes::default();
     }
     let mib = Bytes::from_mib;
     let size = match options
-        .size("G1HeapRegionSize")
+        .size_value("G1HeapRegionSize")
         .filter(|s| *s > Bytes::default())
     {
         Some(set) => set,
@@ -303,11 +310,11 @@ fn shenandoah_region(max: Bytes) -> Bytes {
         .power_of_two_below()
 }
 
-fn alignment(collector: Collector, max: Bytes, g1_region: Bytes) -> Bytes {
+fn alignment(collector: CollectorKind, max: Bytes, g1_region: Bytes) -> Bytes {
     match collector {
-        Collector::G1 => CARD_ALIGNMENT.max(g1_region),
-        Collector::Shenandoah => shenandoah_region(max),
-        Collector::Serial | Collector::Parallel | Collector::Z => CARD_ALIGNMENT,
+        CollectorKind::G1 => CARD_ALIGNMENT.max(g1_region),
+        CollectorKind::Shenandoah => shenandoah_region(max),
+        CollectorKind::Serial | CollectorKind::Parallel | CollectorKind::Z => CARD_ALIGNMENT,
     }
 }
 
@@ -316,7 +323,7 @@ fn align(
     initial: Bytes,
     min: Bytes,
     alignment: Bytes,
-    options: &Options,
+    options: &JvmOptionSet,
 ) -> (Bytes, Bytes, Bytes) {
     let max = max.round_up(alignment);
     let initial = initial.round_up(alignment);
@@ -334,29 +341,29 @@ fn refuse_impossible(
     max: Bytes,
     initial: Bytes,
     min: Bytes,
-    options: &Options,
-) -> Result<(), Refusal> {
+    options: &JvmOptionSet,
+) -> Result<(), HotSpotRefusal> {
     let is_both_set = options.is_set("MaxHeapSize") && options.is_set("InitialHeapSize");
     if is_both_set && initial > max {
-        return Err(Refusal::InitialAboveMax { initial, max });
+        return Err(HotSpotRefusal::InitialAboveMax { initial, max });
     }
     let min_is_set = options.is_set("MinHeapSize");
     if options.is_set("MaxHeapSize") && min_is_set && min > max {
-        return Err(Refusal::InitialAboveMax { initial: min, max });
+        return Err(HotSpotRefusal::InitialAboveMax { initial: min, max });
     }
     if max < Bytes::from_mib(2) {
-        return Err(Refusal::HeapTooSmall { size: max });
+        return Err(HotSpotRefusal::HeapTooSmall { size: max });
     }
     if initial < Bytes::from_mib(1) {
-        return Err(Refusal::HeapTooSmall { size: initial });
+        return Err(HotSpotRefusal::HeapTooSmall { size: initial });
     }
     Ok(())
 }
 
 /// Whether ZGC is generational: an option in 21 and 22 (JEP 439), the default in 23 (JEP 474),
 /// the only mode from 24 on (JEP 490).
-pub fn has_generational_z(jdk: Jdk, options: &Options) -> bool {
-    match options.switch("ZGenerational") {
+pub fn has_generational_z(jdk: JdkRelease, options: &JvmOptionSet) -> bool {
+    match options.switch_value("ZGenerational") {
         _ if jdk.at_least(24) => true,
         Some(choice) => jdk.at_least(21) && choice,
         None => jdk.at_least(23),

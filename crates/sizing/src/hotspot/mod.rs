@@ -16,17 +16,17 @@ pub mod refusal;
 pub mod threads;
 pub mod young;
 
-use crate::jdk::Jdk;
-use crate::options::Options;
+use crate::jdk::JdkRelease;
+use crate::options::JvmOptionSet;
 use crate::{Bytes, Cpus};
 
 pub use code_cache::CodeCache;
-pub use collector::Collector;
-pub use heap::Heap;
-pub use print::{Flag, Value};
-pub use refusal::Refusal;
-pub use threads::{Compilers, GcThreads};
-pub use young::Young;
+pub use collector::CollectorKind;
+pub use heap::HotSpotHeap;
+pub use print::{PrintedFlag, PrintedValue};
+pub use refusal::HotSpotRefusal;
+pub use threads::{GcThreads, HotSpotJit};
+pub use young::YoungGeneration;
 
 /// The newest feature releases that were measured, and that something is documented of.
 const MEASURED: u32 = 25;
@@ -34,7 +34,7 @@ const DOCUMENTED: u32 = 27;
 
 /// What a prediction for this JDK rests on, where that is not a JVM that was measured: later ones are
 /// predicted with what is documented of them, and beyond that as the last one is.
-pub fn rests_on(jdk: Jdk) -> Option<String> {
+pub fn rests_on(jdk: JdkRelease) -> Option<String> {
     match jdk.version.feature {
         ..=MEASURED => None,
         feature @ ..=DOCUMENTED => Some(format!(
@@ -48,14 +48,14 @@ pub fn rests_on(jdk: Jdk) -> Option<String> {
 
 /// The machine as the JVM sees it, after container detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
+pub struct MachineSize {
     /// Physical memory: the container's limit, or the host's memory without one.
     pub memory: Bytes,
     /// Processors: what `Runtime.availableProcessors()` would say, at least 1.
     pub cpus: u32,
 }
 
-impl Machine {
+impl MachineSize {
     /// A machine from a memory limit and an amount of CPU: HotSpot rounds a quota up.
     ///
     /// Source: cgroupUtil_linux.cpp, `CgroupUtil::processor_count`; measured: quota 100001 of
@@ -67,8 +67,10 @@ impl Machine {
 
     /// The same machine as these options make the JVM see it: `ActiveProcessorCount` replaces the
     /// count, except 0, which means "not set".
-    pub fn as_overridden_by(self, options: &Options) -> Self {
-        let count = options.count("ActiveProcessorCount").filter(|n| *n > 0);
+    pub fn as_overridden_by(self, options: &JvmOptionSet) -> Self {
+        let count = options
+            .count_value("ActiveProcessorCount")
+            .filter(|n| *n > 0);
         let count = count.and_then(|n| u32::try_from(n).ok());
         Self {
             cpus: count.unwrap_or(self.cpus),
@@ -79,21 +81,21 @@ impl Machine {
 
 /// Everything the emulator predicts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ergonomics {
+pub struct HotSpotErgonomics {
     /// The JDK it is predicted for.
-    pub jdk: Jdk,
+    pub jdk: JdkRelease,
     /// The machine as the JVM sees it.
-    pub machine: Machine,
+    pub machine: MachineSize,
     /// The collector.
-    pub collector: Collector,
+    pub collector: CollectorKind,
     /// The heap.
-    pub heap: Heap,
+    pub heap: HotSpotHeap,
     /// The young generation.
-    pub young: Young,
+    pub young: YoungGeneration,
     /// The collector's threads.
     pub gc_threads: GcThreads,
     /// The JIT compilers.
-    pub compilers: Compilers,
+    pub compilers: HotSpotJit,
     /// The code cache.
     pub code_cache: CodeCache,
     /// `MaxMetaspaceSize`; `None` is unlimited.
@@ -115,23 +117,27 @@ pub struct Ergonomics {
 /// Predicts what this JDK chooses on this machine with these options.
 ///
 /// # Errors
-/// A [`Refusal`] when the JVM would not start with these options.
-pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomics, Refusal> {
+/// A [`HotSpotRefusal`] when the JVM would not start with these options.
+pub fn predict(
+    jdk: JdkRelease,
+    machine: MachineSize,
+    options: &JvmOptionSet,
+) -> Result<HotSpotErgonomics, HotSpotRefusal> {
     let machine = machine.as_overridden_by(options);
     let options = &*heap::with_aggressive(machine, options);
     refusal::check_flags(jdk, options)?;
     let collector = collector::choose(jdk, machine, options)?;
-    let compilers = threads::compilers(jdk, machine, options)?;
-    let heap = heap::size(jdk, machine, collector, options)?;
-    let young = young::size(jdk, collector, &heap, options);
-    let heap = Heap {
+    let compilers = threads::choose_compilers(jdk, machine, options)?;
+    let heap = heap::size_heap(jdk, machine, collector, options)?;
+    let young = young::size_young(jdk, collector, &heap, options);
+    let heap = HotSpotHeap {
         max_ram: heap.printed_max_ram(compilers.is_client),
         ..heap
     };
-    let gc_threads = threads::collector(jdk, machine, collector, heap.max, options)?;
-    let code_cache = code_cache::size(jdk, &compilers, options)?;
-    let max_metaspace = options.size("MaxMetaspaceSize");
-    Ok(Ergonomics {
+    let gc_threads = threads::collector_threads(jdk, machine, collector, heap.max, options)?;
+    let code_cache = code_cache::size_code_cache(jdk, &compilers, options)?;
+    let max_metaspace = options.size_value("MaxMetaspaceSize");
+    Ok(HotSpotErgonomics {
         jdk,
         machine,
         collector,
@@ -142,10 +148,12 @@ pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomi
         max_metaspace,
         class_space: class_space(max_metaspace, options),
         compact_headers: options
-            .switch("UseCompactObjectHeaders")
+            .switch_value("UseCompactObjectHeaders")
             .unwrap_or(jdk.at_least(27)),
         thread_stack: thread_stack(options),
-        max_direct: options.size("MaxDirectMemorySize").unwrap_or_default(),
+        max_direct: options
+            .size_value("MaxDirectMemorySize")
+            .unwrap_or_default(),
         common_pool: threads::common_pool(jdk, machine, options),
         virtual_thread_carriers: jdk.at_least(21).then_some(machine.cpus),
         heap,
@@ -156,8 +164,10 @@ pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomi
 pub(crate) const PAGE: Bytes = Bytes::from_kib(4);
 
 /// Default `ThreadStackSize` is 1 MiB on x86-64 (2 MiB on aarch64; documented, not measured).
-fn thread_stack(options: &Options) -> Bytes {
-    let kib = options.count("ThreadStackSize").filter(|kib| *kib > 0);
+fn thread_stack(options: &JvmOptionSet) -> Bytes {
+    let kib = options
+        .count_value("ThreadStackSize")
+        .filter(|kib| *kib > 0);
     kib.map_or(Bytes::from_mib(1), Bytes::from_kib)
 }
 
@@ -165,9 +175,9 @@ fn thread_stack(options: &Options) -> Bytes {
 /// up to 16 MiB steps.
 ///
 /// Source: metaspace.cpp, `Metaspace::ergo_initialize`; measured: 100m gives 80 MiB, 77777k gives 64.
-fn class_space(max_metaspace: Option<Bytes>, options: &Options) -> Bytes {
+fn class_space(max_metaspace: Option<Bytes>, options: &JvmOptionSet) -> Bytes {
     let granule = Bytes::from_mib(16);
-    let set = options.size("CompressedClassSpaceSize");
+    let set = options.size_value("CompressedClassSpaceSize");
     let wanted = set.unwrap_or(Bytes::from_gib(1)).round_up(granule);
     let Some(limit) = max_metaspace else {
         return wanted;
@@ -184,23 +194,23 @@ fn class_space(max_metaspace: Option<Bytes>, options: &Options) -> Bytes {
 mod tests {
     use super::*;
 
-    fn on(jdk: &str, mib: u64) -> Ergonomics {
-        let machine = Machine {
+    fn on(jdk: &str, mib: u64) -> HotSpotErgonomics {
+        let machine = MachineSize {
             memory: Bytes::from_mib(mib),
             cpus: 2,
         };
-        let jdk = Jdk::hotspot(jdk.parse().unwrap());
-        predict(jdk, machine, &Options::none()).unwrap()
+        let jdk = JdkRelease::for_hotspot(jdk.parse().unwrap());
+        predict(jdk, machine, &JvmOptionSet::none()).unwrap()
     }
 
     #[test]
     fn newer_releases_follow_what_is_documented_of_them() {
         // JEP 523: G1 everywhere; JEP 534: compact headers; 26: the smallest initial heap.
         for (jdk, collector, compact, initial) in [
-            ("25", Collector::Serial, false, 8),
-            ("26", Collector::Serial, false, 8),
-            ("27", Collector::G1, true, 8),
-            ("28", Collector::G1, true, 8),
+            ("25", CollectorKind::Serial, false, 8),
+            ("26", CollectorKind::Serial, false, 8),
+            ("27", CollectorKind::G1, true, 8),
+            ("28", CollectorKind::G1, true, 8),
         ] {
             let of = on(jdk, 512);
             assert_eq!(
@@ -213,20 +223,24 @@ mod tests {
         assert_eq!(on("25", 4096).heap.initial, Bytes::from_mib(64));
         assert_eq!(on("26", 4096).heap.initial, Bytes::from_mib(8));
         let flag = |jdk| {
-            let flags = on(jdk, 512).flags();
+            let flags = on(jdk, 512).printed_flags();
             flags
                 .into_iter()
                 .find(|f| f.name == "UseCompactObjectHeaders")
                 .map(|f| f.value)
         };
         assert_eq!(flag("17"), None);
-        assert_eq!(flag("25"), Some(Value::Switch(false)));
-        assert_eq!(flag("27"), Some(Value::Switch(true)));
+        assert_eq!(flag("25"), Some(PrintedValue::Switch(false)));
+        assert_eq!(flag("27"), Some(PrintedValue::Switch(true)));
     }
 
     #[test]
     fn what_was_not_measured_says_so() {
-        let of = |feature| rests_on(Jdk::hotspot(crate::Version::feature(feature)));
+        let of = |feature| {
+            rests_on(JdkRelease::for_hotspot(crate::JavaVersion::from_feature(
+                feature,
+            )))
+        };
         assert_eq!(of(25), None);
         assert!(of(26).is_some_and(|t| t.contains("was not measured")));
         assert!(of(28).is_some_and(|t| t.contains("newer than what is known")));

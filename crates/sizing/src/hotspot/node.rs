@@ -8,9 +8,9 @@
 //! quota rounded up); JDK-8281181 (shares counted until then); glibc's malloc/arena.c,
 //! `arena_get2` (at most 8 arenas a CPU of the host on 64 bits, whatever the quota).
 
-use super::{Collector, Ergonomics, Machine, Refusal, predict};
-use crate::jdk::Jdk;
-use crate::options::{Options, gate};
+use super::{CollectorKind, HotSpotErgonomics, HotSpotRefusal, MachineSize, predict};
+use crate::jdk::JdkRelease;
+use crate::options::{JvmOptionSet, gate};
 use crate::regions::gc_native;
 use crate::sight::{counts_shares, without_container_support};
 use crate::{Bytes, Cpus};
@@ -23,7 +23,7 @@ const ARENAS_A_CPU: u32 = 8;
 
 /// A container as it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Container {
+pub struct MeasuredContainer {
     /// Its memory limit.
     pub memory: Option<Bytes>,
     /// Memory of the host where it was measured.
@@ -36,9 +36,9 @@ pub struct Container {
     pub cpus: u32,
 }
 
-impl Container {
+impl MeasuredContainer {
     /// Processors as this JVM counts them where it may run on so many CPUs.
-    pub fn processors(&self, jdk: Jdk, options: &Options, cpus: u32) -> u32 {
+    pub fn counted_processors(&self, jdk: JdkRelease, options: &JvmOptionSet, cpus: u32) -> u32 {
         let cpus = cpus.max(1);
         if without_container_support(jdk, options).is_some() {
             return cpus;
@@ -51,23 +51,23 @@ impl Container {
         limit.map_or(cpus, |limit| limit.clamp(1, cpus))
     }
 
-    fn machine(&self, jdk: Jdk, options: &Options, cpus: u32) -> Machine {
+    fn seen_machine(&self, jdk: JdkRelease, options: &JvmOptionSet, cpus: u32) -> MachineSize {
         let is_blind = without_container_support(jdk, options).is_some();
         let limit = self.memory.filter(|_| !is_blind);
-        Machine {
+        MachineSize {
             memory: limit.unwrap_or(self.host_memory).min(self.host_memory),
-            cpus: self.processors(jdk, options, cpus),
+            cpus: self.counted_processors(jdk, options, cpus),
         }
     }
 }
 
 /// A container on another host.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Moved {
+pub struct HostChange {
     /// What the JVM chose where it was measured.
-    pub here: Ergonomics,
+    pub here: HotSpotErgonomics,
     /// What it chooses on the other host.
-    pub there: Ergonomics,
+    pub there: HotSpotErgonomics,
     /// Most arenas of glibc's malloc: here, there.
     pub arenas: (u32, u32),
     /// Why the JVM sizes its heap by the host's memory, where it does.
@@ -77,21 +77,21 @@ pub struct Moved {
 /// Predicts what changes on a host where the container may run on `node` CPUs.
 ///
 /// # Errors
-/// A [`Refusal`] when the JVM would not start with these options.
-pub fn moved(
-    jdk: Jdk,
-    container: &Container,
-    options: &Options,
+/// A [`HotSpotRefusal`] when the JVM would not start with these options.
+pub fn predict_move(
+    jdk: JdkRelease,
+    container: &MeasuredContainer,
+    options: &JvmOptionSet,
     node: u32,
-) -> Result<Moved, Refusal> {
-    let on = |cpus| predict(jdk, container.machine(jdk, options, cpus), options);
+) -> Result<HostChange, HotSpotRefusal> {
+    let on = |cpus| predict(jdk, container.seen_machine(jdk, options, cpus), options);
     let is_heap_set = options.is_set("MaxHeapSize");
     let why = match without_container_support(jdk, options) {
         Some(why) => Some(why),
         None if container.memory.is_none() => Some("it has no memory limit".to_owned()),
         None => None,
     };
-    Ok(Moved {
+    Ok(HostChange {
         here: on(container.cpus)?,
         there: on(node)?,
         arenas: (
@@ -102,9 +102,9 @@ pub fn moved(
     })
 }
 
-impl Moved {
+impl HostChange {
     /// Whether the JVM sees another number of processors there, from which all else follows.
-    pub fn differs(&self) -> bool {
+    pub fn changes_processors(&self) -> bool {
         self.here.machine.cpus != self.there.machine.cpus
     }
 
@@ -114,7 +114,7 @@ impl Moved {
         if self.heap_follows_host.is_some() {
             pins.push(format!("-XX:MaxHeapSize={}", self.here.heap.max.as_bytes()));
         }
-        if !self.differs() {
+        if !self.changes_processors() {
             return pins;
         }
         let here = &self.here;
@@ -124,7 +124,7 @@ impl Moved {
             return pins;
         }
         pins.push(format!("-XX:+{}", here.collector.flag()));
-        if here.collector != Collector::Serial {
+        if here.collector != CollectorKind::Serial {
             pins.push(format!(
                 "-XX:ParallelGCThreads={}",
                 here.gc_threads.parallel
@@ -141,8 +141,8 @@ impl Moved {
 
     /// What the collector's own memory grows by there, from its threads and the heap.
     pub fn more_gc_native(&self) -> Bytes {
-        let of = |e: &Ergonomics| {
-            let cost = gc_native::cost(e.jdk, e.collector, e.gc_threads.parallel);
+        let of = |e: &HotSpotErgonomics| {
+            let cost = gc_native::collector_cost(e.jdk, e.collector, e.gc_threads.parallel);
             let by_heap = (e.heap.max.as_bytes() as f64 * cost.share) as u64;
             cost.fixed.saturating_add(Bytes::from_bytes(by_heap))
         };
@@ -154,8 +154,8 @@ impl Moved {
 mod tests {
     use super::*;
 
-    fn container(memory: u64, cpu: Option<u32>, cpus: u32) -> Container {
-        Container {
+    fn container(memory: u64, cpu: Option<u32>, cpus: u32) -> MeasuredContainer {
+        MeasuredContainer {
             memory: Some(Bytes::from_mib(memory)),
             host_memory: Bytes::from_gib(16),
             cpu: cpu.map(Cpus::from_millis),
@@ -164,17 +164,17 @@ mod tests {
         }
     }
 
-    fn on_64(jdk: &str, container: &Container, options: &[&str]) -> Moved {
-        let jdk = Jdk::hotspot(jdk.parse().unwrap());
-        let options = Options::from_words(options.iter().copied());
-        moved(jdk, container, &options, 64).unwrap()
+    fn on_64(jdk: &str, container: &MeasuredContainer, options: &[&str]) -> HostChange {
+        let jdk = JdkRelease::for_hotspot(jdk.parse().unwrap());
+        let options = JvmOptionSet::from_words(options.iter().copied());
+        predict_move(jdk, container, &options, 64).unwrap()
     }
 
     #[test]
     fn a_cpu_limit_hides_the_host() {
         for (cpu, cpus) in [(500, 1), (1000, 1), (1500, 2)] {
             let moved = on_64("25", &container(4096, Some(cpu), cpus), &[]);
-            assert!(!moved.differs(), "{cpu}");
+            assert!(!moved.changes_processors(), "{cpu}");
             assert!(moved.pins().is_empty());
             assert_eq!(moved.here, moved.there);
             assert_eq!(moved.arenas, (8 * cpus, 512));
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn old_jdks_count_shares_and_blind_ones_the_host() {
-        let by_request = Container {
+        let by_request = MeasuredContainer {
             shares: Some(1536),
             ..container(512, None, 2)
         };
@@ -260,6 +260,6 @@ mod tests {
             &container(2048, None, 2),
             &["-XX:ActiveProcessorCount=2"],
         );
-        assert!(!moved.differs() && moved.pins().is_empty());
+        assert!(!moved.changes_processors() && moved.pins().is_empty());
     }
 }

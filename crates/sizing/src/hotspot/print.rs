@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-use super::{Collector, Ergonomics};
+use super::{CollectorKind, HotSpotErgonomics};
 use crate::Bytes;
 
 /// A flag's value as PrintFlagsFinal prints it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
+pub enum PrintedValue {
     /// `true` or `false`.
     Switch(bool),
     /// A number; sizes are bytes unless the flag's own unit is another (ThreadStackSize: KiB).
     Number(u64),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for PrintedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch(value) => f.pad(if *value { "true" } else { "false" }),
@@ -25,11 +25,11 @@ impl fmt::Display for Value {
 
 /// A flag with its predicted value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Flag {
+pub struct PrintedFlag {
     /// HotSpot's name.
     pub name: &'static str,
     /// The predicted value.
-    pub value: Value,
+    pub value: PrintedValue,
 }
 
 /// What HotSpot prints for "no limit" in an unsigned 64-bit flag.
@@ -37,13 +37,14 @@ const UNLIMITED: u64 = u64::MAX;
 /// `MetaspaceSize`: where metaspace starts to trigger collections, 21 MiB.
 const METASPACE_START: Bytes = Bytes::from_kib(21_504);
 
-impl Ergonomics {
+impl HotSpotErgonomics {
     /// Every predicted flag that this JDK has, sorted by name.
-    pub fn flags(&self) -> Vec<Flag> {
+    pub fn printed_flags(&self) -> Vec<PrintedFlag> {
         let jdk = self.jdk;
-        let size = |size: Bytes| Value::Number(size.as_bytes());
-        let count = |count: u32| Value::Number(u64::from(count));
-        let limit = |limit: Option<Bytes>| Value::Number(limit.map_or(UNLIMITED, Bytes::as_bytes));
+        let size = |size: Bytes| PrintedValue::Number(size.as_bytes());
+        let count = |count: u32| PrintedValue::Number(u64::from(count));
+        let limit =
+            |limit: Option<Bytes>| PrintedValue::Number(limit.map_or(UNLIMITED, Bytes::as_bytes));
         let mut rows = vec![
             ("CICompilerCount", count(self.compilers.count), true),
             ("CompressedClassSpaceSize", size(self.class_space), true),
@@ -92,7 +93,7 @@ impl Ergonomics {
             ),
             (
                 "SegmentedCodeCache",
-                Value::Switch(self.code_cache.is_segmented),
+                PrintedValue::Switch(self.code_cache.is_segmented),
                 jdk.at_least(9),
             ),
             (
@@ -102,12 +103,12 @@ impl Ergonomics {
             ),
             (
                 "ThreadStackSize",
-                Value::Number(self.thread_stack.as_bytes() / 1024),
+                PrintedValue::Number(self.thread_stack.as_bytes() / 1024),
                 true,
             ),
             (
                 "TieredCompilation",
-                Value::Switch(self.compilers.is_tiered),
+                PrintedValue::Switch(self.compilers.is_tiered),
                 true,
             ),
             (
@@ -117,29 +118,31 @@ impl Ergonomics {
             ),
             (
                 "UseCompactObjectHeaders",
-                Value::Switch(self.compact_headers),
+                PrintedValue::Switch(self.compact_headers),
                 jdk.at_least(25),
             ),
             (
                 "UseCompressedOops",
-                Value::Switch(self.heap.compressed_oops),
+                PrintedValue::Switch(self.heap.compressed_oops),
                 true,
             ),
         ];
-        rows.extend(Collector::ALL.map(|collector| {
+        rows.extend(CollectorKind::ALL.map(|collector| {
             let exists = match collector {
-                Collector::Z => jdk.at_least(11),
-                Collector::Shenandoah => jdk.at_least(12),
+                CollectorKind::Z => jdk.at_least(11),
+                CollectorKind::Shenandoah => jdk.at_least(12),
                 _ => true,
             };
             (
                 collector.flag(),
-                Value::Switch(collector == self.collector),
+                PrintedValue::Switch(collector == self.collector),
                 exists,
             )
         }));
         let known = rows.into_iter().filter(|(_, _, exists)| *exists);
-        let mut flags: Vec<Flag> = known.map(|(name, value, _)| Flag { name, value }).collect();
+        let mut flags: Vec<PrintedFlag> = known
+            .map(|(name, value, _)| PrintedFlag { name, value })
+            .collect();
         flags.sort_by_key(|flag| flag.name);
         flags
     }

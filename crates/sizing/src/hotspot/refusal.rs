@@ -2,27 +2,27 @@
 
 use std::fmt;
 
-use super::Collector;
+use super::CollectorKind;
 use crate::Bytes;
-use crate::jdk::Jdk;
-use crate::options::{Options, dimension, gate};
+use crate::jdk::JdkRelease;
+use crate::options::{JvmOptionSet, dimension, gate};
 
 /// Why a JVM would exit with 1 instead of starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum HotSpotRefusal {
     /// Two collectors are switched on.
     TwoCollectors {
         /// One of them.
-        first: Collector,
+        first: CollectorKind,
         /// Another.
-        second: Collector,
+        second: CollectorKind,
     },
     /// The flag does not exist in this JDK.
     UnknownFlag {
         /// The option as written.
         option: String,
         /// The JDK.
-        jdk: Jdk,
+        jdk: JdkRelease,
     },
     /// The value does not fit the flag.
     BadValue {
@@ -53,7 +53,7 @@ pub enum Refusal {
     /// A parallel collector without workers.
     NoGcThreads {
         /// The collector.
-        collector: Collector,
+        collector: CollectorKind,
     },
     /// More concurrent than parallel workers.
     ConcurrentAboveParallel {
@@ -78,7 +78,7 @@ pub enum Refusal {
     },
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for HotSpotRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TwoCollectors { first, second } => write!(
@@ -126,7 +126,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for HotSpotRefusal {}
 
 /// Flags whose value is an amount of memory.
 const SIZES: &[&str] = &[
@@ -173,7 +173,7 @@ const OTHERS: &[&str] = &[
 
 /// The `-XX:` options, as written, of whose flag nothing is known here: neither what follows from it
 /// nor whether a JDK has it.
-pub fn unknown(options: &Options) -> Vec<&str> {
+pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
     let is_listed = |name: &&str| {
         let tables = [SIZES, PERCENTAGES, COUNTS, OTHERS];
         tables.iter().any(|table| table.contains(name))
@@ -189,9 +189,9 @@ pub fn unknown(options: &Options) -> Vec<&str> {
 /// Checks every option's form, value and version.
 ///
 /// # Errors
-/// The first [`Refusal`] found.
-pub fn check_flags(jdk: Jdk, options: &Options) -> Result<(), Refusal> {
-    let lenient = options.switch("IgnoreUnrecognizedVMOptions") == Some(true);
+/// The first [`HotSpotRefusal`] found.
+pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpotRefusal> {
+    let lenient = options.switch_value("IgnoreUnrecognizedVMOptions") == Some(true);
     // Whether it knows the name or not: without a sign or a value it takes none.
     let is_bare = |text: &&str| !text.contains('=') && !text[4..].starts_with(['+', '-']);
     if let Some(bare) = options
@@ -199,38 +199,39 @@ pub fn check_flags(jdk: Jdk, options: &Options) -> Result<(), Refusal> {
         .find(is_bare)
         .filter(|_| !lenient)
     {
-        return Err(Refusal::BadValue {
+        return Err(HotSpotRefusal::BadValue {
             option: bare.to_owned(),
             expected: "-XX:+NAME, -XX:-NAME or -XX:NAME=VALUE",
         });
     }
     for (name, setting) in options.settings() {
         let option = || setting.text.clone();
-        let bad = |expected| Refusal::BadValue {
+        let bad = |expected| HotSpotRefusal::BadValue {
             option: option(),
             expected,
         };
         if !lenient && !gate::is_known(jdk, name) {
-            return Err(Refusal::UnknownFlag {
+            return Err(HotSpotRefusal::UnknownFlag {
                 option: option(),
                 jdk,
             });
         }
-        if SIZES.contains(&name) && options.size(name).is_none() {
+        if SIZES.contains(&name) && options.size_value(name).is_none() {
             return Err(bad("an amount such as 512m or 1g"));
         }
         let is_percentage = |p: f64| (0.0..=100.0).contains(&p);
-        if PERCENTAGES.contains(&name) && !options.percentage(name).is_some_and(is_percentage) {
+        if PERCENTAGES.contains(&name) && !options.percentage_value(name).is_some_and(is_percentage)
+        {
             return Err(bad("a percentage from 0.0 to 100.0"));
         }
-        if COUNTS.contains(&name) && options.count(name).is_none() {
+        if COUNTS.contains(&name) && options.count_value(name).is_none() {
             return Err(bad("a whole number"));
         }
     }
     // The least stack on x86-64 is 136 KiB; -Xss below it does not start a thread.
-    let stack = options.count("ThreadStackSize");
+    let stack = options.count_value("ThreadStackSize");
     match stack.filter(|kib| *kib > 0 && *kib < 136) {
-        Some(_) => Err(Refusal::BadValue {
+        Some(_) => Err(HotSpotRefusal::BadValue {
             option: options
                 .setting("ThreadStackSize")
                 .map_or_else(String::new, |s| s.text.clone()),
@@ -245,8 +246,8 @@ mod tests {
     use super::*;
 
     fn refused(options: &[&str]) -> Option<String> {
-        let jdk = Jdk::hotspot("25.0.3".parse().unwrap());
-        let options = Options::from_words(options.iter().copied());
+        let jdk = JdkRelease::for_hotspot("25.0.3".parse().unwrap());
+        let options = JvmOptionSet::from_words(options.iter().copied());
         check_flags(jdk, &options).err().map(|e| e.to_string())
     }
 
@@ -275,7 +276,7 @@ mod tests {
             "-XX:+Nosuch",
             "-XX:Nosuch2=1",
         ];
-        let options = Options::from_words(options);
-        assert_eq!(unknown(&options), ["-XX:+Nosuch", "-XX:Nosuch2=1"]);
+        let options = JvmOptionSet::from_words(options);
+        assert_eq!(unknown_flags(&options), ["-XX:+Nosuch", "-XX:Nosuch2=1"]);
     }
 }

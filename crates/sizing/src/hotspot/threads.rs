@@ -1,10 +1,10 @@
 //! Thread counts: collector workers, JIT compilers, the common pool.
 
 use super::heap::has_generational_z;
-use super::{Collector, Machine, Refusal};
+use super::{CollectorKind, HotSpotRefusal, MachineSize};
 use crate::Bytes;
-use crate::jdk::{Jdk, Version};
-use crate::options::Options;
+use crate::jdk::{JavaVersion, JdkRelease};
+use crate::options::JvmOptionSet;
 
 /// Threads of the collector. Zero means that the collector does not use them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,29 +32,33 @@ pub const fn parallel_workers(cpus: u32) -> u32 {
 /// The collector's threads.
 ///
 /// # Errors
-/// A [`Refusal`] for counts that the collector does not start with.
-pub fn collector(
-    jdk: Jdk,
-    machine: Machine,
-    collector: Collector,
+/// A [`HotSpotRefusal`] for counts that the collector does not start with.
+pub fn collector_threads(
+    jdk: JdkRelease,
+    machine: MachineSize,
+    collector: CollectorKind,
     max_heap: Bytes,
-    options: &Options,
-) -> Result<GcThreads, Refusal> {
-    let set = |flag: &str| options.count(flag).and_then(|n| u32::try_from(n).ok());
+    options: &JvmOptionSet,
+) -> Result<GcThreads, HotSpotRefusal> {
+    let set = |flag: &str| {
+        options
+            .count_value(flag)
+            .and_then(|n| u32::try_from(n).ok())
+    };
     let parallel_set = set("ParallelGCThreads");
     let concurrent_set = set("ConcGCThreads");
     let threads = match collector {
-        Collector::Serial => GcThreads {
+        CollectorKind::Serial => GcThreads {
             parallel: parallel_set.unwrap_or(0),
             concurrent: concurrent_set.unwrap_or(0),
             refinement: set("G1ConcRefinementThreads").unwrap_or(0),
         },
-        Collector::Parallel => GcThreads {
+        CollectorKind::Parallel => GcThreads {
             parallel: parallel_set.unwrap_or(parallel_workers(machine.cpus)),
             concurrent: concurrent_set.unwrap_or(0),
             refinement: set("G1ConcRefinementThreads").unwrap_or(0),
         },
-        Collector::G1 => {
+        CollectorKind::G1 => {
             let parallel = parallel_set.unwrap_or(parallel_workers(machine.cpus));
             // Zero means "choose for me" to G1's concurrent marking.
             let concurrent = concurrent_set.filter(|n| *n > 0);
@@ -64,7 +68,7 @@ pub fn collector(
                 refinement: set("G1ConcRefinementThreads").unwrap_or(parallel),
             }
         }
-        Collector::Z => z(
+        CollectorKind::Z => z(
             jdk,
             machine,
             max_heap,
@@ -72,7 +76,7 @@ pub fn collector(
             concurrent_set,
             options,
         ),
-        Collector::Shenandoah => shenandoah(machine, parallel_set, concurrent_set),
+        CollectorKind::Shenandoah => shenandoah(machine, parallel_set, concurrent_set),
     };
     refuse_impossible(jdk, collector, threads, parallel_set.is_some())?;
     Ok(threads)
@@ -83,12 +87,12 @@ pub fn collector(
 ///
 /// Source: zHeuristics.cpp; agrees with the recorded grid on 17 and 25.
 fn z(
-    jdk: Jdk,
-    machine: Machine,
+    jdk: JdkRelease,
+    machine: MachineSize,
     max_heap: Bytes,
     parallel: Option<u32>,
     concurrent: Option<u32>,
-    options: &Options,
+    options: &JvmOptionSet,
 ) -> GcThreads {
     let by_heap = (max_heap.as_bytes() as f64 * 0.02 / Bytes::from_mib(2).as_bytes() as f64) as u32;
     let workers = |percent: f64| {
@@ -115,7 +119,7 @@ fn z(
 /// Shenandoah: half and a quarter of the processors; a count that is set bounds the other one.
 ///
 /// Source: shenandoahArguments.cpp.
-fn shenandoah(machine: Machine, parallel: Option<u32>, concurrent: Option<u32>) -> GcThreads {
+fn shenandoah(machine: MachineSize, parallel: Option<u32>, concurrent: Option<u32>) -> GcThreads {
     let own_parallel = (machine.cpus / 2).max(1);
     let own_concurrent = (machine.cpus / 4).max(1);
     let (parallel, concurrent) = match (parallel, concurrent) {
@@ -131,23 +135,23 @@ fn shenandoah(machine: Machine, parallel: Option<u32>, concurrent: Option<u32>) 
 }
 
 fn refuse_impossible(
-    jdk: Jdk,
-    collector: Collector,
+    jdk: JdkRelease,
+    collector: CollectorKind,
     threads: GcThreads,
     parallel_is_set: bool,
-) -> Result<(), Refusal> {
-    let needs_workers = collector != Collector::Serial;
+) -> Result<(), HotSpotRefusal> {
+    let needs_workers = collector != CollectorKind::Serial;
     if needs_workers && threads.parallel == 0 && parallel_is_set {
-        return Err(Refusal::NoGcThreads { collector });
+        return Err(HotSpotRefusal::NoGcThreads { collector });
     }
     let is_checked = match collector {
         // Measured: 17 dies, 25 accepts.
-        Collector::G1 => !jdk.at_least(18),
-        Collector::Shenandoah => true,
+        CollectorKind::G1 => !jdk.at_least(18),
+        CollectorKind::Shenandoah => true,
         _ => false,
     };
     if is_checked && threads.concurrent > threads.parallel {
-        return Err(Refusal::ConcurrentAboveParallel {
+        return Err(HotSpotRefusal::ConcurrentAboveParallel {
             concurrent: threads.concurrent,
             parallel: threads.parallel,
         });
@@ -157,7 +161,7 @@ fn refuse_impossible(
 
 /// How the JIT compilers are set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compilers {
+pub struct HotSpotJit {
     /// `TieredCompilation`.
     pub is_tiered: bool,
     /// `TieredStopAtLevel`.
@@ -172,9 +176,9 @@ pub struct Compilers {
     pub is_client: bool,
 }
 
-impl Compilers {
+impl HotSpotJit {
     /// Both compilers are in use: the code cache is large and segmented.
-    pub const fn is_full(self) -> bool {
+    pub const fn has_both_compilers(self) -> bool {
         self.is_tiered && self.stop_at_level >= 4 && !self.is_client
     }
 }
@@ -192,14 +196,18 @@ pub fn compiler_threads(cpus: u32) -> u32 {
 /// `NeverActAsServerClassMachine` emulates the client VM (measured on 17 and 25).
 ///
 /// # Errors
-/// [`Refusal::TooFewCompilers`].
-pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compilers, Refusal> {
-    let stop_at_level = options.count("TieredStopAtLevel").unwrap_or(4).min(4) as u32;
+/// [`HotSpotRefusal::TooFewCompilers`].
+pub fn choose_compilers(
+    jdk: JdkRelease,
+    machine: MachineSize,
+    options: &JvmOptionSet,
+) -> Result<HotSpotJit, HotSpotRefusal> {
+    let stop_at_level = options.count_value("TieredStopAtLevel").unwrap_or(4).min(4) as u32;
     if stop_at_level == 0 {
         return Ok(interpreter_only(jdk, options));
     }
-    let is_tiered = options.switch("TieredCompilation").unwrap_or(true);
-    let is_client = is_tiered && options.switch("NeverActAsServerClassMachine") == Some(true);
+    let is_tiered = options.switch_value("TieredCompilation").unwrap_or(true);
+    let is_client = is_tiered && options.switch_value("NeverActAsServerClassMachine") == Some(true);
     let is_c1_only = is_tiered && (stop_at_level < 4 || is_client);
     let both = is_tiered && !is_c1_only;
     // Measured: with one compiler 25 starts one thread, 17 still two.
@@ -209,10 +217,12 @@ pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compil
     } else {
         compiler_threads(machine.cpus).max(least)
     };
-    let count = options.count("CICompilerCount").map_or(own, |n| n as u32);
+    let count = options
+        .count_value("CICompilerCount")
+        .map_or(own, |n| n as u32);
     let needed = if both { 2 } else { 1 };
     if count < needed {
-        return Err(Refusal::TooFewCompilers { count, needed });
+        return Err(HotSpotRefusal::TooFewCompilers { count, needed });
     }
     let (c1, c2) = match (is_tiered, is_c1_only) {
         (_, true) => (count, 0),
@@ -222,7 +232,7 @@ pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compil
             (c1, count - c1)
         }
     };
-    Ok(Compilers {
+    Ok(HotSpotJit {
         is_tiered,
         stop_at_level,
         count,
@@ -233,11 +243,11 @@ pub fn compilers(jdk: Jdk, machine: Machine, options: &Options) -> Result<Compil
 }
 
 /// No JIT at all. Measured: 17 still counts two threads, 25 none; the flag keeps level 4 with -Xint.
-fn interpreter_only(jdk: Jdk, options: &Options) -> Compilers {
+fn interpreter_only(jdk: JdkRelease, options: &JvmOptionSet) -> HotSpotJit {
     let is_by_xint = options
         .setting("TieredStopAtLevel")
         .is_some_and(|s| s.text == "-Xint");
-    Compilers {
+    HotSpotJit {
         is_tiered: false,
         stop_at_level: if is_by_xint { 4 } else { 0 },
         count: if jdk.at_least(18) { 0 } else { 2 },
@@ -253,11 +263,11 @@ fn interpreter_only(jdk: Jdk, options: &Options) -> Compilers {
 /// `if ((parallelism = availableProcessors() - 1) <= 0) parallelism = 1`; 17 lost that and got it
 /// back in 17.0.2 (JDK-8274349), so at one processor 17.0.0 and 17.0.1 have 0 (each task then gets
 /// a thread). A bare `17` stands for its current update.
-pub fn common_pool(jdk: Jdk, machine: Machine, options: &Options) -> u32 {
+pub fn common_pool(jdk: JdkRelease, machine: MachineSize, options: &JvmOptionSet) -> u32 {
     let property = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=";
     let set = options.with_prefix(property).last();
     let set = set.and_then(|text| text.strip_prefix(property)?.parse().ok());
-    let least = u32::from(jdk.version != Version::new(17, 1));
+    let least = u32::from(jdk.version != JavaVersion::new(17, 1));
     set.unwrap_or((machine.cpus - 1).max(least))
 }
 
@@ -268,12 +278,12 @@ mod tests {
     #[test]
     fn the_common_pool_has_a_worker_except_on_17_0_1() {
         let pool = |version: &str, cpus| {
-            let machine = Machine {
+            let machine = MachineSize {
                 memory: Bytes::from_gib(1),
                 cpus,
             };
-            let jdk = Jdk::hotspot(version.parse().unwrap());
-            common_pool(jdk, machine, &Options::none())
+            let jdk = JdkRelease::for_hotspot(version.parse().unwrap());
+            common_pool(jdk, machine, &JvmOptionSet::none())
         };
         for version in ["8", "8u402", "11.0.20", "16.0.2", "17", "17.0.2", "25.0.3"] {
             assert_eq!(pool(version, 1), 1, "{version}");

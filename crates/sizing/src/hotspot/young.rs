@@ -4,14 +4,14 @@
 //! leave the flags at their defaults.
 
 use super::heap::{DEFAULT_NEW_SIZE, DEFAULT_OLD_SIZE};
-use super::{Collector, Heap};
+use super::{CollectorKind, HotSpotHeap};
 use crate::Bytes;
-use crate::jdk::Jdk;
-use crate::options::Options;
+use crate::jdk::JdkRelease;
+use crate::options::JvmOptionSet;
 
 /// Sizes of the young generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Young {
+pub struct YoungGeneration {
     /// `NewSize`.
     pub initial: Bytes,
     /// `MaxNewSize`; `None` is the flag's default, the largest size there is.
@@ -21,52 +21,63 @@ pub struct Young {
 }
 
 /// Sizes the young generation.
-pub fn size(jdk: Jdk, collector: Collector, heap: &Heap, options: &Options) -> Young {
-    let old = (!jdk.at_least(25)).then(|| options.size("OldSize").unwrap_or(DEFAULT_OLD_SIZE));
-    let untouched = Young {
-        initial: options.size("NewSize").unwrap_or(DEFAULT_NEW_SIZE),
-        max: options.size("MaxNewSize"),
+pub fn size_young(
+    jdk: JdkRelease,
+    collector: CollectorKind,
+    heap: &HotSpotHeap,
+    options: &JvmOptionSet,
+) -> YoungGeneration {
+    let old =
+        (!jdk.at_least(25)).then(|| options.size_value("OldSize").unwrap_or(DEFAULT_OLD_SIZE));
+    let untouched = YoungGeneration {
+        initial: options.size_value("NewSize").unwrap_or(DEFAULT_NEW_SIZE),
+        max: options.size_value("MaxNewSize"),
         old,
     };
     match collector {
-        Collector::Z | Collector::Shenandoah => untouched,
-        Collector::G1 => g1(heap, options, untouched),
-        Collector::Serial => generations(heap, options, Bytes::from_kib(64), old.is_some()),
-        Collector::Parallel => generations(heap, options, Bytes::from_kib(512), old.is_some()),
+        CollectorKind::Z | CollectorKind::Shenandoah => untouched,
+        CollectorKind::G1 => g1(heap, options, untouched),
+        CollectorKind::Serial => generations(heap, options, Bytes::from_kib(64), old.is_some()),
+        CollectorKind::Parallel => generations(heap, options, Bytes::from_kib(512), old.is_some()),
     }
 }
 
 /// G1 may use 60 % of the heap for young regions, unless the size is set.
-fn g1(heap: &Heap, options: &Options, untouched: Young) -> Young {
-    let most = heap.max.percent(60.0).round_down(heap.g1_region);
+fn g1(heap: &HotSpotHeap, options: &JvmOptionSet, untouched: YoungGeneration) -> YoungGeneration {
+    let most = heap.max.percent_share(60.0).round_down(heap.g1_region);
     let most = most.max(heap.g1_region);
-    let by_ratio = options.count("NewRatio").map(|ratio| {
+    let by_ratio = options.count_value("NewRatio").map(|ratio| {
         let size = heap.max.mul_ratio(1, ratio + 1);
         size.round_down(heap.g1_region).max(heap.g1_region)
     });
-    match (options.size("MaxNewSize"), by_ratio) {
-        (Some(set), _) => Young {
+    match (options.size_value("MaxNewSize"), by_ratio) {
+        (Some(set), _) => YoungGeneration {
             initial: untouched.initial.min(set),
             max: Some(set),
             ..untouched
         },
-        (None, Some(by_ratio)) if !options.is_set("NewSize") => Young {
+        (None, Some(by_ratio)) if !options.is_set("NewSize") => YoungGeneration {
             max: Some(by_ratio),
             ..untouched
         },
-        (None, _) => Young {
-            max: Some(most.max(options.size("NewSize").unwrap_or_default())),
+        (None, _) => YoungGeneration {
+            max: Some(most.max(options.size_value("NewSize").unwrap_or_default())),
             ..untouched
         },
     }
 }
 
 /// Serial and Parallel: contiguous generations, each a multiple of `grain`.
-fn generations(heap: &Heap, options: &Options, grain: Bytes, has_old_flag: bool) -> Young {
+fn generations(
+    heap: &HotSpotHeap,
+    options: &JvmOptionSet,
+    grain: Bytes,
+    has_old_flag: bool,
+) -> YoungGeneration {
     // Eden and two survivor spaces.
     let smallest = Bytes::from_bytes(3 * grain.as_bytes());
     let is_new_set = options.is_set("NewSize");
-    let new = options.size("NewSize").unwrap_or(DEFAULT_NEW_SIZE);
+    let new = options.size_value("NewSize").unwrap_or(DEFAULT_NEW_SIZE);
     let below = |size: Bytes, whole: Bytes| size.min(whole.saturating_sub(grain));
     // A size that was set makes room for an old generation.
     let new = match is_new_set && new >= heap.initial {
@@ -74,12 +85,15 @@ fn generations(heap: &Heap, options: &Options, grain: Bytes, has_old_flag: bool)
         false => new,
     };
     let new = below(new, heap.max).round_down(grain).max(smallest);
-    let max_set = options.size("MaxNewSize").map(|max| match max {
+    let max_set = options.size_value("MaxNewSize").map(|max| match max {
         max if max >= heap.max => heap.max.saturating_sub(grain),
         max => max.max(new).round_down(grain),
     });
     let new = max_set.map_or(new, |max| if max < new { max } else { new });
-    let ratio = options.count("NewRatio").filter(|r| *r > 0).unwrap_or(2);
+    let ratio = options
+        .count_value("NewRatio")
+        .filter(|r| *r > 0)
+        .unwrap_or(2);
     let share = |whole: Bytes| whole.mul_ratio(1, ratio + 1).round_down(grain).max(grain);
     let max = max_set.unwrap_or_else(|| share(heap.max).max(new));
     let (initial, max) = if heap.max == heap.initial {
@@ -90,7 +104,7 @@ fn generations(heap: &Heap, options: &Options, grain: Bytes, has_old_flag: bool)
     } else {
         (share(heap.initial).clamp(new.min(max), max), max)
     };
-    Young {
+    YoungGeneration {
         initial,
         max: Some(max),
         old: has_old_flag.then(|| heap.initial.saturating_sub(initial)),

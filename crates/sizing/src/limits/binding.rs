@@ -12,7 +12,7 @@ pub enum Hierarchy {
 
 /// A cgroup file system in `mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
+pub struct HierarchyMount {
     /// Which kind.
     pub hierarchy: Hierarchy,
     /// The cgroup that is visible at the mount point.
@@ -25,7 +25,7 @@ pub struct Mount {
 
 /// The cgroup directories that bind one controller, own group first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Binding {
+pub struct ControllerBinding {
     /// Which kind of files to expect.
     pub hierarchy: Hierarchy,
     /// Directories from the own group up to the mount point.
@@ -35,11 +35,11 @@ pub struct Binding {
 /// The cgroup mounts of a `mountinfo`.
 ///
 /// Source: proc(5): `36 35 98:0 /root /point options [optional ...] - type source superoptions`.
-pub fn mounts(mountinfo: &str) -> Vec<Mount> {
-    mountinfo.lines().filter_map(mount).collect()
+pub fn parse_mounts(mountinfo: &str) -> Vec<HierarchyMount> {
+    mountinfo.lines().filter_map(parse_mount).collect()
 }
 
-fn mount(line: &str) -> Option<Mount> {
+fn parse_mount(line: &str) -> Option<HierarchyMount> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ').skip(3);
     let root = unescape(before.next()?);
@@ -52,7 +52,7 @@ fn mount(line: &str) -> Option<Mount> {
     };
     let options = after.nth(1).unwrap_or_default();
     let controllers = options.split(',').map(str::to_owned).collect();
-    Some(Mount {
+    Some(HierarchyMount {
         hierarchy,
         root,
         point,
@@ -89,50 +89,55 @@ pub fn own_paths(text: &str) -> Vec<(Vec<String>, String)> {
 
 /// The bindings of `controller`, v1 and v2 (hybrid systems have both; the one without the
 /// controller has no files, which costs nothing).
-pub fn bindings(controller: &str, mountinfo: &str, own: &str) -> Vec<Binding> {
-    find(controller, mountinfo, own, visible)
+pub fn bindings(controller: &str, mountinfo: &str, own: &str) -> Vec<ControllerBinding> {
+    collect_bindings(controller, mountinfo, own, visible_mount)
 }
 
 /// The same as HotSpot reads it: the first mount of a controller, even where another covers it
 /// ("Duplicate memory controllers detected" in its log).
-pub fn bindings_of_first_mounts(controller: &str, mountinfo: &str, own: &str) -> Vec<Binding> {
-    find(controller, mountinfo, own, |candidates| {
+pub fn bindings_of_first_mounts(
+    controller: &str,
+    mountinfo: &str,
+    own: &str,
+) -> Vec<ControllerBinding> {
+    collect_bindings(controller, mountinfo, own, |candidates| {
         candidates.first().copied()
     })
 }
 
-fn find(
+fn collect_bindings(
     controller: &str,
     mountinfo: &str,
     own: &str,
-    pick: impl for<'a> Fn(&[&'a Mount]) -> Option<&'a Mount>,
-) -> Vec<Binding> {
-    let mounts = mounts(mountinfo);
+    pick: impl for<'a> Fn(&[&'a HierarchyMount]) -> Option<&'a HierarchyMount>,
+) -> Vec<ControllerBinding> {
+    let mounts = parse_mounts(mountinfo);
     let own = own_paths(own);
     let v1 = || {
-        let has_controller = |mount: &&Mount| mount.controllers.iter().any(|c| c == controller);
+        let has_controller =
+            |mount: &&HierarchyMount| mount.controllers.iter().any(|c| c == controller);
         let mounts = mounts
             .iter()
             .filter(|mount| mount.hierarchy == Hierarchy::V1);
-        let mounts: Vec<&Mount> = mounts.filter(has_controller).collect();
+        let mounts: Vec<&HierarchyMount> = mounts.filter(has_controller).collect();
         let path = own
             .iter()
             .find(|(names, _)| names.iter().any(|c| c == controller));
-        binding(pick(&mounts)?, &path?.1)
+        bind_path(pick(&mounts)?, &path?.1)
     };
     let v2 = || {
         let mounts = mounts
             .iter()
             .filter(|mount| mount.hierarchy == Hierarchy::V2);
-        let mounts: Vec<&Mount> = mounts.collect();
+        let mounts: Vec<&HierarchyMount> = mounts.collect();
         let path = own.iter().find(|(names, _)| names.is_empty());
-        binding(pick(&mounts)?, &path?.1)
+        bind_path(pick(&mounts)?, &path?.1)
     };
     [v1(), v2()].into_iter().flatten().collect()
 }
 
 /// The first mount; a later one at the same point covers it.
-fn visible<'a>(candidates: &[&'a Mount]) -> Option<&'a Mount> {
+fn visible_mount<'a>(candidates: &[&'a HierarchyMount]) -> Option<&'a HierarchyMount> {
     let first = candidates.first()?;
     candidates
         .iter()
@@ -141,7 +146,7 @@ fn visible<'a>(candidates: &[&'a Mount]) -> Option<&'a Mount> {
         .copied()
 }
 
-fn binding(mount: &Mount, path: &str) -> Option<Binding> {
+fn bind_path(mount: &HierarchyMount, path: &str) -> Option<ControllerBinding> {
     // Without a cgroup namespace in a container, the mount shows only a part of the tree.
     // With one, root and path are both seen from the namespace.
     let inside = match path.strip_prefix(mount.root.as_str()) {
@@ -161,7 +166,7 @@ fn binding(mount: &Mount, path: &str) -> Option<Binding> {
         names.pop();
     }
     directories.push(point.to_owned());
-    Some(Binding {
+    Some(ControllerBinding {
         hierarchy: mount.hierarchy,
         directories,
     })
@@ -221,7 +226,7 @@ mod tests {
 
     #[test]
     fn odd_lines_are_passed_over() {
-        assert!(mounts("garbage\n1 2 3 4\n - cgroup\n").is_empty());
+        assert!(parse_mounts("garbage\n1 2 3 4\n - cgroup\n").is_empty());
         assert!(own_paths("garbage\n7:\n").is_empty());
         assert_eq!(unescape("/a\\040b"), "/a b");
     }

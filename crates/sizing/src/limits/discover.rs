@@ -1,12 +1,15 @@
 //! Walks the bindings of each controller and keeps the tightest value.
 
 use super::value::quota_of;
-use super::{Binding, Files, Found, Hierarchy, Host, Limits, Quota, Unreadable, bindings};
+use super::{
+    ContainerLimits, ControllerBinding, FileSource, Hierarchy, Quota, SourcedValue,
+    SystemCallFacts, UnreadableFile, bindings,
+};
 use super::{parse_cpu_max, parse_limit};
 use crate::{Bytes, CpuSet};
 
 /// Finds every limit of this process.
-pub fn discover(files: &impl Files, host: Host) -> Limits {
+pub fn discover(files: &impl FileSource, host: SystemCallFacts) -> ContainerLimits {
     let mut notes = Vec::new();
     let mut read_proc = |path: &str| match files.read(path) {
         Ok(text) => text,
@@ -19,24 +22,25 @@ pub fn discover(files: &impl Files, host: Host) -> Limits {
     };
     let mountinfo = read_proc("/proc/self/mountinfo");
     let own = read_proc("/proc/self/cgroup");
-    let mut walk = Walk {
+    let mut walk = LimitFinder {
         files,
         mountinfo,
         own,
         notes,
     };
-    let memory = walk.tightest("memory", ["memory.limit_in_bytes", "memory.max"]);
-    let memory_high = walk.tightest("memory", ["", "memory.high"]);
-    let swap = walk.tightest("memory", ["memory.memsw.limit_in_bytes", "memory.swap.max"]);
-    let pids = walk.tightest("pids", ["pids.max", "pids.max"]);
-    let bytes = |found: Found<u64>| Found::new(Bytes::from_bytes(found.value), found.from);
+    let memory = walk.tightest_value("memory", ["memory.limit_in_bytes", "memory.max"]);
+    let memory_high = walk.tightest_value("memory", ["", "memory.high"]);
+    let swap = walk.tightest_value("memory", ["memory.memsw.limit_in_bytes", "memory.swap.max"]);
+    let pids = walk.tightest_value("pids", ["pids.max", "pids.max"]);
+    let bytes =
+        |found: SourcedValue<u64>| SourcedValue::new(Bytes::from_bytes(found.value), found.from);
     // The kernel never accepts 0 as a memory limit to live in; a file that says so is not one.
-    let bytes = |found: Option<Found<u64>>| found.filter(|f| f.value > 0).map(bytes);
-    Limits {
+    let bytes = |found: Option<SourcedValue<u64>>| found.filter(|f| f.value > 0).map(bytes);
+    ContainerLimits {
         host,
         memory: bytes(memory),
         memory_high: bytes(memory_high),
-        swap: swap.map(|found| Found::new(Bytes::from_bytes(found.value), found.from)),
+        swap: swap.map(|found| SourcedValue::new(Bytes::from_bytes(found.value), found.from)),
         quota: walk.quota(),
         shares: walk.own_value("cpu.shares", Hierarchy::V1),
         weight: walk.own_value("cpu.weight", Hierarchy::V2),
@@ -46,23 +50,23 @@ pub fn discover(files: &impl Files, host: Host) -> Limits {
     }
 }
 
-struct Walk<'a, F> {
+struct LimitFinder<'a, F> {
     files: &'a F,
     mountinfo: String,
     own: String,
     notes: Vec<String>,
 }
 
-impl<F: Files> Walk<'_, F> {
-    fn bindings(&self, controller: &str) -> Vec<Binding> {
+impl<F: FileSource> LimitFinder<'_, F> {
+    fn bindings(&self, controller: &str) -> Vec<ControllerBinding> {
         bindings(controller, &self.mountinfo, &self.own)
     }
 
-    fn text(&mut self, path: &str) -> Option<String> {
+    fn text_or_note(&mut self, path: &str) -> Option<String> {
         match self.files.read(path) {
             Ok(text) => Some(text),
-            Err(Unreadable::Missing) => None,
-            Err(Unreadable::Refused) => {
+            Err(UnreadableFile::Missing) => None,
+            Err(UnreadableFile::Refused) => {
                 self.notes
                     .push(format!("{path} could not be read; it was passed over"));
                 None
@@ -70,7 +74,7 @@ impl<F: Files> Walk<'_, F> {
         }
     }
 
-    fn understood<T>(&mut self, path: &str, value: Result<Option<T>, String>) -> Option<T> {
+    fn value_or_note<T>(&mut self, path: &str, value: Result<Option<T>, String>) -> Option<T> {
         value.unwrap_or_else(|text| {
             self.notes.push(format!(
                 "{path} says `{text}`, which is no limit; it was passed over"
@@ -81,8 +85,8 @@ impl<F: Files> Walk<'_, F> {
 
     /// The smallest number of the own group and its ancestors; file names for v1 and v2, an empty
     /// one where a version has no such file.
-    fn tightest(&mut self, controller: &str, names: [&str; 2]) -> Option<Found<u64>> {
-        let mut tightest: Option<Found<u64>> = None;
+    fn tightest_value(&mut self, controller: &str, names: [&str; 2]) -> Option<SourcedValue<u64>> {
+        let mut tightest: Option<SourcedValue<u64>> = None;
         for binding in self.bindings(controller) {
             let name = match binding.hierarchy {
                 Hierarchy::V1 => names[0],
@@ -90,14 +94,14 @@ impl<F: Files> Walk<'_, F> {
             };
             for directory in binding.directories.iter().filter(|_| !name.is_empty()) {
                 let path = format!("{directory}/{name}");
-                let Some(text) = self.text(&path) else {
+                let Some(text) = self.text_or_note(&path) else {
                     continue;
                 };
-                let Some(value) = self.understood(&path, parse_limit(&text)) else {
+                let Some(value) = self.value_or_note(&path, parse_limit(&text)) else {
                     continue;
                 };
                 if tightest.as_ref().is_none_or(|found| value < found.value) {
-                    tightest = Some(Found::new(value, path));
+                    tightest = Some(SourcedValue::new(value, path));
                 }
             }
             self.ancestors_by_stat(&binding, name, &mut tightest);
@@ -108,30 +112,30 @@ impl<F: Files> Walk<'_, F> {
     /// v1 in a container shows no ancestors; memory.stat still says what they allow.
     fn ancestors_by_stat(
         &mut self,
-        binding: &Binding,
+        binding: &ControllerBinding,
         name: &str,
-        tightest: &mut Option<Found<u64>>,
+        tightest: &mut Option<SourcedValue<u64>>,
     ) {
         if binding.hierarchy != Hierarchy::V1 || name != "memory.limit_in_bytes" {
             return;
         }
         let path = format!("{}/memory.stat", binding.directories[0]);
-        let text = self.text(&path).unwrap_or_default();
+        let text = self.text_or_note(&path).unwrap_or_default();
         let value = text
             .lines()
             .find_map(|l| l.strip_prefix("hierarchical_memory_limit "));
         let Some(value) = value else { return };
-        let Some(value) = self.understood(&path, parse_limit(value)) else {
+        let Some(value) = self.value_or_note(&path, parse_limit(value)) else {
             return;
         };
         if tightest.as_ref().is_none_or(|found| value < found.value) {
-            *tightest = Some(Found::new(value, path));
+            *tightest = Some(SourcedValue::new(value, path));
         }
     }
 
     /// The quota that gives the least CPU, of the own group and its ancestors.
-    fn quota(&mut self) -> Option<Found<Quota>> {
-        let mut tightest: Option<Found<Quota>> = None;
+    fn quota(&mut self) -> Option<SourcedValue<Quota>> {
+        let mut tightest: Option<SourcedValue<Quota>> = None;
         for binding in self.bindings("cpu") {
             for directory in &binding.directories {
                 let found = match binding.hierarchy {
@@ -139,7 +143,8 @@ impl<F: Files> Walk<'_, F> {
                     Hierarchy::V2 => self.quota_v2(directory),
                 };
                 let Some(found) = found else { continue };
-                let is_tighter = |old: &Found<Quota>| found.value.cpus() < old.value.cpus();
+                let is_tighter =
+                    |old: &SourcedValue<Quota>| found.value.to_cpus() < old.value.to_cpus();
                 if tightest.as_ref().is_none_or(is_tighter) {
                     tightest = Some(found);
                 }
@@ -148,35 +153,35 @@ impl<F: Files> Walk<'_, F> {
         tightest
     }
 
-    fn quota_v1(&mut self, directory: &str) -> Option<Found<Quota>> {
+    fn quota_v1(&mut self, directory: &str) -> Option<SourcedValue<Quota>> {
         let path = format!("{directory}/cpu.cfs_quota_us");
-        let text = self.text(&path)?;
-        let quota = self.understood(&path, parse_limit(&text));
+        let text = self.text_or_note(&path)?;
+        let quota = self.value_or_note(&path, parse_limit(&text));
         let period_path = format!("{directory}/cpu.cfs_period_us");
-        let text = self.text(&period_path)?;
-        let period = self.understood(&period_path, parse_limit(&text))?;
-        quota_of(quota, period).map(|quota| Found::new(quota, path))
+        let text = self.text_or_note(&period_path)?;
+        let period = self.value_or_note(&period_path, parse_limit(&text))?;
+        quota_of(quota, period).map(|quota| SourcedValue::new(quota, path))
     }
 
-    fn quota_v2(&mut self, directory: &str) -> Option<Found<Quota>> {
+    fn quota_v2(&mut self, directory: &str) -> Option<SourcedValue<Quota>> {
         let path = format!("{directory}/cpu.max");
-        let text = self.text(&path)?;
-        let quota = self.understood(&path, parse_cpu_max(&text))?;
-        Some(Found::new(quota, path))
+        let text = self.text_or_note(&path)?;
+        let quota = self.value_or_note(&path, parse_cpu_max(&text))?;
+        Some(SourcedValue::new(quota, path))
     }
 
     /// A number of the own group alone.
-    fn own_value(&mut self, name: &str, hierarchy: Hierarchy) -> Option<Found<u64>> {
+    fn own_value(&mut self, name: &str, hierarchy: Hierarchy) -> Option<SourcedValue<u64>> {
         let mut bindings = self.bindings("cpu").into_iter();
         let binding = bindings.find(|binding| binding.hierarchy == hierarchy)?;
         let path = format!("{}/{name}", binding.directories[0]);
-        let text = self.text(&path)?;
-        let value = self.understood(&path, parse_limit(&text))?;
-        Some(Found::new(value, path))
+        let text = self.text_or_note(&path)?;
+        let value = self.value_or_note(&path, parse_limit(&text))?;
+        Some(SourcedValue::new(value, path))
     }
 
     /// The effective cpuset already contains what ancestors allow.
-    fn cpuset(&mut self) -> Option<Found<u32>> {
+    fn cpuset(&mut self) -> Option<SourcedValue<u32>> {
         for binding in self.bindings("cpuset") {
             let names: &[&str] = match binding.hierarchy {
                 Hierarchy::V1 => &["cpuset.effective_cpus", "cpuset.cpus"],
@@ -184,9 +189,10 @@ impl<F: Files> Walk<'_, F> {
             };
             for name in names {
                 let path = format!("{}/{name}", binding.directories[0]);
-                let cpus: Option<CpuSet> = self.text(&path).and_then(|text| text.parse().ok());
-                if let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) {
-                    return Some(Found::new(cpus.len() as u32, path));
+                let cpus: Option<CpuSet> =
+                    self.text_or_note(&path).and_then(|text| text.parse().ok());
+                if let Some(cpus) = cpus.filter(|cpus| !cpus.has_no_cpu()) {
+                    return Some(SourcedValue::new(cpus.cpu_count() as u32, path));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! What the container may use: memory, CPU, processes; every value with the file it came from.
 //!
 //! Owns the reading of cgroup v1, v2 and hybrid trees, with or without a cgroup namespace, for the
-//! own group and all its ancestors. Text in, values out: the files come from a [`Files`] that the
+//! own group and all its ancestors. Text in, values out: the files come from a [`FileSource`] that the
 //! caller implements. A file that is missing or unreadable is skipped with a note, never an error.
 //!
 //! Facts: kernel documentation, admin-guide/cgroup-v1/memory.rst, admin-guide/cgroup-v2.rst and
@@ -16,23 +16,24 @@ use std::fmt;
 use crate::{Bytes, Cpus};
 
 pub use binding::{
-    Binding, Hierarchy, Mount, bindings, bindings_of_first_mounts, mounts, own_paths,
+    ControllerBinding, Hierarchy, HierarchyMount, bindings, bindings_of_first_mounts, own_paths,
+    parse_mounts,
 };
 pub use discover::discover;
 pub use value::{parse_cpu_max, parse_limit};
 
 /// Where files are read. Implemented over the file system by those who may, over a map in tests.
-pub trait Files {
+pub trait FileSource {
     /// The text of a file, or why there is none.
     ///
     /// # Errors
-    /// [`Unreadable`].
-    fn read(&self, path: &str) -> Result<String, Unreadable>;
+    /// [`UnreadableFile`].
+    fn read(&self, path: &str) -> Result<String, UnreadableFile>;
 }
 
 /// Why a file has no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum UnreadableFile {
     /// It does not exist: ordinary, most kernels lack most files.
     Missing,
     /// It exists, but reading was refused or gave no text.
@@ -41,14 +42,14 @@ pub enum Unreadable {
 
 /// A value and the file it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found<T> {
+pub struct SourcedValue<T> {
     /// The value.
     pub value: T,
     /// The file, or the system call.
     pub from: String,
 }
 
-impl<T> Found<T> {
+impl<T> SourcedValue<T> {
     /// A value from this file.
     pub fn new(value: T, from: impl Into<String>) -> Self {
         Self {
@@ -58,7 +59,7 @@ impl<T> Found<T> {
     }
 }
 
-impl<T: fmt::Display> fmt::Display for Found<T> {
+impl<T: fmt::Display> fmt::Display for SourcedValue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.value, self.from)
     }
@@ -75,13 +76,13 @@ pub struct Quota {
 
 impl Quota {
     /// As an amount of CPU, rounded up to a millicore; saturates.
-    pub fn cpus(self) -> Cpus {
+    pub fn to_cpus(self) -> Cpus {
         let millis = (u128::from(self.quota_us) * 1000).div_ceil(u128::from(self.period_us.max(1)));
         Cpus::from_millis(u32::try_from(millis).unwrap_or(u32::MAX))
     }
 
     /// Whole processors, rounded up: what HotSpot makes of it. At least 1.
-    pub fn processors(self) -> u32 {
+    pub fn whole_processors(self) -> u32 {
         let whole = self.quota_us.div_ceil(self.period_us.max(1));
         u32::try_from(whole).unwrap_or(u32::MAX).max(1)
     }
@@ -95,7 +96,7 @@ impl fmt::Display for Quota {
 
 /// What the system calls say; the caller asks, this crate does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Host {
+pub struct SystemCallFacts {
     /// Physical memory (`sysinfo` or `/proc/meminfo`).
     pub memory: Bytes,
     /// Processors in the affinity mask (`sched_getaffinity`).
@@ -108,36 +109,36 @@ pub struct Host {
 
 /// Everything found. `None` means: no limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ContainerLimits {
     /// The host, as far as this process sees it.
-    pub host: Host,
+    pub host: SystemCallFacts,
     /// The tightest memory limit (memory.max, memory.limit_in_bytes) of the path.
-    pub memory: Option<Found<Bytes>>,
+    pub memory: Option<SourcedValue<Bytes>>,
     /// The tightest memory.high: above it the kernel slows the container down.
-    pub memory_high: Option<Found<Bytes>>,
+    pub memory_high: Option<SourcedValue<Bytes>>,
     /// The tightest swap limit: on v2 swap alone, on v1 memory and swap together.
-    pub swap: Option<Found<Bytes>>,
+    pub swap: Option<SourcedValue<Bytes>>,
     /// The tightest quota of the path.
-    pub quota: Option<Found<Quota>>,
+    pub quota: Option<SourcedValue<Quota>>,
     /// cpu.shares (v1) of the own group: a relative weight.
-    pub shares: Option<Found<u64>>,
+    pub shares: Option<SourcedValue<u64>>,
     /// cpu.weight (v2) of the own group: a relative weight.
-    pub weight: Option<Found<u64>>,
+    pub weight: Option<SourcedValue<u64>>,
     /// Processors in the effective cpuset.
-    pub cpuset: Option<Found<u32>>,
+    pub cpuset: Option<SourcedValue<u32>>,
     /// The tightest pids.max.
-    pub pids: Option<Found<u64>>,
+    pub pids: Option<SourcedValue<u64>>,
     /// Files that exist but could not be read or understood, in plain words.
     pub notes: Vec<String>,
 }
 
-impl Limits {
+impl ContainerLimits {
     /// The memory the container may use: the limit, else the host's memory.
     ///
     /// `memory.high` counts too: at it the kernel reclaims and stalls, so a heap planned above it
     /// would never be usable.
-    pub fn usable_memory(&self) -> Found<Bytes> {
-        let host = Found::new(self.host.memory, "host memory");
+    pub fn usable_memory(&self) -> SourcedValue<Bytes> {
+        let host = SourcedValue::new(self.host.memory, "host memory");
         let found = [&self.memory, &self.memory_high]
             .into_iter()
             .flatten()
@@ -157,8 +158,8 @@ impl Limits {
     }
 
     /// Processors the process may run on: affinity and cpuset.
-    pub fn processors(&self) -> Found<u32> {
-        let affinity = Found::new(self.host.affinity.max(1), "sched_getaffinity");
+    pub fn usable_processors(&self) -> SourcedValue<u32> {
+        let affinity = SourcedValue::new(self.host.affinity.max(1), "sched_getaffinity");
         match &self.cpuset {
             Some(cpuset) if cpuset.value < affinity.value => cpuset.clone(),
             _ => affinity,
@@ -166,12 +167,12 @@ impl Limits {
     }
 
     /// The amount of CPU the container may use: quota, else processors.
-    pub fn usable_cpus(&self) -> Found<Cpus> {
-        let processors = self.processors();
-        let whole = Found::new(Cpus::from_whole(processors.value), processors.from);
+    pub fn usable_cpus(&self) -> SourcedValue<Cpus> {
+        let processors = self.usable_processors();
+        let whole = SourcedValue::new(Cpus::from_whole(processors.value), processors.from);
         match &self.quota {
-            Some(quota) if quota.value.cpus() < whole.value => {
-                Found::new(quota.value.cpus(), quota.from.clone())
+            Some(quota) if quota.value.to_cpus() < whole.value => {
+                SourcedValue::new(quota.value.to_cpus(), quota.from.clone())
             }
             _ => whole,
         }
@@ -179,8 +180,11 @@ impl Limits {
 
     /// How many processors a JVM with a true view would count.
     pub fn true_processor_count(&self) -> u32 {
-        let processors = self.processors().value;
-        let quota = self.quota.as_ref().map(|quota| quota.value.processors());
+        let processors = self.usable_processors().value;
+        let quota = self
+            .quota
+            .as_ref()
+            .map(|quota| quota.value.whole_processors());
         quota
             .map_or(processors, |quota| quota.min(processors))
             .max(1)
@@ -191,16 +195,19 @@ impl Limits {
     /// Source: Kubernetes kubelet, `MilliCPUToShares`: shares = millicores * 1024 / 1000, at least
     /// 2; runc before 1.3 converts to weight = 1 + (shares - 2) * 9999 / 262142. The defaults 1024
     /// and 100 mean "nothing was requested".
-    pub fn requested_cpus(&self) -> Option<Found<Cpus>> {
+    pub fn requested_cpus(&self) -> Option<SourcedValue<Cpus>> {
         let from_shares = |shares: u64| {
             let millis = (shares * 1000).div_ceil(1024);
             Cpus::from_millis(u32::try_from(millis).unwrap_or(u32::MAX))
         };
         if let Some(found) = self.shares.as_ref().filter(|found| found.value != 1024) {
-            return Some(Found::new(from_shares(found.value), found.from.clone()));
+            return Some(SourcedValue::new(
+                from_shares(found.value),
+                found.from.clone(),
+            ));
         }
         let found = self.weight.as_ref().filter(|found| found.value != 100)?;
         let shares = 2 + found.value.saturating_sub(1) * 262_142 / 9999;
-        Some(Found::new(from_shares(shares), found.from.clone()))
+        Some(SourcedValue::new(from_shares(shares), found.from.clone()))
     }
 }

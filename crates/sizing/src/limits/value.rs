@@ -81,9 +81,12 @@ mod tests {
     fn cpu_max_is_quota_and_period() {
         assert_eq!(parse_cpu_max("max 100000\n"), Ok(None));
         let quota = parse_cpu_max("150000 100000\n").unwrap().unwrap();
-        assert_eq!((quota.cpus().as_millis(), quota.processors()), (1500, 2));
+        assert_eq!(
+            (quota.to_cpus().as_millis(), quota.whole_processors()),
+            (1500, 2)
+        );
         let quota = parse_cpu_max("100001 100000").unwrap().unwrap();
-        assert_eq!(quota.processors(), 2);
+        assert_eq!(quota.whole_processors(), 2);
         assert_eq!(parse_cpu_max("5000").unwrap().unwrap().period_us, 100_000);
         assert_eq!(parse_cpu_max("5000 0"), Ok(None));
         assert!(parse_cpu_max("").is_err());

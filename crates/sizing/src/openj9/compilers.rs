@@ -5,7 +5,7 @@
 //! A code cache that was asked for above the container's memory is not predicted: OpenJ9 then takes
 //! one segment after the other.
 
-use super::options::Asked;
+use super::options::OpenJ9Settings;
 use crate::Bytes;
 
 /// Threads that compile at most without an option, whatever the processors: OpenJ9 starts one and
@@ -19,7 +19,7 @@ const PERCENT: f64 = 25.0;
 
 /// The JIT compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compilers {
+pub struct OpenJ9Jit {
     /// Threads that may compile at once.
     pub threads: u32,
     /// The code cache: reserved, not used.
@@ -27,20 +27,20 @@ pub struct Compilers {
 }
 
 /// What the compiler gets; nothing where all is interpreted.
-pub(super) fn size(memory: Bytes, asked: &Asked) -> Compilers {
+pub(super) fn size_jit(memory: Bytes, asked: &OpenJ9Settings) -> OpenJ9Jit {
     if asked.is_interpreted {
-        return Compilers {
+        return OpenJ9Jit {
             threads: 0,
             code_cache: Bytes::from_bytes(0),
         };
     }
     let segment = asked.code_segment.unwrap_or(SEGMENT).max(SEGMENT);
-    let share = memory.percent(asked.code_percent.unwrap_or(PERCENT));
+    let share = memory.percent_share(asked.code_percent.unwrap_or(PERCENT));
     let total = asked.code_total.unwrap_or(share.min(MOST));
     let code_cache = total.max(SEGMENT).round_down(segment);
     let segments = code_cache.as_bytes() / segment.as_bytes();
     let most = u32::try_from(segments).unwrap_or(u32::MAX);
-    Compilers {
+    OpenJ9Jit {
         threads: asked.compiler_threads.unwrap_or(THREADS).min(most),
         code_cache,
     }

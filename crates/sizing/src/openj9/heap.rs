@@ -3,9 +3,9 @@
 //! Source: the recorded rows; `computeDefaultMaxHeapForJava` of openj9 for the bound of 25 GiB, and
 //! the documentation of `-XX:+UseContainerSupport`.
 
-use super::Policy;
-use super::Refusal;
-use super::options::Asked;
+use super::GcPolicy;
+use super::OpenJ9Refusal;
+use super::options::OpenJ9Settings;
 use crate::Bytes;
 
 /// Sizes of the heap are multiples of this.
@@ -23,7 +23,7 @@ const MOST: Bytes = Bytes::from_gib(25);
 
 /// The heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heap {
+pub struct OpenJ9Heap {
     /// The largest (`-Xmx`).
     pub max: Bytes,
     /// At the start (`-Xms`).
@@ -45,8 +45,11 @@ pub fn default_max(limit: Bytes) -> Bytes {
 }
 
 /// Sizes the heap for this memory limit and these options.
-pub(super) fn size(memory: Bytes, asked: &Asked) -> Result<Heap, Refusal> {
-    let share = |percent: f64| memory.percent(percent).round_down(STEP);
+pub(super) fn size_openj9_heap(
+    memory: Bytes,
+    asked: &OpenJ9Settings,
+) -> Result<OpenJ9Heap, OpenJ9Refusal> {
+    let share = |percent: f64| memory.percent_share(percent).round_down(STEP);
     let given = asked.max_heap.or(asked.max_percent.map(share));
     let initial = asked.initial_heap.or(asked.initial_percent.map(share));
     let max = given.unwrap_or_else(|| {
@@ -54,28 +57,28 @@ pub(super) fn size(memory: Bytes, asked: &Asked) -> Result<Heap, Refusal> {
         default_max(memory).max(initial.unwrap_or_default())
     });
     if let Some(initial) = initial.filter(|initial| *initial > max) {
-        return Err(Refusal::InitialAboveMax { initial, max });
+        return Err(OpenJ9Refusal::InitialAboveMax { initial, max });
     }
     let region = region(asked.policy, max);
     let step = region.unwrap_or(STEP).max(STEP);
     let max = max.round_down(STEP).round_down(step);
-    let young = asked.young.filter(|_| asked.policy == Policy::Gencon);
+    let young = asked.young.filter(|_| asked.policy == GcPolicy::Gencon);
     let young = young.map(|young| young.round_down(YOUNG_STEP));
     if let Some(young) = young.filter(|young| young.saturating_add(LEAST_OLD) > max) {
-        return Err(Refusal::NoRoomForOld { young, max });
+        return Err(OpenJ9Refusal::NoRoomForOld { young, max });
     }
     let initial = match (asked.policy, initial) {
-        (Policy::Metronome, _) => max,
+        (GcPolicy::Metronome, _) => max,
         _ if asked.is_tuned_for_throughput && initial.is_none() => max,
         (_, Some(initial)) => initial.round_down(step),
         (_, None) => young
             .map_or(INITIAL, |young| young.saturating_add(INITIAL_OLD))
             .min(max),
     };
-    Ok(Heap {
+    Ok(OpenJ9Heap {
         max,
         initial,
-        max_new: (asked.policy == Policy::Gencon)
+        max_new: (asked.policy == GcPolicy::Gencon)
             .then(|| young.unwrap_or(max.mul_ratio(1, 4).round_down(YOUNG_STEP))),
         region,
     })
@@ -83,12 +86,12 @@ pub(super) fn size(memory: Bytes, asked: &Asked) -> Result<Heap, Refusal> {
 
 /// Regions: half a mebibyte as long as that gives at most 2048 of them, then a 1024th of the heap,
 /// rounded down to a power of two; metronome's are fixed.
-fn region(policy: Policy, max: Bytes) -> Option<Bytes> {
+fn region(policy: GcPolicy, max: Bytes) -> Option<Bytes> {
     let least = Bytes::from_kib(512);
     match policy {
-        Policy::Balanced if max <= least.mul_ratio(2048, 1) => Some(least),
-        Policy::Balanced => Some(max.mul_ratio(1, 1024).power_of_two_below()),
-        Policy::Metronome => Some(Bytes::from_kib(64)),
+        GcPolicy::Balanced if max <= least.mul_ratio(2048, 1) => Some(least),
+        GcPolicy::Balanced => Some(max.mul_ratio(1, 1024).power_of_two_below()),
+        GcPolicy::Metronome => Some(Bytes::from_kib(64)),
         _ => None,
     }
 }

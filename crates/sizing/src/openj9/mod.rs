@@ -14,18 +14,18 @@ pub mod regions;
 
 use std::fmt;
 
-use crate::hotspot::{Machine, Value, threads};
-use crate::jdk::Jdk;
-use crate::options::Options;
+use crate::hotspot::{MachineSize, PrintedValue, threads};
+use crate::jdk::JdkRelease;
+use crate::options::JvmOptionSet;
 use crate::{Bytes, Cpus};
 
-pub use compilers::Compilers;
-pub use heap::{Heap, default_max};
-pub use options::{TAKEN, Unheard};
+pub use compilers::OpenJ9Jit;
+pub use heap::{OpenJ9Heap, default_max};
+pub use options::{IgnoredOption, TAKEN};
 
 /// A collector, in OpenJ9's words a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
+pub enum GcPolicy {
     /// Generational, the default.
     #[default]
     Gencon,
@@ -41,7 +41,7 @@ pub enum Policy {
     NoGc,
 }
 
-impl Policy {
+impl GcPolicy {
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Gencon,
@@ -53,7 +53,7 @@ impl Policy {
     ];
 
     /// Its name after `-Xgcpolicy:`.
-    pub const fn name(self) -> &'static str {
+    pub const fn policy_name(self) -> &'static str {
         match self {
             Self::Gencon => "gencon",
             Self::Balanced => "balanced",
@@ -65,15 +65,15 @@ impl Policy {
     }
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for GcPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(self.policy_name())
     }
 }
 
 /// Why OpenJ9 would exit with 1 instead of starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum OpenJ9Refusal {
     /// The value does not fit the option.
     BadValue {
         /// The option as written.
@@ -99,7 +99,7 @@ pub enum Refusal {
     LimitUnseen,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for OpenJ9Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadValue { option, expected } => {
@@ -124,7 +124,7 @@ impl fmt::Display for Refusal {
 const MEASURED: u32 = 25;
 
 /// What a prediction for this JDK rests on, where that is not one that was measured.
-pub fn rests_on(jdk: Jdk) -> Option<String> {
+pub fn rests_on(jdk: JdkRelease) -> Option<String> {
     let feature = jdk.version.feature;
     (feature != MEASURED).then(|| {
         format!(
@@ -135,19 +135,19 @@ pub fn rests_on(jdk: Jdk) -> Option<String> {
 
 /// Everything that is predicted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ergonomics {
+pub struct OpenJ9Ergonomics {
     /// The JDK it is predicted for.
-    pub jdk: Jdk,
+    pub jdk: JdkRelease,
     /// The machine as the JVM sees it.
-    pub machine: Machine,
+    pub machine: MachineSize,
     /// The collector.
-    pub policy: Policy,
+    pub policy: GcPolicy,
     /// The heap.
-    pub heap: Heap,
+    pub heap: OpenJ9Heap,
     /// Threads of the collector.
     pub gc_threads: u32,
     /// The JIT compiler's threads and code cache.
-    pub compilers: Compilers,
+    pub compilers: OpenJ9Jit,
     /// Bits that a reference is shifted by; `None` where references are not compressed.
     pub shift: Option<u32>,
     /// Parallelism of the common fork-join pool: the class library's, as HotSpot's.
@@ -165,7 +165,7 @@ const COMPRESSED: Bytes = Bytes::from_gib(57);
 
 /// Processors that OpenJ9 counts: the CPU limit rounded *half up*, at least 1, at most the host's.
 /// HotSpot rounds up: 1.2 CPUs are 1 here and 2 there.
-pub fn processors(limit: Option<Cpus>, host: u32) -> u32 {
+pub fn count_processors(limit: Option<Cpus>, host: u32) -> u32 {
     let limited = limit.map(|cpus| cpus.as_millis().saturating_add(500) / 1000);
     limited.unwrap_or(host).clamp(1, host.max(1))
 }
@@ -173,24 +173,28 @@ pub fn processors(limit: Option<Cpus>, host: u32) -> u32 {
 /// Predicts what OpenJ9 chooses on this machine with these options.
 ///
 /// # Errors
-/// A [`Refusal`] when it would not start with these options, or they make the answer depend on
+/// A [`OpenJ9Refusal`] when it would not start with these options, or they make the answer depend on
 /// what is not known.
-pub fn predict(jdk: Jdk, machine: Machine, options: &Options) -> Result<Ergonomics, Refusal> {
-    let asked = options::Asked::read(options)?;
-    let machine = Machine {
+pub fn predict(
+    jdk: JdkRelease,
+    machine: MachineSize,
+    options: &JvmOptionSet,
+) -> Result<OpenJ9Ergonomics, OpenJ9Refusal> {
+    let asked = options::OpenJ9Settings::read(options)?;
+    let machine = MachineSize {
         cpus: asked.processors.unwrap_or(machine.cpus).max(1),
         ..machine
     };
-    let heap = heap::size(machine.memory, &asked)?;
+    let heap = heap::size_openj9_heap(machine.memory, &asked)?;
     let own = machine.cpus.min(MOST_GC_THREADS);
     let bounded = own.min(asked.most_gc_threads.unwrap_or(own));
-    Ok(Ergonomics {
+    Ok(OpenJ9Ergonomics {
         jdk,
         machine,
         policy: asked.policy,
         heap,
         gc_threads: asked.gc_threads.unwrap_or(bounded),
-        compilers: compilers::size(machine.memory, &asked),
+        compilers: compilers::size_jit(machine.memory, &asked),
         shift: shift(heap.max, asked.compressed),
         common_pool: threads::common_pool(jdk, machine, options),
         virtual_thread_carriers: jdk.at_least(21).then_some(machine.cpus),
@@ -203,22 +207,25 @@ fn shift(max: Bytes, asked: Option<bool>) -> Option<u32> {
         .then_some(if max <= SHIFT_3 { 3 } else { 4 })
 }
 
-impl Ergonomics {
+impl OpenJ9Ergonomics {
     /// What is predicted, under the names that the JVM prints: those of the `initialized` element
     /// of its GC log, and `-Xmnx` of `-verbose:sizes`; of the compiler under those of its options.
     /// Sizes are bytes.
-    pub fn flags(&self) -> Vec<(&'static str, Value)> {
-        let size = |size: Bytes| Value::Number(size.as_bytes());
-        let compilers = Value::Number(u64::from(self.compilers.threads));
+    pub fn predicted_flags(&self) -> Vec<(&'static str, PrintedValue)> {
+        let size = |size: Bytes| PrintedValue::Number(size.as_bytes());
+        let compilers = PrintedValue::Number(u64::from(self.compilers.threads));
         let mut flags = vec![
             ("-Xcodecachetotal", size(self.compilers.code_cache)),
             ("-XcompilationThreads", compilers),
         ];
         flags.extend(self.heap.max_new.map(|of| ("-Xmnx", size(of))));
-        flags.push(("compressedRefs", Value::Switch(self.shift.is_some())));
-        let shift = self.shift.map(|of| Value::Number(u64::from(of)));
+        flags.push(("compressedRefs", PrintedValue::Switch(self.shift.is_some())));
+        let shift = self.shift.map(|of| PrintedValue::Number(u64::from(of)));
         flags.extend(shift.map(|of| ("compressedRefsShift", of)));
-        flags.push(("gcthreads", Value::Number(u64::from(self.gc_threads))));
+        flags.push((
+            "gcthreads",
+            PrintedValue::Number(u64::from(self.gc_threads)),
+        ));
         flags.push(("initialHeapSize", size(self.heap.initial)));
         flags.push(("maxHeapSize", size(self.heap.max)));
         flags.extend(self.heap.region.map(|of| ("regionSize", size(of))));
@@ -232,12 +239,12 @@ mod tests {
 
     #[test]
     fn a_cpu_limit_is_rounded_half_up_and_bounded_by_the_host() {
-        let of = |millis, host| processors(Some(Cpus::from_millis(millis)), host);
+        let of = |millis, host| count_processors(Some(Cpus::from_millis(millis)), host);
         assert_eq!(
             [100, 499, 1499, 1500, 2000].map(|m| of(m, 8)),
             [1, 1, 1, 2, 2]
         );
         assert_eq!(of(8000, 4), 4);
-        assert_eq!(processors(None, 64), 64);
+        assert_eq!(count_processors(None, 64), 64);
     }
 }

@@ -7,9 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Policy, Refusal};
+use super::{GcPolicy, OpenJ9Refusal};
 use crate::Bytes;
-use crate::options::{Options, parse_size};
+use crate::options::{JvmOptionSet, parse_size};
 
 /// `-XX:` options of OpenJ9, without sign and value. Many are HotSpot's names, mapped to its own.
 pub const TAKEN: &[&str] = &[
@@ -40,9 +40,9 @@ pub const TAKEN: &[&str] = &[
 
 /// An option that OpenJ9 starts with and, as far as is known, says and does nothing about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unheard(String);
+pub struct IgnoredOption(String);
 
-impl fmt::Display for Unheard {
+impl fmt::Display for IgnoredOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let option = &self.0;
         write!(
@@ -52,10 +52,10 @@ impl fmt::Display for Unheard {
     }
 }
 
-impl Unheard {
+impl IgnoredOption {
     /// Those among the options.
-    pub fn among(options: &Options) -> Vec<Self> {
-        let texts = options.texts().map(|(text, _)| text);
+    pub fn find_among(options: &JvmOptionSet) -> Vec<Self> {
+        let texts = options.option_texts().map(|(text, _)| text);
         let unheard = texts.filter(|text| {
             let Some(name) = text.strip_prefix("-XX:") else {
                 return false;
@@ -70,8 +70,8 @@ impl Unheard {
 
 /// What was asked for, by any name; of two the last.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    pub policy: Policy,
+pub(super) struct OpenJ9Settings {
+    pub policy: GcPolicy,
     pub max_heap: Option<Bytes>,
     pub initial_heap: Option<Bytes>,
     pub young: Option<Bytes>,
@@ -89,54 +89,54 @@ pub(super) struct Asked {
     pub is_interpreted: bool,
 }
 
-impl Asked {
-    pub fn read(options: &Options) -> Result<Self, Refusal> {
+impl OpenJ9Settings {
+    pub fn read(options: &JvmOptionSet) -> Result<Self, OpenJ9Refusal> {
         let mut asked = Self::default();
-        for (text, _) in options.texts() {
-            asked.take(text)?;
+        for (text, _) in options.option_texts() {
+            asked.apply_option(text)?;
         }
         Ok(asked)
     }
 
-    fn take(&mut self, text: &str) -> Result<(), Refusal> {
+    fn apply_option(&mut self, text: &str) -> Result<(), OpenJ9Refusal> {
         let after = |names: [&str; 2]| names.iter().find_map(|name| text.strip_prefix(name));
         if let Some(value) = after(["-Xmx", "-XX:MaxHeapSize="]) {
-            self.max_heap = Some(size(text, value)?);
+            self.max_heap = Some(read_size(text, value)?);
         } else if let Some(value) = after(["-Xms", "-XX:InitialHeapSize="]) {
-            self.initial_heap = Some(size(text, value)?);
+            self.initial_heap = Some(read_size(text, value)?);
         } else if let Some(value) = text.strip_prefix("-Xmn") {
             // -Xmns and -Xmnx are options of their own, and no sizes.
             self.young = parse_size(value).or(self.young);
         } else if let Some(value) = text.strip_prefix("-XX:MaxRAMPercentage=") {
-            self.max_percent = Some(percent(text, value)?);
+            self.max_percent = Some(read_percent(text, value)?);
         } else if let Some(value) = text.strip_prefix("-XX:InitialRAMPercentage=") {
-            self.initial_percent = Some(percent(text, value)?);
+            self.initial_percent = Some(read_percent(text, value)?);
         } else if let Some(value) = after(["-Xgcthreads", "-XX:ParallelGCThreads="]) {
-            self.gc_threads = Some(count(text, value)?);
+            self.gc_threads = Some(read_count(text, value)?);
         } else if let Some(value) = after(["-Xgcmaxthreads", "-XX:ParallelGCMaxThreads="]) {
-            self.most_gc_threads = Some(count(text, value)?);
+            self.most_gc_threads = Some(read_count(text, value)?);
         } else if let Some(value) = text.strip_prefix("-XX:ActiveProcessorCount=") {
             // 0 is "as counted", as in HotSpot.
-            self.processors = Some(number(text, value)?).filter(|n| *n > 0);
+            self.processors = Some(read_number(text, value)?).filter(|n| *n > 0);
         } else if let Some(name) = text.strip_prefix("-Xgcpolicy:") {
             self.policy = policy(text, name)?;
-        } else if !self.compilers(text)? {
-            self.switch(text)?;
+        } else if !self.apply_compiler_option(text)? {
+            self.apply_switch(text)?;
         }
         Ok(())
     }
 
     /// Whether it is about the JIT compiler.
-    fn compilers(&mut self, text: &str) -> Result<bool, Refusal> {
+    fn apply_compiler_option(&mut self, text: &str) -> Result<bool, OpenJ9Refusal> {
         let after = |names: [&str; 2]| names.iter().find_map(|name| text.strip_prefix(name));
         if let Some(value) = after(["-Xcodecachetotal", "-XX:codecachetotal="]) {
-            self.code_total = Some(size(text, value)?);
+            self.code_total = Some(read_size(text, value)?);
         } else if let Some(value) = text.strip_prefix("-XX:codecachetotalMaxRAMPercentage=") {
-            self.code_percent = Some(percent(text, value)?);
+            self.code_percent = Some(read_percent(text, value)?);
         } else if let Some(value) = text.strip_prefix("-Xcodecache") {
-            self.code_segment = Some(size(text, value)?);
+            self.code_segment = Some(read_size(text, value)?);
         } else if let Some(value) = text.strip_prefix("-XcompilationThreads") {
-            self.compiler_threads = Some(count(text, value)?);
+            self.compiler_threads = Some(read_count(text, value)?);
         } else if text == "-Xint" {
             self.is_interpreted = true;
         } else {
@@ -145,53 +145,55 @@ impl Asked {
         Ok(true)
     }
 
-    fn switch(&mut self, text: &str) -> Result<(), Refusal> {
+    fn apply_switch(&mut self, text: &str) -> Result<(), OpenJ9Refusal> {
         match text {
             "-Xcompressedrefs" | "-XX:+UseCompressedOops" => self.compressed = Some(true),
             "-Xnocompressedrefs" | "-XX:-UseCompressedOops" => self.compressed = Some(false),
             "-Xtune:throughput" => self.is_tuned_for_throughput = true,
-            "-XX:-UseContainerSupport" => return Err(Refusal::LimitUnseen),
+            "-XX:-UseContainerSupport" => return Err(OpenJ9Refusal::LimitUnseen),
             _ => {}
         }
         Ok(())
     }
 }
 
-fn refused(option: &str, expected: &'static str) -> Refusal {
-    Refusal::BadValue {
+fn bad_value(option: &str, expected: &'static str) -> OpenJ9Refusal {
+    OpenJ9Refusal::BadValue {
         option: option.to_owned(),
         expected,
     }
 }
 
-fn size(text: &str, value: &str) -> Result<Bytes, Refusal> {
-    parse_size(value).ok_or_else(|| refused(text, "a size is digits and k, m, g or t"))
+fn read_size(text: &str, value: &str) -> Result<Bytes, OpenJ9Refusal> {
+    parse_size(value).ok_or_else(|| bad_value(text, "a size is digits and k, m, g or t"))
 }
 
-fn percent(text: &str, value: &str) -> Result<f64, Refusal> {
+fn read_percent(text: &str, value: &str) -> Result<f64, OpenJ9Refusal> {
     let percent = f64::from_str(value).ok();
     percent
         .filter(|percent| (0.0..=100.0).contains(percent))
-        .ok_or_else(|| refused(text, "a percentage is between 0 and 100"))
+        .ok_or_else(|| bad_value(text, "a percentage is between 0 and 100"))
 }
 
-fn number(text: &str, value: &str) -> Result<u32, Refusal> {
+fn read_number(text: &str, value: &str) -> Result<u32, OpenJ9Refusal> {
     let number = value.parse().ok();
-    number.ok_or_else(|| refused(text, "a count is a whole number"))
+    number.ok_or_else(|| bad_value(text, "a count is a whole number"))
 }
 
-fn count(text: &str, value: &str) -> Result<u32, Refusal> {
-    let count = number(text, value)?;
+fn read_count(text: &str, value: &str) -> Result<u32, OpenJ9Refusal> {
+    let count = read_number(text, value)?;
     if count == 0 {
-        return Err(refused(text, "at least 1 thread is needed"));
+        return Err(bad_value(text, "at least 1 thread is needed"));
     }
     Ok(count)
 }
 
-fn policy(text: &str, name: &str) -> Result<Policy, Refusal> {
-    let policy = Policy::ALL.into_iter().find(|policy| policy.name() == name);
+fn policy(text: &str, name: &str) -> Result<GcPolicy, OpenJ9Refusal> {
+    let policy = GcPolicy::ALL
+        .into_iter()
+        .find(|policy| policy.policy_name() == name);
     policy.ok_or_else(|| {
-        refused(
+        bad_value(
             text,
             "policies are gencon, balanced, optthruput, optavgpause, metronome and nogc",
         )
@@ -210,7 +212,7 @@ mod tests {
             "-XX:MaxRAMPercentage=50",
             "-XX:NewRatio=2",
         ];
-        let of = Unheard::among(&Options::from_words(given));
+        let of = IgnoredOption::find_among(&JvmOptionSet::from_words(given));
         let options: Vec<&str> = of.iter().map(|unheard| unheard.0.as_str()).collect();
         assert_eq!(options, ["-XX:+UseG1GC", "-XX:NewRatio=2"]);
     }

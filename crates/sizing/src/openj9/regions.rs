@@ -1,16 +1,16 @@
 //! Where the memory of an OpenJ9 is beside its heap, and what that leaves for the heap.
 //!
 //! Owns the constants, each with its origin; the formula is [`crate::regions::heap::left_by`]'s, as for
-//! HotSpot. A measured [`Profile`] replaces a constant. Sizes are resident memory.
+//! HotSpot. A measured [`AppProfile`] replaces a constant. Sizes are resident memory.
 //!
 //! Facts: records/2026-11-25-regions-openj9, OpenJ9 cf92035774 (JDK 25) on x86-64 with
 //! `-Xshareclasses:none`, after 8 s of load. Other releases were not measured.
 
 use crate::Bytes;
-use crate::options::Options;
-use crate::profile::Profile;
+use crate::options::JvmOptionSet;
+use crate::profile::AppProfile;
 use crate::regions::metaspace::TYPICAL_CLASSES;
-use crate::regions::{Provenance, Region, agents, measured_or, threads};
+use crate::regions::{Region, SizeProvenance, agents, measured_or, threads};
 
 /// The collector's memory for each byte of heap: a mark map of a 64th, a card table of a 512th. Measured:
 /// 4.7 MiB for a heap of 256 that was committed whole.
@@ -37,19 +37,19 @@ const FILES: Bytes = Bytes::from_mib(30);
 const THREADS: u64 = 60;
 
 /// The regions beside the heap, in the order of reports.
-pub fn fixed(profile: &Profile, options: &Options) -> Vec<Region> {
+pub fn fixed_regions(profile: &AppProfile, options: &JvmOptionSet) -> Vec<Region> {
     let code = "compiled code of a warm web service";
     let jvm = "the compiler at work, the JVM's structures";
     let none = Bytes::default();
     vec![
-        classes(profile),
+        class_region(profile),
         measured_or("code cache", profile.code_cache, CODE, code),
-        stacks(profile),
+        stack_region(profile),
         measured_or("direct", profile.direct, DIRECT, "a few NIO buffers"),
         Region {
             name: "GC native",
             size: GC_FIXED,
-            provenance: Provenance::Default,
+            provenance: SizeProvenance::Default,
             how: format!("further {:.2} % of the heap", GC_SHARE * 100.0),
         },
         measured_or("JIT and JVM", profile.jit, JVM, jvm),
@@ -60,27 +60,27 @@ pub fn fixed(profile: &Profile, options: &Options) -> Vec<Region> {
             FILES,
             "the JVM's code and libraries",
         ),
-        agents::plan(profile, options),
+        agents::plan_agents(profile, options),
         measured_or("malloc", profile.malloc, none, "in JIT and JVM"),
     ]
 }
 
-fn classes(profile: &Profile) -> Region {
+fn class_region(profile: &AppProfile) -> Region {
     let count = profile.classes.unwrap_or(TYPICAL_CLASSES);
     let size = CLASS_BASE.saturating_add(count.saturating_mul(PER_CLASS));
     let how = format!("2 MB + 4,300 B x {count} classes");
     measured_or("classes", profile.metaspace, Bytes::from_bytes(size), how)
 }
 
-fn stacks(profile: &Profile) -> Region {
+fn stack_region(profile: &AppProfile) -> Region {
     let touched = profile.thread_stack.unwrap_or(threads::TOUCHED);
     let count = profile.threads.unwrap_or(THREADS);
     Region {
         name: "thread stacks",
         size: touched.mul_ratio(count, 1),
         provenance: match profile.threads.and(profile.thread_stack) {
-            Some(_) => Provenance::Measured,
-            None => Provenance::Default,
+            Some(_) => SizeProvenance::Measured,
+            None => SizeProvenance::Default,
         },
         how: format!("{count} threads x {touched} touched"),
     }
@@ -89,7 +89,7 @@ fn stacks(profile: &Profile) -> Region {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::regions::sum;
+    use crate::regions::sum_sizes;
 
     /// Rows of the record: classes, threads, and what was resident beside the touched heap, MiB.
     const SEEN: [(u64, u64, f64); 3] = [
@@ -101,12 +101,12 @@ mod tests {
     #[test]
     fn a_typical_service_has_room_beside_its_heap() {
         for (classes, threads, resident) in SEEN {
-            let profile = Profile {
+            let profile = AppProfile {
                 classes: Some(classes),
                 threads: Some(threads),
-                ..Profile::default()
+                ..AppProfile::default()
             };
-            let planned = sum(&fixed(&profile, &Options::none())).as_mib();
+            let planned = sum_sizes(&fixed_regions(&profile, &JvmOptionSet::none())).as_mib();
             assert!(planned > resident * 0.97, "{planned} for {resident}");
             assert!(planned < resident * 1.2, "{planned} for {resident}");
         }

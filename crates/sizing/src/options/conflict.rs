@@ -4,8 +4,8 @@
 //! refuses two collectors and an initial heap above the largest; `-Xmx` wins over percentages
 //! wherever it stands (measured on 17 and 25). Never reads a file.
 
-use super::Options;
-use super::dimension::{Dimension, of_flag};
+use super::JvmOptionSet;
+use super::dimension::{OptionDimension, of_flag};
 
 /// Flags of the heap at the start; with another largest heap they may not fit below it.
 const INITIAL: [&str; 3] = ["InitialHeapSize", "MinHeapSize", "InitialRAMPercentage"];
@@ -19,23 +19,29 @@ pub fn replaces(new: &str, old: &str) -> bool {
     if !new.starts_with("-X") || !old.starts_with("-X") {
         return new == old;
     }
-    let (new_flags, old_flags) = (flags(new), flags(old));
+    let (new_flags, old_flags) = (flag_names(new), flag_names(old));
     let is_same = new_flags.iter().any(|flag| old_flags.contains(flag));
     let decides = |flags: &[String], wanted| flags.iter().any(|f| of_flag(f) == Some(wanted));
     let both = |wanted| decides(&new_flags, wanted) && decides(&old_flags, wanted);
     let initial = |flags: &[String]| flags.iter().any(|f| INITIAL.contains(&f.as_str()));
     let is_initial =
-        initial(&old_flags) && (initial(&new_flags) || decides(&new_flags, Dimension::Heap));
-    new == old || is_same || both(Dimension::Heap) || both(Dimension::Collector) || is_initial
+        initial(&old_flags) && (initial(&new_flags) || decides(&new_flags, OptionDimension::Heap));
+    new == old
+        || is_same
+        || both(OptionDimension::Heap)
+        || both(OptionDimension::Collector)
+        || is_initial
 }
 
 /// Whether an option decides something that a size rests on: heap, collector, threads, regions.
 pub fn is_sizing(option: &str) -> bool {
-    flags(option).iter().any(|flag| of_flag(flag).is_some())
+    flag_names(option)
+        .iter()
+        .any(|flag| of_flag(flag).is_some())
 }
 
-fn flags(option: &str) -> Vec<String> {
-    let options = Options::from_words([option]);
+fn flag_names(option: &str) -> Vec<String> {
+    let options = JvmOptionSet::from_words([option]);
     options
         .settings()
         .map(|(name, _)| name.to_owned())

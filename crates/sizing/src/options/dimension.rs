@@ -2,11 +2,11 @@
 //!
 //! Owns the table from flag to dimension, for every flag that the launcher budgets or would set.
 
-use super::{Options, Setting};
+use super::{FlagSetting, JvmOptionSet};
 
 /// One thing that options decide about a JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dimension {
+pub enum OptionDimension {
     /// The largest heap.
     Heap,
     /// The heap at the start and when it shrinks or grows.
@@ -36,82 +36,82 @@ pub enum Dimension {
 }
 
 /// Flag (or option prefix, for those that are no flags) to dimension; a flag may have several rows.
-const TABLE: &[(&str, Dimension)] = &[
-    ("MaxHeapSize", Dimension::Heap),
-    ("MaxRAMPercentage", Dimension::Heap),
-    ("MinRAMPercentage", Dimension::Heap),
-    ("MaxRAMFraction", Dimension::Heap),
-    ("MinRAMFraction", Dimension::Heap),
-    ("MaxRAM", Dimension::Heap),
-    ("ErgoHeapSizeLimit", Dimension::Heap),
-    ("InitialHeapSize", Dimension::HeapShape),
-    ("MinHeapSize", Dimension::HeapShape),
-    ("InitialRAMPercentage", Dimension::HeapShape),
-    ("InitialRAMFraction", Dimension::HeapShape),
-    ("MinHeapFreeRatio", Dimension::HeapShape),
-    ("MaxHeapFreeRatio", Dimension::HeapShape),
-    ("UseSerialGC", Dimension::Collector),
-    ("UseParallelGC", Dimension::Collector),
-    ("UseParallelOldGC", Dimension::Collector),
-    ("UseConcMarkSweepGC", Dimension::Collector),
-    ("UseG1GC", Dimension::Collector),
-    ("UseZGC", Dimension::Collector),
-    ("UseShenandoahGC", Dimension::Collector),
-    ("UseEpsilonGC", Dimension::Collector),
+const TABLE: &[(&str, OptionDimension)] = &[
+    ("MaxHeapSize", OptionDimension::Heap),
+    ("MaxRAMPercentage", OptionDimension::Heap),
+    ("MinRAMPercentage", OptionDimension::Heap),
+    ("MaxRAMFraction", OptionDimension::Heap),
+    ("MinRAMFraction", OptionDimension::Heap),
+    ("MaxRAM", OptionDimension::Heap),
+    ("ErgoHeapSizeLimit", OptionDimension::Heap),
+    ("InitialHeapSize", OptionDimension::HeapShape),
+    ("MinHeapSize", OptionDimension::HeapShape),
+    ("InitialRAMPercentage", OptionDimension::HeapShape),
+    ("InitialRAMFraction", OptionDimension::HeapShape),
+    ("MinHeapFreeRatio", OptionDimension::HeapShape),
+    ("MaxHeapFreeRatio", OptionDimension::HeapShape),
+    ("UseSerialGC", OptionDimension::Collector),
+    ("UseParallelGC", OptionDimension::Collector),
+    ("UseParallelOldGC", OptionDimension::Collector),
+    ("UseConcMarkSweepGC", OptionDimension::Collector),
+    ("UseG1GC", OptionDimension::Collector),
+    ("UseZGC", OptionDimension::Collector),
+    ("UseShenandoahGC", OptionDimension::Collector),
+    ("UseEpsilonGC", OptionDimension::Collector),
     // Alone it is a collector of its own on 8: ParNew with the serial old one.
-    ("UseParNewGC", Dimension::Collector),
+    ("UseParNewGC", OptionDimension::Collector),
     // Sets all three: half the memory at once, and ParallelGC.
-    ("AggressiveHeap", Dimension::Heap),
-    ("AggressiveHeap", Dimension::HeapShape),
-    ("AggressiveHeap", Dimension::Collector),
-    ("ParallelGCThreads", Dimension::GcThreads),
-    ("ConcGCThreads", Dimension::GcThreads),
-    ("ThreadStackSize", Dimension::ThreadStack),
-    ("MaxMetaspaceSize", Dimension::Metaspace),
-    ("CompressedClassSpaceSize", Dimension::Metaspace),
-    ("ReservedCodeCacheSize", Dimension::CodeCache),
-    ("NonNMethodCodeHeapSize", Dimension::CodeCache),
-    ("ProfiledCodeHeapSize", Dimension::CodeCache),
-    ("NonProfiledCodeHeapSize", Dimension::CodeCache),
-    ("MaxDirectMemorySize", Dimension::Direct),
-    ("TieredCompilation", Dimension::Compiler),
-    ("TieredStopAtLevel", Dimension::Compiler),
-    ("CICompilerCount", Dimension::Compiler),
-    ("ActiveProcessorCount", Dimension::CpuCount),
-    ("ExitOnOutOfMemoryError", Dimension::OutOfMemory),
-    ("CrashOnOutOfMemoryError", Dimension::OutOfMemory),
-    ("OnOutOfMemoryError", Dimension::OutOfMemory),
-    ("SharedArchiveFile", Dimension::StartupCache),
-    ("ArchiveClassesAtExit", Dimension::StartupCache),
-    ("AutoCreateSharedArchive", Dimension::StartupCache),
-    ("AOTCache", Dimension::StartupCache),
-    ("AOTMode", Dimension::StartupCache),
-    ("AOTCacheOutput", Dimension::StartupCache),
+    ("AggressiveHeap", OptionDimension::Heap),
+    ("AggressiveHeap", OptionDimension::HeapShape),
+    ("AggressiveHeap", OptionDimension::Collector),
+    ("ParallelGCThreads", OptionDimension::GcThreads),
+    ("ConcGCThreads", OptionDimension::GcThreads),
+    ("ThreadStackSize", OptionDimension::ThreadStack),
+    ("MaxMetaspaceSize", OptionDimension::Metaspace),
+    ("CompressedClassSpaceSize", OptionDimension::Metaspace),
+    ("ReservedCodeCacheSize", OptionDimension::CodeCache),
+    ("NonNMethodCodeHeapSize", OptionDimension::CodeCache),
+    ("ProfiledCodeHeapSize", OptionDimension::CodeCache),
+    ("NonProfiledCodeHeapSize", OptionDimension::CodeCache),
+    ("MaxDirectMemorySize", OptionDimension::Direct),
+    ("TieredCompilation", OptionDimension::Compiler),
+    ("TieredStopAtLevel", OptionDimension::Compiler),
+    ("CICompilerCount", OptionDimension::Compiler),
+    ("ActiveProcessorCount", OptionDimension::CpuCount),
+    ("ExitOnOutOfMemoryError", OptionDimension::OutOfMemory),
+    ("CrashOnOutOfMemoryError", OptionDimension::OutOfMemory),
+    ("OnOutOfMemoryError", OptionDimension::OutOfMemory),
+    ("SharedArchiveFile", OptionDimension::StartupCache),
+    ("ArchiveClassesAtExit", OptionDimension::StartupCache),
+    ("AutoCreateSharedArchive", OptionDimension::StartupCache),
+    ("AOTCache", OptionDimension::StartupCache),
+    ("AOTMode", OptionDimension::StartupCache),
+    ("AOTCacheOutput", OptionDimension::StartupCache),
 ];
 
-const PREFIXES: &[(&str, Dimension)] = &[
+const PREFIXES: &[(&str, OptionDimension)] = &[
     (
         "-Djava.util.concurrent.ForkJoinPool.common.parallelism=",
-        Dimension::CommonPool,
+        OptionDimension::CommonPool,
     ),
-    ("-Xshare:", Dimension::StartupCache),
-    ("-Xshareclasses", Dimension::StartupCache),
-    ("-Xint", Dimension::Compiler),
+    ("-Xshare:", OptionDimension::StartupCache),
+    ("-Xshareclasses", OptionDimension::StartupCache),
+    ("-Xint", OptionDimension::Compiler),
 ];
 
 /// The (first) dimension that this flag decides, if it is one that is budgeted.
-pub fn of_flag(name: &str) -> Option<Dimension> {
+pub fn of_flag(name: &str) -> Option<OptionDimension> {
     let row = TABLE.iter().find(|(flag, _)| *flag == name);
     row.map(|(_, dimension)| *dimension)
 }
 
-impl Options {
+impl JvmOptionSet {
     /// The user's option that freezes this dimension, as written; the last of the strongest source.
-    pub fn freezing(&self, dimension: Dimension) -> Option<&str> {
+    pub fn freezing_option(&self, dimension: OptionDimension) -> Option<&str> {
         let flag = self.frozen_settings(dimension).next();
         let flag = flag.map(|setting| setting.text.as_str());
         flag.or_else(|| {
-            let mut texts: Vec<&str> = self.texts().map(|(text, _)| text).collect();
+            let mut texts: Vec<&str> = self.option_texts().map(|(text, _)| text).collect();
             texts.reverse();
             texts.into_iter().find(|text| {
                 let mut rows = PREFIXES.iter();
@@ -120,7 +120,7 @@ impl Options {
         })
     }
 
-    fn frozen_settings(&self, dimension: Dimension) -> impl Iterator<Item = &Setting> {
+    fn frozen_settings(&self, dimension: OptionDimension) -> impl Iterator<Item = &FlagSetting> {
         self.settings()
             .filter(move |(name, _)| TABLE.contains(&(*name, dimension)))
             .map(|(_, setting)| setting)
@@ -133,20 +133,34 @@ mod tests {
 
     #[test]
     fn a_flag_freezes_its_own_dimension_only() {
-        let options = Options::from_words(["-Xmx512m", "-Xint"]);
-        assert_eq!(options.freezing(Dimension::Heap), Some("-Xmx512m"));
-        assert_eq!(options.freezing(Dimension::Compiler), Some("-Xint"));
-        assert_eq!(options.freezing(Dimension::Collector), None);
-        assert_eq!(options.freezing(Dimension::ThreadStack), None);
+        let options = JvmOptionSet::from_words(["-Xmx512m", "-Xint"]);
+        assert_eq!(
+            options.freezing_option(OptionDimension::Heap),
+            Some("-Xmx512m")
+        );
+        assert_eq!(
+            options.freezing_option(OptionDimension::Compiler),
+            Some("-Xint")
+        );
+        assert_eq!(options.freezing_option(OptionDimension::Collector), None);
+        assert_eq!(options.freezing_option(OptionDimension::ThreadStack), None);
     }
 
     #[test]
     fn the_aggressive_heap_freezes_heap_and_collector() {
         let option = "-XX:+AggressiveHeap";
-        let options = Options::from_words([option]);
-        for dimension in [Dimension::Heap, Dimension::HeapShape, Dimension::Collector] {
-            assert_eq!(options.freezing(dimension), Some(option), "{dimension:?}");
+        let options = JvmOptionSet::from_words([option]);
+        for dimension in [
+            OptionDimension::Heap,
+            OptionDimension::HeapShape,
+            OptionDimension::Collector,
+        ] {
+            assert_eq!(
+                options.freezing_option(dimension),
+                Some(option),
+                "{dimension:?}"
+            );
         }
-        assert_eq!(options.freezing(Dimension::GcThreads), None);
+        assert_eq!(options.freezing_option(OptionDimension::GcThreads), None);
     }
 }

@@ -3,30 +3,30 @@
 //! Owns the version table. A flag that is not in it is taken as known: the table lists flags that
 //! came or went between 8 and 27 and that people or this project use.
 
-use crate::jdk::{Jdk, Version};
+use crate::jdk::{JavaVersion, JdkRelease};
 
 /// First version that knows the flag, older features that learned it in an update (feature,
 /// update), and the first that no longer starts with it.
-struct Row {
+struct FlagVersions {
     flag: &'static str,
-    since: Version,
+    since: JavaVersion,
     backports: &'static [(u32, u32)],
     gone: Option<u32>,
 }
 
-const fn row(flag: &'static str, since: u32, gone: Option<u32>) -> Row {
-    Row {
+const fn flag_row(flag: &'static str, since: u32, gone: Option<u32>) -> FlagVersions {
+    FlagVersions {
         flag,
-        since: Version::feature(since),
+        since: JavaVersion::from_feature(since),
         backports: &[],
         gone,
     }
 }
 
-const fn row_8u(flag: &'static str, update: u32, gone: Option<u32>) -> Row {
-    Row {
+const fn row_8u(flag: &'static str, update: u32, gone: Option<u32>) -> FlagVersions {
+    FlagVersions {
         flag,
-        since: Version::new(8, update),
+        since: JavaVersion::new(8, update),
         backports: &[],
         gone,
     }
@@ -37,10 +37,10 @@ const fn backported(
     since: u32,
     backports: &'static [(u32, u32)],
     gone: Option<u32>,
-) -> Row {
-    Row {
+) -> FlagVersions {
+    FlagVersions {
         flag,
-        since: Version::feature(since),
+        since: JavaVersion::from_feature(since),
         backports,
         gone,
     }
@@ -49,55 +49,55 @@ const fn backported(
 // Sources: release notes, JEPs, the obsolete-flag table of arguments.cpp, and the difference of
 // `-XX:+PrintFlagsFinal -XX:+UnlockExperimentalVMOptions` between 17.0.15 and 25.0.3. "gone" is
 // the version that exits with "Unrecognized VM option", one after "obsolete" (ignored, warning).
-const TABLE: &[Row] = &[
+const TABLE: &[FlagVersions] = &[
     row_8u("ActiveProcessorCount", 191, None),
-    row("AOTCache", 24, None),
-    row("AOTCacheOutput", 25, None),
-    row("AOTConfiguration", 24, None),
-    row("AOTMode", 24, None),
-    row("AggressiveOpts", 8, Some(13)),
-    row("ArchiveClassesAtExit", 13, None),
-    row("AutoCreateSharedArchive", 19, None),
-    row("CMSInitiatingOccupancyFraction", 8, Some(15)),
+    flag_row("AOTCache", 24, None),
+    flag_row("AOTCacheOutput", 25, None),
+    flag_row("AOTConfiguration", 24, None),
+    flag_row("AOTMode", 24, None),
+    flag_row("AggressiveOpts", 8, Some(13)),
+    flag_row("ArchiveClassesAtExit", 13, None),
+    flag_row("AutoCreateSharedArchive", 19, None),
+    flag_row("CMSInitiatingOccupancyFraction", 8, Some(15)),
     row_8u("ExitOnOutOfMemoryError", 92, None),
     row_8u("CrashOnOutOfMemoryError", 92, None),
-    row("G1PeriodicGCInterval", 12, None),
-    row("G1UseTimeBasedHeapSizing", 26, None),
+    flag_row("G1PeriodicGCInterval", 12, None),
+    flag_row("G1UseTimeBasedHeapSizing", 26, None),
     row_8u("InitialRAMPercentage", 191, None),
     row_8u("MaxRAMPercentage", 191, None),
     row_8u("MinRAMPercentage", 191, None),
-    row("InitialRAMFraction", 8, Some(25)),
-    row("MaxRAMFraction", 8, Some(25)),
-    row("MinHeapSize", 14, None),
-    row("MinRAMFraction", 8, Some(25)),
-    row("NonNMethodCodeHeapSize", 9, None),
-    row("NonProfiledCodeHeapSize", 9, None),
-    row("OldSize", 8, Some(25)),
-    row("PerfDisableSharedMem", 8, None),
+    flag_row("InitialRAMFraction", 8, Some(25)),
+    flag_row("MaxRAMFraction", 8, Some(25)),
+    flag_row("MinHeapSize", 14, None),
+    flag_row("MinRAMFraction", 8, Some(25)),
+    flag_row("NonNMethodCodeHeapSize", 9, None),
+    flag_row("NonProfiledCodeHeapSize", 9, None),
+    flag_row("OldSize", 8, Some(25)),
+    flag_row("PerfDisableSharedMem", 8, None),
     row_8u("PreferContainerQuotaForCPUCount", 191, Some(25)),
-    row("ProfiledCodeHeapSize", 9, None),
-    row("SegmentedCodeCache", 9, None),
-    row("SharedArchiveFile", 8, None),
-    row("SoftMaxHeapSize", 13, None),
+    flag_row("ProfiledCodeHeapSize", 9, None),
+    flag_row("SegmentedCodeCache", 9, None),
+    flag_row("SharedArchiveFile", 8, None),
+    flag_row("SoftMaxHeapSize", 13, None),
     // JDK-8293114: 21, and the updates 17.0.9 and 11.0.21; not 18 to 20.
     backported("TrimNativeHeapInterval", 21, &[(17, 9), (11, 21)], None),
     row_8u("UseCGroupMemoryLimitForHeap", 131, Some(12)),
-    row("UseCompactObjectHeaders", 24, None),
-    row("UseConcMarkSweepGC", 8, Some(15)),
+    flag_row("UseCompactObjectHeaders", 24, None),
+    flag_row("UseConcMarkSweepGC", 8, Some(15)),
     row_8u("UseContainerCpuShares", 191, Some(25)),
     row_8u("UseContainerSupport", 191, None),
-    row("UseEpsilonGC", 11, None),
-    row("UseParNewGC", 8, Some(11)),
-    row("UseParallelOldGC", 8, Some(17)),
+    flag_row("UseEpsilonGC", 11, None),
+    flag_row("UseParNewGC", 8, Some(11)),
+    flag_row("UseParallelOldGC", 8, Some(17)),
     // JEP 189 in 12; upstream's 11.0.9 has it too.
     backported("UseShenandoahGC", 12, &[(11, 9)], None),
-    row("UseZGC", 11, None),
-    row("ZGenerational", 21, Some(26)),
-    row("ZUncommit", 13, None),
+    flag_row("UseZGC", 11, None),
+    flag_row("ZGenerational", 21, Some(26)),
+    flag_row("ZUncommit", 13, None),
 ];
 
 /// Whether this JDK starts with the flag. Flags that are not in the table count as known.
-pub fn is_known(jdk: Jdk, flag: &str) -> bool {
+pub fn is_known(jdk: JdkRelease, flag: &str) -> bool {
     let Some(row) = TABLE.iter().find(|row| row.flag == flag) else {
         return true;
     };
@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn flags_come_and_go_with_versions() {
-        let known = |version: &str, flag| is_known(Jdk::hotspot(version.parse().unwrap()), flag);
+        let known =
+            |version: &str, flag| is_known(JdkRelease::for_hotspot(version.parse().unwrap()), flag);
         assert!(!known("8u181", "MaxRAMPercentage"));
         assert!(known("8u191", "MaxRAMPercentage"));
         assert!(known("8", "MaxRAMPercentage"));
@@ -137,7 +138,8 @@ mod tests {
 
     #[test]
     fn backports_count_from_their_update_on_and_not_in_between() {
-        let known = |version: &str, flag| is_known(Jdk::hotspot(version.parse().unwrap()), flag);
+        let known =
+            |version: &str, flag| is_known(JdkRelease::for_hotspot(version.parse().unwrap()), flag);
         for version in ["11", "11.0.9", "11.0.22", "12", "17.0.15"] {
             assert!(known(version, "UseShenandoahGC"), "{version}");
         }

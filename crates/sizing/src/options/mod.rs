@@ -20,7 +20,7 @@ use crate::Bytes;
 /// Source: measured on 17 and 25: `_JAVA_OPTIONS` > command line > `JDK_JAVA_OPTIONS` (since 9,
 /// only the `java` launcher) > `JAVA_TOOL_OPTIONS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
+pub enum OptionOrigin {
     /// The environment variable `JAVA_TOOL_OPTIONS`.
     ToolOptions,
     /// The environment variable `JDK_JAVA_OPTIONS`.
@@ -33,7 +33,7 @@ pub enum Origin {
     UnderscoreJavaOptions,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for OptionOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::ToolOptions => "JAVA_TOOL_OPTIONS",
@@ -47,37 +47,37 @@ impl fmt::Display for Origin {
 
 /// One flag's value and the option it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct FlagSetting {
     /// The value as text: `true`, `512m`, `75.0`.
     pub value: String,
     /// The option as it was written: `-Xmx512m`.
     pub text: String,
     /// Where it was written.
-    pub origin: Origin,
+    pub origin: OptionOrigin,
 }
 
 /// The options a user gave, merged: the last one of the strongest source wins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Options {
-    settings: BTreeMap<String, Setting>,
-    texts: Vec<(String, Origin)>,
+pub struct JvmOptionSet {
+    settings: BTreeMap<String, FlagSetting>,
+    texts: Vec<(String, OptionOrigin)>,
 }
 
-impl Options {
+impl JvmOptionSet {
     /// No options at all.
     pub fn none() -> Self {
         Self::default()
     }
 
     /// Merges options given in any order of sources; within a source the order is the order given.
-    pub fn merge(options: impl IntoIterator<Item = (String, Origin)>) -> Self {
-        let mut texts: Vec<(String, Origin)> = options.into_iter().collect();
+    pub fn merge(options: impl IntoIterator<Item = (String, OptionOrigin)>) -> Self {
+        let mut texts: Vec<(String, OptionOrigin)> = options.into_iter().collect();
         // A stable sort keeps the order inside each source.
         texts.sort_by_key(|(_, origin)| *origin);
         let mut settings = BTreeMap::new();
         for (text, origin) in &texts {
             for (name, value) in canonical(text) {
-                let setting = Setting {
+                let setting = FlagSetting {
                     value,
                     text: text.clone(),
                     origin: *origin,
@@ -90,25 +90,29 @@ impl Options {
 
     /// Options from one command line, already split into words.
     pub fn from_words<I: IntoIterator<Item = S>, S: Into<String>>(words: I) -> Self {
-        Self::merge(words.into_iter().map(|w| (w.into(), Origin::CommandLine)))
+        Self::merge(
+            words
+                .into_iter()
+                .map(|w| (w.into(), OptionOrigin::CommandLine)),
+        )
     }
 
     /// Every option as written, weakest source first.
-    pub fn texts(&self) -> impl Iterator<Item = (&str, Origin)> {
+    pub fn option_texts(&self) -> impl Iterator<Item = (&str, OptionOrigin)> {
         self.texts
             .iter()
             .map(|(text, origin)| (text.as_str(), *origin))
     }
 
     /// Every flag set, by name.
-    pub fn settings(&self) -> impl Iterator<Item = (&str, &Setting)> {
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &FlagSetting)> {
         self.settings
             .iter()
             .map(|(name, setting)| (name.as_str(), setting))
     }
 
     /// A flag's setting, by HotSpot's name (`MaxHeapSize`, also for `-Xmx`).
-    pub fn setting(&self, name: &str) -> Option<&Setting> {
+    pub fn setting(&self, name: &str) -> Option<&FlagSetting> {
         self.settings.get(name)
     }
 
@@ -118,7 +122,7 @@ impl Options {
     }
 
     /// A flag of type bool. `None` when not set.
-    pub fn switch(&self, name: &str) -> Option<bool> {
+    pub fn switch_value(&self, name: &str) -> Option<bool> {
         match self.setting(name)?.value.as_str() {
             "true" => Some(true),
             "false" => Some(false),
@@ -127,23 +131,23 @@ impl Options {
     }
 
     /// A flag that is an amount of memory. `None` when not set or not readable.
-    pub fn size(&self, name: &str) -> Option<Bytes> {
+    pub fn size_value(&self, name: &str) -> Option<Bytes> {
         parse_size(&self.setting(name)?.value)
     }
 
     /// A flag that is a count. `None` when not set or not readable.
-    pub fn count(&self, name: &str) -> Option<u64> {
+    pub fn count_value(&self, name: &str) -> Option<u64> {
         self.setting(name)?.value.parse().ok()
     }
 
     /// A flag that is a percentage. `None` when not set or not readable.
-    pub fn percentage(&self, name: &str) -> Option<f64> {
+    pub fn percentage_value(&self, name: &str) -> Option<f64> {
         self.setting(name)?.value.parse().ok()
     }
 
     /// The options that begin with this prefix, as written.
     pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = &str> {
-        self.texts()
+        self.option_texts()
             .map(|(text, _)| text)
             .filter(move |text| text.starts_with(prefix))
     }
@@ -201,25 +205,31 @@ mod tests {
 
     #[test]
     fn short_options_are_the_flags_they_stand_for() {
-        let options = Options::from_words(["-Xmx512m", "-Xms64M", "-Xss512k", "-XX:+UseG1GC"]);
-        assert_eq!(options.size("MaxHeapSize"), Some(Bytes::from_mib(512)));
-        assert_eq!(options.size("InitialHeapSize"), Some(Bytes::from_mib(64)));
-        assert_eq!(options.size("MinHeapSize"), Some(Bytes::from_mib(64)));
-        assert_eq!(options.count("ThreadStackSize"), Some(512));
-        assert_eq!(options.switch("UseG1GC"), Some(true));
+        let options = JvmOptionSet::from_words(["-Xmx512m", "-Xms64M", "-Xss512k", "-XX:+UseG1GC"]);
+        assert_eq!(
+            options.size_value("MaxHeapSize"),
+            Some(Bytes::from_mib(512))
+        );
+        assert_eq!(
+            options.size_value("InitialHeapSize"),
+            Some(Bytes::from_mib(64))
+        );
+        assert_eq!(options.size_value("MinHeapSize"), Some(Bytes::from_mib(64)));
+        assert_eq!(options.count_value("ThreadStackSize"), Some(512));
+        assert_eq!(options.switch_value("UseG1GC"), Some(true));
     }
 
     #[test]
     fn the_strongest_source_wins_whatever_the_order() {
-        let options = Options::merge([
-            ("-Xmx1g".to_owned(), Origin::UnderscoreJavaOptions),
-            ("-Xmx2g".to_owned(), Origin::CommandLine),
-            ("-XX:MaxHeapSize=3g".to_owned(), Origin::CommandLine),
-            ("-Xmx4g".to_owned(), Origin::ToolOptions),
+        let options = JvmOptionSet::merge([
+            ("-Xmx1g".to_owned(), OptionOrigin::UnderscoreJavaOptions),
+            ("-Xmx2g".to_owned(), OptionOrigin::CommandLine),
+            ("-XX:MaxHeapSize=3g".to_owned(), OptionOrigin::CommandLine),
+            ("-Xmx4g".to_owned(), OptionOrigin::ToolOptions),
         ]);
         let setting = options.setting("MaxHeapSize").unwrap();
         assert_eq!(setting.value, "1g");
-        assert_eq!(setting.origin, Origin::UnderscoreJavaOptions);
+        assert_eq!(setting.origin, OptionOrigin::UnderscoreJavaOptions);
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl std::error::Error for UnclosedQuote {}
 ///
 /// # Errors
 /// [`UnclosedQuote`]: the JVM refuses such a variable.
-pub fn environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
+pub fn split_environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut rest = text.char_indices();
@@ -60,7 +60,7 @@ pub fn environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
 /// quotes and joins lines at their end, `#` starts a comment. An open quote ends with its line.
 ///
 /// Source: args.c, `nextToken` and `checkToken` (JDK 9, JEP 293 era).
-pub fn argument_file(text: &str) -> Vec<String> {
+pub fn split_argument_file(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;
@@ -132,19 +132,19 @@ mod tests {
 
     #[test]
     fn quotes_group_and_vanish_anywhere_in_a_word() {
-        let words = environment(r#" -Dx="a b"  -Dy='c "d" e' -Dz=*$HOME\n "" "#).unwrap();
+        let words = split_environment(r#" -Dx="a b"  -Dy='c "d" e' -Dz=*$HOME\n "" "#).unwrap();
         assert_eq!(words, ["-Dx=a b", r#"-Dy=c "d" e"#, r"-Dz=*$HOME\n", ""]);
-        assert_eq!(environment("a'b'\"c\"d"), Ok(vec!["abcd".to_owned()]));
-        assert_eq!(environment("\"é ü\"ß"), Ok(vec!["é üß".to_owned()]));
-        assert_eq!(environment(" \t\n"), Ok(vec![]));
-        let error = environment("-Dpassword=\"geheim").unwrap_err();
+        assert_eq!(split_environment("a'b'\"c\"d"), Ok(vec!["abcd".to_owned()]));
+        assert_eq!(split_environment("\"é ü\"ß"), Ok(vec!["é üß".to_owned()]));
+        assert_eq!(split_environment(" \t\n"), Ok(vec![]));
+        let error = split_environment("-Dpassword=\"geheim").unwrap_err();
         assert_eq!(error.to_string(), "a quote \" is never closed");
     }
 
     #[test]
     fn argument_files_know_comments_escapes_and_joined_lines() {
         let text = "-Xmx1g # heap\n-cp \"a b:\\\n    c\\tд\" '-Dq=\\\\x' one\\\n  two\n";
-        let words = argument_file(text);
+        let words = split_argument_file(text);
         assert_eq!(words, ["-Xmx1g", "-cp", "a b:c\tд", r"-Dq=\x", "onetwo"]);
     }
 }

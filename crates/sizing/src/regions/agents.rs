@@ -1,16 +1,16 @@
 //! Java and native agents.
 
-use super::{Provenance, Region, measured_or};
+use super::{Region, SizeProvenance, measured_or};
 use crate::Bytes;
-use crate::options::Options;
-use crate::profile::Profile;
+use crate::options::JvmOptionSet;
+use crate::profile::AppProfile;
 
 /// Native memory and classes of one agent; tracing agents load thousands of classes. Origin: a
 /// choice between a JMX exporter (10 MB) and an OpenTelemetry agent (50 MB).
 const EACH: Bytes = Bytes::from_mib(30);
 
 /// Plans the region from the `-javaagent`, `-agentpath` and `-agentlib` options.
-pub fn plan(profile: &Profile, options: &Options) -> Region {
+pub fn plan_agents(profile: &AppProfile, options: &JvmOptionSet) -> Region {
     let prefixes = ["-javaagent:", "-agentpath:", "-agentlib:"];
     let count: usize = prefixes
         .iter()
@@ -22,8 +22,8 @@ pub fn plan(profile: &Profile, options: &Options) -> Region {
     let default = EACH.mul_ratio(count, 1);
     let how = format!("{count} agents x {EACH}");
     let mut region = measured_or("agents", profile.agents, default, how);
-    if count == 0 && region.provenance == Provenance::Default {
-        region.provenance = Provenance::Calculated;
+    if count == 0 && region.provenance == SizeProvenance::Default {
+        region.provenance = SizeProvenance::Calculated;
     }
     region
 }

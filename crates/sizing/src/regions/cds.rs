@@ -1,6 +1,6 @@
 //! The mapped start-up archive (CDS, AppCDS, AOT cache).
 
-use super::{Region, Situation, measured_or};
+use super::{Region, RegionInputs, measured_or};
 use crate::Bytes;
 
 /// The resident part of the default CDS archive. Measured: 11.6 to 12.7 MiB on 17, 13.5 to 14.7 on 25
@@ -8,7 +8,7 @@ use crate::Bytes;
 const DEFAULT: Bytes = Bytes::from_mib(14);
 
 /// Plans the region.
-pub fn plan(situation: &Situation<'_>) -> Region {
+pub fn plan_cds(situation: &RegionInputs<'_>) -> Region {
     measured_or(
         "CDS",
         situation.profile.cds,

@@ -1,6 +1,6 @@
 //! The code cache: what is used of it, and how much to reserve.
 
-use super::{Provenance, Region, Situation, measured_or};
+use super::{Region, RegionInputs, SizeProvenance, measured_or};
 use crate::Bytes;
 
 /// Used with both compilers. Measured: 23 to 30 MiB after some seconds of load on a Spring Boot
@@ -13,7 +13,7 @@ const C1_ONLY: Bytes = Bytes::from_mib(22);
 pub const C1_RESERVED: Bytes = Bytes::from_mib(48);
 
 /// Plans the region. A user's ReservedCodeCacheSize bounds it from above.
-pub fn plan(situation: &Situation<'_>) -> Region {
+pub fn plan_code_cache(situation: &RegionInputs<'_>) -> Region {
     let (default, how) = match situation.is_c1_only {
         true => (C1_ONLY, "used by a warm web service with C1 alone"),
         false => (BOTH, "used by a warm web service"),
@@ -25,10 +25,10 @@ pub fn plan(situation: &Situation<'_>) -> Region {
         _ => measured,
     };
     let region = measured_or("code cache", measured, default, how);
-    match situation.options.size("ReservedCodeCacheSize") {
+    match situation.options.size_value("ReservedCodeCacheSize") {
         Some(limit) if limit < region.size => Region {
             size: limit,
-            provenance: Provenance::User,
+            provenance: SizeProvenance::User,
             how: "ReservedCodeCacheSize".to_owned(),
             ..region
         },

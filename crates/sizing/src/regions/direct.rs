@@ -1,6 +1,6 @@
 //! Direct (NIO) buffers.
 
-use super::{Provenance, Region, Situation, measured_or};
+use super::{Region, RegionInputs, SizeProvenance, measured_or};
 use crate::Bytes;
 
 /// What Paketo and Cloud Foundry allow. A Tomcat service used 0.1 MiB (records/2026-11-20-regions);
@@ -9,13 +9,13 @@ use crate::Bytes;
 const DEFAULT: Bytes = Bytes::from_mib(10);
 
 /// Plans the region. A user's MaxDirectMemorySize is taken as what will be used.
-pub fn plan(situation: &Situation<'_>) -> Region {
-    let set = situation.options.size("MaxDirectMemorySize");
+pub fn plan_direct(situation: &RegionInputs<'_>) -> Region {
+    let set = situation.options.size_value("MaxDirectMemorySize");
     match set.filter(|size| *size > Bytes::default()) {
         Some(size) => Region {
             name: "direct",
             size,
-            provenance: Provenance::User,
+            provenance: SizeProvenance::User,
             how: "MaxDirectMemorySize".to_owned(),
         },
         None => measured_or(

@@ -9,16 +9,16 @@
 //! Not measured: 26, whose G1 has a second card table, 2 MB per GB of heap more (JEP 522); 27 and
 //! later, which are taken for 26.
 
-use super::{Provenance, Region, Situation};
+use super::{Region, RegionInputs, SizeProvenance};
 use crate::Bytes;
-use crate::hotspot::Collector;
-use crate::jdk::Jdk;
+use crate::hotspot::CollectorKind;
+use crate::jdk::JdkRelease;
 
 const MB: f64 = 1_000_000.0;
 
 /// Fixed memory in bytes and share of the heap, by collector.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cost {
+pub struct CollectorCost {
     /// Bytes whatever the heap.
     pub fixed: Bytes,
     /// Fraction of the heap.
@@ -26,36 +26,36 @@ pub struct Cost {
 }
 
 /// The cost of a collector with this many parallel workers.
-pub fn cost(jdk: Jdk, collector: Collector, workers: u32) -> Cost {
+pub fn collector_cost(jdk: JdkRelease, collector: CollectorKind, workers: u32) -> CollectorCost {
     let workers = f64::from(workers);
     let is_25 = jdk.at_least(25);
     // A card is a byte for 512 bytes of heap.
     let second_cards = if jdk.at_least(26) { 1.0 / 512.0 } else { 0.0 };
     let (fixed, share) = match collector {
-        Collector::Serial => (0.0, 0.003_26),
-        Collector::Parallel if is_25 => (3.15 * workers, 0.0190),
-        Collector::Parallel => (3.28 * (workers + 1.0), 0.0365),
-        Collector::G1 if is_25 => (2.15 * workers, 0.0198 + second_cards),
-        Collector::G1 => (2.15 * workers, 0.0394),
-        Collector::Shenandoah if is_25 => (0.73 + 1.056 * workers, 0.031_25),
-        Collector::Shenandoah => (0.43 + 1.056 * workers, 0.031_25),
+        CollectorKind::Serial => (0.0, 0.003_26),
+        CollectorKind::Parallel if is_25 => (3.15 * workers, 0.0190),
+        CollectorKind::Parallel => (3.28 * (workers + 1.0), 0.0365),
+        CollectorKind::G1 if is_25 => (2.15 * workers, 0.0198 + second_cards),
+        CollectorKind::G1 => (2.15 * workers, 0.0394),
+        CollectorKind::Shenandoah if is_25 => (0.73 + 1.056 * workers, 0.031_25),
+        CollectorKind::Shenandoah => (0.43 + 1.056 * workers, 0.031_25),
         // Grows with marking, not measured under load: 1 % is kept.
-        Collector::Z if is_25 => (0.1, 0.01),
-        Collector::Z => (67.3, 0.01),
+        CollectorKind::Z if is_25 => (0.1, 0.01),
+        CollectorKind::Z => (67.3, 0.01),
     };
-    Cost {
+    CollectorCost {
         fixed: Bytes::from_bytes((fixed * MB) as u64),
         share,
     }
 }
 
 /// The fixed part.
-pub fn fixed(situation: &Situation<'_>) -> Region {
-    let cost = cost(situation.jdk, situation.collector, situation.gc_workers);
+pub fn fixed_region(situation: &RegionInputs<'_>) -> Region {
+    let cost = collector_cost(situation.jdk, situation.collector, situation.gc_workers);
     Region {
         name: "GC native",
         size: cost.fixed,
-        provenance: Provenance::Calculated,
+        provenance: SizeProvenance::Calculated,
         how: format!(
             "{} with {} workers; further {:.2} % of the heap",
             situation.collector,
@@ -72,15 +72,15 @@ mod tests {
     #[test]
     fn the_g1_of_26_has_a_second_card_table() {
         let share = |jdk: &str, collector| {
-            let jdk = Jdk::hotspot(jdk.parse().expect("a version"));
-            cost(jdk, collector, 2).share
+            let jdk = JdkRelease::for_hotspot(jdk.parse().expect("a version"));
+            collector_cost(jdk, collector, 2).share
         };
         let gib = 1024.0;
-        let more = (share("26", Collector::G1) - share("25", Collector::G1)) * gib;
+        let more = (share("26", CollectorKind::G1) - share("25", CollectorKind::G1)) * gib;
         assert!((more - 2.0).abs() < 0.01, "2 MiB per GiB: {more}");
         assert_eq!(
-            share("26", Collector::Serial),
-            share("25", Collector::Serial)
+            share("26", CollectorKind::Serial),
+            share("25", CollectorKind::Serial)
         );
     }
 }

@@ -1,6 +1,6 @@
 //! The heap: what is left.
 
-use super::{RESERVE_PERCENT, Region, Situation, fixed, gc_native, sum};
+use super::{RESERVE_PERCENT, Region, RegionInputs, fixed_regions, gc_native, sum_sizes};
 use crate::Bytes;
 
 /// The least heap a small service starts with. Below it the answer is "does not fit".
@@ -24,34 +24,36 @@ pub struct Budget {
 impl Budget {
     /// The collector's part that grows with a heap of this size.
     pub fn gc_for(&self, heap: Bytes) -> Bytes {
-        heap.percent(self.gc_share * 100.0)
+        heap.percent_share(self.gc_share * 100.0)
     }
 
     /// Everything planned, with a heap of this size; without the reserve.
-    pub fn total(&self, heap: Bytes) -> Bytes {
-        sum(&self.fixed)
+    pub fn total_bytes(&self, heap: Bytes) -> Bytes {
+        sum_sizes(&self.fixed)
             .saturating_add(heap)
             .saturating_add(self.gc_for(heap))
     }
 
     /// The smallest limit that this budget fits into with a heap of this size.
     pub fn minimum_limit(&self, heap: Bytes) -> Bytes {
-        let total = self.total(heap).as_bytes() as f64;
+        let total = self.total_bytes(heap).as_bytes() as f64;
         let limit = total / (1.0 - RESERVE_PERCENT / 100.0);
         Bytes::from_bytes(limit as u64).round_up(Bytes::from_mib(1))
     }
 }
 
 /// Plans a limit for HotSpot.
-pub fn plan(limit: Bytes, situation: &Situation<'_>) -> Budget {
-    let cost = gc_native::cost(situation.jdk, situation.collector, situation.gc_workers);
-    left_by(limit, fixed(situation), cost.share)
+pub fn plan_limit(limit: Bytes, situation: &RegionInputs<'_>) -> Budget {
+    let cost = gc_native::collector_cost(situation.jdk, situation.collector, situation.gc_workers);
+    left_by(limit, fixed_regions(situation), cost.share)
 }
 
 /// What regions leave of a limit: `heap = (limit - reserve - sum of fixed) / (1 + share)`.
 pub fn left_by(limit: Bytes, fixed: Vec<Region>, gc_share: f64) -> Budget {
-    let reserve = limit.percent(RESERVE_PERCENT);
-    let rest = limit.saturating_sub(reserve).saturating_sub(sum(&fixed));
+    let reserve = limit.percent_share(RESERVE_PERCENT);
+    let rest = limit
+        .saturating_sub(reserve)
+        .saturating_sub(sum_sizes(&fixed));
     let heap = Bytes::from_bytes((rest.as_bytes() as f64 / (1.0 + gc_share)) as u64);
     Budget {
         limit,

@@ -1,6 +1,6 @@
 //! JIT compilers at work, arenas, symbols, the JVM's own structures.
 
-use super::{Region, Situation, measured_or};
+use super::{Region, RegionInputs, measured_or};
 use crate::Bytes;
 
 /// Symbols, modules, internal structures. Measured: 13 to 14 MiB for 17,000 classes
@@ -16,7 +16,7 @@ const C1_ONLY: Bytes = Bytes::from_mib(8);
 const FURTHER: Bytes = Bytes::from_mib(6);
 
 /// Plans the region.
-pub fn plan(situation: &Situation<'_>) -> Region {
+pub fn plan_jit(situation: &RegionInputs<'_>) -> Region {
     let (peak, compilers) = match situation.is_c1_only {
         true => (C1_ONLY, "C1"),
         false => (BOTH, "C1 and C2"),

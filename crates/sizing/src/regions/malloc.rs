@@ -1,6 +1,6 @@
 //! What malloc holds beyond the named regions: libraries, JNI, fragmentation of arenas.
 
-use super::{Region, Situation, measured_or};
+use super::{Region, RegionInputs, measured_or};
 use crate::Bytes;
 
 /// Libraries' own memory and what glibc keeps after `free`, with two arenas. Measured: 19 to 41 MiB
@@ -9,7 +9,7 @@ use crate::Bytes;
 const DEFAULT: Bytes = Bytes::from_mib(24);
 
 /// Plans the region.
-pub fn plan(situation: &Situation<'_>) -> Region {
+pub fn plan_malloc(situation: &RegionInputs<'_>) -> Region {
     measured_or(
         "malloc",
         situation.profile.malloc,

@@ -1,6 +1,6 @@
 //! Metaspace and compressed class space.
 
-use super::{Provenance, Region, Situation, measured_or};
+use super::{Region, RegionInputs, SizeProvenance, measured_or};
 use crate::Bytes;
 
 /// Bytes before any application class. Too small: the container is killed late.
@@ -18,7 +18,7 @@ pub fn for_classes(classes: u64) -> Bytes {
 }
 
 /// Plans the region. A user's MaxMetaspaceSize bounds it from above.
-pub fn plan(situation: &Situation<'_>) -> Region {
+pub fn plan_metaspace(situation: &RegionInputs<'_>) -> Region {
     let classes = situation.profile.classes;
     let default = for_classes(classes.unwrap_or(TYPICAL_CLASSES));
     let how = match classes {
@@ -26,13 +26,13 @@ pub fn plan(situation: &Situation<'_>) -> Region {
         None => format!("2 MB + 5,000 B x {TYPICAL_CLASSES} classes, a typical service"),
     };
     let mut region = measured_or("metaspace", situation.profile.metaspace, default, how);
-    if classes.is_some() && region.provenance == Provenance::Default {
-        region.provenance = Provenance::Calculated;
+    if classes.is_some() && region.provenance == SizeProvenance::Default {
+        region.provenance = SizeProvenance::Calculated;
     }
-    match situation.options.size("MaxMetaspaceSize") {
+    match situation.options.size_value("MaxMetaspaceSize") {
         Some(limit) if limit < region.size => Region {
             size: limit,
-            provenance: Provenance::User,
+            provenance: SizeProvenance::User,
             how: "MaxMetaspaceSize".to_owned(),
             ..region
         },

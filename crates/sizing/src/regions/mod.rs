@@ -2,7 +2,7 @@
 //!
 //! Owns the default constants, each with its origin, and the formula
 //! `heap = (limit - reserve - sum of fixed regions) / (1 + collector's share of the heap)`.
-//! A measured [`Profile`] replaces a constant; a user's option replaces both. Sizes are resident
+//! A measured [`AppProfile`] replaces a constant; a user's option replaces both. Sizes are resident
 //! memory (touched), because that is what a limit counts, not reserved address space.
 
 pub mod agents;
@@ -20,14 +20,14 @@ pub mod threads;
 use std::fmt;
 
 use crate::Bytes;
-use crate::hotspot::Collector;
-use crate::jdk::Jdk;
-use crate::options::Options;
-use crate::profile::Profile;
+use crate::hotspot::CollectorKind;
+use crate::jdk::JdkRelease;
+use crate::options::JvmOptionSet;
+use crate::profile::AppProfile;
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Provenance {
+pub enum SizeProvenance {
     /// A constant of this crate, with its origin in the source.
     Default,
     /// From a formula over limits and other values.
@@ -38,7 +38,7 @@ pub enum Provenance {
     User,
 }
 
-impl fmt::Display for Provenance {
+impl fmt::Display for SizeProvenance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Default => "default",
@@ -57,18 +57,18 @@ pub struct Region {
     /// Resident memory planned for it.
     pub size: Bytes,
     /// Where the size came from.
-    pub provenance: Provenance,
+    pub provenance: SizeProvenance,
     /// How it was reached, in plain words.
     pub how: String,
 }
 
 /// What the regions depend on.
 #[derive(Debug, Clone, Copy)]
-pub struct Situation<'a> {
+pub struct RegionInputs<'a> {
     /// The JVM.
-    pub jdk: Jdk,
+    pub jdk: JdkRelease,
     /// The collector that will run.
-    pub collector: Collector,
+    pub collector: CollectorKind,
     /// Its parallel workers.
     pub gc_workers: u32,
     /// Whether C2 is off.
@@ -76,9 +76,9 @@ pub struct Situation<'a> {
     /// Compiler threads.
     pub compiler_threads: u32,
     /// What was measured.
-    pub profile: &'a Profile,
+    pub profile: &'a AppProfile,
     /// What the user set.
-    pub options: &'a Options,
+    pub options: &'a JvmOptionSet,
 }
 
 /// The share of the limit kept free: page cache for jars, page tables, short peaks.
@@ -88,23 +88,23 @@ pub struct Situation<'a> {
 pub const RESERVE_PERCENT: f64 = 4.0;
 
 /// The fixed regions (all but heap and the collector's share of it), in the order of reports.
-pub fn fixed(situation: &Situation<'_>) -> Vec<Region> {
+pub fn fixed_regions(situation: &RegionInputs<'_>) -> Vec<Region> {
     vec![
-        metaspace::plan(situation),
-        code_cache::plan(situation),
-        threads::plan(situation),
-        direct::plan(situation),
-        gc_native::fixed(situation),
-        jit::plan(situation),
-        cds::plan(situation),
-        files::plan(situation),
-        agents::plan(situation.profile, situation.options),
-        malloc::plan(situation),
+        metaspace::plan_metaspace(situation),
+        code_cache::plan_code_cache(situation),
+        threads::plan_threads(situation),
+        direct::plan_direct(situation),
+        gc_native::fixed_region(situation),
+        jit::plan_jit(situation),
+        cds::plan_cds(situation),
+        files::plan_files(situation),
+        agents::plan_agents(situation.profile, situation.options),
+        malloc::plan_malloc(situation),
     ]
 }
 
 /// The sum of regions.
-pub fn sum(regions: &[Region]) -> Bytes {
+pub fn sum_sizes(regions: &[Region]) -> Bytes {
     let sizes = regions.iter().map(|region| region.size);
     sizes.fold(Bytes::default(), Bytes::saturating_add)
 }
@@ -120,13 +120,13 @@ pub(crate) fn measured_or(
         Some(size) => Region {
             name,
             size,
-            provenance: Provenance::Measured,
+            provenance: SizeProvenance::Measured,
             how: "from the profile".to_owned(),
         },
         None => Region {
             name,
             size: default,
-            provenance: Provenance::Default,
+            provenance: SizeProvenance::Default,
             how: how.into(),
         },
     }

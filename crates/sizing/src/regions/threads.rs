@@ -1,6 +1,6 @@
 //! Thread stacks: what is touched, not what is reserved.
 
-use super::{Provenance, Region, Situation};
+use super::{Region, RegionInputs, SizeProvenance};
 use crate::Bytes;
 
 /// Touched stack of a thread. Measured: 68 to 93 KiB on average in two services
@@ -11,21 +11,21 @@ pub const TOUCHED: Bytes = Bytes::from_kib(96);
 const TYPICAL_THREADS: u64 = 60;
 
 /// Plans the region: application threads, collector and compiler threads.
-pub fn plan(situation: &Situation<'_>) -> Region {
+pub fn plan_threads(situation: &RegionInputs<'_>) -> Region {
     let profile = situation.profile;
     let touched = profile.thread_stack.unwrap_or(TOUCHED);
     let stack = situation
         .options
-        .count("ThreadStackSize")
+        .count_value("ThreadStackSize")
         .filter(|kib| *kib > 0);
     let touched = stack.map_or(touched, |kib| touched.min(Bytes::from_kib(kib)));
     // A measured count has the JVM's own threads in it.
     let own = u64::from(situation.gc_workers) + u64::from(situation.compiler_threads) + 12;
     let threads = profile.threads.unwrap_or(TYPICAL_THREADS + own);
     let provenance = match (profile.threads, profile.thread_stack) {
-        (Some(_), Some(_)) => Provenance::Measured,
-        (Some(_), None) => Provenance::Calculated,
-        _ => Provenance::Default,
+        (Some(_), Some(_)) => SizeProvenance::Measured,
+        (Some(_), None) => SizeProvenance::Calculated,
+        _ => SizeProvenance::Default,
     };
     Region {
         name: "thread stacks",

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use super::{Content, HEAD, LABEL, LARGEST_PAYLOAD, LogError, MAGIC, Piece, Record};
+use super::{ChunkContent, FileChunk, HEAD, LABEL, LARGEST_PAYLOAD, LogEntry, LogError, MAGIC};
 use super::{checksum, unpack};
 
 /// Read at once.
@@ -13,7 +13,7 @@ const BLOCK: usize = 64 << 10;
 
 /// Reads records one after the other.
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct EventLogReader<R> {
     from: R,
     /// Read and not yet given out; records begin at `used`.
     buffer: Vec<u8>,
@@ -21,14 +21,14 @@ pub struct Reader<R> {
     offset: u64,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> EventLogReader<R> {
     /// Reads a log from its begin.
     pub fn new(from: R) -> Self {
-        Self::resume(from, 0)
+        Self::resume_at(from, 0)
     }
 
-    /// Goes on where another reader was ([`Reader::offset`]); `from` stands there.
-    pub fn resume(from: R, offset: u64) -> Self {
+    /// Goes on where another reader was ([`EventLogReader::offset`]); `from` stands there.
+    pub fn resume_at(from: R, offset: u64) -> Self {
         Self {
             from,
             buffer: Vec::new(),
@@ -47,67 +47,67 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// [`LogError`]; there is nothing behind it.
-    pub fn next_record(&mut self) -> Result<Option<Record>, LogError> {
+    pub fn next_entry(&mut self) -> Result<Option<LogEntry>, LogError> {
         if self.offset == 0 {
-            if !self.has(MAGIC.len())? {
-                return match MAGIC.starts_with(self.rest()) {
+            if !self.has_bytes(MAGIC.len())? {
+                return match MAGIC.starts_with(self.unread_bytes()) {
                     true => Ok(None),
                     false => Err(LogError::Foreign),
                 };
             }
-            if !self.rest().starts_with(MAGIC) {
+            if !self.unread_bytes().starts_with(MAGIC) {
                 return Err(LogError::Foreign);
             }
-            self.take(MAGIC.len());
+            self.consume_bytes(MAGIC.len());
         }
-        let Some(length) = self.length()? else {
+        let Some(length) = self.payload_length()? else {
             return Ok(None);
         };
-        let (head, rest) = self.rest().split_at(HEAD);
+        let (head, rest) = self.unread_bytes().split_at(HEAD);
         let payload = &rest[..length];
         let said = head.last_chunk::<4>().copied().map(u32::from_le_bytes);
         let of = head.first_chunk::<4>().copied().unwrap_or_default();
         if said != Some(checksum(of, payload)) {
-            return Err(self.damaged("a checksum is wrong"));
+            return Err(self.damage_error("a checksum is wrong"));
         }
-        let record = record(payload)?;
-        self.take(HEAD + length);
+        let record = parse_entry(payload)?;
+        self.consume_bytes(HEAD + length);
         Ok(Some(record))
     }
 
     /// The next piece, past all events.
     ///
     /// # Errors
-    /// As [`Reader::next_record`].
-    pub fn next_piece(&mut self) -> Result<Option<Piece>, LogError> {
+    /// As [`EventLogReader::next_entry`].
+    pub fn next_chunk(&mut self) -> Result<Option<FileChunk>, LogError> {
         loop {
-            match self.next_record()? {
-                Some(Record::Event(_)) => {}
-                Some(Record::Piece(piece)) => return Ok(Some(piece)),
+            match self.next_entry()? {
+                Some(LogEntry::Event(_)) => {}
+                Some(LogEntry::Piece(piece)) => return Ok(Some(piece)),
                 None => return Ok(None),
             }
         }
     }
 
     /// Length of the next payload, once all of it is there.
-    fn length(&mut self) -> Result<Option<usize>, LogError> {
-        if !self.has(HEAD)? {
+    fn payload_length(&mut self) -> Result<Option<usize>, LogError> {
+        if !self.has_bytes(HEAD)? {
             return Ok(None);
         }
-        let length = self.rest().first_chunk::<4>().copied();
+        let length = self.unread_bytes().first_chunk::<4>().copied();
         let length = length.map_or(0, u32::from_le_bytes);
         if length > LARGEST_PAYLOAD || (length as usize) < LABEL {
-            return Err(self.damaged("a length is wrong"));
+            return Err(self.damage_error("a length is wrong"));
         }
         let length = length as usize;
-        Ok(self.has(HEAD + length)?.then_some(length))
+        Ok(self.has_bytes(HEAD + length)?.then_some(length))
     }
 
-    fn rest(&self) -> &[u8] {
+    fn unread_bytes(&self) -> &[u8] {
         &self.buffer[self.used..]
     }
 
-    fn take(&mut self, length: usize) {
+    fn consume_bytes(&mut self, length: usize) {
         self.used += length;
         self.offset += length as u64;
         if self.used == self.buffer.len() {
@@ -117,8 +117,8 @@ impl<R: Read> Reader<R> {
     }
 
     /// Whether so much is there, after reading what is needed for it.
-    fn has(&mut self, length: usize) -> Result<bool, LogError> {
-        if self.rest().len() < length {
+    fn has_bytes(&mut self, length: usize) -> Result<bool, LogError> {
+        if self.unread_bytes().len() < length {
             self.buffer.drain(..self.used);
             self.used = 0;
         }
@@ -132,42 +132,42 @@ impl<R: Read> Reader<R> {
         Ok(true)
     }
 
-    fn damaged(&self, why: &str) -> LogError {
+    fn damage_error(&self, why: &str) -> LogError {
         LogError::Damaged(format!("{why} at byte {}", self.offset))
     }
 }
 
-fn record(payload: &[u8]) -> Result<Record, LogError> {
+fn parse_entry(payload: &[u8]) -> Result<LogEntry, LogError> {
     let (label, packed) = payload.split_at(LABEL);
     let instance = label
         .last_chunk::<4>()
         .copied()
         .map_or(0, u32::from_le_bytes);
-    match Content::of(label[0]) {
-        Some(content) => Ok(Record::Piece(Piece {
+    match ChunkContent::from_code(label[0]) {
+        Some(content) => Ok(LogEntry::Piece(FileChunk {
             content,
             instance,
             packed: packed.to_vec(),
         })),
         None => serde_json::from_slice(&unpack(packed)?)
-            .map(Record::Event)
+            .map(LogEntry::Event)
             .map_err(|error| LogError::Damaged(format!("an event is not understood: {error}"))),
     }
 }
 
 /// One file of a log, its pieces joined.
 #[derive(Debug)]
-pub struct Joined<R> {
-    log: Reader<R>,
-    content: Content,
+pub struct JoinedFile<R> {
+    log: EventLogReader<R>,
+    content: ChunkContent,
     instance: u32,
     part: io::Cursor<Vec<u8>>,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> EventLogReader<R> {
     /// What is left of a file of an instance, from 0.
-    pub fn join(self, content: Content, instance: u32) -> Joined<R> {
-        Joined {
+    pub fn join_chunks(self, content: ChunkContent, instance: u32) -> JoinedFile<R> {
+        JoinedFile {
             log: self,
             content,
             instance,
@@ -176,16 +176,16 @@ impl<R: Read> Reader<R> {
     }
 }
 
-impl<R: Read> Read for Joined<R> {
+impl<R: Read> Read for JoinedFile<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let length = self.part.read(buffer)?;
             if length > 0 || buffer.is_empty() {
                 return Ok(length);
             }
-            match self.log.next_piece().map_err(io::Error::other)? {
+            match self.log.next_chunk().map_err(io::Error::other)? {
                 Some(piece) if (piece.content, piece.instance) == (self.content, self.instance) => {
-                    self.part = io::Cursor::new(piece.bytes().map_err(io::Error::other)?);
+                    self.part = io::Cursor::new(piece.unpacked_bytes().map_err(io::Error::other)?);
                 }
                 Some(_) => {}
                 None => return Ok(0),

@@ -2,11 +2,11 @@ use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
 
-use loadline_analysis::record::Phase;
+use loadline_analysis::record::TrialPhase;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Ending, Progress};
+use crate::{TrialEnding, TrialProgress};
 
 fn empty(directory: &tempfile::TempDir) -> File {
     let path = directory.path().join("log");
@@ -18,19 +18,20 @@ fn empty(directory: &tempfile::TempDir) -> File {
 /// A small trial's log: its bytes, and where each record begins.
 fn written() -> (Vec<u8>, Vec<usize>) {
     let directory = tempfile::tempdir().unwrap();
-    let log = Log::begin(empty(&directory)).unwrap();
+    let log = EventLog::begin_log(empty(&directory)).unwrap();
     let path = directory.path().join("log");
     let mut begins = Vec::new();
     let mut note = || begins.push(std::fs::metadata(&path).unwrap().len() as usize);
     note();
-    let phase = Phase::Start;
-    log.event(&Event::Phase { phase, at_ns: 7 }).unwrap();
+    let phase = TrialPhase::Start;
+    log.append_event(&TrialEvent::Phase { phase, at_ns: 7 })
+        .unwrap();
     note();
-    log.piece(Content::Output, 1, b"Started in 3 s\n");
+    log.append_chunk(ChunkContent::Output, 1, b"Started in 3 s\n");
     note();
-    log.piece(Content::File(2), 0, &[0; 1000]);
+    log.append_chunk(ChunkContent::File(2), 0, &[0; 1000]);
     note();
-    log.event(&Event::Progress(Progress {
+    log.append_event(&TrialEvent::Progress(TrialProgress {
         phase,
         elapsed: Duration::from_secs(1),
         p99: None,
@@ -38,19 +39,19 @@ fn written() -> (Vec<u8>, Vec<usize>) {
     }))
     .unwrap();
     note();
-    let evidence = Ending::Measured(Box::default());
-    log.event(&Event::Ended(evidence)).unwrap();
+    let evidence = TrialEnding::Measured(Box::default());
+    log.append_event(&TrialEvent::Ended(evidence)).unwrap();
     note();
-    assert!(log.failure().is_none());
+    assert!(log.chunk_failure().is_none());
     (std::fs::read(path).unwrap(), begins)
 }
 
 /// All records, and what ended the reading.
-fn all(bytes: &[u8]) -> (Vec<Record>, Option<LogError>) {
-    let mut reader = Reader::new(bytes);
+fn all(bytes: &[u8]) -> (Vec<LogEntry>, Option<LogError>) {
+    let mut reader = EventLogReader::new(bytes);
     let mut records = Vec::new();
     loop {
-        match reader.next_record() {
+        match reader.next_entry() {
             Ok(Some(record)) => records.push(record),
             Ok(None) => return (records, None),
             Err(error) => return (records, Some(error)),
@@ -66,41 +67,47 @@ fn what_is_written_is_read_in_order() {
     assert_eq!(records.len(), begins.len() - 1);
     assert_eq!(
         records[0],
-        Record::Event(Event::Phase {
-            phase: Phase::Start,
+        LogEntry::Event(TrialEvent::Phase {
+            phase: TrialPhase::Start,
             at_ns: 7
         })
     );
-    let Record::Piece(piece) = &records[1] else {
+    let LogEntry::Piece(piece) = &records[1] else {
         panic!("{:?}", records[1]);
     };
-    assert_eq!((piece.content, piece.instance), (Content::Output, 1));
-    assert_eq!(piece.bytes().unwrap(), b"Started in 3 s\n");
+    assert_eq!((piece.content, piece.instance), (ChunkContent::Output, 1));
+    assert_eq!(piece.unpacked_bytes().unwrap(), b"Started in 3 s\n");
     assert!(matches!(
         records[4],
-        Record::Event(Event::Ended(Ending::Measured(_)))
+        LogEntry::Event(TrialEvent::Ended(TrialEnding::Measured(_)))
     ));
 }
 
 #[test]
 fn a_long_file_is_cut_into_pieces_and_comes_back_whole() {
     let directory = tempfile::tempdir().unwrap();
-    let log = Log::begin(empty(&directory)).unwrap();
+    let log = EventLog::begin_log(empty(&directory)).unwrap();
     let file: Vec<u8> = (0..3 * PIECE + 5).map(|n| (n * n % 251) as u8).collect();
-    log.piece(Content::GcLog, 0, &file);
-    log.piece(Content::GcLog, 1, b"another's");
+    log.append_chunk(ChunkContent::GcLog, 0, &file);
+    log.append_chunk(ChunkContent::GcLog, 1, b"another's");
     let mut back = Vec::new();
-    let mut joined = log.reader().unwrap().join(Content::GcLog, 0);
+    let mut joined = log
+        .open_reader()
+        .unwrap()
+        .join_chunks(ChunkContent::GcLog, 0);
     joined.read_to_end(&mut back).unwrap();
     assert!(back == file);
-    let mut reader = log.reader().unwrap();
+    let mut reader = log.open_reader().unwrap();
     for _ in 0..5 {
-        assert!(reader.next_piece().unwrap().is_some());
+        assert!(reader.next_chunk().unwrap().is_some());
     }
-    assert!(reader.next_piece().unwrap().is_none());
+    assert!(reader.next_chunk().unwrap().is_none());
     // A log that grows is read on.
-    log.piece(Content::GcLog, 0, b"more");
-    let more = reader.next_piece().unwrap().map(|p| p.bytes().unwrap());
+    log.append_chunk(ChunkContent::GcLog, 0, b"more");
+    let more = reader
+        .next_chunk()
+        .unwrap()
+        .map(|p| p.unpacked_bytes().unwrap());
     assert_eq!(more.as_deref(), Some(b"more".as_slice()));
 }
 
@@ -109,8 +116,8 @@ fn reading_goes_on_at_any_record() {
     let (bytes, begins) = written();
     let (records, _) = all(&bytes);
     for (number, begin) in begins.iter().enumerate() {
-        let mut reader = Reader::resume(&bytes[*begin..], *begin as u64);
-        assert_eq!(reader.next_record().unwrap().as_ref(), records.get(number));
+        let mut reader = EventLogReader::resume_at(&bytes[*begin..], *begin as u64);
+        assert_eq!(reader.next_entry().unwrap().as_ref(), records.get(number));
         let next = begins.get(number + 1).unwrap_or(begin);
         assert_eq!(reader.offset(), *next as u64);
     }
@@ -125,12 +132,12 @@ fn a_file_of_another_kind_or_one_that_is_not_empty_is_refused() {
     let used = File::options()
         .append(true)
         .open(directory.path().join("used"));
-    assert!(Log::begin(used.unwrap()).is_err());
+    assert!(EventLog::begin_log(used.unwrap()).is_err());
 }
 
-fn piece(packed: Vec<u8>) -> Piece {
-    Piece {
-        content: Content::Output,
+fn piece(packed: Vec<u8>) -> FileChunk {
+    FileChunk {
+        content: ChunkContent::Output,
         instance: 0,
         packed,
     }
@@ -139,7 +146,7 @@ fn piece(packed: Vec<u8>) -> Piece {
 #[test]
 fn a_body_that_says_no_size_takes_no_more_memory_than_it_has() {
     let packed = zstd::encode_all(&b"Started in 3 s\n"[..], 3).unwrap();
-    let body = piece(packed).bytes().unwrap();
+    let body = piece(packed).unpacked_bytes().unwrap();
     assert_eq!(body, b"Started in 3 s\n");
     assert!(body.capacity() < PIECE, "{}", body.capacity());
 }
@@ -148,12 +155,12 @@ fn a_body_that_says_no_size_takes_no_more_memory_than_it_has() {
 fn a_few_bytes_do_not_become_hundreds_of_mebibytes() {
     let packed = zstd::encode_all(io::repeat(0).take(LARGEST_BODY as u64 + 1), 3).unwrap();
     assert!(packed.len() < PIECE, "{}", packed.len());
-    let refused = piece(packed).bytes().unwrap_err().to_string();
+    let refused = piece(packed).unpacked_bytes().unwrap_err().to_string();
     assert_eq!(refused, "the event log is damaged: a body is too large");
     let directory = tempfile::tempdir().unwrap();
-    let log = Log::begin(empty(&directory)).unwrap();
-    log.whole_piece(Content::Samples, 0, &vec![0; LARGEST_BODY + 1]);
-    let refused = log.failure().unwrap().to_string();
+    let log = EventLog::begin_log(empty(&directory)).unwrap();
+    log.append_whole_chunk(ChunkContent::Samples, 0, &vec![0; LARGEST_BODY + 1]);
+    let refused = log.chunk_failure().unwrap().to_string();
     assert_eq!(refused, "the record is too large for the event log");
 }
 

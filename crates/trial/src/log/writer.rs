@@ -8,38 +8,41 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Content, HEAD, LABEL, LARGEST_BODY, LARGEST_PAYLOAD, MAGIC, PIECE, Reader, checksum};
-use crate::Event;
+use super::{
+    ChunkContent, EventLogReader, HEAD, LABEL, LARGEST_BODY, LARGEST_PAYLOAD, MAGIC, PIECE,
+    checksum,
+};
+use crate::TrialEvent;
 
 /// zstd's: samples and logs shrink to a tenth with it, and more costs time that is not ours.
 const LEVEL: i32 = 3;
 
 /// The log of a running trial.
 #[derive(Debug)]
-pub struct Log {
-    state: Mutex<State>,
+pub struct EventLog {
+    state: Mutex<EventLogState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct EventLogState {
     file: File,
     /// Length of the whole records.
     length: u64,
     failure: Option<io::Error>,
 }
 
-impl Log {
+impl EventLog {
     /// Begins a log in an empty file, opened for reading and appending.
     ///
     /// # Errors
     /// A file that is not empty, no regular one, or cannot be written.
-    pub fn begin(mut file: File) -> io::Result<Self> {
+    pub fn begin_log(mut file: File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.len() > 0 {
             return Err(io::Error::other("it is no empty file"));
         }
         file.write_all(MAGIC)?;
-        let state = State {
+        let state = EventLogState {
             file,
             length: MAGIC.len() as u64,
             failure: None,
@@ -53,28 +56,28 @@ impl Log {
     ///
     /// # Errors
     /// What the system says; the log is as it was before.
-    pub fn event(&self, event: &Event) -> io::Result<()> {
-        self.append(0, 0, &serde_json::to_vec(event)?)
+    pub fn append_event(&self, event: &TrialEvent) -> io::Result<()> {
+        self.append_entry(0, 0, &serde_json::to_vec(event)?)
     }
 
     /// Appends a part of a file, in as many records as it takes. What cannot be written is missing
-    /// and told by [`Log::failure`]: whoever samples and reads goes on.
-    pub fn piece(&self, content: Content, instance: u32, bytes: &[u8]) {
+    /// and told by [`EventLog::chunk_failure`]: whoever samples and reads goes on.
+    pub fn append_chunk(&self, content: ChunkContent, instance: u32, bytes: &[u8]) {
         for part in bytes.chunks(PIECE) {
-            self.whole_piece(content, instance, part);
+            self.append_whole_chunk(content, instance, part);
         }
     }
 
     /// The same, in one record.
-    pub fn whole_piece(&self, content: Content, instance: u32, bytes: &[u8]) {
-        if let Err(error) = self.append(content.code(), instance, bytes) {
+    pub fn append_whole_chunk(&self, content: ChunkContent, instance: u32, bytes: &[u8]) {
+        if let Err(error) = self.append_entry(content.to_code(), instance, bytes) {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.failure.get_or_insert(error);
         }
     }
 
     /// Why the first of the missing pieces is missing.
-    pub fn failure(&self) -> Option<io::Error> {
+    pub fn chunk_failure(&self) -> Option<io::Error> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.failure.take()
     }
@@ -83,13 +86,13 @@ impl Log {
     ///
     /// # Errors
     /// A file that has no second descriptor to give.
-    pub fn reader(&self) -> Result<Reader<impl Read + use<>>, io::Error> {
+    pub fn open_reader(&self) -> Result<EventLogReader<impl Read + use<>>, io::Error> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let file = state.file.try_clone()?;
-        Ok(Reader::new(Positioned { file, position: 0 }))
+        Ok(EventLogReader::new(PositionedFile { file, position: 0 }))
     }
 
-    fn append(&self, code: u8, instance: u32, body: &[u8]) -> io::Result<()> {
+    fn append_entry(&self, code: u8, instance: u32, body: &[u8]) -> io::Result<()> {
         let too_large = || io::Error::other("the record is too large for the event log");
         if body.len() > LARGEST_BODY {
             return Err(too_large());
@@ -112,7 +115,7 @@ impl Log {
     }
 }
 
-impl State {
+impl EventLogState {
     fn write(&mut self, record: &[u8]) -> io::Result<()> {
         let Err(error) = self.file.write_all(record) else {
             self.length += record.len() as u64;
@@ -125,12 +128,12 @@ impl State {
 }
 
 /// A file that others append to and read elsewhere: it has a position of its own.
-struct Positioned {
+struct PositionedFile {
     file: File,
     position: u64,
 }
 
-impl Read for Positioned {
+impl Read for PositionedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.file.read_at(buffer, self.position)?;
         self.position += length as u64;

@@ -5,15 +5,15 @@
 use std::sync::Arc;
 
 use super::warmer::is_cold;
-use super::{End, Searched, Smallest, at, proof};
-use crate::proof::Standing;
+use super::{SearchedBase, SizeEnd, SmallestMemory, at_size, proof_ask};
+use crate::proof::ProofStanding;
 use crate::record::TrialRecord;
 use crate::search::ascent::Ascent;
 use crate::search::min_memory::MemoryFound;
-use crate::search::{Next, Open, Outcome, Seen};
+use crate::search::{Next, SeenTrials, TrialOutcome, WantedTrials};
 
 /// A base's answer with its fresh starts.
-pub(super) struct Proved {
+pub(super) struct ProvedBase {
     pub(super) base: usize,
     pub(super) is_proven: bool,
     pub(super) answer: MemoryFound,
@@ -32,13 +32,17 @@ pub(super) struct Climb {
 }
 
 impl Climb {
-    pub(super) fn of(search: &Smallest, searched: &Searched, prove: u32) -> Option<Self> {
-        let End::Found(found) = searched.end else {
+    pub(super) fn from_search(
+        search: &SmallestMemory,
+        searched: &SearchedBase,
+        prove: u32,
+    ) -> Option<Self> {
+        let SizeEnd::Found(found) = searched.end else {
             return None;
         };
         let outcome = |t: &Arc<TrialRecord>| {
             let size = t.configuration.memory?;
-            Some((size, Outcome::from(t.verdict)))
+            Some((size, TrialOutcome::from(t.verdict)))
         };
         let trials = searched.trials.iter().filter_map(outcome);
         Some(Self {
@@ -50,8 +54,8 @@ impl Climb {
     }
 
     /// The answer at the size that is tested now.
-    fn answer(&self) -> MemoryFound {
-        let (size, confirmed) = (self.ascent.size(), self.found.confirmed);
+    fn current_answer(&self) -> MemoryFound {
+        let (size, confirmed) = (self.ascent.current_size(), self.found.confirmed);
         MemoryFound {
             size,
             margin: size.as_bytes() as f64 / confirmed.as_bytes().max(1) as f64 - 1.0,
@@ -60,23 +64,23 @@ impl Climb {
     }
 
     /// Reads the fresh starts at one size; opens those that are missing.
-    pub(super) fn test(&mut self, searched: &Searched, seen: &Seen) -> Next<()> {
-        let size = self.ascent.size();
-        let configuration = at(&searched.base, size);
+    pub(super) fn test_size(&mut self, searched: &SearchedBase, seen: &SeenTrials) -> Next<()> {
+        let size = self.ascent.current_size();
+        let configuration = at_size(&searched.base, size);
         let mut repeat = 1;
-        while let Standing::More(more) = self.ascent.standing()
-            && self.ascent.size() == size
+        while let ProofStanding::More(more) = self.ascent.size_standing()
+            && self.ascent.current_size() == size
             && !self.is_cold
         {
-            let start = |repeat| proof(&configuration, repeat, searched.start_deadline);
-            let Some(record) = seen.get(&start(repeat)) else {
+            let start = |repeat| proof_ask(&configuration, repeat, searched.start_deadline);
+            let Some(record) = seen.record_for(&start(repeat)) else {
                 let asks = (repeat..repeat + more).map(start);
-                return Err(Open {
-                    wanted: asks.filter(|a| seen.get(a).is_none()).collect(),
+                return Err(WantedTrials {
+                    wanted: asks.filter(|a| seen.record_for(a).is_none()).collect(),
                     guesses: Vec::new(),
                 });
             };
-            self.ascent.record(Outcome::from(record.verdict));
+            self.ascent.record_start(TrialOutcome::from(record.verdict));
             self.trials.push(Arc::clone(record));
             self.is_cold = searched.longer.is_some() && is_cold(&self.trials);
             repeat += 1;
@@ -86,12 +90,12 @@ impl Climb {
 }
 
 /// What the climb of a base has come to.
-pub(super) fn proved(base: usize, mut climbs: Vec<Option<Climb>>) -> Option<Proved> {
+pub(super) fn conclude_climb(base: usize, mut climbs: Vec<Option<Climb>>) -> Option<ProvedBase> {
     let climb = climbs[base].take()?;
-    Some(Proved {
+    Some(ProvedBase {
         base,
-        is_proven: climb.ascent.standing() == Standing::Proven,
-        answer: climb.answer(),
+        is_proven: climb.ascent.size_standing() == ProofStanding::Proven,
+        answer: climb.current_answer(),
         trials: climb.trials,
         is_cold: climb.is_cold,
     })

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::Smallest;
+use super::SmallestMemory;
 use crate::record::{Configuration, TrialRecord};
 use crate::text;
 use crate::warming::{self, FEW};
@@ -21,10 +21,10 @@ pub(super) fn is_too_early(trials: &[Arc<TrialRecord>]) -> bool {
     }
 }
 
-impl Smallest {
+impl SmallestMemory {
     /// The same search with a longer warm-up; `None` where that is not asked or none is longer.
-    pub(super) fn longer(&self) -> Option<Self> {
-        let longer = warming::longer(self.warm_up?)?;
+    pub(super) fn with_longer_warm_up(&self) -> Option<Self> {
+        let longer = warming::longer_warm_up(self.warm_up?)?;
         let given = match self.base.label.rsplit_once(WARM_UP) {
             Some((given, _)) => given,
             None => self.base.label.as_str(),
@@ -34,7 +34,7 @@ impl Smallest {
         } else {
             given.trim()
         };
-        let label = format!("{given} {WARM_UP}{}", text::bound(longer));
+        let label = format!("{given} {WARM_UP}{}", text::exact_duration(longer));
         let base = Configuration {
             label: label.trim().to_owned(),
             warm_up: Some(longer),
@@ -56,17 +56,17 @@ pub(super) fn is_cold(trials: &[Arc<TrialRecord>]) -> bool {
         .iter()
         .filter(|t| Some(t.configuration.memory) == last && t.verdict.is_evidence());
     let same: Vec<&TrialRecord> = same.map(|t| &**t).collect();
-    same.len() >= FEW && warming::cold(same).is_some()
+    same.len() >= FEW && warming::find_cold_starts(same).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Invalid, Verdict};
+    use crate::record::{InvalidReason, TrialVerdict};
     use crate::warming::tests::start;
 
     /// A start with so many MiB; of a cold one requests get cheaper while it is judged.
-    fn of(is_cold: bool, size: u64, verdict: Verdict) -> Arc<TrialRecord> {
+    fn of(is_cold: bool, size: u64, verdict: TrialVerdict) -> Arc<TrialRecord> {
         let falls = if is_cold { 60 } else { 0 };
         let mut record = start(|second| 800 - falls * second as u64);
         record.configuration = crate::fixture::configuration(size);
@@ -74,12 +74,12 @@ mod tests {
         Arc::new(record)
     }
 
-    const INVALID: Verdict = Verdict::Invalid(Invalid::Noise);
+    const INVALID: TrialVerdict = TrialVerdict::Invalid(InvalidReason::Noise);
 
     #[test]
     fn most_starts_of_the_last_size_say_that_it_is_cold() {
-        let cold = |size| of(true, size, Verdict::Pass);
-        let warm = |size| of(false, size, Verdict::Pass);
+        let cold = |size| of(true, size, TrialVerdict::Pass);
+        let warm = |size| of(false, size, TrialVerdict::Pass);
         let invalid = of(true, 256, INVALID);
         assert!(is_cold(&[cold(256), warm(256), cold(256)]));
         assert!(!is_cold(&[cold(256), warm(256), warm(256)]));
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn the_first_start_says_alone_that_it_was_too_early() {
-        assert!(is_too_early(&[of(true, 256, Verdict::Pass)]));
-        assert!(is_too_early(&[of(true, 256, Verdict::SloMiss)]));
-        assert!(!is_too_early(&[of(false, 256, Verdict::Pass)]));
+        assert!(is_too_early(&[of(true, 256, TrialVerdict::Pass)]));
+        assert!(is_too_early(&[of(true, 256, TrialVerdict::SloMiss)]));
+        assert!(!is_too_early(&[of(false, 256, TrialVerdict::Pass)]));
         assert!(!is_too_early(&[of(true, 256, INVALID)]));
     }
 }

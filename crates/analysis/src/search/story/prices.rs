@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-use loadline_sizing::{Bytes, Cpus, Jdk, Version};
+use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease};
 
-use super::{MISS, NOISE, PASS, ids, play, record};
+use super::{MISS, NOISE, PASS, ids, play, record_of_ask};
 use crate::fixture;
 use crate::offer::Offer;
-use crate::price::Size;
-use crate::record::{Configuration, Phase, PhaseSpan, Purpose, Verdict};
-use crate::search::Ask;
-use crate::search::lattice::{Cell, Parameters};
-use crate::search::prices::{Priced, Prices};
+use crate::price::InstanceSize;
+use crate::record::{Configuration, PhaseSpan, TrialPhase, TrialPurpose, TrialVerdict};
+use crate::search::TrialAsk;
+use crate::search::lattice::{LatticeCell, LatticeParameters};
+use crate::search::prices::{PriceAnswer, PriceSearch};
 use crate::search::purchase::tests::purchase;
 use crate::search::purchase::{Purchase, Variant};
-use crate::search::refine::Refined;
+use crate::search::refine::MemoryRefinement;
 
 /// What a trial takes.
 const LENGTH: Duration = Duration::from_secs(50);
 
 /// Three CPU rows of two memories, one or two ways to run in each.
-fn bought(variants: &[&str], budget: Option<Duration>) -> Purchase {
+fn example_purchase(variants: &[&str], budget: Option<Duration>) -> Purchase {
     let mut bought = purchase(budget);
     let price = bought.pricing.offer.price.clone();
     let cells = |variant: usize| {
@@ -34,11 +34,11 @@ fn bought(variants: &[&str], budget: Option<Duration>) -> Purchase {
             (1000, 1024),
         ]
         .map(move |(millis, mib)| {
-            let size = Size {
+            let size = InstanceSize {
                 cpu: Cpus::from_millis(millis),
                 memory: Bytes::from_mib(mib),
             };
-            Cell {
+            LatticeCell {
                 size,
                 per_hour: price.per_hour(size),
                 variant: variant as u32,
@@ -54,20 +54,20 @@ fn bought(variants: &[&str], budget: Option<Duration>) -> Purchase {
             memory: None,
             ..fixture::configuration(1)
         },
-        jdk: Some(Jdk::hotspot(Version::feature(17))),
+        jdk: Some(JdkRelease::for_hotspot(JavaVersion::from_feature(17))),
     };
     bought.variants = variants.iter().map(variant).collect();
-    bought.pricing.parameters = Parameters {
+    bought.pricing.parameters = LatticeParameters {
         min_replicas: 1,
         max_replicas: 6,
-        ..Parameters::new(120.0)
+        ..LatticeParameters::new(120.0)
     };
     bought
 }
 
 /// 100 requests a second of each CPU, a fifth more where the label begins with `b`; 200 MiB are needed,
 /// and 400 for more than 60 a second.
-fn truth(ask: &Ask) -> (Verdict, f64) {
+fn truth(ask: &TrialAsk) -> (TrialVerdict, f64) {
     let configuration = &ask.configuration;
     let (cpu, rate) = (
         configuration.cpu.expect("a limit"),
@@ -83,12 +83,12 @@ fn truth(ask: &Ask) -> (Verdict, f64) {
     let carries = rate <= 100.0 * factor * cpu.as_f64();
     (
         if fits && carries { PASS } else { MISS },
-        cost(configuration),
+        true_cost(configuration),
     )
 }
 
 /// CPU seconds of ten seconds of load: the collector and the flags change it.
-fn cost(configuration: &Configuration) -> f64 {
+fn true_cost(configuration: &Configuration) -> f64 {
     let has = |text: &str| {
         configuration
             .jvm_options
@@ -104,25 +104,25 @@ fn cost(configuration: &Configuration) -> f64 {
         * part("MaxRAMPercentage=30", 1.05)
 }
 
-fn story(search: Purchase, mut world: impl FnMut(&Ask) -> (Verdict, f64)) -> String {
-    let search = Prices::new(search);
+fn story(search: Purchase, mut world: impl FnMut(&TrialAsk) -> (TrialVerdict, f64)) -> String {
+    let search = PriceSearch::new(search);
     let (story, priced) = play(&search, |ask| {
         let (verdict, cpu) = world(ask);
-        let mut record = record(ask, verdict, Bytes::from_mib(200));
+        let mut record = record_of_ask(ask, verdict, Bytes::from_mib(200));
         // From round to round the machine drifts, and within one a little.
         let drift = 1.0 + f64::from(ask.repeat % 5) / 100.0;
         record.evidence.cgroup.measure_cpu = Some(Duration::from_secs_f64(cpu * drift));
         record.evidence.phases = vec![PhaseSpan {
-            phase: Phase::Measure,
+            phase: TrialPhase::Measure,
             start: 0,
             end: u64::try_from(LENGTH.as_nanos()).expect("it fits"),
         }];
         record
     });
-    story + &told(&priced)
+    story + &tell_prices(&priced)
 }
 
-fn told(priced: &Priced) -> String {
+fn tell_prices(priced: &PriceAnswer) -> String {
     let searched = &priced.searched;
     let records = searched.asked.iter().map(|asked| &asked.record);
     let mut text = format!(
@@ -148,7 +148,7 @@ fn told(priced: &Priced) -> String {
             let ratio = c.ratio.map_or("-".to_owned(), |r| format!("{r:.4}"));
             text += &format!(
                 "  {} {}: {} pairs, {} of {}, {ratio}, adopted {}\n",
-                c.stage.name(),
+                c.stage.stage_name(),
                 c.label,
                 c.pairs,
                 c.passes,
@@ -159,7 +159,7 @@ fn told(priced: &Priced) -> String {
         text += &format!("  {}\n", ids(&tuned.trials));
     }
     match &found.refined {
-        Refined::Smaller(smaller) => {
+        MemoryRefinement::Smaller(smaller) => {
             let label = &smaller.configuration.label;
             text += &format!(
                 "smaller {label} {:?}: {}\n",
@@ -167,35 +167,35 @@ fn told(priced: &Priced) -> String {
                 ids(&smaller.trials)
             );
         }
-        Refined::AsFound(why) => text += &format!("as found: {why:?}\n"),
+        MemoryRefinement::AsFound(why) => text += &format!("as found: {why:?}\n"),
     }
     text
 }
 
 #[test]
 fn the_cheapest_is_found_and_then_less_memory_in_it() {
-    insta::assert_snapshot!(story(bought(&["as given"], None), truth));
+    insta::assert_snapshot!(story(example_purchase(&["as given"], None), truth));
 }
 
 #[test]
 fn of_two_ways_the_better_is_found() {
-    insta::assert_snapshot!(story(bought(&["a", "b"], None), truth));
+    insta::assert_snapshot!(story(example_purchase(&["a", "b"], None), truth));
 }
 
 #[test]
 fn options_are_compared_in_pairs_and_what_was_adopted_is_proven() {
-    let mut search = bought(&["as given"], None);
+    let mut search = example_purchase(&["as given"], None);
     search.pricing.compare = Some(6);
     insta::assert_snapshot!(story(search, truth));
 }
 
 #[test]
 fn options_whose_starts_miss_are_given_up() {
-    let mut search = bought(&["as given"], None);
+    let mut search = example_purchase(&["as given"], None);
     search.pricing.compare = Some(6);
     insta::assert_snapshot!(story(search, |ask| {
         let is_tuned = !ask.configuration.jvm_options.is_empty();
-        match ask.purpose == Purpose::Prove && is_tuned {
+        match ask.purpose == TrialPurpose::Prove && is_tuned {
             true => (MISS, 6.0),
             false => truth(ask),
         }
@@ -204,7 +204,7 @@ fn options_whose_starts_miss_are_given_up() {
 
 #[test]
 fn one_pair_adopts_nothing_and_options_of_the_user_stay() {
-    let mut search = bought(&["as given"], None);
+    let mut search = example_purchase(&["as given"], None);
     search.pricing.compare = Some(1);
     search.words = vec![
         "java".to_owned(),
@@ -216,7 +216,7 @@ fn one_pair_adopts_nothing_and_options_of_the_user_stay() {
 
 #[test]
 fn a_command_whose_jvm_is_not_known_is_not_compared() {
-    let mut search = bought(&["as given"], None);
+    let mut search = example_purchase(&["as given"], None);
     search.pricing.compare = Some(2);
     search.variants[0].jdk = None;
     insta::assert_snapshot!(story(search, truth));
@@ -225,7 +225,7 @@ fn a_command_whose_jvm_is_not_known_is_not_compared() {
 #[test]
 fn a_budget_ends_the_search_and_leaves_room_for_the_proof() {
     for minutes in [3, 8, 20, 29, 40] {
-        let mut search = bought(&["as given"], Some(Duration::from_secs(60 * minutes)));
+        let mut search = example_purchase(&["as given"], Some(Duration::from_secs(60 * minutes)));
         search.pricing.compare = Some(2);
         insta::assert_snapshot!(format!("of_{minutes}_minutes"), story(search, truth));
     }
@@ -233,20 +233,20 @@ fn a_budget_ends_the_search_and_leaves_room_for_the_proof() {
 
 #[test]
 fn starts_that_miss_refute_an_answer_that_is_not_tuned_then() {
-    let mut search = bought(&["as given"], None);
+    let mut search = example_purchase(&["as given"], None);
     search.pricing.compare = Some(2);
     search.prove = 5;
     insta::assert_snapshot!(story(search, |ask| match ask.purpose {
-        Purpose::Prove if ask.repeat % 2 == 0 => (MISS, 6.0),
+        TrialPurpose::Prove if ask.repeat % 2 == 0 => (MISS, 6.0),
         _ => truth(ask),
     }));
 }
 
 #[test]
 fn what_cannot_be_measured_is_left() {
-    insta::assert_snapshot!(story(bought(&["as given"], None), |ask| {
+    insta::assert_snapshot!(story(example_purchase(&["as given"], None), |ask| {
         let is_noisy = ask.configuration.rate > Some(50.0);
-        let is_late = ask.purpose == Purpose::Prove && ask.repeat == 1;
+        let is_late = ask.purpose == TrialPurpose::Prove && ask.repeat == 1;
         match is_noisy || is_late {
             true => (NOISE, 6.0),
             false => truth(ask),
@@ -256,21 +256,23 @@ fn what_cannot_be_measured_is_left() {
 
 #[test]
 fn where_nothing_carries_the_rate_there_is_no_answer() {
-    insta::assert_snapshot!(story(bought(&["as given"], None), |_| (MISS, 6.0)));
+    insta::assert_snapshot!(story(example_purchase(&["as given"], None), |_| (
+        MISS, 6.0
+    )));
 }
 
 #[test]
 fn memory_that_is_billed_in_steps_is_not_refined() {
-    let mut search = bought(&["as given"], None);
+    let mut search = example_purchase(&["as given"], None);
     search.pricing.offer = Offer::built_in("fargate", None).expect("built in");
     insta::assert_snapshot!(story(search, truth));
 }
 
 #[test]
 fn less_memory_that_misses_its_proof_is_not_taken() {
-    insta::assert_snapshot!(story(bought(&["as given"], None), |ask| {
+    insta::assert_snapshot!(story(example_purchase(&["as given"], None), |ask| {
         let is_less = ask.configuration.memory < Some(Bytes::from_mib(256));
-        match ask.purpose == Purpose::Prove && is_less {
+        match ask.purpose == TrialPurpose::Prove && is_less {
             true => (MISS, 6.0),
             false => truth(ask),
         }
@@ -279,7 +281,7 @@ fn less_memory_that_misses_its_proof_is_not_taken() {
 
 #[test]
 fn as_many_proofs_are_asked_at_once_as_the_budget_has_room_for() {
-    let mut search = bought(&["as given"], Some(Duration::from_secs(180)));
+    let mut search = example_purchase(&["as given"], Some(Duration::from_secs(180)));
     search.prove = 5;
     insta::assert_snapshot!(story(search, truth));
 }

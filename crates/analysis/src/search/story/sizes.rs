@@ -4,62 +4,65 @@ use std::time::Duration;
 
 use loadline_sizing::{Bytes, Cpus};
 
-use super::{MISS, NOISE, PASS, ids, play, record};
+use super::{MISS, NOISE, PASS, ids, play, record_of_ask};
 use crate::fixture;
 use crate::record::{
-    AppKo, Configuration, JvmOption, Provenance, Purpose, SecondEvidence, Verdict,
+    AppKo, Configuration, JvmOption, SecondEvidence, TrialPurpose, TrialVerdict, ValueProvenance,
 };
-use crate::search::Ask;
-use crate::search::min_memory::Parameters;
-use crate::search::size::{End, Level, Sized, Sizes, Smallest};
+use crate::search::TrialAsk;
+use crate::search::min_memory::MemoryParameters;
+use crate::search::size::{SizeAnswer, SizeEnd, SizeSearch, SizedLevel, SmallestMemory};
 
-fn mib(ask: &Ask) -> u64 {
+fn ask_mib(ask: &TrialAsk) -> u64 {
     ask.configuration.memory.expect("it has one").as_bytes() >> 20
 }
 
 /// From 64Mi to 1Gi, two confirmations more than one.
-fn smallest(label: &str) -> Smallest {
+fn example_search(label: &str) -> SmallestMemory {
     let mib = Bytes::from_mib;
-    Smallest {
+    SmallestMemory {
         base: Configuration {
             label: label.to_owned(),
             memory: None,
             ..fixture::configuration(1)
         },
         level: None,
-        parameters: Parameters {
+        parameters: MemoryParameters {
             retries: 0,
-            ..Parameters::new(mib(64), mib(1024))
+            ..MemoryParameters::new(mib(64), mib(1024))
         },
         start_deadline: Duration::from_secs(60),
         warm_up: None,
     }
 }
 
-fn with_option(label: &str, text: &str) -> Smallest {
-    let mut search = smallest(label);
+fn with_option(label: &str, text: &str) -> SmallestMemory {
+    let mut search = example_search(label);
     search.base.jvm_options = vec![JvmOption {
         text: text.to_owned(),
-        provenance: Provenance::User,
+        provenance: ValueProvenance::User,
     }];
     search
 }
 
 /// The story of a search of these bases, and all that it comes to.
-fn story(bases: Vec<Smallest>, world: impl FnMut(&Ask) -> (Verdict, u64)) -> String {
+fn story(
+    bases: Vec<SmallestMemory>,
+    world: impl FnMut(&TrialAsk) -> (TrialVerdict, u64),
+) -> String {
     cold_story(bases, world, |_| true)
 }
 
 /// The same; only starts that `may_be_cold` are judged too early.
 fn cold_story(
-    bases: Vec<Smallest>,
-    mut world: impl FnMut(&Ask) -> (Verdict, u64),
-    may_be_cold: impl Fn(&Ask) -> bool,
+    bases: Vec<SmallestMemory>,
+    mut world: impl FnMut(&TrialAsk) -> (TrialVerdict, u64),
+    may_be_cold: impl Fn(&TrialAsk) -> bool,
 ) -> String {
-    let search = Sizes { bases, prove: 3 };
+    let search = SizeSearch { bases, prove: 3 };
     let (story, sized) = play(&search, |ask| {
         let (verdict, needs) = world(ask);
-        let mut record = record(ask, verdict, Bytes::from_mib(needs));
+        let mut record = record_of_ask(ask, verdict, Bytes::from_mib(needs));
         // Cold for 8 s: a request takes twice the CPU time.
         let is_short = |warm_up| warm_up < Duration::from_secs(8);
         if ask.configuration.warm_up.is_some_and(is_short) && may_be_cold(ask) {
@@ -73,16 +76,16 @@ fn cold_story(
         }
         record
     });
-    story + &told(&sized)
+    story + &tell_sizes(&sized)
 }
 
-fn told(sized: &Sized) -> String {
+fn tell_sizes(sized: &SizeAnswer) -> String {
     let mut text = String::new();
     for searched in &sized.searched {
         let label = &searched.base.label;
         let (deadline, spent) = (searched.start_deadline, searched.spent);
         let end = match &searched.end {
-            End::Found(found) => format!("{found:?}"),
+            SizeEnd::Found(found) => format!("{found:?}"),
             end => end.why_none(),
         };
         text += &format!(
@@ -103,23 +106,23 @@ fn told(sized: &Sized) -> String {
 }
 
 /// Starts pass from so many MiB on.
-fn from(needs: u64) -> impl FnMut(&Ask) -> (Verdict, u64) {
-    move |ask| (if mib(ask) >= needs { PASS } else { MISS }, needs)
+fn from(needs: u64) -> impl FnMut(&TrialAsk) -> (TrialVerdict, u64) {
+    move |ask| (if ask_mib(ask) >= needs { PASS } else { MISS }, needs)
 }
 
 #[test]
 fn one_base_is_found_confirmed_and_proven() {
-    insta::assert_snapshot!(story(vec![smallest("")], from(300)));
+    insta::assert_snapshot!(story(vec![example_search("")], from(300)));
 }
 
 #[test]
 fn what_is_small_enough_for_the_smallest_size_has_no_neighbour_but_one_below() {
-    insta::assert_snapshot!(story(vec![smallest("as given")], from(8)));
+    insta::assert_snapshot!(story(vec![example_search("as given")], from(8)));
 }
 
 #[test]
 fn one_step_is_a_size_below_which_nothing_is_asked() {
-    let mut search = smallest("");
+    let mut search = example_search("");
     search.parameters.low = Bytes::from_mib(4);
     search.parameters.high = Bytes::from_mib(64);
     insta::assert_snapshot!(story(vec![search.clone()], from(5)));
@@ -145,11 +148,11 @@ fn of_two_ways_to_one_answer_the_cheaper_is_proven() {
 
 #[test]
 fn the_way_that_was_cheaper_at_first_is_left_where_its_starts_miss() {
-    let mut bases = vec![smallest("half"), smallest("whole")];
+    let mut bases = vec![example_search("half"), example_search("whole")];
     bases[0].base.cpu = Some(Cpus::from_millis(500));
     insta::assert_snapshot!(story(bases, |ask| {
         let is_half = ask.configuration.label.starts_with("half");
-        match ask.purpose == Purpose::Prove && is_half && ask.repeat > 1 {
+        match ask.purpose == TrialPurpose::Prove && is_half && ask.repeat > 1 {
             true => (MISS, 200),
             false => from(200)(ask),
         }
@@ -159,11 +162,11 @@ fn the_way_that_was_cheaper_at_first_is_left_where_its_starts_miss() {
 #[test]
 fn jdks_are_questions_of_their_own_and_the_second_begins_at_the_first_one_s_answer() {
     let bases = ["17", "25"].map(|jdk| {
-        let mut search = smallest(jdk);
+        let mut search = example_search(jdk);
         search.base.jdk = Some(jdk.to_owned());
-        search.level = Some(Level {
+        search.level = Some(SizedLevel {
             jdk: Some(jdk.to_owned()),
-            ..Level::default()
+            ..SizedLevel::default()
         });
         search
     });
@@ -176,12 +179,12 @@ fn jdks_are_questions_of_their_own_and_the_second_begins_at_the_first_one_s_answ
 #[test]
 fn a_level_without_an_answer_says_how_it_ended() {
     let bases = [500, 1000].map(|millis| {
-        let mut search = smallest(&format!("{millis}m"));
+        let mut search = example_search(&format!("{millis}m"));
         let cpu = Some(Cpus::from_millis(millis));
         search.base.cpu = cpu;
-        search.level = Some(Level {
+        search.level = Some(SizedLevel {
             cpu,
-            ..Level::default()
+            ..SizedLevel::default()
         });
         search
     });
@@ -196,8 +199,8 @@ fn a_level_without_an_answer_says_how_it_ended() {
 #[test]
 fn starts_that_miss_at_the_size_that_was_found_move_it_up() {
     let mut proofs = 0;
-    insta::assert_snapshot!(story(vec![smallest("")], |ask| {
-        let is_wall = ask.purpose == Purpose::Prove && mib(ask) < 372;
+    insta::assert_snapshot!(story(vec![example_search("")], |ask| {
+        let is_wall = ask.purpose == TrialPurpose::Prove && ask_mib(ask) < 372;
         proofs += u32::from(is_wall);
         match is_wall && proofs % 2 == 0 {
             true => (MISS, 300),
@@ -208,8 +211,8 @@ fn starts_that_miss_at_the_size_that_was_found_move_it_up() {
 
 #[test]
 fn what_no_memory_cures_ends_at_the_largest_size_that_is_tested() {
-    insta::assert_snapshot!(story(vec![smallest("")], |ask| {
-        match ask.purpose == Purpose::Prove && ask.repeat % 3 == 2 {
+    insta::assert_snapshot!(story(vec![example_search("")], |ask| {
+        match ask.purpose == TrialPurpose::Prove && ask.repeat % 3 == 2 {
             true => (MISS, 300),
             false => from(300)(ask),
         }
@@ -218,11 +221,11 @@ fn what_no_memory_cures_ends_at_the_largest_size_that_is_tested() {
 
 #[test]
 fn crashes_and_noise_are_told_from_misses() {
-    insta::assert_snapshot!(story(vec![smallest("")], |ask| {
-        match (mib(ask), ask.repeat) {
-            (256, 1) => (Verdict::AppKo(AppKo::Crash), 300),
-            (_, 2) if ask.purpose == Purpose::Confirm => (MISS, 300),
-            (_, 2) if ask.purpose == Purpose::Prove => (NOISE, 300),
+    insta::assert_snapshot!(story(vec![example_search("")], |ask| {
+        match (ask_mib(ask), ask.repeat) {
+            (256, 1) => (TrialVerdict::AppKo(AppKo::Crash), 300),
+            (_, 2) if ask.purpose == TrialPurpose::Confirm => (MISS, 300),
+            (_, 2) if ask.purpose == TrialPurpose::Prove => (NOISE, 300),
             _ => from(300)(ask),
         }
     }));
@@ -230,7 +233,7 @@ fn crashes_and_noise_are_told_from_misses() {
 
 #[test]
 fn what_cannot_be_measured_ends_the_search() {
-    insta::assert_snapshot!(story(vec![smallest("")], |ask| match mib(ask) {
+    insta::assert_snapshot!(story(vec![example_search("")], |ask| match ask_mib(ask) {
         ..512 => (NOISE, 300),
         _ => (PASS, 300),
     }));
@@ -238,7 +241,7 @@ fn what_cannot_be_measured_ends_the_search() {
 
 #[test]
 fn a_search_of_a_warm_jvm_begins_again_with_a_longer_warm_up() {
-    let mut search = smallest("as given");
+    let mut search = example_search("as given");
     search.warm_up = Some(Duration::from_secs(2));
     search.base.warm_up = Some(Duration::from_secs(2));
     insta::assert_snapshot!(story(vec![search], from(300)));
@@ -246,10 +249,10 @@ fn a_search_of_a_warm_jvm_begins_again_with_a_longer_warm_up() {
 
 #[test]
 fn fresh_starts_that_were_judged_too_early_begin_it_again() {
-    let mut search = smallest("as given");
+    let mut search = example_search("as given");
     search.warm_up = Some(Duration::from_secs(5));
     search.base.warm_up = Some(Duration::from_secs(5));
     insta::assert_snapshot!(cold_story(vec![search], from(300), |ask| {
-        ask.purpose == Purpose::Prove
+        ask.purpose == TrialPurpose::Prove
     }));
 }

@@ -4,10 +4,10 @@
 
 use loadline_analysis::record::StartCache;
 use loadline_report::ResultView;
-use loadline_report::emit::{Application, CACHE_REQUESTS};
+use loadline_report::emit::{CACHE_REQUESTS, ProductionApplication};
 use loadline_sizing::cache::CacheKind;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 
 /// The start-up cache that is asked for, else the one that was measured; trained as that was.
 pub(super) fn asked_for(asked: Option<CacheKind>, view: &ResultView) -> Option<StartCache> {
@@ -25,17 +25,17 @@ pub(super) fn asked_for(asked: Option<CacheKind>, view: &ResultView) -> Option<S
 
 /// A variable of a manifest takes the place of the image's, so the cache must be the image's before
 /// it is measured: then its option is known as one of the image's own.
-pub(super) fn refuse_cache_of_image(application: &Application) -> Result<(), Error> {
+pub(super) fn refuse_cache_of_image(application: &ProductionApplication) -> Result<(), Error> {
     let has_cache = application.measured_image.is_some() && application.cache.is_some();
     if !has_cache {
         return Ok(());
     }
     let image = &application.image;
     Err(Error::new(
-        ErrorKind::Usage,
+        FailureKind::Usage,
         format!("the start-up cache is not in {image}, and a manifest cannot put it there"),
     )
-    .hint(format!("loadline cache --image {image} writes the cache and a Dockerfile that puts it into the image; build that, then size what it built: loadline size --image")))
+    .with_hint(format!("loadline cache --image {image} writes the cache and a Dockerfile that puts it into the image; build that, then size what it built: loadline size --image")))
 }
 
 /// A cache that the JVM of the image cannot make.
@@ -55,6 +55,6 @@ pub(super) fn refuse_cache_of_another_jvm(
     }
     let name = if is_openj9 { "OpenJ9" } else { "JDK" };
     let refusal = format!("--cache: the image's {name} {jdk} has no such cache");
-    Err(Error::new(ErrorKind::Usage, refusal)
-        .hint("appcds from JDK 13 on, aot from JDK 25 on, of an OpenJ9 scc"))
+    Err(Error::new(FailureKind::Usage, refusal)
+        .with_hint("appcds from JDK 13 on, aot from JDK 25 on, of an OpenJ9 scc"))
 }

@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_engine::manifest;
 use loadline_report::ResultView;
-use loadline_report::content::quoted;
+use loadline_report::content::shell_quoted;
 use loadline_report::emit::{
-    Application, EmitError, Patched, Place, What, Workload, patch, values,
+    ChartField, EmitError, EmittedWorkload, PatchFiles, ProductionApplication, ValuePath, patch,
+    values,
 };
 use serde_json::Value;
 
-use super::refused;
-use crate::error::{Error, ErrorKind};
+use super::emit_refused;
+use crate::error::{Error, FailureKind};
 
 /// Flags of files that patch instead of replacing.
 #[derive(Args)]
-pub struct Existing {
+pub struct PatchFlags {
     /// Manifest of yours (Deployment, StatefulSet; - is standard input): write a patch of it and a
     /// Kustomize component instead of new files
     #[arg(long, value_name = "FILE", conflicts_with_all = ["values", "purposes", "name", "base_image", "replicas", "max_rate", "max_replicas", "plain", "cache"])]
@@ -35,13 +36,13 @@ pub struct Existing {
     values: Option<PathBuf>,
     /// Where the chart reads a value: WHAT=PATH, several times for several. WHAT is resources
     /// [default: resources], java-options, env, image, startup-probe, readiness-probe or annotations
-    #[arg(long = "values-path", value_name = "WHAT=PATH", requires = "values", value_parser = Place::parse)]
-    places: Vec<Place>,
+    #[arg(long = "values-path", value_name = "WHAT=PATH", requires = "values", value_parser = ValuePath::from_assignment)]
+    places: Vec<ValuePath>,
 }
 
-impl Existing {
+impl PatchFlags {
     /// One container of a manifest.
-    pub fn manifest(manifest: PathBuf, workload: String, container: String) -> Self {
+    pub fn for_container(manifest: PathBuf, workload: String, container: String) -> Self {
         Self {
             manifest: Some(manifest),
             workload: Some(workload),
@@ -52,38 +53,40 @@ impl Existing {
     }
 
     /// The files, where a manifest or values are given.
-    pub fn patched(
+    pub fn patch_files(
         &self,
         view: &ResultView,
-        application: &Application,
-    ) -> Result<Option<Patched>, Error> {
+        application: &ProductionApplication,
+    ) -> Result<Option<PatchFiles>, Error> {
         let (path, patched) = match (&self.manifest, &self.values) {
             (Some(path), _) => (path, self.patch(path, view, application)?),
-            (None, Some(path)) => (path, self.over(path, view, application)?),
+            (None, Some(path)) => (path, self.overlay_values(path, view, application)?),
             (None, None) => return Ok(None),
         };
-        patched.map(Some).map_err(|error| named(path, error))
+        patched
+            .map(Some)
+            .map_err(|error| error_in_file(path, error))
     }
 
     fn patch(
         &self,
         path: &Path,
         view: &ResultView,
-        application: &Application,
-    ) -> Result<Result<Patched, EmitError>, Error> {
-        let source = manifest::one(path).map_err(|e| unreadable(&e))?;
+        application: &ProductionApplication,
+    ) -> Result<Result<PatchFiles, EmitError>, Error> {
+        let source = manifest::read_manifest_file(path).map_err(|e| unreadable_error(&e))?;
         let (workload, container) = (self.workload.as_deref(), self.container.as_deref());
-        let found = Workload::find(&source.documents, workload, container);
+        let found = EmittedWorkload::find_container(&source.documents, workload, container);
         Ok(found.and_then(|workload| patch(view, application, &workload)))
     }
 
-    fn over(
+    fn overlay_values(
         &self,
         path: &Path,
         view: &ResultView,
-        application: &Application,
-    ) -> Result<Result<Patched, EmitError>, Error> {
-        let mut source = manifest::one(path).map_err(|e| unreadable(&e))?;
+        application: &ProductionApplication,
+    ) -> Result<Result<PatchFiles, EmitError>, Error> {
+        let mut source = manifest::read_manifest_file(path).map_err(|e| unreadable_error(&e))?;
         let own = match source.documents.len() {
             0 => Value::Object(serde_json::Map::new()),
             1 => source.documents.swap_remove(0),
@@ -94,13 +97,16 @@ impl Existing {
                 "{} has no values of a chart: it is not one map",
                 path.display()
             );
-            return Err(Error::new(ErrorKind::Usage, refusal)
-                .hint("give the chart's values.yaml: helm show values CHART"));
+            return Err(Error::new(FailureKind::Usage, refusal)
+                .with_hint("give the chart's values.yaml: helm show values CHART"));
         }
         let mut places = self.places.clone();
-        if !places.iter().any(|place| place.what == What::Resources) {
-            places.push(Place {
-                what: What::Resources,
+        if !places
+            .iter()
+            .any(|place| place.what == ChartField::Resources)
+        {
+            places.push(ValuePath {
+                what: ChartField::Resources,
                 path: vec!["resources".to_owned()],
             });
         }
@@ -109,8 +115,8 @@ impl Existing {
 
     /// What to do with the files in `to`.
     pub fn next(&self, to: &Path) -> Option<String> {
-        let shown = quoted(&to.display().to_string());
-        let file = |path: &Path| quoted(&path.display().to_string());
+        let shown = shell_quoted(&to.display().to_string());
+        let file = |path: &Path| shell_quoted(&path.display().to_string());
         if let Some(manifest) = &self.manifest {
             let manifest = match manifest == Path::new("-") {
                 true => "MANIFEST".to_owned(),
@@ -129,16 +135,16 @@ impl Existing {
 }
 
 /// A refusal with the file that it is about.
-fn named(path: &Path, error: EmitError) -> Error {
+fn error_in_file(path: &Path, error: EmitError) -> Error {
     match error {
         EmitError::Manifest { why, hint } => {
             let refusal = format!("{}: {why}", path.display());
-            Error::new(ErrorKind::Usage, refusal).hint(hint)
+            Error::new(FailureKind::Usage, refusal).with_hint(hint)
         }
-        other => refused(other),
+        other => emit_refused(other),
     }
 }
 
-fn unreadable(refusal: &loadline_trial::Refusal) -> Error {
-    Error::new(ErrorKind::Usage, refusal).hint(&refusal.hint)
+fn unreadable_error(refusal: &loadline_trial::RunRefusal) -> Error {
+    Error::new(FailureKind::Usage, refusal).with_hint(&refusal.hint)
 }

@@ -8,11 +8,11 @@ use loadline_analysis::advice::is_of_openj9;
 use loadline_analysis::record::{Configuration, TrialRecord};
 use loadline_report::ResultView;
 use loadline_report::emit::OPENJ9;
-use loadline_sizing::jdk::Version;
+use loadline_sizing::jdk::JavaVersion;
 
 /// What is known of the JVM.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Jvm {
+pub(super) struct JvmIdentity {
     /// Who built it, as [`loadline_report::emit::BaseImage`] takes it; empty where nothing says so.
     pub vendor: String,
     /// All of its version; empty where nothing says so.
@@ -23,14 +23,14 @@ pub(super) struct Jvm {
     pub is_openj9: bool,
 }
 
-impl Jvm {
+impl JvmIdentity {
     /// That of the recommended configuration, or of the last trial.
-    pub fn of(view: &ResultView) -> Self {
+    pub fn from_view(view: &ResultView) -> Self {
         let recommended = view.recommendation.as_ref().map(|r| &r.configuration);
-        let trials = || trials(view);
+        let trials = || recommended_trials(view);
         let log = || trials().filter_map(|t| t.evidence.gc.as_ref());
         let wanted = recommended.or(trials().next().map(|t| &t.configuration));
-        Self::by(
+        Self::from_names(
             &view.machine.jdks,
             wanted.and_then(|c| c.jdk.as_deref()),
             log().next().map(|gc| gc.collector.as_str()),
@@ -41,24 +41,24 @@ impl Jvm {
     /// Whether its trials saw a JVM: its log, or its counters.
     pub fn is_seen(view: &ResultView) -> bool {
         let has_classes = |t: &TrialRecord| t.evidence.start.classes.is_some();
-        trials(view).any(|t| t.evidence.gc.is_some() || has_classes(t))
+        recommended_trials(view).any(|t| t.evidence.gc.is_some() || has_classes(t))
     }
 
     /// By the machine's list, the name that the configuration gives it, and what its log names:
     /// collector and JDK.
-    fn by(
+    fn from_names(
         listed: &[String],
         wanted: Option<&str>,
         collector: Option<&str>,
         logged: Option<&str>,
     ) -> Self {
-        let listed: Vec<Listed<'_>> = listed
+        let listed: Vec<ListedJdk<'_>> = listed
             .iter()
-            .filter_map(|text| Listed::read(text))
+            .filter_map(|text| ListedJdk::read(text))
             .collect();
         let is_openj9 = collector.map(is_of_openj9);
         let logged = logged.filter(|_| is_openj9 != Some(true));
-        let is_it = |jdk: &&Listed<'_>| {
+        let is_it = |jdk: &&ListedJdk<'_>| {
             is_openj9.is_none_or(|is_openj9| is_openj9 == jdk.is_openj9())
                 && logged.is_none_or(|logged| logged == jdk.version)
         };
@@ -69,7 +69,7 @@ impl Jvm {
         };
         let found = wanted.and_then(named).or(listed.iter().find(is_it));
         let version = found.map(|jdk| jdk.version).or(logged).unwrap_or_default();
-        let is_openj9 = is_openj9.unwrap_or(found.is_some_and(Listed::is_openj9));
+        let is_openj9 = is_openj9.unwrap_or(found.is_some_and(ListedJdk::is_openj9));
         let vendor = match found.map(|jdk| jdk.vendor) {
             Some(vendor) if !is_openj9 || vendor == SEMERU => vendor,
             _ if is_openj9 => OPENJ9,
@@ -78,14 +78,17 @@ impl Jvm {
         Self {
             vendor: vendor.to_owned(),
             version: version.to_owned(),
-            feature: version.parse().ok().map(|version: Version| version.feature),
+            feature: version
+                .parse()
+                .ok()
+                .map(|version: JavaVersion| version.feature),
             is_openj9,
         }
     }
 }
 
 /// The trials of the recommended JDK and application, or all; the last one first.
-fn trials(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
+fn recommended_trials(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
     let recommended = view.recommendation.as_ref().map(|r| &r.configuration);
     let level = |c: &Configuration| (c.jdk.clone(), c.application.clone());
     let is_of =
@@ -99,14 +102,14 @@ const SEMERU: &str = "semeru";
 /// An entry of the machine's list: `17 debian 17.0.15+6-Debian-1deb12u1`,
 /// `openj9-25 openj9 25 (OpenJ9 HEAD-cf92035774)`.
 #[derive(Debug)]
-struct Listed<'a> {
+struct ListedJdk<'a> {
     name: &'a str,
     vendor: &'a str,
     version: &'a str,
     build: &'a str,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ListedJdk<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let (jdk, build) = text.split_once(" (").unwrap_or((text, ""));
         let (rest, version) = jdk.rsplit_once(' ')?;
@@ -126,7 +129,7 @@ impl<'a> Listed<'a> {
 
     /// As crate `jvm` takes the names of JDKs, but for paths.
     fn answers_to(&self, wanted: &str) -> bool {
-        let Ok(version) = self.version.parse::<Version>() else {
+        let Ok(version) = self.version.parse::<JavaVersion>() else {
             return false;
         };
         let feature = version.feature;
@@ -154,7 +157,7 @@ mod tests {
         logged: Option<&str>,
     ) -> String {
         let listed: Vec<String> = listed.iter().map(|text| (*text).to_owned()).collect();
-        let jvm = Jvm::by(&listed, wanted, collector, logged);
+        let jvm = JvmIdentity::from_names(&listed, wanted, collector, logged);
         let kind = if jvm.is_openj9 { "OpenJ9" } else { "HotSpot" };
         format!("{kind} {:?} {} {}", jvm.feature, jvm.vendor, jvm.version)
     }

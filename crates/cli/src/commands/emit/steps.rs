@@ -4,26 +4,26 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use loadline_report::content::quoted;
-use loadline_report::emit::{Application, Artefact, Likeness, Secret};
+use loadline_report::content::shell_quoted;
+use loadline_report::emit::{Artefact, Likeness, ProductionApplication, Secret};
 
 /// What the user has to do with the files.
-pub(super) struct Steps<'a> {
+pub(super) struct ShippingSteps<'a> {
     pub(super) to: &'a Path,
     /// Where the application ran.
     pub(super) home: &'a Path,
-    pub(super) application: &'a Application,
+    pub(super) application: &'a ProductionApplication,
     pub(super) artefacts: &'a [Artefact],
     pub(super) secret: Option<Secret>,
 }
 
-impl Steps<'_> {
+impl ShippingSteps<'_> {
     pub(super) fn has(&self, name: &str) -> bool {
         self.artefacts.iter().any(|a| a.name == name)
     }
 
     /// A file of the application as it is reached from here.
-    pub(super) fn place(&self, path: &Path) -> PathBuf {
+    pub(super) fn reachable_path(&self, path: &Path) -> PathBuf {
         let path = self.home.join(path);
         let here = std::env::current_dir().unwrap_or_default();
         let path = path.strip_prefix(&here).unwrap_or(&path);
@@ -45,7 +45,7 @@ impl Steps<'_> {
             )
         });
         let command = &self.application.command;
-        let jar = self.place(Path::new(&command.jar));
+        let jar = self.reachable_path(Path::new(&command.jar));
         let unread = (!command.is_read).then(|| {
             format!(
                 "{} cannot be read here: the Dockerfile copies nothing that its manifest may name beside it",
@@ -57,13 +57,13 @@ impl Steps<'_> {
 
     /// Commands for a shell, in order.
     pub(super) fn next(&self) -> Vec<String> {
-        let to = quoted(&self.to.display().to_string());
+        let to = shell_quoted(&self.to.display().to_string());
         let mut steps = Vec::new();
         if self.has("Dockerfile") {
-            steps.push(self.copy(&to));
+            steps.push(self.copy_command(&to));
             steps.push(format!(
                 "docker build -t {} {to}",
-                quoted(&self.application.image)
+                shell_quoted(&self.application.image)
             ));
         }
         if self.has("compose.yaml") {
@@ -84,13 +84,14 @@ impl Steps<'_> {
     }
 
     /// Copies what the Dockerfile needs beside it.
-    pub(super) fn copy(&self, to: &str) -> String {
+    pub(super) fn copy_command(&self, to: &str) -> String {
         let command = &self.application.command;
         let jar = Path::new(&command.jar);
         let home = jar.parent().unwrap_or(Path::new(""));
         let beside = command.beside.iter().map(|name| home.join(name));
         let files = std::iter::once(jar.to_owned()).chain(beside);
-        let files = files.map(|file| quoted(&self.place(&file).display().to_string()));
+        let files =
+            files.map(|file| shell_quoted(&self.reachable_path(&file).display().to_string()));
         let copy = if command.beside.is_empty() && command.liberty.is_none() {
             "cp"
         } else {

@@ -6,46 +6,46 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use loadline_analysis::advice::{Advice, AdviceKind, GC_THREADS};
-use loadline_analysis::effect::Effect;
+use loadline_analysis::advice::{AdviceKind, GC_THREADS, TrialAdvice};
+use loadline_analysis::effect::ChangeEffect;
 use loadline_analysis::interval::Bootstrap;
-use loadline_analysis::record::{Configuration, JvmOption, Provenance, TrialRecord};
+use loadline_analysis::record::{Configuration, JvmOption, TrialRecord, ValueProvenance};
 use loadline_engine::agenda::Agenda;
-use loadline_engine::experiment::{ExperimentFile, Said};
+use loadline_engine::experiment::{ExperimentFile, ValueWithOrigin};
 use loadline_engine::store::{ResultKind, ResultRow, Store};
 
 use super::ExplainArguments;
-use crate::error::{Error, ErrorKind};
-use crate::experiment::{Given, listed, refused};
-use crate::measuring::{Measuring, experiment_of, store_refused};
+use crate::error::{Error, FailureKind};
+use crate::experiment::{LoadedExperiment, experiment_over, experiment_refused};
+use crate::measuring::{MeasuringSession, experiment_of, store_refused};
 use crate::ui::text::short;
 
 /// Label of the configuration as it was.
 const BEFORE: &str = "before";
 
 /// The experiment of a result.
-pub fn stored(row: &ResultRow) -> Result<ExperimentFile, Error> {
-    parsed(&row.experiment)
+pub fn stored_experiment(row: &ResultRow) -> Result<ExperimentFile, Error> {
+    parse_experiment(&row.experiment)
 }
 
 /// The experiment of a result, as it was stored or exported.
-pub fn parsed(text: &str) -> Result<ExperimentFile, Error> {
+pub fn parse_experiment(text: &str) -> Result<ExperimentFile, Error> {
     let place = Path::new("stored experiment");
-    ExperimentFile::parse(text, place).map_err(|e| refused(&e))
+    ExperimentFile::from_toml(text, place).map_err(|e| experiment_refused(&e))
 }
 
 /// The advice of this kind; the first that can be tried for an empty word.
-pub fn choose<'a>(all: &'a [Advice], word: &str) -> Result<&'a Advice, Error> {
-    let mut can: Vec<&Advice> = all.iter().filter(|a| a.configuration.is_some()).collect();
+pub fn choose<'a>(all: &'a [TrialAdvice], word: &str) -> Result<&'a TrialAdvice, Error> {
+    let mut can: Vec<&TrialAdvice> = all.iter().filter(|a| a.configuration.is_some()).collect();
     if !word.is_empty() {
-        can.retain(|a| a.kind.name() == word);
+        can.retain(|a| a.kind.kind_name() == word);
     }
     can.first().copied().ok_or_else(|| {
-        let known: Vec<_> = AdviceKind::ALL.iter().map(|k| k.name()).collect();
+        let known: Vec<_> = AdviceKind::ALL.iter().map(|k| k.kind_name()).collect();
         let names: Vec<_> = all
             .iter()
             .filter(|a| a.configuration.is_some())
-            .map(|a| a.kind.name())
+            .map(|a| a.kind.kind_name())
             .collect();
         let hint = match names.as_slice() {
             [] => "this trial got no advice that a configuration can express".to_owned(),
@@ -55,7 +55,7 @@ pub fn choose<'a>(all: &'a [Advice], word: &str) -> Result<&'a Advice, Error> {
             true => "there is no such advice for this trial".to_owned(),
             false => format!("`{word}` is no kind of advice ({})", known.join(", ")),
         };
-        Error::new(ErrorKind::Usage, what).hint(hint)
+        Error::new(FailureKind::Usage, what).with_hint(hint)
     })
 }
 
@@ -63,14 +63,14 @@ pub fn choose<'a>(all: &'a [Advice], word: &str) -> Result<&'a Advice, Error> {
 pub fn run(
     store: &Store,
     record: &TrialRecord,
-    advice: &Advice,
+    advice: &TrialAdvice,
     arguments: &ExplainArguments,
-) -> Result<Effect, Error> {
-    let given = given(store, record, advice, arguments.repeats)?;
-    let mut measuring = Measuring::begin(given, ResultKind::Run, &arguments.measure)?;
+) -> Result<ChangeEffect, Error> {
+    let given = try_experiment(store, record, advice, arguments.repeats)?;
+    let mut measuring = MeasuringSession::begin_result(given, ResultKind::Run, &arguments.measure)?;
     let agenda = Agenda::new(&measuring.experiment);
-    let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
-    measuring.done(None)?;
+    let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
+    measuring.note_done(None)?;
     if advice.kind == AdviceKind::GcThreads {
         differ(&threads(&records, true), &threads(&records, false))?;
     }
@@ -80,23 +80,23 @@ pub fn run(
             .filter(|r| (r.configuration.label == BEFORE) == is_before);
         of_side.map(|r| &**r).collect::<Vec<_>>()
     };
-    let effect = Effect::of(&side(true), &side(false), Bootstrap::default());
+    let effect = ChangeEffect::between_trials(&side(true), &side(false), Bootstrap::default());
     effect.ok_or_else(|| {
         super::super::not_measured(records.last().map(|r| &**r))
-            .unwrap_or_else(|| Error::new(ErrorKind::Invalid, "no trial could be measured"))
+            .unwrap_or_else(|| Error::new(FailureKind::Invalid, "no trial could be measured"))
     })
 }
 
-fn given(
+fn try_experiment(
     store: &Store,
     record: &TrialRecord,
-    advice: &Advice,
+    advice: &TrialAdvice,
     repeats: u32,
-) -> Result<Given, Error> {
+) -> Result<LoadedExperiment, Error> {
     let row = store
-        .result(&record.result)
+        .result_by_prefix(&record.result)
         .map_err(|e| store_refused(&e))?;
-    let mut file = stored(&row)?;
+    let mut file = stored_experiment(&row)?;
     let mut experiment = experiment_of(&row)?;
     file.question = Some(format!(
         "Trial {}: what does it change to {}?",
@@ -115,13 +115,13 @@ fn given(
         before.jvm_options.extend(own);
     }
     let sides = [Some(before), advice.configuration.clone()];
-    let title = format!("try {}", advice.kind.name());
+    let title = format!("try {}", advice.kind.kind_name());
     let sides = sides.into_iter().flatten().collect();
-    listed(
+    experiment_over(
         file,
         experiment,
         sides,
-        Said::flag("--repeats", repeats),
+        ValueWithOrigin::from_flag("--repeats", repeats),
         title,
     )
 }
@@ -134,7 +134,7 @@ fn own_threads(command: &mut Vec<String>) -> Option<JvmOption> {
     command.retain(|word| !is_threads(word));
     text.map(|text| JvmOption {
         text,
-        provenance: Provenance::User,
+        provenance: ValueProvenance::User,
     })
 }
 
@@ -153,10 +153,10 @@ fn threads(records: &[Arc<TrialRecord>], is_before: bool) -> BTreeSet<u32> {
 fn differ(before: &BTreeSet<u32>, after: &BTreeSet<u32>) -> Result<(), Error> {
     match before.first() {
         Some(same) if before == after => Err(Error::new(
-            ErrorKind::Invalid,
+            FailureKind::Invalid,
             format!("nothing was tried: both sides ran with {same} GC threads"),
         )
-        .hint(format!(
+        .with_hint(format!(
             "a script, an option file or _JAVA_OPTIONS sets {} and wins: take it out",
             GC_THREADS.join(" or ")
         ))),

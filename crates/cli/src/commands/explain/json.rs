@@ -1,19 +1,19 @@
 //! The explanation as JSON: a stable form with units in the names, and its schema.
 
-use loadline_analysis::advice::Advice;
-use loadline_analysis::attribution::{Attribution, Class};
-use loadline_analysis::effect::{Effect, Side};
-use loadline_analysis::timeline::Step;
+use loadline_analysis::advice::TrialAdvice;
+use loadline_analysis::attribution::{Attribution, PauseClass};
+use loadline_analysis::effect::{ChangeEffect, EffectSide};
+use loadline_analysis::timeline::TimelineStep;
 use loadline_engine::logs;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Told;
-use crate::error::{Error, ErrorKind};
+use super::TrialExplanation;
+use crate::error::{Error, FailureKind};
 
 /// Why a trial paused.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Document {
+pub struct ExplainDocument {
     /// Version of this form.
     schema: u32,
     /// Id of the trial.
@@ -35,20 +35,20 @@ pub struct Document {
     /// All of them together.
     total_seconds: f64,
     /// The time of all pauses by class.
-    classes: Classes,
+    classes: ClassSeconds,
     /// The longest ones, longest first, at most ten.
-    longest: Vec<Pause>,
+    longest: Vec<PauseForm>,
     /// How the cgroup was watched.
-    sampler: Option<Sampler>,
+    sampler: Option<SamplerForm>,
     /// What would help, the most effective first.
-    advice: Vec<Advised>,
+    advice: Vec<AdviceForm>,
     /// What trying one of them showed; null without --try.
-    tried: Option<Tried>,
+    tried: Option<TryForm>,
 }
 
 /// Seconds of each class.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Classes {
+struct ClassSeconds {
     /// Collection, running.
     gc_seconds: f64,
     /// Collection, standing throttled.
@@ -67,7 +67,7 @@ struct Classes {
 
 /// One pause.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Pause {
+struct PauseForm {
     /// Begin and end, CLOCK_MONOTONIC.
     start_ns: u64,
     /// Its end.
@@ -79,17 +79,17 @@ struct Pause {
     /// How far the seconds below may be off.
     error_seconds: f64,
     /// Its parts.
-    classes: Classes,
+    classes: ClassSeconds,
     /// Lines of the GC log in it.
     log: Vec<String>,
     /// What the cgroup used, from a quarter of the pause before it to a quarter after; empty where
     /// the samples were not kept.
-    cpu: Vec<Used>,
+    cpu: Vec<UsageStep>,
 }
 
 /// What the cgroup used between two samples, or several.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Used {
+struct UsageStep {
     /// Begin and end, CLOCK_MONOTONIC.
     from_ns: u64,
     /// Its end.
@@ -102,7 +102,7 @@ struct Used {
 
 /// How the cgroup was watched.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Sampler {
+struct SamplerForm {
     /// How throttled time was placed: flatline-per-cpu, flatline, phase-locked or none.
     estimator: String,
     /// Distance of samples.
@@ -119,7 +119,7 @@ struct Sampler {
 
 /// One advice.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Advised {
+struct AdviceForm {
     /// quota, cpuset, period, gc-threads, burst, collector or heap.
     kind: &'static str,
     /// What to change.
@@ -134,7 +134,7 @@ struct Advised {
 
 /// The outcome of --try.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Tried {
+struct TryForm {
     /// ErrorKind of the advice.
     kind: &'static str,
     /// As it was.
@@ -162,33 +162,39 @@ struct TriedSide {
 }
 
 /// The document as text.
-pub(super) fn text(told: &Told, tried: Option<(&Advice, &Effect)>) -> Result<String, Error> {
-    let document = document(told, tried);
-    serde_json::to_string(&document).map_err(|e| Error::new(ErrorKind::Internal, e))
+pub(super) fn document_text(
+    told: &TrialExplanation,
+    tried: Option<(&TrialAdvice, &ChangeEffect)>,
+) -> Result<String, Error> {
+    let document = explain_document(told, tried);
+    serde_json::to_string(&document).map_err(|e| Error::new(FailureKind::Internal, e))
 }
 
-fn document(told: &Told, tried: Option<(&Advice, &Effect)>) -> Document {
+fn explain_document(
+    told: &TrialExplanation,
+    tried: Option<(&TrialAdvice, &ChangeEffect)>,
+) -> ExplainDocument {
     let (record, explanation) = (&told.record, &told.explanation);
     let sampler = record.evidence.pauses.as_ref().map(|p| &p.sampler);
-    Document {
+    ExplainDocument {
         schema: 1,
         trial: record.id.clone(),
         configuration: record.configuration.label.clone(),
-        sentence: explanation.sentence(),
+        sentence: explanation.pause_sentence(),
         seen_by: explanation.seen_by.clone(),
-        window_seconds: seconds(explanation.window.len()),
+        window_seconds: to_seconds(explanation.window.length_ns()),
         pauses: explanation.pauses.len(),
         explained: explanation.explained,
         in_gaps: explanation.in_gaps,
-        total_seconds: seconds(explanation.total_ns()),
-        classes: classes(|class| explanation.of_class(class)),
+        total_seconds: to_seconds(explanation.total_ns()),
+        classes: class_seconds(|class| explanation.of_class(class)),
         longest: explanation
             .longest()
             .iter()
             .enumerate()
-            .map(|(number, p)| pause(told, number, p))
+            .map(|(number, p)| pause_form(told, number, p))
             .collect(),
-        sampler: sampler.map(|s| Sampler {
+        sampler: sampler.map(|s| SamplerForm {
             estimator: s.estimator.clone(),
             interval_seconds: s.interval.as_secs_f64(),
             samples: s.samples,
@@ -196,51 +202,51 @@ fn document(told: &Told, tried: Option<(&Advice, &Effect)>) -> Document {
             gaps: s.gaps,
             longest_gap_seconds: s.longest_gap.as_secs_f64(),
         }),
-        advice: told.advice.iter().map(advised).collect(),
-        tried: tried.map(|(advice, effect)| Tried {
-            kind: advice.kind.name(),
-            before: side(&effect.before),
-            after: side(&effect.after),
+        advice: told.advice.iter().map(advice_form).collect(),
+        tried: tried.map(|(advice, effect)| TryForm {
+            kind: advice.kind.kind_name(),
+            before: side_form(&effect.before),
+            after: side_form(&effect.after),
             ratio: effect.ratio.map(|r| [r.estimate, r.low, r.high]),
         }),
     }
 }
 
-fn seconds(nanos: u64) -> f64 {
+fn to_seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
-fn classes(of: impl Fn(Class) -> u64) -> Classes {
-    let seconds = |class| seconds(of(class));
-    Classes {
-        gc_seconds: seconds(Class::Gc),
-        gc_throttled_seconds: seconds(Class::GcThrottled),
-        mutator_throttled_seconds: seconds(Class::MutatorThrottled),
-        allocation_stall_seconds: seconds(Class::AllocationStall),
-        safepoint_sync_seconds: seconds(Class::SafepointSync),
-        cpu_contention_seconds: seconds(Class::CpuContention),
-        other_seconds: seconds(Class::Other),
+fn class_seconds(of: impl Fn(PauseClass) -> u64) -> ClassSeconds {
+    let seconds = |class| to_seconds(of(class));
+    ClassSeconds {
+        gc_seconds: seconds(PauseClass::Gc),
+        gc_throttled_seconds: seconds(PauseClass::GcThrottled),
+        mutator_throttled_seconds: seconds(PauseClass::MutatorThrottled),
+        allocation_stall_seconds: seconds(PauseClass::AllocationStall),
+        safepoint_sync_seconds: seconds(PauseClass::SafepointSync),
+        cpu_contention_seconds: seconds(PauseClass::CpuContention),
+        other_seconds: seconds(PauseClass::Other),
     }
 }
 
-fn pause(told: &Told, number: usize, pause: &Attribution) -> Pause {
+fn pause_form(told: &TrialExplanation, number: usize, pause: &Attribution) -> PauseForm {
     let steps = told.timelines.get(number).map_or(&[][..], Vec::as_slice);
     let log = told.log.as_deref().unwrap_or_default();
     let lines = logs::lines_within(log, pause.pause, told.recorded_pauses());
-    Pause {
+    PauseForm {
         start_ns: pause.pause.start,
         end_ns: pause.pause.end,
-        dominant: pause.dominant().name(),
-        covered: pause.covered(),
-        error_seconds: seconds(pause.error_ns),
-        classes: classes(|class| pause.of(class)),
+        dominant: pause.dominant().class_name(),
+        covered: pause.covered_share(),
+        error_seconds: to_seconds(pause.error_ns),
+        classes: class_seconds(|class| pause.class_ns(class)),
         log: lines.into_iter().map(str::to_owned).collect(),
-        cpu: steps.iter().map(used).collect(),
+        cpu: steps.iter().map(usage_step).collect(),
     }
 }
 
-fn used(step: &Step) -> Used {
-    Used {
+fn usage_step(step: &TimelineStep) -> UsageStep {
+    UsageStep {
         from_ns: step.from_ns,
         to_ns: step.to_ns,
         cpus: step.cpus,
@@ -248,9 +254,9 @@ fn used(step: &Step) -> Used {
     }
 }
 
-fn advised(advice: &Advice) -> Advised {
-    Advised {
-        kind: advice.kind.name(),
+fn advice_form(advice: &TrialAdvice) -> AdviceForm {
+    AdviceForm {
+        kind: advice.kind.kind_name(),
         text: advice.text.clone(),
         expected: advice.expected.clone(),
         removes: advice.removes,
@@ -258,12 +264,12 @@ fn advised(advice: &Advice) -> Advised {
     }
 }
 
-fn side(side: &Side) -> TriedSide {
+fn side_form(side: &EffectSide) -> TriedSide {
     TriedSide {
         trials: side.trials,
         pauses: side.pauses,
         pauses_per_minute: side.pauses_per_minute,
-        longest_seconds: seconds(side.longest_ns),
+        longest_seconds: to_seconds(side.longest_ns),
         operations_per_second: side.rate,
     }
 }

@@ -9,20 +9,20 @@ pub mod json;
 mod text;
 
 use clap::Args;
-use loadline_analysis::advice::{self, Advice};
+use loadline_analysis::advice::{self, TrialAdvice};
 use loadline_analysis::explain::Explanation;
 use loadline_analysis::record::TrialRecord;
-use loadline_analysis::span::Span;
-use loadline_analysis::timeline::Step;
+use loadline_analysis::span::TimeSpan;
+use loadline_analysis::timeline::TimelineStep;
 use loadline_engine::logs;
 use loadline_engine::store::Store;
 use loadline_report::ResultView;
 
-use super::print;
-use crate::error::{Error, ErrorKind, Outcome};
+use super::print_data;
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::measuring::{MeasureFlags, open_store_to_read, store_refused};
-use crate::result::{is_file, of_store, result};
-use crate::ui::next::command as next;
+use crate::result::{is_file_name, of_store, view_by_id};
+use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
 /// Say why a trial paused: collection, CPU throttling or something else
@@ -47,63 +47,63 @@ pub struct ExplainArguments {
 }
 
 /// Everything that is said about a trial.
-pub struct Told {
+pub struct TrialExplanation {
     record: TrialRecord,
     explanation: Explanation,
     /// What to do about it, the most effective first.
-    pub advice: Vec<Advice>,
+    pub advice: Vec<TrialAdvice>,
     /// The GC log of the trial, where it was kept.
     log: Option<String>,
     /// What the cgroup used around each of the longest pauses; empty where samples were not kept.
-    timelines: Vec<Vec<Step>>,
+    timelines: Vec<Vec<TimelineStep>>,
 }
 
 /// Explains it, and tries the advice where asked.
-pub fn run(arguments: &ExplainArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: &ExplainArguments) -> Result<CommandOutcome, Error> {
     if arguments.advice.is_some() {
         of_store(&arguments.id)?;
-    } else if is_file(&arguments.id) {
-        let told = told_of_file(&result(&arguments.id, None)?)?;
-        print(&plain(&told, arguments.json)?)?;
-        return Ok(Outcome::Done);
+    } else if is_file_name(&arguments.id) {
+        let told = explain_exported(&view_by_id(&arguments.id, None)?)?;
+        print_data(&explain_text(&told, arguments.json)?)?;
+        return Ok(CommandOutcome::Done);
     }
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
-    let told = told(&store, &arguments.id)?;
+    let told = explain_trial(&store, &arguments.id)?;
     let Some(word) = &arguments.advice else {
-        print(&plain(&told, arguments.json)?)?;
-        return Ok(Outcome::Done);
+        print_data(&explain_text(&told, arguments.json)?)?;
+        return Ok(CommandOutcome::Done);
     };
     let advice = attempt::choose(&told.advice, word)?;
     if !arguments.json {
-        print(&text::text(&told))?;
+        print_data(&text::explanation_text(&told))?;
     }
     let effect = attempt::run(&store, &told.record, advice, arguments)?;
-    print(&match arguments.json {
-        true => json::text(&told, Some((advice, &effect)))?,
+    print_data(&match arguments.json {
+        true => json::document_text(&told, Some((advice, &effect)))?,
         false => text::effect(advice, &effect),
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// What is said where nothing is tried.
-fn plain(told: &Told, as_json: bool) -> Result<String, Error> {
+fn explain_text(told: &TrialExplanation, as_json: bool) -> Result<String, Error> {
     match as_json {
-        true => json::text(told, None),
-        false => Ok(text::text(told)),
+        true => json::document_text(told, None),
+        false => Ok(text::explanation_text(told)),
     }
 }
 
 /// What there is to say about the trial of an exported result that paused most. Logs stay on the
 /// machine that measured.
-fn told_of_file(view: &ResultView) -> Result<Told, Error> {
+fn explain_exported(view: &ResultView) -> Result<TrialExplanation, Error> {
     let record = most_paused(view.trials.clone(), &view.id)?;
-    let explanation = explanation(&record)?;
+    let explanation = explain_record(&record)?;
     let command = match record.configuration.application.clone() {
         Some(application) => application.command,
-        None => attempt::parsed(&view.experiment)?.app.command,
+        None => attempt::parse_experiment(&view.experiment)?.app.command,
     };
-    Ok(Told {
-        advice: advice::advice(&record, &explanation, &command, view.machine.cpus),
+    Ok(TrialExplanation {
+        advice: advice::advise_trial(&record, &explanation, &command, view.machine.cpus),
         log: None,
         timelines: vec![Vec::new(); explanation.longest().len()],
         explanation,
@@ -111,7 +111,7 @@ fn told_of_file(view: &ResultView) -> Result<Told, Error> {
     })
 }
 
-impl Told {
+impl TrialExplanation {
     /// The collector's pauses that the record has, on the trial's clock.
     fn recorded_pauses(&self) -> &[(u64, u64)] {
         let gc = self.record.evidence.gc.as_ref();
@@ -119,17 +119,17 @@ impl Told {
     }
 }
 
-fn explanation(record: &TrialRecord) -> Result<Explanation, Error> {
-    Explanation::of(record).ok_or_else(|| {
+fn explain_record(record: &TrialRecord) -> Result<Explanation, Error> {
+    Explanation::for_trial(record).ok_or_else(|| {
         Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             format!(
                 "trial {} has nothing to explain: {}",
                 short(&record.id),
                 record.reason
             ),
         )
-        .hint("trials of several instances and of older versions, and applications that never started, were not watched")
+        .with_hint("trials of several instances and of older versions, and applications that never started, were not watched")
     })
 }
 
@@ -137,20 +137,20 @@ fn explanation(record: &TrialRecord) -> Result<Explanation, Error> {
 ///
 /// # Errors
 /// When there is no such trial, or it was not watched.
-pub fn told(store: &Store, id: &str) -> Result<Told, Error> {
-    let record = find(store, id)?;
-    let explanation = explanation(&record)?;
+pub fn explain_trial(store: &Store, id: &str) -> Result<TrialExplanation, Error> {
+    let record = find_trial(store, id)?;
+    let explanation = explain_record(&record)?;
     let row = store
-        .result(&record.result)
+        .result_by_prefix(&record.result)
         .map_err(|e| store_refused(&e))?;
     let of_level = record.configuration.application.clone();
     let command = match of_level {
         Some(application) => application.command,
-        None => attempt::stored(&row)?.app.command,
+        None => attempt::stored_experiment(&row)?.app.command,
     };
-    let spans: Vec<Span> = explanation.longest().iter().map(|p| p.pause).collect();
-    Ok(Told {
-        advice: advice::advice(&record, &explanation, &command, row.machine.cpus),
+    let spans: Vec<TimeSpan> = explanation.longest().iter().map(|p| p.pause).collect();
+    Ok(TrialExplanation {
+        advice: advice::advise_trial(&record, &explanation, &command, row.machine.cpus),
         log: logs::gc_log(store, &record.id),
         timelines: logs::timelines(store, &record.id, &spans),
         explanation,
@@ -159,24 +159,30 @@ pub fn told(store: &Store, id: &str) -> Result<Told, Error> {
 }
 
 /// A trial by its id, or of a result the one that paused most.
-fn find(store: &Store, id: &str) -> Result<TrialRecord, Error> {
-    let row = match store.result(id) {
+fn find_trial(store: &Store, id: &str) -> Result<TrialRecord, Error> {
+    let row = match store.result_by_prefix(id) {
         Ok(row) => row,
-        Err(no_result) => return store.trial(id).map_err(|_| store_refused(&no_result)),
+        Err(no_result) => {
+            return store
+                .trial_by_prefix(id)
+                .map_err(|_| store_refused(&no_result));
+        }
     };
-    let trials = store.trials(&row.id).map_err(|e| store_refused(&e))?;
+    let trials = store
+        .finished_trials(&row.id)
+        .map_err(|e| store_refused(&e))?;
     most_paused(trials, &row.id)
 }
 
 /// The trial of a result that paused most; says which.
 fn most_paused(trials: Vec<TrialRecord>, result: &str) -> Result<TrialRecord, Error> {
-    let paused = |t: &TrialRecord| Explanation::of(t).map(|e| e.total_ns());
+    let paused = |t: &TrialRecord| Explanation::for_trial(t).map(|e| e.total_ns());
     let most = trials.into_iter().max_by_key(paused).ok_or_else(|| {
         Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             format!("result {} has no finished trial", short(result)),
         )
-        .hint(format!("{} runs what is left", next("resume")))
+        .with_hint(format!("{} runs what is left", next("resume")))
     })?;
     talk!(
         "of result {} the trial that paused most: {}, {}",

@@ -3,22 +3,22 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use loadline_analysis::advice::Advice;
-use loadline_analysis::attribution::{Attribution, Class};
-use loadline_analysis::effect::{Effect, Side};
-use loadline_analysis::explain::words;
+use loadline_analysis::advice::TrialAdvice;
+use loadline_analysis::attribution::{Attribution, PauseClass};
+use loadline_analysis::effect::{ChangeEffect, EffectSide};
+use loadline_analysis::explain::class_words;
 use loadline_analysis::pauses::SamplerEvidence;
-use loadline_analysis::timeline::{self, Step};
+use loadline_analysis::timeline::{self, TimelineStep};
 use loadline_engine::logs;
 
-use super::Told;
+use super::TrialExplanation;
 use crate::ui::text::short;
 
 /// Lines of the log shown for one pause; a pause of two collections has about so many.
 const LOG_LINES: usize = 4;
 
 /// The whole text but for a try.
-pub fn text(told: &Told) -> String {
+pub fn explanation_text(told: &TrialExplanation) -> String {
     let mut out = String::new();
     let (record, explanation) = (&told.record, &told.explanation);
     // Writing to a String does not fail.
@@ -28,16 +28,20 @@ pub fn text(told: &Told) -> String {
         short(&record.id),
         record.configuration.label
     );
-    let _ = writeln!(out, "{}", explanation.sentence());
-    let _ = writeln!(out, "{}", seen(told));
+    let _ = writeln!(out, "{}", explanation.pause_sentence());
+    let _ = writeln!(out, "{}", describe_observer(told));
     let longest = explanation.longest();
     if !longest.is_empty() {
         let _ = writeln!(out, "\nThe longest");
     }
     for (number, pause) in longest.iter().enumerate() {
-        let _ = writeln!(out, "{}", one(number + 1, pause, explanation.window.start));
+        let _ = writeln!(
+            out,
+            "{}",
+            pause_line(number + 1, pause, explanation.window.start)
+        );
         let steps = told.timelines.get(number).map_or(&[][..], Vec::as_slice);
-        if let Some(line) = used(steps) {
+        if let Some(line) = usage_bars(steps) {
             let _ = writeln!(out, "      {line}");
         }
         for line in lines(told, pause) {
@@ -48,13 +52,13 @@ pub fn text(told: &Told) -> String {
         let _ = writeln!(out, "\nWhat would help (a model's word; --try measures it)");
     }
     for advice in &told.advice {
-        let _ = writeln!(out, "{}", advised(advice));
+        let _ = writeln!(out, "{}", advice_line(advice));
     }
     out.trim_end().to_owned()
 }
 
 /// Who saw the pauses and how well the throttling among them is known.
-fn seen(told: &Told) -> String {
+fn describe_observer(told: &TrialExplanation) -> String {
     let explanation = &told.explanation;
     let by = match &explanation.seen_by {
         Some(name) => format!("Seen by the application ({name})"),
@@ -68,11 +72,11 @@ fn seen(told: &Told) -> String {
     };
     format!(
         "{by}{explained}. {}",
-        sampler.map(watched).unwrap_or_default()
+        sampler.map(describe_sampling).unwrap_or_default()
     )
 }
 
-fn watched(sampler: &SamplerEvidence) -> String {
+fn describe_sampling(sampler: &SamplerEvidence) -> String {
     let how = match sampler.estimator.as_str() {
         "phase-locked" => "once a CFS period".to_owned(),
         _ => format!("every {:?}", sampler.interval),
@@ -80,7 +84,7 @@ fn watched(sampler: &SamplerEvidence) -> String {
     let cost = sampler.cpu_share().unwrap_or(0.0) * 100.0;
     let gaps = match sampler.gaps {
         0 => "no gaps".to_owned(),
-        n => format!("{n} gaps, the longest {}", ms(sampler.longest_gap)),
+        n => format!("{n} gaps, the longest {}", format_ms(sampler.longest_gap)),
     };
     match sampler.estimator.as_str() {
         "none" => format!("Counters were read {how}: too rarely to place throttling."),
@@ -90,17 +94,23 @@ fn watched(sampler: &SamplerEvidence) -> String {
     }
 }
 
-fn one(number: usize, pause: &Attribution, start: u64) -> String {
+fn pause_line(number: usize, pause: &Attribution, start: u64) -> String {
     let at = pause.pause.start.saturating_sub(start) as f64 / 1e9;
-    let parts = Class::ALL
+    let parts = PauseClass::ALL
         .iter()
-        .filter(|class| pause.of(**class) >= 500_000);
-    let parts = parts.map(|class| format!("{} {}", ns(pause.of(*class)), words(*class)));
+        .filter(|class| pause.class_ns(**class) >= 500_000);
+    let parts = parts.map(|class| {
+        format!(
+            "{} {}",
+            format_ns(pause.class_ns(*class)),
+            class_words(*class)
+        )
+    });
     format!(
         "{number:>3}. at {at:.3} s, {}: {} (± {})",
-        ns(pause.pause.len()),
+        format_ns(pause.pause.length_ns()),
         parts.collect::<Vec<_>>().join(", "),
-        ns(pause.error_ns),
+        format_ns(pause.error_ns),
     )
 }
 
@@ -108,7 +118,7 @@ fn one(number: usize, pause: &Attribution, start: u64) -> String {
 const FEW: usize = 8;
 
 /// `CPU ▇▇▁▁▇▇`: what the cgroup used, from a quarter of the pause before it to a quarter after.
-fn used(steps: &[Step]) -> Option<String> {
+fn usage_bars(steps: &[TimelineStep]) -> Option<String> {
     if steps.len() < FEW {
         return None;
     }
@@ -118,35 +128,35 @@ fn used(steps: &[Step]) -> Option<String> {
     Some(format!(
         "CPU {} up to {most:.1} CPUs, {} in all, throttled for {} over its CPUs",
         timeline::bars(steps),
-        ns(last.to_ns - first.from_ns),
-        ms(throttled),
+        format_ns(last.to_ns - first.from_ns),
+        format_ms(throttled),
     ))
 }
 
-fn lines<'a>(told: &'a Told, pause: &Attribution) -> Vec<&'a str> {
+fn lines<'a>(told: &'a TrialExplanation, pause: &Attribution) -> Vec<&'a str> {
     let log = told.log.as_deref().unwrap_or_default();
     let mut lines = logs::lines_within(log, pause.pause, told.recorded_pauses());
     lines.truncate(LOG_LINES);
     lines
 }
 
-fn advised(advice: &Advice) -> String {
+fn advice_line(advice: &TrialAdvice) -> String {
     let removes = match advice.removes {
         Some(share) => format!(", up to {:.0} % of this time", 100.0 * share),
         None => String::new(),
     };
     let try_it = match advice.configuration {
-        Some(_) => format!(" (--try={})", advice.kind.name()),
+        Some(_) => format!(" (--try={})", advice.kind.kind_name()),
         None => String::new(),
     };
     format!("- {}{try_it}{removes}: {}.", advice.text, advice.expected)
 }
 
 /// What a try showed.
-pub fn effect(advice: &Advice, effect: &Effect) -> String {
+pub fn effect(advice: &TrialAdvice, effect: &ChangeEffect) -> String {
     let mut out = format!("\nTried: {}\n", advice.text);
     for (name, side) in [("before", &effect.before), ("after", &effect.after)] {
-        let _ = writeln!(out, "  {name:<7} {}", tried(side));
+        let _ = writeln!(out, "  {name:<7} {}", side_text(side));
     }
     match effect.ratio {
         Some(ratio) => {
@@ -161,7 +171,7 @@ pub fn effect(advice: &Advice, effect: &Effect) -> String {
     out
 }
 
-fn tried(side: &Side) -> String {
+fn side_text(side: &EffectSide) -> String {
     let rate = side
         .rate
         .map_or(String::new(), |rate| format!(", {rate:.0} operations/s"));
@@ -170,14 +180,14 @@ fn tried(side: &Side) -> String {
         side.pauses,
         side.trials,
         side.pauses_per_minute,
-        ns(side.longest_ns)
+        format_ns(side.longest_ns)
     )
 }
 
-fn ms(time: Duration) -> String {
+fn format_ms(time: Duration) -> String {
     format!("{:.0} ms", time.as_secs_f64() * 1e3)
 }
 
-fn ns(nanos: u64) -> String {
-    ms(Duration::from_nanos(nanos))
+fn format_ns(nanos: u64) -> String {
+    format_ms(Duration::from_nanos(nanos))
 }

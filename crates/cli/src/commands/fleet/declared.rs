@@ -5,23 +5,24 @@
 
 use std::path::PathBuf;
 
-use loadline_analysis::lint::{self, Measured, Severity};
+use loadline_analysis::lint::{self, MeasuredNeeds, Severity};
 use loadline_engine::advice::manifest;
-use loadline_engine::manifest::Source;
-use loadline_fleet::workload::{Declared, Name, Objection, Resources};
+use loadline_engine::manifest::ManifestFile;
+use loadline_fleet::workload::{DeclaredWorkload, FleetContainerKey, InstanceResources, Objection};
 use loadline_kubernetes::workload;
 use serde_json::Value;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 
 /// Every container of these namespaces, all without one.
-pub fn read(context: Option<&str>, namespaces: &[String]) -> Result<Vec<Declared>, Error> {
-    let objects = workload::all(context, namespaces)
-        .map_err(|refusal| Error::new(ErrorKind::Environment, &refusal).hint(&refusal.hint))?;
+pub fn read(context: Option<&str>, namespaces: &[String]) -> Result<Vec<DeclaredWorkload>, Error> {
+    let objects = workload::list_workloads(context, namespaces).map_err(|refusal| {
+        Error::new(FailureKind::Environment, &refusal).with_hint(&refusal.hint)
+    })?;
     Ok(objects.into_iter().flat_map(containers).collect())
 }
 
-fn containers(object: Value) -> Vec<Declared> {
+fn containers(object: Value) -> Vec<DeclaredWorkload> {
     let word = |place: &str| {
         let word = object.pointer(place).and_then(Value::as_str);
         word.unwrap_or_default().to_owned()
@@ -31,30 +32,30 @@ fn containers(object: Value) -> Vec<Declared> {
         word("/kind"),
         word("/metadata/name"),
     );
-    let source = Source {
+    let source = ManifestFile {
         path: PathBuf::new(),
         documents: vec![object],
     };
     let found = manifest::containers(&[source]).into_iter();
-    found.map(|found| declared(&of, found)).collect()
+    found.map(|found| declare_container(&of, found)).collect()
 }
 
-fn declared(
+fn declare_container(
     (namespace, kind, name): &(String, String, String),
-    found: manifest::Found,
-) -> Declared {
+    found: manifest::ManifestContainer,
+) -> DeclaredWorkload {
     let container = &found.container;
     let wrong = match found.skipped {
-        None => lint::lint(container, Measured::default()),
+        None => lint::lint(container, MeasuredNeeds::default()),
         Some(_) => Vec::new(),
     };
     let wrong = wrong.into_iter().filter(|f| f.severity == Severity::Error);
-    let resources = |of: lint::Resources| Resources {
+    let resources = |of: lint::ContainerResources| InstanceResources {
         cpu: of.cpu,
         memory: of.memory,
     };
-    Declared {
-        name: Name {
+    DeclaredWorkload {
+        name: FleetContainerKey {
             namespace: namespace.clone(),
             kind: kind.clone(),
             name: name.clone(),

@@ -4,31 +4,31 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadline_analysis::interval::median;
-use loadline_analysis::record::{Purpose, TrialRecord};
+use loadline_analysis::record::{TrialPurpose, TrialRecord};
 use loadline_analysis::sli::Sli;
-use loadline_fleet::promised::{Held, Promise};
-use loadline_fleet::workload::{Fleet, Workload};
+use loadline_fleet::promised::{Promise, PromiseCheck};
+use loadline_fleet::workload::{FleetView, FleetWorkload};
 use loadline_report::ResultView;
 
-use crate::error::{Error, ErrorKind};
-use crate::result::result;
+use crate::error::{Error, FailureKind};
+use crate::result::view_by_id;
 
 /// A workload as it was named, with the promise.
-pub struct Named {
+pub struct NamedPromise {
     workload: String,
     promise: Promise,
 }
 
 /// Reads the results that were named, before anything is asked.
-pub fn read(measured: &[String], state: Option<&Path>) -> Result<Vec<Named>, Error> {
+pub fn read(measured: &[String], state: Option<&Path>) -> Result<Vec<NamedPromise>, Error> {
     let one = |text: &String| {
         let Some((workload, id)) = text.split_once('=') else {
             let what = format!("--measured {text}: it names no result");
-            return Err(Error::new(ErrorKind::Usage, what)
-                .hint("give NAMESPACE/NAME=RESULT, as --measured shop/orders=last"));
+            return Err(Error::new(FailureKind::Usage, what)
+                .with_hint("give NAMESPACE/NAME=RESULT, as --measured shop/orders=last"));
         };
-        let view = result(id, state)?;
-        Ok(Named {
+        let view = view_by_id(id, state)?;
+        Ok(NamedPromise {
             workload: workload.to_owned(),
             promise: promise(&view)?,
         })
@@ -37,9 +37,9 @@ pub fn read(measured: &[String], state: Option<&Path>) -> Result<Vec<Named>, Err
 }
 
 /// The workload that a text means.
-pub fn meant<'a>(fleet: &'a Fleet, text: &str) -> Result<&'a Workload, Error> {
+pub fn find_workload<'a>(fleet: &'a FleetView, text: &str) -> Result<&'a FleetWorkload, Error> {
     let workloads = fleet.workloads.iter();
-    let mut found: Vec<&Workload> = workloads.filter(|w| w.name.is_meant_by(text)).collect();
+    let mut found: Vec<&FleetWorkload> = workloads.filter(|w| w.name.is_meant_by(text)).collect();
     // A sidecar is not what somebody means by the workload's name.
     if found.iter().any(|w| w.jvm.is_some() || w.traffic.is_some()) {
         found.retain(|w| w.jvm.is_some() || w.traffic.is_some());
@@ -48,8 +48,8 @@ pub fn meant<'a>(fleet: &'a Fleet, text: &str) -> Result<&'a Workload, Error> {
         [one] => Ok(one),
         [] => {
             let what = format!("no workload that runs is called {text}");
-            Err(Error::new(ErrorKind::Usage, what)
-                .hint("give NAMESPACE/NAME as `loadline fleet` lists it"))
+            Err(Error::new(FailureKind::Usage, what)
+                .with_hint("give NAMESPACE/NAME as `loadline fleet` lists it"))
         }
         several => {
             let names: Vec<String> = several
@@ -57,18 +57,20 @@ pub fn meant<'a>(fleet: &'a Fleet, text: &str) -> Result<&'a Workload, Error> {
                 .map(|w| format!("{}/{}/{}", w.name.namespace, w.name.name, w.name.container))
                 .collect();
             let what = format!("{text} has several containers");
-            Err(Error::new(ErrorKind::Usage, what).hint(format!("give one: {}", names.join(", "))))
+            Err(Error::new(FailureKind::Usage, what)
+                .with_hint(format!("give one: {}", names.join(", "))))
         }
     }
 }
 
 /// Each promise held against its workload.
-pub fn each(
-    fleet: &Fleet,
-    promises: &[Named],
-    held: fn(&Workload, &Promise) -> Held,
-) -> Result<Vec<Held>, Error> {
-    let one = |named: &Named| Ok(held(meant(fleet, &named.workload)?, &named.promise));
+pub fn hold_promises(
+    fleet: &FleetView,
+    promises: &[NamedPromise],
+    held: fn(&FleetWorkload, &Promise) -> PromiseCheck,
+) -> Result<Vec<PromiseCheck>, Error> {
+    let one =
+        |named: &NamedPromise| Ok(held(find_workload(fleet, &named.workload)?, &named.promise));
     promises.iter().map(one).collect()
 }
 
@@ -76,21 +78,21 @@ pub fn each(
 fn promise(view: &ResultView) -> Result<Promise, Error> {
     let Some(answer) = &view.recommendation else {
         let what = format!("{} recommends nothing, so it promised nothing", view.title);
-        return Err(Error::new(ErrorKind::Usage, what)
-            .hint("name a result of `loadline size` that found an answer: loadline list"));
+        return Err(Error::new(FailureKind::Usage, what)
+            .with_hint("name a result of `loadline size` that found an answer: loadline list"));
     };
     let size = answer.configuration.memory;
     let is_own = |t: &&TrialRecord| {
-        t.purpose == Purpose::Prove
+        t.purpose == TrialPurpose::Prove
             && t.configuration.memory == size
             && t.configuration.label == answer.configuration.label
             && t.verdict.is_evidence()
     };
     let starts: Vec<&TrialRecord> = view.trials.iter().filter(is_own).collect();
-    let slis = starts.iter().map(|t| Sli::of(t));
+    let slis = starts.iter().map(|t| Sli::from_record(t));
     let slis: Vec<Sli> = slis
         .collect::<Result<_, _>>()
-        .map_err(|e| Error::new(ErrorKind::Environment, e).hint("measure it again"))?;
+        .map_err(|e| Error::new(FailureKind::Environment, e).with_hint("measure it again"))?;
     let of = |figure: fn(&Sli) -> Option<f64>| {
         let values: Vec<f64> = slis.iter().filter_map(figure).collect();
         median(&values)

@@ -1,16 +1,16 @@
 //! `loadline fleet` as text.
 
-use loadline_fleet::advice::Step;
-use loadline_fleet::promised::Held;
-use loadline_fleet::workload::Resources;
+use loadline_fleet::advice::AdviceStep;
+use loadline_fleet::promised::PromiseCheck;
+use loadline_fleet::workload::InstanceResources;
 use loadline_report::format;
-use loadline_report::table::{Cell, Table, Tone};
+use loadline_report::table::{Table, TableCell, Tone};
 
-use super::{Document, Ranked};
+use super::{FleetDocument, RankedWorkload};
 
 /// The workloads, what is most at stake first.
-pub fn ranked(document: &Document, top: usize, width: usize) -> String {
-    let Document::Ranked {
+pub fn ranked_table(document: &FleetDocument, top: usize, width: usize) -> String {
+    let FleetDocument::Ranked {
         window,
         prices,
         workloads,
@@ -20,15 +20,15 @@ pub fn ranked(document: &Document, top: usize, width: usize) -> String {
     else {
         return String::new();
     };
-    let step = |step: Step| workloads.iter().filter(|r| r.advice.step == step).count();
+    let step = |step: AdviceStep| workloads.iter().filter(|r| r.advice.step == step).count();
     let stake: f64 = workloads.iter().map(|r| r.advice.at_stake_per_month).sum();
     let total: f64 = workloads.iter().map(|r| r.advice.per_month).sum();
     let mut text = format!(
         "{} in {window}: {} to fix, {} to measure, {} to leave; {} of {} a month at stake ({prices})\n\n",
-        format::count(workloads.len(), "workload"),
-        step(Step::Fix),
-        step(Step::Measure),
-        step(Step::Leave),
+        format::count_of(workloads.len(), "workload"),
+        step(AdviceStep::Fix),
+        step(AdviceStep::Measure),
+        step(AdviceStep::Leave),
         dollars(stake),
         dollars(total),
     );
@@ -41,26 +41,28 @@ pub fn ranked(document: &Document, top: usize, width: usize) -> String {
         .right("CPU used / asked")
         .wrapping("why");
     for ranked in workloads.iter().take(top) {
-        table.row(row(ranked));
+        table.add_row(workload_row(ranked));
     }
-    text += &table.terminal(width);
+    text += &table.to_terminal(width);
     if workloads.len() > top {
         text += &format!("\n{} more: --top {0} or --json\n", workloads.len() - top);
     }
     if *left_out_pods > 0 {
         text += &format!(
             "\nleft out: {} of jobs and nodes\n",
-            format::count(*left_out_pods, "pod")
+            format::count_of(*left_out_pods, "pod")
         );
     }
     if *nobodys > 0.0 {
         text += &format!(
             "\n{}/s of requests are nobody's: their series name no pod; add the labels namespace and pod where Prometheus scrapes them\n",
-            format::number(*nobodys)
+            format::three_digits(*nobodys)
         );
     }
-    let first = workloads.iter().find(|r| r.advice.step == Step::Measure);
-    if let Some(Ranked { workload, .. }) = first {
+    let first = workloads
+        .iter()
+        .find(|r| r.advice.step == AdviceStep::Measure);
+    if let Some(RankedWorkload { workload, .. }) = first {
         let name = &workload.name;
         text += &format!(
             "\nnext: loadline fleet ... --toml {}/{} -o loadline.toml, then loadline size loadline.toml\n",
@@ -70,14 +72,14 @@ pub fn ranked(document: &Document, top: usize, width: usize) -> String {
     text
 }
 
-fn row(ranked: &Ranked) -> [Cell; 7] {
-    let Ranked { workload, advice } = ranked;
+fn workload_row(ranked: &RankedWorkload) -> [TableCell; 7] {
+    let RankedWorkload { workload, advice } = ranked;
     let tone = match advice.step {
-        Step::Fix => Tone::Bad,
-        Step::Measure => Tone::Plain,
-        Step::Leave => Tone::Good,
+        AdviceStep::Fix => Tone::Bad,
+        AdviceStep::Measure => Tone::Plain,
+        AdviceStep::Leave => Tone::Good,
     };
-    let bound = Resources {
+    let bound = InstanceResources {
         cpu: workload.request.cpu.or(workload.limit.cpu),
         memory: workload.request.memory.or(workload.limit.memory),
     };
@@ -87,25 +89,25 @@ fn row(ranked: &Ranked) -> [Cell; 7] {
     };
     let why: Vec<String> = advice.why.iter().map(ToString::to_string).collect();
     [
-        Cell::new(workload.name.to_string(), Tone::Plain),
-        Cell::new(advice.step.name(), tone),
-        Cell::new(dollars(advice.at_stake_per_month), Tone::Plain),
-        Cell::new(workload.replicas.to_string(), Tone::Plain),
-        Cell::new(
+        TableCell::new(workload.name.to_string(), Tone::Plain),
+        TableCell::new(advice.step.step_name(), tone),
+        TableCell::new(dollars(advice.at_stake_per_month), Tone::Plain),
+        TableCell::new(workload.replicas.to_string(), Tone::Plain),
+        TableCell::new(
             of(
-                workload.peak.memory.map(format::bytes),
-                bound.memory.map(format::bytes),
+                workload.peak.memory.map(format::measured_bytes),
+                bound.memory.map(format::measured_bytes),
             ),
             Tone::Plain,
         ),
-        Cell::new(
+        TableCell::new(
             of(
                 workload.peak.cpu.map(|c| c.to_string()),
                 bound.cpu.map(|c| c.to_string()),
             ),
             Tone::Plain,
         ),
-        Cell::new(why.join("; "), Tone::Plain),
+        TableCell::new(why.join("; "), Tone::Plain),
     ]
 }
 
@@ -117,7 +119,7 @@ fn dollars(value: f64) -> String {
 }
 
 /// Promises held against production.
-pub fn held(all: &[Held], width: usize) -> String {
+pub fn promises_table(all: &[PromiseCheck], width: usize) -> String {
     let mut table = Table::new()
         .left("workload")
         .left("figure")
@@ -130,24 +132,27 @@ pub fn held(all: &[Held], width: usize) -> String {
                 true => ("drifts", Tone::Bad),
                 false => ("holds", Tone::Good),
             };
-            table.row([
-                Cell::new(held.name.to_string(), Tone::Plain),
-                Cell::new(figure.what, Tone::Plain),
-                Cell::new(format::number(figure.promised), Tone::Plain),
-                Cell::new(format::number(figure.used), Tone::Plain),
-                Cell::new(word, tone),
+            table.add_row([
+                TableCell::new(held.name.to_string(), Tone::Plain),
+                TableCell::new(figure.what, Tone::Plain),
+                TableCell::new(format::three_digits(figure.promised), Tone::Plain),
+                TableCell::new(format::three_digits(figure.used), Tone::Plain),
+                TableCell::new(word, tone),
             ]);
         }
     }
     let drifting = all.iter().filter(|h| h.drifts).count();
     let mut text = match drifting {
-        0 => format!("{} as promised\n\n", format::count(all.len(), "workload")),
+        0 => format!(
+            "{} as promised\n\n",
+            format::count_of(all.len(), "workload")
+        ),
         n => format!(
             "{n} of {} not as promised\n\n",
-            format::count(all.len(), "workload")
+            format::count_of(all.len(), "workload")
         ),
     };
-    text += &table.terminal(width);
+    text += &table.to_terminal(width);
     for held in all.iter().filter(|h| h.figures.is_empty()) {
         text += &format!(
             "{}: production and result have no figure in common\n",

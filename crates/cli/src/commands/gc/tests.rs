@@ -2,15 +2,15 @@ use std::path::Path;
 
 use super::*;
 
-fn report(name: &str) -> Report {
+fn report(name: &str) -> GcReport {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jvm/tests/data/gclog");
     let log = files::read(&[data.join(name)], 0).unwrap();
-    Report::of(&log, &[PathBuf::from(name)])
+    GcReport::for_log(&log, &[PathBuf::from(name)])
 }
 
 #[test]
 fn g1_with_evacuation_failures_reads_like_this() {
-    insta::assert_snapshot!(text(&report("17-G1-full.log.gz")), @"
+    insta::assert_snapshot!(gc_text(&report("17-G1-full.log.gz")), @"
     17-G1-full.log.gz
     G1, JDK 17.0.15+6-Debian-1deb12u1, 2 CPUs, heap up to 48 MiB; 290 ms logged
 
@@ -58,7 +58,7 @@ fn g1_with_evacuation_failures_reads_like_this() {
 
 #[test]
 fn generational_zgc_with_stalls_reads_like_this() {
-    insta::assert_snapshot!(text(&report("25-Z-stall.log.gz")), @"
+    insta::assert_snapshot!(gc_text(&report("25-Z-stall.log.gz")), @"
     25-Z-stall.log.gz
     generational ZGC, JDK 25.0.3+9-LTS, 2 CPUs, heap up to 48 MiB; 120 ms logged
 
@@ -233,7 +233,7 @@ fn times_and_sizes_have_three_digits() {
         (59.94, "59.9 s"),
         (3700.0, "3700 s"),
     ] {
-        assert_eq!(time(seconds), text);
+        assert_eq!(format_seconds(seconds), text);
     }
     for (bytes, text) in [
         (1023, "0 KiB"),
@@ -241,13 +241,13 @@ fn times_and_sizes_have_three_digits() {
         (48 << 20, "48 MiB"),
         (3 << 30, "3.00 GiB"),
     ] {
-        assert_eq!(size(bytes), text);
+        assert_eq!(format_size(bytes), text);
     }
 }
 
 #[test]
 fn findings_are_wrapped() {
-    let text = wrapped("word ".repeat(30).trim_end());
+    let text = wrap_bullet("word ".repeat(30).trim_end());
     assert!(
         text.lines().all(|line| line.chars().count() <= 98),
         "{text}"

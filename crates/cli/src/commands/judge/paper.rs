@@ -4,53 +4,60 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_analysis::lint::{Container, Finding, Measured, Severity, lint, qos_class};
+use loadline_analysis::lint::{
+    LintFinding, LintedContainer, MeasuredNeeds, Severity, lint, qos_class,
+};
 use loadline_analysis::offer::Offer;
-use loadline_analysis::price::Size;
-use loadline_engine::advice::Advice;
-use loadline_engine::advice::manifest::{self, Found};
+use loadline_analysis::price::InstanceSize;
+use loadline_engine::advice::ContainerAdvice;
+use loadline_engine::advice::manifest::{self, ManifestContainer};
 use loadline_report::text;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::table::priced;
-use crate::error::{Error, ErrorKind};
+use super::table::instance_cost;
+use crate::error::{Error, FailureKind};
 
 /// Manifests with their findings.
-pub struct Paper {
-    checked: Vec<Checked>,
+pub struct PaperCheck {
+    checked: Vec<CheckedContainer>,
     offer: Offer,
 }
 
-struct Checked {
-    found: Found,
-    findings: Vec<Finding>,
+struct CheckedContainer {
+    found: ManifestContainer,
+    findings: Vec<LintFinding>,
     per_month: Option<f64>,
 }
 
-impl Paper {
+impl PaperCheck {
     /// Reads and checks files, directories and standard input.
     ///
     /// # Errors
     /// When one cannot be read, or none of them has a container with a JVM.
-    pub fn check(paths: &[PathBuf], measured: Measured, offer: Offer) -> Result<Self, Error> {
+    pub fn check_manifests(
+        paths: &[PathBuf],
+        measured: MeasuredNeeds,
+        offer: Offer,
+    ) -> Result<Self, Error> {
         let mut sources = Vec::new();
         for path in paths {
             let read = loadline_engine::manifest::read(path);
-            sources.extend(read.map_err(|e| Error::new(ErrorKind::Usage, &e).hint(&e.hint))?);
+            sources
+                .extend(read.map_err(|e| Error::new(FailureKind::Usage, &e).with_hint(&e.hint))?);
         }
         let all = manifest::containers(&sources);
         if !all.iter().any(|found| found.skipped.is_none()) {
-            return Err(nothing(paths, &all));
+            return Err(nothing_error(paths, &all));
         }
-        let check = |found: Found| Checked {
+        let check = |found: ManifestContainer| CheckedContainer {
             findings: match found.skipped {
                 None => lint(&found.container, measured),
                 Some(_) => Vec::new(),
             },
-            per_month: size(&found.container)
+            per_month: paid_size(&found.container)
                 .filter(|_| found.skipped.is_none())
-                .map(|size| priced(&offer, size, 0.0).per_month),
+                .map(|size| instance_cost(&offer, size, 0.0).per_month),
             found,
         };
         Ok(Self {
@@ -66,31 +73,33 @@ impl Paper {
     }
 
     /// The numbers of every JVM, to be run.
-    pub fn advice(&self) -> Vec<Advice> {
+    pub fn advice(&self) -> Vec<ContainerAdvice> {
         let jvms = || self.checked.iter().filter(|c| c.found.skipped.is_none());
         let is_only = jvms().count() == 1;
-        let label = |found: &Found| match (is_only, found.path.file_stem()) {
+        let label = |found: &ManifestContainer| match (is_only, found.path.file_stem()) {
             (true, Some(stem)) if found.path != Path::new("-") => {
                 stem.to_string_lossy().into_owned()
             }
-            _ => name(found),
+            _ => container_name(found),
         };
         jvms()
-            .map(|c| Advice::of(text::label(&label(&c.found)), &c.found.container))
+            .map(|c| {
+                ContainerAdvice::from_manifest(text::label(&label(&c.found)), &c.found.container)
+            })
             .collect()
     }
 
     /// As text.
-    pub fn text(&self) -> String {
-        let files = self.files();
+    pub fn to_text(&self) -> String {
+        let files = self.manifest_files();
         let mut lines = Vec::new();
-        for Checked {
+        for CheckedContainer {
             found,
             findings,
             per_month,
         } in &self.checked
         {
-            let mut place = text::label(&name(found));
+            let mut place = text::label(&container_name(found));
             if files.len() > 1 {
                 place = format!("{} {place}", text::label(&found.path.display().to_string()));
             }
@@ -104,12 +113,12 @@ impl Paper {
             for finding in findings {
                 lines.push(format!(
                     "{place}: {}: {}\n  hint: {}",
-                    word(finding.severity),
+                    severity_word(finding.severity),
                     text::one_line(&finding.problem),
                     finding.hint
                 ));
             }
-            if let (Some(price), Some(size)) = (per_month, size(&found.container)) {
+            if let (Some(price), Some(size)) = (per_month, paid_size(&found.container)) {
                 lines.push(format!(
                     "{place}: one pod of {size} costs ${price:.2} a month ({}, {}, {})",
                     self.offer.name, self.offer.price.region, self.offer.price.date
@@ -119,7 +128,7 @@ impl Paper {
         lines.join("\n")
     }
 
-    fn files(&self) -> Vec<&Path> {
+    fn manifest_files(&self) -> Vec<&Path> {
         let mut files: Vec<&Path> = self
             .checked
             .iter()
@@ -130,8 +139,8 @@ impl Paper {
     }
 
     /// As JSON.
-    pub fn document(&self) -> Document {
-        let container = |c: &Checked| JudgedContainer {
+    pub fn to_document(&self) -> PaperDocument {
+        let container = |c: &CheckedContainer| JudgedContainer {
             file: c.found.path.display().to_string(),
             workload: c.found.workload.clone(),
             container: c.found.container.name.clone(),
@@ -144,13 +153,13 @@ impl Paper {
                 .findings
                 .iter()
                 .map(|f| JudgedFinding {
-                    severity: word(f.severity).to_owned(),
+                    severity: severity_word(f.severity).to_owned(),
                     problem: f.problem.clone(),
                     hint: f.hint.clone(),
                 })
                 .collect(),
         };
-        Document {
+        PaperDocument {
             sound: self.is_sound(),
             offer: self.offer.name.clone(),
             region: self.offer.price.region.clone(),
@@ -162,7 +171,7 @@ impl Paper {
 
 /// What `judge --manifest --json` prints where nothing is run.
 #[derive(Serialize, JsonSchema)]
-pub struct Document {
+pub struct PaperDocument {
     /// Whether no rule found an error.
     sound: bool,
     /// The offer of the prices.
@@ -207,11 +216,11 @@ struct JudgedFinding {
     hint: String,
 }
 
-fn name(found: &Found) -> String {
+fn container_name(found: &ManifestContainer) -> String {
     format!("{} {}", found.workload, found.container.name)
 }
 
-fn word(severity: Severity) -> &'static str {
+fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -220,19 +229,19 @@ fn word(severity: Severity) -> &'static str {
 }
 
 /// What is paid for: what it may use, else what it asks for.
-fn size(container: &Container) -> Option<Size> {
+fn paid_size(container: &LintedContainer) -> Option<InstanceSize> {
     let cpu = container.limits.cpu.or(container.requests.cpu)?;
     let memory = container.limits.memory.or(container.requests.memory)?;
     let is_some = cpu.as_millis() > 0 && memory.as_bytes() > 0;
-    is_some.then_some(Size { cpu, memory })
+    is_some.then_some(InstanceSize { cpu, memory })
 }
 
-fn nothing(paths: &[PathBuf], all: &[Found]) -> Error {
+fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer]) -> Error {
     let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     let paths = paths.join(", ");
     if all.is_empty() {
         let refusal = format!("{paths}: no document has spec.template.spec.containers");
-        return Error::new(ErrorKind::Usage, refusal).hint(
+        return Error::new(FailureKind::Usage, refusal).with_hint(
             "give manifests of Deployments, StatefulSets, Jobs or Pods; of a chart: helm template CHART | loadline lint -",
         );
     }
@@ -241,12 +250,12 @@ fn nothing(paths: &[PathBuf], all: &[Found]) -> Error {
         .map(|f| {
             format!(
                 "{} ({})",
-                text::label(&name(f)),
+                text::label(&container_name(f)),
                 f.skipped.unwrap_or_default()
             )
         })
         .collect();
     let refusal = format!("{paths}: no container runs a JVM: {}", skipped.join(", "));
-    Error::new(ErrorKind::Usage, refusal)
-        .hint("a container is taken for a JVM where its image, command or variables say so, such as JAVA_TOOL_OPTIONS")
+    Error::new(FailureKind::Usage, refusal)
+        .with_hint("a container is taken for a JVM where its image, command or variables say so, such as JAVA_TOOL_OPTIONS")
 }

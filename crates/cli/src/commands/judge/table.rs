@@ -6,40 +6,43 @@
 use std::sync::Arc;
 
 use loadline_analysis::offer::Offer;
-use loadline_analysis::price::{Cost, Size, cost};
-use loadline_analysis::record::{Configuration, TrialRecord, Verdict};
+use loadline_analysis::price::{DeploymentCost, InstanceSize, deployment_cost};
+use loadline_analysis::record::{Configuration, TrialRecord, TrialVerdict};
 use loadline_analysis::search::matrix::Matrix;
 use loadline_analysis::sli::Sli;
 use loadline_report::format;
-use loadline_report::table::{Cell, Table};
+use loadline_report::table::{Table, TableCell};
 
 use crate::commands::width;
 
 /// What the advice is held against.
-pub struct Reference {
-    size: Size,
+pub struct ReferenceSize {
+    size: InstanceSize,
 }
 
-impl Reference {
+impl ReferenceSize {
     /// A recommended configuration; `None` where it does not limit both CPU and memory.
-    pub fn of(configuration: &Configuration) -> Option<Self> {
+    pub fn from_configuration(configuration: &Configuration) -> Option<Self> {
         let (cpu, memory) = configuration.cpu.zip(configuration.memory)?;
-        let size = Size { cpu, memory };
+        let size = InstanceSize { cpu, memory };
         Some(Self { size })
     }
 }
 
 /// One advice and how it did.
-struct Row<'a> {
+struct AdviceRow<'a> {
     configuration: &'a Configuration,
     trials: Vec<&'a TrialRecord>,
     slis: Vec<Sli>,
-    cost: Option<Cost>,
+    cost: Option<DeploymentCost>,
 }
 
-impl Row<'_> {
+impl AdviceRow<'_> {
     fn passes(&self) -> usize {
-        let passed = self.trials.iter().filter(|r| r.verdict == Verdict::Pass);
+        let passed = self
+            .trials
+            .iter()
+            .filter(|r| r.verdict == TrialVerdict::Pass);
         passed.count()
     }
 
@@ -49,18 +52,18 @@ impl Row<'_> {
 }
 
 /// The table and the sentence below it.
-pub fn table(
+pub fn advice_table(
     matrix: &Matrix,
     records: &[Arc<TrialRecord>],
     offer: &Offer,
-    recommended: Option<&Reference>,
+    recommended: Option<&ReferenceSize>,
 ) -> String {
     let firsts = matrix.cells.iter().filter(|cell| cell.repeat == 1);
-    let rows: Vec<Row<'_>> = firsts
-        .map(|cell| row(&cell.configuration, records, offer))
+    let rows: Vec<AdviceRow<'_>> = firsts
+        .map(|cell| advice_row(&cell.configuration, records, offer))
         .collect();
     let reference = match recommended {
-        Some(reference) => Some(priced(offer, reference.size, 0.0).per_month),
+        Some(reference) => Some(instance_cost(offer, reference.size, 0.0).per_month),
         None => cheapest(&rows),
     };
     let mut table = Table::new()
@@ -79,9 +82,9 @@ pub fn table(
         let money = |value: Option<f64>, digits: usize| {
             value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"))
         };
-        let failure = row.trials.iter().find(|r| r.verdict != Verdict::Pass);
+        let failure = row.trials.iter().find(|r| r.verdict != TrialVerdict::Pass);
         let per_month = row.cost.map(|p| p.per_month);
-        table.row(
+        table.add_row(
             [
                 c.label.clone(),
                 c.cpu.map_or_else(|| "-".to_owned(), |c| c.to_string()),
@@ -94,31 +97,34 @@ pub fn table(
                 money(row.cost.and_then(|p| p.per_million_requests), 4),
                 failure.map_or_else(String::new, |r| r.reason.to_string()),
             ]
-            .map(Cell::from),
+            .map(TableCell::from),
         );
     }
     format!(
         "{}\n{}",
-        table.terminal(width()),
-        below(offer, recommended, reference)
+        table.to_terminal(width()),
+        text_below(offer, recommended, reference)
     )
 }
 
-fn row<'a>(
+fn advice_row<'a>(
     configuration: &'a Configuration,
     records: &'a [Arc<TrialRecord>],
     offer: &Offer,
-) -> Row<'a> {
+) -> AdviceRow<'a> {
     let trials: Vec<&TrialRecord> = records
         .iter()
         .map(|r| &**r)
         .filter(|r: &&TrialRecord| r.configuration == *configuration && r.verdict.is_evidence())
         .collect();
-    let slis: Vec<Sli> = trials.iter().filter_map(|r| Sli::of(r).ok()).collect();
+    let slis: Vec<Sli> = trials
+        .iter()
+        .filter_map(|r| Sli::from_record(r).ok())
+        .collect();
     let rate = slis.iter().find_map(|s| s.achieved_rate).unwrap_or(0.0);
     let size = configuration.cpu.zip(configuration.memory);
-    Row {
-        cost: size.map(|(cpu, memory)| priced(offer, Size { cpu, memory }, rate)),
+    AdviceRow {
+        cost: size.map(|(cpu, memory)| instance_cost(offer, InstanceSize { cpu, memory }, rate)),
         configuration,
         trials,
         slis,
@@ -126,11 +132,11 @@ fn row<'a>(
 }
 
 /// One instance in the smallest size billed that holds it.
-pub fn priced(offer: &Offer, size: Size, rate: f64) -> Cost {
-    cost(&offer.price, offer.billed(size), 1, rate)
+pub fn instance_cost(offer: &Offer, size: InstanceSize, rate: f64) -> DeploymentCost {
+    deployment_cost(&offer.price, offer.billed_size(size), 1, rate)
 }
 
-fn cheapest(rows: &[Row<'_>]) -> Option<f64> {
+fn cheapest(rows: &[AdviceRow<'_>]) -> Option<f64> {
     let good = rows.iter().filter(|r| r.keeps_slo());
     let prices = good.filter_map(|r| r.cost.map(|c| c.per_month));
     prices.reduce(f64::min)
@@ -149,7 +155,11 @@ fn difference(per_month: Option<f64>, reference: Option<f64>) -> String {
     }
 }
 
-fn below(offer: &Offer, recommended: Option<&Reference>, reference: Option<f64>) -> String {
+fn text_below(
+    offer: &Offer,
+    recommended: Option<&ReferenceSize>,
+    reference: Option<f64>,
+) -> String {
     let against = match (recommended, reference) {
         (Some(r), Some(price)) => format!(
             "The difference is to the recommended {}, ${price:.2} a month.",
@@ -180,18 +190,18 @@ mod tests {
     #[test]
     fn what_it_is_held_against_is_said() {
         let offer = Offer::built_in("fargate", None).expect("built in");
-        let reference = Reference {
-            size: Size {
+        let reference = ReferenceSize {
+            size: InstanceSize {
                 cpu: "500m".parse().expect("CPUs"),
                 memory: "1Gi".parse().expect("memory"),
             },
         };
-        let price = priced(&offer, reference.size, 0.0).per_month;
-        let words = below(&offer, Some(&reference), Some(price));
+        let price = instance_cost(&offer, reference.size, 0.0).per_month;
+        let words = text_below(&offer, Some(&reference), Some(price));
         assert!(
             words.contains("to the recommended") && words.contains("$18.0"),
             "{words}"
         );
-        assert!(below(&offer, None, None).contains("Nothing passes"));
+        assert!(text_below(&offer, None, None).contains("Nothing passes"));
     }
 }

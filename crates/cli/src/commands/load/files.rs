@@ -9,40 +9,40 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use loadline_load::parts::PartFile;
-use loadline_load::{Outcome as LoadOutcome, Plan, Second, export, now_ns};
+use loadline_load::{LoadOutcome, LoadPlan, LoadSecond, clock_ns, export};
 
-use super::{Arguments, json};
-use crate::error::{Error, ErrorKind};
+use super::{LoadArguments, pretty_json};
+use crate::error::{Error, FailureKind};
 use crate::files::cannot_write;
 
 /// The files asked for.
-pub(super) struct Files<'a> {
-    hlog: Output<'a>,
+pub(super) struct LoadFiles<'a> {
+    hlog: OutputFile<'a>,
     has_hlog_head: bool,
-    csv: Output<'a>,
-    hgrm: Output<'a>,
-    out: Output<'a>,
+    csv: OutputFile<'a>,
+    hgrm: OutputFile<'a>,
+    out: OutputFile<'a>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> LoadFiles<'a> {
     /// Opens all of them, empty.
-    pub(super) fn create(arguments: &'a Arguments) -> Result<Self, Error> {
-        let mut csv = Output::create(&arguments.csv)?;
+    pub(super) fn create_all(arguments: &'a LoadArguments) -> Result<Self, Error> {
+        let mut csv = OutputFile::create(&arguments.csv)?;
         csv.write(export::CSV_HEAD);
         Ok(Self {
-            hlog: Output::create(&arguments.hlog)?,
+            hlog: OutputFile::create(&arguments.hlog)?,
             has_hlog_head: false,
             csv,
-            hgrm: Output::create(&arguments.hgrm)?,
-            out: Output::create(&arguments.out)?,
+            hgrm: OutputFile::create(&arguments.hgrm)?,
+            out: OutputFile::create(&arguments.out)?,
         })
     }
 
     /// Writes what there is of each second.
-    pub(super) fn second(&mut self, second: &Second) {
+    pub(super) fn write_second(&mut self, second: &LoadSecond) {
         if !self.has_hlog_head {
             self.has_hlog_head = true;
-            self.hlog.write(&export::hlog_head(start(second)));
+            self.hlog.write(&export::hlog_head(load_start(second)));
         }
         let offset = Duration::from_secs(second.index);
         self.hlog.write(&export::hlog_rows(offset, second));
@@ -50,19 +50,19 @@ impl<'a> Files<'a> {
     }
 
     /// Writes what there is at the end; an error of any file.
-    pub(super) fn finish(
+    pub(super) fn write_end(
         mut self,
-        plan: &Plan,
+        plan: &LoadPlan,
         outcome: &LoadOutcome,
         url: &str,
     ) -> Result<(), Error> {
         if self.hgrm.is_wanted() {
             let totals = &outcome.measure;
-            let failed = totals.failed() + totals.unfinished;
-            self.hgrm.write(&export::hgrm(&totals.latency, failed));
+            let failed = totals.failed_requests() + totals.unfinished;
+            self.hgrm.write(&export::to_hgrm(&totals.latency, failed));
         }
         if self.out.is_wanted() {
-            let text = json(&PartFile::new(plan, outcome, url))?;
+            let text = pretty_json(&PartFile::new(plan, outcome, url))?;
             self.out.write(&text);
         }
         let all = [self.hlog, self.csv, self.hgrm, self.out];
@@ -72,22 +72,22 @@ impl<'a> Files<'a> {
 }
 
 /// When the load began that a second belongs to: connecting and waiting for `--start-at` are over.
-fn start(second: &Second) -> SystemTime {
-    let since_its_end = Duration::from_nanos(now_ns().saturating_sub(second.at_ns));
+fn load_start(second: &LoadSecond) -> SystemTime {
+    let since_its_end = Duration::from_nanos(clock_ns().saturating_sub(second.at_ns));
     SystemTime::now() - since_its_end - second.length - Duration::from_secs(second.index)
 }
 
 /// A file that may be written, or was not asked for, or has failed.
-struct Output<'a> {
+struct OutputFile<'a> {
     path: &'a Path,
     state: Result<Option<File>, Error>,
 }
 
-impl<'a> Output<'a> {
+impl<'a> OutputFile<'a> {
     fn create(path: &'a Option<PathBuf>) -> Result<Self, Error> {
         let file = path.as_deref().map(|path| {
             loadline_files::create(path).map_err(|e| {
-                cannot_write(&e).hint("nothing was sent: files are opened before the load")
+                cannot_write(&e).with_hint("nothing was sent: files are opened before the load")
             })
         });
         Ok(Self {
@@ -106,14 +106,14 @@ impl<'a> Output<'a> {
         };
         if let Err(error) = file.write_all(text.as_bytes()) {
             let error = file_failed(self.path, &error);
-            self.state = Err(error.hint("the file is not complete; the summary is"));
+            self.state = Err(error.with_hint("the file is not complete; the summary is"));
         }
     }
 }
 
 pub(super) fn file_failed(path: &Path, error: &std::io::Error) -> Error {
     Error::new(
-        ErrorKind::Environment,
+        FailureKind::Environment,
         format!("{}: {error}", path.display()),
     )
 }

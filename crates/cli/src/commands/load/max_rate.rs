@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use loadline_analysis::slo::Slo;
-use loadline_load::max_rate::{Search, TRIALS_HEAD, max_rate};
-use loadline_load::{Arrivals, Plan};
+use loadline_load::max_rate::{MaxRateSearch, TRIALS_HEAD, find_max_rate};
+use loadline_load::{ArrivalPattern, LoadPlan};
 
-use super::{Arguments, interrupted, json, load_error};
-use crate::error::{Error, ErrorKind, Outcome};
+use super::{LoadArguments, interrupted_error, load_error, pretty_json};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::signals::Signals;
 
 /// Source: SPECjbb2015 run rules, "critical-jOPS".
@@ -16,42 +16,46 @@ const DEFAULT_TRIAL: Duration = Duration::from_secs(10);
 
 /// Searches and prints; exit code 1 when an SLO is kept at no rate, 4 when the search could not
 /// be finished, that of the signal when one ended it.
-pub(super) fn run(arguments: &Arguments, plan: &Plan, signals: &Signals) -> Result<Outcome, Error> {
+pub(super) fn run(
+    arguments: &LoadArguments,
+    plan: &LoadPlan,
+    signals: &Signals,
+) -> Result<CommandOutcome, Error> {
     let slos = if arguments.slo.is_empty() {
         let parsed: Result<Vec<Slo>, _> = CRITICAL.iter().map(|text| text.parse()).collect();
-        parsed.map_err(|e| Error::new(ErrorKind::Internal, e))?
+        parsed.map_err(|e| Error::new(FailureKind::Internal, e))?
     } else {
         arguments.slo.clone()
     };
-    let search = Search {
+    let search = MaxRateSearch {
         slos,
         trial: arguments.load.duration.map_or(DEFAULT_TRIAL, |time| time.0),
         arrivals: match arguments.load.poisson {
-            true => Arrivals::Poisson,
-            false => Arrivals::Uniform,
+            true => ArrivalPattern::Poisson,
+            false => ArrivalPattern::Uniform,
         },
         is_strict: arguments.strict,
         curve_steps: arguments.curve.unwrap_or(0),
     };
     talk!("{TRIALS_HEAD}");
-    let found = max_rate(plan, &search, signals.flag(), &mut |trial| {
-        talk!("{}", trial.row())
+    let found = find_max_rate(plan, &search, signals.flag(), &mut |trial| {
+        talk!("{}", trial.trial_row())
     })
     .map_err(load_error)?;
     if arguments.json {
-        println!("{}", json(&found)?);
+        println!("{}", pretty_json(&found)?);
     } else {
-        super::super::print(&found.text())?;
+        super::super::print_data(&found.result_text())?;
     }
-    if signals.came() {
-        return Err(interrupted(signals));
+    if signals.has_come() {
+        return Err(interrupted_error(signals));
     }
     match &found.incomplete {
         Some(reason) => Err(Error::new(
-            ErrorKind::Invalid,
+            FailureKind::Invalid,
             format!("not complete: {reason}"),
         )),
-        None if found.goals.iter().all(|g| g.rate.is_some()) => Ok(Outcome::Done),
-        None => Ok(Outcome::SloMissed),
+        None if found.goals.iter().all(|g| g.rate.is_some()) => Ok(CommandOutcome::Done),
+        None => Ok(CommandOutcome::SloMissed),
     }
 }

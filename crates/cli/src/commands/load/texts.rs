@@ -1,11 +1,11 @@
 //! How the arguments of `loadline load` are written that say where it runs: CPU lists and parts.
 
-use loadline_load::Part;
+use loadline_load::LoadPart;
 
 /// Reads `0/4`: the first of four parts.
-pub(super) fn part(text: &str) -> Result<Part, String> {
+pub(super) fn parse_part(text: &str) -> Result<LoadPart, String> {
     let read = text.split_once('/').and_then(|(index, of)| {
-        Some(Part {
+        Some(LoadPart {
             index: index.parse().ok()?,
             of: of.parse().ok()?,
         })
@@ -18,7 +18,7 @@ pub(super) fn part(text: &str) -> Result<Part, String> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CpuList(pub(super) Vec<u32>);
 
-pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
+pub(super) fn parse_cpus(text: &str) -> Result<CpuList, String> {
     let mut list = Vec::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -36,13 +36,13 @@ mod tests {
 
     #[test]
     fn lists_and_parts_are_read() {
-        assert_eq!(cpus("0,2-3"), Ok(CpuList(vec![0, 2, 3])));
-        assert_eq!(part("3/4"), Ok(Part { index: 3, of: 4 }));
+        assert_eq!(parse_cpus("0,2-3"), Ok(CpuList(vec![0, 2, 3])));
+        assert_eq!(parse_part("3/4"), Ok(LoadPart { index: 3, of: 4 }));
         for text in ["", "3-2", "a", "1-"] {
-            assert!(cpus(text).is_err(), "{text}");
+            assert!(parse_cpus(text).is_err(), "{text}");
         }
         for text in ["4/4", "0/0", "1", "a/b"] {
-            assert!(part(text).is_err(), "{text}");
+            assert!(parse_part(text).is_err(), "{text}");
         }
     }
 }

@@ -1,34 +1,34 @@
 //! The plan as JSON: a stable form with units in the names, and its schema.
 
-use loadline_analysis::price::Size;
+use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::Configuration;
 use loadline_engine::agenda::Agenda;
-use loadline_engine::searches::Ground;
+use loadline_engine::searches::MachineLattice;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::outlook::Told;
+use super::outlook::SearchOutlook;
 
 /// What would run: the trials of a matrix, or what a search for the cheapest deployment chooses
 /// from.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Document {
+pub enum PlanDocument {
     /// A matrix.
-    Trials(Trials),
+    Trials(PlannedTrials),
     /// A search for the smallest memory.
-    Search(Search),
+    Search(PlannedSearch),
     /// A search for the cheapest deployment.
-    Deployments(Deployments),
+    Deployments(DeploymentChoices),
 }
 
 /// The trials, in the order they run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Trials {
+pub struct PlannedTrials {
     /// Version of this form.
     schema: u32,
     /// In the order they run.
-    trials: Vec<Planned>,
+    trials: Vec<PlannedTrial>,
     /// What this machine cannot run.
     left_out: Vec<LeftOut>,
     /// Expected length of one trial.
@@ -39,7 +39,7 @@ pub struct Trials {
 
 /// A search for the smallest memory.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Search {
+pub struct PlannedSearch {
     /// Version of this form.
     schema: u32,
     /// What is searched, without the memory.
@@ -60,7 +60,7 @@ pub struct Search {
 
 /// One trial.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Planned {
+struct PlannedTrial {
     /// What it runs.
     configuration: Configuration,
     /// Ordinal among the trials of its configuration, from 1.
@@ -80,7 +80,7 @@ struct LeftOut {
 
 /// What a search for the cheapest deployment chooses from.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Deployments {
+pub struct DeploymentChoices {
     /// Version of this form.
     schema: u32,
     /// Sizes of one replica, for each variant of the options.
@@ -99,16 +99,16 @@ struct CellForm {
     /// Index of the variant, from 0.
     variant: u32,
     /// Its size.
-    size: Size,
+    size: InstanceSize,
     /// Price of one replica.
     usd_per_hour: f64,
 }
 
-impl Document {
+impl PlanDocument {
     /// Of a search over these configurations.
-    pub fn search(told: &Told, configurations: Vec<Configuration>) -> Self {
+    pub fn for_search(told: &SearchOutlook, configurations: Vec<Configuration>) -> Self {
         let outlook = &told.outlook;
-        Self::Search(Search {
+        Self::Search(PlannedSearch {
             schema: 1,
             configurations,
             starts: outlook.starts,
@@ -121,8 +121,8 @@ impl Document {
     }
 
     /// Of a matrix.
-    pub fn trials(agenda: &Agenda) -> Self {
-        let trials = agenda.matrix.cells.iter().map(|t| Planned {
+    pub fn for_matrix(agenda: &Agenda) -> Self {
+        let trials = agenda.matrix.cells.iter().map(|t| PlannedTrial {
             configuration: t.configuration.clone(),
             repeat: t.repeat,
             ladder: t.ladder,
@@ -131,23 +131,23 @@ impl Document {
             configuration: label.clone(),
             why: why.clone(),
         });
-        Self::Trials(Trials {
+        Self::Trials(PlannedTrials {
             schema: 1,
             trials: trials.collect(),
             left_out: left_out.collect(),
             trial_seconds: agenda.each.as_secs_f64(),
-            total_seconds: agenda.total().as_secs_f64(),
+            total_seconds: agenda.matrix_length().as_secs_f64(),
         })
     }
 
     /// Of a search; its trials take `each`, all of it `longest` seconds.
-    pub fn deployments(ground: &Ground, each: f64, longest: f64) -> Self {
+    pub fn for_deployments(ground: &MachineLattice, each: f64, longest: f64) -> Self {
         let cells = ground.cells.iter().map(|c| CellForm {
             variant: c.variant,
             size: c.size,
             usd_per_hour: c.per_hour,
         });
-        Self::Deployments(Deployments {
+        Self::Deployments(DeploymentChoices {
             schema: 1,
             cells: cells.collect(),
             left_out: ground.left_out.clone(),

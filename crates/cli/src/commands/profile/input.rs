@@ -8,9 +8,9 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use loadline_load::profile::Format;
+use loadline_load::profile::AccessLogFormat;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, FailureKind};
 
 /// What to give instead of what has no lines.
 pub(super) const LOGS: &str =
@@ -24,7 +24,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A log that is opened, with its begin looked at.
-pub struct Log {
+pub struct OpenedLog {
     /// Its name.
     pub path: PathBuf,
     /// The first lines.
@@ -33,21 +33,21 @@ pub struct Log {
     rest: Option<Box<dyn Read>>,
 }
 
-impl Log {
+impl OpenedLog {
     /// Opens a log and looks at its begin; `-` is standard input.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    pub fn open_log(path: &Path) -> Result<Self, Error> {
         let failed = |error| cannot_read(path, &error);
-        let mut text = decoded(path).map_err(failed)?;
+        let mut text = open_decoded(path).map_err(failed)?;
         let mut head = Vec::new();
         text.by_ref()
             .take(PEEK)
             .read_to_end(&mut head)
             .map_err(failed)?;
         Ok(Self {
-            rest: (!is_file(path)).then_some(text),
+            rest: (!is_regular_file(path)).then_some(text),
             path: path.to_owned(),
             head,
         })
@@ -57,40 +57,40 @@ impl Log {
     ///
     /// # Errors
     /// When it cannot be read, or was read before and is no file.
-    pub fn text(&mut self) -> Result<impl io::BufRead + use<>, Error> {
+    pub fn text_reader(&mut self) -> Result<impl io::BufRead + use<>, Error> {
         let text: Box<dyn Read> = match self.rest.take() {
             Some(rest) => Box::new(Cursor::new(std::mem::take(&mut self.head)).chain(rest)),
-            None => decoded(&self.path).map_err(|error| cannot_read(&self.path, &error))?,
+            None => open_decoded(&self.path).map_err(|error| cannot_read(&self.path, &error))?,
         };
         Ok(BufReader::with_capacity(1 << 20, text))
     }
 
     /// It can be read twice.
-    pub fn is_file(&self) -> bool {
-        is_file(&self.path)
+    pub fn can_reread(&self) -> bool {
+        is_regular_file(&self.path)
     }
 }
 
 /// A log that cannot be read.
 pub fn cannot_read(path: &Path, error: &io::Error) -> Error {
     Error::new(
-        ErrorKind::Environment,
+        FailureKind::Environment,
         format!("cannot read {}: {error}", path.display()),
     )
-    .hint(LOGS)
+    .with_hint(LOGS)
 }
 
 /// Puts logs in the order of their first requests; those without one come first.
-pub fn sort(logs: &mut [Log], format: &Format) {
-    let begin = |log: &Log| format.begin(&log.head).unwrap_or(f64::MIN);
+pub fn sort(logs: &mut [OpenedLog], format: &AccessLogFormat) {
+    let begin = |log: &OpenedLog| format.first_arrival(&log.head).unwrap_or(f64::MIN);
     logs.sort_by(|a, b| begin(a).total_cmp(&begin(b)));
 }
 
-fn is_file(path: &Path) -> bool {
+fn is_regular_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|there| there.is_file())
 }
 
-fn decoded(path: &Path) -> io::Result<Box<dyn Read>> {
+fn open_decoded(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut input: Box<dyn Read> = match path.to_str() {
         Some("-") => Box::new(io::stdin()),
         _ => Box::new(File::open(path)?),
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    use loadline_load::profile::Source;
+    use loadline_load::profile::LogSource;
 
     fn line(hour: u32) -> String {
         format!("::1 - - [10/Oct/2000:{hour:02}:00:00 +0000] \"GET /{hour} HTTP/1.1\" 200 1\n")
@@ -140,12 +140,15 @@ mod tests {
         ] {
             let path = folder.path().join(name);
             std::fs::write(&path, bytes).unwrap();
-            let mut log = Log::open(&path).unwrap();
+            let mut log = OpenedLog::open_log(&path).unwrap();
             let shown = expected.len().min(PEEK as usize);
             assert_eq!(log.head, expected.as_bytes()[..shown], "{name}");
             for _ in 0..2 {
                 let mut read = String::new();
-                log.text().unwrap().read_to_string(&mut read).unwrap();
+                log.text_reader()
+                    .unwrap()
+                    .read_to_string(&mut read)
+                    .unwrap();
                 assert!(read == expected, "{name}");
             }
         }
@@ -158,9 +161,9 @@ mod tests {
         for (name, hour) in [("access.log", 9), ("access.log.1", 8), ("access.log.2", 7)] {
             let path = folder.path().join(name);
             std::fs::write(&path, "cut off\n".to_owned() + &line(hour)).unwrap();
-            logs.push(Log::open(&path).unwrap());
+            logs.push(OpenedLog::open_log(&path).unwrap());
         }
-        sort(&mut logs, &Format::common(Source::Unsaid));
+        sort(&mut logs, &AccessLogFormat::common_log(LogSource::Unsaid));
         let names: Vec<_> = logs.iter().map(|log| log.path.file_name()).collect();
         let expected = ["access.log.2", "access.log.1", "access.log"];
         assert_eq!(names, expected.map(|name| Some(name.as_ref())));

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use loadline_load::profile::{Distribution, Observed, Profile, Request, Sessions};
+use loadline_load::profile::{
+    Distribution, LoadProfile, LogObservations, MixRequest, UserSessionCounts,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A load profile from access logs.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Document {
+pub struct ProfileDocument {
     /// Version of this form.
     schema: u32,
     /// The logs.
@@ -57,14 +59,14 @@ pub struct Document {
     /// Without logged durations from stamp to stamp, response time included.
     think_time_ms: Option<Distribution>,
     /// The sessions that the think times lie in.
-    sessions: Sessions,
+    sessions: UserSessionCounts,
     /// The requests that are replayed, the most frequent first.
-    mix: Vec<Class>,
+    mix: Vec<RequestClass>,
 }
 
 /// Requests that do the same.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Class {
+struct RequestClass {
     /// Method and path, identifiers replaced.
     name: String,
     /// How many requests there were.
@@ -75,9 +77,9 @@ struct Class {
     path: String,
 }
 
-pub(super) fn document(profile: Profile) -> Document {
-    let seen: Observed = profile.observed.unwrap_or_default();
-    Document {
+pub(super) fn profile_document(profile: LoadProfile) -> ProfileDocument {
+    let seen: LogObservations = profile.observed.unwrap_or_default();
+    ProfileDocument {
         schema: profile.schema,
         origin: profile.origin,
         interval_seconds: profile.interval_seconds,
@@ -106,8 +108,8 @@ pub(super) fn document(profile: Profile) -> Document {
     }
 }
 
-fn class(request: Request) -> Class {
-    Class {
+fn class(request: MixRequest) -> RequestClass {
+    RequestClass {
         name: request.name.unwrap_or_default(),
         weight: request.weight,
         method: request.method,

@@ -4,11 +4,13 @@
 
 use std::ops::Range;
 
-use loadline_load::profile::{Distribution, Found, Observed, Profile, Seen};
+use loadline_load::profile::{
+    ClassAnswers, DetectedFormat, Distribution, LoadProfile, LogObservations,
+};
 use loadline_report::format::date;
 
 /// The format that was found.
-pub fn format(found: &Found) {
+pub fn report_format(found: &DetectedFormat) {
     talk!("format: {}", found.name);
     if found.lacks_unit {
         talk!(
@@ -19,12 +21,12 @@ pub fn format(found: &Found) {
 }
 
 /// The first line that was not understood.
-pub fn rejected(place: &str) {
+pub fn report_rejected_line(place: &str) {
     talk!("not understood: {place}");
 }
 
 /// The stretch that is kept, in seconds since 1970.
-pub fn window(window: &Range<f64>, share: f64) {
+pub fn report_window(window: &Range<f64>, share: f64) {
     talk!(
         "busiest stretch: {} to {}, {:.1} % of all requests",
         date((window.start * 1e3) as u64),
@@ -34,7 +36,7 @@ pub fn window(window: &Range<f64>, share: f64) {
 }
 
 /// What a stub is made of.
-pub fn answers(seen: &[Seen], left_out: u64) {
+pub fn report_answers(seen: &[ClassAnswers], left_out: u64) {
     let requests: u64 = seen.iter().map(|seen| seen.requests).sum();
     talk!(
         "{} answers from {requests} requests; {left_out} requests left out, without a status from 200 to \
@@ -51,7 +53,7 @@ pub fn answers(seen: &[Seen], left_out: u64) {
 }
 
 /// What the logs looked like, beside what is replayed.
-pub fn seen(seen: &Observed, profile: &Profile) {
+pub fn report_observed(seen: &LogObservations, profile: &LoadProfile) {
     talk!(
         "{} requests, {} lines rejected, {} left out for their method, {} for their path",
         seen.requests,
@@ -93,7 +95,7 @@ pub fn seen(seen: &Observed, profile: &Profile) {
     not_replayed(seen, profile);
 }
 
-fn think_times(seen: &Observed) {
+fn think_times(seen: &LogObservations) {
     let sessions = &seen.sessions;
     if sessions.begun == 0 {
         talk!("think times: none, because the lines do not say the client");
@@ -121,7 +123,7 @@ fn think_times(seen: &Observed) {
 }
 
 /// What changes data and has no body, by its share of all requests.
-fn not_replayed(seen: &Observed, profile: &Profile) {
+fn not_replayed(seen: &LogObservations, profile: &LoadProfile) {
     let share = |requests: u64| requests as f64 / seen.requests as f64 * 100.0;
     if seen.left_out_methods > 0 {
         talk!(
@@ -134,15 +136,15 @@ fn not_replayed(seen: &Observed, profile: &Profile) {
     for (class, count) in classes {
         talk!("  {:5.1} %  {class}", share(*count));
     }
-    bodiless(profile);
+    report_bodiless(profile);
     for pattern in &seen.unused_templates {
         talk!("the template for `{pattern}` matches no request");
     }
 }
 
 /// Requests that are replayed and have no body, although their method takes one.
-pub fn bodiless(profile: &Profile) {
-    let classes = profile.bodiless();
+pub fn report_bodiless(profile: &LoadProfile) {
+    let classes = profile.bodiless_requests();
     if classes.is_empty() {
         return;
     }

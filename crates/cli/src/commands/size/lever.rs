@@ -7,19 +7,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_analysis::obstacle::{Flat, Lever, alike, flat};
-use loadline_analysis::record::{Configuration, Purpose, TrialRecord, Verdict};
+use loadline_analysis::obstacle::{FlatMisses, Lever, find_flat_misses, same_but_memory};
+use loadline_analysis::record::{Configuration, TrialPurpose, TrialRecord, TrialVerdict};
 use loadline_engine::agenda::Agenda;
-use loadline_engine::experiment::{Experiment, ExperimentFile, Load, Said};
+use loadline_engine::experiment::{Experiment, ExperimentFile, ExperimentLoad, ValueWithOrigin};
 use loadline_engine::store::{ResultKind, Store};
 use loadline_load::spec::text::TimeOrNone;
 use loadline_sizing::Cpus;
 
-use crate::commands::explain::{attempt, told};
-use crate::commands::{load_error, print};
-use crate::error::{Error, ErrorKind};
-use crate::experiment::listed;
-use crate::measuring::{MeasureFlags, Measuring, experiment_of, open_store, store_refused};
+use crate::commands::explain::{attempt, explain_trial};
+use crate::commands::{load_error, print_data};
+use crate::error::{Error, FailureKind};
+use crate::experiment::experiment_over;
+use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store, store_refused};
 
 /// The warm-up that is tried.
 const WARM: Duration = Duration::from_secs(30);
@@ -28,21 +28,25 @@ const WARM: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// When its trials cannot be run, or none could be measured.
-pub fn attempt(result: &str, flags: &MeasureFlags) -> Result<(), Error> {
+pub fn try_lever(result: &str, flags: &MeasureFlags) -> Result<(), Error> {
     let store = open_store(flags.state.as_deref())?;
-    let trials = store.trials(result).map_err(|e| store_refused(&e))?;
-    let Some(flat) = of_search(&trials) else {
-        return print("\n--try: nothing to try: misses at every size alike were not seen");
+    let trials = store
+        .finished_trials(result)
+        .map_err(|e| store_refused(&e))?;
+    let Some(flat) = flat_misses(&trials) else {
+        return print_data("\n--try: nothing to try: misses at every size alike were not seen");
     };
     let Some(lever) = flat.lever() else {
-        return print(&format!(
+        return print_data(&format!(
             "\n--try: nothing to try by itself. {}",
-            flat.hint()
+            flat.lever_hint()
         ));
     };
-    let row = store.result(result).map_err(|e| store_refused(&e))?;
-    let mut tried = Tried {
-        file: attempt::stored(&row)?,
+    let row = store
+        .result_by_prefix(result)
+        .map_err(|e| store_refused(&e))?;
+    let mut tried = LeverTest {
+        file: attempt::stored_experiment(&row)?,
         experiment: experiment_of(&row)?,
         configuration: at_top(&trials, &flat)?,
         what: String::new(),
@@ -50,19 +54,23 @@ pub fn attempt(result: &str, flags: &MeasureFlags) -> Result<(), Error> {
     tried.apply(lever, &store, &flat, row.machine.cpus)?;
     let what = tried.what.clone();
     let after = tried.run(flags)?;
-    print(&told_of(&flat, &what, &trials, &after))
+    print_data(&lever_sentence(&flat, &what, &trials, &after))
 }
 
 /// The misses at every size alike, among the trials of the configuration that was tested last.
-fn of_search(trials: &[TrialRecord]) -> Option<Flat> {
-    let last = trials.iter().rfind(|t| t.purpose == Purpose::Prove);
-    flat(alike(trials, &last.or(trials.last())?.configuration))
+fn flat_misses(trials: &[TrialRecord]) -> Option<FlatMisses> {
+    let last = trials.iter().rfind(|t| t.purpose == TrialPurpose::Prove);
+    find_flat_misses(same_but_memory(
+        trials,
+        &last.or(trials.last())?.configuration,
+    ))
 }
 
 /// The configuration that missed, at the largest size.
-fn at_top(trials: &[TrialRecord], flat: &Flat) -> Result<Configuration, Error> {
+fn at_top(trials: &[TrialRecord], flat: &FlatMisses) -> Result<Configuration, Error> {
     let example = trials.iter().find(|t| t.id == flat.example);
-    let example = example.ok_or_else(|| Error::new(ErrorKind::Internal, "the example is gone"))?;
+    let example =
+        example.ok_or_else(|| Error::new(FailureKind::Internal, "the example is gone"))?;
     Ok(Configuration {
         memory: Some(flat.to),
         ..example.configuration.clone()
@@ -70,7 +78,7 @@ fn at_top(trials: &[TrialRecord], flat: &Flat) -> Result<Configuration, Error> {
 }
 
 /// What is run.
-struct Tried {
+struct LeverTest {
     file: ExperimentFile,
     experiment: Experiment,
     configuration: Configuration,
@@ -78,12 +86,18 @@ struct Tried {
     what: String,
 }
 
-impl Tried {
-    fn apply(&mut self, lever: Lever, store: &Store, flat: &Flat, cpus: u32) -> Result<(), Error> {
+impl LeverTest {
+    fn apply(
+        &mut self,
+        lever: Lever,
+        store: &Store,
+        flat: &FlatMisses,
+        cpus: u32,
+    ) -> Result<(), Error> {
         match lever {
             Lever::WarmUp => {
                 self.file.load.warm_up = Some(TimeOrNone(WARM));
-                self.experiment.load = warmed(&self.experiment.load)?;
+                self.experiment.load = warmed_load(&self.experiment.load)?;
                 self.what = format!("a warm-up of {} s", WARM.as_secs());
             }
             Lever::Cpu => {
@@ -92,7 +106,7 @@ impl Tried {
                 self.what = format!("a CPU limit of {more}");
             }
             Lever::Advice => {
-                let told = told(store, &flat.example)?;
+                let told = explain_trial(store, &flat.example)?;
                 let advice = attempt::choose(&told.advice, "")?;
                 if let Some(changed) = &advice.configuration {
                     self.configuration = Configuration {
@@ -110,25 +124,25 @@ impl Tried {
     fn run(self, flags: &MeasureFlags) -> Result<Vec<Arc<TrialRecord>>, Error> {
         let starts = self.experiment.search.prove.max(1);
         let title = format!("try {}", self.what);
-        let given = listed(
+        let given = experiment_over(
             self.file,
             self.experiment,
             vec![self.configuration],
-            Said::flag("--prove", starts),
+            ValueWithOrigin::from_flag("--prove", starts),
             title,
         )?;
-        let mut measuring = Measuring::begin(given, ResultKind::Run, flags)?;
+        let mut measuring = MeasuringSession::begin_result(given, ResultKind::Run, flags)?;
         let agenda = Agenda::new(&measuring.experiment);
-        let records = measuring.search(&agenda.matrix, Some(agenda.trials()))?;
-        measuring.done(None)?;
+        let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
+        measuring.note_done(None)?;
         Ok(records)
     }
 }
 
-fn warmed(load: &Load) -> Result<Load, Error> {
+fn warmed_load(load: &ExperimentLoad) -> Result<ExperimentLoad, Error> {
     let mut spec = load.spec.clone();
     spec.warm_up = Some(TimeOrNone(WARM));
-    Load::new(spec).map_err(load_error)
+    ExperimentLoad::new(spec).map_err(load_error)
 }
 
 /// Twice the limit, within the machine.
@@ -137,17 +151,22 @@ fn more_cpu(limit: Option<Cpus>, cpus: u32) -> Result<Cpus, Error> {
     let twice = limit.map(|cpu| Cpus::from_millis(cpu.as_millis().saturating_mul(2)).min(all));
     twice.filter(|more| limit < Some(*more)).ok_or_else(|| {
         let what = "--try: this machine has no more CPU than the application could already use";
-        Error::new(ErrorKind::Environment, what).hint("search on a machine with more CPUs")
+        Error::new(FailureKind::Environment, what).with_hint("search on a machine with more CPUs")
     })
 }
 
 /// `Tried: a CPU limit of 1. At 512Mi 20 of 20 starts kept the SLO with it, 16 of 20 without.`
-fn told_of(flat: &Flat, what: &str, before: &[TrialRecord], after: &[Arc<TrialRecord>]) -> String {
+fn lever_sentence(
+    flat: &FlatMisses,
+    what: &str,
+    before: &[TrialRecord],
+    after: &[Arc<TrialRecord>],
+) -> String {
     let at_top = before
         .iter()
         .filter(|t| t.configuration.memory == Some(flat.to));
-    let before = kept(at_top);
-    let (passes, starts) = kept(after.iter().map(|t| &**t));
+    let before = count_kept(at_top);
+    let (passes, starts) = count_kept(after.iter().map(|t| &**t));
     if starts == 0 {
         return format!("\nTried: {what}. None of its starts could be measured");
     }
@@ -162,12 +181,12 @@ fn told_of(flat: &Flat, what: &str, before: &[TrialRecord], after: &[Arc<TrialRe
 }
 
 /// Starts that kept the SLO, of those that count.
-fn kept<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> (usize, usize) {
-    let counted: Vec<Verdict> = trials
+fn count_kept<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> (usize, usize) {
+    let counted: Vec<TrialVerdict> = trials
         .map(|t| t.verdict)
         .filter(|v| v.is_evidence())
         .collect();
-    let passes = counted.iter().filter(|v| **v == Verdict::Pass).count();
+    let passes = counted.iter().filter(|v| **v == TrialVerdict::Pass).count();
     (passes, counted.len())
 }
 

@@ -1,25 +1,30 @@
 //! `loadline size --prices`: from the search for the cheapest deployment to its recommendation.
 
-use loadline_analysis::deployment::{Asked, Grounds};
+use loadline_analysis::deployment::{AskedTrial, DeploymentGrounds};
 use loadline_analysis::recommend::{
     NoAnswer, Recommendation, recommend_deployment, recommend_refined,
 };
-use loadline_analysis::search::cheapest::End;
-use loadline_analysis::search::prices::{Found, Priced, Prices, Searched};
-use loadline_analysis::search::refine::Refined;
-use loadline_engine::experiment::Pricing;
-use loadline_engine::searches::prices;
+use loadline_analysis::search::cheapest::CheapestEnd;
+use loadline_analysis::search::prices::{
+    FoundDeployment, PriceAnswer, PriceSearch, SearchedPrices,
+};
+use loadline_analysis::search::refine::MemoryRefinement;
+use loadline_engine::experiment::PricingTerms;
+use loadline_engine::searches::price_search;
 use loadline_engine::store::unix_ms;
 use loadline_report::format;
 
-use super::{Concluded, owned};
-use crate::error::{Error, ErrorKind};
-use crate::measuring::{Measuring, command_refused};
+use super::{SearchConclusion, owned_records};
+use crate::error::{Error, FailureKind};
+use crate::measuring::{MeasuringSession, command_refused};
 
 /// Searches and derives the recommendation.
-pub fn concluded(measuring: &mut Measuring, pricing: &Pricing) -> Result<Concluded, Error> {
-    let machine = measuring.host.machine();
-    let search = prices(
+pub fn conclude_prices(
+    measuring: &mut MeasuringSession,
+    pricing: &PricingTerms,
+) -> Result<SearchConclusion, Error> {
+    let machine = measuring.host.host_machine();
+    let search = price_search(
         &measuring.experiment,
         pricing,
         &machine,
@@ -28,14 +33,14 @@ pub fn concluded(measuring: &mut Measuring, pricing: &Pricing) -> Result<Conclud
     );
     let search = search.map_err(|e| command_refused(&e))?;
     let priced = measuring.search(&search, None)?;
-    Ok(derived(&search, priced))
+    Ok(derive_conclusion(&search, priced))
 }
 
-fn derived(search: &Prices, priced: Priced) -> Concluded {
+fn derive_conclusion(search: &PriceSearch, priced: PriceAnswer) -> SearchConclusion {
     let variants = search.purchase.variants.iter();
     let labels: Vec<String> = variants.map(|v| v.configuration.label.clone()).collect();
     let today = format::day(unix_ms());
-    let grounds = Grounds {
+    let grounds = DeploymentGrounds {
         offer: &search.purchase.pricing.offer,
         search: &priced.searched.search,
         asked: &priced.searched.asked,
@@ -44,45 +49,45 @@ fn derived(search: &Prices, priced: Priced) -> Concluded {
         today: &today,
     };
     match priced.found {
-        Some(found) => Concluded::Found(Box::new(recommend(&grounds, found))),
-        None => none(&priced.searched, &grounds),
+        Some(found) => SearchConclusion::Found(Box::new(recommend(&grounds, found))),
+        None => no_deployment(&priced.searched, &grounds),
     }
 }
 
-fn recommend(grounds: &Grounds<'_>, found: Found) -> Recommendation {
+fn recommend(grounds: &DeploymentGrounds<'_>, found: FoundDeployment) -> Recommendation {
     let own = grounds.trials_of(found.choice.cell, found.choice.replicas);
     let mut own: Vec<_> = own.cloned().collect();
-    let mut deployment = grounds.deployment(found.choice, found.is_proven);
+    let mut deployment = grounds.to_deployment(found.choice, found.is_proven);
     let mut configuration = found.configuration;
     if let Some(tuned) = found.tuned {
         deployment.compared = tuned.compared;
         if tuned.has_changed {
             configuration = tuned.configuration;
             // Other options, so the proof is another.
-            own = owned(&tuned.trials);
+            own = owned_records(&tuned.trials);
         }
     }
     match found.refined {
-        Refined::AsFound(_) => recommend_deployment(configuration, deployment, &own),
-        Refined::Smaller(smaller) => recommend_refined(
+        MemoryRefinement::AsFound(_) => recommend_deployment(configuration, deployment, &own),
+        MemoryRefinement::Smaller(smaller) => recommend_refined(
             smaller.configuration,
-            deployment.refined(grounds.offer, &smaller.answer),
+            deployment.with_refined_memory(grounds.offer, &smaller.answer),
             &smaller.answer,
-            &owned(&smaller.trials),
+            &owned_records(&smaller.trials),
         ),
     }
 }
 
 /// Nothing feasible is an answer (exit 1). Nothing found is none (exit 4), and a search that could
 /// not begin was asked for something that is not there (exit 2).
-fn none(searched: &Searched, grounds: &Grounds<'_>) -> Concluded {
+fn no_deployment(searched: &SearchedPrices, grounds: &DeploymentGrounds<'_>) -> SearchConclusion {
     let error = why_none(searched);
     let undecided = match searched.end {
-        End::Unknown => error.as_ref().map(|e| e.message().to_owned()),
-        End::Found { .. } | End::Infeasible => None,
+        CheapestEnd::Unknown => error.as_ref().map(|e| e.message().to_owned()),
+        CheapestEnd::Found { .. } | CheapestEnd::Infeasible => None,
     };
     let left_out = grounds.left_out();
-    Concluded::None {
+    SearchConclusion::None {
         left: NoAnswer {
             undecided,
             left_out,
@@ -91,25 +96,25 @@ fn none(searched: &Searched, grounds: &Grounds<'_>) -> Concluded {
     }
 }
 
-fn why_none(searched: &Searched) -> Option<Error> {
+fn why_none(searched: &SearchedPrices) -> Option<Error> {
     let search = &searched.search;
     if search.lattice().cells().is_empty() {
         let error = Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             "there is nothing to search: no size of the offer fits this machine",
         );
-        return Some(error.hint("give sizes that fit, as --sizes 0.5/512Mi,1/1Gi"));
+        return Some(error.with_hint("give sizes that fit, as --sizes 0.5/512Mi,1/1Gi"));
     }
-    if searched.end != End::Unknown {
+    if searched.end != CheapestEnd::Unknown {
         return None;
     }
     if search.is_closed() {
         return Some(out_of_time(searched.asked.len()));
     }
-    let could_not = |a: &&Asked| !a.record.verdict.is_evidence();
+    let could_not = |a: &&AskedTrial| !a.record.verdict.is_evidence();
     let last = searched.asked.iter().rfind(could_not);
     let error = super::super::not_measured(last.map(|a| &*a.record))?;
-    Some(error.hint(format!(
+    Some(error.with_hint(format!(
         "this proves nothing about what was not measured: {}",
         super::quieter()
     )))
@@ -118,13 +123,14 @@ fn why_none(searched: &Searched) -> Option<Error> {
 fn out_of_time(trials: usize) -> Error {
     if trials == 0 {
         return Error::new(
-            ErrorKind::Usage,
+            FailureKind::Usage,
             "there is nothing to search: the budget is shorter than one trial",
         )
-        .hint("give a longer --budget; `loadline plan` says how long a trial is");
+        .with_hint("give a longer --budget; `loadline plan` says how long a trial is");
     }
     let what =
         "no answer was found before the budget was spent, which does not mean that there is none";
-    Error::new(ErrorKind::Invalid, what)
-        .hint("give a longer --budget; with --reuse the trials of this result are not run again")
+    Error::new(FailureKind::Invalid, what).with_hint(
+        "give a longer --budget; with --reuse the trials of this result are not run again",
+    )
 }

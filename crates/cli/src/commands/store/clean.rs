@@ -6,23 +6,23 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use loadline_engine::store::{Removed, ResultRow, Store, unix_ms};
+use loadline_engine::store::{RemovalTotals, ResultRow, Store, unix_ms};
 use loadline_host::apart;
 use loadline_host::oci::engine;
-use loadline_host::{Options, Site};
-use loadline_kubernetes::Swept;
+use loadline_host::{Site, SiteOptions};
+use loadline_kubernetes::ClusterSweep;
 use loadline_report::format;
-use loadline_report::table::{Cell, Table};
+use loadline_report::table::{Table, TableCell};
 use loadline_sizing::Bytes;
-use loadline_trial::Engine;
+use loadline_trial::ContainerEngine;
 
-use super::answer;
-use super::filter::Moment;
-use crate::commands::{print, width};
-use crate::error::{Error, ErrorKind, Outcome};
+use super::answer_words;
+use super::filter::PointInTime;
+use crate::commands::{print_data, width};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::ClusterFlags;
 use crate::measuring::{open_store, open_store_to_read, state_directory, store_refused};
-use crate::ui::next::command as next;
+use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
 /// Remove what a killed loadline left: cgroups, containers, files of trials; with --kubernetes Jobs of
@@ -32,7 +32,7 @@ pub struct CleanArguments {
     /// Also results begun before: a time ago (12h, 30d) or a day in UTC (2026-11-20). They are
     /// listed with their sizes, the largest first, and removed with --yes
     #[arg(long, value_name = "WHEN")]
-    older: Option<Moment>,
+    older: Option<PointInTime>,
     /// Remove the results that are listed: records, logs and caches, for good
     #[arg(long, requires = "older")]
     yes: bool,
@@ -44,15 +44,15 @@ pub struct CleanArguments {
 }
 
 /// Removes it and says what; where there is no state directory, none is made.
-pub fn run(arguments: CleanArguments) -> Result<Outcome, Error> {
+pub fn run(arguments: CleanArguments) -> Result<CommandOutcome, Error> {
     if let Some(older) = arguments.older {
         return old_results(&arguments, older);
     }
-    if let Some(wanted) = arguments.cluster.wanted() {
-        let swept = Swept::of(&wanted).map_err(|e| Error::refused(&e))?;
-        print(&format!(
+    if let Some(wanted) = arguments.cluster.wanted_cluster() {
+        let swept = ClusterSweep::remove_leftovers(&wanted).map_err(|e| Error::from_refusal(&e))?;
+        print_data(&format!(
             "removed {} with their pods",
-            format::count(swept.jobs.len(), "Job")
+            format::count_of(swept.jobs.len(), "Job")
         ))?;
         for result in &swept.results {
             let take = next(&format!("resume {result} --kubernetes"));
@@ -60,31 +60,33 @@ pub fn run(arguments: CleanArguments) -> Result<Outcome, Error> {
                 "left alone: loadline itself works, or has worked, on {result}; fetch or take over: {take}"
             );
         }
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
-    let engines = engine::installed(None).into_iter();
+    let engines = engine::installed_engines(None).into_iter();
     // One that does not answer has nothing that could be found.
-    let engines: Vec<Engine> = engines.filter_map(|e| engine::reached(e).ok()).collect();
+    let engines: Vec<ContainerEngine> = engines
+        .filter_map(|e| engine::reach_engine(e).ok())
+        .collect();
     let has_apart = engines.iter().any(|engine| engine.apart.is_some());
-    let apart = apart(&engines)?;
+    let apart = clean_engines_apart(&engines)?;
     let store = open_store_to_read(arguments.state.as_deref())?;
-    let options = Options {
+    let options = SiteOptions {
         scratch_root: Some(store.scratch_root()),
-        ..Options::default()
+        ..SiteOptions::default()
     };
-    let site = match Site::find(options) {
+    let site = match Site::detect_site(options) {
         Ok(site) => site,
         // Where no cgroup can be made, trials were at engines apart only.
         Err(_) if has_apart => return not_removed(&apart),
-        Err(refusal) => return Err(Error::refused(&refusal)),
+        Err(refusal) => return Err(Error::from_refusal(&refusal)),
     };
     let swept = site.sweep_with(&engines);
-    let swept = swept.map_err(|e| Error::refused(&e))?;
+    let swept = swept.map_err(|e| Error::from_refusal(&e))?;
     for container in &swept.containers {
-        print(&format!("removed the container {container}"))?;
+        print_data(&format!("removed the container {container}"))?;
     }
     let (groups, killed, directories) = (swept.groups.len(), swept.killed, swept.directories.len());
-    print(&format!(
+    print_data(&format!(
         "removed {groups} control groups with {killed} processes, and {directories} trial directories"
     ))?;
     not_removed(&[swept.failures, apart].concat())
@@ -92,21 +94,21 @@ pub fn run(arguments: CleanArguments) -> Result<Outcome, Error> {
 
 /// Removes what was left at engines where the application's container had one beside it, and the image
 /// that loadline made of itself there; gives what could not be removed.
-fn apart(engines: &[Engine]) -> Result<Vec<String>, Error> {
+fn clean_engines_apart(engines: &[ContainerEngine]) -> Result<Vec<String>, Error> {
     let mut failures = Vec::new();
     for engine in engines {
-        let mut swept = apart::sweep(engine);
+        let mut swept = apart::sweep_engine(engine);
         for container in &swept.containers {
-            print(&format!("removed the container {container}"))?;
+            print_data(&format!("removed the container {container}"))?;
         }
         for volume in &swept.volumes {
-            print(&format!("removed the volume {volume}"))?;
+            print_data(&format!("removed the volume {volume}"))?;
         }
         failures.append(&mut swept.failures);
         let images = apart::remove_images(engine);
         if images > 0 {
-            let images = format::count(images, "image");
-            print(&format!(
+            let images = format::count_of(images, "image");
+            print_data(&format!(
                 "removed {images} of loadline itself from {}",
                 engine.kind
             ))?;
@@ -115,23 +117,23 @@ fn apart(engines: &[Engine]) -> Result<Vec<String>, Error> {
     Ok(failures)
 }
 
-fn not_removed(failures: &[String]) -> Result<Outcome, Error> {
+fn not_removed(failures: &[String]) -> Result<CommandOutcome, Error> {
     match failures {
-        [] => Ok(Outcome::Done),
+        [] => Ok(CommandOutcome::Done),
         failures => Err(Error::new(
-            ErrorKind::Environment,
+            FailureKind::Environment,
             format!("not removed: {}", failures.join("; ")),
         )
-        .hint("look at what holds it, then: loadline clean")),
+        .with_hint("look at what holds it, then: loadline clean")),
     }
 }
 
 /// Shows the results that are older, and removes them where that was asked for.
-fn old_results(arguments: &CleanArguments, older: Moment) -> Result<Outcome, Error> {
+fn old_results(arguments: &CleanArguments, older: PointInTime) -> Result<CommandOutcome, Error> {
     let state = arguments.state.as_deref();
     let looked = open_store_to_read(state)?;
     let mut rows = Vec::new();
-    for row in looked.results().map_err(|e| store_refused(&e))? {
+    for row in looked.all_results().map_err(|e| store_refused(&e))? {
         if row.created_unix_ms < older.unix_ms(unix_ms()) {
             let size = looked.bytes_of(&row).map_err(|e| store_refused(&e))?;
             rows.push((size, row));
@@ -140,31 +142,31 @@ fn old_results(arguments: &CleanArguments, older: Moment) -> Result<Outcome, Err
     drop(looked);
     if rows.is_empty() {
         let place = state_directory(state);
-        print(&format!("no result in {} is older", place.display()))?;
+        print_data(&format!("no result in {} is older", place.display()))?;
         if !arguments.yes || !Store::is_in(&place) {
-            return Ok(Outcome::Done);
+            return Ok(CommandOutcome::Done);
         }
         // A removal that was killed may have left files of results that are listed no more.
-        return remove(&open_store(state)?, &rows);
+        return remove_results(&open_store(state)?, &rows);
     }
     rows.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
-    print(&table(&rows).terminal(width()))?;
+    print_data(&results_table(&rows).to_terminal(width()))?;
     let all: u64 = rows.iter().map(|(size, _)| size).sum();
     let what = format!(
         "{}, {}",
-        format::count(rows.len(), "result"),
-        format::bytes(Bytes::from_bytes(all))
+        format::count_of(rows.len(), "result"),
+        format::measured_bytes(Bytes::from_bytes(all))
     );
     if !arguments.yes {
-        print(&format!(
+        print_data(&format!(
             "{what}; nothing was removed. To remove them: add --yes"
         ))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
-    remove(&open_store(state)?, &rows)
+    remove_results(&open_store(state)?, &rows)
 }
 
-fn table(rows: &[(u64, ResultRow)]) -> Table {
+fn results_table(rows: &[(u64, ResultRow)]) -> Table {
     let mut table = Table::new()
         .right("size")
         .left("result")
@@ -174,43 +176,43 @@ fn table(rows: &[(u64, ResultRow)]) -> Table {
         .left("status")
         .wrapping("answer");
     for (size, row) in rows {
-        table.row(
+        table.add_row(
             [
-                &format::bytes(Bytes::from_bytes(*size)),
+                &format::measured_bytes(Bytes::from_bytes(*size)),
                 short(&row.id),
                 &format::date(row.created_unix_ms),
-                row.kind.name(),
+                row.kind.command_name(),
                 &row.title,
-                row.status.name(),
-                &answer(row),
+                row.status.status_word(),
+                &answer_words(row),
             ]
-            .map(Cell::from),
+            .map(TableCell::from),
         );
     }
     table
 }
 
 /// One that somebody works on stays and is named; the others go.
-fn remove(store: &Store, rows: &[(u64, ResultRow)]) -> Result<Outcome, Error> {
-    let mut removed = Removed::default();
+fn remove_results(store: &Store, rows: &[(u64, ResultRow)]) -> Result<CommandOutcome, Error> {
+    let mut removed = RemovalTotals::default();
     let mut results = 0;
     for (_, row) in rows {
         match store.remove_result(&row.id) {
             Ok(files) => {
-                removed.add(files);
+                removed.add_totals(files);
                 results += 1;
             }
             Err(error) => removed.failures.push(error.to_string()),
         }
     }
-    removed.add(store.remove_orphans().map_err(|e| store_refused(&e))?);
-    if rows.is_empty() && removed == Removed::default() {
-        return Ok(Outcome::Done);
+    removed.add_totals(store.remove_orphans().map_err(|e| store_refused(&e))?);
+    if rows.is_empty() && removed == RemovalTotals::default() {
+        return Ok(CommandOutcome::Done);
     }
-    print(&format!(
+    print_data(&format!(
         "removed {} with {} of logs and caches",
-        format::count(results, "result"),
-        format::bytes(Bytes::from_bytes(removed.bytes))
+        format::count_of(results, "result"),
+        format::measured_bytes(Bytes::from_bytes(removed.bytes))
     ))?;
     not_removed(&removed.failures)
 }

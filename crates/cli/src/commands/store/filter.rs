@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
 use loadline_analysis::slo::parse_duration;
-use loadline_engine::store::{ResultRow, Status};
+use loadline_engine::store::{ResultRow, ResultStatus};
 use loadline_report::format::day;
 
 use super::conclusion;
@@ -17,24 +17,24 @@ const MS_A_DAY: u64 = 86_400_000;
 
 /// Flags that choose results; a result must fit all that are given.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Filter {
+pub struct ResultFilter {
     /// Only results whose title, as listed, has this text in it
     #[arg(long, value_name = "TEXT")]
     service: Option<String>,
     /// Only results that ended, or stand, like this
     #[arg(long, value_enum, value_name = "WORD")]
-    verdict: Option<Word>,
+    verdict: Option<StatusWord>,
     /// Only results begun since: a time ago (12h, 7d) or a day in UTC (2026-11-20)
     #[arg(long, value_name = "WHEN")]
-    since: Option<Moment>,
+    since: Option<PointInTime>,
     /// Only results begun before: a time ago (12h, 30d) or a day in UTC (2026-11-20)
     #[arg(long, value_name = "WHEN")]
-    before: Option<Moment>,
+    before: Option<PointInTime>,
 }
 
 /// How a result ended, or where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Word {
+enum StatusWord {
     /// A search whose answer fresh starts prove
     Proven,
     /// A search whose answer they do not prove
@@ -51,7 +51,7 @@ enum Word {
     Done,
 }
 
-impl Word {
+impl StatusWord {
     fn fits(self, row: &ResultRow) -> bool {
         let of = |status| row.status == status;
         match self {
@@ -60,15 +60,15 @@ impl Word {
                 matches!(conclusion(row), Some(Conclusion::Answer(r)) if !r.is_proven())
             }
             Self::NoAnswer => matches!(conclusion(row), Some(Conclusion::NoAnswer(_))),
-            Self::Running => of(Status::Running),
-            Self::Interrupted => of(Status::Interrupted),
-            Self::Failed => of(Status::Failed),
-            Self::Done => of(Status::Done),
+            Self::Running => of(ResultStatus::Running),
+            Self::Interrupted => of(ResultStatus::Interrupted),
+            Self::Failed => of(ResultStatus::Failed),
+            Self::Done => of(ResultStatus::Done),
         }
     }
 }
 
-impl Filter {
+impl ResultFilter {
     /// Whether a result fits all flags; `now` is milliseconds since 1970-01-01 UTC.
     pub fn fits(&self, row: &ResultRow, now_unix_ms: u64) -> bool {
         let begun = row.created_unix_ms;
@@ -82,14 +82,14 @@ impl Filter {
 
 /// A point in time, as people give it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum PointInTime {
     /// So long before now.
     Ago(Duration),
     /// The begin of a day in UTC, milliseconds since 1970-01-01.
     Day(u64),
 }
 
-impl Moment {
+impl PointInTime {
     /// The same in milliseconds since 1970-01-01 UTC.
     pub fn unix_ms(self, now_unix_ms: u64) -> u64 {
         match self {
@@ -101,7 +101,7 @@ impl Moment {
     }
 }
 
-impl FromStr for Moment {
+impl FromStr for PointInTime {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_moment_is_a_time_ago_or_a_day() {
         let now = 10 * MS_A_DAY;
-        let at = |text: &str| text.parse::<Moment>().map(|m| m.unix_ms(now));
+        let at = |text: &str| text.parse::<PointInTime>().map(|m| m.unix_ms(now));
         assert_eq!(at("7d"), Ok(3 * MS_A_DAY));
         assert_eq!(at("12h"), Ok(now - MS_A_DAY / 2));
         assert_eq!(at("30d"), Ok(0), "before the epoch nothing was begun");

@@ -2,66 +2,69 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_engine::experiment::{Experiment, ExperimentFile, Said, shipped};
+use loadline_engine::experiment::{Experiment, ExperimentFile, ValueWithOrigin, shipped};
 use loadline_engine::store::ResultKind;
-use loadline_report::verified::{Answer, Statement};
+use loadline_report::verified::{VerifyAnswer, VerifyStatement};
 
 use crate::commands::{OutputFlags, emit, size};
-use crate::error::{Error, ErrorKind, Outcome};
-use crate::experiment::{Given, refused};
-use crate::measuring::{MeasureFlags, Measuring};
+use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::experiment::{LoadedExperiment, experiment_refused};
+use crate::measuring::{MeasureFlags, MeasuringSession};
 
 /// What is searched, should it come to that.
-pub struct Plan {
-    given: Given,
-    manifest: Option<Manifest>,
+pub struct TunePlan {
+    given: LoadedExperiment,
+    manifest: Option<PatchTarget>,
 }
 
 /// The container that the patch is for.
-struct Manifest {
+struct PatchTarget {
     path: PathBuf,
     workload: String,
     container: String,
 }
 
-impl Plan {
+impl TunePlan {
     /// The same experiment with a search that begins at its memory limit.
     ///
     /// # Errors
     /// Where nothing says what is shipped.
-    pub fn of(given: &Given, path: &Path) -> Result<Self, Error> {
+    pub fn from_experiment(given: &LoadedExperiment, path: &Path) -> Result<Self, Error> {
         let Some(memory) = given.experiment.base.memory else {
             return Err(Error::new(
-                ErrorKind::Usage,
+                FailureKind::Usage,
                 "--tune searches from the memory limit that is shipped, and there is none",
             )
-            .hint("name the manifest (manifest = \"deploy.yaml\") or write memory in [limits]"));
+            .with_hint(
+                "name the manifest (manifest = \"deploy.yaml\") or write memory in [limits]",
+            ));
         };
-        let text = std::fs::read_to_string(path).map_err(|e| Error::new(ErrorKind::Usage, e))?;
-        let written = ExperimentFile::parse(&text, path).map_err(|e| refused(&e))?;
+        let text = std::fs::read_to_string(path).map_err(|e| Error::new(FailureKind::Usage, e))?;
+        let written = ExperimentFile::from_toml(&text, path).map_err(|e| experiment_refused(&e))?;
         let beside = path.parent().unwrap_or(Path::new(""));
         let manifest = written.manifest.map(|table| {
             let file = beside.join(&table.file);
-            let found = shipped::container(&file, &table);
-            found.map(|(workload, container)| Manifest {
+            let found = shipped::find_workload_container(&file, &table);
+            found.map(|(workload, container)| PatchTarget {
                 path: file,
                 workload,
                 container,
             })
         });
         let manifest = manifest.transpose();
-        let manifest = manifest.map_err(|r| Error::new(ErrorKind::Usage, &r).hint(&r.hint))?;
+        let manifest =
+            manifest.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
         let mut file = given.file.clone();
-        file.search.begin = Some(Said::flag("--tune", memory.to_string()));
+        file.search.begin = Some(ValueWithOrigin::from_flag("--tune", memory.to_string()));
         let mut experiment: Experiment = given.experiment.clone();
         experiment.search.begin = Some(memory);
         let mut text = file.to_toml();
         let text = text
             .as_mut()
             .map(std::mem::take)
-            .map_err(|e| Error::new(ErrorKind::Internal, e))?;
+            .map_err(|e| Error::new(FailureKind::Internal, e))?;
         Ok(Self {
-            given: Given {
+            given: LoadedExperiment {
                 experiment,
                 text,
                 file,
@@ -78,36 +81,36 @@ impl Plan {
 /// # Errors
 /// Those of the search and of the files.
 pub fn tune(
-    plan: Plan,
-    statement: &Statement,
+    plan: TunePlan,
+    statement: &VerifyStatement,
     flags: &MeasureFlags,
     to: &Path,
 ) -> Result<(), Error> {
     let needs_more =
-        statement.answer == Answer::SloMissed || statement.memory_bytes.rose == Some(true);
+        statement.answer == VerifyAnswer::SloMissed || statement.memory_bytes.rose == Some(true);
     let has_too_much = statement.holds_too_well == Some(true);
-    if statement.answer == Answer::NotMeasured {
+    if statement.answer == VerifyAnswer::NotMeasured {
         return Ok(());
     }
     if !needs_more && !has_too_much {
         let why = match statement.answer {
-            Answer::Worse => "it takes more CPU, which no other memory limit cures",
+            VerifyAnswer::Worse => "it takes more CPU, which no other memory limit cures",
             _ => "the shipped size holds, and not much of it could go",
         };
         eprintln!("nothing to tune: {why}");
         return Ok(());
     }
     talk!("searching from the shipped size on");
-    let measuring = Measuring::begin(plan.given, ResultKind::Size, flags)?;
+    let measuring = MeasuringSession::begin_result(plan.given, ResultKind::Size, flags)?;
     let result = measuring.result.clone();
-    let ended = size::sized(measuring, &OutputFlags::default())?;
-    if ended == Outcome::SloMissed {
+    let ended = size::run_size_search(measuring, &OutputFlags::default())?;
+    if ended == CommandOutcome::SloMissed {
         eprintln!("no patch is written: the search proved no size");
         return Ok(());
     }
     match plan.manifest {
         Some(manifest) => {
-            let arguments = emit::EmitArguments::patch(
+            let arguments = emit::EmitArguments::for_patch(
                 (result, flags.state.clone()),
                 manifest.path,
                 (manifest.workload, manifest.container),

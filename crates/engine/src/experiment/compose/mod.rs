@@ -13,29 +13,33 @@ mod words;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use serde_json::{Map, Value};
 
-pub use service::{Port, Ready, Service};
-use variables::Variables;
+pub use service::{ComposeService, ServicePort, ServiceReadiness};
+use variables::ComposeVariables;
 
 use crate::manifest;
 
 /// Services of a compose file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct ComposeServices {
     /// The application.
-    pub application: Option<Service>,
+    pub application: Option<ComposeService>,
     /// What it needs, in the order in which they start.
-    pub dependencies: Vec<Service>,
+    pub dependencies: Vec<ComposeService>,
 }
 
 /// Takes a service with all that it depends on, and these besides.
 ///
 /// # Errors
-/// [`Refusal`] names the service and what of it cannot be done.
-pub fn take(path: &Path, application: Option<&str>, others: &[String]) -> Result<Taken, Refusal> {
-    let file = File::read(path)?;
+/// [`RunRefusal`] names the service and what of it cannot be done.
+pub fn take_services(
+    path: &Path,
+    application: Option<&str>,
+    others: &[String],
+) -> Result<ComposeServices, RunRefusal> {
+    let file = ComposeFile::read(path)?;
     let mut order = Vec::new();
     let wanted = application
         .into_iter()
@@ -43,12 +47,12 @@ pub fn take(path: &Path, application: Option<&str>, others: &[String]) -> Result
     for name in wanted {
         file.after_its_dependencies(name, &mut order, &mut Vec::new())?;
     }
-    let mut taken = Taken {
+    let mut taken = ComposeServices {
         application: None,
         dependencies: Vec::new(),
     };
     for name in &order {
-        let service = file.service(name)?;
+        let service = file.read_service(name)?;
         match application == Some(name.as_str()) {
             true => taken.application = Some(service),
             false => taken.dependencies.push(service),
@@ -61,15 +65,18 @@ pub fn take(path: &Path, application: Option<&str>, others: &[String]) -> Result
 /// The value of one variable of a service: for credentials, which stand in no experiment.
 ///
 /// # Errors
-/// [`Refusal`] where it is not there any more.
-pub fn variable(path: &Path, service: &str, name: &str) -> Result<String, Refusal> {
-    let file = File::read(path)?;
-    let all = service::environment(file.table(service)?, &file.place(service))?;
+/// [`RunRefusal`] where it is not there any more.
+pub fn service_variable(path: &Path, service: &str, name: &str) -> Result<String, RunRefusal> {
+    let file = ComposeFile::read(path)?;
+    let all = service::service_environment(
+        file.service_table(service)?,
+        &file.service_location(service),
+    )?;
     let found = all.into_iter().find(|(known, _)| known == name);
     found.map(|(_, value)| value.text).ok_or_else(|| {
         let why = format!("its service {service} has no variable {name} any more");
-        Refusal::new(
-            file.name(),
+        RunRefusal::new(
+            file.shown_path(),
             why,
             "begin a new result with the file as it is",
         )
@@ -81,38 +88,42 @@ pub fn variable(path: &Path, service: &str, name: &str) -> Result<String, Refusa
 #[cfg(fuzzing)]
 pub fn parse_anything(text: &str) {
     let path = Path::new("/fuzzed/compose.yaml");
-    let Ok(file) = manifest::documents(text, "fuzzed").and_then(|all| File::of(path, all)) else {
+    let Ok(file) =
+        manifest::documents(text, "fuzzed").and_then(|all| ComposeFile::from_documents(path, all))
+    else {
         return;
     };
     for name in file.services.keys() {
         let _ = file.after_its_dependencies(name, &mut Vec::new(), &mut Vec::new());
-        let _ = file.service(name).map_err(|refusal| refusal.to_string());
+        let _ = file
+            .read_service(name)
+            .map_err(|refusal| refusal.to_string());
     }
 }
 
 /// A compose file that was read.
-struct File<'a> {
+struct ComposeFile<'a> {
     path: &'a Path,
     services: Map<String, Value>,
     volumes: Map<String, Value>,
-    variables: Variables,
+    variables: ComposeVariables,
 }
 
-impl<'a> File<'a> {
-    fn read(path: &'a Path) -> Result<Self, Refusal> {
+impl<'a> ComposeFile<'a> {
+    fn read(path: &'a Path) -> Result<Self, RunRefusal> {
         if !path.exists() {
-            return Err(Refusal::new(
+            return Err(RunRefusal::new(
                 format!("the compose file {}", path.display()),
                 "it is not there",
                 "name the file that has your services: --compose compose.yaml",
             ));
         }
-        Self::of(path, manifest::one(path)?.documents)
+        Self::from_documents(path, manifest::read_manifest_file(path)?.documents)
     }
 
-    fn of(path: &'a Path, documents: Vec<Value>) -> Result<Self, Refusal> {
+    fn from_documents(path: &'a Path, documents: Vec<Value>) -> Result<Self, RunRefusal> {
         let refuse = |why: &str, hint: &str| {
-            Refusal::new(format!("the compose file {}", path.display()), why, hint)
+            RunRefusal::new(format!("the compose file {}", path.display()), why, hint)
         };
         let Some(Value::Object(document)) = documents.into_iter().next() else {
             return Err(refuse(
@@ -139,42 +150,42 @@ impl<'a> File<'a> {
             path,
             services,
             volumes: table("volumes").unwrap_or_default(),
-            variables: Variables::beside(path)?,
+            variables: ComposeVariables::from_env_beside(path)?,
         })
     }
 
-    fn name(&self) -> String {
+    fn shown_path(&self) -> String {
         format!("the compose file {}", self.path.display())
     }
 
-    fn refuse(&self, why: impl std::fmt::Display, hint: impl std::fmt::Display) -> Refusal {
-        Refusal::new(self.name(), why, hint)
+    fn refuse_file(&self, why: impl std::fmt::Display, hint: impl std::fmt::Display) -> RunRefusal {
+        RunRefusal::new(self.shown_path(), why, hint)
     }
 
-    fn place<'b>(&'b self, name: &'b str) -> service::Place<'b> {
-        service::Place {
+    fn service_location<'b>(&'b self, name: &'b str) -> service::ServiceLocation<'b> {
+        service::ServiceLocation {
             file: self.path,
             name,
             variables: &self.variables,
         }
     }
 
-    fn table(&self, name: &str) -> Result<&Map<String, Value>, Refusal> {
+    fn service_table(&self, name: &str) -> Result<&Map<String, Value>, RunRefusal> {
         let known = || {
             let names: Vec<&str> = self.services.keys().map(String::as_str).collect();
             names.join(", ")
         };
         let found = self.services.get(name).and_then(Value::as_object);
         found.ok_or_else(|| {
-            self.refuse(
+            self.refuse_file(
                 format!("it has no service `{name}`"),
                 format!("its services are {}", known()),
             )
         })
     }
 
-    fn service(&self, name: &str) -> Result<Service, Refusal> {
-        Service::read(self.table(name)?, &self.place(name))
+    fn read_service(&self, name: &str) -> Result<ComposeService, RunRefusal> {
+        ComposeService::read(self.service_table(name)?, &self.service_location(name))
     }
 
     /// Appends a service behind all that it depends on.
@@ -183,17 +194,18 @@ impl<'a> File<'a> {
         name: &str,
         order: &mut Vec<String>,
         above: &mut Vec<String>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RunRefusal> {
         if order.iter().any(|known| known == name) {
             return Ok(());
         }
         if above.iter().any(|one| one == name) {
             let circle = [above.as_slice(), &[name.to_owned()]].concat().join(" -> ");
             let why = format!("its services wait for each other: {circle}");
-            return Err(self.refuse(why, "take one `depends_on` out"));
+            return Err(self.refuse_file(why, "take one `depends_on` out"));
         }
         above.push(name.to_owned());
-        for needed in service::depends_on(self.table(name)?, &self.place(name))? {
+        for needed in service::depends_on(self.service_table(name)?, &self.service_location(name))?
+        {
             self.after_its_dependencies(&needed, order, above)?;
         }
         above.pop();
@@ -202,8 +214,8 @@ impl<'a> File<'a> {
     }
 
     /// All services of a trial share one network, and none shares files with another.
-    fn refuse_shared(&self, taken: &Taken) -> Result<(), Refusal> {
-        let all: Vec<&Service> = taken
+    fn refuse_shared(&self, taken: &ComposeServices) -> Result<(), RunRefusal> {
+        let all: Vec<&ComposeService> = taken
             .application
             .iter()
             .chain(&taken.dependencies)
@@ -217,7 +229,7 @@ impl<'a> File<'a> {
                         other.name, one.name
                     );
                     let hint = "each has files of its own in a trial; what both read stands in a directory: ./shared:/seen:ro";
-                    return Err(self.refuse(why, hint));
+                    return Err(self.refuse_file(why, hint));
                 }
             }
         }
@@ -229,32 +241,36 @@ impl<'a> File<'a> {
         };
         match named.iter().find(is_external) {
             None => Ok(()),
-            Some(name) => Err(self.refuse(
+            Some(name) => Err(self.refuse_file(
                 format!("the volume `{name}` is `external`: it holds what no trial can begin with anew"),
                 "let the service begin empty, and fill it: [[dependency]] with a `seed` in an experiment file",
             )),
         }
     }
 
-    fn refuse_same_port(&self, one: &Service, other: &Service) -> Result<(), Refusal> {
+    fn refuse_same_port(
+        &self,
+        one: &ComposeService,
+        other: &ComposeService,
+    ) -> Result<(), RunRefusal> {
         let names = format!("`{}` and `{}`", one.name, other.name);
         for port in &one.ports {
             let mut others = other.ports.iter();
             let published = others.find(|p| p.published.is_some() && p.published == port.published);
-            if let Some(Port {
+            if let Some(ServicePort {
                 published: Some(number),
                 ..
             }) = published
             {
                 let why = format!("{names} publish port {number}");
                 let hint = "give one of them another port: nothing is published in a trial, but they share one network";
-                return Err(self.refuse(why, hint));
+                return Err(self.refuse_file(why, hint));
             }
             if other.ports.iter().any(|p| p.target == port.target) {
                 let why = format!("{names} listen on port {}", port.target);
                 let hint =
                     "they share one network in a trial: have one of them listen on another port";
-                return Err(self.refuse(why, hint));
+                return Err(self.refuse_file(why, hint));
             }
         }
         Ok(())

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadline_analysis::slo::parse_duration;
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 use serde_json::{Map, Value};
 
 use super::super::references;
-use super::variables::{Filled, Variables, pairs};
-use super::words::words;
+use super::variables::{ComposeVariables, FilledText, pairs};
+use super::words::split_words;
 
 /// Keys that are taken, here or by the order of services.
 const TAKEN: [&str; 18] = [
@@ -58,7 +58,7 @@ const WITHOUT_MEANING: [&str; 15] = [
 
 /// A service in loadline's terms. Texts are as they stand in an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Service {
+pub struct ComposeService {
     /// Its name.
     pub name: String,
     /// Its image.
@@ -72,9 +72,9 @@ pub struct Service {
     /// Volumes with a name; each is empty when a trial begins.
     pub named: BTreeSet<String>,
     /// Ports that it listens on.
-    pub ports: Vec<Port>,
+    pub ports: Vec<ServicePort>,
     /// When it is ready, as far as the file says.
-    pub ready: Option<Ready>,
+    pub ready: Option<ServiceReadiness>,
     /// When it counts as unhealthy, where its check says so.
     pub start_deadline: Option<Duration>,
     /// CPU limit.
@@ -91,7 +91,7 @@ pub struct Service {
 
 /// A port of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
+pub struct ServicePort {
     /// The one it listens on.
     pub target: u16,
     /// The machine's, which a trial does not open.
@@ -100,7 +100,7 @@ pub struct Port {
 
 /// When a service is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ready {
+pub enum ServiceReadiness {
     /// A command in its container ends with 0.
     Command(Vec<String>),
     /// A port accepts connections.
@@ -108,33 +108,37 @@ pub enum Ready {
 }
 
 /// Where a service stands, for messages and for what is relative to it.
-pub(super) struct Place<'a> {
+pub(super) struct ServiceLocation<'a> {
     pub(super) file: &'a Path,
     pub(super) name: &'a str,
-    pub(super) variables: &'a Variables,
+    pub(super) variables: &'a ComposeVariables,
 }
 
 type Table = Map<String, Value>;
 
-impl Place<'_> {
-    fn refuse(&self, why: impl std::fmt::Display, hint: impl std::fmt::Display) -> Refusal {
+impl ServiceLocation<'_> {
+    fn refuse_service(
+        &self,
+        why: impl std::fmt::Display,
+        hint: impl std::fmt::Display,
+    ) -> RunRefusal {
         let what = format!(
             "`{}` of the compose file {}",
             self.name,
             self.file.display()
         );
-        Refusal::new(what, why, hint)
+        RunRefusal::new(what, why, hint)
     }
 
-    fn cannot(&self, what: impl std::fmt::Display) -> Refusal {
+    fn refuse_unsupported(&self, what: impl std::fmt::Display) -> RunRefusal {
         let why = format!("it has {what}, which loadline cannot do");
-        self.refuse(why, "take it out in a file for loadline, or write the service as a [[dependency]] of an experiment: docs/guides/dependencies.md")
+        self.refuse_service(why, "take it out in a file for loadline, or write the service as a [[dependency]] of an experiment: docs/guides/dependencies.md")
     }
 
-    fn fill(&self, key: &str, text: &str) -> Result<Filled, Refusal> {
-        let filled = self.variables.fill(text);
+    fn fill_key(&self, key: &str, text: &str) -> Result<FilledText, RunRefusal> {
+        let filled = self.variables.fill_text(text);
         filled.map_err(|why| {
-            self.refuse(
+            self.refuse_service(
                 format!("{key}: {why}"),
                 "set it where loadline is called, or in the file .env beside the compose file",
             )
@@ -142,13 +146,13 @@ impl Place<'_> {
     }
 
     /// A text that may not be a credential: it is stored with the result.
-    fn plain(&self, key: &str, value: &Value) -> Result<String, Refusal> {
-        let text =
-            scalar(value).ok_or_else(|| self.refuse(format!("{key} is no text"), "write one"))?;
-        let filled = self.fill(key, &text)?;
+    fn check_plain_text(&self, key: &str, value: &Value) -> Result<String, RunRefusal> {
+        let text = scalar(value)
+            .ok_or_else(|| self.refuse_service(format!("{key} is no text"), "write one"))?;
+        let filled = self.fill_key(key, &text)?;
         match filled.is_secret {
             false => Ok(filled.text),
-            true => Err(self.refuse(
+            true => Err(self.refuse_service(
                 format!("{key} holds a credential, which would be stored with the result"),
                 "give it to the service as a variable: `environment`",
             )),
@@ -156,13 +160,13 @@ impl Place<'_> {
     }
 }
 
-impl Service {
-    pub(super) fn read(table: &Table, at: &Place<'_>) -> Result<Self, Refusal> {
+impl ComposeService {
+    pub(super) fn read(table: &Table, at: &ServiceLocation<'_>) -> Result<Self, RunRefusal> {
         refuse_unknown(table, at)?;
         let Some(image) = table.get("image") else {
             let why = "it has no `image`, and loadline builds none";
             let hint = "build it (docker compose build) and name the result: image: NAME:TAG";
-            return Err(at.refuse(why, hint));
+            return Err(at.refuse_service(why, hint));
         };
         let ports = ports(table, at)?;
         let (volumes, named) = volumes(table, at)?;
@@ -171,14 +175,16 @@ impl Service {
             .and_then(|d| d.pointer("/resources/limits"));
         let limit = |own: &str, of_deploy: &str| {
             let value = table.get(own).or_else(|| limits?.get(of_deploy));
-            value.map(|value| at.plain(own, value)).transpose()
+            value
+                .map(|value| at.check_plain_text(own, value))
+                .transpose()
         };
         Ok(Self {
             name: at.name.to_owned(),
-            image: at.plain("image", image)?,
-            command: command("command", table.get("command"), at)?,
+            image: at.check_plain_text("image", image)?,
+            command: service_command("command", table.get("command"), at)?,
             env: references(table, at)?,
-            ready: ready(table, &ports, at)?,
+            ready: service_readiness(table, &ports, at)?,
             start_deadline: start_deadline(table, at)?,
             ports,
             volumes,
@@ -186,41 +192,52 @@ impl Service {
             cpu: limit("cpus", "cpus")?,
             cpuset: table
                 .get("cpuset")
-                .map(|v| at.plain("cpuset", v))
+                .map(|v| at.check_plain_text("cpuset", v))
                 .transpose()?,
-            memory: limit("mem_limit", "memory")?.map(|text| bytes(&text)),
+            memory: limit("mem_limit", "memory")?.map(|text| memory_text(&text)),
             shm: table
                 .get("shm_size")
-                .map(|v| at.plain("shm_size", v).map(|text| bytes(&text)))
+                .map(|v| {
+                    at.check_plain_text("shm_size", v)
+                        .map(|text| memory_text(&text))
+                })
                 .transpose()?,
-            user: table.get("user").map(|v| at.plain("user", v)).transpose()?,
+            user: table
+                .get("user")
+                .map(|v| at.check_plain_text("user", v))
+                .transpose()?,
         })
     }
 }
 
-fn refuse_unknown(table: &Table, at: &Place<'_>) -> Result<(), Refusal> {
+fn refuse_unknown(table: &Table, at: &ServiceLocation<'_>) -> Result<(), RunRefusal> {
     let is_known =
         |key: &str| TAKEN.contains(&key) || WITHOUT_MEANING.contains(&key) || key.starts_with("x-");
     if let Some(key) = table.keys().find(|key| !is_known(key)) {
-        return Err(at.cannot(format!("`{key}`")));
+        return Err(at.refuse_unsupported(format!("`{key}`")));
     }
     let deploy = table.get("deploy");
     let replicas = deploy.and_then(|deploy| deploy.get("replicas"));
     for (key, count) in [("scale", table.get("scale")), ("deploy.replicas", replicas)] {
         if count.is_some_and(|count| count.as_u64() != Some(1)) {
-            return Err(at.cannot(format!("`{key}`: one of each service runs in a trial")));
+            return Err(
+                at.refuse_unsupported(format!("`{key}`: one of each service runs in a trial"))
+            );
         }
     }
     let networks = table.get("networks").and_then(Value::as_object);
     let has_alias = |network: &Value| network.get("aliases").is_some();
     if networks.is_some_and(|all| all.values().any(has_alias)) {
-        return Err(at.cannot("`networks.aliases`: services are found by their names"));
+        return Err(at.refuse_unsupported("`networks.aliases`: services are found by their names"));
     }
     Ok(())
 }
 
 /// The services that it needs, running before it.
-pub(super) fn depends_on(table: &Table, at: &Place<'_>) -> Result<Vec<String>, Refusal> {
+pub(super) fn depends_on(
+    table: &Table,
+    at: &ServiceLocation<'_>,
+) -> Result<Vec<String>, RunRefusal> {
     match table.get("depends_on") {
         None => Ok(Vec::new()),
         Some(Value::Array(names)) => Ok(names.iter().filter_map(scalar).collect()),
@@ -233,32 +250,43 @@ pub(super) fn depends_on(table: &Table, at: &Place<'_>) -> Result<Vec<String>, R
                 let why = format!("it waits for `{name}` to end");
                 let hint =
                     "what fills a dependency is its `seed`: [[dependency]] in an experiment file";
-                return Err(at.refuse(why, hint));
+                return Err(at.refuse_service(why, hint));
             }
             Ok(all.keys().cloned().collect())
         }
-        Some(_) => Err(at.cannot("`depends_on` that is no list")),
+        Some(_) => Err(at.refuse_unsupported("`depends_on` that is no list")),
     }
 }
 
-fn command(key: &str, value: Option<&Value>, at: &Place<'_>) -> Result<Vec<String>, Refusal> {
+fn service_command(
+    key: &str,
+    value: Option<&Value>,
+    at: &ServiceLocation<'_>,
+) -> Result<Vec<String>, RunRefusal> {
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(all)) => all.iter().map(|word| at.plain(key, word)).collect(),
+        Some(Value::Array(all)) => all
+            .iter()
+            .map(|word| at.check_plain_text(key, word))
+            .collect(),
         Some(text) => {
-            let text = at.plain(key, text)?;
-            words(&text)
-                .ok_or_else(|| at.refuse(format!("a quote of {key} is not closed"), "close it"))
+            let text = at.check_plain_text(key, text)?;
+            split_words(&text).ok_or_else(|| {
+                at.refuse_service(format!("a quote of {key} is not closed"), "close it")
+            })
         }
     }
 }
 
 /// The variables as they run, in order; a later one wins.
-pub(super) fn environment(table: &Table, at: &Place<'_>) -> Result<Vec<(String, Filled)>, Refusal> {
-    let mut all: BTreeMap<String, Filled> = BTreeMap::new();
-    for path in files(table.get("env_file"), at)? {
-        for (name, value) in pairs(&beside(at, &path))? {
-            all.insert(name, at.fill("env_file", &value)?);
+pub(super) fn service_environment(
+    table: &Table,
+    at: &ServiceLocation<'_>,
+) -> Result<Vec<(String, FilledText)>, RunRefusal> {
+    let mut all: BTreeMap<String, FilledText> = BTreeMap::new();
+    for path in env_files(table.get("env_file"), at)? {
+        for (name, value) in pairs(&path_beside_compose(at, &path))? {
+            all.insert(name, at.fill_key("env_file", &value)?);
         }
     }
     let given: Vec<(String, Option<String>)> = match table.get("environment") {
@@ -278,8 +306,8 @@ pub(super) fn environment(table: &Table, at: &Place<'_>) -> Result<Vec<(String, 
     for (name, value) in given {
         // A name alone is the variable of who calls, if there is one.
         let filled = match value {
-            Some(value) => Some(at.fill(&name, &value)?),
-            None => at.variables.get(&name).map(|text| Filled {
+            Some(value) => Some(at.fill_key(&name, &value)?),
+            None => at.variables.get_variable(&name).map(|text| FilledText {
                 text,
                 is_secret: false,
             }),
@@ -292,9 +320,12 @@ pub(super) fn environment(table: &Table, at: &Place<'_>) -> Result<Vec<(String, 
 }
 
 /// The variables as an experiment may store them.
-fn references(table: &Table, at: &Place<'_>) -> Result<BTreeMap<String, String>, Refusal> {
-    let all = environment(table, at)?;
-    let stored = |(name, value): (String, Filled)| {
+fn references(
+    table: &Table,
+    at: &ServiceLocation<'_>,
+) -> Result<BTreeMap<String, String>, RunRefusal> {
+    let all = service_environment(table, at)?;
+    let stored = |(name, value): (String, FilledText)| {
         let is_secret = value.is_secret || references::is_secret_name(&name);
         let stored = match is_secret {
             false => value.text,
@@ -305,30 +336,30 @@ fn references(table: &Table, at: &Place<'_>) -> Result<BTreeMap<String, String>,
     Ok(all.into_iter().map(stored).collect())
 }
 
-fn files(value: Option<&Value>, at: &Place<'_>) -> Result<Vec<String>, Refusal> {
+fn env_files(value: Option<&Value>, at: &ServiceLocation<'_>) -> Result<Vec<String>, RunRefusal> {
     let path = |value: &Value| match value {
         Value::Object(one) => one
             .get("path")
-            .map(|path| at.plain("env_file", path))
+            .map(|path| at.check_plain_text("env_file", path))
             .transpose(),
-        text => at.plain("env_file", text).map(Some),
+        text => at.check_plain_text("env_file", text).map(Some),
     };
     let all: Vec<&Value> = match value {
         None => Vec::new(),
         Some(Value::Array(all)) => all.iter().collect(),
         Some(one) => vec![one],
     };
-    let all: Result<Vec<_>, Refusal> = all.into_iter().map(path).collect();
+    let all: Result<Vec<_>, RunRefusal> = all.into_iter().map(path).collect();
     Ok(all?.into_iter().flatten().collect())
 }
 
 /// Paths of a compose file are relative to it.
-fn beside(at: &Place<'_>, path: &str) -> std::path::PathBuf {
+fn path_beside_compose(at: &ServiceLocation<'_>, path: &str) -> std::path::PathBuf {
     let base = at.file.parent().unwrap_or(Path::new(""));
     base.join(path).components().collect()
 }
 
-fn ports(table: &Table, at: &Place<'_>) -> Result<Vec<Port>, Refusal> {
+fn ports(table: &Table, at: &ServiceLocation<'_>) -> Result<Vec<ServicePort>, RunRefusal> {
     let list = |key: &str| {
         table
             .get(key)
@@ -338,18 +369,18 @@ fn ports(table: &Table, at: &Place<'_>) -> Result<Vec<Port>, Refusal> {
     };
     let exposed = list("expose").into_iter().map(|value| (false, value));
     let published = list("ports").into_iter().map(|value| (true, value));
-    let mut all: Vec<Port> = Vec::new();
+    let mut all: Vec<ServicePort> = Vec::new();
     for (is_published, value) in published.chain(exposed) {
         let port = match &value {
             Value::Object(one) => port_of(one, at)?,
-            text => short_port(&at.plain("ports", text)?, is_published),
+            text => short_port(&at.check_plain_text("ports", text)?, is_published),
         };
         let Some(port) = port else {
             let why = format!(
                 "`{}` is no port that loadline understands",
                 scalar(&value).unwrap_or_default()
             );
-            return Err(at.refuse(why, "write each port by itself: \"5432:5432\""));
+            return Err(at.refuse_service(why, "write each port by itself: \"5432:5432\""));
         };
         if !all.iter().any(|known| known.target == port.target) {
             all.push(port);
@@ -359,31 +390,34 @@ fn ports(table: &Table, at: &Place<'_>) -> Result<Vec<Port>, Refusal> {
 }
 
 /// `[IP:][PUBLISHED:]TARGET[/tcp]`
-fn short_port(text: &str, is_published: bool) -> Option<Port> {
+fn short_port(text: &str, is_published: bool) -> Option<ServicePort> {
     let text = text.strip_suffix("/tcp").unwrap_or(text);
     let mut parts = text.rsplit(':');
     let target = parts.next()?.parse().ok()?;
     let published = parts.next().filter(|_| is_published && !text.is_empty());
-    Some(Port {
+    Some(ServicePort {
         target,
         published: published.map(str::parse).transpose().ok()?,
     })
 }
 
-fn port_of(one: &Table, at: &Place<'_>) -> Result<Option<Port>, Refusal> {
+fn port_of(one: &Table, at: &ServiceLocation<'_>) -> Result<Option<ServicePort>, RunRefusal> {
     let number = |key: &str| {
         let text = one
             .get(key)
-            .map(|value| at.plain("ports", value))
+            .map(|value| at.check_plain_text("ports", value))
             .transpose();
         text.map(|text| text.and_then(|text| text.parse::<u16>().ok()))
     };
     let published = number("published")?;
-    Ok(number("target")?.map(|target| Port { target, published }))
+    Ok(number("target")?.map(|target| ServicePort { target, published }))
 }
 
 /// Files of the machine, and the names of the rest.
-fn volumes(table: &Table, at: &Place<'_>) -> Result<(Vec<String>, BTreeSet<String>), Refusal> {
+fn volumes(
+    table: &Table,
+    at: &ServiceLocation<'_>,
+) -> Result<(Vec<String>, BTreeSet<String>), RunRefusal> {
     let (mut files, mut named) = (Vec::new(), BTreeSet::new());
     let list = table.get("volumes").and_then(Value::as_array);
     for value in list.into_iter().flatten() {
@@ -394,12 +428,12 @@ fn volumes(table: &Table, at: &Place<'_>) -> Result<(Vec<String>, BTreeSet<Strin
             named.insert(source);
             continue;
         }
-        let path = beside(at, &source);
+        let path = path_beside_compose(at, &source);
         if source.starts_with('~') || (path.is_dir() && !is_read_only) {
             let why =
                 format!("it may change {source} of this machine, and a trial changes nothing");
             let hint = "write :ro behind it where it is only read; where it is data of the service, leave it out: each trial begins with an empty one";
-            return Err(at.refuse(why, hint));
+            return Err(at.refuse_service(why, hint));
         }
         files.push(format!("{}:{target}", path.display()));
     }
@@ -407,9 +441,12 @@ fn volumes(table: &Table, at: &Place<'_>) -> Result<(Vec<String>, BTreeSet<Strin
 }
 
 /// Source, target, and whether it is only read; `None` for one without a source, which is empty.
-fn volume(value: &Value, at: &Place<'_>) -> Result<Option<(String, String, bool)>, Refusal> {
+fn volume(
+    value: &Value,
+    at: &ServiceLocation<'_>,
+) -> Result<Option<(String, String, bool)>, RunRefusal> {
     let Value::Object(one) = value else {
-        let text = at.plain("volumes", value)?;
+        let text = at.check_plain_text("volumes", value)?;
         let parts: Vec<&str> = text.split(':').collect();
         return Ok(match parts.as_slice() {
             [source, target, modes @ ..] => {
@@ -421,16 +458,18 @@ fn volume(value: &Value, at: &Place<'_>) -> Result<Option<(String, String, bool)
     };
     let text = |key: &str| {
         one.get(key)
-            .map(|value| at.plain("volumes", value))
+            .map(|value| at.check_plain_text("volumes", value))
             .transpose()
     };
     let is_read_only = one.get("read_only") == Some(&Value::Bool(true));
     let kind = text("type")?.unwrap_or_default();
     if !["bind", "volume", "tmpfs"].contains(&kind.as_str()) {
-        return Err(at.cannot(format!("a volume of type `{kind}`")));
+        return Err(at.refuse_unsupported(format!("a volume of type `{kind}`")));
     }
     if kind == "tmpfs" {
-        return Err(at.cannot("a volume in memory (tmpfs), which its memory limit would count"));
+        return Err(
+            at.refuse_unsupported("a volume in memory (tmpfs), which its memory limit would count")
+        );
     }
     Ok(text("source")?
         .zip(text("target")?)
@@ -438,8 +477,12 @@ fn volume(value: &Value, at: &Place<'_>) -> Result<Option<(String, String, bool)
 }
 
 /// Its health check, else its first port.
-fn ready(table: &Table, ports: &[Port], at: &Place<'_>) -> Result<Option<Ready>, Refusal> {
-    let first = ports.first().map(|port| Ready::Tcp(port.target));
+fn service_readiness(
+    table: &Table,
+    ports: &[ServicePort],
+    at: &ServiceLocation<'_>,
+) -> Result<Option<ServiceReadiness>, RunRefusal> {
+    let first = ports.first().map(|port| ServiceReadiness::Tcp(port.target));
     let check = table.get("healthcheck");
     let is_off = check.and_then(|check| check.get("disable")) == Some(&Value::Bool(true));
     let Some(test) = check
@@ -450,18 +493,20 @@ fn ready(table: &Table, ports: &[Port], at: &Place<'_>) -> Result<Option<Ready>,
     };
     let shell = |text: String| vec!["/bin/sh".to_owned(), "-c".to_owned(), text];
     let all = match test {
-        Value::Array(_) => command("healthcheck", Some(test), at)?,
-        text => shell(at.plain("healthcheck", text)?),
+        Value::Array(_) => service_command("healthcheck", Some(test), at)?,
+        text => shell(at.check_plain_text("healthcheck", text)?),
     };
     Ok(match all.split_first() {
         Some((word, rest)) if word == "CMD" && !rest.is_empty() => {
-            Some(Ready::Command(rest.to_vec()))
+            Some(ServiceReadiness::Command(rest.to_vec()))
         }
-        Some((word, rest)) if word == "CMD-SHELL" => Some(Ready::Command(shell(rest.join(" ")))),
+        Some((word, rest)) if word == "CMD-SHELL" => {
+            Some(ServiceReadiness::Command(shell(rest.join(" "))))
+        }
         Some((word, _)) if word == "NONE" => first,
-        _ if test.is_string() => Some(Ready::Command(all)),
+        _ if test.is_string() => Some(ServiceReadiness::Command(all)),
         _ => {
-            return Err(at.refuse(
+            return Err(at.refuse_service(
                 "its health check says nothing to run",
                 "test: [\"CMD\", \"pg_isready\"]",
             ));
@@ -471,21 +516,21 @@ fn ready(table: &Table, ports: &[Port], at: &Place<'_>) -> Result<Option<Ready>,
 
 /// The time after which compose calls it unhealthy: its start period, then so many checks. Defaults:
 /// compose-spec, `healthcheck`.
-fn start_deadline(table: &Table, at: &Place<'_>) -> Result<Option<Duration>, Refusal> {
+fn start_deadline(table: &Table, at: &ServiceLocation<'_>) -> Result<Option<Duration>, RunRefusal> {
     const INTERVAL: Duration = Duration::from_secs(30);
     const RETRIES: u32 = 3;
     let Some(check) = table.get("healthcheck") else {
         return Ok(None);
     };
-    let time = |key: &str| -> Result<Option<Duration>, Refusal> {
+    let time = |key: &str| -> Result<Option<Duration>, RunRefusal> {
         let text = check
             .get(key)
-            .map(|value| at.plain(key, value))
+            .map(|value| at.check_plain_text(key, value))
             .transpose()?;
         let parse = |text: String| {
             let time = parse_duration(&text);
             time.ok_or_else(|| {
-                at.refuse(
+                at.refuse_service(
                     format!("{key}: `{text}` is no time"),
                     "write it in one unit: 90s",
                 )
@@ -507,7 +552,7 @@ fn start_deadline(table: &Table, at: &Place<'_>) -> Result<Option<Duration>, Ref
 }
 
 /// Memory as loadline reads it: compose writes `512m` and `512mb`.
-fn bytes(text: &str) -> String {
+fn memory_text(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let unit = lower
         .strip_suffix('b')

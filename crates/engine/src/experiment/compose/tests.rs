@@ -59,7 +59,7 @@ fn told(from: &str, to: &str, others: &[&str]) -> String {
     assert!(SHOP.contains(from), "{from}");
     let (directory, path) = file(&SHOP.replacen(from, to, 1));
     let others: Vec<String> = others.iter().map(|name| (*name).to_owned()).collect();
-    let refusal = take(&path, Some("orders"), &others).unwrap_err();
+    let refusal = take_services(&path, Some("orders"), &others).unwrap_err();
     let place = format!("{}/", directory.path().display());
     format!("{refusal}\nhint: {}", refusal.hint).replace(&place, "")
 }
@@ -67,7 +67,7 @@ fn told(from: &str, to: &str, others: &[&str]) -> String {
 #[test]
 fn a_service_is_taken_with_all_that_it_depends_on_in_the_order_of_their_start() {
     let (_directory, path) = file(SHOP);
-    let taken = take(&path, Some("orders"), &[]).unwrap();
+    let taken = take_services(&path, Some("orders"), &[]).unwrap();
     let names: Vec<&str> = taken.dependencies.iter().map(|d| d.name.as_str()).collect();
     assert_eq!(names, ["cache", "db"]);
     let app = taken.application.unwrap();
@@ -83,7 +83,7 @@ fn a_service_is_taken_with_all_that_it_depends_on_in_the_order_of_their_start() 
     let [cache, db] = taken.dependencies.as_slice() else {
         panic!("two of them");
     };
-    assert_eq!(cache.ready, Some(Ready::Tcp(6379)));
+    assert_eq!(cache.ready, Some(ServiceReadiness::Tcp(6379)));
     assert_eq!(cache.memory.as_deref(), Some("64m"));
     assert_eq!(cache.shm.as_deref(), Some("128m"));
     assert_eq!(
@@ -93,7 +93,7 @@ fn a_service_is_taken_with_all_that_it_depends_on_in_the_order_of_their_start() 
     );
     assert_eq!(cache.start_deadline, None);
     let check = ["/bin/sh", "-c", "pg_isready -U postgres"].map(str::to_owned);
-    assert_eq!(db.ready, Some(Ready::Command(check.to_vec())));
+    assert_eq!(db.ready, Some(ServiceReadiness::Command(check.to_vec())));
     assert_eq!(
         (db.cpu.as_deref(), db.memory.as_deref()),
         (Some("1.5"), Some("512m"))
@@ -104,7 +104,7 @@ fn a_service_is_taken_with_all_that_it_depends_on_in_the_order_of_their_start() 
 #[test]
 fn a_credential_stays_in_the_compose_file() {
     let (_directory, path) = file(SHOP);
-    let taken = take(&path, Some("orders"), &[]).unwrap();
+    let taken = take_services(&path, Some("orders"), &[]).unwrap();
     let stored = format!("{taken:?}");
     assert!(!stored.contains("hunter22"), "{stored}");
     let app = taken.application.unwrap();
@@ -114,7 +114,7 @@ fn a_credential_stays_in_the_compose_file() {
         path.display()
     );
     assert_eq!(*reference, wanted);
-    let filled = crate::experiment::references::fill(&app.env).unwrap();
+    let filled = crate::experiment::references::fill_references(&app.env).unwrap();
     assert_eq!(filled.env["SPRING_DATASOURCE_PASSWORD"], "hunter22");
     assert_eq!(filled.secrets, ["hunter22"]);
     let command = told(
@@ -141,7 +141,7 @@ fn variables_come_from_files_too_and_the_service_itself_wins() {
     )
     .unwrap();
     fs::write(directory.path().join(".env"), "HERE=/data\n").unwrap();
-    let taken = take(&path, None, &["db".to_owned()]).unwrap();
+    let taken = take_services(&path, None, &["db".to_owned()]).unwrap();
     let db = &taken.dependencies[1];
     assert_eq!(
         (db.env["POSTGRES_DB"].as_str(), db.env["PGDATA"].as_str()),
@@ -232,7 +232,7 @@ fn a_file_that_is_no_compose_file_is_refused() {
         ("services: [", "cannot read"),
     ] {
         let (_directory, path) = file(text);
-        let refusal = take(&path, Some("orders"), &[]).unwrap_err();
+        let refusal = take_services(&path, Some("orders"), &[]).unwrap_err();
         let told = format!("{refusal}");
         assert!(told.contains(problem), "{text}: {told}");
     }
@@ -240,7 +240,7 @@ fn a_file_that_is_no_compose_file_is_refused() {
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let refusal = take(Path::new("/x/compose.yaml"), Some("orders"), &[]).unwrap_err();
+    let refusal = take_services(Path::new("/x/compose.yaml"), Some("orders"), &[]).unwrap_err();
     let said = refusal.to_string();
     assert!(said.contains("/x/compose.yaml: it is not there"), "{said}");
     assert!(refusal.hint.contains("--compose"), "{}", refusal.hint);

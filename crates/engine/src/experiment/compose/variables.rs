@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use loadline_trial::Refusal;
+use loadline_trial::RunRefusal;
 
 use super::super::references;
 
@@ -19,7 +19,7 @@ const LARGEST: u64 = 1 << 20;
 
 /// A text with its variables filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filled {
+pub struct FilledText {
     /// The text.
     pub text: String,
     /// Whether one of its variables holds a credential, by its name.
@@ -28,16 +28,16 @@ pub struct Filled {
 
 /// Variables of one compose file.
 #[derive(Debug, Default)]
-pub struct Variables {
+pub struct ComposeVariables {
     file: BTreeMap<String, String>,
 }
 
-impl Variables {
+impl ComposeVariables {
     /// Those of `.env` beside a compose file.
     ///
     /// # Errors
-    /// [`Refusal`] for a file that is there and cannot be read.
-    pub fn beside(compose: &Path) -> Result<Self, Refusal> {
+    /// [`RunRefusal`] for a file that is there and cannot be read.
+    pub fn from_env_beside(compose: &Path) -> Result<Self, RunRefusal> {
         let path = compose.with_file_name(".env");
         let file = match path.exists() {
             true => pairs(&path)?,
@@ -49,15 +49,15 @@ impl Variables {
     }
 
     /// The value of a variable.
-    pub fn get(&self, name: &str) -> Option<String> {
+    pub fn get_variable(&self, name: &str) -> Option<String> {
         std::env::var(name)
             .ok()
             .or_else(|| self.file.get(name).cloned())
     }
 
     /// Fills a text; the error says what is wrong with it.
-    pub fn fill(&self, text: &str) -> Result<Filled, String> {
-        let mut filled = Filled::default();
+    pub fn fill_text(&self, text: &str) -> Result<FilledText, String> {
+        let mut filled = FilledText::default();
         let mut rest = text;
         while let Some(at) = rest.find('$') {
             filled.text.push_str(&rest[..at]);
@@ -84,10 +84,10 @@ impl Variables {
         Ok(filled)
     }
 
-    fn fill_one(&self, inner: &str, filled: &mut Filled) -> Result<(), String> {
+    fn fill_one(&self, inner: &str, filled: &mut FilledText) -> Result<(), String> {
         let (name, operation) = inner.split_at(name_length(inner));
         filled.is_secret |= references::is_secret_name(name);
-        let value = self.get(name);
+        let value = self.get_variable(name);
         let (value, operation) = match operation.strip_prefix(':') {
             Some(operation) => (value.filter(|value| !value.is_empty()), operation),
             None => (value, operation),
@@ -117,11 +117,11 @@ fn name_length(text: &str) -> usize {
 /// The pairs of a file of variables, in order.
 ///
 /// # Errors
-/// [`Refusal`] for a file that cannot be read.
-pub fn pairs(path: &Path) -> Result<Vec<(String, String)>, Refusal> {
+/// [`RunRefusal`] for a file that cannot be read.
+pub fn pairs(path: &Path) -> Result<Vec<(String, String)>, RunRefusal> {
     let failed = |error: io::Error| {
         let hint = "it is named by the compose file, relative to that";
-        Refusal::new(
+        RunRefusal::new(
             format!("the file of variables {}", path.display()),
             error,
             hint,
@@ -137,12 +137,15 @@ pub fn pairs(path: &Path) -> Result<Vec<(String, String)>, Refusal> {
     let pair = |line: &str| {
         let line = line.strip_prefix("export ").unwrap_or(line);
         let (name, value) = line.split_once('=')?;
-        Some((name.trim().to_owned(), unquoted(value.trim()).to_owned()))
+        Some((
+            name.trim().to_owned(),
+            unquote_value(value.trim()).to_owned(),
+        ))
     };
     Ok(lines.filter_map(pair).collect())
 }
 
-fn unquoted(value: &str) -> &str {
+fn unquote_value(value: &str) -> &str {
     let quoted = ['"', '\''].into_iter().find_map(|quote| {
         let value = value.strip_prefix(quote)?;
         value.split_once(quote).map(|(inside, _)| inside)
@@ -156,12 +159,12 @@ mod tests {
 
     #[test]
     fn variables_are_filled_as_compose_fills_them() {
-        let variables = Variables {
+        let variables = ComposeVariables {
             file: [("SET", "x"), ("EMPTY", ""), ("DB_PASSWORD", "hunter22")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
         };
-        let fill = |text: &str| variables.fill(text).map(|filled| filled.text);
+        let fill = |text: &str| variables.fill_text(text).map(|filled| filled.text);
         for (text, meant) in [
             ("a$SET.b", "ax.b"),
             ("${SET}${LOADLINE_UNSET:-y}", "xy"),
@@ -182,7 +185,7 @@ mod tests {
             let error = fill(text).expect_err(text);
             assert!(error.contains(problem), "{text}: {error}");
         }
-        let secret = variables.fill("a${DB_PASSWORD}").expect("it is set");
+        let secret = variables.fill_text("a${DB_PASSWORD}").expect("it is set");
         assert!(secret.is_secret && secret.text == "ahunter22");
     }
 

@@ -3,7 +3,7 @@
 //! Facts: compose-spec, `command`; POSIX shell, "Quoting".
 
 /// The words; `None` where a quote is not closed.
-pub(super) fn words(text: &str) -> Option<Vec<String>> {
+pub(super) fn split_words(text: &str) -> Option<Vec<String>> {
     let (mut all, mut word) = (Vec::new(), None::<String>);
     let mut quote = None;
     let mut rest = text.chars();
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn words_are_split_as_a_shell_splits_them() {
-        let split = |text: &str| words(text).map(|all| all.join("|"));
+        let split = |text: &str| split_words(text).map(|all| all.join("|"));
         assert_eq!(split(" a  b ").as_deref(), Some("a|b"));
         assert_eq!(
             split("a 'b \\ c' \"d 'e'\"f").as_deref(),

@@ -3,42 +3,42 @@
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_analysis::standing::limit;
+use loadline_analysis::standing::configured_limit;
 
 use super::Checked;
 use crate::experiment::Experiment;
-use crate::experiment::error::Source;
+use crate::experiment::error::ExperimentSource;
 
 /// Refuses a burst that the kernel would refuse after other trials have run. With prices the search
 /// chooses the quota: then nothing is known yet.
-pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+pub(super) fn check_bursts(experiment: &Experiment, source: &ExperimentSource<'_>) -> Checked<()> {
     if experiment.search.pricing.is_some() {
         return Ok(());
     }
     for configuration in experiment.configurations() {
-        if let Some((problem, hint)) = refusal(&configuration) {
-            return Err(source.whole(problem, hint));
+        if let Some((problem, hint)) = burst_refusal(&configuration) {
+            return Err(source.experiment_error(problem, hint));
         }
     }
     Ok(())
 }
 
-fn refusal(configuration: &Configuration) -> Option<(String, String)> {
+fn burst_refusal(configuration: &Configuration) -> Option<(String, String)> {
     let burst = configuration.cpu_burst?;
     let label = &configuration.label;
-    let Some((cpu, limit)) = configuration.cpu.zip(limit(configuration)) else {
+    let Some((cpu, limit)) = configuration.cpu.zip(configured_limit(configuration)) else {
         return Some((
             format!("`{label}` has a cpu-burst and no CPU limit: there is no quota to save up"),
             "give it one: cpu = \"1\", or leave the burst out".to_owned(),
         ));
     };
     (burst.as_micros() > limit.quota.as_micros()).then(|| {
-        let quota = told(limit.quota);
-        let period = told(limit.period);
+        let quota = time_text(limit.quota);
+        let period = time_text(limit.period);
         (
             format!(
                 "the cpu-burst of `{label}`, {}, is more than its quota: {cpu} of a CPU in a period of {period} is {quota}",
-                told(burst)
+                time_text(burst)
             ),
             format!("the kernel takes at most the quota: cpu-burst = \"{quota}\""),
         )
@@ -46,7 +46,7 @@ fn refusal(configuration: &Configuration) -> Option<(String, String)> {
 }
 
 /// A time as experiment files have it.
-fn told(time: Duration) -> String {
+fn time_text(time: Duration) -> String {
     match time.as_micros() {
         us if us.is_multiple_of(1000) => format!("{}ms", us / 1000),
         us => format!("{us}us"),

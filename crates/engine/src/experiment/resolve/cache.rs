@@ -3,29 +3,35 @@
 use loadline_analysis::record::StartCache;
 
 use super::Checked;
-use crate::experiment::Training;
-use crate::experiment::error::Source;
-use crate::experiment::load::own;
+use crate::experiment::TrainingSettings;
+use crate::experiment::error::ExperimentSource;
+use crate::experiment::load::refuse_foreign_url;
 use crate::experiment::said::Text;
 use crate::experiment::wire::CacheTable;
 
 /// Requests of a training run when nobody says how many.
 const CACHE_REQUESTS: u64 = 20;
 
-pub(super) fn level(
+pub(super) fn check_cache_level(
     text: &Text,
     requests: Option<u64>,
-    source: &Source<'_>,
+    source: &ExperimentSource<'_>,
 ) -> Checked<StartCache> {
     Ok(StartCache {
-        kind: source.parse(text, "appcds, aot from JDK 25 on, or scc with OpenJ9")?,
+        kind: source.parse_text(text, "appcds, aot from JDK 25 on, or scc with OpenJ9")?,
         requests: requests.unwrap_or(CACHE_REQUESTS),
     })
 }
 
-pub(super) fn training(table: &CacheTable, source: &Source<'_>) -> Checked<Training> {
-    table.warm.iter().try_for_each(|url| own(url, source))?;
-    Ok(Training {
+pub(super) fn check_training(
+    table: &CacheTable,
+    source: &ExperimentSource<'_>,
+) -> Checked<TrainingSettings> {
+    table
+        .warm
+        .iter()
+        .try_for_each(|url| refuse_foreign_url(url, source))?;
+    Ok(TrainingSettings {
         warm: table.warm.clone(),
         jvm: table.jvm.clone(),
     })

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Checked;
-use crate::experiment::error::Source;
+use crate::experiment::error::ExperimentSource;
 
 /// Clients of container engines, and what of theirs starts an application.
 const CLIENTS: [&str; 6] = [
@@ -16,7 +16,10 @@ const CLIENTS: [&str; 6] = [
 ];
 
 /// Refuses a command that starts a client.
-pub(super) fn check(command: &[String], source: &Source<'_>) -> Checked<()> {
+pub(super) fn refuse_client_command(
+    command: &[String],
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
     // `sudo docker run` hides nothing.
     let mut words = command.iter().map(String::as_str);
     let program = words.find(|word| *word != "sudo" && !word.starts_with('-'));
@@ -27,8 +30,8 @@ pub(super) fn check(command: &[String], source: &Source<'_>) -> Checked<()> {
     let problem = format!(
         "the command is a client of a container engine: limits would hold for `{client}`, not for the application, which another process starts"
     );
-    let image = image(command).unwrap_or("IMAGE");
-    Err(source.whole(
+    let image = image_of_run(command).unwrap_or("IMAGE");
+    Err(source.experiment_error(
         problem,
         format!("loadline starts images itself: --image {image} in place of the command, or app.image = \"{image}\" in a file; what follows -- are its arguments"),
     ))
@@ -56,7 +59,7 @@ const VALUED: [&str; 17] = [
 ];
 
 /// The image of a `run` among these words.
-fn image(command: &[String]) -> Option<&str> {
+fn image_of_run(command: &[String]) -> Option<&str> {
     let mut words = command
         .iter()
         .map(String::as_str)

@@ -5,43 +5,49 @@ use std::ops::Range;
 use loadline_analysis::record::{Configuration, CpuSets};
 
 use super::Checked;
-use crate::experiment::error::Source;
-use crate::experiment::said::{Said, Text};
+use crate::experiment::error::ExperimentSource;
+use crate::experiment::said::{Text, ValueWithOrigin};
 use crate::experiment::{Experiment, ExperimentError};
-use loadline_trial::Network;
+use loadline_trial::NetworkMode;
 
 /// Each instance has namespaces, a cgroup and a load generator of its own; more than this says
 /// more about the machine than about the application.
 const RANGE: Range<u32> = 1..65;
 
 /// A plain level of the factor `instances`.
-pub(super) fn plain(text: &Text, source: &Source<'_>) -> Checked<u32> {
-    let number = source.parse(text, "a whole number of instances, as 4")?;
-    count(&text.here(number), source)
+pub(super) fn plain_instances(text: &Text, source: &ExperimentSource<'_>) -> Checked<u32> {
+    let number = source.parse_text(text, "a whole number of instances, as 4")?;
+    check_instance_count(&text.with_same_origin(number), source)
 }
 
 /// A number of instances.
-pub(super) fn count(number: &Said<u32>, source: &Source<'_>) -> Checked<u32> {
+pub(super) fn check_instance_count(
+    number: &ValueWithOrigin<u32>,
+    source: &ExperimentSource<'_>,
+) -> Checked<u32> {
     source.in_range(Some(number), 1, RANGE, "instances")
 }
 
 /// Refuses combinations that cannot run.
-pub(super) fn check(experiment: &Experiment, source: &Source<'_>) -> Checked<()> {
+pub(super) fn check_instances(
+    experiment: &Experiment,
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
     for configuration in experiment.configurations() {
-        let refusal = refusal(experiment, &configuration);
+        let refusal = instances_refusal(experiment, &configuration);
         refusal.map_or(Ok(()), |(problem, hint)| {
-            Err::<(), ExperimentError>(source.whole(problem, hint))
+            Err::<(), ExperimentError>(source.experiment_error(problem, hint))
         })?;
     }
     Ok(())
 }
 
-fn refusal(
+fn instances_refusal(
     experiment: &Experiment,
     configuration: &Configuration,
 ) -> Option<(String, &'static str)> {
     let instances = configuration.instances;
-    let lists = configuration.cpuset.as_ref().map_or(1, CpuSets::count);
+    let lists = configuration.cpuset.as_ref().map_or(1, CpuSets::set_count);
     if lists > 1 && lists != instances as usize {
         return Some((
             format!("the cpuset has {lists} lists of CPUs for {instances} instances"),
@@ -51,7 +57,7 @@ fn refusal(
     if instances == 1 {
         return None;
     }
-    if experiment.app.network == Network::Host {
+    if experiment.app.network == NetworkMode::Host {
         return Some((
             format!(
                 "{instances} instances cannot share the machine's network: each listens on the same port"
@@ -59,7 +65,10 @@ fn refusal(
             "leave out network = \"host\" (--network host): each instance gets a network of its own",
         ));
     }
-    let connections = experiment.load.spec.connections(&experiment.load.model);
+    let connections = experiment
+        .load
+        .spec
+        .connection_count(&experiment.load.model);
     if connections < instances {
         return Some((
             format!("{connections} connections cannot be spread over {instances} instances"),

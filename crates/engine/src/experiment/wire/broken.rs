@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::said::{Said, Text};
+use crate::experiment::said::{Text, ValueWithOrigin};
 
 /// A time in which a dependency is away. One that is slow on a schedule is a `toxic` with `at`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ pub struct ToxicTable {
     /// Share of connections that it befalls, above 0 and at most 1; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
-    pub toxicity: Option<Said<f64>>,
+    pub toxicity: Option<ValueWithOrigin<f64>>,
     /// Begin, from that of the measured load: `20s`; default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -68,7 +68,7 @@ pub struct ToxicTable {
     /// Of a Pareto distribution, above 1: smaller is a longer tail; default 2.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
-    pub shape: Option<Said<f64>>,
+    pub shape: Option<ValueWithOrigin<f64>>,
     /// Of `latency`, in place of the others: an HdrHistogram interval log (`.hlog`, in ns), relative to the
     /// experiment file, from which is drawn as often as was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,13 +93,13 @@ pub struct ToxicTable {
     /// Of `slicer`: bytes of a piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
-    pub average_size: Option<Said<u64>>,
+    pub average_size: Option<ValueWithOrigin<u64>>,
     /// Of `slicer`: how far that varies, below it; default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
-    pub size_variation: Option<Said<u64>>,
+    pub size_variation: Option<ValueWithOrigin<u64>>,
     /// Of `limit_data`: bytes after which the connection is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
-    pub bytes: Option<Said<u64>>,
+    pub bytes: Option<ValueWithOrigin<u64>>,
 }

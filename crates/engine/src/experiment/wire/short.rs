@@ -13,7 +13,7 @@ use super::ManifestTable;
 /// The table as it is written in full.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Full {
+struct FullManifestTable {
     file: PathBuf,
     #[serde(default)]
     workload: Option<String>,
@@ -41,7 +41,7 @@ impl<'de> Visitor<'de> for ManifestVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ManifestTable, A::Error> {
-        let full = Full::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let full = FullManifestTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
         Ok(ManifestTable {
             file: full.file,
             workload: full.workload,

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use loadline_load::histogram;
-use loadline_load::profile::Seen;
+use loadline_load::profile::ClassAnswers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::said::{Said, Text};
+use crate::experiment::said::{Text, ValueWithOrigin};
 
 /// Who said what was not in a file.
 const STUB: &str = "--stub";
@@ -30,22 +30,23 @@ pub struct StubFile {
 
 impl StubFile {
     /// The answers that logs have seen, each with how late it came and how large it was.
-    pub fn of(origin: String, seen: Vec<Seen>) -> Self {
-        let recorded = |seen: &Seen| (!seen.durations.is_empty()).then(|| seen.durations.clone());
-        let answer = |seen: Seen| AnswerTable {
-            weight: Some(Said::flag(STUB, seen.requests as f64)),
-            status: Some(Said::flag(STUB, seen.status)),
+    pub fn from_seen_answers(origin: String, seen: Vec<ClassAnswers>) -> Self {
+        let recorded =
+            |seen: &ClassAnswers| (!seen.durations.is_empty()).then(|| seen.durations.clone());
+        let answer = |seen: ClassAnswers| AnswerTable {
+            weight: Some(ValueWithOrigin::from_flag(STUB, seen.requests as f64)),
+            status: Some(ValueWithOrigin::from_flag(STUB, seen.status)),
             headers: BTreeMap::new(),
             body: None,
             body_file: None,
-            body_bytes: Some(Said::flag(STUB, seen.mean_bytes)),
+            body_bytes: Some(ValueWithOrigin::from_flag(STUB, seen.mean_bytes)),
             latency: None,
             jitter: None,
             distribution: None,
             shape: None,
-            recorded: recorded(&seen).map(|_| Said::flag(STUB, origin.clone())),
-            histogram: recorded(&seen).map(|durations| histogram::encode(&durations)),
-            r#match: Said::flag(STUB, seen.class),
+            recorded: recorded(&seen).map(|_| ValueWithOrigin::from_flag(STUB, origin.clone())),
+            histogram: recorded(&seen).map(|durations| histogram::encode_histogram(&durations)),
+            r#match: ValueWithOrigin::from_flag(STUB, seen.class),
         };
         Self {
             answer: seen.into_iter().map(answer).collect(),
@@ -74,11 +75,11 @@ pub struct AnswerTable {
     /// How often, beside others with the same `match`; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
-    pub weight: Option<Said<f64>>,
+    pub weight: Option<ValueWithOrigin<f64>>,
     /// Status; default 200.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u16>")]
-    pub status: Option<Said<u16>>,
+    pub status: Option<ValueWithOrigin<u16>>,
     /// Headers; the length of the body is added.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, String>")]
@@ -89,11 +90,11 @@ pub struct AnswerTable {
     /// A file with the body, relative to the file that names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<PathBuf>")]
-    pub body_file: Option<Said<PathBuf>>,
+    pub body_file: Option<ValueWithOrigin<PathBuf>>,
     /// A body of so many bytes that mean nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
-    pub body_bytes: Option<Said<u64>>,
+    pub body_bytes: Option<ValueWithOrigin<u64>>,
     /// From the end of the request until the answer is sent: `20ms`; default: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -109,7 +110,7 @@ pub struct AnswerTable {
     /// Of a Pareto distribution, above 1: smaller is a longer tail; default 2.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
-    pub shape: Option<Said<f64>>,
+    pub shape: Option<ValueWithOrigin<f64>>,
     /// In place of the others: an HdrHistogram interval log (`.hlog`, in ns), relative to the file that
     /// names it, from which is drawn as often as was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,47 +14,47 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use rustix::thread::{self, CapabilitySet, CapabilitySets, CpuSet};
 
-use super::error::{InitError, Step};
+use super::error::{InitError, StepContext};
 use super::{calls, mounts};
 use crate::clock::monotonic_ns;
-use crate::own::protocol::{Event, Order, send};
+use crate::own::protocol::{InitEvent, InitOrder, send_message};
 
 /// Preferred victim when the whole machine runs out of memory: the application, not loadline.
 const OOM_SCORE_ADJ: &str = "500";
 
 /// Becomes the application; returns only when that failed.
-pub fn execute(order: &Order, events: &mut UnixStream) -> Result<(), InitError> {
+pub fn execute(order: &InitOrder, events: &mut UnixStream) -> Result<(), InitError> {
     join_cgroup(order)?;
-    pin(order)?;
+    reset_cpu_mask(order)?;
     fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ)
-        .step("writing /proc/self/oom_score_adj")?;
+        .at_step("writing /proc/self/oom_score_adj")?;
     mounts::freeze()?;
     set_limits(order)?;
-    rustix::process::setsid().step("setsid")?;
+    rustix::process::setsid().at_step("setsid")?;
     loadline_sys::new_session_keyring()?;
     set_descriptors()?;
     default_signals();
     give_up_rights(order)?;
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
-    std::env::set_current_dir(&order.directory).step(format!(
+    std::env::set_current_dir(&order.directory).at_step(format!(
         "entering {} as uid {}",
         order.directory.display(),
         order.uid
     ))?;
-    exec(order, events)
+    exec_command(order, events)
 }
 
-fn join_cgroup(order: &Order) -> Result<(), InitError> {
+fn join_cgroup(order: &InitOrder) -> Result<(), InitError> {
     for file in &order.join {
         // 0 means the writer itself. Source: kernel Documentation/admin-guide/cgroup-v1/cgroups.rst.
-        fs::write(file, "0").step(format!("joining the cgroup by {}", file.display()))?;
+        fs::write(file, "0").at_step(format!("joining the cgroup by {}", file.display()))?;
     }
     Ok(())
 }
 
 /// Resets the CPU mask: loadline's own threads are pinned away from the application's CPUs, and
 /// since Linux 6.2 a mask set by a process survives a change of its cpuset.
-fn pin(order: &Order) -> Result<(), InitError> {
+fn reset_cpu_mask(order: &InitOrder) -> Result<(), InitError> {
     if order.cpus.is_empty() {
         return Ok(());
     }
@@ -62,58 +62,58 @@ fn pin(order: &Order) -> Result<(), InitError> {
     for cpu in order.cpus.iter().filter(|c| **c < CpuSet::MAX_CPU as u32) {
         mask.set(*cpu as usize);
     }
-    thread::sched_setaffinity(None, &mask).step(format!("pinning to CPUs {:?}", order.cpus))
+    thread::sched_setaffinity(None, &mask).at_step(format!("pinning to CPUs {:?}", order.cpus))
 }
 
-fn set_limits(order: &Order) -> Result<(), InitError> {
+fn set_limits(order: &InitOrder) -> Result<(), InitError> {
     let both = |value| Rlimit {
         current: Some(value),
         maximum: Some(value),
     };
-    setrlimit(Resource::Core, both(0)).step("setrlimit(RLIMIT_CORE)")?;
+    setrlimit(Resource::Core, both(0)).at_step("setrlimit(RLIMIT_CORE)")?;
     let allowed = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    setrlimit(Resource::Nofile, both(order.open_files.min(allowed))).step("setrlimit(NOFILE)")
+    setrlimit(Resource::Nofile, both(order.open_files.min(allowed))).at_step("setrlimit(NOFILE)")
 }
 
 fn set_descriptors() -> Result<(), InitError> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .step("opening /dev/null")?;
-    rustix::stdio::dup2_stdin(&null).step("redirecting standard input")?;
+        .at_step("opening /dev/null")?;
+    rustix::stdio::dup2_stdin(&null).at_step("redirecting standard input")?;
     // Standard error of all stages is the pipe that loadline reads.
-    rustix::stdio::dup2_stdout(rustix::stdio::stderr()).step("redirecting standard output")?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr()).at_step("redirecting standard output")?;
     close_on_exec_from(3)?;
     Ok(())
 }
 
 /// Root to nobody, without a way back.
-fn give_up_rights(order: &Order) -> Result<(), InitError> {
+fn give_up_rights(order: &InitOrder) -> Result<(), InitError> {
     // Every bit, also those that this program has no name for yet; EINVAL: this kernel neither.
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match thread::remove_capability_from_bounding_set(capability) {
             Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-            Err(errno) => return Err(errno).step("dropping the capability bounding set"),
+            Err(errno) => return Err(errno).at_step("dropping the capability bounding set"),
         }
     }
     // EINVAL: before Linux 4.3 there is no ambient set.
     let _ = thread::clear_ambient_capability_set();
     let (uid, gid) = (Uid::from_raw(order.uid), Gid::from_raw(order.gid));
     if !order.keeps_groups {
-        thread::set_thread_groups(&[]).step("setgroups")?;
+        thread::set_thread_groups(&[]).at_step("setgroups")?;
     }
-    thread::set_thread_res_gid(gid, gid, gid).step(format!("setresgid({gid:?})"))?;
-    thread::set_thread_res_uid(uid, uid, uid).step(format!("setresuid({uid:?})"))?;
+    thread::set_thread_res_gid(gid, gid, gid).at_step(format!("setresgid({gid:?})"))?;
+    thread::set_thread_res_uid(uid, uid, uid).at_step(format!("setresuid({uid:?})"))?;
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    thread::set_capabilities(None, none).step("capset")?;
-    thread::set_no_new_privs(true).step("prctl(PR_SET_NO_NEW_PRIVS)")?;
-    calls::refuse()
+    thread::set_capabilities(None, none).at_step("capset")?;
+    thread::set_no_new_privs(true).at_step("prctl(PR_SET_NO_NEW_PRIVS)")?;
+    calls::install_filter()
 }
 
-fn exec(order: &Order, events: &mut UnixStream) -> Result<(), InitError> {
+fn exec_command(order: &InitOrder, events: &mut UnixStream) -> Result<(), InitError> {
     let program = order.command.first().map_or("", String::as_str);
     let mut command = Command::new(program);
     command
@@ -121,6 +121,6 @@ fn exec(order: &Order, events: &mut UnixStream) -> Result<(), InitError> {
         .env_clear()
         .envs(&order.env);
     let at_ns = monotonic_ns();
-    send(events, &Event::Exec { at_ns }).map_err(InitError::Line)?;
-    Err(command.exec()).step(format!("executing {program} as uid {}", order.uid))
+    send_message(events, &InitEvent::Exec { at_ns }).map_err(InitError::Line)?;
+    Err(command.exec()).at_step(format!("executing {program} as uid {}", order.uid))
 }

@@ -76,17 +76,17 @@ const NAMESPACE_BITS: u32 = 32;
 ///
 /// # Errors
 /// A kernel without seccomp, a machine that the filter is not made for.
-pub fn refuse() -> Result<(), InitError> {
+pub fn install_filter() -> Result<(), InitError> {
     // The flags of clone3 are in memory, where no filter reads. To ENOSYS the C library answers
     // with clone, whose flags are in a register.
-    filter(denied()?, libc::EPERM)?;
-    filter(
+    apply_filter(denied_calls()?, libc::EPERM)?;
+    apply_filter(
         BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
         libc::ENOSYS,
     )
 }
 
-fn denied() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
+fn denied_calls() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
     let mut rules: BTreeMap<_, _> = REFUSED.map(|call| (call, Vec::new())).into();
     let mut clone = Vec::new();
     for bit in (0..NAMESPACE_BITS).map(|bit| 1 << bit) {
@@ -95,7 +95,7 @@ fn denied() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
             let operator = SeccompCmpOp::MaskedEq(flag);
             let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, operator, flag);
             let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
-            clone.push(rule.map_err(unfiltered)?);
+            clone.push(rule.map_err(filter_error)?);
         }
     }
     rules.insert(libc::SYS_clone, clone);
@@ -109,16 +109,19 @@ fn denied() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
     Ok(rules)
 }
 
-fn filter(rules: BTreeMap<c_long, Vec<SeccompRule>>, errno: libc::c_int) -> Result<(), InitError> {
-    let here = std::env::consts::ARCH.try_into().map_err(unfiltered)?;
+fn apply_filter(
+    rules: BTreeMap<c_long, Vec<SeccompRule>>,
+    errno: libc::c_int,
+) -> Result<(), InitError> {
+    let here = std::env::consts::ARCH.try_into().map_err(filter_error)?;
     let refused = SeccompAction::Errno(errno.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, here);
     let program: seccompiler::BpfProgram =
-        filter.and_then(TryInto::try_into).map_err(unfiltered)?;
+        filter.and_then(TryInto::try_into).map_err(filter_error)?;
     seccompiler::apply_filter(&program).map_err(|error| InitError::Filter(error.to_string()))
 }
 
-fn unfiltered(error: seccompiler::BackendError) -> InitError {
+fn filter_error(error: seccompiler::BackendError) -> InitError {
     InitError::Filter(error.to_string())
 }
 
@@ -133,7 +136,7 @@ mod tests {
         // A thread of its own: a filter is never taken away.
         let seen = std::thread::spawn(|| {
             rustix::thread::set_no_new_privs(true).expect("always allowed");
-            refuse().expect("the kernel has seccomp");
+            install_filter().expect("the kernel has seccomp");
             // Without the filter it is EINVAL: this process has threads.
             let namespace = loadline_sys::unshare(loadline_sys::Namespaces {
                 user: true,

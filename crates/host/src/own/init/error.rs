@@ -32,13 +32,13 @@ pub enum InitError {
 }
 
 /// Names the step of a system error.
-pub(super) trait Step<T> {
-    /// Turns the error into [`InitError::Step`].
-    fn step(self, step: impl Into<String>) -> Result<T, InitError>;
+pub(super) trait StepContext<T> {
+    /// Turns the error into [`InitError::StepContext`].
+    fn at_step(self, step: impl Into<String>) -> Result<T, InitError>;
 }
 
-impl<T, E: Into<std::io::Error>> Step<T> for Result<T, E> {
-    fn step(self, step: impl Into<String>) -> Result<T, InitError> {
+impl<T, E: Into<std::io::Error>> StepContext<T> for Result<T, E> {
+    fn at_step(self, step: impl Into<String>) -> Result<T, InitError> {
         self.map_err(|error| InitError::Step {
             step: step.into(),
             source: error.into(),

@@ -17,23 +17,23 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use loadline_sys::{Fork, Namespaces, fork, unshare};
+use loadline_sys::{ForkSide, Namespaces, fork, unshare};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, waitid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 pub use error::InitError;
 
-use super::protocol::{Command, Event, Order, receive, send};
+use super::protocol::{InitCommand, InitEvent, InitOrder, receive_message, send_message};
 use crate::clock::monotonic_ns;
-use crate::container::Net;
-use error::Step;
+use crate::container::ContainerNetwork;
+use error::StepContext;
 
 /// PF_FORKNOEXEC of include/linux/sched.h: forked, and no other program yet.
 const FORKED_ONLY: u64 = 0x40;
 
 /// The socket to loadline: standard input of the holder, inherited by init.
-struct Line {
+struct ParentSocket {
     reader: BufReader<UnixStream>,
     writer: UnixStream,
 }
@@ -46,28 +46,29 @@ struct Line {
 pub fn run() -> Result<(), InitError> {
     // First of all: from here on the holder cannot outlive the thread that started it.
     die_with_parent()?;
-    let mut line = Line::open()?;
-    let Some(order) = receive::<Order>(&mut line.reader).map_err(InitError::Line)? else {
+    let mut line = ParentSocket::open_stdin()?;
+    let Some(order) = receive_message::<InitOrder>(&mut line.reader).map_err(InitError::Line)?
+    else {
         return Err(InitError::NotForPeople);
     };
-    let done = hold(&order, &mut line);
+    let done = hold_namespaces(&order, &mut line);
     if let Err(error) = &done {
         let detail = error.to_string();
         // loadline may be gone; then nobody is left to tell.
-        let _ = send(&mut line.writer, &Event::Failed { detail });
+        let _ = send_message(&mut line.writer, &InitEvent::Failed { detail });
     }
     done
 }
 
-impl Line {
-    fn open() -> Result<Self, InitError> {
+impl ParentSocket {
+    fn open_stdin() -> Result<Self, InitError> {
         let stdin = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)
-            .step("duplicating standard input")?;
+            .at_step("duplicating standard input")?;
         if rustix::net::sockopt::socket_type(&stdin).is_err() {
             return Err(InitError::NotForPeople);
         }
         let reader = UnixStream::from(stdin);
-        let writer = reader.try_clone().step("duplicating the socket")?;
+        let writer = reader.try_clone().at_step("duplicating the socket")?;
         Ok(Self {
             reader: BufReader::new(reader),
             writer,
@@ -77,13 +78,13 @@ impl Line {
 
 fn die_with_parent() -> Result<(), InitError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .step("prctl(PR_SET_PDEATHSIG)")
+        .at_step("prctl(PR_SET_PDEATHSIG)")
 }
 
 /// The holder: namespaces, init, and waiting for init.
-fn hold(order: &Order, line: &mut Line) -> Result<(), InitError> {
-    if let Some(namespace) = order.network.path() {
-        enter(namespace)?;
+fn hold_namespaces(order: &InitOrder, line: &mut ParentSocket) -> Result<(), InitError> {
+    if let Some(namespace) = order.network.namespace_path() {
+        enter_namespace(namespace)?;
     }
     unshare(Namespaces {
         user: false,
@@ -91,15 +92,15 @@ fn hold(order: &Order, line: &mut Line) -> Result<(), InitError> {
         mount: true,
         ipc: true,
         uts: true,
-        net: order.network == Net::Own,
+        net: order.network == ContainerNetwork::Own,
     })?;
     match fork()? {
-        Fork::Child => init(order, line),
-        Fork::Parent(init) => {
-            let held = Event::Held {
+        ForkSide::Child => run_init(order, line),
+        ForkSide::Parent(init) => {
+            let held = InitEvent::Held {
                 init: init.as_raw_pid(),
             };
-            send(&mut line.writer, &held).map_err(InitError::Line)?;
+            send_message(&mut line.writer, &held).map_err(InitError::Line)?;
             // Init can be waited for only when all of its namespace is dead: when the holder
             // ends, and with it the last end of the socket, nothing is left.
             wait_for(init)
@@ -107,11 +108,11 @@ fn hold(order: &Order, line: &mut Line) -> Result<(), InitError> {
     }
 }
 
-fn enter(namespace: &Path) -> Result<(), InitError> {
+fn enter_namespace(namespace: &Path) -> Result<(), InitError> {
     let step = || format!("entering the network namespace {}", namespace.display());
-    let file = File::open(namespace).step(step())?;
+    let file = File::open(namespace).at_step(step())?;
     let network = Some(LinkNameSpaceType::Network);
-    move_into_link_name_space(file.as_fd(), network).step(step())
+    move_into_link_name_space(file.as_fd(), network).at_step(step())
 }
 
 fn wait_for(child: Pid) -> Result<(), InitError> {
@@ -119,27 +120,27 @@ fn wait_for(child: Pid) -> Result<(), InitError> {
         match rustix::process::waitpid(Some(child), WaitOptions::empty()) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno).step("waiting for init"),
+            Err(errno) => return Err(errno).at_step("waiting for init"),
         }
     }
 }
 
 /// PID 1. Signals from inside its namespace do not reach it and it has no handlers; it is
 /// commanded by the socket, and ends when the socket does.
-fn init(order: &Order, line: &mut Line) -> Result<(), InitError> {
+fn run_init(order: &InitOrder, line: &mut ParentSocket) -> Result<(), InitError> {
     die_with_parent()?;
-    mounts::make(&order.view, order.shm_bytes)?;
-    if order.network == Net::Own {
+    mounts::make_view(&order.view, order.shm_bytes)?;
+    if order.network == ContainerNetwork::Own {
         loopback_up()?;
     }
-    send(&mut line.writer, &Event::Prepared).map_err(InitError::Line)?;
-    match receive::<Command>(&mut line.reader).map_err(InitError::Line)? {
-        Some(Command::Start) => {}
-        Some(Command::Signal { .. }) | None => return Ok(()),
+    send_message(&mut line.writer, &InitEvent::Prepared).map_err(InitError::Line)?;
+    match receive_message::<InitCommand>(&mut line.reader).map_err(InitError::Line)? {
+        Some(InitCommand::Start) => {}
+        Some(InitCommand::Signal { .. }) | None => return Ok(()),
     }
     match fork()? {
-        Fork::Child => app::execute(order, &mut line.writer),
-        Fork::Parent(app) => tend(app, line),
+        ForkSide::Child => app::execute(order, &mut line.writer),
+        ForkSide::Parent(app) => tend_application(app, line),
     }
 }
 
@@ -154,14 +155,16 @@ fn loopback_up() -> Result<(), InitError> {
 
 /// Reaps in one thread, obeys in the other; returns when loadline hangs up, which ends the
 /// namespace.
-fn tend(app: Pid, line: &mut Line) -> Result<(), InitError> {
-    let mut events = line.writer.try_clone().step("duplicating the socket")?;
+fn tend_application(app: Pid, line: &mut ParentSocket) -> Result<(), InitError> {
+    let mut events = line.writer.try_clone().at_step("duplicating the socket")?;
     std::thread::Builder::new()
         .name("reaper".to_owned())
-        .spawn(move || reap(app, &mut events))
-        .step("starting the thread that reaps")?;
-    while let Some(command) = receive::<Command>(&mut line.reader).map_err(InitError::Line)? {
-        if let Command::Signal { number } = command
+        .spawn(move || reap_children(app, &mut events))
+        .at_step("starting the thread that reaps")?;
+    while let Some(command) =
+        receive_message::<InitCommand>(&mut line.reader).map_err(InitError::Line)?
+    {
+        if let InitCommand::Signal { number } = command
             && let Some(signal) = Signal::from_named_raw(number)
         {
             // ESRCH: it has ended; its event is on the way.
@@ -172,7 +175,7 @@ fn tend(app: Pid, line: &mut Line) -> Result<(), InitError> {
 }
 
 /// Waits for every child there ever is: the application, and orphans that became init's.
-fn reap(app: Pid, events: &mut UnixStream) {
+fn reap_children(app: Pid, events: &mut UnixStream) {
     let mut was_executed = false;
     loop {
         if !was_executed {
@@ -184,9 +187,9 @@ fn reap(app: Pid, events: &mut UnixStream) {
             Ok(Some((pid, status))) if pid == app => {
                 // When loadline is gone, the other thread is about to end it all.
                 if !was_executed {
-                    let _ = send(events, &Event::NotExecuted);
+                    let _ = send_message(events, &InitEvent::NotExecuted);
                 }
-                let _ = send(events, &exited(status));
+                let _ = send_message(events, &to_exit_event(status));
             }
             Ok(_) | Err(Errno::INTR) => {}
             // ECHILD: the namespace is empty but for init.
@@ -209,8 +212,8 @@ fn is_only_forked(stat: &str) -> bool {
     flags.is_some_and(|flags| flags & FORKED_ONLY != 0)
 }
 
-fn exited(status: WaitStatus) -> Event {
-    Event::Exited {
+fn to_exit_event(status: WaitStatus) -> InitEvent {
+    InitEvent::Exited {
         code: status.exit_status(),
         signal: status.terminating_signal(),
         at_ns: monotonic_ns(),

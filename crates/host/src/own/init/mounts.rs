@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 
-use super::error::{InitError, Step};
-use crate::own::protocol::{Kept, View};
+use super::error::{InitError, StepContext};
+use crate::own::protocol::{FilesystemView, VisiblePath};
 
 /// What a mount for an application never needs.
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
@@ -45,23 +45,27 @@ const FROZEN: [&str; 5] = [
 ];
 
 /// Makes the view. Called once, by PID 1 of the new PID namespace.
-pub fn make(view: &View, shm_bytes: u64) -> Result<(), InitError> {
+pub fn make_view(view: &FilesystemView, shm_bytes: u64) -> Result<(), InitError> {
     // Without this the mounts below would appear on the whole machine (systemd makes / shared). The
     // other way stays open: what the machine unmounts must not stay busy because of a trial.
     mount_change(
         "/",
         MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
     )
-    .step("letting no mount out")?;
+    .at_step("letting no mount out")?;
     // What stays is opened before anything is covered.
-    let replacements = handles(view.replaced.iter().map(|(_, real)| real))?;
-    let kept: Vec<OwnedFd> = view.kept.iter().map(pinned).collect::<Result<_, _>>()?;
+    let replacements = open_handles(view.replaced.iter().map(|(_, real)| real))?;
+    let kept: Vec<OwnedFd> = view
+        .kept
+        .iter()
+        .map(pinned_handle)
+        .collect::<Result<_, _>>()?;
     mount_new("proc", "/proc", MountFlags::NOEXEC, None)?;
     for ((seen, _), real) in view.replaced.iter().zip(&replacements) {
         bind(real, seen)?;
     }
     for path in &view.made {
-        fs::create_dir_all(path).step(format!("making {}", path.display()))?;
+        fs::create_dir_all(path).at_step(format!("making {}", path.display()))?;
     }
     own_memory_files(shm_bytes)?;
     // From the outside in: a hidden directory may lie inside a kept one, and the other way round.
@@ -93,27 +97,29 @@ fn hide(path: &Path) -> Result<(), InitError> {
         Ok(metadata) if metadata.is_dir() => {
             mount_new("tmpfs", path, MountFlags::empty(), Some(c"mode=755"))
         }
-        Ok(_) => mount_bind_recursive("/dev/null", path).step(format!("hiding {}", path.display())),
+        Ok(_) => {
+            mount_bind_recursive("/dev/null", path).at_step(format!("hiding {}", path.display()))
+        }
     }
 }
 
-fn handles<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<Vec<OwnedFd>, InitError> {
-    paths.map(|path| handle(path)).collect()
+fn open_handles<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<Vec<OwnedFd>, InitError> {
+    paths.map(|path| open_handle(path)).collect()
 }
 
-fn handle(path: &Path) -> Result<OwnedFd, InitError> {
+fn open_handle(path: &Path) -> Result<OwnedFd, InitError> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        .step(format!("opening {}", path.display()))
+        .at_step(format!("opening {}", path.display()))
 }
 
 /// What is kept, and nothing that has come to its place since its rights were looked at.
-fn pinned(kept: &Kept) -> Result<OwnedFd, InitError> {
-    let handle = handle(&kept.path)?;
+fn pinned_handle(kept: &VisiblePath) -> Result<OwnedFd, InitError> {
+    let handle = open_handle(&kept.path)?;
     let step = || format!("looking at {}", kept.path.display());
-    let stat = rustix::fs::fstat(&handle).step(step())?;
+    let stat = rustix::fs::fstat(&handle).at_step(step())?;
     if (stat.st_dev, stat.st_ino) != (kept.device, kept.inode) {
         let changed = std::io::Error::other("it is another one than a moment ago");
-        return Err(changed).step(step());
+        return Err(changed).at_step(step());
     }
     Ok(handle)
 }
@@ -122,7 +128,7 @@ fn pinned(kept: &Kept) -> Result<OwnedFd, InitError> {
 /// its file system forbids stays forbidden: in a user namespace it must (mount_namespaces(7)).
 fn frozen_file(handle: &OwnedFd, path: &Path) -> Result<(), InitError> {
     let step = || format!("making {} read-only", path.display());
-    let there = rustix::fs::fstatvfs(handle).step(step())?.f_flag;
+    let there = rustix::fs::fstatvfs(handle).at_step(step())?.f_flag;
     let mut flags = MountFlags::BIND | MountFlags::RDONLY | PLAIN;
     for (is, flag) in [
         (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
@@ -132,13 +138,13 @@ fn frozen_file(handle: &OwnedFd, path: &Path) -> Result<(), InitError> {
     ] {
         flags.set(flag, there.contains(is));
     }
-    rustix::mount::mount_remount(path, flags, c"").step(step())
+    rustix::mount::mount_remount(path, flags, c"").at_step(step())
 }
 
 /// Binds what the handle stands for, mounts below it included.
 fn bind(handle: &OwnedFd, onto: &Path) -> Result<(), InitError> {
     let source = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    mount_bind_recursive(source, onto).step(format!("binding {}", onto.display()))
+    mount_bind_recursive(source, onto).at_step(format!("binding {}", onto.display()))
 }
 
 fn mount_new(
@@ -149,7 +155,7 @@ fn mount_new(
 ) -> Result<(), InitError> {
     let onto = onto.as_ref();
     mount(kind, onto, kind, PLAIN | more, data)
-        .step(format!("mounting {kind} on {}", onto.display()))
+        .at_step(format!("mounting {kind} on {}", onto.display()))
 }
 
 /// Shared memory and message queues that end with the trial and start empty.
@@ -157,7 +163,7 @@ fn own_memory_files(shm_bytes: u64) -> Result<(), InitError> {
     let shm = format!("mode=1777,size={}", shm_bytes);
     let shm = CString::new(shm)
         .map_err(std::io::Error::from)
-        .step("writing the size of /dev/shm")?;
+        .at_step("writing the size of /dev/shm")?;
     for (kind, onto, data) in [
         ("tmpfs", "/dev/shm", Some(shm.as_c_str())),
         ("tmpfs", "/run/lock", Some(c"mode=1777,size=5m")),
@@ -174,15 +180,15 @@ fn own_memory_files(shm_bytes: u64) -> Result<(), InitError> {
 /// Makes an empty file or directory to bind onto; its ancestors are passable for everyone.
 fn make_mount_point(path: &Path, handle: &OwnedFd) -> Result<(), InitError> {
     let step = || format!("making a place for {}", path.display());
-    let stat = rustix::fs::fstat(handle).step(step())?;
+    let stat = rustix::fs::fstat(handle).at_step(step())?;
     let is_directory = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
     if is_directory {
-        return fs::create_dir_all(path).step(step());
+        return fs::create_dir_all(path).at_step(step());
     }
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).step(step())?;
+        fs::create_dir_all(parent).at_step(step())?;
     }
-    File::create(path).map(drop).step(step())
+    File::create(path).map(drop).at_step(step())
 }
 
 /// Makes every cgroup file system and the kernel's settings read-only for this mount namespace: the
@@ -190,37 +196,37 @@ fn make_mount_point(path: &Path, handle: &OwnedFd) -> Result<(), InitError> {
 /// application's process, when loadline has nothing more to write there.
 pub fn freeze() -> Result<(), InitError> {
     let table = "/proc/self/mountinfo";
-    let text = fs::read_to_string(table).step(format!("reading {table}"))?;
-    for point in cgroup_mounts(&text) {
-        read_only(&point)?;
+    let text = fs::read_to_string(table).at_step(format!("reading {table}"))?;
+    for point in cgroup_mount_points(&text) {
+        mount_read_only(&point)?;
     }
     for path in FROZEN.map(Path::new).into_iter().filter(|p| p.exists()) {
-        mount_bind_recursive(path, path).step(format!("binding {}", path.display()))?;
-        read_only(path)?;
+        mount_bind_recursive(path, path).at_step(format!("binding {}", path.display()))?;
+        mount_read_only(path)?;
     }
     HIDDEN.map(Path::new).into_iter().try_for_each(hide)
 }
 
-fn read_only(point: &Path) -> Result<(), InitError> {
+fn mount_read_only(point: &Path) -> Result<(), InitError> {
     let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOEXEC | PLAIN;
     rustix::mount::mount_remount(point, flags, c"")
-        .step(format!("making {} read-only", point.display()))
+        .at_step(format!("making {} read-only", point.display()))
 }
 
 /// Mount points of cgroup file systems. Source: proc_pid_mountinfo(5): the fifth field is the
 /// mount point, the one after the lone `-` the type.
-fn cgroup_mounts(mountinfo: &str) -> Vec<PathBuf> {
+fn cgroup_mount_points(mountinfo: &str) -> Vec<PathBuf> {
     let point = |line: &str| {
         let (mount, filesystem) = line.split_once(" - ")?;
         let kind = filesystem.split(' ').next()?;
         let point = mount.split(' ').nth(4)?;
-        matches!(kind, "cgroup" | "cgroup2").then(|| PathBuf::from(unescape(point)))
+        matches!(kind, "cgroup" | "cgroup2").then(|| PathBuf::from(unescape_octal(point)))
     };
     mountinfo.lines().filter_map(point).collect()
 }
 
 /// The kernel writes space, tab, newline and backslash as three octal digits.
-fn unescape(text: &str) -> String {
+fn unescape_octal(text: &str) -> String {
     [
         ("\\040", " "),
         ("\\011", "\t"),
@@ -243,14 +249,14 @@ mod tests {
 
         let file = tempfile::NamedTempFile::new().expect("a file");
         let metadata = file.as_file().metadata().expect("it is open");
-        let kept = |more: u64| Kept {
+        let kept = |more: u64| VisiblePath {
             path: file.path().to_owned(),
             device: metadata.dev(),
             inode: metadata.ino() + more,
             read_only: true,
         };
-        assert!(pinned(&kept(0)).is_ok());
-        let error = pinned(&kept(1)).expect_err("it is another");
+        assert!(pinned_handle(&kept(0)).is_ok());
+        let error = pinned_handle(&kept(1)).expect_err("it is another");
         assert!(error.to_string().contains("another one"), "{error}");
     }
 
@@ -265,7 +271,7 @@ mod tests {
 25 21 0:23 / /proc rw,relatime - proc proc rw
 ";
         assert_eq!(
-            cgroup_mounts(text),
+            cgroup_mount_points(text),
             [
                 PathBuf::from("/sys/fs/cgroup/cpu"),
                 PathBuf::from("/sys/fs/cgroup/my group")

@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::cache::application::Application;
+use crate::cache::application::JavaApplication;
 use crate::cache::jar::Jar;
 use crate::cache::jar::tests::stored;
 
@@ -69,7 +69,7 @@ fn the_libraries_lie_beside_the_jar_in_the_order_of_the_index() {
         ["lib/z-1.jar", "lib/b-2.jar", "lib/left-out.jar"]
     );
     let words = ["-jar".to_owned(), extracted.jar.display().to_string()];
-    let application = Application::of(&words, Path::new("/")).expect("it starts");
+    let application = JavaApplication::from_arguments(&words, Path::new("/")).expect("it starts");
     // The same jar again gives the same files, as a cache compares them.
     let before = application.class_path().expect("files");
     assert!(
@@ -86,7 +86,7 @@ fn the_jar_has_the_applications_own_files_and_no_launcher() {
     let extracted = extract(&path, &place_of(&path), None).expect("a layout");
     let mut file = File::open(extracted.jar).expect("a file");
     let list = central_directory(&mut file).expect("a jar");
-    let entries = Entries::of(&list);
+    let entries = ZipEntries::from_directory(&list);
     let names: Vec<_> = entries
         .0
         .iter()
@@ -101,7 +101,12 @@ fn the_jar_has_the_applications_own_files_and_no_launcher() {
             "META-INF/"
         ]
     );
-    let mut content = |name: &[u8]| entries.named(name).expect("there").bytes(&mut file, 9999);
+    let mut content = |name: &[u8]| {
+        entries
+            .find_entry(name)
+            .expect("there")
+            .unpacked_bytes(&mut file, 9999)
+    };
     assert_eq!(
         content(b"META-INF/spring.factories").expect("read"),
         b"inner"
@@ -121,7 +126,7 @@ fn a_folded_line_is_read_as_it_was() {
     let line = format!("Class-Path: {}", "lib/a-library-1.2.3.jar ".repeat(20));
     let folded = folded(line.trim_end());
     assert!(folded.lines().all(|line| line.len() <= LINE), "{folded}");
-    assert_eq!(jar::unfolded(&folded).trim_end(), line.trim_end());
+    assert_eq!(jar::unfold_manifest(&folded).trim_end(), line.trim_end());
 }
 
 #[test]
@@ -130,7 +135,7 @@ fn what_cannot_be_extracted_is_said_and_nothing_is_written() {
         let (_directory, path) = place(jar);
         let error = extract(&path, &place_of(&path), None).expect_err("refused");
         assert!(!place_of(&path).exists(), "{error}");
-        let text = format!("{error}\nhint: {}", error.hint());
+        let text = format!("{error}\nhint: {}", error.extract_hint());
         text.replace(&path.display().to_string(), "app.jar")
     };
     assert!(refused(b"no zip").contains("no zip file"));

@@ -1,21 +1,21 @@
 //! The first lines of a classic log: the JVM's version, the machine, the flags.
 
-use super::super::event::{Event, Fact};
-use super::super::{Collector, number};
+use super::super::event::{GcLogEvent, HeaderFact};
+use super::super::{GarbageCollector, number};
 
 /// Reads a line of the header; `false` when it is none.
-pub(super) fn parse(line: &[u8], emit: &mut impl FnMut(Event<'_>)) -> bool {
+pub(super) fn parse_header_line(line: &[u8], emit: &mut impl FnMut(GcLogEvent<'_>)) -> bool {
     if let Some(flags) = line.strip_prefix(b"CommandLine flags: ") {
         for flag in flags.split(|b| *b == b' ') {
             if let Some(fact) = flag_fact(flag) {
-                emit(Event::Fact(fact));
+                emit(GcLogEvent::Fact(fact));
             }
         }
         return true;
     }
     if let Some(rest) = line.strip_prefix(b"Memory: ") {
-        if let Some(memory) = physical(rest) {
-            emit(Event::Fact(Fact::Memory(memory)));
+        if let Some(memory) = physical_memory(rest) {
+            emit(GcLogEvent::Fact(HeaderFact::Memory(memory)));
         }
         return true;
     }
@@ -24,7 +24,7 @@ pub(super) fn parse(line: &[u8], emit: &mut impl FnMut(Event<'_>)) -> bool {
         Some(position) if is_version => {
             let rest = &line[position + b" JRE (".len()..];
             if let Some(close) = memchr::memchr(b')', rest) {
-                emit(Event::Fact(Fact::Version {
+                emit(GcLogEvent::Fact(HeaderFact::Version {
                     text: &rest[..close],
                     is_start: false,
                 }));
@@ -35,30 +35,30 @@ pub(super) fn parse(line: &[u8], emit: &mut impl FnMut(Event<'_>)) -> bool {
     }
 }
 
-fn flag_fact(flag: &[u8]) -> Option<Fact<'static>> {
+fn flag_fact(flag: &[u8]) -> Option<HeaderFact<'static>> {
     let number = |name: &[u8]| number::take_whole(flag.strip_prefix(name)?).map(|(n, _)| n);
     if let Some(bytes) = number(b"-XX:MaxHeapSize=") {
-        return Some(Fact::HeapMax(bytes));
+        return Some(HeaderFact::HeapMax(bytes));
     }
     if let Some(bytes) = number(b"-XX:InitialHeapSize=") {
-        return Some(Fact::HeapInitial(bytes));
+        return Some(HeaderFact::HeapInitial(bytes));
     }
     if let Some(threads) = number(b"-XX:ParallelGCThreads=") {
-        return Some(Fact::ParallelWorkers(threads));
+        return Some(HeaderFact::ParallelWorkers(threads));
     }
     let collector = match flag {
-        b"-XX:+UseG1GC" => Collector::G1,
-        b"-XX:+UseSerialGC" => Collector::Serial,
-        b"-XX:+UseParallelGC" | b"-XX:+UseParallelOldGC" => Collector::Parallel,
-        b"-XX:+UseConcMarkSweepGC" => Collector::Cms,
-        b"-XX:+UseShenandoahGC" => Collector::Shenandoah,
+        b"-XX:+UseG1GC" => GarbageCollector::G1,
+        b"-XX:+UseSerialGC" => GarbageCollector::Serial,
+        b"-XX:+UseParallelGC" | b"-XX:+UseParallelOldGC" => GarbageCollector::Parallel,
+        b"-XX:+UseConcMarkSweepGC" => GarbageCollector::Cms,
+        b"-XX:+UseShenandoahGC" => GarbageCollector::Shenandoah,
         _ => return None,
     };
-    Some(Fact::Collector(collector))
+    Some(HeaderFact::Collector(collector))
 }
 
 /// `4k page, physical 16433232k(1234k free), swap ...`.
-fn physical(text: &[u8]) -> Option<u64> {
+fn physical_memory(text: &[u8]) -> Option<u64> {
     let position = memchr::memmem::find(text, b"physical ")?;
     number::take_size(&text[position + b"physical ".len()..]).map(|(bytes, _)| bytes)
 }

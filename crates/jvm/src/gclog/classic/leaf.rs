@@ -3,28 +3,28 @@
 
 use std::time::Duration;
 
-use super::super::event::{At, CpuTimes, Event, Fact, Heap};
-use super::super::{Collector, number};
+use super::super::event::{GcCpuTimes, GcLogEvent, HeaderFact, HeapChange, LogTime};
+use super::super::{GarbageCollector, number};
 
 /// Length of the text up to its closing bracket, when no other bracket opens before.
-pub(super) fn length(inner: &[u8]) -> Option<usize> {
+pub(super) fn leaf_length(inner: &[u8]) -> Option<usize> {
     let position = memchr::memchr2(b'[', b']', inner)?;
     (inner[position] == b']').then_some(position)
 }
 
 /// Reads it; `false` when it is none of a GC log.
-pub(super) fn parse(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> bool {
+pub(super) fn parse_leaf(inner: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)) -> bool {
     let inner = inner.trim_ascii();
     if inner.starts_with(b"Eden: ") {
         if let Some(heap) = g1_heap(inner) {
-            emit(Event::PauseHeap(heap));
+            emit(GcLogEvent::PauseHeap(heap));
         }
     } else if inner.starts_with(b"CMS-concurrent-") || inner.starts_with(b"GC concurrent-") {
-        concurrent(inner, at, emit);
+        emit_concurrent(inner, at, emit);
     } else if inner.starts_with(b"Pause ") || inner.starts_with(b"Concurrent ") {
-        shenandoah(inner, at, emit);
-    } else if let Some(collector) = Collector::of_generation(inner) {
-        emit(Event::Fact(Fact::CollectorMark(collector)));
+        emit_shenandoah(inner, at, emit);
+    } else if let Some(collector) = GarbageCollector::of_generation(inner) {
+        emit(GcLogEvent::Fact(HeaderFact::CollectorMark(collector)));
     } else {
         return false;
     }
@@ -32,12 +32,12 @@ pub(super) fn parse(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> b
 }
 
 /// `Times: user=0.13 sys=0.00, real=0.01 secs`.
-pub(super) fn times(inner: &[u8]) -> Option<CpuTimes> {
+pub(super) fn parse_cpu_times(inner: &[u8]) -> Option<GcCpuTimes> {
     let inner = inner.trim_ascii_start();
     let (user, rest) = number::take_billionths(inner.strip_prefix(b"Times: user=")?)?;
     let (system, rest) = number::take_billionths(rest.strip_prefix(b" sys=")?)?;
     let (real, rest) = number::take_billionths(rest.strip_prefix(b", real=")?)?;
-    rest.starts_with(b" sec").then(|| CpuTimes {
+    rest.starts_with(b" sec").then(|| GcCpuTimes {
         user: Duration::from_nanos(user),
         system: Duration::from_nanos(system),
         real: Duration::from_nanos(real),
@@ -50,13 +50,13 @@ pub(super) fn is_cms_phase_end(inner: &[u8]) -> bool {
 }
 
 /// `Eden: 512.0M(512.0M)->0.0B(448.0M) Survivors: ... Heap: 740.9M(10.0G)->408.3M(10.0G)`.
-fn g1_heap(inner: &[u8]) -> Option<Heap> {
+fn g1_heap(inner: &[u8]) -> Option<HeapChange> {
     let at = memchr::memmem::find(inner, b"Heap: ")?;
     let (before, rest) = number::take_size(&inner[at + b"Heap: ".len()..])?;
     let arrow = memchr::memmem::find(rest, b"->")?;
     let (after, rest) = number::take_size(&rest[arrow + 2..])?;
     let committed = rest.strip_prefix(b"(").and_then(number::take_size);
-    Some(Heap {
+    Some(HeapChange {
         before,
         after,
         committed: committed.map(|(bytes, _)| bytes),
@@ -65,7 +65,7 @@ fn g1_heap(inner: &[u8]) -> Option<Heap> {
 
 /// `CMS-concurrent-mark: 23.751/40.476 secs` (CPU / wall), `GC concurrent-mark-end, 0.0049 secs`.
 /// The stamp of CMS is the end; that of G1's `-end` too. `-start` has no duration.
-fn concurrent(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
+fn emit_concurrent(inner: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)) {
     let Some(text) = inner
         .strip_suffix(b" secs")
         .or_else(|| inner.strip_suffix(b" sec"))
@@ -75,9 +75,9 @@ fn concurrent(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
     let separator = memchr::memrchr2(b'/', b' ', text);
     let name_end = memchr::memchr2(b':', b',', text);
     if let (Some(separator), Some(name_end)) = (separator, name_end)
-        && let Some(duration) = number::seconds(&text[separator + 1..])
+        && let Some(duration) = number::parse_decimal_seconds(&text[separator + 1..])
     {
-        emit(Event::Concurrent {
+        emit(GcLogEvent::Concurrent {
             id: None,
             name: &text[..name_end],
             end: at,
@@ -88,7 +88,7 @@ fn concurrent(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
 }
 
 /// `Pause Degenerated GC (Mark) 121M->19211K(122M), 9.421 ms`; `..., start` is the begin.
-fn shenandoah(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
+fn emit_shenandoah(inner: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)) {
     let Some(text) = inner.strip_suffix(b"ms") else {
         return;
     };
@@ -96,13 +96,13 @@ fn shenandoah(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
     let Some(blank) = memchr::memrchr(b' ', text) else {
         return;
     };
-    let Some(duration) = number::seconds(&text[blank + 1..]).map(|d| d / 1000) else {
+    let Some(duration) = number::parse_decimal_seconds(&text[blank + 1..]).map(|d| d / 1000) else {
         return;
     };
     let head = text[..blank].trim_ascii_end();
     let (name, heap) = split_heap(head.strip_suffix(b",").unwrap_or(head));
     if name.starts_with(b"Pause ") {
-        emit(Event::Pause {
+        emit(GcLogEvent::Pause {
             id: None,
             text: name,
             end: at,
@@ -110,7 +110,7 @@ fn shenandoah(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
             heap,
         });
     } else {
-        emit(Event::Concurrent {
+        emit(GcLogEvent::Concurrent {
             id: None,
             name,
             end: at,
@@ -118,16 +118,18 @@ fn shenandoah(inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) {
             heap,
         });
     }
-    emit(Event::Fact(Fact::CollectorMark(Collector::Shenandoah)));
+    emit(GcLogEvent::Fact(HeaderFact::CollectorMark(
+        GarbageCollector::Shenandoah,
+    )));
 }
 
-fn split_heap(text: &[u8]) -> (&[u8], Option<Heap>) {
+fn split_heap(text: &[u8]) -> (&[u8], Option<HeapChange>) {
     let figures = || {
         let blank = memchr::memrchr(b' ', text)?;
         let (before, rest) = number::take_size(&text[blank + 1..])?;
         let (after, rest) = number::take_size(rest.strip_prefix(b"->")?)?;
         let (committed, _) = number::take_size(rest.strip_prefix(b"(")?)?;
-        let heap = Heap {
+        let heap = HeapChange {
             before,
             after,
             committed: Some(committed),

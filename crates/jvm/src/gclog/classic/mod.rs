@@ -13,10 +13,10 @@ mod record;
 
 use std::time::Duration;
 
-use super::event::{At, CpuTimes, Event};
+use super::event::{GcCpuTimes, GcLogEvent, LogTime};
 use super::number;
-use super::unified::{Decorations, stopped};
-use record::Record;
+use super::unified::{Decorations, stopped_event};
+use record::ClassicRecord;
 
 /// A date as every JVM writes it: `2016-04-14T22:30:09.108+0200`.
 const DATE_LENGTH: usize = 28;
@@ -26,10 +26,10 @@ const RECORD_LINES: u32 = 20_000;
 
 /// Reader of classic logs; holds the record that is open.
 #[derive(Debug, Default)]
-pub(super) struct Classic {
-    open: Option<Record>,
+pub(super) struct ClassicReader {
+    open: Option<ClassicRecord>,
     /// The record around the open one.
-    outer: Option<Record>,
+    outer: Option<ClassicRecord>,
     /// Records that another one replaced or the end of the log cut.
     pub(super) unfinished: u64,
     /// The translation of the record's kind and cause into the words of unified logs.
@@ -37,23 +37,27 @@ pub(super) struct Classic {
     /// A concurrent phase of CMS has ended after the last record: CPU times that follow are its.
     is_phase_last: bool,
     /// CPU times of the pause inside, which those of the record around it contain.
-    nested_cpu: CpuTimes,
+    nested_cpu: GcCpuTimes,
     /// Something was read that only a GC log has, though it is no event.
     pub(super) is_gc_log: bool,
 }
 
-impl Classic {
+impl ClassicReader {
     /// Reads one line; `false` when it is nothing of a classic log.
-    pub(super) fn parse(&mut self, line: &[u8], emit: &mut impl FnMut(Event<'_>)) -> bool {
+    pub(super) fn parse_classic_line(
+        &mut self,
+        line: &[u8],
+        emit: &mut impl FnMut(GcLogEvent<'_>),
+    ) -> bool {
         self.is_gc_log = self.is_gc_log || detail::is_heap_table(line);
-        let stamp = Stamp::at_start(line);
+        let stamp = ClassicStamp::at_start(line);
         if is_histogram_row(line) {
             return self.open.is_some();
         }
         let mut known = self.open.is_some() || detail::is_detail(line);
         known |= parse_stopped(line, stamp.at, emit);
         if self.open.is_none() {
-            known |= header::parse(line, emit);
+            known |= header::parse_header_line(line, emit);
         }
         let last_known = self.scan(line, stamp.at, emit);
         self.forget_endless_record();
@@ -61,7 +65,7 @@ impl Classic {
     }
 
     /// Walks over the brackets of a line.
-    fn scan(&mut self, line: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> bool {
+    fn scan(&mut self, line: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)) -> bool {
         let mut known = false;
         let mut done = 0;
         while let Some(offset) = memchr::memchr2(b'[', b']', &line[done..]) {
@@ -70,17 +74,17 @@ impl Classic {
             self.append(&line[done..position]);
             done = position + 1;
             if line[position] == b']' {
-                self.close(emit);
-            } else if let Some(kind) = record::Opener::of(inner) {
+                self.close_bracket(emit);
+            } else if let Some(kind) = record::RecordOpener::from_bracket_text(inner) {
                 known = true;
-                let own = Stamp::before(&line[..position]);
+                let own = ClassicStamp::before_bracket(&line[..position]);
                 // A log may be cut in its first record.
                 self.is_gc_log |= own.is_some();
-                self.begin(kind, own.unwrap_or(at));
+                self.open_record(kind, own.unwrap_or(at));
                 done += kind.len();
-            } else if let Some(length) = leaf::length(inner) {
-                let leaf_at = Stamp::before(&line[..position]).unwrap_or(at);
-                known |= self.leaf(&inner[..length], leaf_at, emit);
+            } else if let Some(length) = leaf::leaf_length(inner) {
+                let leaf_at = ClassicStamp::before_bracket(&line[..position]).unwrap_or(at);
+                known |= self.read_leaf(&inner[..length], leaf_at, emit);
                 done += length + 1;
             } else if let Some(record) = &mut self.open
                 && !inner.starts_with(b"0x")
@@ -93,14 +97,14 @@ impl Classic {
         known
     }
 
-    fn begin(&mut self, kind: record::Opener, at: At) {
+    fn open_record(&mut self, kind: record::RecordOpener, at: LogTime) {
         match self.open.take() {
             Some(record) if record.may_nest() => self.outer = Some(record),
             Some(_) => self.unfinished += 1,
             None => {}
         }
-        self.open = Some(Record::new(kind, at));
-        self.nested_cpu = CpuTimes::default();
+        self.open = Some(ClassicRecord::new(kind, at));
+        self.nested_cpu = GcCpuTimes::default();
     }
 
     fn append(&mut self, text: &[u8]) {
@@ -110,15 +114,15 @@ impl Classic {
     }
 
     /// A closing bracket: of a record inside the open one, or of the open one itself.
-    fn close(&mut self, emit: &mut impl FnMut(Event<'_>)) {
+    fn close_bracket(&mut self, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         let Some(record) = &mut self.open else { return };
         if !record.ascend() {
             return;
         }
-        let duration = record.duration();
+        let duration = record.own_duration();
         self.is_phase_last = false;
         match duration {
-            Some(duration) => self.report(duration, emit),
+            Some(duration) => self.report_pause(duration, emit),
             None => self.unfinished += 1,
         }
         self.open = self.outer.take();
@@ -127,44 +131,49 @@ impl Classic {
         }
     }
 
-    fn report(&mut self, duration: Duration, emit: &mut impl FnMut(Event<'_>)) {
+    fn report_pause(&mut self, duration: Duration, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         let Some(record) = &self.open else { return };
-        record.words(&mut self.words);
-        emit(Event::Pause {
+        record.write_unified_words(&mut self.words);
+        emit(GcLogEvent::Pause {
             id: None,
             text: &self.words,
-            end: record.end(duration),
+            end: record.end_time(duration),
             duration,
-            heap: record.heap(),
+            heap: record.whole_heap(),
         });
         if record.has_evacuation_failure() {
-            emit(Event::EvacuationFailure);
+            emit(GcLogEvent::EvacuationFailure);
         }
     }
 
     /// A bracket pair without another one inside.
-    fn leaf(&mut self, inner: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> bool {
+    fn read_leaf(
+        &mut self,
+        inner: &[u8],
+        at: LogTime,
+        emit: &mut impl FnMut(GcLogEvent<'_>),
+    ) -> bool {
         if let Some(record) = &mut self.open {
             record.note_leaf(inner);
         }
-        if let Some(cpu) = leaf::times(inner) {
-            self.times(cpu, emit);
+        if let Some(cpu) = leaf::parse_cpu_times(inner) {
+            self.report_cpu_times(cpu, emit);
             return true;
         }
         self.is_phase_last |= leaf::is_cms_phase_end(inner);
-        leaf::parse(inner, at, emit)
+        leaf::parse_leaf(inner, at, emit)
     }
 
     /// CPU times belong to what ended last. Those of concurrent phases are of no collection.
-    fn times(&mut self, cpu: CpuTimes, emit: &mut impl FnMut(Event<'_>)) {
+    fn report_cpu_times(&mut self, cpu: GcCpuTimes, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         if std::mem::take(&mut self.is_phase_last) {
             return;
         }
-        let own = cpu.without(std::mem::take(&mut self.nested_cpu));
+        let own = cpu.without_part(std::mem::take(&mut self.nested_cpu));
         if self.open.as_ref().is_some_and(|r| r.nested.is_some()) {
             self.nested_cpu = cpu;
         }
-        emit(Event::Cpu { id: None, cpu: own });
+        emit(GcLogEvent::Cpu { id: None, cpu: own });
     }
 
     fn forget_endless_record(&mut self) {
@@ -178,25 +187,25 @@ impl Classic {
     }
 
     /// The log is over: a record that is still open was cut.
-    pub(super) fn finish(&mut self) {
+    pub(super) fn finish_record(&mut self) {
         self.unfinished += u64::from(self.open.take().is_some());
         self.unfinished += u64::from(self.outer.take().is_some());
     }
 }
 
 /// The clocks at the start of a line.
-pub(super) fn time_of(line: &[u8]) -> At {
-    Stamp::at_start(line).at
+pub(super) fn time_of(line: &[u8]) -> LogTime {
+    ClassicStamp::at_start(line).at
 }
 
 /// `Total time for which application threads were stopped: ...`; it may stand behind a record of
 /// another thread. Its time stamp is the end of the stop.
-fn parse_stopped(line: &[u8], at: At, emit: &mut impl FnMut(Event<'_>)) -> bool {
+fn parse_stopped(line: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)) -> bool {
     let Some(position) = memchr::memmem::find(line, b"Total time for which") else {
         return memchr::memmem::find(line, b"Application time: ").is_some();
     };
     let decorations = Decorations { at, tags: b"" };
-    if let Some(event) = stopped(&decorations, &line[position..]) {
+    if let Some(event) = stopped_event(&decorations, &line[position..]) {
         emit(event);
     }
     true
@@ -214,14 +223,14 @@ fn is_histogram_row(line: &[u8]) -> bool {
 
 /// The time stamps before a record: `2016-04-14T22:30:09.108+0200: 1.053: `.
 #[derive(Debug, Clone, Copy, Default)]
-struct Stamp {
-    at: At,
+struct ClassicStamp {
+    at: LogTime,
 }
 
-impl Stamp {
+impl ClassicStamp {
     /// At the start of a line.
     fn at_start(line: &[u8]) -> Self {
-        let mut at = At::default();
+        let mut at = LogTime::default();
         let mut rest = line;
         if let Some((millis, after)) = number::take_date(rest) {
             at.unix_ms = Some(millis);
@@ -236,7 +245,7 @@ impl Stamp {
     }
 
     /// Directly before a bracket: `...secs]1901.217: [`, a date, or a date and an uptime.
-    fn before(text: &[u8]) -> Option<At> {
+    fn before_bracket(text: &[u8]) -> Option<LogTime> {
         let text = text.strip_suffix(b": ")?;
         let uptime = Self::uptime_at_end(text);
         let date = match uptime {
@@ -244,10 +253,10 @@ impl Stamp {
             None => Self::date_at_end(text),
         };
         let uptime_ns = uptime.map(|(nanos, _)| nanos);
-        (uptime_ns.is_some() || date.is_some()).then_some(At {
+        (uptime_ns.is_some() || date.is_some()).then_some(LogTime {
             uptime_ns,
             unix_ms: date,
-            ..At::default()
+            ..LogTime::default()
         })
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::super::event::{At, Heap};
+use super::super::event::{HeapChange, LogTime};
 use super::super::number;
 
 /// The begin of the text has the cause, its end has heap and duration. What is between is
@@ -28,7 +28,7 @@ const NO_PAUSE: [&[u8]; 5] = [
 
 /// How a record of a pause begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opener {
+pub(super) enum RecordOpener {
     /// `[GC`
     Young,
     /// `[Full GC`
@@ -41,10 +41,10 @@ pub(super) enum Opener {
     Evacuation,
 }
 
-impl Opener {
+impl RecordOpener {
     /// What the text after a bracket begins; `None` when it is no pause: `[GC concurrent-...]`,
     /// `[GC Worker Start ...]`, `[GC ref-proc, ...]`.
-    pub(super) fn of(inner: &[u8]) -> Option<Self> {
+    pub(super) fn from_bracket_text(inner: &[u8]) -> Option<Self> {
         if inner.starts_with(b"Full GC") {
             return Some(Self::Full);
         }
@@ -76,10 +76,10 @@ impl Opener {
 
 /// An open record.
 #[derive(Debug)]
-pub(super) struct Record {
-    opener: Opener,
+pub(super) struct ClassicRecord {
+    opener: RecordOpener,
     /// When it began.
-    start: At,
+    start: LogTime,
     /// Lines since then.
     pub(super) lines: u32,
     /// Open brackets, its own one included.
@@ -98,8 +98,8 @@ pub(super) struct Record {
     pub(super) nested: Option<Duration>,
 }
 
-impl Record {
-    pub(super) fn new(opener: Opener, start: At) -> Self {
+impl ClassicRecord {
+    pub(super) fn new(opener: RecordOpener, start: LogTime) -> Self {
         Self {
             opener,
             start,
@@ -164,20 +164,20 @@ impl Record {
     }
 
     /// The last number before ` secs`, which ends the text; without the pause inside.
-    pub(super) fn duration(&self) -> Option<Duration> {
+    pub(super) fn own_duration(&self) -> Option<Duration> {
         let text = self.text.trim_ascii_end();
         let text = text.strip_suffix(b"secs")?.trim_ascii_end();
-        let whole = number::seconds(last_number(text))?;
+        let whole = number::parse_decimal_seconds(last_number(text))?;
         Some(whole.saturating_sub(self.nested.unwrap_or_default()))
     }
 
     /// Its end: its begin, the pause inside, its own time.
-    pub(super) fn end(&self, own: Duration) -> At {
-        self.start.later(self.nested.unwrap_or_default() + own)
+    pub(super) fn end_time(&self, own: Duration) -> LogTime {
+        self.start.later_by(self.nested.unwrap_or_default() + own)
     }
 
     /// The last `a->b(c)`: the whole heap stands behind its parts.
-    pub(super) fn heap(&self) -> Option<Heap> {
+    pub(super) fn whole_heap(&self) -> Option<HeapChange> {
         memchr::memmem::rfind_iter(&self.text, b"->").find_map(|arrow| {
             let left = &self.text[..arrow];
             let from = left
@@ -188,7 +188,7 @@ impl Record {
             let (before, rest) = number::take_size(&left[left.len() - from..])?;
             let (after, right) = number::take_size(&self.text[arrow + 2..])?;
             let committed = right.strip_prefix(b"(").and_then(number::take_size);
-            rest.is_empty().then_some(Heap {
+            rest.is_empty().then_some(HeapChange {
                 before,
                 after,
                 committed: committed.map(|(bytes, _)| bytes),
@@ -203,25 +203,27 @@ impl Record {
     }
 
     /// Kind and cause as unified logs write them: `Pause Young (Allocation Failure)`.
-    pub(super) fn words(&self, into: &mut Vec<u8>) {
+    pub(super) fn write_unified_words(&self, into: &mut Vec<u8>) {
         into.clear();
         let mut cause = self.cause();
         let has = |what: &[u8]| memchr::memmem::find(&self.text, what).is_some();
         let kind: &[u8] = match (self.opener, self.cms_phase) {
-            (Opener::Remark, _) => b"Pause Remark",
-            (Opener::Cleanup, _) => b"Pause Cleanup",
-            (Opener::Evacuation, _) if has(b"initial-mark") => b"Pause Young (Concurrent Start)",
-            (Opener::Evacuation, _) if has(b"(mixed)") || has(b"(partial)") => {
+            (RecordOpener::Remark, _) => b"Pause Remark",
+            (RecordOpener::Cleanup, _) => b"Pause Cleanup",
+            (RecordOpener::Evacuation, _) if has(b"initial-mark") => {
+                b"Pause Young (Concurrent Start)"
+            }
+            (RecordOpener::Evacuation, _) if has(b"(mixed)") || has(b"(partial)") => {
                 b"Pause Young (Mixed)"
             }
-            (Opener::Evacuation, _) => b"Pause Young (Normal)",
-            (Opener::Young, Some(phase)) => {
+            (RecordOpener::Evacuation, _) => b"Pause Young (Normal)",
+            (RecordOpener::Young, Some(phase)) => {
                 cause = None;
                 phase
             }
-            (Opener::Young, None) if self.is_old_collected => b"Pause Full",
-            (Opener::Young, None) => b"Pause Young",
-            (Opener::Full, _) => b"Pause Full",
+            (RecordOpener::Young, None) if self.is_old_collected => b"Pause Full",
+            (RecordOpener::Young, None) => b"Pause Young",
+            (RecordOpener::Full, _) => b"Pause Full",
         };
         into.extend_from_slice(kind);
         if self.is_concurrent_failure && kind == b"Pause Full" {

@@ -1,11 +1,11 @@
-use super::super::{GcLog, Pause, read};
+use super::super::{GcLog, GcPause, read};
 
 fn log(text: &str) -> GcLog {
     read(text.as_bytes(), usize::MAX)
 }
 
 /// Kind, cause, microseconds, heap after in KiB, end as uptime in ms.
-fn say(pause: &Pause) -> String {
+fn say(pause: &GcPause) -> String {
     let cause = pause.name.cause.as_deref().unwrap_or("-");
     let after = pause.heap.map_or(0, |heap| heap.after >> 10);
     let end = pause.end.uptime_ns.map_or(0, |ns| ns / 1_000_000);
@@ -137,7 +137,7 @@ CommandLine flags: -XX:InitialHeapSize=1048576 -XX:MaxHeapSize=100663296 -XX:+Pr
 ";
     let header = log(text).header;
     assert_eq!(header.jdk.as_deref(), Some("1.8.0_292-b10"));
-    assert_eq!(header.collector, Some(super::super::Collector::G1));
+    assert_eq!(header.collector, Some(super::super::GarbageCollector::G1));
     assert_eq!(header.heap_max_bytes, Some(96 << 20));
     assert_eq!(header.memory_bytes, Some(16_433_232 << 10));
 }

@@ -3,7 +3,7 @@ use super::*;
 fn groups(names: &[&str]) -> Vec<Vec<String>> {
     let paths: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
     let text = |path: &PathBuf| path.display().to_string();
-    let groups = group(&paths).into_iter();
+    let groups = group_files(&paths).into_iter();
     groups
         .map(|group| group.iter().map(text).collect())
         .collect()

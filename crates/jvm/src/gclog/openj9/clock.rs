@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::super::event::At;
+use super::super::event::LogTime;
 
 /// Stamps that disagree by more than this are of another clock: the wall clock was set and nobody
 /// saw it, or a part of the log is missing. Less than that a thread may have waited for CPU before it wrote.
@@ -29,7 +29,7 @@ pub struct WallClock {
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC when the JVM was started, ns.
     pub ahead_ns: i64,
     /// Each time that it was set since then, in order.
-    pub set: Vec<Set>,
+    pub set: Vec<ClockAdjustment>,
     /// CLOCK_REALTIME when the JVM was started, ms since 1970: its first stamp is a few minutes later
     /// at most, whatever its time zone.
     pub started_ms: i64,
@@ -37,7 +37,7 @@ pub struct WallClock {
 
 /// The wall clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Set {
+pub struct ClockAdjustment {
     /// The last look at it before that and the first one after it, on CLOCK_MONOTONIC, ns.
     pub between: (u64, u64),
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC from then on, ns.
@@ -61,7 +61,7 @@ impl WallClock {
 
 /// The chain of intervals and where it lies.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct StopClock {
     wall: Option<WallClock>,
     /// What its time zone adds, ms; known from the first stamp on.
     zone_ms: Option<i64>,
@@ -73,14 +73,14 @@ pub(super) struct Clock {
     agreed: i64,
 }
 
-impl Clock {
+impl StopClock {
     /// Tells where the wall clock lies on CLOCK_MONOTONIC.
     pub fn set_wall(&mut self, wall: WallClock) {
         self.wall = Some(wall);
     }
 
     /// A stamp of any line: the first one tells the time zone.
-    pub fn see(&mut self, stamp_ms: i64) {
+    pub fn note_stamp(&mut self, stamp_ms: i64) {
         let Some(wall) = self.wall.as_ref().filter(|_| self.zone_ms.is_none()) else {
             return;
         };
@@ -90,7 +90,7 @@ impl Clock {
     }
 
     /// A stop begins, this long after the one before it; `None` while no stamp says where.
-    pub fn stop(&mut self, stamp_ms: i64, interval: Duration) -> Option<Moment> {
+    pub fn place_stop(&mut self, stamp_ms: i64, interval: Duration) -> Option<LocalMoment> {
         let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
         self.chain = self.chain.saturating_add(interval);
         let Some(stamp_us) = self.as_at_start(stamp_ms) else {
@@ -136,25 +136,29 @@ impl Clock {
 
     /// Where the last stop lies by all that is known. The earliest of `n` stamps was cut by
     /// `n / (n + 1)` of a millisecond, on average.
-    fn begin_of_last(&self) -> Option<Moment> {
+    fn begin_of_last(&self) -> Option<LocalMoment> {
         let cut = CUT_US * self.agreed / (self.agreed + 1);
         let base = self.base?;
-        Some(Moment(base.saturating_add(self.chain).saturating_add(cut)))
+        Some(LocalMoment(
+            base.saturating_add(self.chain).saturating_add(cut),
+        ))
     }
 
     /// The moment of a stamp that is no part of the chain.
-    pub fn of_stamp(&self, stamp_ms: i64) -> Option<Moment> {
-        self.as_at_start(stamp_ms).map(Moment)
+    pub fn of_stamp(&self, stamp_ms: i64) -> Option<LocalMoment> {
+        self.as_at_start(stamp_ms).map(LocalMoment)
     }
 
     /// The same as the log's other readers have it.
-    pub fn at_stamp(&self, stamp_ms: i64) -> At {
+    pub fn at_stamp(&self, stamp_ms: i64) -> LogTime {
         let moment = self.of_stamp(stamp_ms);
-        moment.map_or_else(At::default, |moment| self.at(moment, Duration::ZERO))
+        moment.map_or_else(LogTime::default, |moment| {
+            self.log_time(moment, Duration::ZERO)
+        })
     }
 
     /// A moment as the log's other readers have it, so much later.
-    pub fn at(&self, moment: Moment, later: Duration) -> At {
+    pub fn log_time(&self, moment: LocalMoment, later: Duration) -> LogTime {
         let later = i64::try_from(later.as_micros()).unwrap_or(i64::MAX);
         let local_us = moment.0.saturating_add(later);
         let zone_us = self.zone_ms.unwrap_or(0).saturating_mul(1_000);
@@ -163,7 +167,7 @@ impl Clock {
             let ns = unix_us.saturating_mul(1_000).saturating_sub(wall.ahead_ns);
             u64::try_from(ns).unwrap_or(0)
         });
-        At {
+        LogTime {
             monotonic_ns: monotonic,
             uptime_ns: None,
             unix_ms: Some(unix_us.div_euclid(1_000)),
@@ -173,7 +177,7 @@ impl Clock {
 
 /// A moment of the JVM's local wall clock, us since 1970 as if it were UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment(i64);
+pub(super) struct LocalMoment(i64);
 
 #[cfg(test)]
 mod tests {
@@ -181,14 +185,14 @@ mod tests {
 
     const DAY_MS: i64 = 1_700_000_000_000;
 
-    fn clock(zone_hours: i64) -> Clock {
-        let mut clock = Clock::default();
+    fn clock(zone_hours: i64) -> StopClock {
+        let mut clock = StopClock::default();
         clock.set_wall(WallClock {
             ahead_ns: DAY_MS * 1_000_000,
             set: Vec::new(),
             started_ms: DAY_MS,
         });
-        clock.see(DAY_MS + 120 + zone_hours * 3_600_000);
+        clock.note_stamp(DAY_MS + 120 + zone_hours * 3_600_000);
         clock
     }
 
@@ -201,9 +205,9 @@ mod tests {
             let stamp = DAY_MS + zone_hours * 3_600_000 + (begin + late).div_euclid(1_000);
             let interval = Duration::from_micros(u64::try_from(begin - last).expect("in order"));
             last = *begin;
-            let moment = clock.stop(stamp, interval).expect("it has a place");
+            let moment = clock.place_stop(stamp, interval).expect("it has a place");
             let at = clock
-                .at(moment, Duration::ZERO)
+                .log_time(moment, Duration::ZERO)
                 .monotonic_ns
                 .expect("placed");
             (i64::try_from(at / 1_000).expect("small") - begin).abs()
@@ -230,9 +234,9 @@ mod tests {
     #[test]
     fn a_wall_clock_that_was_set_is_followed() {
         let mut clock = clock(0);
-        clock.stop(DAY_MS + 1_000, Duration::from_secs(1));
-        let moment = clock.stop(DAY_MS + 3_602_000, Duration::from_secs(1));
-        let at = clock.at(moment.expect("a place"), Duration::ZERO);
+        clock.place_stop(DAY_MS + 1_000, Duration::from_secs(1));
+        let moment = clock.place_stop(DAY_MS + 3_602_000, Duration::from_secs(1));
+        let at = clock.log_time(moment.expect("a place"), Duration::ZERO);
         assert_eq!(at.unix_ms, Some(DAY_MS + 3_602_000));
     }
 
@@ -243,7 +247,7 @@ mod tests {
         let ns = |us: i64| u64::try_from(us * 1_000).expect("after the begin");
         wall.set = sets
             .iter()
-            .map(|&(at, by)| Set {
+            .map(|&(at, by)| ClockAdjustment {
                 between: (ns(at - 40_000), ns(at + 10_000)),
                 ahead_ns: DAY_MS * 1_000_000 + by * 1_000,
             })
@@ -254,8 +258,8 @@ mod tests {
             let stamp = DAY_MS + (begin + by.map_or(0, |(_, by)| *by)).div_euclid(1_000);
             let interval = Duration::from_micros(u64::try_from(begin - last).expect("in order"));
             last = begin;
-            let moment = clock.stop(stamp, interval).expect("it has a place");
-            let at = clock.at(moment, Duration::ZERO).monotonic_ns;
+            let moment = clock.place_stop(stamp, interval).expect("it has a place");
+            let at = clock.log_time(moment, Duration::ZERO).monotonic_ns;
             (i64::try_from(at.expect("placed") / 1_000).expect("small") - begin).abs()
         });
         errors.max().expect("there are stops")
@@ -274,12 +278,15 @@ mod tests {
     fn a_clock_that_is_set_all_the_time_places_nothing() {
         let mut clock = clock(0);
         let wall = clock.wall.as_mut().expect("it was told");
-        let set = |n: i64| Set {
+        let set = |n: i64| ClockAdjustment {
             between: ((n * 50_000_000) as u64, ((n + 1) * 50_000_000) as u64),
             ahead_ns: DAY_MS * 1_000_000 + n * 7_000_000,
         };
         wall.set = (0..100).map(set).collect();
-        assert_eq!(clock.stop(DAY_MS + 1_025, Duration::from_secs(1)), None);
+        assert_eq!(
+            clock.place_stop(DAY_MS + 1_025, Duration::from_secs(1)),
+            None
+        );
         assert_eq!(clock.at_stamp(DAY_MS + 1_025).monotonic_ns, None);
     }
 }

@@ -1,42 +1,44 @@
 //! The head of OpenJ9's log: `<attribute name="gcPolicy" value="-Xgcpolicy:gencon" />`.
 
-use super::super::event::{Event, Fact};
-use super::super::header::Collector;
-use super::tag::{Tag, whole};
+use super::super::event::{GcLogEvent, HeaderFact};
+use super::super::header::GarbageCollector;
+use super::tag::{XmlTag, parse_whole};
 
 /// Reads one attribute.
-pub(super) fn attribute(tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
-    let (Some(name), Some(value)) = (tag.text(b"name"), tag.text(b"value")) else {
+pub(super) fn emit_attribute(tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
+    let (Some(name), Some(value)) = (tag.attribute_text(b"name"), tag.attribute_text(b"value"))
+    else {
         return;
     };
-    let number = || whole(value);
+    let number = || parse_whole(value);
     let fact = match name {
-        b"gcPolicy" => policy(value).map(Fact::Collector),
-        b"maxHeapSize" => number().map(Fact::HeapMax),
-        b"initialHeapSize" => number().map(Fact::HeapInitial),
-        b"regionSize" => number().map(Fact::RegionSize),
-        b"gcthreads" => number().map(Fact::ParallelWorkers),
-        b"gcthreads Concurrent Mark" => number().map(Fact::ConcurrentWorkers),
-        b"physicalMemory" => number().map(Fact::Memory),
-        b"numCPUs" => number().map(Fact::MachineCpus),
-        b"numCPUs active" => number().map(Fact::AvailableCpus),
+        b"gcPolicy" => policy(value).map(HeaderFact::Collector),
+        b"maxHeapSize" => number().map(HeaderFact::HeapMax),
+        b"initialHeapSize" => number().map(HeaderFact::HeapInitial),
+        b"regionSize" => number().map(HeaderFact::RegionSize),
+        b"gcthreads" => number().map(HeaderFact::ParallelWorkers),
+        b"gcthreads Concurrent Mark" => number().map(HeaderFact::ConcurrentWorkers),
+        b"physicalMemory" => number().map(HeaderFact::Memory),
+        b"numCPUs" => number().map(HeaderFact::MachineCpus),
+        b"numCPUs active" => number().map(HeaderFact::AvailableCpus),
         _ => None,
     };
     if let Some(fact) = fact {
-        emit(Event::Fact(fact));
+        emit(GcLogEvent::Fact(fact));
     }
 }
 
 /// `-Xgcpolicy:gencon`.
-fn policy(text: &[u8]) -> Option<Collector> {
+fn policy(text: &[u8]) -> Option<GarbageCollector> {
     let name = text.strip_prefix(b"-Xgcpolicy:")?;
     let all = [
-        Collector::Gencon,
-        Collector::Balanced,
-        Collector::OptThruput,
-        Collector::OptAvgPause,
-        Collector::Metronome,
-        Collector::NoGc,
+        GarbageCollector::Gencon,
+        GarbageCollector::Balanced,
+        GarbageCollector::OptThruput,
+        GarbageCollector::OptAvgPause,
+        GarbageCollector::Metronome,
+        GarbageCollector::NoGc,
     ];
-    all.into_iter().find(|c| c.name().as_bytes() == name)
+    all.into_iter()
+        .find(|c| c.collector_name().as_bytes() == name)
 }

@@ -12,12 +12,12 @@ mod tag;
 
 use std::time::Duration;
 
-pub use clock::{Set, WallClock};
+pub use clock::{ClockAdjustment, WallClock};
 
-use super::event::{At, Event, Fact};
-use clock::Clock;
-use stop::{Memory, Stop};
-use tag::Tag;
+use super::event::{GcLogEvent, HeaderFact, LogTime};
+use clock::StopClock;
+use stop::{HeapMemory, JvmStop};
+use tag::XmlTag;
 
 /// Concurrent work that has begun; more at once there is not.
 const OPEN_LIMIT: usize = 8;
@@ -32,10 +32,10 @@ pub(super) struct OpenJ9 {
     is_on: bool,
     /// It was said that the log is of this JVM.
     is_told: bool,
-    clock: Clock,
-    open: Option<Stop>,
+    clock: StopClock,
+    open: Option<JvmStop>,
     /// The heap of the collection that begins or ends.
-    memory: Memory,
+    memory: HeapMemory,
     /// Concurrent work that goes on: what, since when (stamp, ms).
     concurrent: Vec<(Vec<u8>, i64)>,
     text: Vec<u8>,
@@ -52,8 +52,12 @@ impl OpenJ9 {
     }
 
     /// Reads one line; `false` when it is nothing of such a log.
-    pub(super) fn parse(&mut self, line: &[u8], emit: &mut impl FnMut(Event<'_>)) -> bool {
-        let Some(tag) = Tag::parse(line) else {
+    pub(super) fn parse_openj9_line(
+        &mut self,
+        line: &[u8],
+        emit: &mut impl FnMut(GcLogEvent<'_>),
+    ) -> bool {
+        let Some(tag) = XmlTag::from_line(line) else {
             return false;
         };
         self.is_on |= tag.name == b"verbosegc" || is_stop(tag.name);
@@ -61,29 +65,29 @@ impl OpenJ9 {
             return tag.name == b"?xml";
         }
         if let Some(stamp) = tag.stamp() {
-            self.clock.see(stamp);
-            self.tell(emit);
+            self.clock.note_stamp(stamp);
+            self.emit_version(emit);
         }
         match tag.name {
-            b"verbosegc" => self.version = tag.text(b"version").map(<[u8]>::to_vec),
-            b"initialized" => self.initialized(&tag, emit),
-            b"attribute" => header::attribute(&tag, emit),
-            b"exclusive-start" => self.begin(&tag),
-            b"exclusive-end" => self.end(&tag, emit),
-            b"gc-op" => phase(&tag, emit),
-            name if name.starts_with(b"concurrent-") => self.concurrent(&tag, emit),
-            _ => self.inside(&tag, emit),
+            b"verbosegc" => self.version = tag.attribute_text(b"version").map(<[u8]>::to_vec),
+            b"initialized" => self.begin_jvm(&tag, emit),
+            b"attribute" => header::emit_attribute(&tag, emit),
+            b"exclusive-start" => self.begin_stop(&tag),
+            b"exclusive-end" => self.end_stop(&tag, emit),
+            b"gc-op" => emit_phase(&tag, emit),
+            name if name.starts_with(b"concurrent-") => self.read_concurrent(&tag, emit),
+            _ => self.read_inside_stop(&tag, emit),
         }
         true
     }
 
     /// Logs of J9 before 2.6 begin alike, and have other tags without such stamps.
-    fn tell(&mut self, emit: &mut impl FnMut(Event<'_>)) {
+    fn emit_version(&mut self, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         if !std::mem::replace(&mut self.is_told, true) {
-            emit(Event::Fact(Fact::OpenJ9));
+            emit(GcLogEvent::Fact(HeaderFact::OpenJ9));
         }
         if let Some(text) = self.version.take() {
-            emit(Event::Fact(Fact::Version {
+            emit(GcLogEvent::Fact(HeaderFact::Version {
                 text: &text,
                 is_start: false,
             }));
@@ -92,31 +96,31 @@ impl OpenJ9 {
 
     /// The head of a JVM's log. Each file of a rotated set repeats it, with a number that goes on;
     /// another JVM's begins at 1.
-    fn initialized(&mut self, tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
-        let number = tag.whole(b"id").unwrap_or(0);
+    fn begin_jvm(&mut self, tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
+        let number = tag.attribute_number(b"id").unwrap_or(0);
         if number <= self.number {
             self.number = 0;
             self.open = None;
             self.concurrent.clear();
-            emit(Event::JvmStart);
+            emit(GcLogEvent::JvmStart);
         }
     }
 
-    fn begin(&mut self, tag: &Tag<'_>) {
-        let number = tag.whole(b"id").unwrap_or(0);
+    fn begin_stop(&mut self, tag: &XmlTag<'_>) {
+        let number = tag.attribute_number(b"id").unwrap_or(0);
         self.number = self.number.max(number);
         let at = tag
             .stamp()
-            .and_then(|stamp| match tag.millis(b"intervalms") {
-                Some(interval) => self.clock.stop(stamp, interval),
+            .and_then(|stamp| match tag.attribute_millis(b"intervalms") {
+                Some(interval) => self.clock.place_stop(stamp, interval),
                 None => self.clock.of_stamp(stamp),
             });
-        self.open = Some(Stop::new(number, at));
+        self.open = Some(JvmStop::new(number, at));
     }
 
     /// Threads go on.
-    fn end(&mut self, tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
-        let Some(duration) = tag.millis(b"durationms") else {
+    fn end_stop(&mut self, tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
+        let Some(duration) = tag.attribute_millis(b"durationms") else {
             return;
         };
         // The begin of a log may be lost, and with it the begin of its first stop: then nobody knows
@@ -124,15 +128,15 @@ impl OpenJ9 {
         let stop = self.open.take();
         let begin = stop.as_ref().and_then(|stop| stop.begin);
         let end = match (begin, tag.stamp()) {
-            (Some(begin), _) => self.clock.at(begin, duration),
+            (Some(begin), _) => self.clock.log_time(begin, duration),
             (None, Some(stamp)) => self.clock.at_stamp(stamp),
-            (None, None) => At::default(),
+            (None, None) => LogTime::default(),
         };
         let reaching = stop.as_ref().and_then(|stop| stop.reaching);
         if let Some(stop) = &stop {
-            stop.report(end, duration, &mut self.text, emit);
+            stop.emit_pause(end, duration, &mut self.text, emit);
         }
-        emit(Event::Safepoint {
+        emit(GcLogEvent::Safepoint {
             name: stop.and_then(|stop| stop.operation()),
             end,
             reaching,
@@ -141,32 +145,32 @@ impl OpenJ9 {
     }
 
     /// What stands in a stop.
-    fn inside(&mut self, tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
+    fn read_inside_stop(&mut self, tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         let Some(stop) = &mut self.open else { return };
         let was_gc = stop.is_gc();
         match tag.name {
-            b"response-info" => stop.reaching = tag.millis(b"timems"),
-            b"af-start" => stop.cause(b"Allocation Failure"),
-            b"allocation-taxation" => stop.cause(b"Taxation"),
-            b"sys-start" => stop.system(tag.text(b"reason")),
-            b"cycle-start" => stop.cycle(),
+            b"response-info" => stop.reaching = tag.attribute_millis(b"timems"),
+            b"af-start" => stop.set_cause(b"Allocation Failure"),
+            b"allocation-taxation" => stop.set_cause(b"Taxation"),
+            b"sys-start" => stop.set_system_cause(tag.attribute_text(b"reason")),
+            b"cycle-start" => stop.start_cycle(),
             b"gc-start" => {
-                stop.collection(tag.text(b"type").unwrap_or_default());
-                self.memory = Memory::default();
+                stop.start_collection(tag.attribute_text(b"type").unwrap_or_default());
+                self.memory = HeapMemory::default();
             }
             b"gc-end" => {
-                stop.cpu(tag);
-                self.memory = Memory::default();
+                stop.add_process_cpu(tag);
+                self.memory = HeapMemory::default();
             }
-            b"mem-info" => self.memory.whole(tag),
-            b"mem" => self.memory.part(tag),
-            b"/gc-start" => stop.before(&self.memory),
-            b"/gc-end" => stop.after(&self.memory),
+            b"mem-info" => self.memory.take_whole_heap(tag),
+            b"mem" => self.memory.take_heap_part(tag),
+            b"/gc-start" => stop.set_heap_before(&self.memory),
+            b"/gc-end" => stop.set_heap_after(&self.memory),
             b"copy-failed" => stop.copy_failed = true,
             _ => {}
         }
         if !was_gc && stop.is_gc() {
-            emit(Event::PauseStart {
+            emit(GcLogEvent::PauseStart {
                 id: Some(stop.number),
             });
         }
@@ -174,11 +178,11 @@ impl OpenJ9 {
 
     /// Work beside the application: `concurrent-start` to `concurrent-end`, and for the mark of a
     /// global collection from its kick-off to what ends it.
-    fn concurrent(&mut self, tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
+    fn read_concurrent(&mut self, tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         const MARK: &[u8] = b"Concurrent global mark";
         let Some(stamp) = tag.stamp() else { return };
         let named = || {
-            let what = tag.text(b"type").unwrap_or(b"work");
+            let what = tag.attribute_text(b"type").unwrap_or(b"work");
             [&b"Concurrent "[..], &what[..what.len().min(NAME_LENGTH)]].concat()
         };
         match tag.name {
@@ -203,13 +207,13 @@ impl OpenJ9 {
         }
     }
 
-    fn work_ends(&mut self, name: &[u8], stamp: i64, emit: &mut impl FnMut(Event<'_>)) {
+    fn work_ends(&mut self, name: &[u8], stamp: i64, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         let Some(at) = self.concurrent.iter().position(|(known, _)| known == name) else {
             return;
         };
         let (_, since) = self.concurrent.swap_remove(at);
         let millis = u64::try_from(stamp.saturating_sub(since)).unwrap_or(0);
-        emit(Event::Concurrent {
+        emit(GcLogEvent::Concurrent {
             id: None,
             name,
             end: self.clock.at_stamp(stamp),
@@ -225,23 +229,25 @@ fn is_stop(name: &[u8]) -> bool {
 }
 
 /// A part of a collection: mark, sweep, compact, scavenge.
-fn phase(tag: &Tag<'_>, emit: &mut impl FnMut(Event<'_>)) {
-    if let (Some(name), Some(duration)) = (tag.text(b"type"), tag.millis(b"timems")) {
-        emit(Event::Phase { name, duration });
+fn emit_phase(tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
+    if let (Some(name), Some(duration)) =
+        (tag.attribute_text(b"type"), tag.attribute_millis(b"timems"))
+    {
+        emit(GcLogEvent::Phase { name, duration });
     }
 }
 
 /// The time stamp of a line, local time of the JVM: milliseconds since 1970 as if it were UTC.
 pub fn stamp_ms(line: &str) -> Option<i64> {
-    Tag::parse(line.as_bytes())?.stamp()
+    XmlTag::from_line(line.as_bytes())?.stamp()
 }
 
 /// The wall clock of the first line that has a stamp, as it stands.
-pub(super) fn time_of(line: &[u8]) -> Option<At> {
-    let stamp = Tag::parse(line)?.stamp()?;
-    Some(At {
+pub(super) fn time_of(line: &[u8]) -> Option<LogTime> {
+    let stamp = XmlTag::from_line(line)?.stamp()?;
+    Some(LogTime {
         unix_ms: Some(stamp),
-        ..At::default()
+        ..LogTime::default()
     })
 }
 

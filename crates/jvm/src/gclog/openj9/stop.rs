@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::super::event::{At, CpuTimes, Event, Heap};
-use super::clock::Moment;
-use super::tag::Tag;
+use super::super::event::{GcCpuTimes, GcLogEvent, HeapChange, LogTime};
+use super::clock::LocalMoment;
+use super::tag::XmlTag;
 
 /// Longest cause that is kept.
 const CAUSE_LENGTH: usize = 60;
 
 /// What a collector did in a stop; one that stands later says more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum StopKind {
     /// A cycle was begun whose work is done beside the application.
     Start,
     /// The nursery of gencon.
@@ -28,9 +28,9 @@ enum Kind {
     Global,
 }
 
-impl Kind {
+impl StopKind {
     /// The words of a pause, as they stand behind `Pause` in unified logs.
-    fn words(self) -> &'static [u8] {
+    fn pause_words(self) -> &'static [u8] {
         match self {
             Self::Start => b"Global Start",
             Self::Scavenge => b"Scavenge",
@@ -45,25 +45,25 @@ impl Kind {
 
 /// All threads stand.
 #[derive(Debug)]
-pub(super) struct Stop {
+pub(super) struct JvmStop {
     /// The number of its first line.
     pub number: u64,
     /// When it began.
-    pub begin: Option<Moment>,
+    pub begin: Option<LocalMoment>,
     /// How long threads took to stand, before it began.
     pub reaching: Option<Duration>,
     /// Objects found no room where they were to be copied.
     pub copy_failed: bool,
-    kind: Option<Kind>,
+    kind: Option<StopKind>,
     cause: Option<Vec<u8>>,
     finishes_concurrent: bool,
     before: Option<u64>,
     after: Option<(u64, u64)>,
-    cpu: Option<CpuTimes>,
+    cpu: Option<GcCpuTimes>,
 }
 
-impl Stop {
-    pub fn new(number: u64, begin: Option<Moment>) -> Self {
+impl JvmStop {
+    pub fn new(number: u64, begin: Option<LocalMoment>) -> Self {
         Self {
             number,
             begin,
@@ -84,85 +84,87 @@ impl Stop {
     }
 
     /// Why; the first reason counts.
-    pub fn cause(&mut self, text: &[u8]) {
+    pub fn set_cause(&mut self, text: &[u8]) {
         let text = &text[..text.len().min(CAUSE_LENGTH)];
         self.cause.get_or_insert_with(|| text.to_vec());
     }
 
     /// Somebody asked for it. J9 2.6 gives no reason.
-    pub fn system(&mut self, reason: Option<&[u8]>) {
+    pub fn set_system_cause(&mut self, reason: Option<&[u8]>) {
         match reason {
-            None | Some(b"explicit") => self.cause(b"System.gc()"),
-            Some(other) => self.cause(other),
+            None | Some(b"explicit") => self.set_cause(b"System.gc()"),
+            Some(other) => self.set_cause(other),
         }
     }
 
     /// A cycle begins; where no collection follows, that is all.
-    pub fn cycle(&mut self) {
-        self.raise(Kind::Start);
+    pub fn start_cycle(&mut self) {
+        self.raise(StopKind::Start);
     }
 
     /// What was marked beside the application is finished here.
     pub fn finishes_concurrent(&mut self) {
         self.finishes_concurrent = true;
-        self.cause(b"Concurrent");
+        self.set_cause(b"Concurrent");
     }
 
     /// A collection, or an increment of one, begins.
-    pub fn collection(&mut self, kind: &[u8]) {
+    pub fn start_collection(&mut self, kind: &[u8]) {
         self.raise(match kind {
-            b"scavenge" => Kind::Scavenge,
-            b"partial gc" => Kind::Partial,
-            b"global mark phase" => Kind::Mark,
-            b"global" if self.finishes_concurrent => Kind::Final,
-            b"global" | b"global garbage collect" => Kind::Global,
-            _ => Kind::Other,
+            b"scavenge" => StopKind::Scavenge,
+            b"partial gc" => StopKind::Partial,
+            b"global mark phase" => StopKind::Mark,
+            b"global" if self.finishes_concurrent => StopKind::Final,
+            b"global" | b"global garbage collect" => StopKind::Global,
+            _ => StopKind::Other,
         });
     }
 
-    fn raise(&mut self, kind: Kind) {
+    fn raise(&mut self, kind: StopKind) {
         self.kind = self.kind.max(Some(kind));
     }
 
     /// CPU of the whole process while the collection ran.
-    pub fn cpu(&mut self, tag: &Tag<'_>) {
-        let (Some(user), Some(system)) = (tag.millis(b"usertimems"), tag.millis(b"systemtimems"))
-        else {
+    pub fn add_process_cpu(&mut self, tag: &XmlTag<'_>) {
+        let (Some(user), Some(system)) = (
+            tag.attribute_millis(b"usertimems"),
+            tag.attribute_millis(b"systemtimems"),
+        ) else {
             return;
         };
         let sum = self.cpu.get_or_insert_default();
         sum.user += user;
         sum.system += system;
-        sum.real += tag.millis(b"durationms").unwrap_or_default();
+        sum.real += tag.attribute_millis(b"durationms").unwrap_or_default();
     }
 
     /// The heap before a collection; of several in one stop the first one counts.
-    pub fn before(&mut self, memory: &Memory) {
-        self.before = self.before.or(memory.used());
+    pub fn set_heap_before(&mut self, memory: &HeapMemory) {
+        self.before = self.before.or(memory.used_bytes());
     }
 
     /// The heap after a collection; the last one counts.
-    pub fn after(&mut self, memory: &Memory) {
-        self.after = memory.used().zip(memory.total).or(self.after);
+    pub fn set_heap_after(&mut self, memory: &HeapMemory) {
+        self.after = memory.used_bytes().zip(memory.total).or(self.after);
     }
 
     /// What the stop is called as a safepoint.
     pub fn operation(&self) -> Option<&'static [u8]> {
-        self.kind.map(Kind::words)
+        self.kind.map(StopKind::pause_words)
     }
 
     /// Tells it as a pause, where a collector worked.
-    pub fn report(
+    pub fn emit_pause(
         &self,
-        end: At,
+        end: LogTime,
         duration: Duration,
         text: &mut Vec<u8>,
-        emit: &mut impl FnMut(Event<'_>),
+        emit: &mut impl FnMut(GcLogEvent<'_>),
     ) {
         let Some(kind) = self.kind else { return };
         text.clear();
         text.extend_from_slice(b"Pause ");
-        text.extend_from_slice(kind.words());
+        text.extend_from_slice(kind.pause_words());
         if let Some(cause) = &self.cause {
             text.extend_from_slice(b" (");
             text.extend_from_slice(cause);
@@ -170,49 +172,49 @@ impl Stop {
         }
         let heap = self.before.zip(self.after);
         let id = Some(self.number);
-        emit(Event::Pause {
+        emit(GcLogEvent::Pause {
             id,
             text,
             end,
             duration,
-            heap: heap.map(|(before, (after, committed))| Heap {
+            heap: heap.map(|(before, (after, committed))| HeapChange {
                 before,
                 after,
                 committed: Some(committed),
             }),
         });
         if let Some(cpu) = self.cpu {
-            emit(Event::Cpu { id, cpu });
+            emit(GcLogEvent::Cpu { id, cpu });
         }
         if self.copy_failed {
-            emit(Event::EvacuationFailure);
+            emit(GcLogEvent::EvacuationFailure);
         }
     }
 }
 
 /// The heap as `mem-info` and the `mem` within it say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(super) struct HeapMemory {
     free: Option<u64>,
     total: Option<u64>,
     /// The half of the nursery that scavenges copy to: empty between them, and not counted as free.
     survivor: u64,
 }
 
-impl Memory {
-    pub fn whole(&mut self, tag: &Tag<'_>) {
-        self.free = tag.whole(b"free");
-        self.total = tag.whole(b"total");
+impl HeapMemory {
+    pub fn take_whole_heap(&mut self, tag: &XmlTag<'_>) {
+        self.free = tag.attribute_number(b"free");
+        self.total = tag.attribute_number(b"total");
     }
 
-    pub fn part(&mut self, tag: &Tag<'_>) {
-        if tag.text(b"type") == Some(b"survivor") {
-            self.survivor = tag.whole(b"total").unwrap_or(0);
+    pub fn take_heap_part(&mut self, tag: &XmlTag<'_>) {
+        if tag.attribute_text(b"type") == Some(b"survivor") {
+            self.survivor = tag.attribute_number(b"total").unwrap_or(0);
         }
     }
 
     /// Bytes in use.
-    fn used(&self) -> Option<u64> {
+    fn used_bytes(&self) -> Option<u64> {
         let (free, total) = self.free.zip(self.total)?;
         Some(total.saturating_sub(free).saturating_sub(self.survivor))
     }

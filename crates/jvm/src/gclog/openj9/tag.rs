@@ -10,16 +10,16 @@ use super::super::number;
 
 /// A tag on a line of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tag<'a> {
+pub(super) struct XmlTag<'a> {
     /// Its name, with the slash where it closes: `gc-start`, `/gc-start`.
     pub name: &'a [u8],
     /// What follows the name.
     rest: &'a [u8],
 }
 
-impl<'a> Tag<'a> {
+impl<'a> XmlTag<'a> {
     /// Reads a line; `None` when it is no tag.
-    pub fn parse(line: &'a [u8]) -> Option<Self> {
+    pub fn from_line(line: &'a [u8]) -> Option<Self> {
         let inner = line.trim_ascii_start().strip_prefix(b"<")?;
         let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'/' | b'?');
         let length = inner.iter().take_while(|b| is_name(b)).count();
@@ -33,7 +33,7 @@ impl<'a> Tag<'a> {
     }
 
     /// An attribute's text.
-    pub fn text(&self, name: &[u8]) -> Option<&'a [u8]> {
+    pub fn attribute_text(&self, name: &[u8]) -> Option<&'a [u8]> {
         let mut rest = self.rest;
         while let Some(at) = memchr::memchr(b'"', rest) {
             let key = rest[..at].trim_ascii_start().strip_suffix(b"=")?;
@@ -48,13 +48,13 @@ impl<'a> Tag<'a> {
     }
 
     /// A whole number, decimal or `0x` and hexadecimal.
-    pub fn whole(&self, name: &[u8]) -> Option<u64> {
-        whole(self.text(name)?)
+    pub fn attribute_number(&self, name: &[u8]) -> Option<u64> {
+        parse_whole(self.attribute_text(name)?)
     }
 
     /// Milliseconds with three decimals, as `durationms` and `timems` have them.
-    pub fn millis(&self, name: &[u8]) -> Option<Duration> {
-        match number::take_billionths(self.text(name)?)? {
+    pub fn attribute_millis(&self, name: &[u8]) -> Option<Duration> {
+        match number::take_billionths(self.attribute_text(name)?)? {
             (billionths, b"") => Some(Duration::from_nanos(billionths / 1_000)),
             _ => None,
         }
@@ -62,12 +62,12 @@ impl<'a> Tag<'a> {
 
     /// `timestamp`, local time of the JVM, milliseconds since 1970 as if it were UTC.
     pub fn stamp(&self) -> Option<i64> {
-        number::take_date(self.text(b"timestamp")?).map(|(millis, _)| millis)
+        number::take_date(self.attribute_text(b"timestamp")?).map(|(millis, _)| millis)
     }
 }
 
-/// See [`Tag::whole`].
-pub(super) fn whole(text: &[u8]) -> Option<u64> {
+/// See [`XmlTag::whole`].
+pub(super) fn parse_whole(text: &[u8]) -> Option<u64> {
     if let Some(digits) = text.strip_prefix(b"0x") {
         return u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
     }
@@ -84,37 +84,44 @@ mod tests {
     #[test]
     fn a_tag_has_a_name_and_attributes() {
         let line = br#"  <gc-end id="9878" type="global" durationms="1239.395" timestamp="2016-08-09T14:58:59.586">"#;
-        let tag = Tag::parse(line).expect("a tag");
+        let tag = XmlTag::from_line(line).expect("a tag");
         assert_eq!(tag.name, b"gc-end");
-        assert_eq!(tag.whole(b"id"), Some(9878));
-        assert_eq!(tag.text(b"type"), Some(&b"global"[..]));
+        assert_eq!(tag.attribute_number(b"id"), Some(9878));
+        assert_eq!(tag.attribute_text(b"type"), Some(&b"global"[..]));
         assert_eq!(
-            tag.millis(b"durationms"),
+            tag.attribute_millis(b"durationms"),
             Some(Duration::from_micros(1_239_395))
         );
         assert_eq!(tag.stamp(), Some(1_470_754_739_586));
-        assert_eq!(tag.text(b"absent"), None);
-        let hexadecimal = Tag::parse(br#"<attribute name="maxHeapSize" value="0x20000000" />"#);
-        assert_eq!(hexadecimal.expect("a tag").whole(b"value"), Some(512 << 20));
+        assert_eq!(tag.attribute_text(b"absent"), None);
+        let hexadecimal =
+            XmlTag::from_line(br#"<attribute name="maxHeapSize" value="0x20000000" />"#);
         assert_eq!(
-            Tag::parse(b"</gc-end>").map(|t| t.name),
+            hexadecimal.expect("a tag").attribute_number(b"value"),
+            Some(512 << 20)
+        );
+        assert_eq!(
+            XmlTag::from_line(b"</gc-end>").map(|t| t.name),
             Some(&b"/gc-end"[..])
         );
         assert_eq!(
-            Tag::parse(b"<vmargs/>").map(|t| t.name),
+            XmlTag::from_line(b"<vmargs/>").map(|t| t.name),
             Some(&b"vmargs"[..])
         );
     }
 
     #[test]
     fn what_is_cut_has_what_it_has() {
-        let tag = Tag::parse(br#"<exclusive-end id="10" durationms="12.3"#).expect("a tag");
+        let tag = XmlTag::from_line(br#"<exclusive-end id="10" durationms="12.3"#).expect("a tag");
         assert_eq!(
-            (tag.whole(b"id"), tag.millis(b"durationms")),
+            (
+                tag.attribute_number(b"id"),
+                tag.attribute_millis(b"durationms")
+            ),
             (Some(10), None)
         );
         for text in [&b""[..], b"<", b"x", b"[1ns]<a>"] {
-            assert_eq!(Tag::parse(text), None);
+            assert_eq!(XmlTag::from_line(text), None);
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::super::{Builder, GcLog, WallClock, read};
+use super::super::{GcLog, GcLogBuilder, WallClock, read};
 
 /// A global collection of J9 2.8 that System.gc() asked for, from its documentation of the format.
 const GLOBAL: &str = r#"<?xml version="1.0" ?>
@@ -57,9 +57,9 @@ fn placed(text: &str) -> GcLog {
         set: Vec::new(),
         started_ms: BEGIN_MS - 200,
     };
-    let mut builder = Builder::new(100).wall(Some(wall));
+    let mut builder = GcLogBuilder::new(100).with_wall_clock(Some(wall));
     builder.read(text.as_bytes());
-    builder.finish()
+    builder.finish_log()
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_stop_is_a_pause_with_its_kind_cause_heap_and_cpu() {
     );
     assert_eq!(log.input.unknown_lines, 0);
     let header = &log.header;
-    assert_eq!(header.collector.map(|c| c.name()), Some("gencon"));
+    assert_eq!(header.collector.map(|c| c.collector_name()), Some("gencon"));
     assert!(header.is_openj9);
     assert_eq!((header.cpus, header.cpus_available), (Some(8), Some(2)));
     assert_eq!(header.heap_max_bytes, Some(512 << 20));
@@ -85,7 +85,7 @@ fn a_stop_is_a_pause_with_its_kind_cause_heap_and_cpu() {
     assert_eq!(heap.before, 536_870_912 - 385_392_536 - 36_372_480);
     assert_eq!(heap.after, 536_870_912 - 455_745_752 - 36_372_480);
     assert_eq!(heap.committed, Some(512 << 20));
-    let cpu = pause.cpu.expect("it has CPU times").cpu();
+    let cpu = pause.cpu.expect("it has CPU times").total_cpu();
     assert_eq!(cpu, Duration::from_micros(96_305));
     let safepoint = &log.safepoints[0];
     assert_eq!(safepoint.reaching, Some(Duration::from_micros(124)));

@@ -3,7 +3,7 @@
 //! Any subset of the twelve decorations, in any locale, padded or not. They are told apart by
 //! their form, because a log does not say which ones it has.
 
-use super::super::event::At;
+use super::super::event::LogTime;
 use super::super::number;
 
 /// Smaller `ms` values are uptime, larger ones time since 1970: 16 years against 1986.
@@ -26,7 +26,7 @@ const CLASSIC: [&[u8]; 7] = [b"GC", b"Full", b"CMS", b"Par", b"PS", b"Def", b"Un
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in super::super) struct Decorations<'a> {
     /// The clocks.
-    pub at: At,
+    pub at: LogTime,
     /// `gc,start` without padding; empty when the log has no tags.
     pub tags: &'a [u8],
 }
@@ -34,7 +34,7 @@ pub(in super::super) struct Decorations<'a> {
 impl<'a> Decorations<'a> {
     /// Splits a line; `None` when it is no line of a unified log. Without any field only a
     /// message that nobody else writes is one.
-    pub(in super::super) fn parse(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
+    pub(in super::super) fn split_line(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut found = Self::default();
         let mut rest = line;
         let mut fields = 0;
@@ -42,7 +42,7 @@ impl<'a> Decorations<'a> {
             let Some(end) = field_end(inner) else { break };
             let field = &inner[..end];
             // A message without tags has an empty field for them.
-            let is_field = found.take(field) || (field.is_empty() && fields > 0);
+            let is_field = found.take_field(field) || (field.is_empty() && fields > 0);
             let is_record = fields == 0 && is_classic(field, &inner[end + 1..]);
             if !is_field || is_record {
                 break;
@@ -63,7 +63,7 @@ impl<'a> Decorations<'a> {
     }
 
     /// Takes one field in; `false` when it cannot be a decoration.
-    fn take(&mut self, field: &'a [u8]) -> bool {
+    fn take_field(&mut self, field: &'a [u8]) -> bool {
         let field = field.trim_ascii_end();
         match field.first() {
             Some(b'0'..=b'9') => self.take_number(field),

@@ -5,68 +5,68 @@
 
 use std::time::Duration;
 
-use super::super::event::{CpuTimes, Event, Fact, Heap};
-use super::super::{Collector, number};
+use super::super::event::{GcCpuTimes, GcLogEvent, HeaderFact, HeapChange};
+use super::super::{GarbageCollector, number};
 use super::{Decorations, header};
 
 /// Reads a message: the collection it belongs to, and what it says if that counts.
-pub(super) fn parse<'a>(
+pub(super) fn parse_message<'a>(
     line: &Decorations<'a>,
     text: &'a [u8],
-) -> (Option<u64>, Option<Event<'a>>) {
+) -> (Option<u64>, Option<GcLogEvent<'a>>) {
     match text.strip_prefix(b"GC(").and_then(number::take_whole) {
         Some((id, rest)) => {
             let message = rest.strip_prefix(b") ").unwrap_or_default();
-            (Some(id), collection(line, id, message))
+            (Some(id), collection_event(line, id, message))
         }
-        None => (None, standalone(line, text)),
+        None => (None, standalone_event(line, text)),
     }
 }
 
 /// A message of the collection `id`.
-fn collection<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<Event<'a>> {
+fn collection_event<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
     let plain = match text {
         [b'Y' | b'O' | b'y', b':', b' ', rest @ ..] => rest,
         _ => text,
     };
     match plain.first()? {
-        b'P' if plain.starts_with(b"Pause ") => Some(pause(line, id, text)),
-        b'P' if plain.starts_with(b"Pacing ") => pacing(line, plain),
+        b'P' if plain.starts_with(b"Pause ") => Some(pause_event(line, id, text)),
+        b'P' if plain.starts_with(b"Pacing ") => pacing_event(line, plain),
         b'U' if plain.starts_with(b"User=") => {
-            cpu(plain).map(|cpu| Event::Cpu { id: Some(id), cpu })
+            parse_gc_cpu(plain).map(|cpu| GcLogEvent::Cpu { id: Some(id), cpu })
         }
-        b'C' if plain.starts_with(b"Concurrent ") => concurrent(line, id, plain),
+        b'C' if plain.starts_with(b"Concurrent ") => concurrent_event(line, id, plain),
         b'G' | b'M' if plain.starts_with(b"Garbage Coll") || is_generational_cycle(plain) => {
-            cycle(line, id, plain)
+            cycle_event(line, id, plain)
         }
-        b'T' if plain.starts_with(b"To-space exhausted") => Some(Event::EvacuationFailure),
-        b'A' | b'R' => stall(line, plain),
-        _ => Collector::of_generation(plain)
-            .map(|collector| Event::Fact(Fact::CollectorMark(collector))),
+        b'T' if plain.starts_with(b"To-space exhausted") => Some(GcLogEvent::EvacuationFailure),
+        b'A' | b'R' => stall_event(line, plain),
+        _ => GarbageCollector::of_generation(plain)
+            .map(|collector| GcLogEvent::Fact(HeaderFact::CollectorMark(collector))),
     }
 }
 
 /// A message outside any collection.
-fn standalone<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
+fn standalone_event<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
     match text.first()? {
-        b'S' if text.starts_with(b"Safepoint \"") => safepoint(line, text),
-        b'T' if text.starts_with(b"Total time for which") => stopped(line, text),
-        b'A' | b'R' => stall(line, text),
-        b'P' if text.starts_with(b"Pacing ") => pacing(line, text),
-        b' ' | b'0'..=b'9' => dropped(text.trim_ascii_start()),
-        _ => header::parse(text),
+        b'S' if text.starts_with(b"Safepoint \"") => safepoint_event(line, text),
+        b'T' if text.starts_with(b"Total time for which") => stopped_event(line, text),
+        b'A' | b'R' => stall_event(line, text),
+        b'P' if text.starts_with(b"Pacing ") => pacing_event(line, text),
+        b' ' | b'0'..=b'9' => dropped_event(text.trim_ascii_start()),
+        _ => header::parse_header(text),
     }
 }
 
 /// `Pause Young (Normal) (G1 Evacuation Pause) 19M->11M(256M) 56.205ms`; without the duration it
 /// is the echo of the begin.
-fn pause<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Event<'a> {
+fn pause_event<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> GcLogEvent<'a> {
     let Some((head, duration)) = split_duration(text) else {
-        return Event::PauseStart { id: Some(id) };
+        return GcLogEvent::PauseStart { id: Some(id) };
     };
     let head = without_uptimes(head);
     let (head, heap) = split_heap(head);
-    Event::Pause {
+    GcLogEvent::Pause {
         id: Some(id),
         text: head,
         end: line.at,
@@ -76,10 +76,10 @@ fn pause<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Event<'a> {
 }
 
 /// `Concurrent cleanup 196M->140M(256M) 0.019ms`; without the duration it has only begun.
-fn concurrent<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<Event<'a>> {
+fn concurrent_event<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
     let (head, duration) = split_duration(text)?;
     let (name, heap) = split_heap(without_uptimes(head));
-    Some(Event::Concurrent {
+    Some(GcLogEvent::Concurrent {
         id: Some(id),
         name,
         end: line.at,
@@ -93,29 +93,29 @@ fn is_generational_cycle(text: &[u8]) -> bool {
 }
 
 /// `Major Collection (Warmup) 26M(10%)->48M(19%) 0.193s`; the echo of the begin has no heap.
-fn cycle<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<Event<'a>> {
+fn cycle_event<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
     let head = split_duration(text).map_or(text, |(head, _)| head);
     match split_heap(head) {
-        (_, Some(heap)) => Some(Event::Cycle {
+        (_, Some(heap)) => Some(GcLogEvent::Cycle {
             id,
             end: line.at,
             heap,
         }),
-        (text, None) if is_generational_cycle(text) => Some(Event::CycleStart { id }),
+        (text, None) if is_generational_cycle(text) => Some(GcLogEvent::CycleStart { id }),
         _ => None,
     }
 }
 
 /// `Allocation Stall (alloc-0) 382.528ms`; the table row `Allocation Stalls: 0 ...` is none. The
 /// thread is not part of the name.
-fn stall<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
+fn stall_event<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
     let names: [&[u8]; 2] = [b"Allocation Stall", b"Relocation Stall"];
     let name = names.iter().find(|name| {
         text.strip_prefix(**name)
             .is_some_and(|rest| rest.starts_with(b" ("))
     })?;
     let (_, duration) = split_duration(text)?;
-    Some(Event::Stall {
+    Some(GcLogEvent::Stall {
         name: &text[..name.len()],
         end: line.at,
         duration,
@@ -123,9 +123,9 @@ fn stall<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
 }
 
 /// `Pacing    63925 us`: what Shenandoah made the application wait in this cycle, all threads.
-fn pacing<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
-    let duration = number::duration(text[b"Pacing".len()..].trim_ascii())?;
-    Some(Event::Stall {
+fn pacing_event<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
+    let duration = number::parse_unit_duration(text[b"Pacing".len()..].trim_ascii())?;
+    Some(GcLogEvent::Stall {
         name: &text[..b"Pacing".len()],
         end: line.at,
         duration,
@@ -133,11 +133,11 @@ fn pacing<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
 }
 
 /// `User=0.02s Sys=0.01s Real=0.84s`.
-fn cpu(text: &[u8]) -> Option<CpuTimes> {
+fn parse_gc_cpu(text: &[u8]) -> Option<GcCpuTimes> {
     let (user, rest) = number::take_billionths(text.strip_prefix(b"User=")?)?;
     let (system, rest) = number::take_billionths(rest.strip_prefix(b"s Sys=")?)?;
     let (real, rest) = number::take_billionths(rest.strip_prefix(b"s Real=")?)?;
-    rest.starts_with(b"s").then(|| CpuTimes {
+    rest.starts_with(b"s").then(|| GcCpuTimes {
         user: Duration::from_nanos(user),
         system: Duration::from_nanos(system),
         real: Duration::from_nanos(real),
@@ -146,7 +146,7 @@ fn cpu(text: &[u8]) -> Option<CpuTimes> {
 
 /// JDK 13+: `Safepoint "G1CollectForAllocation", Time since last: 1 ns, Reaching safepoint: 2 ns,
 /// ..., Total: 3 ns[, Threads: ...]`, a list of names and values that grew over the releases.
-fn safepoint<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
+fn safepoint_event<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
     let rest = text.strip_prefix(b"Safepoint \"")?;
     let quote = memchr::memchr(b'"', rest)?;
     let nanos = |name: &[u8]| -> Option<Duration> {
@@ -156,7 +156,7 @@ fn safepoint<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
             _ => None,
         }
     };
-    Some(Event::Safepoint {
+    Some(GcLogEvent::Safepoint {
         name: Some(&rest[..quote]),
         end: line.at,
         reaching: nanos(b", Reaching safepoint: "),
@@ -166,7 +166,10 @@ fn safepoint<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<Event<'a>> {
 
 /// JDK 9 to 12, and classic logs: `Total time for which application threads were stopped:
 /// 0.0072168 seconds, Stopping threads took: 0.0000300 seconds`.
-pub(in super::super) fn stopped<'a>(line: &Decorations<'a>, text: &[u8]) -> Option<Event<'a>> {
+pub(in super::super) fn stopped_event<'a>(
+    line: &Decorations<'a>,
+    text: &[u8],
+) -> Option<GcLogEvent<'a>> {
     let prefix = b"Total time for which application threads were stopped: ";
     let (total, rest) = number::take_billionths(text.strip_prefix(prefix)?)?;
     let rest = rest.strip_prefix(b" seconds")?;
@@ -174,7 +177,7 @@ pub(in super::super) fn stopped<'a>(line: &Decorations<'a>, text: &[u8]) -> Opti
         .strip_prefix(b", Stopping threads took: ")
         .and_then(number::take_billionths)
         .filter(|(_, unit)| unit.starts_with(b" seconds"));
-    Some(Event::Safepoint {
+    Some(GcLogEvent::Safepoint {
         name: None,
         end: line.at,
         reaching: reaching.map(|(nanos, _)| Duration::from_nanos(nanos)),
@@ -183,11 +186,11 @@ pub(in super::super) fn stopped<'a>(line: &Decorations<'a>, text: &[u8]) -> Opti
 }
 
 /// `123 messages dropped due to async logging` (`-Xlog:async`).
-fn dropped<'a>(text: &[u8]) -> Option<Event<'a>> {
+fn dropped_event<'a>(text: &[u8]) -> Option<GcLogEvent<'a>> {
     let (lines, rest) = number::take_whole(text)?;
     let rest = rest.trim_ascii_start();
     rest.starts_with(b"messages dropped")
-        .then_some(Event::Dropped { lines })
+        .then_some(GcLogEvent::Dropped { lines })
 }
 
 /// Splits the duration off the end: the last word, a number with `s` or `ms`.
@@ -201,7 +204,7 @@ fn split_duration(text: &[u8]) -> Option<(&[u8], Duration)> {
         // Some JDKs set the unit apart: `5.9 ms`.
         blank = memchr::memrchr(b' ', &text[..blank])?;
     }
-    let duration = number::duration(&text[blank + 1..])?;
+    let duration = number::parse_unit_duration(&text[blank + 1..])?;
     Some((text[..blank].trim_ascii_end(), duration))
 }
 
@@ -223,22 +226,22 @@ fn is_uptimes(text: &[u8]) -> bool {
 }
 
 /// Splits heap figures off the end: `19M->11M(256M)`, `26M(10%)->48M(19%)`, `9M->8M`.
-fn split_heap(text: &[u8]) -> (&[u8], Option<Heap>) {
+fn split_heap(text: &[u8]) -> (&[u8], Option<HeapChange>) {
     let blank = memchr::memrchr(b' ', text);
     let word = blank.map_or(text, |blank| &text[blank + 1..]);
-    match (heap(word), blank) {
+    match (parse_heap(word), blank) {
         (Some(heap), Some(blank)) => (text[..blank].trim_ascii_end(), Some(heap)),
         _ => (text, None),
     }
 }
 
 /// Heap figures alone; the whole text must be them.
-fn heap(text: &[u8]) -> Option<Heap> {
+fn parse_heap(text: &[u8]) -> Option<HeapChange> {
     let (before, rest) = number::take_size(text)?;
     let (_, rest) = take_parenthesis(rest);
     let (after, rest) = number::take_size(rest.strip_prefix(b"->")?)?;
     let (committed, rest) = take_parenthesis(rest);
-    rest.is_empty().then_some(Heap {
+    rest.is_empty().then_some(HeapChange {
         before,
         after,
         committed,

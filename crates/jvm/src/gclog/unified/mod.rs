@@ -9,13 +9,13 @@ mod header;
 mod message;
 
 pub(super) use decorations::Decorations;
-pub(super) use message::stopped;
+pub(super) use message::stopped_event;
 
-use super::event::Event;
+use super::event::GcLogEvent;
 
 /// What a line was, beside the event that it may have emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum UnifiedLine {
     /// No line of a unified log.
     None,
     /// Of other tags (`-Xlog:all`): no loss, no evidence.
@@ -25,20 +25,23 @@ pub(super) enum Line {
 }
 
 /// Reads one line.
-pub(super) fn parse<'a>(line: &'a [u8], emit: &mut impl FnMut(Event<'a>)) -> Line {
-    let Some((decorations, text)) = Decorations::parse(line) else {
-        return Line::None;
+pub(super) fn parse_unified_line<'a>(
+    line: &'a [u8],
+    emit: &mut impl FnMut(GcLogEvent<'a>),
+) -> UnifiedLine {
+    let Some((decorations, text)) = Decorations::split_line(line) else {
+        return UnifiedLine::None;
     };
-    let (id, event) = message::parse(&decorations, text);
+    let (id, event) = message::parse_message(&decorations, text);
     let has_event = event.is_some();
     if let Some(event) = event {
         emit(event);
     }
     let first_tag = decorations.tags.split(|b| *b == b',').next();
     if has_event || id.is_some() || matches!(first_tag, Some(b"gc" | b"safepoint")) {
-        Line::Gc(id)
+        UnifiedLine::Gc(id)
     } else {
-        Line::Other
+        UnifiedLine::Other
     }
 }
 

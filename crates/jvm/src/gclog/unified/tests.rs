@@ -1,20 +1,20 @@
 use std::time::Duration;
 
-use super::super::Collector;
-use super::super::event::{CpuTimes, Fact, Heap};
+use super::super::GarbageCollector;
+use super::super::event::{GcCpuTimes, HeaderFact, HeapChange};
 use super::*;
 
 const M: u64 = 1 << 20;
 
-fn event(line: &str) -> Option<Event<'_>> {
+fn event(line: &str) -> Option<GcLogEvent<'_>> {
     let mut found = None;
-    parse(line.as_bytes(), &mut |event| found = Some(event));
+    parse_unified_line(line.as_bytes(), &mut |event| found = Some(event));
     found
 }
 
-fn pause(line: &str) -> (String, u128, Option<Heap>) {
+fn pause(line: &str) -> (String, u128, Option<HeapChange>) {
     match event(line) {
-        Some(Event::Pause {
+        Some(GcLogEvent::Pause {
             text,
             duration,
             heap,
@@ -28,8 +28,8 @@ fn pause(line: &str) -> (String, u128, Option<Heap>) {
     }
 }
 
-fn heap(before: u64, after: u64, committed: Option<u64>) -> Option<Heap> {
-    Some(Heap {
+fn heap(before: u64, after: u64, committed: Option<u64>) -> Option<HeapChange> {
+    Some(HeapChange {
         before: before * M,
         after: after * M,
         committed: committed.map(|c| c * M),
@@ -91,7 +91,7 @@ fn decorations_in_any_subset() {
             None,
         ),
     ] {
-        let (decorations, text) = Decorations::parse(line.as_bytes()).expect(line);
+        let (decorations, text) = Decorations::split_line(line.as_bytes()).expect(line);
         assert_eq!(text, b"Using G1", "{line}");
         let at = decorations.at;
         assert_eq!(
@@ -139,24 +139,28 @@ fn lines_of_classic_logs_are_not_unified() {
         "1.053: [GC",
         "",
     ] {
-        assert_eq!(parse(line.as_bytes(), &mut |_| {}), Line::None, "{line}");
+        assert_eq!(
+            parse_unified_line(line.as_bytes(), &mut |_| {}),
+            UnifiedLine::None,
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn other_tags_are_no_evidence() {
-    let parse = |line: &str| parse(line.as_bytes(), &mut |_| {});
+    let parse = |line: &str| parse_unified_line(line.as_bytes(), &mut |_| {});
     assert_eq!(
         parse("[1.0s][info][class,load] java.lang.Object source: jrt:/java.base"),
-        Line::Other
+        UnifiedLine::Other
     );
     assert_eq!(
         parse("[1.0s][info][gc,heap,coops] Heap address: 0x1"),
-        Line::Gc(None)
+        UnifiedLine::Gc(None)
     );
     assert_eq!(
         parse("[1.0s][info][gc,heap] GC(7) Eden regions: 14->0(77)"),
-        Line::Gc(Some(7))
+        UnifiedLine::Gc(Some(7))
     );
 }
 
@@ -239,7 +243,7 @@ fn pauses_of_every_collector() {
 fn echoes_tables_and_statistics_are_no_pauses() {
     assert_eq!(
         event("[1s][gc,start] GC(0) Pause Full (System.gc())"),
-        Some(Event::PauseStart { id: Some(0) })
+        Some(GcLogEvent::PauseStart { id: Some(0) })
     );
     for line in [
         "[1s][gc,stats    ] Pause Init Mark (G)               79774 us",
@@ -257,7 +261,7 @@ fn echoes_tables_and_statistics_are_no_pauses() {
 fn the_serial_trio_says_how_long_threads_really_stood() {
     // The pause line says 841 ms; the threads stood for 2207 ms on 30 ms of CPU.
     let line = "[1s][safepoint   ] Safepoint \"SerialCollectForAllocation\", Time since last: 2211026346 ns, Reaching safepoint: 1320208346 ns, At safepoint: 887228010 ns, Leaving safepoint: 32755 ns, Total: 2207469111 ns, Threads: 1 runnable, 13 total";
-    let Some(Event::Safepoint {
+    let Some(GcLogEvent::Safepoint {
         name,
         reaching,
         total,
@@ -273,9 +277,9 @@ fn the_serial_trio_says_how_long_threads_really_stood() {
     let ms = Duration::from_millis;
     assert_eq!(
         event(cpu),
-        Some(Event::Cpu {
+        Some(GcLogEvent::Cpu {
             id: Some(0),
-            cpu: CpuTimes {
+            cpu: GcCpuTimes {
                 user: ms(20),
                 system: ms(10),
                 real: ms(840)
@@ -283,7 +287,7 @@ fn the_serial_trio_says_how_long_threads_really_stood() {
         })
     );
     let old = "[1s][safepoint] Total time for which application threads were stopped: 0.0072168 seconds, Stopping threads took: 0.0000300 seconds";
-    let Some(Event::Safepoint {
+    let Some(GcLogEvent::Safepoint {
         name: None,
         reaching: Some(reaching),
         total,
@@ -300,11 +304,11 @@ fn the_serial_trio_says_how_long_threads_really_stood() {
 #[test]
 fn cycles_stalls_and_facts() {
     let cycle = "[1s][gc] GC(0) Major Collection (Warmup) 26M(10%)->48M(19%) 0.193s";
-    let Some(Event::Cycle { heap: figures, .. }) = event(cycle) else {
+    let Some(GcLogEvent::Cycle { heap: figures, .. }) = event(cycle) else {
         panic!()
     };
     assert_eq!(Some(figures), heap(26, 48, None));
-    let Some(Event::Stall { name, duration, .. }) =
+    let Some(GcLogEvent::Stall { name, duration, .. }) =
         event("[1s][gc] Allocation Stall (alloc-0) 382.528ms")
     else {
         panic!()
@@ -313,7 +317,7 @@ fn cycles_stalls_and_facts() {
         (name, duration.as_micros()),
         (&b"Allocation Stall"[..], 382_528)
     );
-    let Some(Event::Concurrent {
+    let Some(GcLogEvent::Concurrent {
         name,
         heap: figures,
         ..
@@ -331,33 +335,33 @@ fn cycles_stalls_and_facts() {
     for (line, fact) in [
         (
             "[0s][gc] Using The Z Garbage Collector",
-            Fact::Collector(Collector::Z),
+            HeaderFact::Collector(GarbageCollector::Z),
         ),
         (
             "[0s][gc,init] CPUs: 2 total, 1 available",
-            Fact::Cpus {
+            HeaderFact::Cpus {
                 total: 2,
                 available: 1,
             },
         ),
         (
             "[0s][gc,init] Heap Max Capacity: 48M",
-            Fact::HeapMax(48 * M),
+            HeaderFact::HeapMax(48 * M),
         ),
         (
             "[0s][gc,init] Version: 25.0.3+9-LTS (release)",
-            Fact::Version {
+            HeaderFact::Version {
                 text: b"25.0.3+9-LTS",
                 is_start: true,
             },
         ),
-        ("[0s][gc,init] Mode: Generational", Fact::Generational),
+        ("[0s][gc,init] Mode: Generational", HeaderFact::Generational),
         (
             "[0s][gc,heap] GC(1) PSYoungGen: 65536K->10722K(76288K)",
-            Fact::CollectorMark(Collector::Parallel),
+            HeaderFact::CollectorMark(GarbageCollector::Parallel),
         ),
     ] {
-        assert_eq!(event(line), Some(Event::Fact(fact)), "{line}");
+        assert_eq!(event(line), Some(GcLogEvent::Fact(fact)), "{line}");
     }
     assert_eq!(
         event("[0s][gc,task] GC(1) Using 2 workers of 2 for evacuation"),

@@ -3,32 +3,32 @@
 use loadline_analysis::record::Configuration;
 
 use super::{Headline, slo_words};
-use crate::content::groups::{self, Group, Names};
+use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
 
 /// The headline of a matrix.
-pub fn matrix(view: &ResultView) -> Headline {
-    let groups = groups::groups(view);
+pub fn matrix_headline(view: &ResultView) -> Headline {
+    let groups = groups::group_trials(view);
     let judged = groups
         .iter()
-        .filter(|g| g.evidence().next().is_some())
+        .filter(|g| g.evidence_trials().next().is_some())
         .count();
-    let good: Vec<&Group> = groups.iter().filter(|g| g.keeps_slo()).collect();
+    let good: Vec<&ConfigurationGroup> = groups.iter().filter(|g| g.keeps_slo()).collect();
     let sentence = match good.len() {
-        _ if judged == 1 => alone(view, &groups),
+        _ if judged == 1 => single_configuration(view, &groups),
         1.. => format!(
             "{} of {} keep {} under {}{}.",
             good.len(),
-            format::count(judged, "configuration"),
+            format::count_of(judged, "configuration"),
             slo_words(view),
             view.load_of_all(),
-            smallest(view, &good),
+            smallest_words(view, &good),
         ),
         0 => format!(
             "None of {} keeps {} under {}.",
-            format::count(judged, "configuration"),
+            format::count_of(judged, "configuration"),
             slo_words(view),
             view.load_of_all()
         ),
@@ -54,13 +54,13 @@ pub fn matrix(view: &ResultView) -> Headline {
 }
 
 /// What one configuration came to: there is nothing to compare it with.
-fn alone(view: &ResultView, groups: &[Group]) -> String {
-    let Some(group) = groups.iter().find(|g| g.evidence().next().is_some()) else {
+fn single_configuration(view: &ResultView, groups: &[ConfigurationGroup]) -> String {
+    let Some(group) = groups.iter().find(|g| g.evidence_trials().next().is_some()) else {
         return String::new();
     };
     let (kept, of) = group.passes();
     let size = match group.configuration.memory {
-        Some(_) => format!(" with {}", groups::size(group.configuration)),
+        Some(_) => format!(" with {}", groups::size_words(group.configuration)),
         None => String::new(),
     };
     let keeps = match kept == of {
@@ -72,13 +72,13 @@ fn alone(view: &ResultView, groups: &[Group]) -> String {
         view.title,
         slo_words(view),
         view.load_of_all(),
-        format::count(of, "start"),
+        format::count_of(of, "start"),
     )
 }
 
 /// `; the smallest of them is 212Mi`, all instances together; empty where no size is the smallest.
-fn smallest(view: &ResultView, good: &[&Group]) -> String {
-    let size = |g: &&&Group| {
+fn smallest_words(view: &ResultView, good: &[&ConfigurationGroup]) -> String {
+    let size = |g: &&&ConfigurationGroup| {
         let c = g.configuration;
         let memory = c.memory.map_or(u64::MAX, |m| m.as_bytes());
         let cpu = c.cpu.map_or(u64::MAX, |c| c.as_millis().into());
@@ -95,12 +95,15 @@ fn smallest(view: &ResultView, good: &[&Group]) -> String {
         .collect();
     match least.as_slice() {
         [one] if one.memory.is_some() => {
-            format!("; the smallest of them is {}", Names::of(view).name(one))
+            format!(
+                "; the smallest of them is {}",
+                ConfigurationNames::for_result(view).cell_name(one)
+            )
         }
         // They differ in other things than the size.
         [one, others @ ..] if one.memory.is_some() => {
-            let words = groups::size(one);
-            match others.iter().all(|c| groups::size(c) == words) {
+            let words = groups::size_words(one);
+            match others.iter().all(|c| groups::size_words(c) == words) {
                 true => format!("; the smallest of them have {words}"),
                 false => String::new(),
             }

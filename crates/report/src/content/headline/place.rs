@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_analysis::record::{Enforced, Image, LoadFrom, Machine, TrialRecord};
+use loadline_analysis::record::{
+    EnforcedLimits, ImageIdentity, LoadFrom, MachineDescription, TrialRecord,
+};
 
-use crate::content::groups::Names;
+use crate::content::groups::ConfigurationNames;
 use crate::format;
 use crate::text;
 use crate::view::ResultView;
@@ -26,10 +28,10 @@ fn nodes(view: &ResultView, looked: &str) -> String {
 }
 
 /// How the nodes held limits before their first trials, where they were looked at.
-fn held(view: &ResultView) -> Option<String> {
-    let first = view.machine.node();
+fn limits_held(view: &ResultView) -> Option<String> {
+    let first = view.machine.first_node();
     let of_trials = view.trials.iter().filter_map(|t| t.evidence.node.as_ref());
-    let looked: BTreeMap<&str, &Enforced> = of_trials
+    let looked: BTreeMap<&str, &EnforcedLimits> = of_trials
         .chain(&first)
         .filter_map(|node| Some((node.name.as_str(), node.enforced.as_ref()?)))
         .collect();
@@ -41,7 +43,7 @@ fn held(view: &ResultView) -> Option<String> {
         |least| {
             format!(
                 "was throttled ({})",
-                format::count(least as usize, "period")
+                format::count_of(least as usize, "period")
             )
         },
     );
@@ -86,9 +88,9 @@ fn load_from(view: &ResultView) -> Option<String> {
     let lag = single().map(|g| g.send_lag_p99).max().unwrap_or_default();
     Some(format!(
         "The load of each trial came from {} on {nodes}, {apart}: 99 % of the requests of each left at most {} late, and their clocks were known to {}.",
-        format::count(each, "generator pod"),
-        format::time(lag),
-        format::time(error),
+        format::count_of(each, "generator pod"),
+        format::measured_time(lag),
+        format::measured_time(error),
     ))
 }
 
@@ -98,19 +100,19 @@ fn as_shipped(view: &ResultView) -> Option<String> {
     (count > 0).then(|| {
         format!(
             "{} ran as shipped, without the PID namespace that the containers of the others shared: its CPU, memory and throttling were not counted.",
-            format::count(count, "trial")
+            format::count_of(count, "trial")
         )
     })
 }
 
 /// An image by its digest, and which configurations run it where others do not.
-fn started(view: &ResultView, image: &Image) -> String {
+fn image_words(view: &ResultView, image: &ImageIdentity) -> String {
     let name = image.pinned.as_ref().unwrap_or(&image.reference);
     let runs = |trial: &&TrialRecord| {
         let other = trial.configuration.application.as_ref();
         other.is_some_and(|other| other.image.as_ref() == Some(&image.reference))
     };
-    let names = Names::of(view);
+    let names = ConfigurationNames::for_result(view);
     let labels = view.trials.iter().filter(runs);
     let labels: BTreeSet<&str> = labels
         .filter_map(|trial| names.label(&trial.configuration))
@@ -124,7 +126,7 @@ fn started(view: &ResultView, image: &Image) -> String {
 
 /// The sentence about where and when it was measured, by what, and on which JVM.
 pub(super) fn measured_where(view: &ResultView) -> String {
-    let Machine {
+    let MachineDescription {
         kernel,
         cpu_model,
         cpus,
@@ -143,7 +145,7 @@ pub(super) fn measured_where(view: &ResultView) -> String {
     let version = version.map_or_else(String::new, |v| format!("; version {}", text::label(&v)));
     let when = view.trials.iter().map(|t| t.started_at_unix_ms).min();
     let when = when.map_or_else(String::new, |ms| format!(", {}", format::date(ms)));
-    let memory = memory.map_or_else(String::new, |m| format!(", {}", format::bytes(m)));
+    let memory = memory.map_or_else(String::new, |m| format!(", {}", format::measured_bytes(m)));
     let jdks = if jdks.is_empty() {
         String::new()
     } else {
@@ -152,7 +154,7 @@ pub(super) fn measured_where(view: &ResultView) -> String {
     // A level may name the image of the application once more.
     let mut images: Vec<String> = Vec::new();
     for image in image.iter().chain(level_images) {
-        let sentence = started(view, image);
+        let sentence = image_words(view, image);
         if !images.contains(&sentence) {
             images.push(sentence);
         }
@@ -181,13 +183,13 @@ pub(super) fn measured_where(view: &ResultView) -> String {
             text::label(why)
         )
     });
-    let sentences = held(view).into_iter().chain(load_from(view));
+    let sentences = limits_held(view).into_iter().chain(load_from(view));
     let sentences = sentences.chain(as_shipped(view));
     let sentences: String = sentences.map(|said| format!(" {said}")).collect();
     format!(
         "Measured by {} in {}{when}, {cluster}on {} of {cpu_model}{memory}, {kernel}, cgroup {cgroup}{jdks}{image}{apart}{version}; loadline {loadline}.{sentences}",
-        format::count(view.trials.len(), "trial"),
+        format::count_of(view.trials.len(), "trial"),
         format::elapsed(view.elapsed()),
-        format::count(*cpus as usize, "CPU"),
+        format::count_of(*cpus as usize, "CPU"),
     )
 }

@@ -7,8 +7,8 @@
 
 use loadline_sizing::cache::shared::{IN_IMAGE, NAME};
 
-use super::{CacheStage, ask, quoted, run, start};
-use crate::emit::application::Ready;
+use super::{CacheStage, ask_function, bash_quoted, run, start_script};
+use crate::emit::application::ReadinessCheck;
 
 /// Size of the first filling, MiB; twice as much where that is full.
 const FIRST: u32 = 80;
@@ -22,9 +22,9 @@ pub(super) fn stage(
     jar: &str,
     options: &[String],
     arguments: &[String],
-    ready: &Ready,
+    ready: &ReadinessCheck,
 ) -> CacheStage {
-    let script = script(options, (jar, arguments), ready, requests, IN_IMAGE);
+    let script = shared_cache_script(options, (jar, arguments), ready, requests, IN_IMAGE);
     CacheStage {
         stage: format!(
             "FROM app AS cache\n# Two starts of the application: ready, {requests} requests, SIGTERM; OpenJ9 fills the cache meanwhile. The\n# second has the limits of what the first held. A cache that the base image has there gets a layer above.\n{}\n",
@@ -41,25 +41,25 @@ fn base(directory: &str) -> String {
 }
 
 /// A bash script that fills the cache in a directory.
-pub fn script(
+pub fn shared_cache_script(
     options: &[String],
     (jar, arguments): (&str, &[String]),
-    ready: &Ready,
+    ready: &ReadinessCheck,
     requests: u64,
     directory: &str,
 ) -> String {
     let words = |all: &[String]| -> String {
         all.iter()
-            .map(|word| format!(" {}", quoted(word)))
+            .map(|word| format!(" {}", bash_quoted(word)))
             .collect()
     };
-    let option = |more: &str| quoted(&format!("{}{more}", base(directory)));
+    let option = |more: &str| bash_quoted(&format!("{}{more}", base(directory)));
     // Readable for whoever the application is; the directory is the JVM's to make.
     let filling = option(",cacheDirPerm=0755,createLayer");
     let command = format!(
         "java{} {filling} -XX:SharedCacheHardLimit=${{1}}m -Xscmx${{2}}m -XX:+IProfileDuringStartupPhase -jar {}{}",
         words(options),
-        quoted(jar),
+        bash_quoted(jar),
         words(arguments)
     );
     let ask_the_jvm = |more: &str| format!("java {} 2>&1 || true", option(more));
@@ -75,8 +75,8 @@ pub fn script(
          while [ $((held*100/room)) -ge {FULL} ]; do first=$((first*2)); again $first $first; held; done; \
          soft=$(((held+held/16+1048575)/1048576)); again $(((soft*12+10)/11)) $soft; held; \
          echo \"the cache holds $held of $room bytes\"",
-        ask(ready),
-        start(&command, requests),
+        ask_function(ready),
+        start_script(&command, requests),
         ask_the_jvm(",printStats"),
         ask_the_jvm(",destroy"),
     )
@@ -90,7 +90,7 @@ mod tests {
     fn the_cache_is_filled_in_its_place_and_used_read_only() {
         let options = ["@/app/jvm.options".to_owned()];
         let arguments = ["--a=b c".to_owned()];
-        let ready = Ready::Tcp { port: 8080 };
+        let ready = ReadinessCheck::Tcp { port: 8080 };
         let stage = stage(7, "/app/app.jar", &options, &arguments, &ready);
         assert_eq!(stage.copy, "COPY --from=cache /opt/scc /opt/scc\n");
         let used = "-Xshareclasses:name=loadline,cacheDir=/opt/scc,readonly,nonfatal";
