@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_trial::log::{EventLogReader, LogEntry};
+use loadline_protocol::log::{EventLogReader, LogEntry};
 
 fuzz_target!(|bytes: &[u8]| {
     loadline_fuzz::limited();
-    loadline_host::samples::decode_rows(bytes);
+    loadline_trial::samples::decode_rows(bytes);
     let mut log = EventLogReader::new(bytes);
     while let Ok(Some(record)) = log.next_entry() {
         if let LogEntry::Piece(piece) = record {

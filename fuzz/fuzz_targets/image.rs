@@ -6,5 +6,5 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     loadline_fuzz::limited();
-    loadline_host::oci::image::parse_anything(text);
+    loadline_trial::oci::image::parse_anything(text);
 });

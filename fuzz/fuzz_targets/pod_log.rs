@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_host::pod::append_line;
-use loadline_trial::log::EventLogReader;
+use loadline_protocol::log::EventLogReader;
+use loadline_trial::pod::append_line;
 
 fuzz_target!(|text: &str| {
     loadline_fuzz::limited();

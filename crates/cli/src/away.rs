@@ -21,9 +21,9 @@ use loadline_kubernetes::in_cluster::outside::{
     ClusterResult, ControllerNeeds, ControllerState, SendOutcome,
 };
 use loadline_kubernetes::in_cluster::pieces::{ControllerEnd, ResultPiece};
+use loadline_protocol::RunRefusal;
 use loadline_report::format;
 use loadline_report::redact;
-use loadline_trial::RunRefusal;
 
 use crate::commands::{OutputFlags, ResumeArguments, run_rest};
 use crate::error::{CommandOutcome, Error, FailureKind};

@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 /// A command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

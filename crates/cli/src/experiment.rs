@@ -16,7 +16,7 @@ use loadline_engine::experiment::wire::{
 };
 use loadline_engine::experiment::{Experiment, ExperimentError, ValueWithOrigin};
 use loadline_load::{LoadSpec, LoadTarget};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use crate::commands::{load_error, report_bodiless};
 use crate::error::{Error, FailureKind};

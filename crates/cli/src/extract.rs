@@ -6,7 +6,7 @@ use std::path::Path;
 
 use loadline_jvm::cache::destination::FileOwner;
 use loadline_jvm::cache::extracted::{ExtractError, extract, place_of};
-use loadline_trial::Account;
+use loadline_protocol::Account;
 
 use crate::error::{Error, FailureKind};
 use crate::measuring::sudo_caller;

@@ -4,10 +4,10 @@
 
 use loadline_analysis::record::{ImageIdentity, MachineDescription};
 use loadline_engine::experiment::Experiment;
-use loadline_host::oci;
-use loadline_host::oci::image::ImageNotFound;
 use loadline_kubernetes::KubernetesHost;
-use loadline_trial::{ContainerEngine, EngineKind};
+use loadline_protocol::{ContainerEngine, EngineKind};
+use loadline_trial::oci;
+use loadline_trial::oci::image::ImageNotFound;
 
 use crate::error::{Error, FailureKind};
 

@@ -25,7 +25,7 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
-use loadline_host::entry;
+use loadline_trial::entry;
 
 use crate::error::Error;
 

@@ -24,10 +24,10 @@ use loadline_engine::lock::MachineLock;
 use loadline_engine::runner::{Measurement, RunError, SearchRunner};
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store};
-use loadline_host::jvm_words;
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_kubernetes::{KubernetesHost, NodeDemand};
 use loadline_report::format;
+use loadline_trial::jvm_words;
 
 use crate::commands::RESULT;
 use crate::error::{Error, FailureKind};

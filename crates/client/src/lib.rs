@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 pub use ureq::{Agent, Error};

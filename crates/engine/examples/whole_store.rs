@@ -17,8 +17,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use loadline_engine::store::Store;
-use loadline_trial::TrialEvent;
-use loadline_trial::log::{EventLogReader, LogEntry};
+use loadline_protocol::TrialEvent;
+use loadline_protocol::log::{EventLogReader, LogEntry};
 use rusqlite::Connection;
 
 fn main() -> Result<(), Box<dyn Error>> {

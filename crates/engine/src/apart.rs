@@ -2,7 +2,7 @@
 //! the trial.
 //!
 //! Owns the way from the lines of a log to the event log on this machine, when the application may
-//! start, and what only the engine knows of its end. What runs there is [`loadline_host::apart`]'s. A
+//! start, and what only the engine knows of its end. What runs there is [`loadline_trial::apart`]'s. A
 //! connection that is cut is made again: the log is asked for anew, and what came twice is dropped by
 //! its offset.
 
@@ -20,12 +20,14 @@ use loadline_analysis::record::{
     Evidence, ExitEvidence, InvalidReason, MachineDescription, MeasurementFailure, StartEvidence,
     TrialPhase,
 };
-use loadline_host::apart::{self, ApartContainers, ContainerEnd};
-use loadline_host::monotonic_ns;
-use loadline_host::oci::image::EngineImage;
-use loadline_host::pod::{self, ImageReading, LineEffect};
-use loadline_trial::log::{EventLogReader, LogEntry};
-use loadline_trial::{AppSpec, ContainerEngine, RunRefusal, TrialEnding, TrialEvent, TrialOrder};
+use loadline_protocol::log::{EventLogReader, LogEntry};
+use loadline_protocol::{
+    AppSpec, ContainerEngine, RunRefusal, TrialEnding, TrialEvent, TrialOrder,
+};
+use loadline_trial::apart::{self, ApartContainers, ContainerEnd};
+use loadline_trial::monotonic_ns;
+use loadline_trial::oci::image::EngineImage;
+use loadline_trial::pod::{self, ImageReading, LineEffect};
 
 use crate::host::{Delivery, TrialHandle, TrialHost};
 

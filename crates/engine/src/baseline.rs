@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::baseline::{Baseline, MeasurementConditions, SCHEMA};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use sha2::{Digest, Sha256};
 
 /// Largest file: twenty starts are a few KiB.

@@ -23,9 +23,9 @@ use loadline_jvm::cache::destination::OutputDirectory;
 use loadline_jvm::cache::manifest::{self, ManifestError};
 use loadline_jvm::cache::{self, CacheKind, scc};
 use loadline_jvm::detect::InstalledJdk;
+use loadline_protocol::{LoadPhase, SamplingRate, TrialOrder};
 use loadline_sizing::cache::{CacheManifest, cpu_features};
 use loadline_sizing::{Bytes, JavaVersion};
-use loadline_trial::{LoadPhase, SamplingRate, TrialOrder};
 
 use crate::command::{AssembledCommand, CommandError, TOOL_OPTIONS, assemble};
 use crate::experiment::{AppUnderTest, Experiment};
@@ -151,7 +151,7 @@ impl CacheTraining {
         };
         let (mut order, delivery) =
             prepare_errand(of, &training, assembled, load, (Some(&written), &raw))?;
-        if let loadline_trial::AppSpec::Image(image) = &mut order.app {
+        if let loadline_protocol::AppSpec::Image(image) = &mut order.app {
             image.writable = base.as_ref().map(BaseLayers::writable_layer);
         }
         Ok(Self {
@@ -395,7 +395,7 @@ fn assemble_by(
     with.jvm_options
         .extend(options.into_iter().map(calculated_option));
     let mut assembled = assemble(of.experiment, &with, of.jdks, of.places)?;
-    if let loadline_trial::AppSpec::Image(image) = &mut assembled.app {
+    if let loadline_protocol::AppSpec::Image(image) = &mut assembled.app {
         image.volumes.push((built.file.clone(), seen));
     }
     Ok(assembled)
@@ -445,8 +445,8 @@ pub fn application_of_command(
 /// All words that the JVM may get: of the command, and of the variable in which an image has some.
 fn jvm_words(assembled: &AssembledCommand) -> Vec<String> {
     let env = match &assembled.app {
-        loadline_trial::AppSpec::Command { env, .. } => env,
-        loadline_trial::AppSpec::Image(image) => &image.env,
+        loadline_protocol::AppSpec::Command { env, .. } => env,
+        loadline_protocol::AppSpec::Image(image) => &image.env,
     };
     let variable = env.get(TOOL_OPTIONS).map_or("", String::as_str);
     let all = variable.split_whitespace().map(str::to_owned);

@@ -14,10 +14,10 @@ use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::Vm;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use crate::experiment::{AppUnderTest, Experiment, ExperimentImage, seen_by};
-use loadline_host::{application_pauses, is_script};
+use loadline_trial::{application_pauses, is_script};
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
 const GC_LOG: &str = "/tmp/loadline-gc.log";
@@ -39,7 +39,7 @@ const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssembledCommand {
     /// What is started. The program of a command is an absolute path, its environment complete.
-    pub app: loadline_trial::AppSpec,
+    pub app: loadline_protocol::AppSpec,
     /// The GC log as the application sees it; `None` where there is no JVM to ask.
     pub gc_log: Option<PathBuf>,
     /// The JDK that runs it, where it is known.
@@ -78,8 +78,8 @@ impl AssembledCommand {
     /// Program and arguments; of an image what it runs inside.
     pub fn command_line(&self) -> &[String] {
         match &self.app {
-            loadline_trial::AppSpec::Command { command, .. } => command,
-            loadline_trial::AppSpec::Image(image) => &image.command,
+            loadline_protocol::AppSpec::Command { command, .. } => command,
+            loadline_protocol::AppSpec::Image(image) => &image.command,
         }
     }
 }
@@ -154,7 +154,7 @@ fn put_together(
     command.extend(arguments.iter().cloned());
     command.extend(configuration.args.iter().cloned());
     Ok(AssembledCommand {
-        app: loadline_trial::AppSpec::Command {
+        app: loadline_protocol::AppSpec::Command {
             command,
             env,
             directory: app.directory.clone(),
@@ -205,7 +205,7 @@ fn in_image(
         _ => app.command.clone(),
     };
     args.extend(configuration.args.iter().cloned());
-    let image = loadline_trial::ImageSpec {
+    let image = loadline_protocol::ImageSpec {
         engine: found.engine.clone(),
         id: found.id.clone(),
         command: found.full_command(&args)?,
@@ -220,7 +220,7 @@ fn in_image(
         writable: None,
     };
     Ok(AssembledCommand {
-        app: loadline_trial::AppSpec::Image(Box::new(image)),
+        app: loadline_protocol::AppSpec::Image(Box::new(image)),
         gc_log,
         jdk: found.jdk.clone(),
     })
@@ -354,8 +354,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use loadline_host::oci;
-    use loadline_trial::{ContainerEngine, EngineKind};
+    use loadline_protocol::{ContainerEngine, EngineKind};
+    use loadline_trial::oci;
 
     /// An experiment with an image that starts `/run.sh serve`, and what was found of it.
     fn app(jdk: Option<InstalledJdk>) -> (AppUnderTest, Configuration) {
@@ -404,12 +404,15 @@ mod tests {
         }
     }
 
-    fn assembled(app: &AppUnderTest, configuration: &Configuration) -> loadline_trial::ImageSpec {
+    fn assembled(
+        app: &AppUnderTest,
+        configuration: &Configuration,
+    ) -> loadline_protocol::ImageSpec {
         let none = DetectedJdks::scan_places(&JdkPlaces::of_process());
         let assembled = put_together(app, configuration, &none, &JdkPlaces::of_process());
         match assembled.expect("it is assembled").app {
-            loadline_trial::AppSpec::Image(image) => *image,
-            loadline_trial::AppSpec::Command { .. } => panic!("an image is no command"),
+            loadline_protocol::AppSpec::Image(image) => *image,
+            loadline_protocol::AppSpec::Command { .. } => panic!("an image is no command"),
         }
     }
 
@@ -463,7 +466,7 @@ mod tests {
             app.env.insert("JAVA_HOME".to_owned(), home);
             let assembled = put_together(&app, &configuration, &none, &JdkPlaces::default());
             let assembled = assembled.expect("it is assembled");
-            let loadline_trial::AppSpec::Command { env, .. } = assembled.app else {
+            let loadline_protocol::AppSpec::Command { env, .. } = assembled.app else {
                 panic!("a command is no image")
             };
             (assembled.gc_log.is_some(), env)

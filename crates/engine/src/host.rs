@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loadline_analysis::record::MachineDescription;
-use loadline_trial::{RunRefusal, TrialEvent, TrialOrder};
+use loadline_protocol::{RunRefusal, TrialEvent, TrialOrder};
 
 /// Where trials run.
 pub trait TrialHost {

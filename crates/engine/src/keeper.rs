@@ -2,7 +2,7 @@
 //! share, and a trial that waits for them before it begins.
 //!
 //! Owns that process and what of its answers goes into evidence. When they start and end is
-//! [`loadline_host::keeper`]'s. There is one for each slot: a trial must not share them with one that
+//! [`loadline_trial::keeper`]'s. There is one for each slot: a trial must not share them with one that
 //! runs beside it.
 
 use std::cell::RefCell;
@@ -14,12 +14,12 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, InvalidReason, MeasurementFailure};
-use loadline_host::keeper::{DependencyEnd, KeeperAnswer, KeeperRequest};
-use loadline_host::part::PARENT;
-use loadline_host::{Site, plain_text, spawn_command};
-use loadline_trial::{
+use loadline_protocol::{
     DependencyScope, RunRefusal, SharedDependencies, TrialEnding, TrialEvent, TrialOrder,
 };
+use loadline_trial::keeper::{DependencyEnd, KeeperAnswer, KeeperRequest};
+use loadline_trial::part::PARENT;
+use loadline_trial::{Site, plain_text, spawn_command};
 
 use crate::host::TrialHandle;
 

@@ -1,7 +1,7 @@
 //! This machine as a host: each trial is a process of its own, `loadline trial-part`.
 //!
 //! Owns that process: its start, its event log, its end however it comes. What a trial does is
-//! [`loadline_host`]'s. One trial at a time, because two disturb each other, unless more are asked for:
+//! [`loadline_trial`]'s. One trial at a time, because two disturb each other, unless more are asked for:
 //! then each has CPUs of its own.
 
 use std::fs::{self, File};
@@ -13,11 +13,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, InvalidReason, MachineDescription, MeasurementFailure};
-use loadline_host::part::{CPUS, PARENT};
-use loadline_host::{Site, SiteOptions, monotonic_ns, plain_text, spawn_command};
+use loadline_protocol::log::{ChunkContent, EventLogReader, FileChunk, LogEntry, LogError};
+use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_sizing::CpuSet;
-use loadline_trial::log::{ChunkContent, EventLogReader, FileChunk, LogEntry, LogError};
-use loadline_trial::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
+use loadline_trial::part::{CPUS, PARENT};
+use loadline_trial::{Site, SiteOptions, monotonic_ns, plain_text, spawn_command};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::experiment::Experiment;

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use loadline_analysis::span::TimeSpan;
 use loadline_analysis::timeline::{TimelineStep, span_around, to_steps};
-use loadline_host::samples::SampleRows;
 use loadline_jvm::gclog;
-use loadline_trial::log::{ChunkContent, EventLogReader};
+use loadline_protocol::log::{ChunkContent, EventLogReader};
+use loadline_trial::samples::SampleRows;
 
 use crate::store::Store;
 
@@ -142,8 +142,8 @@ fn hotspot_lines(log: &str, span: TimeSpan) -> Vec<&str> {
 mod tests {
     use std::time::Duration;
 
-    use loadline_host::samples::{SampleRow, encode_rows};
-    use loadline_trial::log::EventLog;
+    use loadline_protocol::log::EventLog;
+    use loadline_trial::samples::{SampleRow, encode_rows};
 
     use super::*;
 

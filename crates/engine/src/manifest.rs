@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use serde_json::Value;
 
 /// Largest file.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, TrialPurpose};
 use loadline_jvm::log_option;
-use loadline_trial::{AppSpec, SamplingRate, TrialOrder};
+use loadline_protocol::{AppSpec, SamplingRate, TrialOrder};
 
 use crate::cache::{InstalledCache, assemble_with};
 use crate::command::{AssembledCommand, assemble};

@@ -22,7 +22,7 @@ use loadline_jvm::cache::classes::LoadedClasses;
 use loadline_jvm::cache::scc::{FIRST_SIZE, SharedCacheLimits, SharedCacheStatistics};
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_load::LoadError;
-use loadline_trial::{Account, RunRefusal, TrialEnding, TrialEvent, TrialOrder, TrialProgress};
+use loadline_protocol::{Account, RunRefusal, TrialEnding, TrialEvent, TrialOrder, TrialProgress};
 
 use crate::cache::{self, CacheError, CacheRoom, CacheTraining, InstalledCache};
 use crate::command::CommandError;
@@ -483,7 +483,7 @@ impl<'a> SearchRunner<'a> {
         self.watcher.slot_ends(slot);
         if !matches!(ending, TrialEnding::Measured(_)) {
             // Nothing of it is wanted; what stays is swept by its owner file.
-            let _ = loadline_host::remove_scratch(&order.scratch);
+            let _ = loadline_trial::remove_scratch(&order.scratch);
         }
         match ending {
             TrialEnding::Measured(evidence) => Ok(*evidence),

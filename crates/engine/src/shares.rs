@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use loadline_analysis::record::Configuration;
+use loadline_protocol::{NetworkMode, RunRefusal};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{NetworkMode, RunRefusal};
 
 use crate::experiment::{Experiment, FIRST_MEMORY};
 

@@ -13,11 +13,11 @@ use loadline_analysis::record::{
 use loadline_analysis::search::soak::SoakSearch;
 use loadline_analysis::slo::Slo;
 use loadline_analysis::verdict::{VerdictThresholds, judge_trial};
-use loadline_host::soaking::fold_collections;
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
+use loadline_protocol::log::{ChunkContent, EventLogReader, LogEntry};
+use loadline_protocol::{SoakSettings, TrialEvent};
 use loadline_sizing::Vm;
-use loadline_trial::log::{ChunkContent, EventLogReader, LogEntry};
-use loadline_trial::{SoakSettings, TrialEvent};
+use loadline_trial::soaking::fold_collections;
 
 use crate::command::{CommandError, assemble};
 use crate::experiment::Experiment;
@@ -158,10 +158,10 @@ fn read_soak_evidence(mut log: EventLogReader<File>) -> SoakEvidence {
 #[cfg(test)]
 mod tests {
     use loadline_analysis::record::{SoakPoint, TrialPhase};
-    use loadline_host::samples::{SampleRow, encode_rows};
+    use loadline_protocol::TrialProgress;
+    use loadline_protocol::log::EventLog;
     use loadline_sizing::Bytes;
-    use loadline_trial::TrialProgress;
-    use loadline_trial::log::EventLog;
+    use loadline_trial::samples::{SampleRow, encode_rows};
 
     use super::*;
 

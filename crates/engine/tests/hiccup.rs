@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::pauses::ApplicationPauses;
-use loadline_host::application_pauses::{VARIABLE, parse_pauses};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
+use loadline_trial::application_pauses::{VARIABLE, parse_pauses};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The JDKs of the promise.

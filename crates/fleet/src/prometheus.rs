@@ -7,7 +7,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use loadline_client::{Agent, Error, Trust, agent};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use serde::Deserialize;
 
 /// Largest answer. Fifteen thousand containers answer in some 3 MB, a mix of requests in some 30.

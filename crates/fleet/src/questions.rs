@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use crate::prometheus::{Prometheus, PrometheusSample};
 

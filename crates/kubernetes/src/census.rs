@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::TrialNode;
 use loadline_engine::experiment::MOST_SLOTS;
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use crate::gate::RequestGate;
 use crate::look::NodeInspector;

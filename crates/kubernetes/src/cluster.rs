@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, NodeSystemInfo, Pod, Se
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, TypeMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use tokio::runtime::{Builder, Runtime};
 
 use loadline_engine::experiment::ClusterSettings as Wanted;

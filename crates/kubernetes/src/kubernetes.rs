@@ -12,11 +12,11 @@ use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::{ClusterDescription as Recorded, MachineDescription};
 use loadline_engine::experiment::{ClusterSettings as Wanted, Slots};
 use loadline_engine::host::{Delivery, TrialHandle, TrialHost};
-use loadline_host::monotonic_ns;
-use loadline_host::oci::image::EngineImage;
-use loadline_host::pod;
+use loadline_protocol::{Account, RunRefusal, TrialOrder};
 use loadline_sizing::Bytes;
-use loadline_trial::{Account, RunRefusal, TrialOrder};
+use loadline_trial::monotonic_ns;
+use loadline_trial::oci::image::EngineImage;
+use loadline_trial::pod;
 
 use crate::cluster::ConnectedCluster;
 use crate::gate::RequestGate;
@@ -300,7 +300,7 @@ pub(crate) fn parse_json_value<T: serde::de::DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
-    use loadline_trial::Readiness;
+    use loadline_protocol::Readiness;
 
     use super::*;
     use crate::testing::test_order;

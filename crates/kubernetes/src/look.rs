@@ -13,10 +13,10 @@ use kube::api::{LogParams, PostParams};
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::{EnforcedLimits, MachineDescription, TrialNode};
 use loadline_engine::experiment::ClusterSettings as Wanted;
-use loadline_host::oci::image::EngineImage;
-use loadline_host::pod::ImageReading;
+use loadline_protocol::{Account, ContainerEngine, EngineKind, RunRefusal};
 use loadline_sizing::Bytes;
-use loadline_trial::{Account, ContainerEngine, EngineKind, RunRefusal};
+use loadline_trial::oci::image::EngineImage;
+use loadline_trial::pod::ImageReading;
 
 use crate::cluster::{NamespaceAccess, remove_job};
 use crate::gate::RequestGate;

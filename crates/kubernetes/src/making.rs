@@ -9,8 +9,8 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use loadline_host::generator_deadline as longest_load;
-use loadline_trial::{RunRefusal, TrialOrder};
+use loadline_protocol::{RunRefusal, TrialOrder};
+use loadline_trial::generator_deadline as longest_load;
 use serde_json::{Value, json};
 
 use crate::cluster::NamespaceAccess;

@@ -10,10 +10,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadline_analysis::price::InstanceSize;
 use loadline_engine::experiment::ClusterSettings;
-use loadline_host::part::NODE;
-use loadline_host::pod::{MARK, MEMORY_MIB, QUOTA_MILLIS};
+use loadline_protocol::{Account, AppSpec, ImageSpec, TrialOrder};
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Account, AppSpec, ImageSpec, TrialOrder};
+use loadline_trial::part::NODE;
+use loadline_trial::pod::{MARK, MEMORY_MIB, QUOTA_MILLIS};
 use serde_json::{Value, json};
 
 use crate::nodes::PodPlacement;

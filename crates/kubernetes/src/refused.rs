@@ -5,7 +5,7 @@
 
 use kube::Error;
 use kube::api::ApiResource;
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 /// Nobody answered, or not as an API server does.
 pub(crate) fn unreachable(context: &str, error: &Error) -> RunRefusal {

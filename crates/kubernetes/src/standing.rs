@@ -4,7 +4,7 @@
 //! (`pkg/kubelet/images`, `kuberuntime`), pod conditions (`PodScheduled`, `DisruptionTarget`).
 
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use crate::manifest::{APPLICATION, CONTROLLER, GENERATOR, OWN};
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kube::api::ListParams;
 use loadline_cgroup::GroupName;
 use loadline_engine::experiment::ClusterSettings as Wanted;
-use loadline_host::{client_id, is_dead};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
+use loadline_trial::{client_id, is_dead};
 
 use crate::cluster::{ConnectedCluster, remove_job, within_deadline};
 use crate::in_cluster::inside::ControllerPod;
@@ -63,7 +63,7 @@ pub(crate) fn maker_identity(inside: Option<&ControllerPod>) -> MakerIdentity {
 pub(crate) fn unique_text() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{:x}-{number}", loadline_host::monotonic_ns())
+    format!("{:x}-{number}", loadline_trial::monotonic_ns())
 }
 
 pub(crate) fn sweep_jobs(cluster: &ConnectedCluster) -> Result<ClusterSweep, RunRefusal> {

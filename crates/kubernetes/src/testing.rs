@@ -7,11 +7,11 @@ use std::time::Duration;
 use kube::{Client, Config};
 use loadline_analysis::record::Configuration;
 use loadline_engine::experiment::{ClusterSettings, Slots, TrialCpu};
-use loadline_sizing::Bytes;
-use loadline_trial::{
+use loadline_protocol::{
     Account, AppSpec, ContainerEngine, EngineKind, ImageSpec, NetworkMode, Readiness, SamplingRate,
     TrialOrder,
 };
+use loadline_sizing::Bytes;
 
 use crate::cluster::NamespaceAccess;
 use crate::look::NodeInspector;

@@ -20,10 +20,10 @@ use kube::api::LogParams;
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::{Evidence, InvalidReason, LoadFrom, MeasurementFailure, TrialNode};
 use loadline_engine::host::{Delivery, TrialHandle};
-use loadline_host::container::how_it_ended;
-use loadline_host::{plain_text, pod};
-use loadline_trial::log::{EventLogReader, LogEntry};
-use loadline_trial::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
+use loadline_protocol::log::{EventLogReader, LogEntry};
+use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
+use loadline_trial::container::how_it_ended;
+use loadline_trial::{plain_text, pod};
 use tokio::time::{sleep, timeout};
 
 use crate::cluster::{AWAY, ConnectedCluster, remove_job, within_deadline};

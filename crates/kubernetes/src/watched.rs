@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Event as ClusterEvent, Pod};
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt};
 use loadline_analysis::record::{Evidence, InvalidReason, MeasurementFailure};
-use loadline_trial::{RunRefusal, TrialEnding};
+use loadline_protocol::{RunRefusal, TrialEnding};
 use tokio::time::sleep;
 
 use crate::cluster::{NamespaceAccess, within_deadline};

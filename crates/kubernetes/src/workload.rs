@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use loadline_engine::experiment::ClusterSettings as Wanted;
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{self, ConnectedCluster, within_deadline};

@@ -3,7 +3,7 @@
 //!
 //! Owns the toxics (named and shaped as Toxiproxy's), what they do to the bytes of a connection, the
 //! loop that forwards, and what is counted on the way. One process for all dependencies of a trial,
-//! one thread, one epoll. Knows of no trial and no verdict: `loadline-host` starts it, gives it its
+//! one thread, one epoll. Knows of no trial and no verdict: `loadline-trial` starts it, gives it its
 //! orders and puts its counters into the record. Read in this order: [`toxic`] (what can be wrong),
 //! `lane` (what becomes of bytes, without any socket), `forward` (the loop), [`stub`] (what answers
 //! by itself), [`part`] (the process).

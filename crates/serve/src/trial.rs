@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 
-use loadline_host::{plain_text, samples};
-use loadline_trial::log::{ChunkContent, EventLogReader, FileChunk, LogEntry};
-use loadline_trial::{TrialEvent, TrialProgress};
+use loadline_protocol::log::{ChunkContent, EventLogReader, FileChunk, LogEntry};
+use loadline_protocol::{TrialEvent, TrialProgress};
+use loadline_trial::{plain_text, samples};
 use serde::Serialize;
 
 /// Seconds that are kept.

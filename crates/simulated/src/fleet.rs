@@ -6,7 +6,7 @@
 use loadline_analysis::record::{Evidence, LoadEvidence, NoiseEvidence, StartEvidence};
 use loadline_analysis::together;
 use loadline_load::{LoadModel, LoadPart, LoadPlan};
-use loadline_trial::LoadPhase;
+use loadline_protocol::LoadPhase;
 
 use crate::service::SimulatedService;
 

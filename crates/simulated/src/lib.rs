@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use loadline_analysis::record::MachineDescription;
 use loadline_engine::host::{Delivery, TrialHandle, TrialHost};
+use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_sizing::Bytes;
-use loadline_trial::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 
 pub use service::{WarmingCost, World};
 pub use trial::carry_out;

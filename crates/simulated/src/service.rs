@@ -11,8 +11,8 @@ use loadline_analysis::record::{
     CgroupEvidence, Configuration, Evidence, ExitEvidence, GcEvidence, LoadEvidence, NoiseEvidence,
     SecondEvidence, StartEvidence, TrialPhase,
 };
+use loadline_protocol::LoadPhase;
 use loadline_sizing::Bytes;
-use loadline_trial::LoadPhase;
 
 use crate::queue;
 use crate::world::{MemoryWall, Surface};

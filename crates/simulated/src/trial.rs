@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use loadline_analysis::random::RandomStream;
 use loadline_analysis::record::{Configuration, PhaseSpan, StartEvidence, TrialPhase};
-use loadline_trial::{LoadPhase, TrialEnding, TrialEvent, TrialOrder, TrialProgress};
+use loadline_protocol::{LoadPhase, TrialEnding, TrialEvent, TrialOrder, TrialProgress};
 
 use crate::fleet::InstanceFleet;
 use crate::service::{SimulatedService, World};

@@ -20,8 +20,8 @@ use loadline_engine::experiment::Experiment;
 use loadline_engine::host::{Delivery, TrialHandle, TrialHost};
 use loadline_engine::runner::{ATTEMPTS, RunError};
 use loadline_engine::store::StoreError;
+use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_simulated::{SimulatedHost, World};
-use loadline_trial::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 
 type Fault = fn(&TrialOrder, attempt: u32) -> Option<TrialEnding>;
 

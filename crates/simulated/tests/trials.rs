@@ -22,13 +22,13 @@ use loadline_analysis::slo::Slo;
 use loadline_analysis::verdict::{Judgement, VerdictThresholds, judge_trial};
 use loadline_engine::host::{Delivery, TrialHost};
 use loadline_load::{LoadModel, LoadPlan, RequestSpec};
-use loadline_simulated::world::MemoryWall;
-use loadline_simulated::{SimulatedHost, World, carry_out};
-use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{
+use loadline_protocol::{
     Account, AppSpec, LoadPhase, NetworkMode, Readiness, SamplingRate, TrialEnding, TrialEvent,
     TrialOrder,
 };
+use loadline_simulated::world::MemoryWall;
+use loadline_simulated::{SimulatedHost, World, carry_out};
+use loadline_sizing::{Bytes, Cpus};
 
 /// Trials of one world, each with another seed of its load.
 struct Trials {

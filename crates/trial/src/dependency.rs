@@ -1,154 +1,474 @@
-//! What an application needs beside it: a database, a broker, another service.
+//! One dependency of a trial: contained, started, ready, seeded, watched, ended.
 //!
-//! Owns the type only. A host starts the dependencies of an order before its application, in the
-//! application's network, each with limits and files of its own, and ends them with the trial.
+//! Owns what is done with one of them and what its record says. It is held by the same machinery as
+//! the application, so it dies with the trial as that does. All of a trial: [`crate::dependencies`].
 
-use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
-use loadline_analysis::record::{CpuSets, DependencyEvidence};
-use loadline_analysis::wire;
-use loadline_proxy::Toxic;
-use loadline_proxy::stub::StubAnswer;
-use loadline_sizing::{Bytes, Cpus};
-use serde::{Deserialize, Serialize};
+use loadline_analysis::record::{DependencyEvidence, InvalidReason, MeasurementFailure};
+use loadline_cgroup::{CgroupLimits, ControlGroup, Controller};
+use loadline_protocol::{AppSpec, DependencySpec, Readiness, TrialOrder};
 
-use crate::{Account, AppSpec, EngineKind, ImageSpec, Readiness};
+use crate::clock::monotonic_ns;
+use crate::container::{AppContainer, ContainerBase, ContainerNetwork, SHM};
+use crate::counted::DependencyCounters;
+use crate::cpus::{self, CpuPlan};
+use crate::group::TASKS;
+use crate::halt::{self, HaltReason, refusal_halt};
+use crate::holder::ContainedProgram;
+use crate::instance::InstanceState;
+use crate::keeper::DependencyEnd;
+use crate::notes::{InstanceNote, NoteSender};
+use crate::output::{AppOutput, LineWatch};
+use crate::probe::{ProbeThread, ReadinessProbe};
+use crate::program::ProgramSpec;
+use crate::redactor::Redactor;
+use crate::site::Site;
+use crate::trial::Stop;
 
-/// How long a dependency lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DependencyScope {
-    /// One trial: the next begins with a fresh one.
-    #[default]
-    Trial,
-    /// All trials of a result, which share it.
-    Result,
+/// How long to wait for news at a time.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How long its last words may take once it is dead; milliseconds as a rule.
+const READ: Duration = Duration::from_secs(2);
+
+/// Of what a failed one said, so many lines stand in the reason.
+const LAST: usize = 3;
+
+/// A command that runs beside a dependency and ends.
+struct SideCommand {
+    /// Its name in an experiment, and in those of cgroups.
+    name: &'static str,
+    command: fn(&DependencySpec) -> &[String],
+    hint: &'static str,
 }
 
-impl FromStr for DependencyScope {
-    type Err = String;
+const SEED: SideCommand = SideCommand {
+    name: "seed",
+    command: |dependency| &dependency.seed,
+    hint: "run it by hand against the dependency; it runs once, in the dependency's environment and directory, when that is ready",
+};
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "trial" => Ok(Self::Trial),
-            "result" => Ok(Self::Result),
-            other => Err(format!("`{other}` is no scope of a dependency")),
-        }
-    }
+const RESET: SideCommand = SideCommand {
+    name: "reset",
+    command: |dependency| &dependency.reset,
+    hint: "run it by hand against the dependency after some requests; it runs between two trials, in the dependency's environment and directory, and must leave what the seed left",
+};
+
+/// A dependency that runs. The fields are dropped in order: who watches before what is watched.
+pub(crate) struct RunningDependency {
+    probing: Option<ProbeThread>,
+    process: DependencyProcess,
+    counted: DependencyCounters,
 }
 
-/// One dependency.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DependencySpec {
-    /// Its name: letters, digits and `-`; names its cgroup and directory.
-    pub name: String,
-    /// What runs.
-    pub app: AppSpec,
-    /// When it counts as ready.
-    pub readiness: Readiness,
-    /// How long its start, and then its seed, may take.
-    pub start_deadline: Duration,
-    /// Runs once when it is ready, before the application starts; program and arguments, empty is
-    /// nothing. Environment and directory, or image, are the dependency's.
-    pub seed: Vec<String>,
-    /// How long it lives.
-    #[serde(default)]
-    pub scope: DependencyScope,
-    /// Of one that trials share: runs between two of them, as the seed does; empty is nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reset: Vec<String>,
-    /// Who it runs as.
-    pub account: Account,
-    /// Directories of the host that it sees as empty ones of its own.
-    pub directories: Vec<PathBuf>,
-    /// Its CPU limit; `None` is none.
-    #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt")]
-    pub cpu: Option<Cpus>,
-    /// CPUs it may run on; `None` leaves them to the host.
-    pub cpuset: Option<CpuSets>,
-    /// Its memory limit; `None` is none.
-    #[serde(rename = "memory_bytes", with = "wire::bytes_opt")]
-    pub memory: Option<Bytes>,
-    /// Size of its `/dev/shm`; `None` is the 64 MiB that container engines give.
-    #[serde(rename = "shm_bytes", with = "wire::bytes_opt", default)]
-    pub shm: Option<Bytes>,
-    /// What is wrong on the way to it; `None` is that nothing stands in between.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proxied: Option<ProxiedLink>,
-}
-
-/// A dependency that the application reaches through the proxy only.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProxiedLink {
-    /// Where it listens, on the loopback: the proxy listens there in the application's network.
-    pub port: u16,
-    /// What is wrong, in the order in which bytes meet it.
-    pub toxics: Vec<Toxic>,
-    /// Of all that is drawn.
-    pub seed: u64,
-}
-
-/// A dependency that loadline stands in for: it starts after all others and needs nothing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StubSpec {
-    /// Its name.
-    pub name: String,
-    /// Where it listens, on the loopback.
-    pub port: u16,
-    /// What it answers.
-    pub answers: Vec<StubAnswer>,
-    /// What is wrong on the way to it, in the order in which bytes meet it.
-    pub toxics: Vec<Toxic>,
-    /// Of all that is drawn.
-    pub seed: u64,
-}
-
-impl DependencySpec {
-    /// Its seed or reset as a program of its own.
-    pub fn with_command(&self, command: &[String]) -> AppSpec {
-        match self.app.clone() {
-            AppSpec::Command { env, directory, .. } => AppSpec::Command {
-                command: command.to_vec(),
-                env,
-                directory,
+impl RunningDependency {
+    /// Makes it with its limits, and starts it.
+    ///
+    /// # Errors
+    /// [`HaltReason`]; what was made is gone again.
+    pub(crate) fn start_dependency(
+        site: &Site,
+        order: &TrialOrder,
+        dependency: &DependencySpec,
+        plan: &CpuPlan,
+        network: ContainerNetwork,
+    ) -> Result<Self, HaltReason> {
+        let cpus = site.dependency_cpus(dependency, plan)?;
+        let limits = dependency_limits(site, dependency, &cpus);
+        site.refuse_too_large(&limits, 1)?;
+        let to = DependencyStart {
+            site,
+            order,
+            dependency,
+            suffix: format!("dependency-{}", dependency.name),
+            limits,
+            cpus: &cpus,
+            network,
+            own: &plan.generator,
+        };
+        let watched = match &dependency.readiness {
+            Readiness::LogLine { contains } => Some(contains.clone()),
+            Readiness::Http { .. } | Readiness::Tcp { .. } | Readiness::Command { .. } => None,
+        };
+        let mut process = to.prepare_process(&dependency.app, watched)?;
+        process.container.start_application()?;
+        let evidence = DependencyEvidence {
+            name: dependency.name.clone(),
+            image: match &dependency.app {
+                AppSpec::Image(image) => Some(image.id.clone()),
+                AppSpec::Command { .. } => None,
             },
-            AppSpec::Image(image) => AppSpec::Image(Box::new(ImageSpec {
-                command: command.to_vec(),
-                entrypoint: command.first().cloned(),
-                args: command.iter().skip(1).cloned().collect(),
-                ..*image
-            })),
+            cpu_count: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
+            beside: plan.beside_dependency(&cpus),
+            cpus: cpus::format_cpu_list(&cpus),
+            cpu_limit: dependency.cpu,
+            memory_limit: dependency.memory,
+            ..DependencyEvidence::default()
+        };
+        Ok(Self {
+            probing: None,
+            counted: DependencyCounters::new(
+                process.container.application_group().clone(),
+                evidence,
+            ),
+            process,
+        })
+    }
+
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    /// [`HaltReason::Failed`] where it never gets there.
+    pub(crate) fn await_ready(
+        &mut self,
+        dependency: &DependencySpec,
+        own: &[u32],
+        stop: Stop<'_>,
+    ) -> Result<(), HaltReason> {
+        let begin = Instant::now();
+        while self.process.state.ready_ns.is_none() {
+            if stop() {
+                return Err(HaltReason::Stopped);
+            }
+            self.process.take_notes(TICK);
+            let state = &mut self.process.state;
+            if let Some(detail) = state.stage_failure.take() {
+                let hint =
+                    "the program must be executable for the dependency's user: user = \"1000\"";
+                return Err(refusal_halt("starting it", detail, hint));
+            }
+            if state.foreign_listener {
+                return Err(
+                    self.dependency_halt("another program of the machine listens on its port")
+                );
+            }
+            if let Some(failure) = state.failure.take() {
+                return Err(HaltReason::Failed(failure));
+            }
+            if state.is_over() {
+                let how = state.how_it_ended();
+                return Err(self.dependency_halt(&format!("it ended before it was ready ({how})")));
+            }
+            if begin.elapsed() > dependency.start_deadline {
+                let last = match &dependency.readiness {
+                    Readiness::LogLine { contains } => format!("no line with `{contains}`"),
+                    _ => state.last_probe.clone(),
+                };
+                let waited = dependency.start_deadline.as_secs_f64();
+                return Err(
+                    self.dependency_halt(&format!("it was not ready within {waited} s ({last})"))
+                );
+            }
+            if self.probing.is_none() && state.exec_ns.is_some() {
+                self.probing = self.process.start_probe(&dependency.readiness, own)?;
+            }
+        }
+        self.probing = None;
+        let state = &self.process.state;
+        let ready = state.ready_ns.zip(state.exec_ns);
+        self.counted.evidence.ready =
+            ready.map(|(ready, exec)| Duration::from_nanos(ready.saturating_sub(exec)));
+        Ok(())
+    }
+
+    /// Runs its seed, in its network and on its CPUs.
+    ///
+    /// # Errors
+    /// [`HaltReason::Refused`] with what a failed one said.
+    pub(crate) fn run_seed(
+        &mut self,
+        of: (&Site, &TrialOrder),
+        dependency: &DependencySpec,
+        plan: &CpuPlan,
+        stop: Stop<'_>,
+    ) -> Result<(), HaltReason> {
+        let took = self.run(of, dependency, plan, &SEED, stop)?;
+        self.counted.evidence.seed = took;
+        Ok(())
+    }
+
+    /// Runs its reset in the same way, between two trials; gives how long it took.
+    ///
+    /// # Errors
+    /// [`HaltReason::Refused`] with what a failed one said.
+    pub(crate) fn run_reset(
+        &mut self,
+        of: (&Site, &TrialOrder),
+        dependency: &DependencySpec,
+        plan: &CpuPlan,
+        stop: Stop<'_>,
+    ) -> Result<Option<Duration>, HaltReason> {
+        self.run(of, dependency, plan, &RESET, stop)
+    }
+
+    fn run(
+        &mut self,
+        (site, order): (&Site, &TrialOrder),
+        dependency: &DependencySpec,
+        plan: &CpuPlan,
+        errand: &SideCommand,
+        stop: Stop<'_>,
+    ) -> Result<Option<Duration>, HaltReason> {
+        let command = (errand.command)(dependency);
+        if command.is_empty() {
+            return Ok(None);
+        }
+        let cpus = site.dependency_cpus(dependency, plan)?;
+        let to = DependencyStart {
+            site,
+            order,
+            dependency,
+            suffix: format!("{}-{}", errand.name, dependency.name),
+            limits: CgroupLimits::default(),
+            cpus: &cpus,
+            network: self.dependency_network(),
+            own: &plan.generator,
+        };
+        let mut ran = to.prepare_process(&dependency.with_command(command), None)?;
+        let begin = Instant::now();
+        ran.container.start_application()?;
+        while !ran.state.is_over() && begin.elapsed() < dependency.start_deadline {
+            ran.take_notes(TICK);
+            self.process.take_notes(Duration::ZERO);
+            if let Some(detail) = ran.state.stage_failure.take() {
+                let what = format!("starting its {}", errand.name);
+                return Err(refusal_halt(&what, detail, errand.hint));
+            }
+            if stop() {
+                return Err(HaltReason::Stopped);
+            }
+        }
+        let is_late = !ran.state.is_over();
+        let ended = ran.state.ended;
+        let how = match is_late {
+            true => format!("it did not end within {:?}", dependency.start_deadline),
+            false => ran.state.how_it_ended(),
+        };
+        let said = ran.end_process();
+        match ended {
+            Some(ended) if ended.code == Some(0) => Ok(Some(begin.elapsed())),
+            _ => Err(refusal_halt(
+                &format!("its {}", errand.name),
+                format!("{how}{}", quote_lines(&said)),
+                errand.hint,
+            )),
+        }
+    }
+
+    /// The network that the application and other dependencies share with it.
+    pub(crate) fn dependency_network(&self) -> ContainerNetwork {
+        self.process.container.application_network()
+    }
+
+    /// Its cgroup.
+    pub(crate) fn own_group(&self) -> &ControlGroup {
+        self.counted.own_group()
+    }
+
+    /// What is counted of it.
+    pub(crate) fn counters_mut(&mut self) -> &mut DependencyCounters {
+        &mut self.counted
+    }
+
+    /// What its record says so far.
+    pub(crate) fn evidence_so_far(&self) -> &DependencyEvidence {
+        &self.counted.evidence
+    }
+
+    /// What is to be said of one that has ended.
+    pub(crate) fn poll_end(&mut self) -> Option<DependencyEnd> {
+        let failure = self.poll_failure()?;
+        Some(DependencyEnd {
+            name: self.evidence_so_far().name.clone(),
+            how: self.process.state.how_it_ended(),
+            last_output: self.process.output.last_lines(),
+            failure,
+        })
+    }
+
+    /// Takes what it told, without waiting; why the trial cannot go on, if it has ended.
+    pub(crate) fn poll_failure(&mut self) -> Option<MeasurementFailure> {
+        self.process.take_notes(Duration::ZERO);
+        let state = &self.process.state;
+        state.is_over().then(|| {
+            let how = format!("it ended during the trial ({})", state.how_it_ended());
+            self.dependency_failure(&how)
+        })
+    }
+
+    /// Ends it, removes what it left, and hands over what was measured.
+    pub(crate) fn end_dependency(mut self) -> DependencyEvidence {
+        self.probing = None;
+        self.process.take_notes(Duration::ZERO);
+        let state = &self.process.state;
+        if state.is_over() {
+            self.counted.evidence.ended = Some(state.how_it_ended());
+        }
+        self.counted.read_last_memory();
+        let said = self.process.end_process();
+        let evidence = &mut self.counted.evidence;
+        let is_killed = evidence.oom_kills.is_some_and(|kills| kills > 0);
+        if is_killed || evidence.ended.is_some() || evidence.ready.is_none() {
+            evidence.last_output = said;
+        }
+        self.counted.evidence
+    }
+
+    fn dependency_halt(&self, why: &str) -> HaltReason {
+        HaltReason::Failed(self.dependency_failure(why))
+    }
+
+    fn dependency_failure(&self, why: &str) -> MeasurementFailure {
+        let said = quote_lines(&self.process.output.last_lines());
+        MeasurementFailure {
+            cause: InvalidReason::Dependency,
+            detail: format!("the dependency {}: {why}{said}", self.counted.evidence.name),
         }
     }
 }
 
-/// The network namespace of a container that runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NetworkNamespace {
-    /// The file that stands for it.
-    pub path: PathBuf,
-    /// Name of its container with the engine that made it: docker joins no other.
-    pub container: Option<(EngineKind, String)>,
+/// What a container for a dependency or its seed is made of.
+struct DependencyStart<'a> {
+    site: &'a Site,
+    order: &'a TrialOrder,
+    dependency: &'a DependencySpec,
+    /// Tells its cgroup and files from those of others of the trial.
+    suffix: String,
+    limits: CgroupLimits,
+    cpus: &'a [u32],
+    network: ContainerNetwork,
+    /// CPUs of loadline's own threads.
+    own: &'a [u32],
 }
 
-/// The dependencies that the trials of a result share, as one of them joins them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SharedDependencies {
-    /// The process that holds them. What it uses is loadline's own.
-    pub keeper: u32,
-    /// Each, in the order in which they started.
-    pub dependencies: Vec<SharedDependency>,
+impl DependencyStart<'_> {
+    fn prepare_process(
+        self,
+        app: &AppSpec,
+        watched: Option<String>,
+    ) -> Result<DependencyProcess, HaltReason> {
+        let name = format!("{}-{}", self.order.trial, self.suffix);
+        let (queue, notes) = channel();
+        let teller = NoteSender::new(0, queue);
+        let (reader, writer) = std::io::pipe().map_err(halt::step_failed("making a pipe"))?;
+        let redactor = Redactor::new(&self.order.secrets);
+        let watch = watched.map(|text| watch_for_line(text, teller.clone()));
+        let output = AppOutput::read(reader, None, redactor, watch, self.own.to_vec());
+        let output = output.map_err(halt::step_failed(
+            "starting the thread that reads its output",
+        ))?;
+        let hosts = self.order.peer_names();
+        let held = ContainedProgram {
+            frame: ContainerBase {
+                name: &name,
+                limits: &self.limits,
+                shm: self.dependency.shm.unwrap_or(SHM),
+                network: self.network,
+                hosts: &hosts,
+                scratch: &self.order.scratch.with_file_name(&name),
+                open_files: self.site.options.open_files,
+                evict_page_cache: false,
+            },
+            app,
+            trial: &self.order.trial,
+            program: &ProgramSpec::from_app(app, self.dependency.account),
+            cpus: self.cpus,
+            directories: &self.dependency.directories,
+            hidden: &self.order.hidden,
+            gc_log: None,
+            as_shipped: false,
+        };
+        let mut state = InstanceState::default();
+        let container = held.prepare_container(self.site, writer, &teller, &mut state.warnings)?;
+        Ok(DependencyProcess {
+            container,
+            output,
+            notes,
+            teller,
+            state,
+        })
+    }
 }
 
-/// One of them. It runs, is ready, and is seeded or reset.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SharedDependency {
-    /// Name of its cgroup.
-    pub group: String,
-    /// Its network; `None` is the machine's.
-    pub network: Option<NetworkNamespace>,
-    /// What its record says before anything of this trial is measured.
-    pub evidence: DependencyEvidence,
+/// A contained process and what is known of it.
+struct DependencyProcess {
+    container: Box<dyn AppContainer>,
+    output: AppOutput,
+    notes: Receiver<(usize, InstanceNote)>,
+    teller: NoteSender,
+    state: InstanceState,
+}
+
+impl DependencyProcess {
+    /// Takes what it told; waits at most so long for something.
+    fn take_notes(&mut self, patience: Duration) {
+        let first = self.notes.recv_timeout(patience).ok();
+        for (_, note) in first.into_iter().chain(self.notes.try_iter()) {
+            self.state.take_note(note);
+        }
+    }
+
+    fn start_probe(
+        &self,
+        readiness: &Readiness,
+        own: &[u32],
+    ) -> Result<Option<ProbeThread>, HaltReason> {
+        let Some(probe) = ReadinessProbe::for_container(readiness, self.container.as_ref(), own)?
+        else {
+            return Ok(None);
+        };
+        let teller = self.teller.clone();
+        let started = ProbeThread::start_probing(probe, move |finding| {
+            teller.send_note(InstanceNote::Probe(finding))
+        });
+        started
+            .map(Some)
+            .map_err(halt::step_failed("starting the probe"))
+    }
+
+    /// Kills it, removes its group, and gives the last that it wrote.
+    fn end_process(&mut self) -> Vec<String> {
+        // What survives, or stays, is found by the next sweep.
+        let _ = self.container.kill_container();
+        if self.container.shut_down() {
+            // A process of nobody's that still holds its output is not waited for.
+            let _ = self.output.wait_for_end(READ);
+        }
+        let _ = self.container.remove_group();
+        self.output.last_lines()
+    }
+}
+
+fn watch_for_line(text: String, teller: NoteSender) -> LineWatch {
+    LineWatch {
+        text,
+        found: Box::new(move || {
+            let at_ns = monotonic_ns();
+            teller.send_note(InstanceNote::LineFound { at_ns });
+        }),
+    }
+}
+
+fn dependency_limits(site: &Site, dependency: &DependencySpec, cpus: &[u32]) -> CgroupLimits {
+    let has_cpuset = site.layout.hierarchy_of(Controller::Cpuset).is_some();
+    CgroupLimits {
+        cpu_quota: dependency.cpu,
+        cpuset: has_cpuset.then(|| cpus.iter().copied().collect()),
+        memory: dependency.memory,
+        pids: Some(TASKS),
+        ..CgroupLimits::default()
+    }
+}
+
+/// The last lines of what something said, as the end of a sentence.
+fn quote_lines(lines: &[String]) -> String {
+    let said: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
+    let said: Vec<&str> = said.into_iter().filter(|line| !line.is_empty()).collect();
+    let from = said.len().saturating_sub(LAST);
+    match said[from..].join(" / ") {
+        text if text.is_empty() => ", it said nothing".to_owned(),
+        text => format!(", it said: {text}"),
+    }
 }

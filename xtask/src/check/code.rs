@@ -72,7 +72,7 @@ pub fn threads(project: &Project) -> Vec<Finding> {
 /// mount may read there, so it must not write anywhere; the launcher writes nowhere at all.
 pub fn cgroup_writes(project: &Project) -> Vec<Finding> {
     let owns =
-        |path: &str| path.starts_with("crates/cgroup/") || path.starts_with("crates/host/src/");
+        |path: &str| path.starts_with("crates/cgroup/") || path.starts_with("crates/trial/src/");
     let names_mount = |file: &File| {
         file.code()
             .any(|(_, line)| line.contains("\"/sys/fs/cgroup"))
@@ -267,7 +267,7 @@ mod tests {
         );
         assert!(places(cgroup_writes, "crates/jvm/src/a.rs", read).is_empty());
         assert!(places(cgroup_writes, "crates/cgroup/src/a.rs", write).is_empty());
-        assert!(places(cgroup_writes, "crates/host/src/a.rs", write).is_empty());
+        assert!(places(cgroup_writes, "crates/trial/src/a.rs", write).is_empty());
         assert_eq!(
             places(
                 cgroup_writes,

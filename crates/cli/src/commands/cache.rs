@@ -21,7 +21,6 @@ use loadline_engine::experiment::wire::{
 };
 use loadline_engine::experiment::{Experiment, ValueWithOrigin};
 use loadline_engine::store::ResultKind;
-use loadline_host::oci;
 use loadline_jvm::cache::application::JavaApplication;
 use loadline_jvm::cache::classes::LoadedClasses;
 use loadline_jvm::cache::destination::{FileOwner, OutputDirectory};
@@ -30,10 +29,11 @@ use loadline_jvm::cache::{self as caches, CacheKind, manifest};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_load::spec::text::TimeOrNone;
 use loadline_load::{LoadSpec, LoadTarget};
+use loadline_protocol::Account;
 use loadline_report::emit::{ImageCache, cached_image};
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::SharedCacheInfo;
-use loadline_trial::Account;
+use loadline_trial::oci;
 
 use super::{OutputFlags, print_data};
 use crate::error::{CommandOutcome, Error, FailureKind};
@@ -586,7 +586,7 @@ mod tests {
 
     #[test]
     fn without_a_url_a_connection_is_enough() {
-        use loadline_trial::Readiness;
+        use loadline_protocol::Readiness;
         let experiment = file("-- java -jar app.jar");
         assert_eq!(experiment.app.readiness, Readiness::Tcp { port: 8080 });
         let experiment = file("--ready /health -- java -jar app.jar");

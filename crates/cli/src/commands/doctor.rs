@@ -5,9 +5,9 @@ use std::path::Path;
 use clap::Args;
 use loadline_cgroup::host::HostFacts;
 use loadline_cgroup::{CheckStatus, PreflightCheck};
-use loadline_host::{SiteOptions, blindness, jvm_words, preflight_checks, rootless};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_report::table::{Table, TableCell, Tone};
+use loadline_trial::{SiteOptions, blindness, jvm_words, preflight_checks, rootless};
 use schemars::JsonSchema;
 use serde::Serialize;
 

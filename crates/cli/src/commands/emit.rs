@@ -16,13 +16,13 @@ use loadline_engine::experiment::Experiment;
 use loadline_files::{Directory, PathRefusal, PendingFile};
 use loadline_jvm::cache::application::JavaApplication as Jars;
 use loadline_kubernetes::rights;
+use loadline_protocol::Readiness;
 use loadline_report::emit::{
     Artefact, AutoscalerNeeds, BaseImage, EmitError, EmitPurpose, ImagePinning,
     ProductionApplication, ReadinessCheck, StartCommand, emit, secret, slug,
 };
 use loadline_report::{ResultView, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
-use loadline_trial::Readiness;
 
 use super::print_data;
 use crate::error::{CommandOutcome, Error, FailureKind};

@@ -263,6 +263,6 @@ fn write_output(arguments: &FleetArguments, text: &str) -> Result<(), Error> {
     }
 }
 
-fn refusal_error(refusal: &loadline_trial::RunRefusal) -> Error {
+fn refusal_error(refusal: &loadline_protocol::RunRefusal) -> Error {
     Error::new(FailureKind::Usage, refusal).with_hint(&refusal.hint)
 }

@@ -1,7 +1,7 @@
 //! `loadline init-part` (hidden): the processes between loadline and an application under test. All of
-//! it is in [`loadline_host::init`].
+//! it is in [`loadline_trial::init`].
 
-use loadline_host::init::{self, InitError};
+use loadline_trial::init::{self, InitError};
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 

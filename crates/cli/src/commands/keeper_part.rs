@@ -1,7 +1,7 @@
 //! `loadline keeper-part` (hidden): the dependencies that the trials of a result share. All of it is
-//! in [`loadline_host::keeper`].
+//! in [`loadline_trial::keeper`].
 
-use loadline_host::{keeper, part};
+use loadline_trial::{keeper, part};
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 

@@ -1,8 +1,8 @@
 //! `loadline load-part` (hidden): one load generator process of a trial. All of it is in
 //! [`loadline_load::part`].
 
-use loadline_host::run_load_process;
 use loadline_load::LoadError;
+use loadline_trial::run_load_process;
 
 use super::load_error;
 use crate::error::{CommandOutcome, Error, FailureKind};

@@ -1,8 +1,8 @@
 //! `loadline neighbour` (hidden): the busy neighbour of a trial. All of it is in
-//! [`loadline_host::run_neighbour`].
+//! [`loadline_trial::run_neighbour`].
 
 use clap::Args;
-use loadline_host::run_neighbour;
+use loadline_trial::run_neighbour;
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 

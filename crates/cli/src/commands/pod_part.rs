@@ -1,13 +1,13 @@
 //! `loadline pod-part`, `loadline pod-look` and `loadline pod-generator` (hidden): what runs in a pod of
-//! Kubernetes. All of it is in [`loadline_host::part`] and [`loadline_host::pod`].
+//! Kubernetes. All of it is in [`loadline_trial::part`] and [`loadline_trial::pod`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use loadline_host::part;
-use loadline_host::pod::{self, PodPaths};
+use loadline_trial::part;
+use loadline_trial::pod::{self, PodPaths};
 
 use super::trial_part::part_refused;
 use crate::error::{CommandOutcome, Error, FailureKind};

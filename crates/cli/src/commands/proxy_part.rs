@@ -1,7 +1,7 @@
 //! `loadline proxy-part` (hidden): the proxy before the dependencies of a trial. All of it is in
-//! [`loadline_host::run_proxy_process`].
+//! [`loadline_trial::run_proxy_process`].
 
-use loadline_host::run_proxy_process;
+use loadline_trial::run_proxy_process;
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 

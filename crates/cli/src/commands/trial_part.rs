@@ -1,6 +1,6 @@
-//! `loadline trial-part` (hidden): one whole trial. All of it is in [`loadline_host::part`].
+//! `loadline trial-part` (hidden): one whole trial. All of it is in [`loadline_trial::part`].
 
-use loadline_host::part::{self, TrialProcessError};
+use loadline_trial::part::{self, TrialProcessError};
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::signals::Signals;

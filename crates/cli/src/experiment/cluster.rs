@@ -6,7 +6,7 @@ use clap::Args;
 use loadline_engine::experiment::wire::{ExperimentFile, KubernetesTable};
 use loadline_engine::experiment::{ClusterSettings, Slots, TrialCpu, ValueWithOrigin};
 use loadline_kubernetes::workload;
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use crate::error::{Error, FailureKind};
 

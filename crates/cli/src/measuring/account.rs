@@ -3,7 +3,7 @@
 //! Owns the choice of the account. Never looks at an image: that has a user of its own.
 
 use loadline_engine::experiment::Experiment;
-use loadline_trial::Account;
+use loadline_protocol::Account;
 
 /// The application's account where loadline is root: no account of a distribution has this number.
 const APPLICATION_UID: u32 = 64_999;

@@ -9,8 +9,8 @@ use loadline_engine::host::TrialHost;
 use loadline_engine::local::LocalTrialHost;
 use loadline_engine::lock::{LockError, MachineLock};
 use loadline_engine::store::Store;
-use loadline_host::{SiteOptions, rootless};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
+use loadline_trial::{SiteOptions, rootless};
 
 use crate::error::{Error, FailureKind};
 use crate::images;

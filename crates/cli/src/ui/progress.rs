@@ -12,8 +12,8 @@ use loadline_analysis::record::{Configuration, PhaseSpan, TrialPhase, TrialPurpo
 use loadline_analysis::search::TrialAsk;
 use loadline_engine::left::TimeLeft;
 use loadline_engine::runner::TrialWatcher;
+use loadline_protocol::TrialProgress as Figure;
 use loadline_report::text::one_line as safe;
-use loadline_trial::TrialProgress as Figure;
 
 use super::text::{format_latency, format_span};
 use crate::signals::Signals;

@@ -18,11 +18,11 @@ use loadline_cgroup::{
     CgroupLayout, CgroupLimits, CgroupSampler, ControlGroup, GroupName, SamplerOptions,
     SamplerReport,
 };
-use loadline_host::clock::{monotonic_ns, wall_ahead_ns};
 use loadline_jvm::detect::InstalledJdk;
 use loadline_jvm::gclog::{GcLog, GcLogBuilder, WallClock};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::{Cpus, Vm};
+use loadline_trial::clock::{monotonic_ns, wall_ahead_ns};
 
 use crate::trace::{Scheduled, Tracer};
 
@@ -84,7 +84,7 @@ pub fn run(
     group.kill_processes(Duration::from_secs(10))?;
     group.remove_dirs(Duration::from_secs(10))?;
     let mut seen = seen?;
-    loadline_host::gc_evidence::add_standstills(&read(log.path(), wall)?, &mut seen.log);
+    loadline_trial::gc_evidence::add_standstills(&read(log.path(), wall)?, &mut seen.log);
     Ok(seen)
 }
 

@@ -11,11 +11,11 @@ mod reports;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::lint::LintedContainer;
+use loadline_protocol::RunRefusal;
 use loadline_sizing::compat::calculator::{self, Flavour};
 use loadline_sizing::compat::{fabric8, rightsize};
 use loadline_sizing::options::JvmOptionSet;
 use loadline_sizing::{Bytes, Cpus, JavaVersion};
-use loadline_trial::RunRefusal;
 
 /// Classes of the JDK that the memory calculator's build pack counts: those in `lib/modules` of JDK
 /// 17.0.15.

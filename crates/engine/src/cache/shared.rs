@@ -10,14 +10,14 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
-use loadline_host::oci::image::EngineImage;
 use loadline_jvm::cache::CacheKind;
 use loadline_jvm::cache::manifest::{ManifestError, length_and_checksum};
 use loadline_jvm::cache::scc::{self, SharedCacheLimits, SharedCachePlace, SharedCacheStatistics};
+use loadline_protocol::{TrialOrder, WritableDirectory};
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::SharedCacheInfo;
 use loadline_sizing::cache::shared::{CacheLayer, FileName, IN_IMAGE};
-use loadline_trial::{TrialOrder, WritableDirectory};
+use loadline_trial::oci::image::EngineImage;
 
 use super::{
     CacheError, InstalledCache, WRITTEN, alone_without_limits, assemble_by, last_lines, name_of,

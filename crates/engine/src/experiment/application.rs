@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use loadline_analysis::record::{Configuration, LevelApplication};
-use loadline_host::oci;
-use loadline_trial::{EngineKind, RunRefusal};
+use loadline_protocol::{EngineKind, RunRefusal};
+use loadline_trial::oci;
 
 use super::{AppUnderTest, Experiment};
 

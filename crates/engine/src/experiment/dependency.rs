@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::CpuSets;
-use loadline_host::networks::{self, NetworkMember};
 use loadline_jvm::detect::JdkPlaces;
+use loadline_protocol::{Account, AppSpec, DependencyScope, ProxiedLink, Readiness, RunRefusal};
 use loadline_proxy::Toxic;
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::{Account, AppSpec, DependencyScope, ProxiedLink, Readiness, RunRefusal};
+use loadline_trial::networks::{self, NetworkMember};
 
 use super::error::ExperimentSource;
 use super::references::{self, FilledEnvironment};
@@ -73,7 +73,7 @@ pub struct ExperimentDependency {
 
 /// The dependencies of a trial, and what no file of it may hold.
 pub(crate) struct OrderedDependencies {
-    pub(crate) dependencies: Vec<loadline_trial::DependencySpec>,
+    pub(crate) dependencies: Vec<loadline_protocol::DependencySpec>,
     pub(crate) secrets: Vec<String>,
 }
 
@@ -160,7 +160,7 @@ impl Experiment {
                     AppSpec::Image(Box::new(dependency.in_image(image, env, &directory)?))
                 }
             };
-            all.dependencies.push(loadline_trial::DependencySpec {
+            all.dependencies.push(loadline_protocol::DependencySpec {
                 name: dependency.name.clone(),
                 seed: errand(&dependency.seed)?,
                 scope: dependency.scope,
@@ -201,9 +201,9 @@ impl ExperimentDependency {
         image: &ExperimentImage,
         env: BTreeMap<String, String>,
         directory: &Path,
-    ) -> Result<loadline_trial::ImageSpec, RunRefusal> {
+    ) -> Result<loadline_protocol::ImageSpec, RunRefusal> {
         let found = image.found_image()?;
-        Ok(loadline_trial::ImageSpec {
+        Ok(loadline_protocol::ImageSpec {
             engine: found.engine.clone(),
             id: found.id.clone(),
             command: found.full_command(&self.command)?,
@@ -244,7 +244,7 @@ pub(crate) fn seen_by(
 }
 
 fn no_directory(name: &str, directory: &std::path::Path) -> RunError {
-    loadline_trial::RunRefusal::new(
+    loadline_protocol::RunRefusal::new(
         format!("the dependency {name}"),
         format!("its directory {} does not exist", directory.display()),
         "directory is relative to the experiment file; without it that of the application is meant",

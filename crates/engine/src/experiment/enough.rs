@@ -11,7 +11,7 @@ use loadline_analysis::text;
 use loadline_load::spec::DURATION;
 use loadline_load::spec::text::PositiveTime;
 use loadline_load::{LoadModel, LoadSpec};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use super::error::ExperimentSource;
 use super::load::{ExperimentLoad, load_refusal};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, TrialPhase};
 use loadline_load::{LoadError, LoadModel, LoadPlan, LoadSpec, LoadTarget, RequestSpec};
-use loadline_trial::{LoadPhase, Readiness};
+use loadline_protocol::{LoadPhase, Readiness};
 
 use super::error::ExperimentSource;
 use super::{ExperimentError, TrainingSettings};

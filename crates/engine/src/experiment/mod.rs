@@ -49,7 +49,7 @@ pub use said::ValueWithOrigin;
 pub use stub::ExperimentStub;
 pub use wire::ExperimentFile;
 
-use loadline_trial::{Account, NetworkMode, Readiness, SamplingRate};
+use loadline_protocol::{Account, NetworkMode, Readiness, SamplingRate};
 
 /// A checked experiment.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use super::{compose, variables};
 

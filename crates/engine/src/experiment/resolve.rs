@@ -32,7 +32,7 @@ use super::wire::{
 use super::{
     AppUnderTest, ClusterSettings, Experiment, ExperimentError, ExperimentFactor, FactorLevel,
 };
-use loadline_trial::{Account, NetworkMode, Readiness};
+use loadline_protocol::{Account, NetworkMode, Readiness};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 /// An orderly end takes a tenth of a second. What takes longer thrashes, and nothing of it is

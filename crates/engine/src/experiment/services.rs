@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use super::compose::{self, ComposeService, ServiceReadiness};
 use super::said::{Text, ValueWithOrigin};

@@ -8,8 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
+use loadline_protocol::RunRefusal;
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::RunRefusal;
 use serde_json::Value;
 
 use super::references;
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(experiment.app.env.keys().collect::<Vec<_>>(), ["A"]);
         assert_eq!(
             experiment.app.readiness,
-            loadline_trial::Readiness::Http {
+            loadline_protocol::Readiness::Http {
                 port: 9090,
                 path: "/ready".to_owned()
             }

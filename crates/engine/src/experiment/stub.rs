@@ -6,9 +6,9 @@
 use std::io::Read;
 use std::path::Path;
 
+use loadline_protocol::RunRefusal;
 use loadline_proxy::Toxic;
 use loadline_proxy::stub::{LARGEST_BODY, StubAnswer, StubBody};
-use loadline_trial::RunRefusal;
 
 use super::error::ExperimentSource;
 use super::resolve::Checked;
@@ -247,12 +247,12 @@ impl Experiment {
     ///
     /// # Errors
     /// [`RunError`] names a file of a body that is not there.
-    pub(crate) fn ordered_stubs(&self) -> Result<Vec<loadline_trial::StubSpec>, RunError> {
+    pub(crate) fn ordered_stubs(&self) -> Result<Vec<loadline_protocol::StubSpec>, RunError> {
         let ordered = |stub: &ExperimentStub| {
             stub.answers
                 .iter()
                 .try_for_each(|answer| is_there(stub, answer))?;
-            Ok(loadline_trial::StubSpec {
+            Ok(loadline_protocol::StubSpec {
                 name: stub.name.clone(),
                 port: stub.port,
                 answers: stub.answers.clone(),

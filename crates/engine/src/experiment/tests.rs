@@ -484,7 +484,7 @@ fn a_level_may_run_another_application() {
         .collect();
     assert_eq!(
         images,
-        [("orders:1", Some(loadline_trial::EngineKind::Docker))]
+        [("orders:1", Some(loadline_protocol::EngineKind::Docker))]
     );
 }
 

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 /// A line: the name, and its value unless it is the caller's.
 pub type Variable = (String, Option<String>);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use super::{ProjectDirectory, ProjectGuess};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use serde_json::Value;
 
 use super::{ProjectDirectory, ProjectGuess};

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 pub use built::BuildTool;
 pub use deployed::{ComposedApp, DeployedManifest};

@@ -6,7 +6,7 @@ use loadline_analysis::record::{
 use loadline_analysis::search::TrialAsk;
 use loadline_analysis::verdict::{Judgement, judge_trial};
 use loadline_jvm::cache::CacheKind;
-use loadline_trial::TrialEnding;
+use loadline_protocol::TrialEnding;
 
 use super::attempts::AskAttempts;
 use super::{Measurement, RunError, SearchRunner};

@@ -7,7 +7,7 @@
 use std::fmt::Debug;
 
 use loadline_analysis::record::{MachineDescription, TrialRecord};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use rusqlite::{OptionalExtension, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -25,7 +25,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_analysis::record::{Configuration, MachineDescription, TrialPurpose, TrialRecord};
 use loadline_cgroup::GroupName;
 use loadline_files::{Directory, PathRefusal};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

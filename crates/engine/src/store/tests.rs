@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use loadline_analysis::record::{Evidence, SCHEMA, TrialVerdict};
-use loadline_host::monotonic_ns;
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
+use loadline_trial::monotonic_ns;
 
 use super::reading::{read_only, uri};
 use super::*;

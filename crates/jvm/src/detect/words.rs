@@ -1,6 +1,6 @@
 //! What a JVM says of itself once it is started: `java -XshowSettings:properties -version`.
 //!
-//! Owns the options that ask and the reading of the answer; who starts it is `loadline_host`. Needed
+//! Owns the options that ask and the reading of the answer; who starts it is `loadline_trial`. Needed
 //! for OpenJ9, whose build stands in no file. Facts: the launcher prints `    name = value` on
 //! stderr, JDK 7 and later; Debian 17.0.15, Temurin 25.0.3, OpenJ9 25.
 

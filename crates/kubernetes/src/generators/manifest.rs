@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadline_engine::experiment::ClusterSettings;
 use loadline_load::remote::PORT;
+use loadline_protocol::Account;
 use loadline_sizing::Bytes;
-use loadline_trial::Account;
 use serde_json::{Value, json};
 
 use crate::manifest::{

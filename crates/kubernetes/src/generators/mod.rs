@@ -16,7 +16,7 @@ use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use loadline_load::remote::{GeneratorMember, Generators, PORT};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::time::{sleep, timeout};
 

@@ -6,7 +6,7 @@
 use loadline_analysis::record::MachineDescription;
 use loadline_engine::experiment::ClusterSettings as Wanted;
 use loadline_engine::store::{FinishedTrial, TrialCopies};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use std::rc::Rc;
 
 use super::kept::PieceStore;

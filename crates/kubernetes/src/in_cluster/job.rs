@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadline_engine::experiment::ClusterSettings;
+use loadline_protocol::Account;
 use loadline_sizing::{Bytes, Cpus};
-use loadline_trial::Account;
 use serde_json::{Value, json};
 
 use super::inside;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, PostParams};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use serde_json::json;
 
 use super::job::{RESULT, controller_name};

@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
 use loadline_engine::experiment::ClusterSettings as Wanted;
 use loadline_engine::store::ResultRow;
-use loadline_trial::{Account, RunRefusal};
+use loadline_protocol::{Account, RunRefusal};
 use serde_json::json;
 
 use super::job::{self, RESULT, controller_name};

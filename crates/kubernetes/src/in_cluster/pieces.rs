@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 
 use loadline_analysis::record::MachineDescription;
 use loadline_engine::store::{FinishedTrial, ResultRow, ResultStatus};
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use serde::{Deserialize, Serialize};
 
 /// A config map holds 1 MiB, base64 not counted; the API server takes 1.5 MiB at once, base64 counted.

@@ -11,11 +11,11 @@ use std::time::Duration;
 use loadline_analysis::record::{
     CgroupEvidence, ExitEvidence, GeneratorEvidence, LoadFrom, MachineDescription, TrialNode,
 };
-use loadline_host::pod::ship;
 use loadline_load::remote::GeneratorMember;
+use loadline_protocol::log::EventLog;
+use loadline_protocol::{TrialEnding, TrialEvent, TrialOrder};
 use loadline_simulated::{World, carry_out};
-use loadline_trial::log::EventLog;
-use loadline_trial::{TrialEnding, TrialEvent, TrialOrder};
+use loadline_trial::pod::ship;
 use serde_json::{Value, json};
 
 use crate::manifest::{APPLICATION, CONTROLLER, FILLS, GENERATOR, OWN};

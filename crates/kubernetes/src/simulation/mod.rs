@@ -32,7 +32,7 @@ use loadline_engine::runner::{Measurement, RunError, SearchRunner, TrialWatcher}
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, Store};
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
-use loadline_trial::{Account, RunRefusal, TrialProgress};
+use loadline_protocol::{Account, RunRefusal, TrialProgress};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 

@@ -12,13 +12,13 @@ use loadline_analysis::record::{
 };
 use loadline_cgroup::MemorySample;
 use loadline_engine::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store, TrialKey};
-use loadline_host::samples::{self, SampleRow};
+use loadline_protocol::log::{ChunkContent, EventLog};
+use loadline_protocol::{TrialEvent, TrialProgress};
 use loadline_report::ResultView;
 use loadline_serve::access::AccessRules;
 use loadline_serve::{ResultReading, StateServer};
 use loadline_sizing::Bytes;
-use loadline_trial::log::{ChunkContent, EventLog};
-use loadline_trial::{TrialEvent, TrialProgress};
+use loadline_trial::samples::{self, SampleRow};
 
 use crate::fixture;
 

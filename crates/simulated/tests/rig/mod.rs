@@ -17,10 +17,10 @@ use loadline_engine::runner::{Measurement, RunError, SearchRunner, TrialWatcher}
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, Store};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces, JdkVersion};
+use loadline_protocol::Account;
+use loadline_protocol::TrialProgress;
 use loadline_simulated::{SimulatedHost, World};
 use loadline_sizing::Vm;
-use loadline_trial::Account;
-use loadline_trial::TrialProgress;
 
 /// Counts what came and went; stops everything after so many records of its own.
 #[derive(Debug)]

@@ -145,6 +145,6 @@ fn error_in_file(path: &Path, error: EmitError) -> Error {
     }
 }
 
-fn unreadable_error(refusal: &loadline_trial::RunRefusal) -> Error {
+fn unreadable_error(refusal: &loadline_protocol::RunRefusal) -> Error {
     Error::new(FailureKind::Usage, refusal).with_hint(&refusal.hint)
 }

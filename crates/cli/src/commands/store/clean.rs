@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use loadline_engine::store::{RemovalTotals, ResultRow, Store, unix_ms};
-use loadline_host::apart;
-use loadline_host::oci::engine;
-use loadline_host::{Site, SiteOptions};
 use loadline_kubernetes::ClusterSweep;
+use loadline_protocol::ContainerEngine;
 use loadline_report::format;
 use loadline_report::table::{Table, TableCell};
 use loadline_sizing::Bytes;
-use loadline_trial::ContainerEngine;
+use loadline_trial::apart;
+use loadline_trial::oci::engine;
+use loadline_trial::{Site, SiteOptions};
 
 use super::answer_words;
 use super::filter::PointInTime;

@@ -13,7 +13,7 @@ mod words;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use serde_json::{Map, Value};
 
 pub use service::{ComposeService, ServicePort, ServiceReadiness};

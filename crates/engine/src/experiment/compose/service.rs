@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadline_analysis::slo::parse_duration;
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 use serde_json::{Map, Value};
 
 use super::super::references;

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use loadline_trial::RunRefusal;
+use loadline_protocol::RunRefusal;
 
 use super::super::references;
 

@@ -1,6 +1,6 @@
 //! `app.image`: an application that an engine starts, and what cannot be varied of it.
 
-use loadline_trial::EngineKind;
+use loadline_protocol::EngineKind;
 
 use super::Checked;
 use crate::experiment::error::ExperimentSource;

@@ -8,7 +8,7 @@ use super::Checked;
 use crate::experiment::error::ExperimentSource;
 use crate::experiment::said::{Text, ValueWithOrigin};
 use crate::experiment::{Experiment, ExperimentError};
-use loadline_trial::NetworkMode;
+use loadline_protocol::NetworkMode;
 
 /// Each instance has namespaces, a cgroup and a load generator of its own; more than this says
 /// more about the machine than about the application.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::error::ExperimentSource;
 use super::super::said::Text;
 use super::Checked;
-use loadline_trial::SamplingRate;
+use loadline_protocol::SamplingRate;
 
 /// Closer samples cost more than they tell; seconds are cut from samples at most 100 ms apart.
 const SAMPLES_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));

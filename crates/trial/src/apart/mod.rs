@@ -1,0 +1,129 @@
+//! An engine apart: one whose containers' cgroups loadline neither makes nor sees. It is on another
+//! machine or in a virtual one, it leaves cgroups to systemd, or loadline may make none here.
+//!
+//! Owns what is made there for a trial, and what a killed loadline leaves. A trial is two containers
+//! that share PID namespace, network and a directory, as those of a pod do: the first is loadline's
+//! own ([`crate::pod`] runs in it), the second the application's, which starts when the first is ready
+//! to watch it. Limits are the engine's to set. Only the engine's program is used, so whatever reaches
+//! a daemon (ssh, TLS, a context) reaches it for loadline too. Facts: docker-create(1),
+//! podman-create(1); both take `--pid=container:` and `--network=container:`.
+
+mod look;
+mod own_image;
+mod pair;
+mod tar;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use loadline_cgroup::GroupName;
+use loadline_protocol::{ContainerEngine, RunRefusal};
+
+use crate::clock::monotonic_ns;
+use crate::oci::engine::{self, EngineError};
+use crate::sweep::{client_id, is_dead};
+
+pub use look::probe_image;
+pub use pair::{ApartContainers, ContainerEnd, unsupported_apart};
+
+/// What everything that is made has as a label; its value says what for.
+const LABEL: &str = "loadline.apart";
+
+/// The label with the machine whose loadline made it.
+const CLIENT: &str = "loadline.client";
+
+/// loadline's own directory in its container.
+const WORK: &str = "/work";
+
+/// The application's /tmp, as loadline's own container has it.
+const TMP: &str = "/application-tmp";
+
+/// A name that tells its owner.
+fn owned_name(what: &str) -> Result<String, RunRefusal> {
+    let name = GroupName::new(Path::new("/proc"), what);
+    name.map(|name| name.to_string())
+        .map_err(|error| crate::halt::cgroup_refusal("naming a container", &error))
+}
+
+/// A text that no other object of this process has, and hardly one of another.
+fn unique_suffix() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{:x}-{number}", monotonic_ns())
+}
+
+fn labels(of: &str) -> [String; 2] {
+    [
+        format!("--label={LABEL}={of}"),
+        format!("--label={CLIENT}={}", client_id()),
+    ]
+}
+
+/// Ends containers without asking, and removes them with what is theirs. What is not there is no
+/// error.
+fn remove_containers(
+    engine: &ContainerEngine,
+    containers: &[&str],
+    volume: Option<&str>,
+) -> Result<(), EngineError> {
+    for name in containers {
+        // podman would ask it first, for ten seconds.
+        let _ = engine::run(engine, &["kill", "--signal=KILL", name]);
+    }
+    for name in containers {
+        crate::oci::remove_by_name(engine, name)?;
+    }
+    match volume.map(|name| engine::run(engine, &["volume", "rm", "--force", name])) {
+        Some(Err(error)) if !error.said.to_lowercase().contains("no such volume") => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What a sweep removed.
+#[derive(Debug, Default)]
+pub struct EngineSweep {
+    /// Containers.
+    pub containers: Vec<String>,
+    /// Volumes.
+    pub volumes: Vec<String>,
+    /// What could not be removed, and why.
+    pub failures: Vec<String>,
+}
+
+/// Removes what dead loadlines of this machine left in an engine. An engine has other users, whose
+/// processes nobody can see from here: theirs is left alone. One that does not answer has nothing that
+/// could be found.
+pub fn sweep_engine(engine: &ContainerEngine) -> EngineSweep {
+    let filter = format!("label={CLIENT}={}", client_id());
+    let list = |words: &[&str], format: &str| {
+        let rest = ["--filter", filter.as_str(), "--format", format];
+        let all = [words, &rest].concat();
+        let names = engine::run(engine, &all).unwrap_or_default();
+        let names = names.lines().map(str::to_owned);
+        names
+            .filter(|name| is_dead(name, Path::new("/proc")))
+            .collect::<Vec<_>>()
+    };
+    let mut swept = EngineSweep::default();
+    // What shares another's namespaces goes first: podman removes it in no other order.
+    let mut containers = list(&["ps", "--all"], "{{.Names}}");
+    containers.sort_by_key(|name| name.ends_with(pair::OWN));
+    for name in containers {
+        match remove_containers(engine, &[&name], None) {
+            Ok(()) => swept.containers.push(name),
+            Err(error) => swept.failures.push(format!("{name}: {error}")),
+        }
+    }
+    for name in list(&["volume", "ls"], "{{.Name}}") {
+        match remove_containers(engine, &[], Some(&name)) {
+            Ok(()) => swept.volumes.push(name),
+            Err(error) => swept.failures.push(format!("{name}: {error}")),
+        }
+    }
+    swept
+}
+
+/// Removes loadline's own images of an engine; gives how many.
+pub fn remove_images(engine: &ContainerEngine) -> usize {
+    own_image::remove_all(engine)
+}

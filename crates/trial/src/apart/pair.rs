@@ -1,0 +1,429 @@
+//! The two containers of a trial at an engine apart: made, started, asked, removed.
+//!
+//! Owns what the engine is told of them. Both run as one user, so that the kernel shows the one to the
+//! other; loadline's has no right that the application's lacks.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use loadline_cgroup::CgroupLimits;
+use loadline_load::LoadPart;
+use loadline_protocol::{
+    Account, AppSpec, ContainerEngine, EngineKind, ImageSpec, NetworkMode, RunRefusal, TrialOrder,
+};
+use loadline_sizing::{Bytes, CpuSet};
+
+use super::own_image::{self, PROGRAM};
+use super::tar::TarArchive;
+use super::{TMP, WORK, labels, owned_name, remove_containers};
+use crate::container::{SHM, how_it_ended};
+use crate::cpus::{CpuPlan, format_cpu_list};
+use crate::generator;
+use crate::group::TASKS;
+use crate::instance::GENERATOR_SHARES;
+use crate::oci::{self, engine};
+use crate::pod::{self, ImageReading, MARK};
+
+/// How the name of loadline's own container ends.
+pub(super) const OWN: &str = "-own";
+
+/// Where its order lies.
+const ORDER: &str = "/order";
+
+/// Memory of loadline's own container beside what the load generator may take.
+const OWN_MEMORY: Bytes = Bytes::from_mib(192);
+
+/// Of the application's output, so many lines are asked for.
+const LINES: &str = "--tail=50";
+
+/// Two containers and their volume. Dropping it removes them.
+#[derive(Debug)]
+pub struct ApartContainers {
+    engine: ContainerEngine,
+    own: String,
+    application: String,
+    volume: String,
+    is_removed: bool,
+}
+
+/// How the application's container ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContainerEnd {
+    /// Exit code, when it exited.
+    pub code: Option<i32>,
+    /// Signal, when a signal ended it.
+    pub signal: Option<i32>,
+    /// Whether the engine says that it was killed for its memory. podman 4.3 on v1 says no when it
+    /// was.
+    pub is_oom: bool,
+}
+
+/// What an order has that a trial at an engine apart does not do.
+pub fn unsupported_apart(order: &TrialOrder) -> Option<&'static str> {
+    let has_files = match &order.app {
+        AppSpec::Image(image) => !image.volumes.is_empty(),
+        AppSpec::Command { .. } => false,
+    };
+    let own = [
+        (has_files, "volumes of this machine"),
+        (order.configuration.cpu_burst.is_some(), "CFS burst"),
+    ];
+    let own = own.into_iter().find(|(is, _)| *is).map(|(_, what)| what);
+    pod::unsupported_feature(order).or(own)
+}
+
+impl ApartContainers {
+    /// Makes both; starts none. `seen` is what the look into the image saw.
+    ///
+    /// # Errors
+    /// [`RunRefusal`] with what the engine said; what was made is gone again.
+    pub fn make_both(
+        engine: &ContainerEngine,
+        order: &TrialOrder,
+        seen: &ImageReading,
+    ) -> Result<Self, RunRefusal> {
+        let AppSpec::Image(image) = &order.app else {
+            let hint = "build an image of it, and name that: --image name:tag";
+            let why = "it runs images, no commands of this machine";
+            return Err(RunRefusal::new("an engine apart", why, hint));
+        };
+        let own_image = own_image::ensure_image(engine)?;
+        let name = owned_name(&order.trial)?;
+        let pair = Self {
+            engine: engine.clone(),
+            own: format!("{name}{OWN}"),
+            volume: name.clone(),
+            application: name,
+            is_removed: false,
+        };
+        let account = image.user.or(seen.account).unwrap_or(order.account);
+        let has_cpuset = has_cpuset(engine);
+        let plan = plan_apart_cpus(order, seen, has_cpuset)?;
+        let cpuset = has_cpuset.then(|| plan.application.iter().copied().collect());
+        let volume = labels("trial");
+        let volume = ["volume", "create"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(volume);
+        let volume: Vec<String> = volume.chain([pair.volume.clone()]).collect();
+        pair.run(&volume)?;
+        let mut own = pair.own_arguments(order, account, &plan, &own_image);
+        own.extend(has_cpuset.then(|| "--split-cpus".to_owned()));
+        pair.run(&own)?;
+        let order_file = packed_order(order, account).map_err(|e| pair.apart_refusal(&e))?;
+        let given = engine::unpack_into(engine, &pair.own, "/", &order_file);
+        given.map_err(|e| pair.apart_refusal(&e))?;
+        let variables = VariablesFile::write(order, image).map_err(|e| pair.apart_refusal(&e))?;
+        let arguments = pair.application_arguments(order, image, cpuset, &variables.0);
+        pair.run(&arguments)?;
+        pair.run(&["start".to_owned(), pair.own.clone()])?;
+        Ok(pair)
+    }
+
+    fn run(&self, arguments: &[String]) -> Result<(), RunRefusal> {
+        let done = engine::run(&self.engine, arguments);
+        done.map(drop).map_err(|error| self.apart_refusal(&error))
+    }
+
+    fn apart_refusal(&self, why: &dyn ToString) -> RunRefusal {
+        let alone = "try it with the engine alone: what it says there is what it said here";
+        let why = why.to_string();
+        let full = engine::full_disk_hint(&self.engine, &why);
+        RunRefusal::new(
+            "making the containers of a trial",
+            &why,
+            full.as_deref().unwrap_or(alone),
+        )
+    }
+
+    fn own_arguments(
+        &self,
+        order: &TrialOrder,
+        account: Account,
+        plan: &CpuPlan,
+        own_image: &str,
+    ) -> Vec<String> {
+        let mut all = vec!["create".to_owned(), "--pull=never".to_owned()];
+        all.extend(["--name".to_owned(), self.own.clone()]);
+        all.extend(labels("trial"));
+        let network = match order.network {
+            NetworkMode::Own => "none",
+            NetworkMode::Host => "host",
+        };
+        all.push(format!("--network={network}"));
+        all.push(format!("--log-driver={}", log_driver(self.engine.kind)));
+        all.push(format!("--user={}:{}", account.uid, account.gid));
+        all.push("--security-opt=no-new-privileges".to_owned());
+        if account.uid != 0 {
+            // root's application has its engine's: only who has them, too, may look at it.
+            all.push("--cap-drop=ALL".to_owned());
+        }
+        let generator = order
+            .load
+            .iter()
+            .map(|l| generator::generator_memory(l, LoadPart::default()));
+        let generator = generator.max().unwrap_or_default().as_bytes();
+        all.extend(oci::limit_flags(&CgroupLimits {
+            cpu_shares: plan.generator_competes().then_some(GENERATOR_SHARES),
+            memory: Some(Bytes::from_bytes(OWN_MEMORY.as_bytes() + generator)),
+            ..CgroupLimits::default()
+        }));
+        all.push(format!("--volume={}:{TMP}", self.volume));
+        all.extend(oci::ulimits(crate::site::SiteOptions::default().open_files));
+        all.push(own_image.to_owned());
+        all.extend([PROGRAM, "pod-part"].map(str::to_owned));
+        all.push(format!("--order={ORDER}"));
+        all.push(format!("--work={WORK}"));
+        all.push(format!("--tmp={TMP}"));
+        all
+    }
+
+    fn application_arguments(
+        &self,
+        order: &TrialOrder,
+        image: &ImageSpec,
+        cpuset: Option<CpuSet>,
+        variables: &Path,
+    ) -> Vec<String> {
+        let configuration = &order.configuration;
+        let limits = CgroupLimits {
+            cpu_quota: configuration.cpu,
+            cpu_period: configuration.cpu_period,
+            cpu_burst: None,
+            cpu_shares: configuration.cpu_shares,
+            cpuset,
+            memory: configuration.memory,
+            pids: Some(configuration.pids.unwrap_or(TASKS)),
+        };
+        let mut all = vec!["create".to_owned(), "--pull=never".to_owned()];
+        all.extend(["--name".to_owned(), self.application.clone()]);
+        all.extend(labels("trial"));
+        all.push(format!("--pid=container:{}", self.own));
+        all.push(format!("--network=container:{}", self.own));
+        all.push(format!("--volume={}:/tmp:nocopy", self.volume));
+        all.push(format!("--env-file={}", variables.display()));
+        all.push(format!("--log-driver={}", log_driver(self.engine.kind)));
+        all.push("--no-healthcheck".to_owned());
+        all.extend(oci::limit_flags(&limits));
+        all.push(oci::shm(configuration.shm.unwrap_or(SHM)));
+        all.extend(oci::ulimits(crate::site::SiteOptions::default().open_files));
+        all.extend(oci::image_arguments(image));
+        all
+    }
+
+    /// A program whose standard output is that of loadline's own container from its begin on; it ends
+    /// with the container.
+    ///
+    /// # Errors
+    /// An engine's program that does not start.
+    pub fn follow_output(&self) -> io::Result<Child> {
+        use std::os::unix::process::CommandExt;
+        let mut command = engine::engine_command(&self.engine);
+        command.args(["logs", "--follow", &self.own]);
+        // A Ctrl-C is for loadline, which tells the trial.
+        command.process_group(0);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        crate::spawn_command(command)
+    }
+
+    /// Starts the application.
+    ///
+    /// # Errors
+    /// [`RunRefusal`] with what the engine said.
+    pub fn start_app_container(&self) -> Result<(), RunRefusal> {
+        let started = engine::run(&self.engine, &["start", &self.application]);
+        started.map(drop).map_err(|error| {
+            let hint =
+                "the program must be executable for the application's user; another user: --user";
+            RunRefusal::new("starting the application", error, hint)
+        })
+    }
+
+    /// Asks loadline's own container to end the trial.
+    pub fn ask_to_end(&self) {
+        // One that has ended does not mind.
+        let _ = engine::run(&self.engine, &["kill", "--signal=TERM", &self.own]);
+    }
+
+    /// Whether loadline's own container runs; `None` where the engine does not answer.
+    pub fn is_running(&self) -> Option<bool> {
+        let said = self.inspect_container(&self.own, "{{.State.Running}}")?;
+        Some(said.trim() == "true")
+    }
+
+    /// How the application's container ended; `None` as long as it runs.
+    pub fn container_end(&self) -> Option<ContainerEnd> {
+        let format = "{{.State.Running}} {{.State.ExitCode}} {{.State.OOMKilled}}";
+        parse_container_end(&self.inspect_container(&self.application, format)?)
+    }
+
+    fn inspect_container(&self, name: &str, format: &str) -> Option<String> {
+        engine::run(&self.engine, &["inspect", "--format", format, name]).ok()
+    }
+
+    /// The last lines of the application; credentials are taken out.
+    pub fn last_lines(&self, secrets: &[String]) -> Vec<String> {
+        let text = engine::call_for_both(&self.engine, &["logs", LINES, &self.application]);
+        let mut text = text.unwrap_or_default();
+        for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+            text = text.replace(secret, "***");
+        }
+        text.lines().map(crate::output::plain_text).collect()
+    }
+
+    /// What loadline's own container said last, but for the log of the trial.
+    pub fn own_words(&self) -> Option<String> {
+        let text = engine::call_for_both(&self.engine, &["logs", LINES, &self.own]).ok()?;
+        let is_word = |line: &&str| !line.starts_with(pod::LINE) && !line.trim().is_empty();
+        text.lines().rfind(is_word).map(crate::output::plain_text)
+    }
+
+    /// Ends and removes everything.
+    ///
+    /// # Errors
+    /// What the engine said.
+    pub fn remove_both(&mut self) -> Result<(), engine::EngineError> {
+        if !self.is_removed {
+            let containers = [self.application.as_str(), &self.own];
+            remove_containers(&self.engine, &containers, Some(&self.volume))?;
+            self.is_removed = true;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ApartContainers {
+    fn drop(&mut self) {
+        // What cannot be removed now is found by the next sweep.
+        let _ = self.remove_both();
+    }
+}
+
+fn parse_container_end(said: &str) -> Option<ContainerEnd> {
+    let mut words = said.split_whitespace();
+    if words.next()? != "false" {
+        return None;
+    }
+    let (code, signal) = how_it_ended(words.next()?.parse().ok());
+    Some(ContainerEnd {
+        code,
+        signal,
+        is_oom: words.next() == Some("true"),
+    })
+}
+
+/// The CPUs of the application and of the generator, as on a machine of loadline's own; its own
+/// container comes to the same.
+fn plan_apart_cpus(
+    order: &TrialOrder,
+    seen: &ImageReading,
+    has_cpuset: bool,
+) -> Result<CpuPlan, RunRefusal> {
+    if !has_cpuset {
+        return Ok(CpuPlan::unsplit(&seen.cpus));
+    }
+    let wanted: Option<Vec<u32>> = order
+        .configuration
+        .cpuset
+        .as_ref()
+        .map(|sets| sets.all_cpus().iter().collect());
+    if let Some(wanted) = &wanted
+        && wanted.iter().any(|cpu| !seen.cpus.contains(cpu))
+    {
+        let why = format!(
+            "the engine's containers may use CPUs {}",
+            format_cpu_list(&seen.cpus)
+        );
+        return Err(RunRefusal::new(
+            "the cpuset",
+            why,
+            "choose among these CPUs",
+        ));
+    }
+    let quota = order.configuration.cpu;
+    Ok(CpuPlan::new(&seen.cpus, quota, wanted.as_deref(), 1))
+}
+
+/// Whether it can say on which CPUs a container runs: a user's podman has no cpusets where none were
+/// delegated.
+fn has_cpuset(engine: &ContainerEngine) -> bool {
+    let format = match engine.kind {
+        EngineKind::Podman => "{{.Host.CgroupControllers}}",
+        EngineKind::Docker | EngineKind::Kubernetes => return true,
+    };
+    let said = engine::run(engine, &["info", "--format", format]);
+    said.is_ok_and(|said| said.contains("cpuset"))
+}
+
+/// A log that `logs` reads, whatever the engine's default is.
+fn log_driver(kind: EngineKind) -> &'static str {
+    match kind {
+        EngineKind::Podman => "k8s-file",
+        EngineKind::Docker | EngineKind::Kubernetes => "json-file",
+    }
+}
+
+/// An order as [`crate::part::run_in_pod`] reads it, for its user alone. What the engine's program
+/// needs here is nothing to it.
+fn packed_order(order: &TrialOrder, account: Account) -> io::Result<Vec<u8>> {
+    let mut order = order.clone();
+    if let AppSpec::Image(image) = &mut order.app {
+        image.engine.env.clear();
+    }
+    let text = serde_json::to_vec(&order)?;
+    let packed = zstd::encode_all(text.as_slice(), 0)?;
+    let mut tar = TarArchive::default();
+    tar.add_file(ORDER, 0o400, (account.uid, account.gid), &packed)?;
+    Ok(tar.finish_archive())
+}
+
+/// The application's variables in a file that an engine's program reads; gone when dropped.
+struct VariablesFile(PathBuf);
+
+impl VariablesFile {
+    fn write(order: &TrialOrder, image: &ImageSpec) -> io::Result<Self> {
+        let mut env = image.env.clone();
+        env.insert(MARK.to_owned(), order.trial.clone());
+        let path = std::env::temp_dir().join(format!("loadline-variables-{}", order.trial));
+        let mut options = File::options();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        let variables = Self(path);
+        oci::write_variables(&mut file, &env)?;
+        Ok(variables)
+    }
+}
+
+impl Drop for VariablesFile {
+    fn drop(&mut self) {
+        // It lies in a directory that is emptied anyway.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_container_ended_is_what_its_engine_says() {
+        assert_eq!(parse_container_end("true 0 false\n"), None);
+        assert_eq!(parse_container_end(""), None);
+        let killed = parse_container_end("false 137 true\n").expect("it has ended");
+        assert_eq!(
+            (killed.code, killed.signal, killed.is_oom),
+            (None, Some(9), true)
+        );
+        let asked = parse_container_end("false 143 false").expect("it has ended");
+        assert_eq!(
+            (asked.code, asked.signal, asked.is_oom),
+            (Some(143), None, false)
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! What is counted of one dependency in one trial: memory, CPU and throttling of its cgroup.
+//!
+//! Owns the window and the evidence that comes of it; starts and ends nothing. The dependency is the
+//! trial's own ([`crate::dependency`]) or one that trials share ([`JoinedDependency`]).
+
+use std::time::Duration;
+
+use loadline_analysis::record::{DependencyEvidence, InvalidReason, MeasurementFailure};
+use loadline_cgroup::{CgroupError, CgroupLayout, CgroupSample, ControlGroup};
+use loadline_protocol::SharedDependency;
+
+use crate::container::ContainerNetwork;
+
+/// The counters of one dependency.
+pub(crate) struct DependencyCounters {
+    group: ControlGroup,
+    begin: Option<CgroupSample>,
+    /// Kills for memory that others saw.
+    killed_before: u64,
+    /// What its record says.
+    pub(crate) evidence: DependencyEvidence,
+}
+
+impl DependencyCounters {
+    /// Of one that was just made.
+    pub(crate) fn new(group: ControlGroup, evidence: DependencyEvidence) -> Self {
+        Self {
+            group,
+            begin: None,
+            killed_before: 0,
+            evidence,
+        }
+    }
+
+    /// Its cgroup.
+    pub(crate) fn own_group(&self) -> &ControlGroup {
+        &self.group
+    }
+
+    /// Notes how much memory it works with now.
+    pub(crate) fn measure_memory(&mut self) {
+        let sample = self.group.read().ok();
+        let now = sample.and_then(|s| s.memory).and_then(|m| m.working_set());
+        self.evidence.peak_working_set = now.max(self.evidence.peak_working_set);
+    }
+
+    /// Begins the window of its counters.
+    pub(crate) fn begin_window(&mut self) {
+        self.begin = self.group.read().ok();
+    }
+
+    /// Ends it; the last one counts.
+    pub(crate) fn end_window(&mut self) {
+        let Some((begin, end)) = self.begin.take().zip(self.group.read().ok()) else {
+            return;
+        };
+        let grown =
+            |of: fn(&CgroupSample) -> Option<u64>| Some(of(&end)?.saturating_sub(of(&begin)?));
+        let time =
+            |of: fn(&CgroupSample) -> Option<Duration>| Some(of(&end)?.saturating_sub(of(&begin)?));
+        let evidence = &mut self.evidence;
+        let window = end.at_ns.saturating_sub(begin.at_ns);
+        evidence.window = Some(Duration::from_nanos(window));
+        evidence.cpu = time(|s| s.cpu.usage);
+        evidence.throttled = time(|s| s.cpu.throttled_time);
+        evidence.nr_periods = grown(|s| s.cpu.nr_periods);
+        evidence.nr_throttled = grown(|s| s.cpu.nr_throttled);
+    }
+
+    /// Reads its memory for the last time.
+    pub(crate) fn read_last_memory(&mut self) {
+        self.measure_memory();
+        let memory = self.group.read().ok().and_then(|s| s.memory);
+        let kills = memory.and_then(|m| m.oom_kill);
+        self.evidence.peak_memory = memory.and_then(|m| m.peak);
+        self.evidence.oom_kills = kills.map(|kills| kills.saturating_sub(self.killed_before));
+    }
+}
+
+/// A dependency that trials share, in one of them. Dropping it does not end it: it is the keeper's.
+pub(crate) struct JoinedDependency {
+    counted: DependencyCounters,
+    network: ContainerNetwork,
+}
+
+impl JoinedDependency {
+    /// Takes its counters as they are now.
+    ///
+    /// # Errors
+    /// A cgroup that may not be looked at.
+    pub(crate) fn new(layout: &CgroupLayout, kept: &SharedDependency) -> Result<Self, CgroupError> {
+        let group = ControlGroup::open_existing(layout, &kept.group)?;
+        let memory = group.read().ok().and_then(|sample| sample.memory);
+        let killed_before = memory.and_then(|m| m.oom_kill).unwrap_or(0);
+        Ok(Self {
+            counted: DependencyCounters {
+                killed_before,
+                ..DependencyCounters::new(group, kept.evidence.clone())
+            },
+            network: kept
+                .network
+                .clone()
+                .map_or(ContainerNetwork::Host, ContainerNetwork::Of),
+        })
+    }
+
+    /// What is counted of it.
+    pub(crate) fn counters_mut(&mut self) -> &mut DependencyCounters {
+        &mut self.counted
+    }
+
+    /// The same, to be read.
+    pub(crate) fn dependency_counters(&self) -> &DependencyCounters {
+        &self.counted
+    }
+
+    /// The network that the application shares with it.
+    pub(crate) fn shared_network(&self) -> ContainerNetwork {
+        self.network.clone()
+    }
+
+    /// Why the trial cannot go on, if nothing of it runs any more. How it ended is known to the
+    /// keeper, which is asked when the trial is over.
+    pub(crate) fn poll_failure(&self) -> Option<MeasurementFailure> {
+        let processes = self.counted.group.process_ids();
+        let is_gone = processes.map_or(true, |processes| processes.is_empty());
+        is_gone.then(|| MeasurementFailure {
+            cause: InvalidReason::Dependency,
+            detail: format!(
+                "the dependency {}: it ended during the trial",
+                self.counted.evidence.name
+            ),
+        })
+    }
+
+    /// What was measured of it.
+    pub(crate) fn into_evidence(mut self) -> DependencyEvidence {
+        self.counted.read_last_memory();
+        self.counted.evidence
+    }
+}

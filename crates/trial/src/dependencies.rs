@@ -1,0 +1,374 @@
+//! All dependencies of a trial: started one after the other before the application, ended after it.
+//! Those that trials share run already, and go on when it has ended ([`crate::keeper_pid`]).
+//!
+//! Owns their order and their networks. Those without toxics share one with the application; those
+//! with toxics share another one among themselves, and the application reaches them through the
+//! proxy, at the same address. One of them that ends ends the trial: what is measured without it is
+//! not the application.
+
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{
+    CpuNeighbours, DependencyEvidence, MeasurementFailure, ProxyEvidence,
+};
+use loadline_cgroup::ControlGroup;
+use loadline_protocol::{DependencySpec, NetworkMode, ProxiedLink, RunRefusal, TrialOrder};
+
+use crate::container::ContainerNetwork;
+use crate::counted::{DependencyCounters, JoinedDependency};
+use crate::cpus::CpuPlan;
+use crate::dependency::RunningDependency;
+use crate::halt::{self, HaltReason};
+use crate::proxy::ProxyProcess;
+use crate::site::Site;
+use crate::trial::Stop;
+
+/// Distance of looks at their memory.
+const WEIGH: Duration = Duration::from_secs(1);
+
+/// One dependency, whoever owns it.
+enum DependencyHandle {
+    /// This trial; dropping it ends it.
+    Fresh(Box<RunningDependency>),
+    /// The keeper.
+    Kept(Box<JoinedDependency>),
+}
+
+/// The dependencies of one trial; dropping them ends those that are its own.
+pub(crate) struct TrialDependencies {
+    /// What the application's network is where there is none.
+    without: ContainerNetwork,
+    running: Vec<DependencyHandle>,
+    /// The process that holds those that are not.
+    keeper: Option<u32>,
+    /// Those behind the proxy, in their order, as indices of the above.
+    behind: Vec<usize>,
+    proxy: Option<ProxyProcess>,
+    weighed: Instant,
+}
+
+impl TrialDependencies {
+    /// None yet.
+    pub(crate) fn new(order: &TrialOrder) -> Self {
+        Self {
+            without: network_without_dependencies(order),
+            running: Vec::new(),
+            keeper: order.kept.as_ref().map(|kept| kept.keeper),
+            behind: Vec::new(),
+            proxy: None,
+            weighed: Instant::now(),
+        }
+    }
+
+    /// Starts each, waits until it is ready, and seeds it, before the next.
+    ///
+    /// # Errors
+    /// [`HaltReason`]: one that cannot be started, gets never ready or cannot be seeded. Those that run
+    /// are still there, to be ended.
+    pub(crate) fn start_all(
+        &mut self,
+        site: &Site,
+        order: &TrialOrder,
+        stop: Stop<'_>,
+    ) -> Result<(), HaltReason> {
+        if order.dependencies.is_empty() && order.stubs.is_empty() {
+            return Ok(());
+        }
+        let plan = site.plan_cpus(order, 0)?;
+        self.join_shared((site, order), &plan)?;
+        let is_kept = |name: &str| {
+            let mut kept = order.kept.iter().flat_map(|kept| &kept.dependencies);
+            kept.any(|kept| kept.evidence.name == name)
+        };
+        let fresh = order.dependencies.iter().filter(|d| !is_kept(&d.name));
+        for dependency in fresh {
+            self.start_one(site, order, (dependency, &plan), stop)
+                .map_err(|halt| name_dependency(halt, &dependency.name))?;
+        }
+        for stub in &order.stubs {
+            self.ensure_proxy(site, order, &plan)
+                .and_then(|proxy| proxy.open_stub(stub))
+                .map_err(|halt| name_dependency(halt, &stub.name))?;
+        }
+        Ok(())
+    }
+
+    /// Takes those that run already, all of them before the proxy stands before one: it joins their
+    /// networks.
+    fn join_shared(
+        &mut self,
+        (site, order): (&Site, &TrialOrder),
+        plan: &CpuPlan,
+    ) -> Result<(), HaltReason> {
+        let Some(kept) = &order.kept else {
+            return Ok(());
+        };
+        let mut proxied = Vec::new();
+        for one in &kept.dependencies {
+            let of =
+                |error| halt::cgroup_refusal("looking at a dependency that trials share", &error);
+            let joined = JoinedDependency::new(&site.layout, one).map_err(of)?;
+            let mut all = order.dependencies.iter();
+            let dependency = all.find(|d| d.name == one.evidence.name);
+            if let Some((dependency, with)) =
+                dependency.and_then(|d| Some((d, d.proxied.as_ref()?)))
+            {
+                self.behind.push(self.running.len());
+                proxied.push((dependency, with));
+            }
+            self.running.push(DependencyHandle::Kept(Box::new(joined)));
+        }
+        let behind = self.network_behind();
+        for (dependency, with) in proxied {
+            self.ensure_proxy(site, order, plan)
+                .and_then(|proxy| proxy.open_link(&dependency.name, with, &behind))
+                .map_err(|halt| name_dependency(halt, &dependency.name))?;
+        }
+        Ok(())
+    }
+
+    /// The proxy, which is started where it is not yet.
+    fn ensure_proxy(
+        &mut self,
+        site: &Site,
+        order: &TrialOrder,
+        plan: &CpuPlan,
+    ) -> Result<&mut ProxyProcess, HaltReason> {
+        let proxy = match self.proxy.take() {
+            Some(proxy) => proxy,
+            None => ProxyProcess::start_proxy(site, &order.trial, plan, &self.front_network())?,
+        };
+        Ok(self.proxy.insert(proxy))
+    }
+
+    fn start_one(
+        &mut self,
+        site: &Site,
+        order: &TrialOrder,
+        (dependency, plan): (&DependencySpec, &CpuPlan),
+        stop: Stop<'_>,
+    ) -> Result<(), HaltReason> {
+        let network = match dependency.proxied {
+            None => self.front_network(),
+            Some(_) => self.network_behind(),
+        };
+        let running = RunningDependency::start_dependency(site, order, dependency, plan, network)?;
+        self.running
+            .push(DependencyHandle::Fresh(Box::new(running)));
+        let Some(DependencyHandle::Fresh(running)) = self.running.last_mut() else {
+            return Ok(());
+        };
+        running.await_ready(dependency, &plan.generator, stop)?;
+        running.run_seed((site, order), dependency, plan, stop)?;
+        match &dependency.proxied {
+            None => Ok(()),
+            Some(proxied) => self.stand_before((site, order), dependency, proxied, plan),
+        }
+    }
+
+    /// Puts the proxy before the last that was started.
+    fn stand_before(
+        &mut self,
+        (site, order): (&Site, &TrialOrder),
+        dependency: &DependencySpec,
+        proxied: &ProxiedLink,
+        plan: &CpuPlan,
+    ) -> Result<(), HaltReason> {
+        self.behind.push(self.running.len() - 1);
+        let behind = self.network_behind();
+        let proxy = self.ensure_proxy(site, order, plan)?;
+        proxy.open_link(&dependency.name, proxied, &behind)
+    }
+
+    /// The network of the application and of dependencies without toxics: that of the first of
+    /// these, where there is one, else that of the proxy.
+    pub(crate) fn front_network(&self) -> ContainerNetwork {
+        let mut all = (0..).zip(&self.running);
+        let first = all.find(|(index, _)| !self.behind.contains(index));
+        let first = first.map(|(_, one)| one.dependency_network());
+        first
+            .or_else(|| Some(self.proxy.as_ref()?.front_network()))
+            .unwrap_or_else(|| self.without.clone())
+    }
+
+    /// The network of dependencies with toxics: that of the first of them, where there is one.
+    fn network_behind(&self) -> ContainerNetwork {
+        let first = self
+            .behind
+            .first()
+            .and_then(|index| self.running.get(*index));
+        first.map_or(ContainerNetwork::Own, DependencyHandle::dependency_network)
+    }
+
+    /// Their cgroups: what they use is part of the trial, not noise.
+    pub(crate) fn dependency_groups(&self) -> impl Iterator<Item = &ControlGroup> {
+        let proxy = self.proxy.iter().map(ProxyProcess::own_group);
+        self.running
+            .iter()
+            .map(DependencyHandle::own_group)
+            .chain(proxy)
+    }
+
+    /// The process that holds those that trials share: what it uses is loadline's own.
+    pub(crate) fn keeper_pid(&self) -> Option<u32> {
+        self.keeper
+    }
+
+    /// Whether one runs on the application's CPUs: that it waits there is the experiment.
+    pub(crate) fn share_with_application(&self) -> bool {
+        let mut all = self.running.iter();
+        all.any(|one| one.evidence_so_far().beside == CpuNeighbours::Application)
+    }
+
+    /// Looks after them.
+    ///
+    /// # Errors
+    /// [`HaltReason::Failed`] where one has ended, or the proxy.
+    pub(crate) fn check_running(&mut self) -> Result<(), HaltReason> {
+        if let Some(proxy) = &mut self.proxy {
+            proxy.check_running()?;
+        }
+        if self.weighed.elapsed() >= WEIGH {
+            self.weighed = Instant::now();
+            self.for_each_counter(DependencyCounters::measure_memory);
+        }
+        match self
+            .running
+            .iter_mut()
+            .find_map(DependencyHandle::poll_failure)
+        {
+            Some(failure) => Err(HaltReason::Failed(failure)),
+            None => Ok(()),
+        }
+    }
+
+    fn for_each_counter(&mut self, what: fn(&mut DependencyCounters)) {
+        self.running
+            .iter_mut()
+            .for_each(|one| what(one.counters_mut()));
+    }
+
+    /// Begins the window of their counters.
+    pub(crate) fn begin_window(&mut self) {
+        self.for_each_counter(DependencyCounters::begin_window);
+    }
+
+    /// Whether what is wrong on the way to them counts from the begin of the load.
+    pub(crate) fn need_begin(&self) -> bool {
+        self.proxy.is_some()
+    }
+
+    /// A phase of load begins at this moment.
+    ///
+    /// # Errors
+    /// [`HaltReason::Failed`] where the proxy has ended.
+    pub(crate) fn begin_load(&mut self, at_ns: u64, is_measured: bool) -> Result<(), HaltReason> {
+        match &mut self.proxy {
+            Some(proxy) => proxy.begin_load(at_ns, is_measured),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends it; the last one counts.
+    pub(crate) fn end_window(&mut self) {
+        if let Some(proxy) = &mut self.proxy {
+            proxy.end_window();
+        }
+        self.for_each_counter(DependencyCounters::end_window);
+    }
+
+    /// Ends them, the last started first, and hands over what was measured of each, in their order,
+    /// and of the proxy.
+    pub(crate) fn end_all(&mut self) -> (Vec<DependencyEvidence>, Option<ProxyEvidence>) {
+        let ended = self.proxy.take().map(ProxyProcess::end_proxy);
+        let all = std::mem::take(&mut self.running);
+        let mut evidence: Vec<_> = all
+            .into_iter()
+            .rev()
+            .map(DependencyHandle::end_dependency)
+            .collect();
+        evidence.reverse();
+        let Some(ended) = ended else {
+            return (evidence, None);
+        };
+        let stubs = ended
+            .stubs
+            .into_iter()
+            .map(|(name, stub)| DependencyEvidence {
+                name,
+                stub: Some(stub),
+                cpus: ended.proxy.cpus.clone(),
+                beside: CpuNeighbours::Generator,
+                ..DependencyEvidence::default()
+            });
+        evidence.extend(stubs);
+        for (name, link) in ended.links {
+            if let Some(dependency) = evidence.iter_mut().find(|d| d.name == name) {
+                dependency.link = Some(link);
+            }
+        }
+        (evidence, Some(ended.proxy))
+    }
+}
+
+impl DependencyHandle {
+    fn dependency_network(&self) -> ContainerNetwork {
+        match self {
+            Self::Fresh(running) => running.dependency_network(),
+            Self::Kept(joined) => joined.shared_network(),
+        }
+    }
+
+    fn own_group(&self) -> &ControlGroup {
+        match self {
+            Self::Fresh(running) => running.own_group(),
+            Self::Kept(joined) => joined.dependency_counters().own_group(),
+        }
+    }
+
+    fn evidence_so_far(&self) -> &DependencyEvidence {
+        match self {
+            Self::Fresh(running) => running.evidence_so_far(),
+            Self::Kept(joined) => &joined.dependency_counters().evidence,
+        }
+    }
+
+    fn counters_mut(&mut self) -> &mut DependencyCounters {
+        match self {
+            Self::Fresh(running) => running.counters_mut(),
+            Self::Kept(joined) => joined.counters_mut(),
+        }
+    }
+
+    fn poll_failure(&mut self) -> Option<MeasurementFailure> {
+        match self {
+            Self::Fresh(running) => running.poll_failure(),
+            Self::Kept(joined) => joined.poll_failure(),
+        }
+    }
+
+    fn end_dependency(self) -> DependencyEvidence {
+        match self {
+            Self::Fresh(running) => running.end_dependency(),
+            Self::Kept(joined) => joined.into_evidence(),
+        }
+    }
+}
+
+/// The network of an order's application where nobody has made one.
+pub(crate) fn network_without_dependencies(order: &TrialOrder) -> ContainerNetwork {
+    match order.network {
+        NetworkMode::Own => ContainerNetwork::Own,
+        NetworkMode::Host => ContainerNetwork::Host,
+    }
+}
+
+/// A refusal with the dependency that it is about.
+pub(crate) fn name_dependency(halt: HaltReason, name: &str) -> HaltReason {
+    match halt {
+        HaltReason::Refused(RunRefusal { what, why, hint }) => {
+            RunRefusal::new(format!("the dependency {name}: {what}"), why, hint).into()
+        }
+        other => other,
+    }
+}

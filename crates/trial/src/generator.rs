@@ -1,0 +1,485 @@
+//! Load from a process of its own: `loadline load-part`.
+//!
+//! Owns the translation of a load phase into the generator's order and of its messages into
+//! evidence, and the life of the process. How load is made is `loadline-load`'s.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{
+    DueEvidence, GeneratorEvidence, InvalidReason, LoadEvidence, LoadFrom, MeasurementFailure,
+    RequestEvidence, SecondEvidence,
+};
+use loadline_cgroup::ControlGroup;
+use loadline_load::part::{LoadMessage, LoadOrder, RequestMessage, ResultMessage, SecondMessage};
+use loadline_load::remote::{GeneratorMessage, Generators, RemoteLoadFailure};
+use loadline_load::{LoadError, LoadModel, LoadPart, LoadPlan, User, Users};
+use loadline_protocol::LoadPhase;
+use loadline_sizing::Bytes;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit,
+    set_parent_process_death_signal,
+};
+
+use crate::cpus::CpuPlan;
+use crate::halt::{self, HaltReason};
+use crate::notes::{GeneratorLine, InstanceNote, NoteSender};
+use crate::output::plain_text;
+use crate::spawner;
+
+/// Beyond the phase and its drain, so long may the generator take before it counts as stuck.
+const SLACK: Duration = Duration::from_secs(20);
+
+/// After SIGTERM the result comes as soon as answers stop coming.
+const STOPPED: Duration = Duration::from_secs(3);
+
+/// What Rust's allocator says before it gives up (`handle_alloc_error`).
+const NO_MEMORY: &str = "memory allocation of";
+
+/// Of the generator's own complaint, so much is kept.
+const COMPLAINT: u64 = 4096;
+
+/// The process itself, `loadline load-part`: dies with the loadline that started it, instead of
+/// going on for the rest of the phase.
+///
+/// # Errors
+/// As [`loadline_load::part::run`].
+pub fn run_load_process(
+    order: impl std::io::Read,
+    messages: impl std::io::Write,
+) -> Result<(), LoadError> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| LoadError::System {
+        call: "prctl(PR_SET_PDEATHSIG)",
+        errno,
+        hint: "a seccomp profile may forbid it",
+    })?;
+    loadline_load::part::run(order, messages)
+}
+
+/// What one generator process gets beside the load of its phase.
+pub(crate) struct GeneratorSetup<'a> {
+    /// The program with the subcommand `load-part`; loadline itself.
+    pub(crate) loadline: &'a Path,
+    /// UUID of the trial, which marks the process.
+    pub(crate) trial: &'a str,
+    /// Its own group, where it has one.
+    pub(crate) group: Option<&'a ControlGroup>,
+    /// This share of the load.
+    pub(crate) part: LoadPart,
+    /// The users that the phase before has left.
+    pub(crate) users: &'a [User],
+    /// From this moment on CLOCK_MONOTONIC, or at once.
+    pub(crate) from_ns: Option<u64>,
+    /// The CPUs of the instance and of its generator.
+    pub(crate) cpus: &'a CpuPlan,
+    /// The application's network namespace; `None` is the host's.
+    pub(crate) network: Option<PathBuf>,
+    /// Who makes the load in the place of the process, which only drives them.
+    pub(crate) generators: Option<&'a Generators>,
+}
+
+/// One instance's share of a load phase under way. Dropping it kills the generator.
+pub(crate) struct GeneratorProcess {
+    child: Child,
+    begin: Instant,
+    allowed: Duration,
+    drain: Duration,
+    memory: Bytes,
+    stopped: Option<Instant>,
+    seconds: Vec<SecondEvidence>,
+    result: Option<Box<ResultMessage>>,
+    failed: Option<(RemoteLoadFailure, String)>,
+    complaint: Option<String>,
+}
+
+impl Drop for GeneratorProcess {
+    fn drop(&mut self) {
+        // Already ended: then there is nothing to kill, only to reap.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl GeneratorProcess {
+    /// Starts the process and gives it its order; what it says goes to `tell`.
+    pub(crate) fn start_generator(
+        load: &LoadPhase,
+        wanted: &GeneratorSetup<'_>,
+        tell: NoteSender,
+    ) -> Result<Self, HaltReason> {
+        let mut command = Command::new(wanted.loadline);
+        command
+            .arg("load-part")
+            .env_clear()
+            .env("LOADLINE_TRIAL", wanted.trial)
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = spawner::spawn_command(command)
+            .map_err(halt::step_failed("starting the load generator"))?;
+        let mut generator = Self {
+            child,
+            begin: Instant::now(),
+            allowed: generator_deadline(&load.plan),
+            drain: load.plan.drain,
+            memory: generator_memory(load, wanted.part),
+            stopped: None,
+            seconds: Vec::new(),
+            result: None,
+            failed: None,
+            complaint: None,
+        };
+        generator.join_group(wanted.group)?;
+        generator.limit_memory()?;
+        let order = serde_json::to_vec(&generator_order(load, wanted))
+            .map_err(halt::step_failed("writing the load generator's order"))?;
+        let (stdin, stdout, stderr) = (
+            generator.child.stdin.take(),
+            generator.child.stdout.take(),
+            generator.child.stderr.take(),
+        );
+        let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(halt::measurement_failed("the load generator has no pipes"));
+        };
+        stdin
+            .write_all(&order)
+            .map_err(halt::step_failed("sending the load generator its order"))?;
+        // Closing it ends the order.
+        drop(stdin);
+        std::thread::Builder::new()
+            .name("generator".to_owned())
+            .spawn(move || read(stdout, stderr, &tell))
+            .map_err(halt::step_failed("starting a thread"))?;
+        Ok(generator)
+    }
+
+    /// Puts it into its own group before it gets its order, that is before it does anything.
+    fn join_group(&self, group: Option<&ControlGroup>) -> Result<(), HaltReason> {
+        for file in group.iter().flat_map(|group| group.join_files()) {
+            std::fs::write(&file, self.child.id().to_string()).map_err(|error| {
+                let file = file.display();
+                halt::measurement_failed(format_args!("moving the generator by {file}: {error}"))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Memory of its own that it may take. Where it has a group, that counts the kernel's part too;
+    /// where it has none (pods, engines apart), this is what holds.
+    fn limit_memory(&self) -> Result<(), HaltReason> {
+        let allowed = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
+        let most = Some(self.memory.as_bytes().min(allowed));
+        let most = Rlimit {
+            current: most,
+            maximum: most,
+        };
+        let limited = prlimit(self.pid(), Resource::Data, most);
+        limited
+            .map(drop)
+            .map_err(halt::step_failed("limiting the load generator's memory"))
+    }
+
+    /// Its process, which is our child and not reaped yet: the id cannot be another's.
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Takes what it said; `Some` is a second that has passed.
+    pub(crate) fn take_generator_line(&mut self, line: GeneratorLine) -> Option<&SecondEvidence> {
+        match line {
+            GeneratorLine::Message(LoadMessage::Second(message)) => {
+                self.seconds.push(second_evidence(&message));
+                return self.seconds.last();
+            }
+            GeneratorLine::Message(LoadMessage::Result(result)) => self.result = Some(result),
+            GeneratorLine::Message(LoadMessage::Failed { how, detail }) => {
+                self.failed = Some((how, detail))
+            }
+            GeneratorLine::End(complaint) => self.complaint = Some(complaint),
+        }
+        None
+    }
+
+    /// The seconds that have passed, in order.
+    pub(crate) fn passed_seconds(&self) -> &[SecondEvidence] {
+        &self.seconds
+    }
+
+    /// Whether its output has come to its end. Also after the result it is read so far: what is left
+    /// would reach the next phase.
+    pub(crate) fn is_over(&self) -> bool {
+        self.complaint.is_some()
+    }
+
+    /// Asks it to end before its time, once. Before its first word it may not be ready for a signal,
+    /// which would end it without a result.
+    pub(crate) fn ask_to_stop(&mut self) {
+        let can_be_stopped = self.result.is_some() || !self.seconds.is_empty();
+        if self.stopped.is_some() || !can_be_stopped {
+            return;
+        }
+        self.stopped = Some(Instant::now());
+        if let Some(pid) = self.pid() {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    /// Whether it should have ended long ago.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let is_late = |since: Instant| since.elapsed() > STOPPED + self.drain;
+        !self.is_over()
+            && (self.begin.elapsed() > self.allowed || self.stopped.is_some_and(is_late))
+    }
+
+    /// What it gave, once it is over; `group` is its own.
+    pub(crate) fn finish_share(
+        mut self,
+        load: &LoadPhase,
+        part: LoadPart,
+        group: Option<&ControlGroup>,
+    ) -> Result<LoadShare, HaltReason> {
+        if let Some((how, detail)) = self.failed.take() {
+            return Err(no_load_halt(how, detail));
+        }
+        let Some(mut result) = self.result.take() else {
+            return Err(self.gave_nothing(group));
+        };
+        Ok(LoadShare {
+            start_ns: result.start_ns,
+            end_ns: result.end_ns,
+            users: std::mem::take(&mut result.users),
+            cut_pauses: result.measure.cut_pauses,
+            load: load_evidence(load, part, *result),
+            seconds: std::mem::take(&mut self.seconds),
+        })
+    }
+
+    /// Why it gave nothing.
+    fn gave_nothing(&mut self, group: Option<&ControlGroup>) -> HaltReason {
+        let complaint = self.complaint.take().unwrap_or_default();
+        // In a pod it has that of the container, which is as old as the trial.
+        let container = || ControlGroup::of_process(Path::new("/proc"), std::process::id()).ok();
+        let group = group.cloned().or_else(container);
+        let sample = group.and_then(|group| group.read().ok());
+        let kills = sample.and_then(|sample| sample.memory?.oom_kill);
+        if kills.is_some_and(|kills| kills > 0) || complaint.contains(NO_MEMORY) {
+            return HaltReason::Failed(MeasurementFailure {
+                cause: InvalidReason::GeneratorSaturated,
+                detail: format!(
+                    "the load generator took more memory than it may have ({} for this load) and was \
+                     killed; try fewer connections or streams (--connections, --streams), and please \
+                     report it: no server should bring it there",
+                    self.memory
+                ),
+            });
+        }
+        halt::measurement_failed(format_args!("the load generator failed: {complaint}"))
+    }
+}
+
+/// What no load from generators is to a trial.
+fn no_load_halt(how: RemoteLoadFailure, detail: String) -> HaltReason {
+    let cause = match how {
+        RemoteLoadFailure::Lost => InvalidReason::RuntimeLost,
+        RemoteLoadFailure::Clock => InvalidReason::ClockJump,
+        RemoteLoadFailure::Unreachable => {
+            return halt::refusal_halt(
+                "sending load from generator pods",
+                format_args!("the application is ready on localhost, but not for {detail}"),
+                "it must listen on all addresses (0.0.0.0 or ::), not on 127.0.0.1 alone, and no NetworkPolicy may keep pods of this namespace from it; or leave --generators out",
+            );
+        }
+    };
+    HaltReason::Failed(MeasurementFailure { cause, detail })
+}
+
+/// Memory that the generator of an instance may take in a phase, in whole MiB.
+pub(crate) fn generator_memory(load: &LoadPhase, part: LoadPart) -> Bytes {
+    let plan = LoadPlan {
+        connections: part.share_of(load.plan.connections),
+        ..load.plan.clone()
+    };
+    Bytes::from_mib(plan.max_memory().div_ceil(1 << 20))
+}
+
+/// What one instance's share of a load phase gave.
+pub(crate) struct LoadShare {
+    /// Totals and histograms.
+    pub(crate) load: LoadEvidence,
+    /// One entry a second, load fields only.
+    pub(crate) seconds: Vec<SecondEvidence>,
+    /// When it began, CLOCK_MONOTONIC ns.
+    pub(crate) start_ns: u64,
+    /// When it ended, CLOCK_MONOTONIC ns.
+    pub(crate) end_ns: u64,
+    /// The users whose sessions go on.
+    pub(crate) users: Vec<User>,
+    /// Pauses of users that were cut short.
+    pub(crate) cut_pauses: u64,
+}
+
+/// So long may a generator take before it counts as stuck.
+pub fn generator_deadline(plan: &LoadPlan) -> Duration {
+    let length = match plan.model {
+        // Requests that all time out, one after the other on each connection.
+        LoadModel::ClosedRequests { requests } => {
+            let rounds = requests.div_ceil(u64::from(plan.max_in_flight()));
+            let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+            plan.timeout.saturating_mul(rounds)
+        }
+        ref model => model.scheduled_duration().unwrap_or_default(),
+    };
+    length.saturating_add(plan.timeout + plan.drain + SLACK)
+}
+
+fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &NoteSender) {
+    let mut complaint = String::new();
+    for line in BufReader::new(stdout).lines() {
+        let message = line
+            .map_err(|e| e.to_string())
+            .and_then(|line| serde_json::from_str(&line).map_err(|e| e.to_string()));
+        match message {
+            Ok(message) => tell.send_note(InstanceNote::Generator(GeneratorLine::Message(message))),
+            Err(error) => {
+                complaint = format!("its output is not understood: {error}");
+                break;
+            }
+        }
+    }
+    let mut said = Vec::new();
+    let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
+    let said = String::from_utf8_lossy(&said);
+    complaint.push_str(&plain_text(&said.trim().replace('\n', "; ")));
+    tell.send_note(InstanceNote::Generator(GeneratorLine::End(complaint)));
+}
+
+fn generator_order(load: &LoadPhase, wanted: &GeneratorSetup<'_>) -> LoadOrder {
+    let (plan, part) = (wanted.cpus, wanted.part);
+    let connections = part.share_of(load.plan.connections);
+    let threads = (connections as usize).min(plan.generator.len());
+    // Where the application runs on the same CPUs, the kernel chooses: pinning would make the
+    // generator wait for the application.
+    let cpus = if plan.is_shared() {
+        Vec::new()
+    } else {
+        plan.generator[plan.generator.len() - threads..].to_vec()
+    };
+    let users = load.plan.users.as_ref().map(|users| Users {
+        present: wanted.users.to_vec(),
+        ..users.clone()
+    });
+    LoadOrder {
+        plan: LoadPlan {
+            users,
+            connections,
+            part,
+            start_ns: wanted.from_ns,
+            cpus,
+            ..load.plan.clone()
+        },
+        netns: wanted.network.clone(),
+        generators: wanted.generators.cloned(),
+    }
+}
+
+fn second_evidence(message: &SecondMessage) -> SecondEvidence {
+    SecondEvidence {
+        at_ns: message.at_ns,
+        offered: Some(message.offered),
+        achieved: Some(message.ok),
+        errors: Some(message.errors),
+        p50: message.p50,
+        p99: message.p99,
+        max: message.max,
+        ..SecondEvidence::default()
+    }
+}
+
+fn load_evidence(load: &LoadPhase, part: LoadPart, result: ResultMessage) -> LoadEvidence {
+    let measure = result.measure;
+    let offered_rate = load.plan.model.mean_rate();
+    LoadEvidence {
+        phase: load.phase,
+        instance: (part.of > 1).then_some(part.index + 1),
+        offered_rate: offered_rate.map(|rate| rate / f64::from(part.of)),
+        achieved_rate: measure.achieved_rate(),
+        duration: measure.duration,
+        scheduled: measure.scheduled,
+        ok: measure.ok,
+        errors: measure.errors,
+        unfinished: measure.unfinished,
+        latency: measure.latency,
+        service_time: measure.service_time,
+        send_lag_p99: result.health.send_lag_p99,
+        generator_cpu: result.health.cpu,
+        saturated: result.health.saturated,
+        by_request: by_request(load, measure.by_request),
+        by_second: measure.by_second.into_iter().map(due_evidence).collect(),
+        load_from: load_from(result.generators),
+    }
+}
+
+/// Where it came from, if not from this machine.
+fn load_from(generators: Vec<GeneratorMessage>) -> Option<LoadFrom> {
+    let of = |of: GeneratorMessage| GeneratorEvidence {
+        name: of.name,
+        node: of.node,
+        scheduled: of.scheduled,
+        offset_ns: of.offset_ns,
+        offset_error: of.error,
+        drift_ns: of.drift_ns,
+        send_lag_p99: of.send_lag_p99,
+        cpu: of.cpu,
+        saturated: of.saturated,
+    };
+    let generators: Vec<_> = generators.into_iter().map(of).collect();
+    (!generators.is_empty()).then_some(LoadFrom::Generators { generators })
+}
+
+fn due_evidence(totals: RequestMessage) -> DueEvidence {
+    DueEvidence {
+        ok: totals.ok,
+        failed: totals.failed + totals.unfinished,
+        latency: totals.latency,
+    }
+}
+
+/// The requests of the mix by their names.
+fn by_request(load: &LoadPhase, totals: Vec<RequestMessage>) -> Vec<RequestEvidence> {
+    let names = load.plan.mix.iter().map(|weighted| weighted.name.clone());
+    let named = names.zip(totals).map(|(name, totals)| RequestEvidence {
+        name,
+        ok: totals.ok,
+        failed: totals.failed,
+        unfinished: totals.unfinished,
+        latency: totals.latency,
+    });
+    named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_a_load_from_generators_is_no_evidence_or_a_refusal() {
+        let told = |how| match no_load_halt(how, "the generator g on n: why".to_owned()) {
+            HaltReason::Failed(failure) => failure.cause.reason_name().to_owned(),
+            HaltReason::Refused(refusal) => refusal.to_string(),
+            HaltReason::Stopped => "stopped".to_owned(),
+        };
+        assert_eq!(told(RemoteLoadFailure::Lost), "runtime_lost");
+        assert_eq!(told(RemoteLoadFailure::Clock), "clock_jump");
+        insta::assert_snapshot!(told(RemoteLoadFailure::Unreachable), @"sending load from generator pods: the application is ready on localhost, but not for the generator g on n: why");
+    }
+}

@@ -1,0 +1,58 @@
+//! Why a trial does not go on: the host cannot, the measurement failed, or it was told to stop.
+//!
+//! Owns the type and the short ways to make one.
+
+use std::fmt::Display;
+
+use loadline_analysis::record::{InvalidReason, MeasurementFailure};
+use loadline_cgroup::CgroupError;
+use loadline_protocol::RunRefusal;
+
+/// What ends a trial before its phases are through. Never the application's own failure: that is
+/// evidence.
+#[derive(Debug, thiserror::Error)]
+pub enum HaltReason {
+    /// The host cannot do what the trial needs; another attempt would come to the same.
+    #[error(transparent)]
+    Refused(#[from] RunRefusal),
+    /// The trial could not be measured; it is INVALID.
+    #[error("{}", .0.detail)]
+    Failed(MeasurementFailure),
+    /// It was told to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// A refusal of this host.
+pub fn refusal_halt(what: &str, why: impl ToString, hint: &str) -> HaltReason {
+    RunRefusal::new(what, why, hint).into()
+}
+
+/// The same from a cgroup error, with its own hint where it has one.
+pub fn cgroup_refusal(what: &str, error: &CgroupError) -> RunRefusal {
+    let own = error.suggested_fix();
+    let hint = own.as_deref();
+    RunRefusal::new(
+        what,
+        error,
+        hint.unwrap_or("`loadline doctor` shows what this machine can do"),
+    )
+}
+
+/// A measurement that failed for this reason.
+pub fn measurement_failed(detail: impl Display) -> HaltReason {
+    HaltReason::Failed(own_failure(detail))
+}
+
+/// A step of loadline's that failed.
+pub fn step_failed<E: Display>(step: &str) -> impl FnOnce(E) -> HaltReason + '_ {
+    move |error| measurement_failed(format_args!("{step}: {error}"))
+}
+
+/// A failure of loadline's own.
+pub fn own_failure(detail: impl Display) -> MeasurementFailure {
+    MeasurementFailure {
+        cause: InvalidReason::ToolError,
+        detail: detail.to_string(),
+    }
+}

@@ -1,0 +1,108 @@
+//! What holds a program of a trial: namespaces and a cgroup of loadline's own, or an engine's
+//! container.
+//!
+//! Owns the choice, and nothing of how either is done. The application, its dependencies and their
+//! seeds are all held this way.
+
+use std::io::PipeWriter;
+use std::path::{Path, PathBuf};
+
+use loadline_protocol::{AppSpec, EngineKind};
+
+use crate::container::{AppContainer, ContainerBase};
+use crate::halt::{HaltReason, refusal_halt};
+use crate::notes::{InstanceNote, NoteSender};
+use crate::oci::OciContainer;
+use crate::own::{self, NamespaceContainer};
+use crate::pod::{OrderedLimits, PodContainer, ShippedPodContainer};
+use crate::program::ProgramSpec;
+use crate::site::Site;
+
+/// A program and what it may see of the machine.
+pub(crate) struct ContainedProgram<'a> {
+    /// What every container is made of.
+    pub frame: ContainerBase<'a>,
+    /// What runs.
+    pub app: &'a AppSpec,
+    /// The trial that it is of.
+    pub trial: &'a str,
+    /// The same, with who runs it.
+    pub program: &'a ProgramSpec,
+    /// CPUs it may run on.
+    pub cpus: &'a [u32],
+    /// Directories of the machine that it sees as empty ones of its own.
+    pub directories: &'a [PathBuf],
+    /// Directories that it must not see.
+    pub hidden: &'a [PathBuf],
+    /// The JVM's GC log, as the application sees it.
+    pub gc_log: Option<&'a Path>,
+    /// Whether its pod is the one that ships.
+    pub as_shipped: bool,
+}
+
+impl ContainedProgram<'_> {
+    /// Makes its container; remarks for the record go to `warnings`.
+    ///
+    /// # Errors
+    /// [`HaltReason::Refused`] when this machine or the engine cannot; what was made is gone again.
+    pub(crate) fn prepare_container(
+        &self,
+        site: &Site,
+        output: PipeWriter,
+        teller: &NoteSender,
+        warnings: &mut Vec<String>,
+    ) -> Result<Box<dyn AppContainer>, HaltReason> {
+        let told = teller.clone();
+        let tell = move |what| told.send_note(InstanceNote::Told(what));
+        let layout = &site.layout;
+        Ok(match self.app {
+            AppSpec::Command { .. } => {
+                let wanted = own::NamespaceContainerSpec {
+                    frame: &self.frame,
+                    program: self.program,
+                    cpus: self.cpus,
+                    directories: self.directories,
+                    hidden: self.hidden,
+                    loadline: &site.options.program,
+                };
+                Box::new(NamespaceContainer::prepare_in_namespaces(
+                    layout, &wanted, output, tell, warnings,
+                )?)
+            }
+            AppSpec::Image(image)
+                if image.engine.kind == EngineKind::Kubernetes || site.options.is_pod =>
+            {
+                let place = site.options.pod.as_ref().ok_or_else(|| {
+                    refusal_halt(
+                        "starting the application",
+                        "its order is for a pod, and this is none".to_owned(),
+                        "see `loadline --help` for the commands for people",
+                    )
+                })?;
+                if self.as_shipped {
+                    return Ok(Box::new(ShippedPodContainer::prepare_shipped(
+                        place,
+                        self.gc_log,
+                        tell,
+                    )?));
+                }
+                let given = OrderedLimits {
+                    cpu: self.frame.limits.cpu_quota,
+                    memory: self.frame.limits.memory,
+                };
+                Box::new(PodContainer::prepare_in_pod(
+                    place,
+                    self.trial,
+                    (given, image.stop_signal),
+                    tell,
+                )?)
+            }
+            AppSpec::Image(image) => {
+                let frame = &self.frame;
+                Box::new(OciContainer::prepare_in_engine(
+                    layout, frame, image, output, tell, warnings,
+                )?)
+            }
+        })
+    }
+}

@@ -1,0 +1,524 @@
+//! One instance of a trial: its container, what watches it, and what is known of it so far.
+//!
+//! Owns how one is made, and the rules of its start. All instances of a trial are driven together
+//! ([`crate::instances`]); whatever holds the application is a [`AppContainer`].
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_analysis::record::{InvalidReason, MeasurementFailure, StartEvidence};
+use loadline_cgroup::{CgroupLimits, ControlGroup, Controller, CpuSample, GroupName, Pace};
+use loadline_load::LoadPart;
+use loadline_load::User;
+use loadline_protocol::log::EventLog;
+use loadline_protocol::{AppSpec, Readiness, TrialOrder};
+use loadline_sizing::Bytes;
+
+use crate::at_ready;
+use crate::clock::monotonic_ns;
+use crate::container::{AppContainer, ContainerBase, ContainerEvent, ContainerNetwork, SHM};
+use crate::cpus::CpuPlan;
+use crate::gc::GcLogTail;
+use crate::generator;
+use crate::group::{self, TrialGroup};
+use crate::halt::{self, HaltReason, refusal_halt};
+use crate::holder::ContainedProgram;
+use crate::notes::{InstanceNote, NoteSender};
+use crate::oci;
+use crate::output::{AppOutput, LineWatch, OutputCopy};
+use crate::probe::{ProbeFinding, ProbeThread, ReadinessProbe};
+use crate::program::ProgramSpec;
+use crate::recording::{RowSpool, SampleRecording};
+use crate::redactor::Redactor;
+use crate::site::Site;
+use crate::watching;
+
+/// Shares of the generator, which may share CPUs with the application: it must keep its schedule, and
+/// it takes little.
+pub(crate) const GENERATOR_SHARES: u64 = 16 * 1024;
+
+const NO_GENERATOR_LIMIT: &str = "the load generator's cgroup has no memory limit here (no memory \
+    controller): only what it allocates itself is limited";
+
+const START_HINT: &str =
+    "the program must be executable for the application's user; another user: --user";
+
+/// One application of a trial. The fields are dropped in order: who watches before what is watched.
+pub(crate) struct Instance {
+    pub(crate) part: LoadPart,
+    pub(crate) plan: CpuPlan,
+    /// Its quota is all the CPUs it has.
+    pub(crate) is_never_throttled: bool,
+    pub(crate) is_jvm: bool,
+    pub(crate) pace: Pace,
+    pub(crate) recording: Option<SampleRecording>,
+    probing: Option<ProbeThread>,
+    pub(crate) container: Box<dyn AppContainer>,
+    pub(crate) output: AppOutput,
+    pub(crate) gc: Option<GcLogTail>,
+    pub(crate) generator_group: Option<TrialGroup>,
+    pub(crate) teller: NoteSender,
+    log: Arc<EventLog>,
+    pub(crate) state: InstanceState,
+}
+
+/// How the application's process ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProcessEnd {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+}
+
+/// What is known of it so far. Times are CLOCK_MONOTONIC ns.
+#[derive(Debug, Default)]
+pub(crate) struct InstanceState {
+    pub(crate) exec_ns: Option<u64>,
+    pub(crate) ready_ns: Option<u64>,
+    pub(crate) log_line_ns: Option<u64>,
+    pub(crate) ended: Option<ProcessEnd>,
+    pub(crate) is_gone: bool,
+    is_oom: bool,
+    /// Why the command could not be executed.
+    pub(crate) stage_failure: Option<String>,
+    pub(crate) last_probe: String,
+    pub(crate) foreign_listener: bool,
+    /// How it became ready, or did not.
+    pub(crate) start: Option<StartEvidence>,
+    /// Ends of the generator's seconds.
+    pub(crate) load_ends: Vec<u64>,
+    pub(crate) measure: Option<(u64, u64)>,
+    /// The users that the last load phase has left.
+    pub(crate) users: Vec<User>,
+    /// RSS and PSS right after the measure phase.
+    pub(crate) loaded: (Option<Bytes>, Option<Bytes>),
+    pub(crate) warnings: Vec<String>,
+    pub(crate) failure: Option<MeasurementFailure>,
+}
+
+impl InstanceState {
+    /// Takes a note. Notes of the generator are for whoever drives it.
+    pub(crate) fn take_note(&mut self, note: InstanceNote) {
+        match note {
+            InstanceNote::Told(ContainerEvent::Exec { at_ns }) => self.exec_ns = Some(at_ns),
+            InstanceNote::Told(ContainerEvent::NotExecuted) => self.exec_ns = None,
+            InstanceNote::Told(ContainerEvent::Exited { code, signal }) => {
+                self.ended = Some(ProcessEnd { code, signal });
+            }
+            InstanceNote::Told(ContainerEvent::Failed { detail }) => {
+                self.stage_failure = Some(detail)
+            }
+            InstanceNote::Told(ContainerEvent::Gone) => self.is_gone = true,
+            InstanceNote::LineFound { at_ns } => self.ready_ns = Some(at_ns),
+            InstanceNote::LogLine { at_ns } => self.log_line_ns = Some(at_ns),
+            InstanceNote::Probe(ProbeFinding::Ready { at_ns, detail }) => {
+                self.ready_ns = Some(at_ns);
+                self.last_probe = detail;
+            }
+            InstanceNote::Probe(ProbeFinding::NotYet { detail }) => self.last_probe = detail,
+            InstanceNote::Probe(ProbeFinding::Foreign) => self.foreign_listener = true,
+            InstanceNote::Probe(ProbeFinding::Broken { detail }) => {
+                self.failure = Some(halt::own_failure(detail))
+            }
+            InstanceNote::Generator(_) => {}
+        }
+    }
+
+    /// Whether the application has ended, or everything.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.is_some() || self.is_gone
+    }
+
+    /// How it ended, in words.
+    pub(crate) fn how_it_ended(&self) -> String {
+        match self.ended {
+            Some(ProcessEnd {
+                code: Some(code), ..
+            }) => format!("exit code {code}"),
+            Some(ProcessEnd {
+                signal: Some(signal),
+                ..
+            }) => format!("signal {signal}"),
+            _ => "nobody knows how".to_owned(),
+        }
+    }
+
+    /// Whether it was executed and has not ended.
+    pub(crate) fn is_running(&self) -> bool {
+        self.exec_ns.is_some() && !self.is_over()
+    }
+
+    /// Whether it became ready, as its start was judged.
+    pub(crate) fn was_ready(&self) -> bool {
+        self.start
+            .as_ref()
+            .is_some_and(|start| start.ready.is_some())
+    }
+}
+
+impl Instance {
+    /// Makes everything but the application's process.
+    ///
+    /// # Errors
+    /// [`HaltReason`]; what was made is gone again.
+    pub(crate) fn prepare_instance(
+        site: &Site,
+        order: &TrialOrder,
+        program: &ProgramSpec,
+        part: LoadPart,
+        network: ContainerNetwork,
+        (log, teller): (Arc<EventLog>, NoteSender),
+    ) -> Result<Self, HaltReason> {
+        let configuration = &order.configuration;
+        let plan = site.plan_cpus(order, part.index)?;
+        let is_never_throttled = plan.never_throttles(configuration.cpu);
+        let limits = group::limits_for_configuration(&site.layout, configuration, &plan);
+        site.refuse_too_large(&limits, part.of)?;
+        let name = numbered_name(&order.trial, part.index);
+        let mut state = InstanceState::default();
+        let generator_group = generator_group(site, order, &name, part, &mut state.warnings)?;
+        let (reader, writer) = std::io::pipe().map_err(halt::step_failed("making a pipe"))?;
+        let copy = OutputCopy {
+            log: Arc::clone(&log),
+            instance: part.index,
+        };
+        let (redactor, watch) = (
+            Redactor::new(&order.secrets),
+            ready_line_watch(order, &teller),
+        );
+        let output = AppOutput::read(reader, Some(copy), redactor, watch, plan.generator.clone());
+        let output = output.map_err(halt::step_failed(
+            "starting the thread that reads the output",
+        ))?;
+        let scratch = order.scratch.with_file_name(numbered_name(
+            &order
+                .scratch
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy(),
+            part.index,
+        ));
+        let hosts = order.peer_names();
+        let held = ContainedProgram {
+            frame: ContainerBase {
+                name: &name,
+                limits: &limits,
+                shm: order.configuration.shm.unwrap_or(SHM),
+                network,
+                hosts: &hosts,
+                scratch: &scratch,
+                open_files: site.options.open_files,
+                evict_page_cache: site.options.evict_page_cache,
+            },
+            app: &order.app,
+            trial: &order.trial,
+            program,
+            cpus: &plan.application,
+            directories: &[],
+            hidden: &order.hidden,
+            gc_log: order.gc_log.as_deref(),
+            as_shipped: order.as_shipped,
+        };
+        let container = held.prepare_container(site, writer, &teller, &mut state.warnings)?;
+        let gc = order.gc_log.clone();
+        Ok(Self {
+            part,
+            // A start script has no JDK of its own, but the caller may know better.
+            is_jvm: container.jdk_path().is_some() || order.gc_log.is_some(),
+            pace: watching::sampling_pace(order, is_never_throttled),
+            is_never_throttled,
+            recording: None,
+            probing: None,
+            container,
+            output,
+            gc: gc.map(|seen| GcLogTail::new(seen, Arc::clone(&log), part.index)),
+            generator_group,
+            teller,
+            log,
+            state,
+            plan,
+        })
+    }
+
+    /// Starts to sample its cgroup, then the application.
+    pub(crate) fn start_instance(&mut self) -> Result<(), HaltReason> {
+        if !self.container.is_within_reach() {
+            return self.container.start_application();
+        }
+        let spool = RowSpool::new(Arc::clone(&self.log), self.part.index);
+        let options = watching::sampler_options(self.pace);
+        let own = self.plan.generator.clone();
+        let recording = SampleRecording::start_recording(
+            self.container.application_group(),
+            options,
+            own,
+            spool,
+        );
+        let recording = recording.map_err(|e| halt::cgroup_refusal("sampling the cgroup", &e))?;
+        self.recording = Some(recording);
+        self.container.start_application()
+    }
+
+    /// One look at a start under way: begins to ask once it is executed. `true` when there is
+    /// nothing more to wait for.
+    ///
+    /// # Errors
+    /// [`HaltReason`] when it cannot be started, or another server answers in its place.
+    pub(crate) fn check_start(&mut self, order: &TrialOrder) -> Result<bool, HaltReason> {
+        if let Some(detail) = self.state.stage_failure.take() {
+            // An engine says why in the words of its client.
+            let said = self.output.last_lines().pop();
+            let detail = said.map_or(detail.clone(), |said| format!("{detail}: {said}"));
+            return Err(refusal_halt("starting the application", detail, START_HINT));
+        }
+        if self.state.foreign_listener {
+            return Err(foreign_listener_halt(&order.readiness));
+        }
+        if self.state.is_over() && self.state.exec_ns.is_none() && !self.was_too_large() {
+            let how = self.state.how_it_ended();
+            return Err(halt::measurement_failed(format_args!(
+                "the process that was to become the application ended before ({how})"
+            )));
+        }
+        let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
+        if is_decided || self.state.is_over() {
+            self.settle_start(order);
+            return self.refuse_other_options(order).map(|()| true);
+        }
+        if self.probing.is_none() && self.state.exec_ns.is_some() {
+            let teller = self.teller.clone();
+            self.probing = self.start_probing(order, move |finding| {
+                teller.send_note(InstanceNote::Probe(finding))
+            })?;
+        }
+        Ok(false)
+    }
+
+    /// What the JVM of an image or of a start script runs with is seen only from its running: without
+    /// the options that were ordered, another configuration would be measured.
+    fn refuse_other_options(&self, order: &TrialOrder) -> Result<(), HaltReason> {
+        if !self.state.was_ready() {
+            return Ok(());
+        }
+        let other = match &order.app {
+            AppSpec::Image(image) => {
+                let log = order.gc_log.as_deref();
+                let has_log = log.is_some_and(|seen| self.container.open_file(seen).is_ok());
+                oci::missing_options(&image.options, &self.process_ids(), has_log)
+            }
+            // Straight behind `java` they cannot be lost, and the user's own may win over them.
+            AppSpec::Command { command, .. }
+                if command.first().is_none_or(|c| c.ends_with("/java")) =>
+            {
+                None
+            }
+            AppSpec::Command { .. } => {
+                let options = order.configuration.jvm_options.iter();
+                let wanted: Vec<String> = options.map(|option| option.text.clone()).collect();
+                oci::overruled_options(&wanted, &self.process_ids())
+            }
+        };
+        match other {
+            None => Ok(()),
+            Some(detail) => Err(HaltReason::Failed(MeasurementFailure {
+                cause: InvalidReason::OtherOptions,
+                detail,
+            })),
+        }
+    }
+
+    /// The start as it is now, once; nobody asks any more.
+    pub(crate) fn settle_start(&mut self, order: &TrialOrder) {
+        if self.state.start.is_none() {
+            self.probing = None;
+            self.state.start = Some(self.start_evidence(order));
+        }
+    }
+
+    /// Asks the application whether it answers, until dropped; `None` where only its output tells.
+    pub(crate) fn start_probing(
+        &self,
+        order: &TrialOrder,
+        tell: impl Fn(ProbeFinding) + Send + 'static,
+    ) -> Result<Option<ProbeThread>, HaltReason> {
+        let container = self.container.as_ref();
+        let Some(probe) =
+            ReadinessProbe::for_container(&order.readiness, container, &self.plan.generator)?
+        else {
+            return Ok(None);
+        };
+        let started = ProbeThread::start_probing(probe, tell);
+        started
+            .map(Some)
+            .map_err(halt::step_failed("starting the probe"))
+    }
+
+    fn start_evidence(&self, order: &TrialOrder) -> StartEvidence {
+        let state = &self.state;
+        let sample = self.container.application_group().read().ok();
+        let cpu = sample.as_ref().map(|sample| &sample.cpu);
+        let before = self.container.at_exec();
+        let before = before.as_ref().map(|sample| &sample.cpu);
+        let since = |counter: fn(&CpuSample) -> Option<Duration>| {
+            let earlier = before.and_then(counter).unwrap_or_default();
+            Some(cpu.and_then(counter)?.saturating_sub(earlier))
+        };
+        // An application that has ended was never ready, even if a probe got through first.
+        let ready = state.ready_ns.filter(|_| !state.is_over());
+        let last_probe = match &order.readiness {
+            Readiness::LogLine { contains } if ready.is_none() => {
+                format!("no line with `{contains}`")
+            }
+            Readiness::LogLine { contains } => format!("a line with `{contains}`"),
+            _ => state.last_probe.clone(),
+        };
+        let at_ready = match ready {
+            Some(_) => at_ready::read(&self.process_ids()),
+            None => StartEvidence::default(),
+        };
+        StartEvidence {
+            ready: ready
+                .zip(state.exec_ns)
+                .map(|(ready, exec)| Duration::from_nanos(ready.saturating_sub(exec))),
+            deadline: order.start_deadline,
+            cpu: since(|cpu| cpu.usage),
+            throttled: since(|cpu| cpu.throttled_time),
+            last_probe,
+            ..at_ready
+        }
+    }
+
+    /// Whether the kernel has killed in its cgroup for memory by now.
+    fn was_too_large(&self) -> bool {
+        let sample = self.container.application_group().read().ok();
+        let kills = sample.and_then(|sample| sample.memory?.oom_kill);
+        self.state.is_oom || kills.is_some_and(|kills| kills > 0)
+    }
+
+    /// File pages that had to be read again so far; `None` where the kernel does not tell.
+    pub(crate) fn refaults(&self) -> Option<u64> {
+        let sample = self.container.application_group().read().ok()?;
+        sample.memory?.refault_file
+    }
+
+    pub(crate) fn process_ids(&self) -> Vec<u32> {
+        self.container
+            .application_group()
+            .process_ids()
+            .unwrap_or_default()
+    }
+
+    /// A container dies as a whole when the kernel kills one of its processes for memory. v2 does
+    /// that by memory.oom.group, which `Group::apply` sets; for v1 it is done here.
+    pub(crate) fn end_after_oom(&mut self) {
+        let is_oom = self.recording.as_ref().is_some_and(SampleRecording::is_oom);
+        if is_oom && !self.state.is_oom {
+            self.state.is_oom = true;
+            // What survives is found when the trial ends.
+            let _ = self.container.kill_container();
+        }
+    }
+
+    /// Looks at what may change while it runs and is needed to read its log.
+    pub(crate) fn look_at_clock(&mut self) {
+        if let Some(gc) = &mut self.gc {
+            gc.look_at_clock();
+        }
+    }
+
+    /// Copies what it wrote into the event log.
+    pub(crate) fn copy_output(&mut self) {
+        self.output.flush_to_log();
+        if let Some(gc) = &mut self.gc {
+            // Not there yet, or never: that is told when the trial ends.
+            let _ = gc.copy_new_bytes(self.container.as_ref());
+        }
+    }
+
+    /// Takes RSS and PSS of the application now, from smaps_rollup.
+    pub(crate) fn measure_memory(&mut self) {
+        if !self.state.is_over() {
+            self.state.loaded = at_ready::rss_and_pss(&self.process_ids());
+        }
+    }
+
+    /// Its groups that can be read, the application's first.
+    pub(crate) fn readable_groups(&self) -> impl Iterator<Item = &ControlGroup> {
+        let generator = self.generator_group.as_ref().map(TrialGroup::as_group);
+        let own =
+            Some(self.container.application_group()).filter(|_| self.container.is_within_reach());
+        own.into_iter().chain(generator)
+    }
+}
+
+/// The name of one of several instances: the trial's for the first, with `-2` for the second.
+fn numbered_name(name: &str, index: u32) -> String {
+    match index {
+        0 => name.to_owned(),
+        _ => format!("{name}-{}", index + 1),
+    }
+}
+
+/// A group of its own for the generator: what it uses is known not to be noise, it keeps its schedule
+/// beside the application, and its memory has a limit, because a server is not trusted. In a pod the
+/// group is the container's.
+fn generator_group(
+    site: &Site,
+    order: &TrialOrder,
+    name: &str,
+    part: LoadPart,
+    warnings: &mut Vec<String>,
+) -> Result<Option<TrialGroup>, HaltReason> {
+    if site.options.is_pod || order.load.is_empty() {
+        return Ok(None);
+    }
+    let making = |error| halt::cgroup_refusal("making the load generator's cgroup", &error);
+    let trial = format!("{name}-generator");
+    let name = GroupName::new(Path::new("/proc"), &trial).map_err(making)?;
+    let memory = order
+        .load
+        .iter()
+        .map(|load| generator::generator_memory(load, part));
+    let has_memory = site.layout.hierarchy_of(Controller::Memory).is_some();
+    if !has_memory {
+        warnings.push(NO_GENERATOR_LIMIT.to_owned());
+    }
+    let limits = CgroupLimits {
+        cpu_shares: Some(GENERATOR_SHARES),
+        memory: memory.max().filter(|_| has_memory),
+        ..CgroupLimits::default()
+    };
+    let group = TrialGroup::create_limited(&site.layout, &name.to_string(), &limits);
+    Ok(Some(group.map_err(making)?))
+}
+
+fn ready_line_watch(order: &TrialOrder, teller: &NoteSender) -> Option<LineWatch> {
+    let teller = teller.clone();
+    match (&order.readiness, &order.log_line) {
+        (Readiness::LogLine { contains }, _) => Some(LineWatch {
+            text: contains.clone(),
+            found: Box::new(move || {
+                let at_ns = monotonic_ns();
+                teller.send_note(InstanceNote::LineFound { at_ns });
+            }),
+        }),
+        (_, Some(text)) => Some(LineWatch {
+            text: text.clone(),
+            found: Box::new(move || {
+                let at_ns = monotonic_ns();
+                teller.send_note(InstanceNote::LogLine { at_ns });
+            }),
+        }),
+        (_, None) => None,
+    }
+}
+
+fn foreign_listener_halt(readiness: &Readiness) -> HaltReason {
+    let port = match readiness {
+        Readiness::Http { port, .. } | Readiness::Tcp { port } => *port,
+        Readiness::LogLine { .. } | Readiness::Command { .. } => 0,
+    };
+    halt::measurement_failed(format_args!(
+        "port {port} is served by a process that is not part of the trial; nothing was sent to it"
+    ))
+}

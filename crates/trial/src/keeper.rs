@@ -1,0 +1,370 @@
+//! `loadline keeper-part`: holds the dependencies that the trials of a result share.
+//!
+//! Owns when they start, are seeded, are reset, start anew, and end. loadline starts this process for
+//! a slot, asks it before each trial and once after, and the trial joins what it is told of
+//! ([`crate::counted::Joined`]). It dies with loadline, and all that it holds dies with it, by the
+//! same chain that holds a trial. Between two questions it does nothing. Measures nothing.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+
+use loadline_analysis::record::{DependencyEvidence, MeasurementFailure, SharedEvidence};
+use loadline_protocol::{
+    DependencyScope, DependencySpec, NetworkMode, NetworkNamespace, ProxiedLink, RunRefusal,
+    SharedDependencies, SharedDependency, TrialOrder,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::container::ContainerNetwork;
+use crate::cpus::{self, CpuPlan};
+use crate::dependencies::{name_dependency, network_without_dependencies};
+use crate::dependency::RunningDependency;
+use crate::halt::HaltReason;
+use crate::part::die_with;
+use crate::site::{Site, SiteOptions};
+use crate::trial::Stop;
+
+/// What loadline asks, a line each.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "request")]
+pub enum KeeperRequest {
+    /// A trial is about to begin: have those of its dependencies ready that outlive it.
+    Trial(Box<TrialOrder>),
+    /// It is over: how are they?
+    Look,
+}
+
+/// What the keeper answers, a line each.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "answer")]
+pub enum KeeperAnswer {
+    /// They run.
+    Kept(SharedDependencies),
+    /// One did not start, or never got ready: what is known of each.
+    Failed {
+        /// Why.
+        failure: MeasurementFailure,
+        /// Those that were started.
+        dependencies: Vec<DependencyEvidence>,
+    },
+    /// This machine cannot, or a seed or reset failed.
+    Refused(RunRefusal),
+    /// Those that have ended.
+    Looked {
+        /// Each of them.
+        ended: Vec<DependencyEnd>,
+    },
+}
+
+/// A shared dependency that has ended while it was needed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DependencyEnd {
+    /// Its name.
+    pub name: String,
+    /// How: `exit code 1`.
+    pub how: String,
+    /// The last lines that it wrote.
+    pub last_output: Vec<String>,
+    /// What that makes of a trial.
+    pub failure: MeasurementFailure,
+}
+
+/// The process itself: answers until `requests` end, then ends all that it holds. `parent` is the
+/// process that ends this one by its death.
+///
+/// # Errors
+/// When the other end is not loadline, or not there any more.
+pub fn run_keeper_process(
+    requests: impl Read + Send + 'static,
+    mut answers: impl Write,
+    parent: Option<i32>,
+) -> io::Result<()> {
+    die_with(parent).map_err(io::Error::other)?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let requests = read_requests(requests, Arc::clone(&is_over))?;
+    let stop = || is_over.load(Ordering::Relaxed);
+    let mut keeper = KeeperState::default();
+    for request in requests {
+        let answer = match request {
+            KeeperRequest::Trial(order) => keeper.prepare_for_trial(&order, &stop),
+            KeeperRequest::Look => keeper.report_ended(),
+        };
+        let mut line = serde_json::to_vec(&answer)?;
+        line.push(b'\n');
+        answers.write_all(&line)?;
+        answers.flush()?;
+    }
+    keeper.end_held();
+    Ok(())
+}
+
+/// Reads on a thread of its own: a start under way must see that nobody waits for it any more.
+fn read_requests(
+    requests: impl Read + Send + 'static,
+    is_over: Arc<AtomicBool>,
+) -> io::Result<Receiver<KeeperRequest>> {
+    let (queue, taken) = channel();
+    std::thread::Builder::new()
+        .name("requests".to_owned())
+        .spawn(move || {
+            let lines = BufReader::new(requests).lines().map_while(Result::ok);
+            let all = lines.map_while(|line| serde_json::from_str(&line).ok());
+            // Nobody who takes them: the process is about to end.
+            all.for_each(|request| drop(queue.send(request)));
+            is_over.store(true, Ordering::Relaxed);
+        })?;
+    Ok(taken)
+}
+
+/// What is held, and why it is to be started anew.
+#[derive(Default)]
+struct KeeperState {
+    held: Option<HeldDependencies>,
+    anew: Option<String>,
+}
+
+struct HeldDependencies {
+    wanted: SharingTerms,
+    running: Vec<RunningDependency>,
+    /// Starts of the application that it served.
+    trials: u32,
+}
+
+/// What two trials must have in common to share dependencies.
+#[derive(Debug, Clone, PartialEq)]
+struct SharingTerms {
+    dependencies: Vec<DependencySpec>,
+    /// Where each may run, as the kernel lists CPUs.
+    cpus: Vec<String>,
+    network: NetworkMode,
+    hosts: Vec<String>,
+}
+
+/// A start that came to nothing, and what is known of each that had begun.
+struct SharedStartFailure(HaltReason, Vec<DependencyEvidence>);
+
+impl<T: Into<HaltReason>> From<T> for SharedStartFailure {
+    fn from(halt: T) -> Self {
+        Self(halt.into(), Vec::new())
+    }
+}
+
+impl KeeperState {
+    fn prepare_for_trial(&mut self, order: &TrialOrder, stop: Stop<'_>) -> KeeperAnswer {
+        match self.reuse_or_start(order, stop) {
+            Ok(kept) => KeeperAnswer::Kept(kept),
+            Err(SharedStartFailure(HaltReason::Refused(refusal), _)) => {
+                KeeperAnswer::Refused(refusal)
+            }
+            Err(SharedStartFailure(HaltReason::Failed(failure), dependencies)) => {
+                KeeperAnswer::Failed {
+                    failure,
+                    dependencies,
+                }
+            }
+            // Nobody reads it.
+            Err(SharedStartFailure(HaltReason::Stopped, _)) => {
+                KeeperAnswer::Looked { ended: Vec::new() }
+            }
+        }
+    }
+
+    fn reuse_or_start(
+        &mut self,
+        order: &TrialOrder,
+        stop: Stop<'_>,
+    ) -> Result<SharedDependencies, SharedStartFailure> {
+        let site = Site::detect_site(SiteOptions::default())?;
+        let plan = site.plan_cpus(order, 0)?;
+        let wanted = SharingTerms::from_order(&site, order, &plan)?;
+        if let Some(why) = self
+            .held
+            .as_mut()
+            .and_then(|held| held.mismatch_reason(&wanted))
+        {
+            self.anew = Some(why);
+            self.end_held();
+        }
+        let (mut held, resets) = match self.held.take() {
+            None => (
+                start_dependencies((&site, order), wanted, &plan, stop)?,
+                Vec::new(),
+            ),
+            Some(mut held) => {
+                let resets = held.reset_all((&site, order), &plan, stop)?;
+                (held, resets)
+            }
+        };
+        let kept = held.shared_dependencies(&resets, self.anew.take());
+        held.trials += 1;
+        self.held = Some(held);
+        Ok(kept)
+    }
+
+    fn report_ended(&mut self) -> KeeperAnswer {
+        let running = self.held.iter_mut().flat_map(|held| &mut held.running);
+        let ended = running.filter_map(RunningDependency::poll_end);
+        KeeperAnswer::Looked {
+            ended: ended.collect(),
+        }
+    }
+
+    fn end_held(&mut self) {
+        if let Some(held) = self.held.take() {
+            end_dependencies(held.running);
+        }
+    }
+}
+
+/// Ends them, the last started first, and says what is known of each, in their order.
+fn end_dependencies(running: Vec<RunningDependency>) -> Vec<DependencyEvidence> {
+    let mut all: Vec<_> = running
+        .into_iter()
+        .rev()
+        .map(RunningDependency::end_dependency)
+        .collect();
+    all.reverse();
+    all
+}
+
+/// Starts each, waits until it is ready, and seeds it, before the next.
+fn start_dependencies(
+    (site, order): (&Site, &TrialOrder),
+    wanted: SharingTerms,
+    plan: &CpuPlan,
+    stop: Stop<'_>,
+) -> Result<HeldDependencies, SharedStartFailure> {
+    let mut running: Vec<RunningDependency> = Vec::new();
+    for (index, dependency) in wanted.dependencies.iter().enumerate() {
+        let begin = |running: &mut Vec<RunningDependency>| {
+            let network =
+                network_for_next(order, &wanted.dependencies[..index], running, dependency);
+            running.push(RunningDependency::start_dependency(
+                site, order, dependency, plan, network,
+            )?);
+            let Some(one) = running.last_mut() else {
+                return Ok(());
+            };
+            one.await_ready(dependency, &plan.generator, stop)?;
+            one.run_seed((site, order), dependency, plan, stop)
+        };
+        if let Err(halt) = begin(&mut running) {
+            return Err(SharedStartFailure(
+                name_dependency(halt, &dependency.name),
+                end_dependencies(running),
+            ));
+        }
+    }
+    Ok(HeldDependencies {
+        wanted,
+        running,
+        trials: 0,
+    })
+}
+
+/// The network of the next: those with toxics are in another one than those without, and the first
+/// of either makes it.
+fn network_for_next(
+    order: &TrialOrder,
+    before: &[DependencySpec],
+    running: &[RunningDependency],
+    next: &DependencySpec,
+) -> ContainerNetwork {
+    let is_like = |d: &DependencySpec| d.proxied.is_some() == next.proxied.is_some();
+    let mut both = before.iter().zip(running);
+    match both.find(|(dependency, _)| is_like(dependency)) {
+        Some((_, first)) => first.dependency_network(),
+        None if next.proxied.is_some() => ContainerNetwork::Own,
+        None => network_without_dependencies(order),
+    }
+}
+
+impl HeldDependencies {
+    /// Why the next trial cannot have them as they are.
+    fn mismatch_reason(&mut self, wanted: &SharingTerms) -> Option<String> {
+        let ended = self
+            .running
+            .iter_mut()
+            .find_map(RunningDependency::poll_end);
+        if let Some(ended) = ended {
+            return Some(format!("{} had ended ({})", ended.name, ended.how));
+        }
+        let is_same = self.wanted == *wanted;
+        let was = &self.wanted;
+        match (is_same, was.cpus == wanted.cpus) {
+            (true, _) => None,
+            (false, true) => Some("it was to be another".to_owned()),
+            (false, false) => Some(format!(
+                "CPUs {} were left to it, and are {} now",
+                was.cpus.join("; "),
+                wanted.cpus.join("; ")
+            )),
+        }
+    }
+
+    /// Runs the reset of each.
+    fn reset_all(
+        &mut self,
+        of: (&Site, &TrialOrder),
+        plan: &CpuPlan,
+        stop: Stop<'_>,
+    ) -> Result<Vec<Option<std::time::Duration>>, HaltReason> {
+        let both = self.running.iter_mut().zip(&self.wanted.dependencies);
+        let reset = |(running, dependency): (&mut RunningDependency, &DependencySpec)| {
+            let took = running.run_reset(of, dependency, plan, stop);
+            took.map_err(|halt| name_dependency(halt, &dependency.name))
+        };
+        both.map(reset).collect()
+    }
+
+    fn shared_dependencies(
+        &self,
+        resets: &[Option<std::time::Duration>],
+        anew: Option<String>,
+    ) -> SharedDependencies {
+        let of = |(index, running): (usize, &RunningDependency)| SharedDependency {
+            group: running.own_group().group_name().to_owned(),
+            network: match running.dependency_network() {
+                ContainerNetwork::Of(namespace) => Some(namespace),
+                ContainerNetwork::Host | ContainerNetwork::Own => None::<NetworkNamespace>,
+            },
+            evidence: DependencyEvidence {
+                shared: Some(SharedEvidence {
+                    trials: self.trials,
+                    reset: resets.get(index).copied().flatten(),
+                    anew: anew.clone(),
+                }),
+                ..running.evidence_so_far().clone()
+            },
+        };
+        SharedDependencies {
+            keeper: std::process::id(),
+            dependencies: self.running.iter().enumerate().map(of).collect(),
+        }
+    }
+}
+
+impl SharingTerms {
+    fn from_order(site: &Site, order: &TrialOrder, plan: &CpuPlan) -> Result<Self, RunRefusal> {
+        let shared = order.dependencies.iter();
+        let shared = shared.filter(|dependency| dependency.scope == DependencyScope::Result);
+        // What is drawn on the way to it is each trial's own.
+        let plain = |dependency: &DependencySpec| DependencySpec {
+            proxied: (dependency.proxied.clone()).map(|proxied| ProxiedLink { seed: 0, ..proxied }),
+            ..dependency.clone()
+        };
+        let dependencies: Vec<DependencySpec> = shared.map(plain).collect();
+        let cpus = dependencies.iter().map(|dependency| {
+            let cpus = site.dependency_cpus(dependency, plan)?;
+            Ok(cpus::format_cpu_list(&cpus))
+        });
+        Ok(Self {
+            cpus: cpus.collect::<Result<_, RunRefusal>>()?,
+            dependencies,
+            network: order.network,
+            hosts: order.peer_names(),
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! Whether application and dependencies can share the networks that a trial gives them: asked before
+//! anything starts.
+//!
+//! Owns what an engine can join. Makes no network; who makes which is
+//! [`dependencies`](crate::dependencies)' order, which this follows: the first that is in one makes it,
+//! and the proxy that of the application where a dependency with toxics comes first. Facts: docker-run(1),
+//! `--network container:NAME`; podman-run(1), `--network ns:PATH`.
+
+use loadline_protocol::{EngineKind, NetworkMode, RunRefusal};
+
+/// A dependency, as far as networks go.
+#[derive(Debug, Clone, Copy)]
+pub struct NetworkMember<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The engine that holds it; `None` is a program.
+    pub engine: Option<EngineKind>,
+    /// Whether the proxy stands before it.
+    pub is_proxied: bool,
+}
+
+/// Who made a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NetworkMaker {
+    Machine,
+    Loadline,
+    Container(EngineKind),
+}
+
+/// Checks the networks of a trial whose application this engine holds (`None`: a program).
+///
+/// # Errors
+/// [`RunRefusal`] names the first that could not join.
+pub fn check_networks(
+    network: NetworkMode,
+    dependencies: &[NetworkMember<'_>],
+    application: Option<EngineKind>,
+) -> Result<(), RunRefusal> {
+    let mut front = (network == NetworkMode::Host).then_some(NetworkMaker::Machine);
+    let mut behind = None;
+    for member in dependencies {
+        let place = match member.is_proxied {
+            true => &mut behind,
+            false => &mut front,
+        };
+        join_network(place, member.engine).map_err(|refusal| RunRefusal {
+            what: format!("the dependency {}: {}", member.name, refusal.what),
+            ..refusal
+        })?;
+        if member.is_proxied {
+            front.get_or_insert(NetworkMaker::Loadline);
+        }
+    }
+    join_network(&mut front, application)
+}
+
+fn join_network(
+    network: &mut Option<NetworkMaker>,
+    engine: Option<EngineKind>,
+) -> Result<(), RunRefusal> {
+    let own = engine.map_or(NetworkMaker::Loadline, NetworkMaker::Container);
+    let maker = *network.get_or_insert(own);
+    let is_docker = own == NetworkMaker::Container(EngineKind::Docker);
+    match is_docker && maker != own && maker != NetworkMaker::Machine {
+        true => Err(docker_cannot()),
+        false => Ok(()),
+    }
+}
+
+/// Why docker's containers join so few networks.
+pub(crate) fn docker_cannot() -> RunRefusal {
+    RunRefusal::new(
+        "joining the network of the dependencies",
+        "docker puts a container into the network of another container of its own only",
+        "make the first dependency an image of docker's too and give it no toxics, or let podman start all: engine = \"podman\"",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCKER: Option<EngineKind> = Some(EngineKind::Docker);
+    const PODMAN: Option<EngineKind> = Some(EngineKind::Podman);
+
+    fn of(
+        network: NetworkMode,
+        all: &[(Option<EngineKind>, bool)],
+        app: Option<EngineKind>,
+    ) -> bool {
+        let member = |&(engine, is_proxied)| NetworkMember {
+            name: "db",
+            engine,
+            is_proxied,
+        };
+        let all: Vec<NetworkMember<'_>> = all.iter().map(member).collect();
+        check_networks(network, &all, app).is_ok()
+    }
+
+    #[test]
+    fn docker_joins_its_own_and_podman_any() {
+        let own = |all: &[_], app| of(NetworkMode::Own, all, app);
+        assert!(own(&[], DOCKER));
+        assert!(own(&[(None, false), (None, true)], PODMAN));
+        assert!(own(&[(DOCKER, false)], DOCKER));
+        assert!(!own(&[(None, false)], DOCKER));
+        assert!(!own(&[(PODMAN, false)], DOCKER));
+        assert!(
+            own(&[(DOCKER, false), (None, false)], DOCKER),
+            "a program joins any"
+        );
+        assert!(!own(&[(None, false), (DOCKER, false)], None));
+    }
+
+    #[test]
+    fn the_proxy_makes_the_network_where_it_comes_first() {
+        let own = |all: &[_], app| of(NetworkMode::Own, all, app);
+        assert!(!own(&[(DOCKER, true)], DOCKER));
+        assert!(own(&[(DOCKER, false), (DOCKER, true)], DOCKER));
+        assert!(
+            !own(&[(DOCKER, true), (DOCKER, false)], None),
+            "one of its own comes too late"
+        );
+        assert!(
+            !own(&[(None, true), (DOCKER, true)], None),
+            "behind the proxy, too"
+        );
+        assert!(
+            of(NetworkMode::Host, &[(DOCKER, true)], DOCKER),
+            "the machine's is there"
+        );
+    }
+}

@@ -1,0 +1,401 @@
+//! The engine's program: where it is, how it is called, what it says.
+//!
+//! Owns its command line up to the subcommand, and whether the cgroups of its containers are within
+//! reach. Goes through the program and not the socket behind it: the program knows
+//! contexts, credentials and settings. Facts: podman(1), docker(1); podman's default of crun does
+//! not start on a machine with both versions of cgroups (buildbuddy-io/buildbuddy PR 6857).
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use loadline_cgroup::{CgroupLayout, HierarchyMode};
+use loadline_protocol::{ContainerEngine, EngineKind, RunRefusal};
+
+/// Of loadline's environment, what an engine's program needs to find its daemon, settings and
+/// helpers.
+const INHERITED: [&str; 18] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "DOCKER_TLS_VERIFY",
+    "DOCKER_CERT_PATH",
+    "SSH_AUTH_SOCK",
+    "CONTAINER_HOST",
+    "CONTAINER_CONNECTION",
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "CONTAINERS_REGISTRIES_CONF",
+];
+
+/// The runtime that starts containers on every layout of cgroups.
+const RUNTIME: &str = "runc";
+
+/// A call of an engine that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("`{engine} {subcommand}`: {said}")]
+pub struct EngineError {
+    engine: EngineKind,
+    subcommand: String,
+    /// The last line that it wrote to its standard error, or why it did not start.
+    pub said: String,
+}
+
+/// The engines of this machine that are asked for; `None` is any, those without a daemon first.
+pub fn installed_engines(wanted: Option<EngineKind>) -> Vec<ContainerEngine> {
+    let env: BTreeMap<String, String> = INHERITED
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+        .collect();
+    let path = env.get("PATH").cloned().unwrap_or_default();
+    let kinds = EngineKind::ALL.into_iter();
+    let kinds = kinds.filter(|kind| wanted.is_none_or(|wanted| wanted == *kind));
+    let engine = |kind: EngineKind| {
+        Some(ContainerEngine {
+            kind,
+            program: which(&path, kind.program_name())?,
+            env: env.clone(),
+            apart: None,
+        })
+    };
+    kinds.filter_map(engine).collect()
+}
+
+/// An engine that answers, with whether it is apart: then loadline makes no cgroup for its containers
+/// and reads theirs from a container beside.
+///
+/// # Errors
+/// [`RunRefusal`]: it does not answer.
+pub fn reach_engine(engine: ContainerEngine) -> Result<ContainerEngine, RunRefusal> {
+    let elsewhere = remote_location(&engine);
+    let said = match engine.kind {
+        EngineKind::Docker => Some("{{.CgroupDriver}} {{.OperatingSystem}}"),
+        EngineKind::Podman if elsewhere.is_some() => Some("{{.Host.OS}}"),
+        EngineKind::Podman | EngineKind::Kubernetes => None,
+    };
+    let said = said.map(|format| ask_daemon(&engine, format, elsewhere.is_some()));
+    let daemon = match engine.kind {
+        EngineKind::Docker => out_of_reach(&said.transpose()?.unwrap_or_default()),
+        EngineKind::Podman | EngineKind::Kubernetes => said.transpose()?.and(None),
+    };
+    let apart = elsewhere.or(daemon).or_else(hidden_cgroup_reason);
+    Ok(ContainerEngine { apart, ..engine })
+}
+
+/// What whatever starts its containers says of itself.
+fn ask_daemon(
+    engine: &ContainerEngine,
+    format: &str,
+    is_elsewhere: bool,
+) -> Result<String, RunRefusal> {
+    let said = run(engine, &["info", "--format", format]).map_err(|error| {
+        let is_root = rustix::process::geteuid().is_root();
+        let what = format!("starting containers with {}", engine.kind);
+        let hint = match is_elsewhere {
+            true => format!(
+                "`{} info` must work first; is the machine there, and the address right?",
+                engine.kind
+            ),
+            false => daemon_hint(&error.said, is_root).to_owned(),
+        };
+        RunRefusal::new(what, &error, hint)
+    })?;
+    Ok(said.trim().to_owned())
+}
+
+/// Why a daemon's containers are out of reach of this machine's cgroups, by what it says of itself.
+fn out_of_reach(said: &str) -> Option<String> {
+    let (driver, system) = said.split_once(' ').unwrap_or((said, ""));
+    if system.contains("Docker Desktop") {
+        return Some("Docker Desktop starts containers in a virtual machine".to_owned());
+    }
+    (driver != "cgroupfs").then(|| format!("its daemon leaves cgroups to {driver}"))
+}
+
+/// Why loadline may make no cgroup here.
+fn hidden_cgroup_reason() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("loadline is not root".to_owned());
+    }
+    let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
+    let allowed = layout.and_then(|layout| layout.check_permission());
+    allowed
+        .err()
+        .map(|_| "the cgroups of this machine cannot be made or seen from here".to_owned())
+}
+
+fn daemon_hint(said: &str, is_root: bool) -> &'static str {
+    match (said.contains("permission denied"), is_root) {
+        (true, false) => "its socket lets only root and the group docker in: run loadline as root",
+        (true, true) => {
+            "root without all of its rights (a container, a service with fewer capabilities) is let in by what `ls -lZ` says of the socket only: run loadline with them (sudo on the machine, --privileged in a container); or use podman: --engine podman"
+        }
+        (false, _) => {
+            "start it: systemctl start docker, or dockerd by hand; or use podman: --engine podman"
+        }
+    }
+}
+
+/// What to do where a disk of an engine is full; `None` where that is not what it said.
+pub fn full_disk_hint(engine: &ContainerEngine, said: &str) -> Option<String> {
+    let said = said.to_lowercase();
+    let is_full = said.contains("no space left") || said.contains("disk quota exceeded");
+    is_full.then(|| {
+        let kept = match kept_in(engine) {
+            Some(place) => format!("in {place}"),
+            None => "where it keeps images".to_owned(),
+        };
+        let through = match engine.kind {
+            EngineKind::Podman => {
+                let unpacked = engine.env.get("TMPDIR").map_or("/var/tmp", String::as_str);
+                format!(", and in {unpacked} (TMPDIR), where podman puts what it pulls first")
+            }
+            EngineKind::Docker | EngineKind::Kubernetes => String::new(),
+        };
+        format!(
+            "free some space {kept}{through}, then call loadline again; `{} image prune` removes images without a name",
+            engine.kind
+        )
+    })
+}
+
+/// The directory of an engine's images.
+fn kept_in(engine: &ContainerEngine) -> Option<String> {
+    let format = match engine.kind {
+        EngineKind::Podman => "{{.Store.GraphRoot}}",
+        EngineKind::Docker => "{{.DockerRootDir}}",
+        EngineKind::Kubernetes => return None,
+    };
+    let place = run(engine, &["info", "--format", format]).ok()?;
+    let place = place.trim();
+    place.starts_with('/').then(|| place.to_owned())
+}
+
+/// Where containers are started, if that is not known to be here.
+fn remote_location(engine: &ContainerEngine) -> Option<String> {
+    let given = |name: &str| engine.env.get(name).filter(|value| !value.is_empty());
+    let host = match engine.kind {
+        EngineKind::Kubernetes => return None,
+        // A service has settings of its own, wherever it is.
+        EngineKind::Podman => podman_service(engine)?.to_owned(),
+        EngineKind::Docker => match given("DOCKER_HOST") {
+            Some(host) => host.clone(),
+            None => {
+                let format = "{{.Endpoints.docker.Host}}";
+                run(engine, &["context", "inspect", "--format", format]).ok()?
+            }
+        },
+    };
+    let host = host.trim();
+    let is_here = engine.kind == EngineKind::Docker && host.starts_with("unix://");
+    (!host.is_empty() && !is_here).then(|| format!("it starts containers through {host}"))
+}
+
+/// The service that podman's program is told to use.
+fn podman_service(engine: &ContainerEngine) -> Option<&str> {
+    let given = |name: &str| engine.env.get(name).map(String::as_str);
+    let both = ["CONTAINER_HOST", "CONTAINER_CONNECTION"];
+    let mut set = both.into_iter().filter_map(given);
+    set.find(|value| !value.is_empty())
+}
+
+/// Its program with what stands before each subcommand.
+pub fn engine_command(engine: &ContainerEngine) -> Command {
+    let mut command = Command::new(&engine.program);
+    command.env_clear().envs(&engine.env).current_dir("/");
+    if engine.kind == EngineKind::Podman && podman_service(engine).is_none() {
+        if engine.apart.is_none() {
+            // The cgroup of a trial is loadline's, not systemd's.
+            command.arg("--cgroup-manager=cgroupfs");
+        }
+        if needs_runtime(engine) {
+            command.arg(format!("--runtime={RUNTIME}"));
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Whether podman must be told which runtime to take, and has it.
+fn needs_runtime(engine: &ContainerEngine) -> bool {
+    let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
+    let path = engine.env.get("PATH").map_or("", String::as_str);
+    layout.is_ok_and(|layout| layout.mode() != HierarchyMode::V2) && which(path, RUNTIME).is_some()
+}
+
+/// Calls it and gives what it wrote to its standard output.
+///
+/// # Errors
+/// [`EngineError`] with the last line of its standard error.
+pub fn run<S: AsRef<OsStr>>(
+    engine: &ContainerEngine,
+    arguments: &[S],
+) -> Result<String, EngineError> {
+    let output = call(engine, arguments)?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn call<S: AsRef<OsStr>>(engine: &ContainerEngine, arguments: &[S]) -> Result<Output, EngineError> {
+    let failed = |said: String| EngineError {
+        engine: engine.kind,
+        subcommand: arguments
+            .first()
+            .map_or_else(String::new, |a| a.as_ref().to_string_lossy().into_owned()),
+        said,
+    };
+    let output = engine_command(engine).args(arguments).output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(output),
+        false => Err(failed(last_words(&output))),
+    }
+}
+
+fn last_words(output: &Output) -> String {
+    // What docker says after the cause.
+    const WHOSE: &str = "Error: failed to start containers";
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_cause = |line: &&str| !line.trim().is_empty() && !line.starts_with(WHOSE);
+    match said.lines().rfind(is_cause) {
+        Some(line) => crate::output::plain_text(line.trim()),
+        None => format!("it ended with {}", output.status),
+    }
+}
+
+/// Calls it and gives what it wrote to both outputs.
+///
+/// # Errors
+/// As [`run`].
+pub fn call_for_both<S: AsRef<OsStr>>(
+    engine: &ContainerEngine,
+    arguments: &[S],
+) -> Result<String, EngineError> {
+    let output = call(engine, arguments)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(text(&output.stdout) + &text(&output.stderr))
+}
+
+/// Unpacks an archive into a directory of a container that does not run yet.
+///
+/// # Errors
+/// As [`run`].
+pub fn unpack_into(
+    engine: &ContainerEngine,
+    name: &str,
+    to: &str,
+    archive: &[u8],
+) -> io::Result<()> {
+    let mut command = engine_command(engine);
+    command.args(["cp", "-", &format!("{name}:{to}")]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that does not take it says why.
+        let _ = input.write_all(archive);
+    }
+    let output = child.wait_with_output()?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "`{} cp`: {}",
+            engine.kind,
+            last_words(&output)
+        ))),
+    }
+}
+
+/// The program of a name on a path.
+fn which(path: &str, name: &str) -> Option<PathBuf> {
+    let places = path.split(':').filter(|place| place.starts_with('/'));
+    // Where a system's own programs are, which the path of a user may lack.
+    let places = places.chain(["/usr/sbin", "/usr/local/sbin"]);
+    let mut programs = places.map(|place| Path::new(place).join(name));
+    programs.find(|program| program.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(kind: EngineKind, variable: (&str, &str)) -> ContainerEngine {
+        ContainerEngine {
+            kind,
+            program: PathBuf::from("/bin/false"),
+            env: BTreeMap::from([(variable.0.to_owned(), variable.1.to_owned())]),
+            apart: None,
+        }
+    }
+
+    #[test]
+    fn an_engine_elsewhere_is_apart() {
+        for (kind, variable, host) in [
+            (EngineKind::Docker, "DOCKER_HOST", "tcp://10.0.0.1:2376"),
+            (EngineKind::Docker, "DOCKER_HOST", "ssh://build@host"),
+            (
+                EngineKind::Podman,
+                "CONTAINER_HOST",
+                "unix:///run/podman.sock",
+            ),
+            (EngineKind::Podman, "CONTAINER_CONNECTION", "machine"),
+        ] {
+            let why = remote_location(&engine(kind, (variable, host))).expect(host);
+            assert!(why.ends_with(host), "{why}");
+        }
+        let here = engine(
+            EngineKind::Docker,
+            ("DOCKER_HOST", "unix:///run/docker.sock"),
+        );
+        assert_eq!(remote_location(&here), None);
+        let here = engine(EngineKind::Podman, ("CONTAINER_HOST", ""));
+        assert_eq!(remote_location(&here), None);
+    }
+
+    #[test]
+    fn a_daemon_in_a_virtual_machine_or_with_systemd_is_apart() {
+        assert_eq!(
+            out_of_reach("cgroupfs Debian GNU/Linux 12 (bookworm)"),
+            None
+        );
+        let desktop = out_of_reach("cgroupfs Docker Desktop").unwrap_or_default();
+        assert!(desktop.contains("virtual machine"), "{desktop}");
+        let systemd = out_of_reach("systemd Ubuntu 24.04").unwrap_or_default();
+        assert!(systemd.contains("leaves cgroups to systemd"), "{systemd}");
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_answer_is_refused_with_what_to_do() {
+        let silent = engine(EngineKind::Docker, ("DOCKER_HOST", "unix:///none.sock"));
+        let refusal = reach_engine(silent).expect_err("no daemon");
+        assert!(refusal.hint.contains("start docker"), "{}", refusal.hint);
+        let denied = "dial unix: connect: permission denied";
+        assert!(daemon_hint(denied, false).contains("as root"));
+        assert!(daemon_hint(denied, true).contains("--privileged"));
+    }
+
+    #[test]
+    fn what_an_engine_is_shown_as_holds_nothing_of_its_environment() {
+        let shown = format!("{:?}", engine(EngineKind::Podman, ("HOME", "/secret")));
+        assert_eq!(shown, "podman (/bin/false)");
+    }
+
+    #[test]
+    fn a_call_that_fails_says_its_last_words() {
+        let mut shell = engine(EngineKind::Docker, ("PATH", "/bin:/usr/bin"));
+        shell.program = PathBuf::from("/bin/sh");
+        let error = run(&shell, &["-c", "echo no such image >&2; exit 1"]).expect_err("it fails");
+        assert_eq!(error.to_string(), "`docker -c`: no such image");
+        assert_eq!(
+            run(&shell, &["-c", "echo yes"]).ok().as_deref(),
+            Some("yes\n")
+        );
+    }
+}

@@ -1,0 +1,663 @@
+//! What an image says of itself, read once before the first trial.
+//!
+//! Owns the engines' JSON of `image inspect`, which engine has the image, and where its files and its
+//! JVM lie on this machine. Facts: the OCI image specification (config.md); podman-inspect(1);
+//! annotations.md (labels); the overlay drivers of both engines name their directories, other drivers do not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use loadline_analysis::record::version_name;
+use loadline_jvm::beneath;
+use loadline_jvm::detect::InstalledJdk;
+use loadline_protocol::{ContainerEngine, EngineKind, RunRefusal};
+use rustix::fs::FileType;
+use serde::Deserialize;
+
+use super::engine::{self, EngineError};
+use super::layers::GraphDriver;
+use crate::apart;
+use crate::pagecache;
+use crate::pod::{ImageJdk, ImageReading};
+
+/// An image of an engine of this machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EngineImage {
+    /// The engine that has it.
+    pub engine: ContainerEngine,
+    /// As it was asked for.
+    pub reference: String,
+    /// Its id.
+    pub id: String,
+    /// Its name with its digest, where a registry or the engine gave it one.
+    pub pinned: Option<String>,
+    /// Entry point, before every argument.
+    pub entrypoint: Vec<String>,
+    /// Arguments where none are given.
+    pub cmd: Vec<String>,
+    /// Where it starts.
+    pub directory: PathBuf,
+    /// Its variables.
+    pub env: BTreeMap<String, String>,
+    /// Ports that it says it listens on.
+    pub ports: BTreeSet<u16>,
+    /// What asks it to stop, where that is not SIGTERM.
+    pub stop_signal: Option<i32>,
+    /// Directories of this machine with its files, the uppermost first.
+    pub layers: Vec<PathBuf>,
+    /// The JVM in it; its paths are those of this machine.
+    pub jdk: Option<InstalledJdk>,
+    /// Its version, by its label.
+    pub version: Option<String>,
+    /// What it was built from, by its label.
+    pub revision: Option<String>,
+    /// What was seen from inside, at an engine apart.
+    pub seen: Option<Box<ImageReading>>,
+}
+
+/// Why there is no image to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImageNotFound {
+    /// What was asked for is no image, or none that could run here.
+    Wrong(RunRefusal),
+    /// This machine, its engine or the way to a registry does not allow it.
+    Here(RunRefusal),
+}
+
+impl From<RunRefusal> for ImageNotFound {
+    fn from(refusal: RunRefusal) -> Self {
+        Self::Here(refusal)
+    }
+}
+
+/// One element of `image inspect`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct InspectedImage {
+    id: String,
+    #[serde(default)]
+    repo_digests: Option<Vec<String>>,
+    #[serde(default)]
+    architecture: String,
+    #[serde(default)]
+    os: String,
+    #[serde(default)]
+    config: InspectedConfig,
+    #[serde(default)]
+    graph_driver: GraphDriver,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct InspectedConfig {
+    env: Option<Vec<String>>,
+    entrypoint: Option<Vec<String>>,
+    cmd: Option<Vec<String>>,
+    exposed_ports: Option<BTreeMap<String, serde_json::Value>>,
+    stop_signal: Option<String>,
+    working_dir: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
+}
+
+impl EngineImage {
+    /// Finds an image: in the engine that is asked for, else in the first that has it; pulls it where
+    /// none has.
+    ///
+    /// # Errors
+    /// [`ImageNotFound`]: no engine that could be measured from here, no such image, or one that does not
+    /// start on this machine.
+    pub fn find_image(reference: &str, wanted: Option<EngineKind>) -> Result<Self, ImageNotFound> {
+        refuse_reference(reference).map_err(ImageNotFound::Wrong)?;
+        let (usable, refusals): (Vec<_>, Vec<_>) = engine::installed_engines(wanted)
+            .into_iter()
+            .map(engine::reach_engine)
+            .partition(Result::is_ok);
+        let usable: Vec<ContainerEngine> = usable.into_iter().flatten().collect();
+        let Some(first) = usable.first() else {
+            let refusal = refusals.into_iter().find_map(Result::err);
+            return Err(refusal.unwrap_or_else(|| no_engine(wanted)).into());
+        };
+        for engine in &usable {
+            if let Ok(text) = inspect_reference(engine, reference) {
+                return Self::read(engine, reference, &text);
+            }
+        }
+        engine::run(first, &["pull", "--quiet", reference])
+            .and_then(|_| inspect_reference(first, reference))
+            .map_err(|error| not_pulled(first, reference, &error))
+            .and_then(|text| Self::read(first, reference, &text))
+    }
+
+    fn read(engine: &ContainerEngine, reference: &str, text: &str) -> Result<Self, ImageNotFound> {
+        let what = format!("the image {reference}");
+        let mut all: Vec<InspectedImage> = serde_json::from_str(text).map_err(|error| {
+            let why = format!("what {} says of it is not understood: {error}", engine.kind);
+            RunRefusal::new(
+                &what,
+                why,
+                "update it; loadline knows podman 4 and docker 20.10 and later",
+            )
+        })?;
+        let inspected = all.pop().ok_or_else(|| {
+            RunRefusal::new(
+                &what,
+                format!("{} knows nothing of it", engine.kind),
+                "check its name",
+            )
+        })?;
+        refuse_foreign(&what, &inspected).map_err(ImageNotFound::Wrong)?;
+        let config = inspected.config;
+        let (entrypoint, cmd) = (
+            config.entrypoint.unwrap_or_default(),
+            config.cmd.unwrap_or_default(),
+        );
+        let env: BTreeMap<String, String> = config
+            .env
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let labels = config.labels.unwrap_or_default();
+        let label = |name: &str| {
+            let text = labels.get(&format!("org.opencontainers.image.{name}"))?;
+            version_name(text).map(str::to_owned)
+        };
+        let layers = inspected.graph_driver.layers();
+        let jdk = jdk_in_layers(&layers, &env, entrypoint.first().or(cmd.first()));
+        let ports = config.exposed_ports.unwrap_or_default();
+        let ports = ports
+            .keys()
+            .filter_map(|port| port.split('/').next()?.parse().ok());
+        Ok(Self {
+            engine: engine.clone(),
+            reference: reference.to_owned(),
+            id: inspected.id,
+            pinned: inspected
+                .repo_digests
+                .and_then(|digests| digests.into_iter().next()),
+            entrypoint,
+            cmd,
+            directory: Path::new("/").join(config.working_dir.unwrap_or_default()),
+            env,
+            ports: ports.collect(),
+            stop_signal: config.stop_signal.as_deref().and_then(parse_signal),
+            layers,
+            jdk,
+            version: label("version"),
+            revision: label("revision"),
+            seen: None,
+        }
+        .looked_into()?)
+    }
+
+    /// With what only a look from inside tells, where its files do not lie here.
+    fn looked_into(mut self) -> Result<Self, RunRefusal> {
+        if self.engine.apart.is_some() {
+            let seen = apart::probe_image(&self.engine, &self.id)?;
+            self.layers.clear();
+            self.jdk = seen.jdk.as_ref().and_then(ImageJdk::to_jdk);
+            self.seen = Some(Box::new(seen));
+        }
+        Ok(self)
+    }
+
+    /// All that runs with these arguments; none are the image's own.
+    ///
+    /// # Errors
+    /// [`RunRefusal`] for an image that says nothing to start and arguments that do not either.
+    pub fn full_command(&self, arguments: &[String]) -> Result<Vec<String>, RunRefusal> {
+        let arguments = match arguments.is_empty() {
+            true => &self.cmd,
+            false => arguments,
+        };
+        let all: Vec<String> = self.entrypoint.iter().chain(arguments).cloned().collect();
+        // What a cluster has is not told here.
+        match all.is_empty() && self.engine.kind != EngineKind::Kubernetes {
+            false => Ok(all),
+            true => Err(RunRefusal::new(
+                format!("the image {}", self.reference),
+                "it has neither an entry point nor a command",
+                "say what to start in it, after --: -- java -jar /app/app.jar",
+            )),
+        }
+    }
+}
+
+impl EngineImage {
+    /// Opens a regular file of it, by its path as it sees it; `None` also where it is not known where
+    /// its files lie. A link leads where it leads in its own layer.
+    pub fn open_in_layers(&self, seen: &Path) -> Option<File> {
+        let seen = self.directory.join(seen);
+        let in_layer = |layer: &PathBuf| beneath::open_in_root(File::open(layer).ok()?, &seen).ok();
+        self.layers.iter().find_map(in_layer)
+    }
+}
+
+impl EngineImage {
+    /// Names in a directory of it, by its path as it sees it; none where it is not known where its
+    /// files lie. What an upper layer takes away is not there.
+    pub fn names_in(&self, seen: &Path) -> Vec<String> {
+        let seen = self.directory.join(seen);
+        let (mut names, mut known) = (Vec::new(), BTreeSet::new());
+        for layer in &self.layers {
+            let entries = File::open(layer).and_then(|layer| beneath::list_in_root(layer, &seen));
+            for (name, kind) in entries.unwrap_or_default() {
+                let name = name.to_string_lossy().into_owned();
+                // The overlay's mark of what was removed (overlayfs.rst, "whiteouts").
+                let is_mark = kind == FileType::CharacterDevice;
+                if known.insert(name.clone()) && !is_mark {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+}
+
+/// What an engine says of an image, for the fuzzer: no file is looked for.
+#[cfg(fuzzing)]
+pub fn parse_anything(text: &str) {
+    for image in serde_json::from_str::<Vec<InspectedImage>>(text).unwrap_or_default() {
+        let _ = refuse_foreign("it", &image);
+        let _ = image.config.stop_signal.as_deref().and_then(parse_signal);
+    }
+    let _ = refuse_reference(text);
+}
+
+fn inspect_reference(engine: &ContainerEngine, reference: &str) -> Result<String, EngineError> {
+    engine::run(engine, &["image", "inspect", reference])
+}
+
+fn refuse_reference(reference: &str) -> Result<(), RunRefusal> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+    let starts = reference.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if starts && reference.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(RunRefusal::new(
+        format!("the image `{reference}`"),
+        "that is no name of an image",
+        "write it as the engine lists it: --image registry/name:tag, name@sha256:DIGEST or an id",
+    ))
+}
+
+fn no_engine(wanted: Option<EngineKind>) -> RunRefusal {
+    let name = wanted.map_or("podman nor docker".to_owned(), |kind| kind.to_string());
+    let why = match wanted {
+        Some(_) => format!("{name} is not on the path"),
+        None => format!("neither {name} is on the path"),
+    };
+    let hint = match wanted {
+        Some(EngineKind::Docker) => {
+            "install it (apt-get install docker.io) and start its daemon; or use podman: --engine podman"
+        }
+        _ => {
+            "install one: apt-get install podman runc catatonit; or give the application as a command: -- java -jar app.jar"
+        }
+    };
+    RunRefusal::new("starting an image", why, hint)
+}
+
+fn not_pulled(engine: &ContainerEngine, reference: &str, error: &EngineError) -> ImageNotFound {
+    // Built on some machine, as podman names it: no registry has it.
+    if reference.starts_with("localhost/") {
+        return ImageNotFound::Wrong(RunRefusal::new(
+            format!("the image {reference}"),
+            "it is not on this machine, and no registry has an image of localhost's",
+            "check the name and the tag: `podman images` lists those of this machine; root's are others than yours (sudo podman images)",
+        ));
+    }
+    let said = error.said.to_lowercase();
+    let is_name = [
+        "unknown",
+        "not found",
+        "denied",
+        "unauthorized",
+        "short-name",
+        "lowercase",
+        "invalid reference",
+        "not exist",
+    ];
+    // What a full disk breaks may have words of a wrong name.
+    let full = engine::full_disk_hint(engine, &error.said);
+    let is_wrong = full.is_none() && is_name.iter().any(|word| said.contains(word));
+    let hint = if let Some(hint) = &full {
+        hint
+    } else if said.contains("unauthorized") || said.contains("denied") {
+        "log in with the engine, or check the name; an image that was built here needs the tag it was built with"
+    } else {
+        "check the name and the tag; `podman images` and `docker images` list those of this machine"
+    };
+    let refusal = RunRefusal::new(
+        format!("the image {reference}"),
+        format!("it is not on this machine, and it cannot be pulled: {error}"),
+        hint,
+    );
+    match is_wrong {
+        true => ImageNotFound::Wrong(refusal),
+        false => ImageNotFound::Here(refusal),
+    }
+}
+
+fn refuse_foreign(what: &str, image: &InspectedImage) -> Result<(), RunRefusal> {
+    let here = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let is_ours = |said: &str, ours: &str| said.is_empty() || said == ours;
+    if is_ours(&image.architecture, here) && is_ours(&image.os, "linux") {
+        return Ok(());
+    }
+    let why = format!(
+        "it is for {}/{}, and this machine is linux/{here}",
+        image.os, image.architecture
+    );
+    let hint = format!(
+        "build or pull it for this machine: --platform linux/{here}; emulated it would be slower than it is"
+    );
+    Err(RunRefusal::new(what, why, hint))
+}
+
+/// The JVM in the layers: the only one; of several that of JAVA_HOME or of the program, else the
+/// first. Found by its library: that is there in every layout, and says where the home is.
+fn jdk_in_layers(
+    layers: &[PathBuf],
+    env: &BTreeMap<String, String>,
+    program: Option<&String>,
+) -> Option<InstalledJdk> {
+    let all = layers.iter().flat_map(|layer| homes(layer, layer));
+    choose_jdk(all.collect(), env, program)
+}
+
+/// The JDKs below a directory, with the paths at which `root` has them.
+fn homes(directory: &Path, root: &Path) -> Vec<(InstalledJdk, PathBuf)> {
+    let files = pagecache::files_below(directory, pagecache::WHOLE);
+    let libraries = files.iter().filter(|path| path.ends_with("libjvm.so"));
+    let home = |library: &PathBuf| {
+        let home = library
+            .ancestors()
+            .find(|home| home.join("release").is_file())?;
+        let seen = home.strip_prefix(root).ok()?;
+        Some((InstalledJdk::inspect(home).ok()?, Path::new("/").join(seen)))
+    };
+    libraries.filter_map(home).collect()
+}
+
+fn choose_jdk(
+    mut homes: Vec<(InstalledJdk, PathBuf)>,
+    env: &BTreeMap<String, String>,
+    program: Option<&String>,
+) -> Option<InstalledJdk> {
+    homes.sort_by(|a, b| a.1.cmp(&b.1));
+    let named = env.get("JAVA_HOME").map(PathBuf::from);
+    let is_meant = |seen: &Path| {
+        named.as_deref() == Some(seen) || program.is_some_and(|p| Path::new(p).starts_with(seen))
+    };
+    let meant = homes.iter().position(|(_, seen)| is_meant(seen));
+    (!homes.is_empty()).then(|| homes.swap_remove(meant.unwrap_or(0)).0)
+}
+
+/// The same of the files that this process sees, where it runs inside of the image.
+pub(crate) fn jdk_of_this_root(env: &BTreeMap<String, String>) -> Option<InstalledJdk> {
+    let own = directories_of_this_root();
+    let homes = own.iter().flat_map(|path| homes(path, Path::new("/")));
+    choose_jdk(homes.collect(), env, None)
+}
+
+/// The directories of the image that this process runs inside of.
+pub(crate) fn directories_of_this_root() -> Vec<PathBuf> {
+    const NOT_OF_IMAGES: [&str; 6] = ["proc", "sys", "dev", "run", "tmp", "loadline"];
+    let below = std::fs::read_dir("/").into_iter().flatten().flatten();
+    let own = below.filter(|entry| {
+        let name = entry.file_name();
+        !NOT_OF_IMAGES.iter().any(|not| name == *not) && entry.file_type().is_ok_and(|t| t.is_dir())
+    });
+    own.map(|entry| entry.path()).collect()
+}
+
+/// A signal by name or number, where it is not SIGTERM. Source: signal(7); the numbers are those of
+/// x86 and Arm.
+fn parse_signal(text: &str) -> Option<i32> {
+    const NAMES: [(&str, i32); 7] = [
+        ("HUP", 1),
+        ("INT", 2),
+        ("QUIT", 3),
+        ("KILL", 9),
+        ("USR1", 10),
+        ("USR2", 12),
+        ("WINCH", 28),
+    ];
+    let name = text.strip_prefix("SIG").unwrap_or(text);
+    let known = NAMES.iter().find(|(known, _)| *known == name);
+    let number = known
+        .map(|(_, number)| *number)
+        .or_else(|| text.parse().ok());
+    number.filter(|number| *number != 15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `podman image inspect` 4.3.1 and `docker image inspect` 20.10.24 of one image, shortened.
+    const PODMAN: &str = r#"[{"Id":"bb0df9b6","Digest":"sha256:2dfd","RepoDigests":["localhost/spring@sha256:2dfd"],"Architecture":"amd64","Os":"linux","Config":{"Labels":{"org.opencontainers.image.version":" 1.4.2","org.opencontainers.image.revision":"a\u001b[2J","x":"y"},"User":"app","ExposedPorts":{"8080/tcp":{}},"Env":["JAVA_HOME=/opt/jre","A=b=c"],"Entrypoint":["/opt/jre/bin/java","-jar","/app/app.jar"],"StopSignal":"SIGQUIT"},"GraphDriver":{"Name":"overlay","Data":{"UpperDir":"/none/diff","WorkDir":"/none/work"}}}]"#;
+    const DOCKER: &str = r#"[{"Id":"sha256:be55","Digest":null,"RepoDigests":[],"Architecture":"amd64","Os":"linux","Config":{"User":"app","ExposedPorts":null,"Env":null,"Cmd":["serve"],"Entrypoint":null,"Labels":null},"GraphDriver":{"Data":null,"Name":"overlay2"}}]"#;
+
+    fn refusal(error: ImageNotFound) -> RunRefusal {
+        match error {
+            ImageNotFound::Wrong(refusal) | ImageNotFound::Here(refusal) => refusal,
+        }
+    }
+
+    fn read(text: &str) -> Result<EngineImage, RunRefusal> {
+        let engine = ContainerEngine {
+            kind: EngineKind::Podman,
+            program: PathBuf::from("/usr/bin/podman"),
+            env: BTreeMap::new(),
+            apart: None,
+        };
+        EngineImage::read(&engine, "spring:1", &text.replace("amd64", architecture()))
+            .map_err(refusal)
+    }
+
+    fn architecture() -> &'static str {
+        match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            _ => "arm64",
+        }
+    }
+
+    #[test]
+    fn both_engines_say_what_an_image_starts() {
+        let podman = read(PODMAN).expect("it is understood");
+        let command = podman
+            .full_command(&["--debug".to_owned()])
+            .expect("a command");
+        assert_eq!(
+            command,
+            ["/opt/jre/bin/java", "-jar", "/app/app.jar", "--debug"]
+        );
+        assert_eq!(
+            podman.pinned.as_deref(),
+            Some("localhost/spring@sha256:2dfd")
+        );
+        assert_eq!(podman.env["A"], "b=c");
+        assert_eq!(
+            (podman.stop_signal, podman.ports),
+            (Some(3), BTreeSet::from([8080]))
+        );
+        // What would move a cursor is no name.
+        assert_eq!(
+            (podman.version.as_deref(), podman.revision),
+            (Some("1.4.2"), None)
+        );
+        let docker = read(DOCKER).expect("it is understood");
+        assert_eq!(docker.full_command(&[]), Ok(vec!["serve".to_owned()]));
+        assert_eq!((docker.pinned, docker.stop_signal), (None, None));
+    }
+
+    #[test]
+    fn an_image_that_cannot_start_here_is_refused_with_what_to_do() {
+        let foreign = read(&PODMAN.replace("amd64", "s390x")).expect_err("another machine");
+        assert!(
+            foreign.why.starts_with("it is for linux/s390x"),
+            "{foreign}"
+        );
+        assert!(foreign.hint.contains("--platform"), "{}", foreign.hint);
+        let windows = read(&PODMAN.replace("\"linux\"", "\"windows\"")).expect_err("no Linux");
+        assert!(windows.why.starts_with("it is for windows/"), "{windows}");
+        let empty = read(&DOCKER.replace("[\"serve\"]", "null")).expect("it is understood");
+        let refusal = empty.full_command(&[]).expect_err("nothing to start");
+        assert!(refusal.hint.contains("after --"), "{}", refusal.hint);
+        assert!(read("{}").is_err() && read("[]").is_err());
+    }
+
+    #[test]
+    fn names_in_an_image_are_those_of_all_its_layers() {
+        let place = tempfile::tempdir().expect("a directory");
+        let layers = ["upper", "lower"].map(|name| place.path().join(name));
+        for (layer, name) in layers.iter().zip(["b", "a"]) {
+            std::fs::create_dir_all(layer.join("opt/scc")).expect("a directory");
+            std::fs::write(layer.join("opt/scc").join(name), "").expect("a file");
+        }
+        // What it leads to on this machine is not the image's.
+        std::os::unix::fs::symlink("/etc", layers[0].join("link")).expect("a link");
+        let image = EngineImage {
+            layers: layers.to_vec(),
+            ..read(DOCKER).expect("it is understood")
+        };
+        let mut names = image.names_in(Path::new("/opt/scc"));
+        names.sort();
+        assert_eq!(names, ["a", "b"]);
+        assert!(image.names_in(Path::new("/link")).is_empty());
+        assert!(image.names_in(Path::new("/none")).is_empty());
+        let mark = layers[0].join("opt/scc/a");
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &mark,
+            FileType::CharacterDevice,
+            rustix::fs::Mode::empty(),
+            0,
+        );
+        match made {
+            Ok(()) => assert_eq!(image.names_in(Path::new("/opt/scc")), ["b"]),
+            Err(error) => println!("SKIP a mark of the overlay: {error}"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_of_an_image_never_reaches_an_engine() {
+        for wrong in ["", "-v", "--privileged", "a b", "a;b", "$(x)", "name\n"] {
+            let ImageNotFound::Wrong(refusal) =
+                EngineImage::find_image(wrong, None).expect_err(wrong)
+            else {
+                panic!("{wrong}: it is the name that is wrong");
+            };
+            assert!(refusal.hint.contains("registry/name:tag"), "{refusal}");
+        }
+        for right in [
+            "spring:1",
+            "localhost/a/b:1.2",
+            "a@sha256:00ff",
+            "host:5000/x",
+        ] {
+            assert_eq!(refuse_reference(right), Ok(()), "{right}");
+        }
+    }
+
+    #[test]
+    fn a_pull_that_fails_says_what_to_do_about_it() {
+        let hint = |said: &str| {
+            let mut shell = engine::installed_engines(None).pop()?;
+            shell.program = PathBuf::from("/bin/sh");
+            let error = engine::run(&shell, &["-c", &format!("echo '{said}' >&2; exit 125")]);
+            Some(not_pulled(&shell, "a/b:1", &error.expect_err("it fails")))
+        };
+        let Some(full) = hint("unknown: write /var/tmp/x: no space left on device") else {
+            println!("SKIP a_pull_that_fails_says_what_to_do_about_it: no engine here");
+            return;
+        };
+        let hints = |error: Option<ImageNotFound>, what: &str| {
+            error.is_some_and(|error| refusal(error).hint.starts_with(what))
+        };
+        assert!(matches!(full, ImageNotFound::Here(_)), "{full:?}");
+        assert!(hints(Some(full), "free some space"));
+        let denied = hint("requested access to the resource is denied");
+        assert!(
+            matches!(denied, Some(ImageNotFound::Wrong(_))),
+            "{denied:?}"
+        );
+        assert!(hints(denied, "log in"));
+        let unknown = hint("manifest unknown");
+        assert!(
+            matches!(unknown, Some(ImageNotFound::Wrong(_))),
+            "{unknown:?}"
+        );
+        assert!(hints(unknown, "check the name"));
+        let capital = hint("repository name must be lowercase");
+        assert!(
+            matches!(capital, Some(ImageNotFound::Wrong(_))),
+            "{capital:?}"
+        );
+        let unreachable = hint("dial tcp: lookup registry: no such host");
+        assert!(
+            matches!(unreachable, Some(ImageNotFound::Here(_))),
+            "{unreachable:?}"
+        );
+    }
+
+    #[test]
+    fn a_machine_without_an_engine_is_told_which_to_install() {
+        let none = no_engine(None);
+        assert_eq!(none.why, "neither podman nor docker is on the path");
+        assert!(
+            none.hint.contains("apt-get install podman"),
+            "{}",
+            none.hint
+        );
+        let docker = no_engine(Some(EngineKind::Docker));
+        assert_eq!(docker.why, "docker is not on the path");
+    }
+
+    #[test]
+    fn stop_signals_have_names_and_numbers() {
+        assert_eq!(parse_signal("SIGTERM"), None);
+        assert_eq!(parse_signal("15"), None);
+        assert_eq!(
+            (
+                parse_signal("SIGINT"),
+                parse_signal("INT"),
+                parse_signal("2")
+            ),
+            (Some(2), Some(2), Some(2))
+        );
+    }
+
+    #[test]
+    fn the_jvm_of_an_image_is_found_by_its_library_whatever_the_layout() {
+        let root = tempfile::tempdir().expect("a directory");
+        for (home, version) in [("opt/a", "17.0.1"), ("layers/paketo/jre", "21.0.2")] {
+            let home = root.path().join(home);
+            for directory in ["bin", "lib/server"] {
+                std::fs::create_dir_all(home.join(directory)).expect("a directory");
+            }
+            let release = format!("JAVA_VERSION=\"{version}\"\nIMPLEMENTOR=\"x\"\n");
+            std::fs::write(home.join("release"), release).expect("a file");
+            std::fs::write(home.join("lib/server/libjvm.so"), "").expect("a file");
+            std::os::unix::fs::symlink("/bin/true", home.join("bin/java")).expect("a link");
+        }
+        let layers = [root.path().to_owned()];
+        let feature = |env: &[(&str, &str)], program: Option<&str>| {
+            let env = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            let jdk = jdk_in_layers(&layers, &env.collect(), program.map(str::to_owned).as_ref());
+            jdk.map(|jdk| jdk.version.feature)
+        };
+        assert_eq!(feature(&[], None), Some(21));
+        assert_eq!(feature(&[("JAVA_HOME", "/opt/a")], None), Some(17));
+        assert_eq!(feature(&[], Some("/opt/a/bin/java")), Some(17));
+        assert_eq!(jdk_in_layers(&[], &BTreeMap::new(), None), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! `loadline trial-part`: an order in, an event log out.
+//!
+//! Owns the process: whose death ends it, where its log goes, what its last event is. The log is a
+//! file that it appends to and reads again: what the samples say is computed from them, not from
+//! memory. When this process dies, everything of its trial dies with it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use loadline_analysis::record::{InvalidReason, MeasurementFailure, TrialNode};
+use loadline_protocol::log::EventLog;
+use loadline_protocol::{NetworkMode, TrialEnding, TrialEvent, TrialOrder};
+use loadline_sizing::CpuSet;
+use rustix::process::{Pid, Signal, set_parent_process_death_signal};
+
+use crate::cpus::pin_this_thread;
+use crate::halt::HaltReason;
+use crate::pod::{self, PodPaths};
+use crate::site::{Site, SiteOptions};
+use crate::trial::{self, Stop};
+
+/// The variable with the process id of the loadline that started it.
+pub const PARENT: &str = "LOADLINE_PARENT";
+
+/// The variable with the CPUs of the trial, where others run beside it: `0-3`.
+pub const CPUS: &str = "LOADLINE_CPUS";
+
+/// The variable with the name of the node, in a pod.
+pub const NODE: &str = "LOADLINE_NODE";
+
+/// A trial whose end cannot be told by its log.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialProcessError {
+    /// Someone typed it.
+    #[error(
+        "`loadline trial-part` is a part of loadline: it takes an order on standard input and writes its events to a file"
+    )]
+    NotForPeople,
+    /// The loadline that started it has ended.
+    #[error("the loadline that started this trial has ended")]
+    Orphan,
+    /// The log.
+    #[error("writing the event log of the trial: {0}")]
+    Log(#[source] io::Error),
+    /// The thread that sends the events of a pod.
+    #[error("starting a thread: {0}")]
+    Thread(#[source] io::Error),
+}
+
+impl TrialProcessError {
+    /// What to do about it.
+    pub fn recovery_hint(&self) -> &'static str {
+        match self {
+            Self::NotForPeople => "see `loadline --help` for the commands for people",
+            Self::Orphan => "loadline resume goes on with what it was doing",
+            Self::Log(_) => "free some space in the state directory",
+            Self::Thread(_) => "look at ulimit -u and pids.max",
+        }
+    }
+}
+
+/// Carries the order on `input` out; its events go to `log`, an empty file opened for reading and
+/// appending. `parent` is the process that ends this one by its death.
+///
+/// # Errors
+/// [`TrialProcessError`], when the log does not tell the end. Nothing of the trial is left then either.
+pub fn run(
+    mut input: impl Read,
+    log: impl AsFd,
+    parent: Option<i32>,
+    stop: Stop<'_>,
+) -> Result<(), TrialProcessError> {
+    die_with(parent)?;
+    let mut order = Vec::new();
+    let read = input.read_to_end(&mut order);
+    let order: TrialOrder = read
+        .ok()
+        .and_then(|_| serde_json::from_slice(&order).ok())
+        .ok_or(TrialProcessError::NotForPeople)?;
+    let file = log
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(TrialProcessError::Log)?;
+    let log = Arc::new(EventLog::begin_log(File::from(file)).map_err(TrialProcessError::Log)?);
+    let options = SiteOptions {
+        cpus: own_cpus(),
+        ..SiteOptions::default()
+    };
+    let ending = run_to_ending(&order, &log, options, stop);
+    log.append_event(&TrialEvent::Ended(ending))
+        .map_err(TrialProcessError::Log)
+}
+
+/// The CPUs that were given to this trial; it keeps to them from now on.
+fn own_cpus() -> Option<Vec<u32>> {
+    let set: CpuSet = std::env::var(CPUS).ok()?.parse().ok()?;
+    let cpus: Vec<u32> = set.iter().collect();
+    pin_this_thread(&cpus);
+    Some(cpus)
+}
+
+/// The same in the pod of a trial, whose application the kubelet starts once it is let; what is
+/// logged comes out as lines on `output`.
+///
+/// # Errors
+/// [`TrialProcessError::NotForPeople`] outside of a pod; [`TrialProcessError::EventLog`] when nothing can be told.
+pub fn run_in_pod(place: &PodPaths, output: impl Write + Send) -> Result<(), TrialProcessError> {
+    let mut order: TrialOrder = std::fs::read(&place.order)
+        .ok()
+        .and_then(|packed| zstd::decode_all(packed.as_slice()).ok())
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .ok_or(TrialProcessError::NotForPeople)?;
+    order.network = NetworkMode::Host;
+    order.scratch = place.work.join("scratch");
+    let mut options = File::options();
+    let options = options.read(true).append(true).create_new(true);
+    let log = options
+        .open(place.event_log_path())
+        .map_err(TrialProcessError::Log)?;
+    carry_out(&order, log, place, output)
+}
+
+/// The whole trial, with its log on its way out.
+fn carry_out(
+    order: &TrialOrder,
+    log: File,
+    place: &PodPaths,
+    output: impl Write + Send,
+) -> Result<(), TrialProcessError> {
+    let reading = log.try_clone().map_err(TrialProcessError::Log)?;
+    let log = Arc::new(EventLog::begin_log(log).map_err(TrialProcessError::Log)?);
+    let is_over = AtomicBool::new(false);
+    let armed = || place.armed_file().exists();
+    std::thread::scope(|scope| {
+        let ship = || pod::ship(&reading, output, armed, &is_over);
+        let shipping = std::thread::Builder::new()
+            .spawn_scoped(scope, ship)
+            .map_err(TrialProcessError::Thread)?;
+        let stop = || place.told_to_end.load(Ordering::Relaxed);
+        let ending = run_to_ending(order, &log, SiteOptions::in_pod(Some(place.clone())), &stop);
+        let told = log.append_event(&TrialEvent::Ended(ending));
+        is_over.store(true, Ordering::Release);
+        let shipped = shipping.join();
+        let shipped = shipped.unwrap_or_else(|_| Err(io::Error::other("its thread died")));
+        told.and(shipped).map_err(TrialProcessError::Log)
+    })
+}
+
+fn run_to_ending(
+    order: &TrialOrder,
+    log: &Arc<EventLog>,
+    options: SiteOptions,
+    stop: Stop<'_>,
+) -> TrialEnding {
+    let is_pod = options.is_pod;
+    let site = match Site::detect_site(options) {
+        Ok(site) => site,
+        Err(refusal) => return TrialEnding::Refused(refusal),
+    };
+    match trial::run(&site, order, log, stop) {
+        Ok(mut evidence) => {
+            if is_pod {
+                let name = std::env::var(NODE).unwrap_or_default();
+                evidence.node = Some(TrialNode::from_machine(&site.describe_machine(), &name));
+            }
+            if order.as_shipped {
+                evidence.as_shipped = true;
+                evidence.warnings.push(pod::AS_SHIPPED.to_owned());
+            }
+            if let Some(error) = log.chunk_failure() {
+                evidence.failure = Some(incomplete_failure(&error));
+            }
+            TrialEnding::Measured(Box::new(evidence))
+        }
+        Err(HaltReason::Refused(refusal)) => TrialEnding::Refused(refusal),
+        Err(HaltReason::Stopped) => TrialEnding::Stopped,
+        Err(HaltReason::Failed(failure)) => {
+            TrialEnding::Measured(Box::new(loadline_analysis::record::Evidence {
+                failure: Some(failure),
+                ..Default::default()
+            }))
+        }
+    }
+}
+
+/// Raw evidence that is not whole: what follows from it may be wrong.
+fn incomplete_failure(error: &io::Error) -> MeasurementFailure {
+    let cause = match error.kind() {
+        io::ErrorKind::StorageFull => InvalidReason::DiskFull,
+        _ => InvalidReason::ToolError,
+    };
+    MeasurementFailure {
+        cause,
+        detail: format!("the event log of the trial is not complete: {error}"),
+    }
+}
+
+/// From here on this process cannot outlive the thread that started it; if that has ended before,
+/// this ends now.
+pub(crate) fn die_with(parent: Option<i32>) -> Result<(), TrialProcessError> {
+    let Some(parent) = parent else {
+        return Err(TrialProcessError::NotForPeople);
+    };
+    let set = set_parent_process_death_signal(Some(Signal::KILL));
+    set.map_err(|errno| TrialProcessError::Log(errno.into()))?;
+    match rustix::process::getppid().map(Pid::as_raw_pid) {
+        Some(now) if now == parent => Ok(()),
+        _ => Err(TrialProcessError::Orphan),
+    }
+}

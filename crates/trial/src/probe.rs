@@ -1,0 +1,518 @@
+//! Readiness: asks the application every few milliseconds until it answers well.
+//!
+//! Owns the probing thread. It runs in the application's network namespace, and on the machine's
+//! network it speaks only to a listener that belongs to the trial. Start time counts to the first
+//! good response, whatever the application logs.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::clock::monotonic_ns;
+use loadline_load::response::MAX_HEAD;
+use loadline_protocol::{ContainerEngine, Readiness};
+
+use crate::container::AppContainer;
+use crate::cpus;
+use crate::halt::{self, HaltReason};
+use crate::listener::{Listener, find_listener};
+use crate::oci;
+
+/// Pause between two attempts: the resolution of start times.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// An answer that takes longer is given up and asked for again.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// How often a waiting read looks whether it is still wanted.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProbeMethod {
+    /// `GET` with a whole head and a status below 400.
+    Http {
+        /// Path and query.
+        path: String,
+    },
+    /// A connection is accepted.
+    Tcp,
+    /// A command in the container ends with 0.
+    Command {
+        /// The engine that runs it.
+        engine: ContainerEngine,
+        /// The container's name there.
+        container: String,
+        /// Program and arguments.
+        command: Vec<String>,
+    },
+}
+
+/// Processes of the trial, asked for before each attempt on the machine's network.
+pub type Processes = Box<dyn Fn() -> Vec<u32> + Send>;
+
+/// Where and how to ask.
+pub struct ReadinessProbe {
+    /// Port on the loopback interface.
+    pub port: u16,
+    /// What is asked.
+    pub question: ProbeMethod,
+    /// The application's network namespace; `None` is the machine's.
+    pub network: Option<OwnedFd>,
+    /// On the machine's network: whose listener may be spoken to.
+    pub processes: Option<Processes>,
+    /// CPUs for the probing thread.
+    pub cpus: Vec<u32>,
+}
+
+impl ReadinessProbe {
+    /// Of an application in its container, from these CPUs; `None` where only its output tells.
+    ///
+    /// # Errors
+    /// A network namespace that cannot be opened.
+    pub fn for_container(
+        readiness: &Readiness,
+        container: &dyn AppContainer,
+        cpus: &[u32],
+    ) -> Result<Option<Self>, HaltReason> {
+        let (port, question) = match readiness {
+            Readiness::Http { port, path } => (*port, ProbeMethod::Http { path: path.clone() }),
+            Readiness::Tcp { port } => (*port, ProbeMethod::Tcp),
+            Readiness::LogLine { .. } => return Ok(None),
+            Readiness::Command { command } => (0, command_in_container(container, command)?),
+        };
+        let group = container.application_group().clone();
+        let processes = move || group.process_ids().unwrap_or_default();
+        let opened = container
+            .application_network()
+            .namespace_path()
+            .map(std::fs::File::open)
+            .transpose();
+        let network = opened.map_err(halt::step_failed("opening the trial's network namespace"))?;
+        Ok(Some(Self {
+            port,
+            question,
+            processes: (network.is_none() && container.is_within_reach())
+                .then(|| Box::new(processes) as _),
+            network: network.map(Into::into),
+            cpus: cpus.to_vec(),
+        }))
+    }
+}
+
+/// What the probe found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProbeFinding {
+    /// The first good response.
+    Ready {
+        /// CLOCK_MONOTONIC when it was there.
+        at_ns: u64,
+        /// `HTTP 200`, `connected`.
+        detail: String,
+    },
+    /// Not yet: `HTTP 503`, `connection refused`. Told when it changes.
+    NotYet {
+        /// What was seen.
+        detail: String,
+    },
+    /// Someone else listens on the port; nothing was sent.
+    Foreign,
+    /// The probe itself cannot work.
+    Broken {
+        /// Why.
+        detail: String,
+    },
+}
+
+/// A probing thread; dropping it ends it.
+pub struct ProbeThread {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ProbeThread {
+    /// Starts asking; `tell` gets each new finding and nothing after `Ready`, `Foreign`, `Broken`.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start_probing(
+        probe: ReadinessProbe,
+        tell: impl Fn(ProbeFinding) + Send + 'static,
+    ) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("probe".to_owned())
+            .spawn(move || probe.run(&stopped, &tell))?;
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for ProbeThread {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the probe has been a missing `Ready`; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl ReadinessProbe {
+    fn run(&self, stop: &AtomicBool, tell: &dyn Fn(ProbeFinding)) {
+        cpus::pin_this_thread(&self.cpus);
+        if let Some(network) = &self.network
+            && let Err(errno) =
+                move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+        {
+            let detail = format!("entering the application's network namespace: {errno}");
+            return tell(ProbeFinding::Broken { detail });
+        }
+        let mut last = String::new();
+        while !stop.load(Ordering::Relaxed) {
+            match self.ask_once(stop) {
+                ProbeFinding::NotYet { detail } if detail == last => {}
+                ProbeFinding::NotYet { detail } => {
+                    last.clone_from(&detail);
+                    tell(ProbeFinding::NotYet { detail });
+                }
+                decided => return tell(decided),
+            }
+            std::thread::sleep(INTERVAL);
+        }
+    }
+
+    fn ask_once(&self, stop: &AtomicBool) -> ProbeFinding {
+        if let ProbeMethod::Command {
+            engine,
+            container,
+            command,
+        } = &self.question
+        {
+            return run(engine, container, command, stop);
+        }
+        if let Some(processes) = &self.processes {
+            match find_listener(self.port, &processes()) {
+                Listener::Ours => {}
+                Listener::None => return not_yet("nothing listens on the port"),
+                Listener::Foreign => return ProbeFinding::Foreign,
+            }
+        }
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let stream = match TcpStream::connect_timeout(&address, ANSWER) {
+            Ok(stream) => stream,
+            Err(error) => return not_yet(connect_error(&error)),
+        };
+        match &self.question {
+            ProbeMethod::Tcp | ProbeMethod::Command { .. } => ready_now("connected".to_owned()),
+            ProbeMethod::Http { path } => match self.get_status(stream, path, stop) {
+                Ok(status) if status < 400 => ready_now(format!("HTTP {status}")),
+                Ok(status) => not_yet(format!("HTTP {status}")),
+                Err(detail) => not_yet(detail),
+            },
+        }
+    }
+
+    fn get_status(
+        &self,
+        mut stream: TcpStream,
+        path: &str,
+        stop: &AtomicBool,
+    ) -> Result<u16, String> {
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost:{}\r\nUser-Agent: loadline\r\nAccept: */*\r\nConnection: close\r\n\r\n",
+            self.port
+        );
+        stream
+            .set_read_timeout(Some(SLICE))
+            .and_then(|()| stream.write_all(request.as_bytes()))
+            .map_err(|error| format!("the request could not be sent: {error}"))?;
+        let begin = Instant::now();
+        let mut head = Vec::new();
+        let mut buffer = [0; 1024];
+        // The whole head: half of one is no answer.
+        while !is_whole(&head) {
+            if head.contains(&b'\n') && http_status(&head).is_none() {
+                break;
+            }
+            if head.len() > MAX_HEAD {
+                return Err("the head of the answer does not end".to_owned());
+            }
+            // Also of an answer that comes a byte at a time.
+            if stop.load(Ordering::Relaxed) || begin.elapsed() > ANSWER {
+                return Err(format!("no answer within {} s", ANSWER.as_secs()));
+            }
+            match stream.read(&mut buffer) {
+                Ok(0) if head.is_empty() => {
+                    return Err("the connection was closed without an answer".to_owned());
+                }
+                Ok(0) => return Err("the connection was closed in the answer's head".to_owned()),
+                Ok(length) => head.extend_from_slice(&buffer[..length]),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(format!("the connection failed: {}", error.kind())),
+            }
+        }
+        http_status(&head).ok_or_else(|| "the answer is not HTTP/1".to_owned())
+    }
+}
+
+fn command_in_container(
+    container: &dyn AppContainer,
+    command: &[String],
+) -> Result<ProbeMethod, HaltReason> {
+    let Some((engine, name)) = container.holding_engine() else {
+        return Err(halt::measurement_failed(
+            "a program has no engine that runs a command beside it",
+        ));
+    };
+    Ok(ProbeMethod::Command {
+        engine: engine.clone(),
+        container: name.to_owned(),
+        command: command.to_vec(),
+    })
+}
+
+/// Has the engine run a command in the container once.
+fn run(
+    engine: &ContainerEngine,
+    container: &str,
+    command: &[String],
+    stop: &AtomicBool,
+) -> ProbeFinding {
+    let mut client = oci::engine::engine_command(engine);
+    client.args(["exec", container]).args(command);
+    client.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut client = match client.spawn() {
+        Ok(client) => client,
+        Err(error) => {
+            let detail = format!("starting the engine's program: {error}");
+            return ProbeFinding::Broken { detail };
+        }
+    };
+    let begin = Instant::now();
+    loop {
+        match client.try_wait() {
+            Ok(Some(status)) if status.success() => {
+                return ready_now("its command ended with 0".to_owned());
+            }
+            Ok(Some(status)) => return not_yet(format!("its command ended with {status}")),
+            Ok(None) if !stop.load(Ordering::Relaxed) && begin.elapsed() < ANSWER => {
+                std::thread::sleep(INTERVAL);
+            }
+            _ => {
+                // What it runs dies with the container.
+                let _ = client.kill().and_then(|()| client.wait());
+                return not_yet(format!(
+                    "its command did not end within {} s",
+                    ANSWER.as_secs()
+                ));
+            }
+        }
+    }
+}
+
+fn ready_now(detail: String) -> ProbeFinding {
+    ProbeFinding::Ready {
+        at_ns: monotonic_ns(),
+        detail,
+    }
+}
+
+fn not_yet(detail: impl Into<String>) -> ProbeFinding {
+    ProbeFinding::NotYet {
+        detail: detail.into(),
+    }
+}
+
+fn connect_error(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::TimedOut => format!("no connection within {} s", ANSWER.as_secs()),
+        _ => format!("no connection: {error}"),
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+/// Whether a head has come to its empty line.
+fn is_whole(head: &[u8]) -> bool {
+    let ends = |end: &[u8]| memchr::memmem::find(head, end).is_some();
+    ends(b"\r\n\r\n") || ends(b"\n\n")
+}
+
+/// The status of a response head. Source: RFC 9112, section 4.
+fn http_status(head: &[u8]) -> Option<u16> {
+    let line = head.split(|b| *b == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    let rest = line.strip_prefix("HTTP/1.")?;
+    let code = rest.split_ascii_whitespace().nth(1)?;
+    code.parse()
+        .ok()
+        .filter(|code| (100..600).contains(code) && rest.len() > 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    fn probing(
+        listener: &TcpListener,
+        question: ProbeMethod,
+    ) -> (ProbeThread, Receiver<ProbeFinding>) {
+        let (tell, told) = channel();
+        let probe = ReadinessProbe {
+            port: listener.local_addr().expect("it is bound").port(),
+            question,
+            network: None,
+            processes: None,
+            cpus: cpus::available_cpus().expect("it is known"),
+        };
+        let tell = move |finding| drop(tell.send(finding));
+        (
+            ProbeThread::start_probing(probe, tell).expect("a thread"),
+            told,
+        )
+    }
+
+    fn serve(answers: &'static [&'static str]) -> TcpListener {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let server = listener.try_clone().expect("a descriptor");
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (mut stream, _) = server.accept().expect("a client");
+                let mut request = [0; 512];
+                let length = stream.read(&mut request).expect("a request");
+                assert!(request[..length].starts_with(b"GET /health?x=1 HTTP/1.1\r\n"));
+                stream.write_all(answer.as_bytes()).expect("it listens");
+            }
+        });
+        listener
+    }
+
+    fn http() -> ProbeMethod {
+        ProbeMethod::Http {
+            path: "/health?x=1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn it_asks_until_the_answer_is_good() {
+        let listener = serve(&[
+            "HTTP/1.1 503 Service Unavailable\r\n\r\n",
+            "",
+            "SSH-2.0-x\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Le",
+            "HTTP/1.1 200 OK\r\n\r\n",
+        ]);
+        let (_probing, told) = probing(&listener, http());
+        let findings: Vec<ProbeFinding> = told.iter().collect();
+        let details: Vec<&str> = findings
+            .iter()
+            .map(|finding| match finding {
+                ProbeFinding::NotYet { detail } | ProbeFinding::Ready { detail, .. } => {
+                    detail.as_str()
+                }
+                _ => "?",
+            })
+            .collect();
+        assert_eq!(
+            details,
+            [
+                "HTTP 503",
+                "the connection was closed without an answer",
+                "the answer is not HTTP/1",
+                "the connection was closed in the answer's head",
+                "HTTP 200"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_server_that_never_answers_does_not_hold_the_probe() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let (probing, told) = probing(&listener, http());
+        let (_open, _) = listener.accept().expect("the probe");
+        // It waits for the answer now; dropping it must end it, or this test hangs.
+        drop(probing);
+        assert!(!told.iter().any(|f| matches!(f, ProbeFinding::Ready { .. })));
+    }
+
+    #[test]
+    fn a_head_that_comes_a_byte_at_a_time_does_not_hold_the_probe() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let (probing, _told) = probing(&listener, http());
+        let (mut stream, _) = listener.accept().expect("the probe");
+        let (tell, told) = channel();
+        let dripping = std::thread::spawn(move || {
+            // It reads sooner than any look at whether it is still wanted.
+            (0_usize..)
+                .find(|sent| {
+                    let _ = tell.send(*sent);
+                    std::thread::sleep(Duration::from_millis(1));
+                    stream.write_all(b"H").is_err()
+                })
+                .unwrap_or_default()
+        });
+        assert!(told.iter().any(|sent| sent > 100));
+        drop(probing);
+        let sent = dripping.join().expect("it counts");
+        assert!(sent < MAX_HEAD, "{sent}");
+    }
+
+    #[test]
+    fn a_connection_is_enough_for_tcp() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let (_probing, told) = probing(&listener, ProbeMethod::Tcp);
+        assert!(matches!(told.recv(), Ok(ProbeFinding::Ready { .. })));
+    }
+
+    #[test]
+    fn a_foreign_listener_gets_no_request() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        listener.set_nonblocking(true).expect("a descriptor");
+        let (tell, told) = channel();
+        let probe = ReadinessProbe {
+            port: listener.local_addr().expect("it is bound").port(),
+            question: http(),
+            network: None,
+            processes: Some(Box::new(|| vec![1])),
+            cpus: cpus::available_cpus().expect("it is known"),
+        };
+        let tell = move |finding| drop(tell.send(finding));
+        let _probing = ProbeThread::start_probing(probe, tell).expect("a thread");
+        assert_eq!(told.iter().collect::<Vec<_>>(), [ProbeFinding::Foreign]);
+        assert!(listener.accept().is_err(), "nobody may have connected");
+    }
+
+    #[test]
+    fn status_lines_are_read_strictly() {
+        for (head, code) in [
+            ("HTTP/1.1 200 OK\r\n", Some(200)),
+            ("HTTP/1.0 404\r\n", Some(404)),
+            ("HTTP/2 200\r\n", None),
+            ("HTTP/1.1 999 x\r\n", None),
+            ("HTTP/1.1\r\n", None),
+            ("", None),
+        ] {
+            assert_eq!(http_status(head.as_bytes()), code, "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The program of an order, as the modules that look at commands need it. Starts nothing.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use loadline_protocol::{Account, AppSpec, TrialOrder};
+
+/// Whether an interpreter runs a file. Source: execve(2), "Interpreter scripts".
+pub fn is_script(path: &Path) -> bool {
+    let mut begin = [0; 2];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin == *b"#!"
+}
+
+/// A program and who runs it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProgramSpec {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Environment, complete.
+    pub env: BTreeMap<String, String>,
+    /// Working directory, absolute.
+    pub directory: PathBuf,
+    /// Its user's id.
+    pub uid: u32,
+    /// Its group's id.
+    pub gid: u32,
+}
+
+impl ProgramSpec {
+    /// Of an order.
+    pub fn from_order(order: &TrialOrder) -> Self {
+        Self::from_app(&order.app, order.account)
+    }
+
+    /// Of an application or a dependency that runs as this account. Of an image it is what runs in
+    /// its container, as far as the order tells.
+    pub fn from_app(app: &AppSpec, account: Account) -> Self {
+        let Account { uid, gid } = account;
+        let (command, env, directory) = match app {
+            AppSpec::Command {
+                command,
+                env,
+                directory,
+            } => (command, env, directory.clone()),
+            AppSpec::Image(image) => (&image.command, &image.env, PathBuf::from("/")),
+        };
+        Self {
+            command: command.clone(),
+            env: env.clone(),
+            directory,
+            uid,
+            gid,
+        }
+    }
+}

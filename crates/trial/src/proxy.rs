@@ -1,0 +1,412 @@
+//! The proxy of a trial: `loadline proxy-part`, between the application and its dependencies.
+//!
+//! Owns the process, its cgroup and what it is told. It stands on the CPUs of the load generator,
+//! with the same weight: neither may wait for a dependency. What it does to bytes is
+//! `loadline-proxy`'s; how it comes to listen where a dependency would is told there, in `network`.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use loadline_analysis::record::{LinkEvidence, OutageEvidence, ProxyEvidence, StubEvidence};
+use loadline_cgroup::{CgroupLimits, ControlGroup, Controller, GroupName};
+use loadline_protocol::{ProxiedLink, StubSpec};
+use loadline_proxy::part::{
+    ApplicationNetwork, LinkOrder, ProxyAnswer, ProxyOrder, ProxyReport, ProxyStart, StubReport,
+};
+use loadline_proxy::stub::StubOrder;
+use loadline_proxy::{Toxic, ToxicSpan};
+use loadline_sizing::Bytes;
+use rustix::process::{
+    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+};
+use std::os::unix::process::CommandExt;
+
+use crate::container::{ContainerNetwork, NetworkNamespace};
+use crate::cpus::{self, CpuPlan};
+use crate::group::TrialGroup;
+use crate::halt::{self, HaltReason, refusal_halt};
+use crate::instance::GENERATOR_SHARES;
+use crate::output::plain_text;
+use crate::site::Site;
+use crate::spawner;
+
+/// Memory that the proxy may take, in bytes, the kernel's for it included: it holds 512 MiB back at
+/// most.
+const MEMORY: u64 = 2 << 30;
+
+/// An order is carried out in microseconds; a process that takes longer is not there any more.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Of its own complaint, so much is kept.
+const COMPLAINT: u64 = 4096;
+
+/// The process itself, `loadline proxy-part`: dies with the loadline that started it.
+///
+/// # Errors
+/// As [`loadline_proxy::part::run`].
+pub fn run_proxy_process(
+    orders: impl BufRead + std::os::fd::AsFd,
+    answers: impl Write,
+) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let allowed = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
+    let most = Some(MEMORY.min(allowed));
+    let most = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    setrlimit(Resource::Data, most)?;
+    loadline_proxy::part::run(orders, answers)
+}
+
+/// When something is wrong on a schedule on the way to the dependencies of a trial.
+pub(crate) fn scheduled_outages(order: &loadline_protocol::TrialOrder) -> Vec<OutageEvidence> {
+    let of = |(name, toxics): (&String, &[Toxic])| {
+        let name = name.clone();
+        let scheduled = toxics
+            .iter()
+            .filter_map(|toxic| Some((toxic.span?, toxic.effect.to_string())));
+        let outage = move |(span, what): (ToxicSpan, String)| OutageEvidence {
+            dependency: name.clone(),
+            what,
+            from: span.at,
+            to: span.end_time(),
+        };
+        scheduled.map(outage).collect::<Vec<_>>()
+    };
+    let proxied = order.dependencies.iter();
+    let proxied = proxied.filter_map(|d| Some((&d.name, d.proxied.as_ref()?.toxics.as_slice())));
+    let stubs = order
+        .stubs
+        .iter()
+        .map(|stub| (&stub.name, stub.toxics.as_slice()));
+    let mut all: Vec<_> = proxied.chain(stubs).flat_map(of).collect();
+    all.sort_by_key(|outage| outage.from);
+    all
+}
+
+/// The running proxy; dropping it kills it, then its group goes.
+pub(crate) struct ProxyProcess {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: Receiver<ProxyAnswer>,
+    group: TrialGroup,
+    /// The application's network.
+    front: ContainerNetwork,
+    evidence: ProxyEvidence,
+    /// What was counted last, by link, with the names of their dependencies.
+    links: Vec<(String, LinkEvidence)>,
+    /// Names of its stubs.
+    stubs: Vec<String>,
+    in_window: bool,
+}
+
+/// What was measured of one that has ended.
+pub(crate) struct ProxyFigures {
+    pub(crate) proxy: ProxyEvidence,
+    /// By the name of its dependency.
+    pub(crate) links: Vec<(String, LinkEvidence)>,
+    /// By its name.
+    pub(crate) stubs: Vec<(String, StubEvidence)>,
+}
+
+impl ProxyProcess {
+    /// Starts it in this network, which it makes where there is none.
+    ///
+    /// # Errors
+    /// [`HaltReason`]; what was made is gone again.
+    pub(crate) fn start_proxy(
+        site: &Site,
+        trial: &str,
+        plan: &CpuPlan,
+        front: &ContainerNetwork,
+    ) -> Result<Self, HaltReason> {
+        let group = make_proxy_group(site, trial)?;
+        let mut command = Command::new(&site.options.program);
+        command
+            .arg("proxy-part")
+            .env_clear()
+            .env("LOADLINE_TRIAL", trial)
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child =
+            spawner::spawn_command(command).map_err(halt::step_failed("starting the proxy"))?;
+        let (told, answers) = channel();
+        if let Some(stdout) = child.stdout.take() {
+            let read = move || {
+                let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+                let all = lines.map_while(|line| serde_json::from_str(&line).ok());
+                // Nobody who waits for an answer: the trial is over.
+                all.for_each(|answer| drop(told.send(answer)));
+            };
+            let thread = std::thread::Builder::new().name("proxy".to_owned());
+            let started = thread.spawn(read);
+            started.map_err(halt::step_failed("starting a thread"))?;
+        }
+        let orders = child.stdin.take();
+        let own = &plan.generator;
+        let mut proxy = Self {
+            child,
+            orders,
+            answers,
+            group,
+            front: front.clone(),
+            evidence: ProxyEvidence {
+                cpus: cpus::format_cpu_list(own),
+                ..ProxyEvidence::default()
+            },
+            links: Vec::new(),
+            stubs: Vec::new(),
+            in_window: false,
+        };
+        proxy.join_group()?;
+        let begin = ProxyStart {
+            front: match front {
+                ContainerNetwork::Host => ApplicationNetwork::Host,
+                ContainerNetwork::Own => ApplicationNetwork::Own,
+                ContainerNetwork::Of(namespace) => ApplicationNetwork::Of(namespace.path.clone()),
+            },
+            cpus: own.clone(),
+        };
+        let what = "standing before the dependencies";
+        match (proxy.send_order(&begin)?, front) {
+            (ProxyAnswer::Standing { network: path }, ContainerNetwork::Own) => {
+                let container = None;
+                proxy.front = ContainerNetwork::Of(NetworkNamespace { path, container });
+            }
+            (ProxyAnswer::Standing { .. }, _) => {}
+            (other, _) => check_done(other, what)?,
+        }
+        Ok(proxy)
+    }
+
+    /// Puts it into its own group before it gets its first order.
+    fn join_group(&self) -> Result<(), HaltReason> {
+        for file in self.group.as_group().join_files() {
+            let moved = std::fs::write(file, self.child.id().to_string());
+            moved.map_err(halt::step_failed("moving the proxy into its cgroup"))?;
+        }
+        Ok(())
+    }
+
+    /// The application's network.
+    pub(crate) fn front_network(&self) -> ContainerNetwork {
+        self.front.clone()
+    }
+
+    /// Its cgroup: what it uses is part of the trial, not noise.
+    pub(crate) fn own_group(&self) -> &ControlGroup {
+        self.group.as_group()
+    }
+
+    /// Listens for a dependency that is in this network of its own.
+    ///
+    /// # Errors
+    /// [`HaltReason::Refused`] where it cannot.
+    pub(crate) fn open_link(
+        &mut self,
+        name: &str,
+        proxied: &ProxiedLink,
+        behind: &ContainerNetwork,
+    ) -> Result<(), HaltReason> {
+        let network = behind
+            .namespace_path()
+            .unwrap_or(Path::new("/proc/self/ns/net"));
+        let order = ProxyOrder::Link(LinkOrder {
+            name: name.to_owned(),
+            port: proxied.port,
+            network: network.to_owned(),
+            toxics: proxied.toxics.clone(),
+            seed: proxied.seed,
+        });
+        self.expect_done(&order, "standing before it")?;
+        let link = LinkEvidence {
+            toxics: proxied.toxics.iter().map(ToString::to_string).collect(),
+            ..LinkEvidence::default()
+        };
+        self.links.push((name.to_owned(), link));
+        Ok(())
+    }
+
+    /// Answers in the place of a dependency.
+    ///
+    /// # Errors
+    /// [`HaltReason::Refused`] where it cannot.
+    pub(crate) fn open_stub(&mut self, stub: &StubSpec) -> Result<(), HaltReason> {
+        let is_behind = !stub.toxics.is_empty();
+        let order = ProxyOrder::Stub(StubOrder {
+            name: stub.name.clone(),
+            port: stub.port,
+            answers: stub.answers.clone(),
+            seed: stub.seed,
+            is_behind,
+        });
+        let network = match self.send_order(&order)? {
+            ProxyAnswer::Standing { network } => network,
+            other => return check_done(other, "answering in its place"),
+        };
+        self.stubs.push(stub.name.clone());
+        if !is_behind {
+            return Ok(());
+        }
+        let proxied = ProxiedLink {
+            port: stub.port,
+            toxics: stub.toxics.clone(),
+            seed: stub.seed,
+        };
+        let container = None;
+        let path = network;
+        self.open_link(
+            &stub.name,
+            &proxied,
+            &ContainerNetwork::Of(NetworkNamespace { path, container }),
+        )
+    }
+
+    /// A phase of load begins at this moment.
+    ///
+    /// # Errors
+    /// [`HaltReason::Failed`] when it is not there any more.
+    pub(crate) fn begin_load(&mut self, at_ns: u64, is_measured: bool) -> Result<(), HaltReason> {
+        self.in_window = true;
+        let order = ProxyOrder::Window { at_ns, is_measured };
+        self.expect_done(&order, "beginning to count")
+    }
+
+    /// It ends; the last one counts. A proxy that is gone is found by [`ProxyProcess::check_running`].
+    pub(crate) fn end_window(&mut self) {
+        if !std::mem::take(&mut self.in_window) {
+            return;
+        }
+        if let Ok(ProxyAnswer::Report(report)) = self.send_order(&ProxyOrder::Report) {
+            self.keep_report(report);
+        }
+    }
+
+    fn keep_report(&mut self, report: ProxyReport) {
+        self.evidence.window = Some(report.window);
+        self.evidence.cpu = report.cpu;
+        self.evidence.lag_p99 = report.lag_p99;
+        self.evidence.lag_max = report.lag_max;
+        for ((_, link), counted) in self.links.iter_mut().zip(report.links) {
+            link.total = counted.total;
+            link.seconds = counted.seconds;
+        }
+    }
+
+    /// Whether it is still there.
+    ///
+    /// # Errors
+    /// [`HaltReason::Failed`] where it has ended, with what it said.
+    pub(crate) fn check_running(&mut self) -> Result<(), HaltReason> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(self.proxy_ended()),
+        }
+    }
+
+    /// Ends it; its own figures, those of its links, and those of its stubs, in the order in which
+    /// they were made.
+    pub(crate) fn end_proxy(mut self) -> ProxyFigures {
+        self.end_window();
+        let counted = match self.stubs.is_empty() {
+            true => Vec::new(),
+            false => self.stub_counts(),
+        };
+        ProxyFigures {
+            proxy: std::mem::take(&mut self.evidence),
+            links: std::mem::take(&mut self.links),
+            stubs: std::mem::take(&mut self.stubs)
+                .into_iter()
+                .zip(counted)
+                .collect(),
+        }
+    }
+
+    /// What its stubs were asked for; nothing where it is gone, which the trial says.
+    fn stub_counts(&mut self) -> Vec<StubEvidence> {
+        let Ok(ProxyAnswer::Counted { stubs }) = self.send_order(&ProxyOrder::Counted) else {
+            return vec![StubEvidence::default(); self.stubs.len()];
+        };
+        let of = |report: StubReport| StubEvidence {
+            requests: report.requests,
+            unanswered: report.unanswered,
+        };
+        stubs.into_iter().map(of).collect()
+    }
+
+    fn expect_done(&mut self, order: &impl serde::Serialize, what: &str) -> Result<(), HaltReason> {
+        check_done(self.send_order(order)?, what)
+    }
+
+    fn send_order(&mut self, order: &impl serde::Serialize) -> Result<ProxyAnswer, HaltReason> {
+        let mut line =
+            serde_json::to_vec(order).map_err(halt::step_failed("writing to the proxy"))?;
+        line.push(b'\n');
+        let written = match &mut self.orders {
+            Some(orders) => orders.write_all(&line),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        let answer = written
+            .ok()
+            .and_then(|()| self.answers.recv_timeout(ANSWER).ok());
+        answer.ok_or_else(|| self.proxy_ended())
+    }
+
+    /// What is to be said of one that has ended.
+    fn proxy_ended(&mut self) -> HaltReason {
+        let _ = self.child.kill();
+        let how = self.child.wait();
+        let how = how.map_or_else(|error| error.to_string(), |status| status.to_string());
+        let mut said = Vec::new();
+        if let Some(stderr) = self.child.stderr.take() {
+            let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
+        }
+        let said = plain_text(&String::from_utf8_lossy(&said));
+        halt::measurement_failed(format_args!(
+            "the proxy before the dependencies ended ({how}): {}",
+            said.trim()
+        ))
+    }
+}
+
+impl Drop for ProxyProcess {
+    fn drop(&mut self) {
+        // Already ended: then there is nothing to kill, only to reap.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn check_done(answer: ProxyAnswer, what: &str) -> Result<(), HaltReason> {
+    match answer {
+        ProxyAnswer::Done => Ok(()),
+        ProxyAnswer::Refused { why } => {
+            let hint = "another program may have the port; `loadline doctor` shows what this machine can do";
+            Err(refusal_halt(&format!("{what} with the proxy"), why, hint))
+        }
+        ProxyAnswer::Report(_) | ProxyAnswer::Standing { .. } | ProxyAnswer::Counted { .. } => Err(
+            halt::measurement_failed("the proxy answers what it was not asked"),
+        ),
+    }
+}
+
+fn make_proxy_group(site: &Site, trial: &str) -> Result<TrialGroup, HaltReason> {
+    let making = |error| halt::cgroup_refusal("making the proxy's cgroup", &error);
+    let name = format!("{trial}-proxy");
+    let name = GroupName::new(Path::new("/proc"), &name).map_err(making)?;
+    let has_memory = site.layout.hierarchy_of(Controller::Memory).is_some();
+    let limits = CgroupLimits {
+        cpu_shares: Some(GENERATOR_SHARES),
+        memory: has_memory.then_some(Bytes::from_bytes(MEMORY)),
+        ..CgroupLimits::default()
+    };
+    let group = TrialGroup::create_limited(&site.layout, &name.to_string(), &limits);
+    Ok(group.map_err(making)?)
+}

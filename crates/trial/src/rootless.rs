@@ -1,0 +1,77 @@
+//! Trials without root: loadline itself enters a user namespace of its own, in which it may make
+//! all the others and enter them, as the probe and the load generator must.
+//!
+//! Owns that step. In the namespace loadline is the same user with the same files; the rights it
+//! gains are over namespaces made from there, and over nothing else. They are inherited by the
+//! processes loadline starts; the application gives them up like root's. Facts:
+//! user_namespaces(7), capabilities(7) "Ambient".
+
+use std::fs;
+
+use loadline_protocol::RunRefusal;
+use loadline_sys::{Namespaces, unshare};
+use rustix::io::Errno;
+use rustix::thread::{self, CapabilitySet};
+
+/// What forbids user namespaces, where something does.
+const HINT: &str = "run as root, or allow user namespaces: sysctl -w user.max_user_namespaces=10000, on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0; in a container they need a seccomp profile that allows unshare and mount";
+
+/// Enters the namespace, where it is needed: not for root, and only once. The process must have
+/// one thread.
+///
+/// # Errors
+/// [`RunRefusal`] where user namespaces are not allowed.
+pub fn enter_user_namespace() -> Result<(), RunRefusal> {
+    if rustix::process::geteuid().is_root() || may_make_namespaces() {
+        return Ok(());
+    }
+    enter_own().map_err(|why| {
+        RunRefusal::new(
+            "making a user namespace, to run trials without root",
+            why,
+            HINT,
+        )
+    })
+}
+
+fn may_make_namespaces() -> bool {
+    let sets = thread::capabilities(None);
+    sets.is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
+}
+
+fn enter_own() -> Result<(), String> {
+    let (uid, gid) = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    unshare(Namespaces {
+        user: true,
+        ..Namespaces::default()
+    })
+    .map_err(|error| error.to_string())?;
+    // The own user and group, and only them.
+    for (file, text) in [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("{uid} {uid} 1")),
+        ("/proc/self/gid_map", format!("{gid} {gid} 1")),
+    ] {
+        fs::write(file, &text).map_err(|error| format!("writing `{text}` to {file}: {error}"))?;
+    }
+    hand_down().map_err(|errno| format!("keeping rights over an exec: {errno}"))
+}
+
+/// Without this an exec by a user other than root ends with no rights.
+fn hand_down() -> Result<(), Errno> {
+    let mut sets = thread::capabilities(None)?;
+    sets.inheritable = sets.permitted;
+    let permitted = sets.permitted;
+    thread::set_capabilities(None, sets)?;
+    // By bit: a kernel may know more rights than this program has names for.
+    for bit in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        if permitted.contains(capability) {
+            thread::configure_capability_in_ambient_set(capability, true)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Removes what killed loadlines left: containers of engines, groups (with whatever still runs in them)
+//! and scratch directories. Namespaces and mounts need no sweep: they vanish with their last process.
+//!
+//! Goes by identity only (boot id, process id, start time of the owner), never by age or guess.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use loadline_cgroup::{CgroupLayout, GroupName};
+use loadline_protocol::{ContainerEngine, RunRefusal};
+
+use crate::site::Site;
+use crate::{halt, oci, scratch};
+
+/// How long one group may take to die, and to be removed.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// What a sweep did.
+#[derive(Debug, Default)]
+pub struct SiteSweep {
+    /// Groups that are gone now.
+    pub groups: Vec<String>,
+    /// Processes that still ran in them.
+    pub killed: usize,
+    /// Containers that no directory told of and that are gone now.
+    pub containers: Vec<String>,
+    /// Scratch directories that are gone now.
+    pub directories: Vec<PathBuf>,
+    /// What could not be removed, and why.
+    pub failures: Vec<String>,
+}
+
+impl SiteSweep {
+    /// Whether there was nothing to do.
+    pub fn found_nothing(&self) -> bool {
+        self.groups.is_empty()
+            && self.containers.is_empty()
+            && self.directories.is_empty()
+            && self.failures.is_empty()
+    }
+}
+
+impl Site {
+    /// Removes leftovers of dead owners; what a living loadline has is not touched. Called at
+    /// start and by `loadline clean`.
+    ///
+    /// # Errors
+    /// [`RunRefusal`] when the cgroups cannot be listed.
+    pub fn sweep_leftovers(&self) -> Result<SiteSweep, RunRefusal> {
+        let proc = Path::new("/proc");
+        // First: an engine that is still starting one would make the groups again.
+        let root = self.options.scratch_root.as_deref();
+        let containers = root.map(|root| scratch::sweep_containers(root, proc));
+        let mut swept = sweep_groups(&self.layout, proc)?;
+        let failures = containers.iter().flatten().map(ToString::to_string);
+        swept.failures.extend(failures);
+        if let Some(root) = &self.options.scratch_root {
+            let (directories, failures) = scratch::sweep_scratch(root, proc);
+            swept.directories = directories;
+            swept
+                .failures
+                .extend(failures.iter().map(ToString::to_string));
+        }
+        Ok(swept)
+    }
+
+    /// The same, and every container of these engines that a dead loadline made, whichever state
+    /// directory it had: one that was killed while an engine worked for it may be in none.
+    ///
+    /// # Errors
+    /// As [`Site::sweep`].
+    pub fn sweep_with(&self, engines: &[ContainerEngine]) -> Result<SiteSweep, RunRefusal> {
+        let (mut containers, mut failures) = (Vec::new(), Vec::new());
+        for engine in engines {
+            // One that does not answer has nothing that could be found.
+            let names = oci::labelled_containers(engine).unwrap_or_default();
+            for name in names
+                .into_iter()
+                .filter(|name| is_dead(name, Path::new("/proc")))
+            {
+                match oci::remove_by_name(engine, &name) {
+                    Ok(()) => containers.push(name),
+                    Err(error) => failures.push(format!("{name}: {error}")),
+                }
+            }
+        }
+        let mut swept = self.sweep_leftovers()?;
+        swept.containers = containers;
+        swept.failures.append(&mut failures);
+        Ok(swept)
+    }
+}
+
+/// This machine, in sixteen hexadecimal digits: what it makes elsewhere says whose it is.
+pub fn client_id() -> String {
+    let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let mut hasher = DefaultHasher::new();
+    (id, name).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// Whether the owner in a name is dead. Unknown is alive.
+pub fn is_dead(name: &str, proc: &Path) -> bool {
+    name.parse::<GroupName>()
+        .and_then(|name| name.is_owner_alive(proc))
+        .is_ok_and(|alive| !alive)
+}
+
+fn sweep_groups(layout: &CgroupLayout, proc: &Path) -> Result<SiteSweep, RunRefusal> {
+    let done = loadline_cgroup::sweep_cgroups(layout, |name| is_dead(name, proc), DEADLINE)
+        .map_err(|error| halt::cgroup_refusal("looking for leftovers of earlier trials", &error))?;
+    Ok(SiteSweep {
+        groups: done.removed,
+        killed: done.killed,
+        containers: Vec::new(),
+        directories: Vec::new(),
+        failures: done
+            .failed
+            .iter()
+            .map(|(name, error)| format!("{name}: {error}"))
+            .collect(),
+    })
+}

@@ -1,0 +1,633 @@
+//! The phases of one trial: prepare, start, the load, stop, and what was measured on the way.
+//!
+//! Owns their order and their times. Knows no cgroup and no verdict.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{
+    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, PhaseSpan, ProxyEvidence, SecondEvidence,
+    TrialPhase,
+};
+use loadline_analysis::slo::Slo;
+use loadline_analysis::{early, together};
+use loadline_protocol::log::EventLog;
+use loadline_protocol::{LoadPhase, NetworkMode, Readiness, TrialOrder, TrialProgress};
+
+use crate::clock::monotonic_ns;
+use crate::dependencies::TrialDependencies;
+use crate::generator::{GeneratorProcess, GeneratorSetup, LoadShare};
+use crate::group::TrialGroup;
+use crate::halt::{self, HaltReason, refusal_halt};
+use crate::instance::Instance;
+use crate::instances::Instances;
+use crate::program::ProgramSpec;
+use crate::site::Site;
+use crate::soaking::{OutagePoints, SoakRun};
+use crate::{ending, listener, proxy};
+
+/// Grace for an application that never got ready, or whose trial is told to stop.
+const SHORT_GRACE: Duration = Duration::from_secs(1);
+
+/// From the order to the first request of several generators, and of one whose begin something else
+/// counts from: time for each to start and connect.
+const LEAD_NS: u64 = 500_000_000;
+
+/// From the end of the load to the last look of a soak: what is under way ends.
+const DRAINED: Duration = Duration::from_secs(2);
+
+/// Seconds of a soak that its record keeps one by one.
+const KEPT_SECONDS: usize = 3600;
+
+/// From the failure of a generator whose application is gone until that is seen: an engine may take a
+/// second and more to say so.
+const END_IS_SEEN: Duration = Duration::from_secs(5);
+
+/// Whether the trial must stop now.
+pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// One trial under way.
+struct OngoingTrial<'a> {
+    site: &'a Site,
+    order: &'a TrialOrder,
+    stop: Stop<'a>,
+    instances: Instances,
+    phases: Vec<PhaseSpan>,
+    load: Vec<LoadEvidence>,
+    seconds: Vec<SecondEvidence>,
+    ended_early: Option<EarlyEnd>,
+    soaking: Option<SoakRun>,
+    /// What is looked at around an outage, where there is one.
+    around: Option<OutagePoints>,
+}
+
+/// Carries an order out. A failing application is evidence, not an error.
+///
+/// # Errors
+/// [`HaltReason::Refused`] when this host cannot, whichever phase finds it out; [`HaltReason::Stopped`] when it
+/// was told to stop before the application was stopped. Nothing is left running in either case.
+pub(crate) fn run(
+    site: &Site,
+    order: &TrialOrder,
+    log: &Arc<EventLog>,
+    stop: Stop<'_>,
+) -> Result<Evidence, HaltReason> {
+    let program = ProgramSpec::from_order(order);
+    let began = monotonic_ns();
+    let mut dependencies = TrialDependencies::new(order);
+    if let Err(halt) = dependencies.start_all(site, order, stop) {
+        return not_begun(halt, dependencies.end_all());
+    }
+    let prepared = refuse_taken_port(order)
+        .and_then(|()| Instances::prepare_all(site, order, &program, dependencies, log));
+    let instances = match prepared {
+        Ok(instances) => instances,
+        Err(HaltReason::Failed(failure)) => {
+            return not_begun(HaltReason::Failed(failure), (Vec::new(), None));
+        }
+        Err(halt) => return Err(halt),
+    };
+    let mut trial = OngoingTrial {
+        site,
+        order,
+        stop,
+        instances,
+        phases: Vec::new(),
+        load: Vec::new(),
+        seconds: Vec::new(),
+        ended_early: None,
+        soaking: order.soak.map(|soak| SoakRun::new(soak, log)),
+        around: (!proxy::scheduled_outages(order).is_empty()).then(OutagePoints::default),
+    };
+    trial.add_span(TrialPhase::Prepare, began, monotonic_ns());
+    let halted = trial.start_trial().and_then(|()| trial.drive_all()).err();
+    trial.end_trial(&program, log, halted)
+}
+
+impl OngoingTrial<'_> {
+    fn add_span(&mut self, phase: TrialPhase, start: u64, end: u64) {
+        self.phases.push(PhaseSpan { phase, start, end });
+    }
+
+    fn give_up(&mut self, phase: TrialPhase, reason: String) {
+        self.ended_early = Some(EarlyEnd { phase, reason });
+    }
+
+    fn go_on(&mut self) -> Result<(), HaltReason> {
+        // An application that has ended is evidence, whoever is told to go after it.
+        let is_over = self.instances.all.iter().all(|i| i.state.is_over());
+        match (self.stop)() && !is_over {
+            true if self.cut_soak() => Ok(()),
+            true => Err(HaltReason::Stopped),
+            false => self.instances.dependencies.check_running(),
+        }
+    }
+
+    /// What a soak has seen is worth keeping: it ends in order, at once. `false` where there is none.
+    fn cut_soak(&mut self) -> bool {
+        let Some(soaking) = self.soaking.as_mut() else {
+            return false;
+        };
+        let has_seen = !soaking.seen.points.is_empty();
+        if has_seen {
+            let why = || "it was stopped".to_owned();
+            soaking.seen.cut.get_or_insert_with(why);
+        }
+        has_seen
+    }
+
+    fn is_cut(&self) -> bool {
+        let soaking = self.soaking.as_ref();
+        soaking.is_some_and(|soaking| soaking.seen.cut.is_some())
+    }
+
+    fn start_trial(&mut self) -> Result<(), HaltReason> {
+        let began = self.instances.begin_phase(TrialPhase::Start);
+        let started = self.await_ready();
+        self.add_span(TrialPhase::Start, began, monotonic_ns());
+        started
+    }
+
+    /// Starts every instance and waits until each is ready, has ended, or the deadline has passed.
+    fn await_ready(&mut self) -> Result<(), HaltReason> {
+        if !self.site.options.is_pod {
+            // In a pod the application runs since it was let: the port is its own.
+            refuse_taken_port(self.order)?;
+        }
+        self.instances.begin_window(&[]);
+        for instance in &mut self.instances.all {
+            instance.start_instance()?;
+        }
+        let (begin, mut starts) = (Instant::now(), StartWatch::default());
+        while begin.elapsed() < self.order.start_deadline {
+            self.instances.wait_tick();
+            let mut waiting = 0;
+            for instance in &mut self.instances.all {
+                waiting += u32::from(!instance.check_start(self.order)?);
+            }
+            if waiting == 0 {
+                break;
+            }
+            self.instances
+                .report_elapsed(TrialPhase::Start, begin.elapsed());
+            self.go_on()?;
+            if let Some(slo) = &self.order.give_up
+                && let Some(reason) =
+                    starts.hopeless_reason(begin, self.order, slo, &self.instances.all)
+            {
+                self.give_up(TrialPhase::Start, reason);
+                break;
+            }
+        }
+        for instance in &mut self.instances.all {
+            instance.settle_start(self.order);
+        }
+        self.instances.end_window();
+        if self.instances.all.iter().all(|i| i.state.was_ready()) {
+            self.instances.start_noise = Some(self.instances.noise.clone());
+        }
+        Ok(())
+    }
+
+    /// All load phases, as long as every application is there.
+    fn drive_all(&mut self) -> Result<(), HaltReason> {
+        for load in &self.order.load {
+            let is_fit = |i: &Instance| i.state.was_ready() && !i.state.is_over();
+            if !self.instances.all.iter().all(is_fit) || self.is_cut() {
+                break;
+            }
+            self.prepare_soak_cycle(load.phase)?;
+            if self.is_cut() {
+                break;
+            }
+            self.instances.begin_phase(load.phase);
+            let generators = self.drive_load(load)?;
+            self.take_load_results(load, generators)?;
+        }
+        if let (Some(_), false) = (&self.soaking, self.is_cut()) {
+            self.wait_without_load(TrialPhase::Again, DRAINED)?;
+            self.probe_soak(true);
+        }
+        Ok(())
+    }
+
+    /// Of a soak: the looks before its cycles, and the rest between them.
+    fn prepare_soak_cycle(&mut self, phase: TrialPhase) -> Result<(), HaltReason> {
+        let rest = self.soaking.as_ref().map(SoakRun::rest_length);
+        match (phase, rest) {
+            (TrialPhase::Measure, Some(_)) => self.probe_soak(false),
+            (TrialPhase::Again, Some(rest)) => {
+                let began = self.instances.begin_phase(TrialPhase::Rest);
+                self.wait_without_load(TrialPhase::Rest, rest)?;
+                self.probe_soak(false);
+                self.add_span(TrialPhase::Rest, began, monotonic_ns());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn probe_soak(&mut self, is_last: bool) {
+        if let Some(soaking) = &mut self.soaking {
+            soaking.probe_jvms(&self.instances.all, is_last);
+        }
+    }
+
+    /// Waits without load.
+    fn wait_without_load(&mut self, phase: TrialPhase, length: Duration) -> Result<(), HaltReason> {
+        let begin = Instant::now();
+        let is_there = |i: &Instance| !i.state.is_over();
+        while begin.elapsed() < length && !self.is_cut() && self.instances.all.iter().all(is_there)
+        {
+            self.instances.wait_tick();
+            self.instances.report_elapsed(phase, begin.elapsed());
+            self.go_on()?;
+        }
+        Ok(())
+    }
+
+    /// One load phase: each instance's generator takes its slots of one schedule.
+    fn drive_load(&mut self, load: &LoadPhase) -> Result<Vec<GeneratorProcess>, HaltReason> {
+        let is_one = self.instances.all.len() == 1;
+        let is_timed = !is_one || self.instances.dependencies.need_begin();
+        let from_ns = is_timed.then(|| monotonic_ns() + LEAD_NS);
+        if let Some(at_ns) = from_ns {
+            let is_measured = load.phase == TrialPhase::Measure;
+            self.instances.dependencies.begin_load(at_ns, is_measured)?;
+        }
+        let start = |instance: &Instance| {
+            let wanted = GeneratorSetup {
+                loadline: &self.site.options.program,
+                trial: &self.order.trial,
+                group: instance.generator_group.as_ref().map(TrialGroup::as_group),
+                part: instance.part,
+                users: &instance.state.users,
+                from_ns,
+                cpus: &instance.plan,
+                network: instance
+                    .container
+                    .application_network()
+                    .namespace_path()
+                    .map(Path::to_owned),
+                generators: self.order.generators.as_ref(),
+            };
+            GeneratorProcess::start_generator(load, &wanted, instance.teller.clone())
+        };
+        let started = self.instances.all.iter().map(start);
+        let mut generators = started.collect::<Result<Vec<_>, _>>()?;
+        let without_group = |(generator, instance): (&GeneratorProcess, &Instance)| {
+            instance.generator_group.is_none().then(|| generator.id())
+        };
+        let both = generators.iter().zip(&self.instances.all);
+        let alone: Vec<u32> = both.filter_map(without_group).collect();
+        self.instances.begin_window(&alone);
+        let (begin, mut live) = (Instant::now(), LiveFigures::new(generators.len()));
+        while !generators.iter().all(GeneratorProcess::is_over) {
+            for (index, line) in self.instances.wait_tick() {
+                let second = generators[index].take_generator_line(line);
+                if let (Some(soaking), Some(second)) = (&mut self.soaking, second) {
+                    soaking.count_second(second);
+                }
+                if let Some((p99, rate)) =
+                    second.and_then(|second| live.update_second(index, second))
+                {
+                    self.instances.report_progress(TrialProgress {
+                        phase: load.phase,
+                        elapsed: begin.elapsed(),
+                        p99,
+                        rate: Some(rate),
+                    });
+                }
+            }
+            self.go_on()?;
+            if self.ended_early.is_none()
+                && let Some(reason) = cannot_pass(self.order.give_up.as_ref(), load, &generators)
+            {
+                self.give_up(load.phase, reason);
+            }
+            if let Some(soaking) = self
+                .soaking
+                .as_mut()
+                .filter(|_| load.phase != TrialPhase::WarmUp)
+            {
+                soaking.take_due_point(load.phase, &self.instances.all);
+            }
+            if let Some(around) = self
+                .around
+                .as_mut()
+                .filter(|_| load.phase == TrialPhase::Measure)
+            {
+                around.take_due_point(&self.instances.all);
+            }
+            let is_cut = self.is_cut() || self.ended_early.is_some();
+            for (generator, instance) in generators.iter_mut().zip(&self.instances.all) {
+                if is_cut || instance.state.is_over() {
+                    generator.ask_to_stop();
+                }
+                if generator.is_stuck() {
+                    return Err(halt::measurement_failed("the load generator did not end"));
+                }
+            }
+        }
+        self.instances.end_window();
+        Ok(generators)
+    }
+
+    /// Takes over what the generators of a phase gave.
+    fn take_load_results(
+        &mut self,
+        load: &LoadPhase,
+        generators: Vec<GeneratorProcess>,
+    ) -> Result<(), HaltReason> {
+        let finish = |(generator, instance): (GeneratorProcess, &Instance)| {
+            let group = instance.generator_group.as_ref().map(TrialGroup::as_group);
+            generator.finish_share(load, instance.part, group)
+        };
+        let all = generators.into_iter().zip(&self.instances.all);
+        let driven: Vec<Result<LoadShare, HaltReason>> = all.map(finish).collect();
+        let (mut start, mut end) = (u64::MAX, 0);
+        let mut all: Option<Vec<SecondEvidence>> = None;
+        for (index, driven) in driven.into_iter().enumerate() {
+            let LoadShare {
+                load: of,
+                seconds,
+                start_ns,
+                end_ns,
+                users,
+                cut_pauses,
+            } = match driven {
+                Ok(driven) => driven,
+                Err(_) if self.has_ended(index) => continue,
+                Err(halt) => return Err(halt),
+            };
+            let instance = &mut self.instances.all[index];
+            (start, end) = (start.min(start_ns), end.max(end_ns));
+            let state = &mut instance.state;
+            state.users = users;
+            state
+                .load_ends
+                .extend(seconds.iter().map(|second| second.at_ns));
+            if load.phase == TrialPhase::Measure && cut_pauses > 0 {
+                state.warnings.push(format!(
+                    "{cut_pauses} pauses of users were cut short: a request was due and all {} \
+                     connections were taken; say more of them (--connections)",
+                    load.plan.connections
+                ));
+            }
+            if load.phase == TrialPhase::Measure {
+                state.measure = Some((start_ns, end_ns));
+                // One after the other, when all carry their full memory: pages that they share
+                // count in parts.
+                instance.measure_memory();
+            }
+            self.load.push(of);
+            all = Some(match all {
+                Some(sum) => together::seconds_of_two(sum, seconds),
+                None => seconds,
+            });
+        }
+        if let Some(seconds) = all {
+            self.add_span(load.phase, start, end);
+            self.seconds.extend(seconds);
+        }
+        Ok(())
+    }
+
+    /// Whether this application has ended. Its generator may have found nothing to send to before its end
+    /// was seen: then that failure is the application's.
+    fn has_ended(&mut self, index: usize) -> bool {
+        let begin = Instant::now();
+        while !self.instances.all[index].state.is_over() && begin.elapsed() < END_IS_SEEN {
+            self.instances.wait_tick();
+        }
+        self.instances.all[index].state.is_over()
+    }
+
+    /// Stops everything and puts together what was measured.
+    fn end_trial(
+        mut self,
+        program: &ProgramSpec,
+        log: &EventLog,
+        halted: Option<HaltReason>,
+    ) -> Result<Evidence, HaltReason> {
+        // One that ended takes the application with it: that is seen before the application is.
+        let halted = halted.or_else(|| self.instances.dependencies.check_running().err());
+        // Nothing is learned from a slow end of what never started, of what cannot pass any more, or of
+        // what the user stops.
+        let was_ready = self.instances.all.iter().all(|i| i.state.was_ready());
+        let is_given_up = self.ended_early.is_some();
+        let is_cut =
+            is_given_up || matches!(halted, Some(HaltReason::Refused(_) | HaltReason::Stopped));
+        let grace = match was_ready && !is_cut {
+            true => self.order.stop_grace,
+            false => self.order.stop_grace.min(SHORT_GRACE),
+        };
+        let began = self.instances.begin_phase(TrialPhase::Stop);
+        let mut parts = ending::end_instances(
+            &mut self.instances,
+            self.order,
+            program,
+            (grace, is_given_up),
+            log,
+        );
+        let mut evidence = match parts.len() {
+            1 => parts.remove(0),
+            _ => together::merge_instances(parts),
+        };
+        evidence.noise = std::mem::take(&mut self.instances.noise);
+        evidence.start_noise = self.instances.start_noise.take();
+        (evidence.dependencies, evidence.proxy) = self.instances.dependencies.end_all();
+        // Removes what is left of the containers.
+        let rooms = std::mem::take(&mut self.instances.rooms);
+        drop(self.instances);
+        rooms
+            .iter()
+            .for_each(|room| room.record_cause(&mut evidence));
+        self.phases.push(PhaseSpan {
+            phase: TrialPhase::Stop,
+            start: began,
+            end: monotonic_ns(),
+        });
+        match halted {
+            Some(HaltReason::Failed(failure)) => evidence.failure = Some(failure),
+            Some(halt) => return Err(halt),
+            None => {}
+        }
+        evidence.phases = self.phases;
+        evidence.load = self.load;
+        evidence.outages = proxy::scheduled_outages(self.order);
+        evidence.ended_early = self.ended_early;
+        merge_seconds(&mut evidence.seconds, self.seconds);
+        if let Some(around) = self.around {
+            around.fold_into_seconds(log, &mut evidence.seconds);
+        }
+        if let Some(soaking) = self.soaking {
+            evidence.soak = Some(soaking.finish_soak(log));
+            evidence.seconds.truncate(KEPT_SECONDS);
+        }
+        Ok(evidence)
+    }
+}
+
+/// What was seen at each look at a start: the file pages that each instance had read again.
+#[derive(Default)]
+struct StartWatch {
+    refaults: Vec<Vec<u64>>,
+    looked: Duration,
+}
+
+impl StartWatch {
+    /// Why the start under way will not end; looks once in a while.
+    fn hopeless_reason(
+        &mut self,
+        begin: Instant,
+        order: &TrialOrder,
+        slo: &Slo,
+        instances: &[Instance],
+    ) -> Option<String> {
+        let waited = begin.elapsed();
+        if waited < self.looked + early::LOOK {
+            return None;
+        }
+        self.looked = waited;
+        self.refaults.resize(instances.len(), Vec::new());
+        let mut each = self.refaults.iter_mut().zip(instances);
+        each.find_map(|(seen, instance)| {
+            seen.extend(instance.refaults());
+            let state = &instance.state;
+            let exec_ns = state.exec_ns.filter(|_| !state.was_ready())?;
+            let running = Duration::from_nanos(monotonic_ns().saturating_sub(exec_ns));
+            early::why_start_fails(slo, order.start_deadline, running, seen)
+        })
+    }
+}
+
+/// Why a load under way cannot keep the SLO any more, where that ends it: in the measure phase of an
+/// open model, whose requests can be counted in advance.
+fn cannot_pass(
+    slo: Option<&Slo>,
+    load: &LoadPhase,
+    generators: &[GeneratorProcess],
+) -> Option<String> {
+    let slo = slo.filter(|_| load.phase == TrialPhase::Measure)?;
+    let most = load.plan.model.most_requests()?;
+    let seconds: Vec<_> = generators
+        .iter()
+        .map(GeneratorProcess::passed_seconds)
+        .collect();
+    early::why_load_fails(slo, most, &seconds)
+}
+
+/// The evidence of a trial whose application never ran.
+fn not_begun(
+    halt: HaltReason,
+    (dependencies, proxy): (Vec<DependencyEvidence>, Option<ProxyEvidence>),
+) -> Result<Evidence, HaltReason> {
+    match halt {
+        HaltReason::Failed(failure) => Ok(Evidence {
+            dependencies,
+            proxy,
+            failure: Some(failure),
+            ..Evidence::default()
+        }),
+        halt => Err(halt),
+    }
+}
+
+/// Refuses to start an application whose port another server has: its answers would be measured.
+fn refuse_taken_port(order: &TrialOrder) -> Result<(), HaltReason> {
+    let port = match (order.network, &order.readiness) {
+        (NetworkMode::Own, _) | (_, Readiness::LogLine { .. } | Readiness::Command { .. }) => {
+            return Ok(());
+        }
+        (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
+    };
+    match listener::bind_error(port) {
+        None => Ok(()),
+        Some(error) => Err(refusal_halt(
+            &format!("port {port} of this machine"),
+            format!("another program listens on it ({error}); nothing was sent to it"),
+            "stop the other program, choose another port, or give the application a network of its own (the default)",
+        )),
+    }
+}
+
+/// The latest figures of each instance, shown as one.
+struct LiveFigures(Vec<Option<SecondEvidence>>);
+
+impl LiveFigures {
+    fn new(instances: usize) -> Self {
+        Self(vec![None; instances])
+    }
+
+    /// 99th percentile and rate, once for all: when the first instance says something.
+    fn update_second(
+        &mut self,
+        index: usize,
+        second: &SecondEvidence,
+    ) -> Option<(Option<Duration>, f64)> {
+        self.0[index] = Some(second.clone());
+        let known = || self.0.iter().flatten();
+        let rates = known().filter_map(|second| second.achieved);
+        let p99 = known().filter_map(|second| second.p99).max();
+        (index == 0).then(|| (p99, rates.sum::<u64>() as f64))
+    }
+}
+/// Puts the load's figures into the second of the instance's series that ends nearest to theirs.
+fn merge_seconds(series: &mut Vec<SecondEvidence>, load: Vec<SecondEvidence>) {
+    const HALF: u64 = 500_000_000;
+    for second in load {
+        let at = series.partition_point(|s| s.at_ns + HALF < second.at_ns);
+        match series.get_mut(at) {
+            Some(slot) if slot.at_ns.abs_diff(second.at_ns) <= HALF && slot.achieved.is_none() => {
+                slot.offered = second.offered;
+                slot.achieved = second.achieved;
+                slot.errors = second.errors;
+                slot.p50 = second.p50;
+                slot.p99 = second.p99;
+                slot.max = second.max;
+            }
+            _ => series.insert(at, second),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> SecondEvidence {
+        SecondEvidence {
+            at_ns: ns,
+            ..SecondEvidence::default()
+        }
+    }
+
+    #[test]
+    fn load_seconds_join_the_nearest_sampled_second() {
+        let mut series = vec![at(1_000_000_000), at(2_000_000_000), at(3_000_000_000)];
+        let load = |ns| SecondEvidence {
+            achieved: Some(7),
+            ..at(ns)
+        };
+        merge_seconds(
+            &mut series,
+            vec![
+                load(2_100_000_000),
+                load(3_100_000_000),
+                load(4_100_000_000),
+            ],
+        );
+        let joined: Vec<_> = series.iter().map(|s| (s.at_ns, s.achieved)).collect();
+        assert_eq!(
+            joined,
+            [
+                (1_000_000_000, None),
+                (2_000_000_000, Some(7)),
+                (3_000_000_000, Some(7)),
+                (4_100_000_000, Some(7))
+            ]
+        );
+    }
+}

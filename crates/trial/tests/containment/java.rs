@@ -1,0 +1,356 @@
+//! The same with a real JVM: what it sees of its limits, its log, its threads when it hangs.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use loadline_cgroup::{CgroupLayout, CgroupLimits, ControlGroup, GroupName};
+use loadline_protocol::Readiness;
+use loadline_protocol::log::{ChunkContent, EventLogReader};
+use loadline_sizing::{Bytes, Cpus};
+
+use crate::lab::{Lab, PORT, Spec};
+use crate::runner::Case;
+
+pub const CASES: [Case; 6] = [
+    (
+        "jvm_sees_what_it_sees_in_a_container",
+        jvm_sees_what_it_sees_in_a_container,
+    ),
+    (V1_ALONE, jvm_on_cgroup_v1_alone),
+    ("jvm_beside_another", jvm_beside_another),
+    ("jvm_log_is_collected", jvm_log_is_collected),
+    ("jvm_classes_are_counted", jvm_classes_are_counted),
+    (HANGS, jvm_that_hangs_is_dumped),
+];
+
+pub const HANGS: &str = "jvm_that_hangs_is_dumped";
+pub const V1_ALONE: &str = "jvm_on_cgroup_v1_alone";
+
+/// Says what it sees; told `once` it ends, with another argument it listens and never answers.
+const PROGRAM: &str = r#"
+public class Probe {
+    public static void main(String[] arguments) throws Exception {
+        Runtime runtime = Runtime.getRuntime();
+        System.out.println("cpus " + runtime.availableProcessors());
+        System.out.println("heap " + (runtime.maxMemory() >> 20));
+        System.gc();
+        System.out.println("ready");
+        if (arguments.length > 0 && arguments[0].equals("once")) {
+            return;
+        }
+        if (arguments.length > 0) {
+            var server = new java.net.ServerSocket(Integer.parseInt(arguments[0]));
+            while (true) {
+                server.accept();
+                Thread.sleep(3600_000);
+            }
+        }
+        Thread.sleep(3600_000);
+    }
+}
+"#;
+
+/// The `java` of this machine's path, if there is one that can compile.
+pub fn java() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let java = std::env::split_paths(&path).map(|directory| directory.join("java"));
+    let java = java.filter_map(|java| std::fs::canonicalize(java).ok());
+    java.into_iter()
+        .find(|java| java.parent().is_some_and(|bin| bin.join("javac").is_file()))
+}
+
+/// Every HotSpot of this machine: that one, and those where distributions put them.
+fn javas() -> Vec<PathBuf> {
+    let installed = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten();
+    let hotspot = installed.flatten().map(|home| home.path());
+    let hotspot = hotspot.filter(|home| !home.join("lib/j9vm").exists());
+    let installed = hotspot.map(|home| home.join("bin/java"));
+    let all = java().into_iter().chain(installed);
+    let real: BTreeSet<PathBuf> = all.filter_map(|j| std::fs::canonicalize(j).ok()).collect();
+    real.into_iter().collect()
+}
+
+/// A spec for the program, compiled into the lab's directory. `None`: this machine has no JDK.
+fn spec(lab: &mut Lab, arguments: &[&str]) -> Spec {
+    let java = java().expect("the runner has looked");
+    let classes = lab.scratch.path().join("classes");
+    if !classes.join("Probe.class").is_file() {
+        compile(&java, &classes);
+    }
+    let mut spec = lab.spec(&[]);
+    spec.command = [
+        &*java.display().to_string(),
+        "-Xlog:gc*,safepoint:file=/tmp/gc.log:tn,u,l,tg",
+        "-XX:-UsePerfData",
+        "-cp",
+        &classes.display().to_string(),
+        "Probe",
+    ]
+    .iter()
+    .chain(arguments)
+    .map(|argument| (*argument).to_owned())
+    .collect();
+    spec.gc_log = Some("/tmp/gc.log".into());
+    spec.configuration.memory = Some(Bytes::from_mib(256));
+    spec.configuration.cpu = Some(Cpus::from_millis(900));
+    spec.readiness = Readiness::LogLine {
+        contains: "ready".to_owned(),
+    };
+    spec
+}
+
+/// Two JVMs of one trial: each sees its own limit, and has its own log.
+fn jvm_beside_another() {
+    let mut lab = Lab::new();
+    let mut spec = spec(&mut lab, &[]);
+    spec.configuration.instances = 2;
+    spec.configuration.cpu = Some(Cpus::from_millis(450));
+    let trial = lab.run(&spec, None);
+    assert!(trial.start.ready.is_some());
+    let evidence = trial.evidence;
+    assert_eq!(evidence.instances.len(), 2, "{:?}", evidence.failure);
+    let heap = |i: usize| evidence.instances[i].gc.as_ref().and_then(|gc| gc.heap_max);
+    assert_eq!(heap(0), heap(1));
+    // A quarter of each one's own limit, or half of a small one; where the JVM cannot see it (JDK
+    // 17 on a kernel that lists no cpuset), the trial says so.
+    let is_own = heap(0).is_some_and(|h| h <= Bytes::from_mib(128));
+    let warnings = &evidence.warnings;
+    let says_so = warnings
+        .iter()
+        .any(|w| w.contains("did not see its limits"));
+    assert_eq!(says_so, !is_own, "{:?}, {warnings:#?}", heap(0));
+    let gc = evidence.gc.expect("both wrote a log");
+    let own = |i: usize| evidence.instances[i].gc.as_ref().map_or(0, |gc| gc.pauses);
+    assert!(own(0) > 0 && own(1) > 0);
+    assert_eq!(gc.pauses, own(0) + own(1));
+    assert!(evidence.start.pss <= evidence.start.rss);
+    lab.assert_clean();
+}
+
+fn compile(java: &Path, classes: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(classes).expect("a directory");
+    let source = classes.join("Probe.java");
+    std::fs::write(&source, PROGRAM).expect("a file");
+    let javac = java.with_file_name("javac");
+    // Any JDK here shall be able to run it.
+    let done = Command::new(javac)
+        .args(["--release", "11"])
+        .arg(&source)
+        .status();
+    assert!(done.expect("it runs").success());
+    for path in [classes.to_owned(), classes.join("Probe.class")] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("own");
+    }
+}
+
+/// Every JDK here, in a trial and in a cgroup with the same limits and nothing else around it: both
+/// must see the same. Where that is not the limit, the trial must say so.
+fn jvm_sees_what_it_sees_in_a_container() {
+    let mut lab = Lab::new();
+    for java in javas() {
+        compare(&mut lab, &java, None);
+        if kernel_lists_cpuset() {
+            continue;
+        }
+        if let Some(listed) = cpuset_listed(lab.scratch.path()) {
+            // As on the kernels of most machines: then every JDK must see its limit.
+            assert!(compare(&mut lab, &java, Some(&listed)) < 256);
+        } else {
+            println!("no C compiler here: JDKs before 25 were only seen blind");
+        }
+    }
+    lab.assert_clean();
+}
+
+/// The heap that a JVM chooses, MiB.
+fn compare(lab: &mut Lab, java: &Path, preload: Option<&Path>) -> u64 {
+    let mut spec = spec(lab, &[]);
+    spec.command[0] = java.display().to_string();
+    if let Some(library) = preload {
+        // It lies beside the classes, which the application can reach because the command names them.
+        let path = library.display().to_string();
+        spec.env.insert("LD_PRELOAD".to_owned(), path);
+    }
+    let bare = bare(&spec);
+    let trial = lab.run(&spec, None);
+    let lines = &trial.evidence.last_output;
+    let is_ready = trial.start.ready.is_some();
+    assert!(is_ready, "{lines:#?}");
+    let (heap, in_bare) = (fact(lines, "heap "), fact(&bare, "heap "));
+    assert_eq!(heap, in_bare, "{} in a trial and outside", java.display());
+    let warnings = &trial.evidence.warnings;
+    let says_so = warnings
+        .iter()
+        .any(|w| w.contains("did not see its limits"));
+    // Half of a limit below 250 MiB, a quarter of one above: anything else is the machine's.
+    assert_eq!(says_so, heap >= 256, "{heap} MiB, {warnings:#?}");
+    if heap < 256 {
+        assert_eq!(fact(lines, "cpus "), 1);
+    }
+    assert_eq!(trial.evidence.exit.code, Some(143));
+    let preloaded = preload.map_or("", |_| ", cpuset listed");
+    println!("{} sees {heap} MiB of 256{preloaded}", java.display());
+    heap
+}
+
+/// What the same command says in a plain cgroup with the same limits, as a container has it.
+fn bare(spec: &Spec) -> Vec<String> {
+    let layout =
+        CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc")).expect("cgroups");
+    let name = GroupName::new(Path::new("/proc"), "bare").expect("a name");
+    let group = ControlGroup::create_group(&layout, &name.to_string()).expect("a group");
+    let limits = CgroupLimits {
+        cpu_quota: spec.configuration.cpu,
+        cpu_period: spec.configuration.cpu_period,
+        memory: spec.configuration.memory,
+        ..CgroupLimits::default()
+    };
+    group.apply_limits(&limits).expect("limits");
+    let join = r#"while [ "$1" != join ]; do echo 0 > "$1"; shift; done; shift; exec "$@""#;
+    let options = |word: &&String| !word.starts_with("-Xlog");
+    let output = Command::new("sh")
+        .args(["-c", join, "sh"])
+        .args(group.join_files())
+        .arg("join")
+        .args(spec.command.iter().filter(options))
+        .arg("once")
+        .envs(&spec.env)
+        .output()
+        .expect("sh is there");
+    group
+        .remove_dirs(Duration::from_secs(10))
+        .expect("it is empty");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    text.lines().map(str::to_owned).collect()
+}
+
+fn fact(lines: &[String], name: &str) -> u64 {
+    let value = lines.iter().find_map(|line| line.strip_prefix(name));
+    let value = value.and_then(|value| value.parse().ok());
+    value.unwrap_or_else(|| panic!("no {name}in {lines:#?}"))
+}
+
+fn kernel_lists_cpuset() -> bool {
+    let table = std::fs::read_to_string("/proc/cgroups").unwrap_or_default();
+    table.lines().any(|line| line.starts_with("cpuset"))
+}
+
+/// Builds the library that lists cpuset in /proc/cgroups.
+fn cpuset_listed(scratch: &Path) -> Option<PathBuf> {
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/uml/cpuset_listed.c"
+    );
+    let library = scratch.join("classes/cpuset_listed.so");
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library);
+    let built = compiler.arg(source).arg("-ldl").status();
+    built
+        .is_ok_and(|status| status.success())
+        .then_some(library)
+}
+
+/// The same where no v2 hierarchy is mounted beside v1.
+fn jvm_on_cgroup_v1_alone() {
+    let unified = Path::new("/sys/fs/cgroup/unified");
+    if !unified.join("cgroup.procs").exists() {
+        println!("SKIP {V1_ALONE}: this machine is not hybrid");
+        return;
+    }
+    let alone = r#"mount --make-rprivate / && umount "$1" && exec "$2" jvm_sees_what"#;
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", alone, "sh"])
+        .arg(unified)
+        .arg(std::env::current_exe().expect("this program"))
+        .output()
+        .expect("unshare is there");
+    // Its own lines would be counted again.
+    let text = crate::uml::nested(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{said}"
+    );
+}
+
+fn jvm_log_is_collected() {
+    let mut lab = Lab::new();
+    let spec = spec(&mut lab, &[]);
+    let evidence = lab.run(&spec, None).evidence;
+    let gc = evidence.gc.expect("the log is read");
+    assert_eq!((gc.collector.as_str(), gc.full_gcs), ("Serial", 1));
+    assert_eq!(gc.pause_spans_ns.len(), 1, "{gc:?}");
+    let log = EventLogReader::new(std::fs::File::open(&spec.log).expect("its log"));
+    let kept =
+        std::io::read_to_string(log.join_chunks(ChunkContent::GcLog, 0)).expect("it is whole");
+    assert!(kept.contains("Pause Full"), "it is kept: {kept}");
+    assert_eq!(
+        evidence.warnings.iter().find(|w| w.contains("GC log")),
+        None
+    );
+    lab.assert_clean();
+}
+
+/// Every JDK here keeps its counters for a user that the machine has no name for, and the share of
+/// classes from the JDK's own archive is in the record.
+fn jvm_classes_are_counted() {
+    let mut lab = Lab::new();
+    for java in javas() {
+        let mut spec = spec(&mut lab, &[]);
+        spec.command[0] = java.display().to_string();
+        spec.command.retain(|word| word != "-XX:-UsePerfData");
+        let trial = lab.run(&spec, None);
+        let start = trial.start;
+        let counted = start.classes.zip(start.classes_archived);
+        let (all, archived) = counted.unwrap_or_else(|| panic!("{java:?}: {start:#?}"));
+        // A JVM that says hello loads some 450; without an archive not one is from it.
+        assert!(
+            all > 300 && archived <= all,
+            "{java:?}: {archived} of {all}"
+        );
+        let has_archive = java
+            .ancestors()
+            .nth(2)
+            .is_some_and(|home| home.join("lib/server/classes.jsa").is_file());
+        assert_eq!(
+            archived > all / 2,
+            has_archive,
+            "{java:?}: {archived} of {all}"
+        );
+        println!("{}: {archived} of {all} classes archived", java.display());
+    }
+    lab.assert_clean();
+}
+
+fn jvm_that_hangs_is_dumped() {
+    let mut lab = Lab::new();
+    let mut spec = spec(&mut lab, &[&PORT.to_string()]);
+    spec.readiness = Readiness::Http {
+        port: PORT,
+        path: "/".to_owned(),
+    };
+    spec.start_deadline = Duration::from_secs(20);
+    spec.stop_grace = Duration::from_secs(2);
+    let evidence = lab.run(&spec, None).evidence;
+    assert_eq!(evidence.start.ready, None);
+    let dump = evidence.thread_dump.join("\n");
+    assert!(
+        dump.contains("Full thread dump") && dump.contains("Probe.main"),
+        "{dump}"
+    );
+    assert!(evidence.last_output.iter().any(|line| line == "ready"));
+    assert!(
+        evidence
+            .last_output
+            .iter()
+            .all(|line| !line.contains("thread dump"))
+    );
+    assert_eq!(evidence.exit.code, Some(143));
+    lab.assert_clean();
+}
