@@ -1,6 +1,6 @@
 //! Images as commands need them: found before anything is assembled, said, and recorded.
 //!
-//! Owns what the user is told of them. Which engine has one is crate `host`'s to find.
+//! Owns what the user is told of them. Which engine has one is crate `trial`'s to find.
 
 use loadline_analysis::record::{ImageIdentity, MachineDescription};
 use loadline_engine::experiment::Experiment;

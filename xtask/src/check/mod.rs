@@ -50,7 +50,7 @@ const RULES: &[(&str, Rule)] = &[
     ("only main ends the process", code::exits),
     ("a thread that cannot be had is an error", code::threads),
     (
-        "only crates host and cgroup write below the cgroup mount",
+        "only crates trial and cgroup write below the cgroup mount",
         code::cgroup_writes,
     ),
     (

@@ -19,7 +19,7 @@ const WITH_GUESTS: [&str; 4] = ["containment", "layouts", "measure", "real"];
 const TRIALS: &str = "beside::";
 const WITH_TRIALS: &str = "measure";
 
-/// The binary of crate host's trials: judged by what happens, under any load of the machine.
+/// The binary of crate trial's trials: judged by what happens, under any load of the machine.
 const CONTAINED: &str = "containment";
 
 /// Binaries that measure.

@@ -154,7 +154,7 @@ pub struct OutputFlags {
     pub json: bool,
 
     /// Print all that the records say, not the first screen of it
-    #[arg(long, conflicts_with = "one_line_json", help_heading = RESULT)]
+    #[arg(long, conflicts_with = "json", help_heading = RESULT)]
     pub full: bool,
 
     /// Also write the HTML report to this file

@@ -60,7 +60,7 @@ pub struct ProfileArguments {
     stub: bool,
     /// Write the profile there instead of to stdout: files of bodies are named as seen from it, else
     /// from the working directory
-    #[arg(long, short, value_name = "FILE", conflicts_with = "one_line_json")]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     /// Print JSON instead of the profile that `loadline load --profile` reads
     #[arg(long)]

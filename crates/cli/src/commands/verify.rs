@@ -33,7 +33,7 @@ const BASELINE: &str = "loadline.baseline.json";
 #[derive(Args)]
 pub struct VerifyArguments {
     /// The service's experiment file, as `loadline init` writes it [default: loadline.toml]
-    #[arg(value_name = "FILE", conflicts_with = "file_for_ground")]
+    #[arg(value_name = "FILE", conflicts_with = "file")]
     experiment: Option<PathBuf>,
     /// What was accepted before: a file, or a directory with a file for each kind of host [default:
     /// loadline.baseline.json beside the experiment file]
@@ -55,7 +55,7 @@ pub struct VerifyArguments {
     )]
     to: PathBuf,
     /// Print as Markdown, for a job summary or a comment
-    #[arg(long, conflicts_with = "to_json")]
+    #[arg(long, conflicts_with = "json")]
     markdown: bool,
     #[command(flatten)]
     flags: ExperimentFlags,
