@@ -424,7 +424,7 @@ mod tests {
         .concat();
         let whole = read(&bytes, bytes.len()).unwrap();
         insta::assert_snapshot!(whole.join("\n"), @r"
-        Settings(Settings { table_size: None, max_streams: Some(100), initial_window: None, max_frame: None })
+        Settings(Http2Settings { table_size: None, max_streams: Some(100), initial_window: None, max_frame: None })
         Ping([49, 50, 51, 52, 53, 54, 55, 56])
         Headers { stream: 1, is_last: false } [136, 135]
         1 [97, 98, 99, 100] 8
