@@ -1,6 +1,6 @@
 //! Whether memory grows for as long as there is load: the judgement of a soak.
 //!
-//! Owns the verdict ([`judge_soak`]) and its rules; a line through lows is [`fit_trend`]'s. Pure: the series
+//! Owns the verdict ([`judge_soak`]) and its rules; a line through lows is [`trend`]'s. Pure: the series
 //! comes from the record of a soak, the randomness from a seed.
 //!
 //! A soak has two cycles of the same load with a rest between them. The second is judged: what start,

@@ -1,7 +1,7 @@
 //! How measured numbers stand in a sentence: three digits and a unit.
 //!
 //! Owns the short forms (`12.3ms`, `14.8 M`, `0.25 %`). They are for people and do not parse back;
-//! [`crate::slo::duration`] prints the form that does.
+//! [`crate::slo::print_duration`] prints the form that does.
 
 use std::time::Duration;
 

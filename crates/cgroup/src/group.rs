@@ -25,7 +25,7 @@ use crate::sample::CgroupSample;
 /// How often processes are moved out of loadline's own group before it is given up.
 const EVACUATION_ATTEMPTS: u32 = 10;
 
-/// A group of processes. Dropping it does not remove it: see [`ControlGroup::remove`].
+/// A group of processes. Dropping it does not remove it: see [`ControlGroup::remove_dirs`].
 #[derive(Debug, Clone)]
 pub struct ControlGroup {
     name: String,

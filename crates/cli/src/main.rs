@@ -1,7 +1,7 @@
 //! The command line: arguments to engine, records to text. The only crate that prints.
 //!
 //! One file a subcommand in [`commands`]; stdout is data, stderr is talk; the exit code says how
-//! it ended ([`error::ErrorKind`]).
+//! it ended ([`error::FailureKind`]).
 
 #[macro_use]
 mod ui;

@@ -88,7 +88,7 @@ pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
 /// JDK, its image and their engine, files of the load, dependencies.
 ///
 /// # Errors
-/// As [`MeasuringSession::begin`].
+/// As [`MeasuringSession::begin_result`].
 pub fn can_run(experiment: &mut Experiment) -> Result<(), Error> {
     let (jdks, places) = find_java();
     images::find_images(experiment)?;
@@ -200,7 +200,7 @@ impl MeasuringSession {
     /// Goes on with a result that was stopped.
     ///
     /// # Errors
-    /// As [`MeasuringSession::begin`].
+    /// As [`MeasuringSession::begin_result`].
     pub fn resume_result(
         row: &ResultRow,
         store: Store,

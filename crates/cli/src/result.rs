@@ -57,7 +57,7 @@ impl ResultFlags {
     /// measured; for a file that `export` wrote, where this command is called.
     ///
     /// # Errors
-    /// As [`Self::view`], and when the experiment's text is not understood (an older or newer
+    /// As [`Self::read_view`], and when the experiment's text is not understood (an older or newer
     /// loadline wrote it).
     pub fn view_and_experiment(&self) -> Result<(ResultView, Experiment), Error> {
         let (view, row) = find_view(&self.id, self.state.as_deref())?;

@@ -54,7 +54,7 @@ pub fn largest_trial_size(experiment: &Experiment) -> Option<InstanceSize> {
 }
 
 /// Memory that the load of a trial mostly takes where it is made
-/// ([`Plan::usual_memory`](loadline_load::Plan::usual_memory)); none where it cannot be made, as whoever
+/// ([`LoadPlan::usual_memory`](loadline_load::LoadPlan::usual_memory)); none where it cannot be made, as whoever
 /// runs it says.
 pub fn load_memory(experiment: &Experiment) -> Bytes {
     let all = experiment.configurations();

@@ -2,7 +2,7 @@
 //!
 //! Owns everything that speaks to the API server, and is the only crate that does so
 //! asynchronously: one runtime of one thread, which works while the runner waits
-//! ([`Host::wait`](loadline_engine::host::Host::wait)). What happens inside a pod is
+//! ([`TrialHost::wait_for_events`](loadline_engine::host::TrialHost::wait_for_events)). What happens inside a pod is
 //! [`loadline_trial::pod`]'s. Judges nothing but whether a pod is what was ordered. Read in this order:
 //! [`manifest`] (what is made), [`nodes`] (where it may run), `look` (which nodes are fit), `trial` (how
 //! one is carried out), `generators` (what sends its load from elsewhere), `shipped` (how one ends whose

@@ -1,7 +1,7 @@
 //! One generator process of a trial: an order on standard input, messages on standard output.
 //!
 //! Owns the JSON of both. The order is one JSON document; messages are JSON lines: a
-//! [`LoadMessage::LoadSecond`] a second, then one [`LoadMessage::Result`]. SIGTERM and SIGINT stop the load;
+//! [`LoadMessage::Second`] a second, then one [`LoadMessage::Result`]. SIGTERM and SIGINT stop the load;
 //! the result still comes. With generators elsewhere the process drives them ([`crate::remote`]) and
 //! says the same.
 

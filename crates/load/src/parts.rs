@@ -54,7 +54,7 @@ impl PartFile {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// [`LoadError::LoadPart`] when the text is no such file or of another version.
+    /// [`LoadError::Part`] when the text is no such file or of another version.
     pub fn parse_part_file(text: &str) -> Result<Self, LoadError> {
         #[derive(Deserialize)]
         struct PartFileHeader {
@@ -144,7 +144,7 @@ fn check_parts(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
 /// Sums up all parts of one load.
 ///
 /// # Errors
-/// [`LoadError::LoadPart`] when one is missing, twice there or of another load;
+/// [`LoadError::Part`] when one is missing, twice there or of another load;
 /// [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes are
 /// missing.
 pub fn merge(parts: &[PartFile]) -> Result<LoadSummary, LoadError> {

@@ -405,7 +405,7 @@ impl LoadPlan {
     /// Refuses a plan that cannot be run.
     ///
     /// # Errors
-    /// [`LoadError::LoadPlan`] names the field.
+    /// [`LoadError::Plan`] names the field.
     pub fn check_plan(&self) -> Result<(), LoadError> {
         let refuse = |field, why: &str| {
             Err(LoadError::Plan {

@@ -57,7 +57,7 @@ impl CompiledRequests {
     /// Renders and compiles the requests of a plan for one stream of its threads and parts.
     ///
     /// # Errors
-    /// [`LoadError::LoadPlan`] names the field.
+    /// [`LoadError::Plan`] names the field.
     pub(crate) fn new(plan: &LoadPlan, stream: u32) -> Result<Self, LoadError> {
         let address = plan.targets[0].to_string();
         let mut requests = Vec::new();

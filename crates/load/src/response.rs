@@ -61,7 +61,7 @@ impl<F: FnMut(&[u8])> ResponseSink for F {
     }
 }
 
-/// What [`ResponseParser::feed_chunks`] made of the bytes.
+/// What [`ResponseParser::feed`] made of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParseProgress {
     /// Bytes used; the rest does not belong to this response.

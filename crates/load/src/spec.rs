@@ -254,7 +254,7 @@ impl LoadSpec {
     /// Refuses a load that contradicts itself. Reads no file and no variable.
     ///
     /// # Errors
-    /// [`LoadError::LoadPlan`] names the key, which is also the flag.
+    /// [`LoadError::Plan`] names the key, which is also the flag.
     pub fn check_spec(&self) -> Result<(), LoadError> {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         if self.cacert.is_some() && self.url.as_ref().is_some_and(|url| !url.is_tls) {
@@ -270,7 +270,7 @@ impl LoadSpec {
     /// Refuses what a load that is stored may not hold: a credential itself.
     ///
     /// # Errors
-    /// [`LoadError::LoadPlan`] names the key.
+    /// [`LoadError::Plan`] names the key.
     pub fn refuse_literal_credentials(&self) -> Result<(), LoadError> {
         secret::refuse_literals(self)
     }
@@ -279,7 +279,7 @@ impl LoadSpec {
     /// itself. The model is that of the judged part, without a warm-up.
     ///
     /// # Errors
-    /// [`LoadError::LoadPlan`] names the key whose file or variable is not there.
+    /// [`LoadError::Plan`] names the key whose file or variable is not there.
     pub fn to_plan(&self, targets: Vec<SocketAddr>) -> Result<LoadPlan, LoadError> {
         self.plan_with_model(targets, self.judged_model()?)
     }
@@ -302,7 +302,7 @@ impl LoadSpec {
     /// How the judged part is made.
     ///
     /// # Errors
-    /// [`LoadError::LoadPlan`] when that is not clear.
+    /// [`LoadError::Plan`] when that is not clear.
     pub fn judged_model(&self) -> Result<LoadModel, LoadError> {
         let duration = self.duration.map_or(DURATION, |time| time.0);
         let curve = self.replayed_profile();

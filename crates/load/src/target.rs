@@ -112,7 +112,7 @@ impl LoadTarget {
     /// The address that load is sent to: the first one that accepts a connection.
     ///
     /// # Errors
-    /// [`LoadError::UnknownHost`] when the name is unknown, [`LoadError::LoadTarget`] when nothing
+    /// [`LoadError::UnknownHost`] when the name is unknown, [`LoadError::Target`] when nothing
     /// listens.
     pub fn resolve_address(&self) -> Result<SocketAddr, LoadError> {
         let refuse = |why: std::io::Error| LoadError::Target {

@@ -215,7 +215,7 @@ impl<'a> RustlsTransport<'a> {
         }
     }
 
-    fn to_io_result(&mut self, moved: Result<SocketProgress, ErrorKind>) -> io::Result<usize> {
+    fn record_io_result(&mut self, moved: Result<SocketProgress, ErrorKind>) -> io::Result<usize> {
         match moved {
             Ok(SocketProgress::Bytes(n)) => Ok(n),
             Ok(SocketProgress::End) => Ok(0),
@@ -232,14 +232,14 @@ impl Read for RustlsTransport<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let moved = self.socket.receive_bytes(buffer);
         self.was_short = matches!(moved, Ok(SocketProgress::Bytes(n)) if n < buffer.len());
-        self.to_io_result(moved)
+        self.record_io_result(moved)
     }
 }
 
 impl Write for RustlsTransport<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let moved = self.socket.send_bytes(bytes);
-        self.to_io_result(moved)
+        self.record_io_result(moved)
     }
 
     fn flush(&mut self) -> io::Result<()> {

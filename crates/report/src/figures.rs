@@ -1,6 +1,6 @@
 //! The figures of one trial that tables and charts show.
 //!
-//! Owns no formula: [`loadline_analysis::sli`] and [`loadline_analysis::judged_latency`] derive. Everything
+//! Owns no formula: [`loadline_analysis::sli`] and [`loadline_analysis::latency`] derive. Everything
 //! a section shows about a trial comes from here, so that two sections cannot disagree.
 
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 pub const FAILED: &str = "in failures";
 
 /// A latency over all requests of a load. The failed ones are slower than every other, as in
-/// [`loadline_analysis::judged_latency`]: the order of the variants says so.
+/// [`loadline_analysis::latency`]: the order of the variants says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SeenLatency {
     /// It was measured.

@@ -1,5 +1,5 @@
 //! All dependencies of a trial: started one after the other before the application, ended after it.
-//! Those that trials share run already, and go on when it has ended ([`crate::keeper_pid`]).
+//! Those that trials share run already, and go on when it has ended ([`crate::keeper`]).
 //!
 //! Owns their order and their networks. Those without toxics share one with the application; those
 //! with toxics share another one among themselves, and the application reaches them through the

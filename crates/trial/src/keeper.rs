@@ -2,7 +2,7 @@
 //!
 //! Owns when they start, are seeded, are reset, start anew, and end. loadline starts this process for
 //! a slot, asks it before each trial and once after, and the trial joins what it is told of
-//! ([`crate::counted::Joined`]). It dies with loadline, and all that it holds dies with it, by the
+//! ([`crate::counted::JoinedDependency`]). It dies with loadline, and all that it holds dies with it, by the
 //! same chain that holds a trial. Between two questions it does nothing. Measures nothing.
 
 use std::io::{self, BufRead, BufReader, Read, Write};

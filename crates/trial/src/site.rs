@@ -22,7 +22,7 @@ pub struct SiteOptions {
     /// The program with the subcommands `trial-part`, `init`, `load-part` and `neighbour`; loadline
     /// itself.
     pub program: PathBuf,
-    /// Directory with the scratch directories of trials, for [`Site::sweep`].
+    /// Directory with the scratch directories of trials, for [`Site::sweep_leftovers`].
     pub scratch_root: Option<PathBuf>,
     /// Whether the application's files leave the page cache before each trial.
     pub evict_page_cache: bool,

@@ -16,7 +16,7 @@ struct SpawnJob {
 /// Starts a process that is killed when loadline ends, if it asks for that.
 ///
 /// # Errors
-/// What [`Command::spawn_command`] says.
+/// What [`Command::spawn`] says.
 pub fn spawn_command(command: Command) -> io::Result<Child> {
     static JOBS: OnceLock<Sender<SpawnJob>> = OnceLock::new();
     let (reply, answer) = channel();

@@ -69,7 +69,7 @@ impl Site {
     /// directory it had: one that was killed while an engine worked for it may be in none.
     ///
     /// # Errors
-    /// As [`Site::sweep`].
+    /// As [`Site::sweep_leftovers`].
     pub fn sweep_with(&self, engines: &[ContainerEngine]) -> Result<SiteSweep, RunRefusal> {
         let (mut containers, mut failures) = (Vec::new(), Vec::new());
         for engine in engines {

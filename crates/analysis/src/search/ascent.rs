@@ -1,7 +1,7 @@
 //! From a size that was found to one that is proven: fresh starts, and how far up when they miss.
 //!
 //! Owns the tests of one size after the other and the step between them; when starts prove or
-//! refute one size is [`standing`]'s rule. It never chooses the first size. Misses that more memory
+//! refute one size is [`judge_starts`]'s rule. It never chooses the first size. Misses that more memory
 //! cures lie on a logistic curve over the size (crate simulated, `world::MemoryWall`): its logit is
 //! a line, so the miss rates seen so far, made monotone, say where misses end.
 

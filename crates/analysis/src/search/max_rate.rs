@@ -8,7 +8,7 @@
 //! is here any measure of badness, and 0 or 1 where an SLO was kept or broken. Bisection is
 //! geometric; all trials of a search have the final length.
 //!
-//! [`MaxRate`] is a machine of its own and no [`Search`](super::Search): the target of `loadline
+//! [`MaxRate`] is a machine of its own and no [`TrialSearch`](super::TrialSearch): the target of `loadline
 //! load` runs already, so there is no configuration to ask for and no record to read. [`classify_trials`]
 //! decides for both: the searches with prices take their rates through it.
 

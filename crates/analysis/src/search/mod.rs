@@ -148,7 +148,7 @@ pub enum TrialOutcome {
     Fail,
     /// It ended for a reason that need not be the size; a crash that repeats counts as [`Fail`].
     ///
-    /// [`Fail`]: Outcome::Fail
+    /// [`Fail`]: TrialOutcome::Fail
     Crash,
     /// It could not be measured; never evidence.
     Invalid,

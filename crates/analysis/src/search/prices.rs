@@ -1,6 +1,6 @@
 //! `size --prices`: the cheapest size times replicas that carries the rate, proven.
 //!
-//! Owns the order of its parts: the cheapest deployment ([`search_cheapest`](super::search_cheapest)'s rules),
+//! Owns the order of its parts: the cheapest deployment ([`search_cheapest`](super::cheapest)'s rules),
 //! options in pairs where that was asked for ([`tune`](super::tune)), then less memory where less
 //! is billed for less ([`refine`](super::refine)); and when the budget ends. One instance runs at a
 //! time in a trial, at its share of the rate: replicas do not share a machine.

@@ -521,7 +521,7 @@ pub(super) fn add_neighbour(trials: &mut Vec<Arc<TrialRecord>>, below: Option<Ar
     }
 }
 
-/// Fresh starts at one size until they prove or refute it ([`standing`]); `wanted` prove it if none
+/// Fresh starts at one size until they prove or refute it ([`judge_starts`]); `wanted` prove it if none
 /// misses; with the length of all their attempts. Each may take as long as those of the search that
 /// found it.
 pub(super) fn prove_size(

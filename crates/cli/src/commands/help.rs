@@ -1,6 +1,6 @@
 //! What `loadline --help` lists, by what people want to do, and what `loadline` alone says.
 //!
-//! Owns the groups only: a command's sentence is that of its declaration in [`super::Command`].
+//! Owns the groups only: a command's sentence is that of its declaration in [`super::LoadlineCommand`].
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
 //! `loadline plan`: what would run, how long it takes and whether it can, before anything runs. The
-//! JSON form is in [`one_line_json`].
+//! JSON form is in [`json`].
 
 pub mod json;
 pub mod outlook;

@@ -37,7 +37,7 @@ impl ExperimentLoad {
     /// Checks it.
     ///
     /// # Errors
-    /// [`LoadError::LoadPlan`] names the key.
+    /// [`LoadError::Plan`] names the key.
     pub fn new(spec: LoadSpec) -> Result<Self, LoadError> {
         spec.check_spec()?;
         spec.refuse_literal_credentials()?;
@@ -50,7 +50,7 @@ impl ExperimentLoad {
     /// all that is random in this trial.
     ///
     /// # Errors
-    /// [`LoadError::LoadPlan`] when a file or variable that it names is not there.
+    /// [`LoadError::Plan`] when a file or variable that it names is not there.
     pub fn phases(
         &self,
         of: &Configuration,

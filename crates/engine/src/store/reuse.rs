@@ -1,6 +1,6 @@
 //! Trials of earlier results that stand on the same ground.
 //!
-//! Owns the table from result to fingerprint ([`crate::ground_fingerprint`]) and the look-up by it.
+//! Owns the table from result to fingerprint ([`crate::ground`]) and the look-up by it.
 
 use loadline_analysis::record::TrialRecord;
 use rusqlite::{OptionalExtension, params};

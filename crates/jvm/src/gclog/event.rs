@@ -1,6 +1,6 @@
 //! What a line of a GC log can say. All grammars speak this one language.
 //!
-//! Owns the borrowed form that parsers emit; [`super::Pause`] is the kept form.
+//! Owns the borrowed form that parsers emit; [`super::GcPause`] is the kept form.
 
 use std::time::Duration;
 

@@ -92,7 +92,7 @@ impl GcLogError {
 ///
 /// # Errors
 /// When a file cannot be read at all, or nothing in them is of a GC log. A log that is cut or
-/// damaged is no error: [`super::Input`] says what is missing.
+/// damaged is no error: [`super::GcLogInput`] says what is missing.
 pub fn read(paths: &[PathBuf], keep: usize) -> Result<GcLog, GcLogError> {
     let mut builder = GcLogBuilder::new(keep);
     for path in in_order(paths)? {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{CurvePoint, MaxRateResult, MaxRateTrial};
 
-/// The head of the trials' table; one [`MaxRateTrial::row`] follows for each.
+/// The head of the trials' table; one [`MaxRateTrial::trial_row`] follows for each.
 pub const TRIALS_HEAD: &str = "   offered/s   achieved/s        p50        p99   failed  verdict";
 
 impl MaxRateTrial {

@@ -32,7 +32,7 @@ pub struct ThinkTime {
 pub struct Users {
     /// Requests of a session on average; at least 1.
     pub requests: f64,
-    /// Those who are there already: what the load before this one left ([`crate::Outcome::users`]).
+    /// Those who are there already: what the load before this one left ([`crate::LoadOutcome::users`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub present: Vec<User>,
 }
@@ -40,7 +40,7 @@ pub struct Users {
 /// Refuses users that cannot be.
 ///
 /// # Errors
-/// [`LoadError::LoadPlan`] names the field.
+/// [`LoadError::Plan`] names the field.
 pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
     let refuse = |field, why: &str| {
         Err(LoadError::Plan {

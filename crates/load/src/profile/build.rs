@@ -35,7 +35,7 @@ const MAX_BYTES: u64 = 1 << 40;
 /// Classes that are left out and named: the most frequent ones.
 const NAMED: usize = 20;
 
-/// Counts lines; [`ProfileBuilder::finish`] makes the profile.
+/// Counts lines; [`ProfileBuilder::build_profile`] makes the profile.
 #[derive(Debug)]
 pub struct ProfileBuilder {
     format: AccessLogFormat,

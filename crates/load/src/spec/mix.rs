@@ -167,7 +167,7 @@ impl MixRequest {
     /// What is sent, from its file where it has one.
     ///
     /// # Errors
-    /// [`LoadError::LoadPlan`] when the file cannot be read, or there are two bodies.
+    /// [`LoadError::Plan`] when the file cannot be read, or there are two bodies.
     pub(crate) fn read_body(&self) -> Result<Vec<u8>, LoadError> {
         match &self.body_file {
             None => Ok(self.body.clone().into_bytes()),

@@ -1,6 +1,6 @@
 //! "What grows": the judgement of a soak in words, and its parts in a table.
 //!
-//! Owns the sentences; the judgement is [`loadline_analysis::soak_growth`]'s.
+//! Owns the sentences; the judgement is [`loadline_analysis::growth`]'s.
 
 use std::time::Duration;
 

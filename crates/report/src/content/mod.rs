@@ -45,7 +45,7 @@ use loadline_analysis::slo::Objective;
 use crate::view::ResultView;
 
 /// The page, in order: one file each. A new section goes here, where the reader should meet it; it
-/// gives `None` when the records do not hold what it needs. Its charts: [`crate::html()`].
+/// gives `None` when the records do not hold what it needs. Its charts: [`crate::render_html`].
 const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     money::money_section,
     smaller::smaller_section,

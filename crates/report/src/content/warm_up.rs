@@ -1,7 +1,7 @@
 //! "How long until it is fast": the first seconds of load against the judged phase.
 //!
 //! Owns which series is asked whether it is steady: CPU time per request, which a noisy machine
-//! moves least. The judgement is [`loadline_analysis::steady_state`].
+//! moves least. The judgement is [`loadline_analysis::steady`].
 
 use std::time::Duration;
 

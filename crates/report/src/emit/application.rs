@@ -138,7 +138,7 @@ impl StartCommand {
     /// Reads a measured command.
     ///
     /// # Errors
-    /// [`EmitError::StartCommand`] when it is of neither form: where its files are cannot be known then. [`EmitError::File`] when an option names a file that an image would not
+    /// [`EmitError::Command`] when it is of neither form: where its files are cannot be known then. [`EmitError::File`] when an option names a file that an image would not
     /// have.
     pub fn read(words: &[String]) -> Result<Self, EmitError> {
         if let Some(server) = liberty::parse_command(words) {

@@ -2,7 +2,7 @@
 //!
 //! Owns the two containers of a look: the image with this program in the place of its own, which says
 //! what JVM and which user it has and whether the CPU limit held it back, and loadline's own image,
-//! which must be killed for its memory. What is looked at is [`crate::pod::probe_image`]'s.
+//! which must be killed for its memory. What is looked at is [`crate::pod::probe_from_inside`]'s.
 
 use loadline_protocol::{ContainerEngine, RunRefusal};
 use loadline_sizing::{Bytes, Cpus};
@@ -13,7 +13,7 @@ use super::{labels, owned_name, remove_containers, unique_suffix};
 use crate::oci::{self, engine};
 use crate::pod::{ImageReading, MARK, MEMORY_MIB, QUOTA_MILLIS};
 
-/// Where the program lies in the image: [`crate::pod::probe_image`] takes no file of there for the image's.
+/// Where the program lies in the image: [`crate::pod::probe_from_inside`] takes no file of there for the image's.
 const BELOW: &str = "/loadline";
 
 /// Exit code of what was ended by signal 9.

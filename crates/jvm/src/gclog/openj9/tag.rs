@@ -66,7 +66,7 @@ impl<'a> XmlTag<'a> {
     }
 }
 
-/// See [`XmlTag::whole`].
+/// See [`XmlTag::attribute_number`].
 pub(super) fn parse_whole(text: &[u8]) -> Option<u64> {
     if let Some(digits) = text.strip_prefix(b"0x") {
         return u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();

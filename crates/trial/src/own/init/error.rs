@@ -33,7 +33,7 @@ pub enum InitError {
 
 /// Names the step of a system error.
 pub(super) trait StepContext<T> {
-    /// Turns the error into [`InitError::StepContext`].
+    /// Turns the error into [`InitError::Step`].
     fn at_step(self, step: impl Into<String>) -> Result<T, InitError>;
 }
 
