@@ -5,7 +5,9 @@
 //! result becomes in which store. How it travels, and what is made in the cluster, is crate
 //! `kubernetes`'s.
 
+mod arriving;
 mod carried;
+mod consent;
 
 use std::path::Path;
 
@@ -13,8 +15,8 @@ use loadline_analysis::record::MachineDescription;
 use loadline_engine::experiment::ClusterSettings;
 use loadline_engine::experiment::wire::KubernetesTable;
 use loadline_engine::store::{
-    AwayLocation, FinishedTrial, NewResult, ResultKind, ResultStatus, Store, StoreError,
-    TrialCopies,
+    AwayLocation, FinishedTrial, IncomingResult, NewResult, ResultKind, ResultRow, ResultStatus,
+    Store, StoreError, TrialCopies,
 };
 use loadline_kubernetes::in_cluster::inside::{ControllerPod, ControllerRecords};
 use loadline_kubernetes::in_cluster::outside::{
@@ -24,6 +26,7 @@ use loadline_kubernetes::in_cluster::pieces::{ControllerEnd, ResultPiece};
 use loadline_protocol::RunRefusal;
 use loadline_report::format;
 use loadline_report::redact;
+use loadline_report::text::{clean, one_line};
 
 use crate::commands::{OutputFlags, ResumeArguments, run_rest};
 use crate::error::{CommandOutcome, Error, FailureKind};
@@ -34,6 +37,9 @@ use crate::measuring::{
 };
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
+use arriving::AllowedNames;
+
+pub use consent::{ConsentFlags, confirm_experiment, confirm_run};
 
 /// Sends a result to a cluster and returns; says how to go on.
 ///
@@ -140,16 +146,19 @@ pub enum TakeoverOutcome {
 }
 
 /// Fetches what is finished of a result that is away. Without `only_fetch` it is here then and nowhere
-/// else: a controller that works is ended first.
+/// else: a controller that works is ended first, and before that the user is asked where the experiment
+/// came from the cluster.
 ///
 /// # Errors
-/// The cluster, the store, a piece that is missing or damaged; a Job that is gone.
+/// The cluster, the store, a piece that is missing, damaged or of another result; a Job that is gone; a
+/// user who says no.
 pub fn take_over(
     store: &Store,
-    result: &str,
+    row: &ResultRow,
     place: &AwayLocation,
-    only_fetch: bool,
+    (only_fetch, consent): (bool, ConsentFlags),
 ) -> Result<TakeoverOutcome, Error> {
+    let result = row.id.as_str();
     let outside = ClusterResult::connect_for_result(&cluster_for_place(place), result)
         .map_err(|e| Error::from_refusal(&e))?;
     let refused = |refusal: RunRefusal| Error::from_refusal(&refusal);
@@ -157,12 +166,17 @@ pub fn take_over(
     match &stands {
         ControllerState::Gone => return handle_gone_job(store, result, &outside),
         ControllerState::Works if !only_fetch => {
+            confirm_run(store, row, consent)?;
             talk!("ending loadline in the cluster, to go on here");
             outside.end_controller().map_err(refused)?;
         }
         ControllerState::Works | ControllerState::Ended(_) => {}
     }
-    let (new, ended) = store_pieces(store, &outside.kept_pieces().map_err(refused)?)?;
+    let incoming = store.incoming_result(result);
+    let incoming = incoming.map_err(|e| store_refused(&e))?;
+    let allowed = AllowedNames::of_experiment(&row.experiment)?;
+    let pieces = outside.kept_pieces().map_err(refused)?;
+    let (new, ended) = store_pieces(&incoming, &allowed, &pieces)?;
     talk!(
         "{} came from the cluster",
         format::count_of(new, "finished trial")
@@ -171,9 +185,14 @@ pub fn take_over(
         talk!("it goes on there");
         return Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done)));
     }
-    if let Some(ended) = &ended {
-        let set = store.set_status(result, ended.status, ended.outcome.as_deref());
-        set.map_err(|e| store_refused(&e))?;
+    match (&ended, &stands) {
+        (Some(ended), _) => {
+            let set = incoming.take_end(ended.status, ended.outcome.as_deref());
+            set.map_err(|e| store_refused(&e))?;
+        }
+        // It goes on here: asked before its Job, which keeps all of it, is removed.
+        (None, ControllerState::Ended(_)) if !only_fetch => confirm_run(store, row, consent)?,
+        (None, _) => {}
     }
     // Only now: all of it is safe here.
     outside.remove_result_job().map_err(refused)?;
@@ -183,6 +202,7 @@ pub fn take_over(
     match (ended, stands) {
         (Some(ended), _) => Ok(TakeoverOutcome::Over(end_of(&ended))),
         (None, ControllerState::Ended(why)) => {
+            let why = one_line(&why);
             eprintln!("warning: the Job in the cluster ended without having said how: {why}");
             match only_fetch {
                 true => Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done))),
@@ -222,7 +242,7 @@ fn handle_gone_job(
 /// Finds a result in a cluster that this store may not know; gives its id, and from now on it does.
 ///
 /// # Errors
-/// There is none, or several; the cluster.
+/// There is none, or several; the cluster; one that is not accepted from there.
 pub fn find_remote_result(
     wanted: &ClusterSettings,
     id: &str,
@@ -250,10 +270,10 @@ pub fn find_remote_result(
         context: context.to_owned(),
         namespace: namespace.to_owned(),
     };
-    let taken = store.take_result(row);
-    let noted = taken.and_then(|()| store.set_away(&row.id, Some(&place)));
-    noted.map_err(|e| store_refused(&e))?;
-    Ok(row.id.clone())
+    let accepted = arriving::accepted_row(row, &place)?;
+    let taken = store.take_from_cluster(&accepted, &place);
+    taken.map_err(|e| store_refused(&e))?;
+    Ok(accepted.id)
 }
 
 fn cluster_for_place(place: &AwayLocation) -> ClusterSettings {
@@ -264,22 +284,26 @@ fn cluster_for_place(place: &AwayLocation) -> ClusterSettings {
     })
 }
 
-/// Puts pieces into a store; how many trials are new there, and the end if it has come.
+/// Adds pieces to the result to which they belong; how many trials are new there, and the end if it has
+/// come.
 fn store_pieces(
-    store: &Store,
+    incoming: &IncomingResult<'_>,
+    allowed: &AllowedNames,
     pieces: &[ResultPiece],
 ) -> Result<(usize, Option<ControllerEnd>), Error> {
-    let (mut new, mut ended, mut result) = (0, None, "");
+    // All or nothing: of what somebody changed no part is taken.
+    pieces
+        .iter()
+        .try_for_each(|piece| allowed.check_piece(piece))?;
+    let (mut new, mut ended) = (0, None);
     for piece in pieces {
         let taken = match piece {
-            ResultPiece::Begun(row) => {
-                result = &row.id;
-                store.take_result(row)
-            }
+            // The row is here: sent from here, found, or begun by the controller.
+            ResultPiece::Begun(_) => Ok(()),
             ResultPiece::Machine(ground) => {
-                store.stand_on(result, &ground.machine, ground.fingerprint.as_deref())
+                incoming.take_machine(&ground.machine, ground.fingerprint.as_deref())
             }
-            ResultPiece::Trial(finished) => store
+            ResultPiece::Trial(finished) => incoming
                 .take_trial(finished)
                 .map(|is_new| new += usize::from(is_new)),
             ResultPiece::Ended(end) => {
@@ -300,8 +324,10 @@ fn end_of(ended: &ControllerEnd) -> Result<CommandOutcome, Error> {
             _ => CommandOutcome::Done,
         });
     };
-    let error = Error::new(FailureKind::of_code(ended.code), error);
-    Err(ended.hints.iter().fold(error, Error::with_hint))
+    // Words from a cluster: none of them moves the cursor.
+    let error = Error::new(FailureKind::of_code(ended.code), clean(error));
+    let hints = ended.hints.iter().map(|hint| clean(hint));
+    Err(hints.fold(error, Error::with_hint))
 }
 
 /// Copies of a controller: a log whose record is kept is not needed any more, and its disk is small.
@@ -328,6 +354,33 @@ impl TrialCopies for ControllerCopies {
     }
 }
 
+/// The row that a controller runs, checked as one that arrives on a laptop: it runs where this pod's own
+/// command says. Names the variables that it reads, which its Secret has.
+fn begun_row(
+    pieces: &[ResultPiece],
+    inside: &ControllerPod,
+    wanted: &ClusterSettings,
+) -> Result<ResultRow, Error> {
+    let Some(ResultPiece::Begun(row)) = pieces.first() else {
+        let what = format!(
+            "the Job of the result {} has not kept what it measures",
+            inside.result
+        );
+        return Err(Error::new(FailureKind::Environment, what)
+            .with_hint("whoever made it was killed before; kubectl delete job removes it"));
+    };
+    let place = AwayLocation {
+        context: wanted.context.clone().unwrap_or_default(),
+        namespace: wanted.namespace.clone().unwrap_or_default(),
+    };
+    let row = arriving::accepted_row(row, &place)?;
+    let variables = arriving::referenced_variables(&row.experiment)?;
+    if !variables.is_empty() {
+        talk!("variables that it reads: {}", variables.join(", "));
+    }
+    Ok(row)
+}
+
 /// What a controller does: goes on with what pods before it kept, and keeps how it ends. Its exit code is
 /// 0 where that is kept, so its Job makes another pod only where one ended without a word.
 ///
@@ -346,7 +399,10 @@ pub fn run_controller(
     let directory = state_directory(arguments.state());
     let open = || Store::open_alone(&directory).map_err(|e: StoreError| store_refused(&e));
     let mut store = open()?;
-    let (before, ended) = store_pieces(&store, &pieces)?;
+    let row = begun_row(&pieces, inside, &wanted)?;
+    let incoming = store.take_result(&row).map_err(|e| store_refused(&e))?;
+    let allowed = AllowedNames::of_experiment(&row.experiment)?;
+    let (before, ended) = store_pieces(&incoming, &allowed, &pieces)?;
     if ended.is_some() {
         return Ok(CommandOutcome::Done);
     }

@@ -19,7 +19,7 @@ use crate::notify;
 const NOTIFY: &str = "LOADLINE_NOTIFY";
 
 /// References that are not to a variable.
-const OF_FILES: [&str; 3] = ["{file:", "{compose:", "{env-file:"];
+pub(super) const OF_FILES: [&str; 3] = ["{file:", "{compose:", "{env-file:"];
 
 /// The cluster of the experiment, where the flags fit.
 ///
@@ -76,6 +76,21 @@ pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, E
             "a profile goes along, and a body that stands in the request itself: --body TEXT",
         ));
     }
+    let spec = &given.experiment.load.spec;
+    let mut credentials = [&spec.basic, &spec.bearer].into_iter().flatten();
+    if let Some(file) = credentials.find(|text| text.starts_with('@')) {
+        return Err(flag_error(format!(
+            "--in-cluster: the load reads a credential from a file of this machine: {file}"
+        ))
+        .with_hint("let it be a variable, which goes along: {env:NAME}"));
+    }
+    if !given.experiment.app.volumes.is_empty() {
+        return Err(
+            flag_error("--in-cluster: trials as pods have no volumes of this machine").with_hint(
+                "measure it on a machine: without --kubernetes; or put the files into the image",
+            ),
+        );
+    }
     let parsed = given.text.parse::<toml::Table>();
     let table = parsed.map_err(|e| Error::new(FailureKind::Internal, e))?;
     let mut texts = BTreeSet::new();
@@ -103,7 +118,7 @@ pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, E
 }
 
 /// All texts of a table.
-fn strings(of: &Value, to: &mut BTreeSet<String>) {
+pub(super) fn strings(of: &Value, to: &mut BTreeSet<String>) {
     match of {
         Value::String(text) => {
             to.insert(text.clone());
@@ -115,7 +130,7 @@ fn strings(of: &Value, to: &mut BTreeSet<String>) {
 }
 
 /// The variables that a text refers to.
-fn variable_names(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn variable_names(text: &str) -> impl Iterator<Item = &str> {
     let behind = text.split("{env:").skip(1);
     behind.filter_map(|rest| Some(rest.split_once('}')?.0))
 }

@@ -12,6 +12,7 @@ use loadline_engine::soak;
 use loadline_engine::store::{ResultKind, ResultRow, Store};
 
 use super::OutputFlags;
+use crate::away::{ConsentFlags, confirm_experiment};
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::{experiment_over, experiment_refused};
 use crate::measuring::{
@@ -31,6 +32,8 @@ pub struct SoakArguments {
     #[command(flatten)]
     measure: MeasureFlags,
     #[command(flatten)]
+    consent: ConsentFlags,
+    #[command(flatten)]
     output: OutputFlags,
 }
 
@@ -46,6 +49,8 @@ pub fn run(arguments: SoakArguments) -> Result<CommandOutcome, Error> {
         .result_by_prefix(&arguments.id)
         .map_err(|e| store_refused(&e))?;
     let answer = soaked_configuration(&row)?;
+    let flags = (arguments.measure.state.as_deref(), arguments.consent);
+    confirm_experiment(&store, &row, flags)?;
     let experiment = experiment_of(&row)?;
     let name = std::path::Path::new("stored experiment");
     let mut file =

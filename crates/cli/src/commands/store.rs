@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{OutputFlags, one_line_json, print_data, width};
-use crate::away::{self, TakeoverOutcome};
+use crate::away::{self, ConsentFlags, TakeoverOutcome};
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::ClusterFlags;
 use crate::files;
@@ -181,6 +181,8 @@ pub struct ResumeArguments {
     #[arg(long)]
     fetch: bool,
     #[command(flatten)]
+    consent: ConsentFlags,
+    #[command(flatten)]
     cluster: ClusterFlags,
     #[command(flatten)]
     output: OutputFlags,
@@ -223,7 +225,8 @@ pub fn resume(mut arguments: ResumeArguments) -> Result<CommandOutcome, Error> {
         .away_location(&row.id)
         .map_err(|e| store_refused(&e))?
     {
-        let here = away::take_over(&store, &row.id, &place, arguments.fetch)?;
+        let how = (arguments.fetch, arguments.consent);
+        let here = away::take_over(&store, &row, &place, how)?;
         if let TakeoverOutcome::Over(end) = here {
             super::show::print_result(&store, &row.id, &arguments.output)?;
             return end;
@@ -232,6 +235,8 @@ pub fn resume(mut arguments: ResumeArguments) -> Result<CommandOutcome, Error> {
         let what = format!("the result {} is not in a cluster", short(&row.id));
         return Err(Error::new(FailureKind::Usage, what)
             .with_hint("without --fetch what is left of it is run from here"));
+    } else {
+        away::confirm_run(&store, &row, arguments.consent)?;
     }
     let row = store
         .result_by_prefix(&row.id)

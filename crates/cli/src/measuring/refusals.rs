@@ -46,6 +46,16 @@ pub fn store_refused(error: &StoreError) -> Error {
             next("resume")
         )),
         StoreError::Copy(refusal) => Error::from_refusal(refusal),
+        StoreError::NotAway { id } => {
+            Error::new(FailureKind::Environment, error).with_hint(format!(
+                "go on with the one that is here, without --kubernetes: {}",
+                next(&format!("resume {}", crate::ui::text::short(id)))
+            ))
+        }
+        StoreError::ForeignId { .. } | StoreError::OtherResult { .. } => {
+            Error::new(FailureKind::Environment, error)
+                .with_hint("somebody changed it there; nothing of it was taken")
+        }
         StoreError::Database { .. } | StoreError::Record { .. } => {
             Error::new(FailureKind::Environment, error)
                 .with_hint("give another directory with --state DIR; the file is left as it is")

@@ -63,45 +63,104 @@ impl Store {
         copies.keep_trial(&finished).map_err(StoreError::Copy)
     }
 
-    /// Takes a result in that was begun elsewhere, with its id; one that is here stays as it is.
+    /// Adds a result that was begun elsewhere, with its id. One that is here already stays as it is, and
+    /// takes trials only while it is away.
+    ///
+    /// # Errors
+    /// [`StoreError::ForeignId`] for an id that is no UUID, [`StoreError::NotAway`] for a result that is
+    /// here and was not sent away.
+    pub fn take_result(&self, row: &ResultRow) -> Stored<IncomingResult<'_>> {
+        self.refuse_odd_id(&row.id)?;
+        match self.insert_result(row)? {
+            true => Ok(self.incoming_handle(&row.id)),
+            false => self.incoming_result(&row.id),
+        }
+    }
+
+    /// Adds a result that was found in a cluster and notes where it is, and that its experiment came
+    /// from there: before anything of it runs, the user confirms it ([`Store::set_confirmed`]). All of
+    /// it or nothing. A result that was sent to this place from here stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::ForeignId`] for an id that is no UUID, [`StoreError::NotAway`] for a result that is
+    /// here and was not sent to this place.
+    pub fn take_from_cluster(&self, row: &ResultRow, place: &AwayLocation) -> Stored<()> {
+        self.refuse_odd_id(&row.id)?;
+        let transaction = self.check_sql(self.connection.unchecked_transaction())?;
+        if self.insert_result(row)? {
+            let sql = "INSERT OR REPLACE INTO from_cluster (result, confirmed) VALUES (?1, 0)";
+            self.check_sql(self.connection.execute(sql, [&row.id]))?;
+            self.set_away(&row.id, Some(place))?;
+        } else if self.away_location(&row.id)?.as_ref() != Some(place) {
+            return Err(StoreError::NotAway { id: row.id.clone() });
+        }
+        self.check_sql(transaction.commit())
+    }
+
+    /// A result that was sent away: what the cluster kept of it may be added.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAway`] for any other.
+    pub fn incoming_result(&self, id: &str) -> Stored<IncomingResult<'_>> {
+        match self.away_location(id)? {
+            Some(_) => Ok(self.incoming_handle(id)),
+            None => Err(StoreError::NotAway { id: id.to_owned() }),
+        }
+    }
+
+    fn incoming_handle(&self, id: &str) -> IncomingResult<'_> {
+        IncomingResult {
+            store: self,
+            id: id.to_owned(),
+        }
+    }
+
+    /// Whether the user has confirmed that the experiment of this result may run; `None` for one that
+    /// was begun here, which needs no confirmation.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn take_result(&self, row: &ResultRow) -> Stored<()> {
+    pub fn is_confirmed(&self, result: &str) -> Stored<Option<bool>> {
+        if !self.has_table("from_cluster")? {
+            return Ok(None);
+        }
+        let sql = "SELECT confirmed FROM from_cluster WHERE result = ?1";
+        let row = self.connection.query_row(sql, [result], |row| row.get(0));
+        self.check_sql(row.optional())
+    }
+
+    /// Notes that the user has confirmed it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn set_confirmed(&self, result: &str) -> Stored<()> {
+        let sql = "UPDATE from_cluster SET confirmed = 1 WHERE result = ?1";
+        self.check_sql(self.connection.execute(sql, [result]))
+            .map(drop)
+    }
+
+    /// Ids name files: what comes from elsewhere is a UUID as this store writes one, or refused.
+    fn refuse_odd_id(&self, id: &str) -> Stored<()> {
+        match is_store_id(id) {
+            true => Ok(()),
+            false => Err(StoreError::ForeignId { id: id.to_owned() }),
+        }
+    }
+
+    /// Adds a row; whether it was not here.
+    fn insert_result(&self, row: &ResultRow) -> Stored<bool> {
         let [kind, command] = [self.json_text(&row.kind)?, self.json_text(&row.command)?];
         let [machine, status] = [
             self.json_text(&row.machine)?,
             self.json_text(&ResultStatus::Interrupted)?,
         ];
         let directory = row.directory.to_string_lossy();
-        self.check_sql(self.connection.execute(
+        let added = self.check_sql(self.connection.execute(
             "INSERT OR IGNORE INTO result (id, kind, title, created_unix_ms, experiment, directory, command, machine, status, owner)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![row.id, kind, row.title, row.created_unix_ms.cast_signed(), row.experiment, directory, command, machine, status, self.owner_text(&row.id)?],
         ))?;
-        Ok(())
-    }
-
-    /// Takes a finished trial of a result in; whether it was not here.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn take_trial(&self, finished: &FinishedTrial) -> Stored<bool> {
-        let record = &finished.record;
-        let key = self.key_text(&TrialKey {
-            result: record.result.clone(),
-            purpose: record.purpose,
-            configuration: record.configuration.clone(),
-            repeat: record.repeat,
-            attempt: finished.attempt,
-        })?;
-        let (owner, started) = (self.owner_text(&record.id)?, record.started_at_unix_ms);
-        let taken = self.check_sql(self.connection.execute(
-            "INSERT OR IGNORE INTO trial (id, result, key, repeat, attempt, state, owner, started_unix_ms, record)
-             VALUES (?1, ?2, ?3, ?4, ?5, 'finished', ?6, ?7, ?8)",
-            params![record.id, record.result, key, record.repeat, finished.attempt, owner, started.cast_signed(), self.encode_record(record)?],
-        ))?;
-        Ok(taken == 1)
+        Ok(added == 1)
     }
 
     /// Notes what a result stands on that was begun before its first node was looked at.
@@ -128,6 +187,72 @@ impl Store {
     }
 }
 
+/// Whether a text is an id as the store makes them: a UUID with hyphens, in lower case.
+pub fn is_store_id(text: &str) -> bool {
+    let parsed = uuid::Uuid::try_parse(text);
+    parsed.is_ok_and(|id| id.to_string() == text)
+}
+
+/// A result to which what was kept elsewhere may be added: it was not here before, or it was sent away
+/// from here. No other result can be changed through it.
+#[derive(Debug)]
+pub struct IncomingResult<'a> {
+    store: &'a Store,
+    id: String,
+}
+
+impl IncomingResult<'_> {
+    /// Adds a finished trial; whether it was not here.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherResult`] for the trial of another result, [`StoreError::ForeignId`] for an id
+    /// that is no UUID.
+    pub fn take_trial(&self, finished: &FinishedTrial) -> Stored<bool> {
+        let (store, record) = (self.store, &finished.record);
+        store.refuse_odd_id(&record.id)?;
+        if record.result != self.id {
+            return Err(StoreError::OtherResult {
+                id: self.id.clone(),
+                other: record.result.clone(),
+            });
+        }
+        let key = store.key_text(&TrialKey {
+            result: record.result.clone(),
+            purpose: record.purpose,
+            configuration: record.configuration.clone(),
+            repeat: record.repeat,
+            attempt: finished.attempt,
+        })?;
+        let (owner, started) = (store.owner_text(&record.id)?, record.started_at_unix_ms);
+        let taken = store.check_sql(store.connection.execute(
+            "INSERT OR IGNORE INTO trial (id, result, key, repeat, attempt, state, owner, started_unix_ms, record)
+             VALUES (?1, ?2, ?3, ?4, ?5, 'finished', ?6, ?7, ?8)",
+            params![record.id, record.result, key, record.repeat, finished.attempt, owner, started.cast_signed(), store.encode_record(record)?],
+        ))?;
+        Ok(taken == 1)
+    }
+
+    /// Notes what it stands on.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn take_machine(
+        &self,
+        machine: &MachineDescription,
+        fingerprint: Option<&str>,
+    ) -> Stored<()> {
+        self.store.stand_on(&self.id, machine, fingerprint)
+    }
+
+    /// Notes how it ended there.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn take_end(&self, status: ResultStatus, outcome: Option<&str>) -> Stored<()> {
+        self.store.set_status(&self.id, status, outcome)
+    }
+}
+
 /// Where a result is that is not measured from here: loadline runs in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AwayLocation {
@@ -142,6 +267,12 @@ pub(super) const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS away (
     result TEXT PRIMARY KEY REFERENCES result(id),
     place TEXT NOT NULL
+) STRICT;
+-- Results whose experiment came from a cluster. No reference to `result`: an older loadline, which does
+-- not know this table, can still remove them.
+CREATE TABLE IF NOT EXISTS from_cluster (
+    result TEXT PRIMARY KEY,
+    confirmed INTEGER NOT NULL
 ) STRICT;
 ";
 
@@ -168,15 +299,20 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn away_location(&self, result: &str) -> Stored<Option<AwayLocation>> {
-        // A store of an older loadline that is only read has no such table.
-        let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'away'";
-        let tables: u32 = self.check_sql(self.connection.query_row(sql, [], |row| row.get(0)))?;
-        if tables == 0 {
+        if !self.has_table("away")? {
             return Ok(None);
         }
         let sql = "SELECT place FROM away WHERE result = ?1";
         let place = self.connection.query_row(sql, [result], |row| row.get(0));
         let place: Option<String> = self.check_sql(place.optional())?;
         place.map(|text| self.parse_json(&text)).transpose()
+    }
+
+    /// A store of an older loadline that is only read lacks the tables that came later.
+    fn has_table(&self, name: &str) -> Stored<bool> {
+        let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?1";
+        let tables: u32 =
+            self.check_sql(self.connection.query_row(sql, [name], |row| row.get(0)))?;
+        Ok(tables > 0)
     }
 }

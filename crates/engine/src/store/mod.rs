@@ -30,7 +30,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use copies::{AwayLocation, FinishedTrial, TrialCopies};
+pub use copies::{AwayLocation, FinishedTrial, IncomingResult, TrialCopies, is_store_id};
 pub use removal::RemovalTotals;
 
 /// A failure of the store.
@@ -109,6 +109,28 @@ pub enum StoreError {
     /// A finished trial could not be kept where copies of it are kept.
     #[error(transparent)]
     Copy(RunRefusal),
+    /// Something that came from elsewhere has an id that no store makes.
+    #[error("`{}` came from a cluster as an id and is not a UUID", id.escape_debug())]
+    ForeignId {
+        /// The id.
+        id: String,
+    },
+    /// A cluster has a result whose id a result of this store has that was not sent there.
+    #[error(
+        "the result `{id}` is in this store already and was not sent to that cluster; nothing of it was changed"
+    )]
+    NotAway {
+        /// The result.
+        id: String,
+    },
+    /// A trial came with a result to which it does not belong.
+    #[error("a trial of `{}` came from a cluster as one of the result `{id}`", other.escape_debug())]
+    OtherResult {
+        /// The result with which it came.
+        id: String,
+        /// The result that its record names.
+        other: String,
+    },
     /// A stored record cannot be read.
     #[error("a record in {} cannot be read: {why}", path.display())]
     Record {

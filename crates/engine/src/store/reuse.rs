@@ -40,7 +40,8 @@ impl Store {
     }
 
     /// The newest record of the same trial in another result on the same ground, where it is
-    /// evidence.
+    /// evidence. Results that came from a cluster are left out: their fingerprint is whatever was
+    /// written there.
     ///
     /// # Errors
     /// [`super::StoreError`].
@@ -49,6 +50,7 @@ impl Store {
         let sql = "SELECT record FROM trial JOIN ground ON ground.result = trial.result
                    WHERE ground.fingerprint = ?1 AND trial.key = ?2 AND trial.repeat = ?3
                      AND trial.result <> ?4 AND trial.state = 'finished'
+                     AND trial.result NOT IN (SELECT result FROM from_cluster)
                    ORDER BY trial.rowid DESC LIMIT 8";
         let mut statement = self.check_sql(self.connection.prepare(sql))?;
         let rows = statement.query_map(params![fingerprint, text, key.repeat, key.result], |row| {

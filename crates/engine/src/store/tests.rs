@@ -472,14 +472,13 @@ fn a_result_goes_from_store_to_store_and_no_trial_of_it_is_there_twice() {
     // As it is kept: as JSON.
     let text = serde_json::to_string(&(&row, &finished)).unwrap();
     let (row, finished): (ResultRow, Vec<FinishedTrial>) = serde_json::from_str(&text).unwrap();
-    other.take_result(&row).unwrap();
-    other.take_result(&row).unwrap();
+    let incoming = other.take_result(&row).unwrap();
     let taken: Vec<bool> = finished
         .iter()
-        .map(|f| other.take_trial(f).unwrap())
+        .map(|f| incoming.take_trial(f).unwrap())
         .collect();
     assert_eq!(taken, [true, true]);
-    assert!(!other.take_trial(&finished[0]).unwrap(), "it is there");
+    assert!(!incoming.take_trial(&finished[0]).unwrap(), "it is there");
     assert_eq!(
         other.finished_trials(&result).unwrap(),
         one.finished_trials(&result).unwrap()
@@ -532,4 +531,162 @@ fn where_a_result_is_away_is_known_until_it_is_here_or_removed() {
     // An older loadline has made the store, and this one may only read it.
     store.connection.execute_batch("DROP TABLE away").unwrap();
     assert_eq!(store.away_location(&result).unwrap(), None);
+}
+
+fn staging() -> AwayLocation {
+    AwayLocation {
+        context: "staging".to_owned(),
+        namespace: "sizing".to_owned(),
+    }
+}
+
+/// A row of a store elsewhere, and one finished trial of it.
+fn foreign() -> (ResultRow, FinishedTrial) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let key = key(&new_result(&store), "64Mi", 1);
+    let id = store.begin_trial(&key).unwrap();
+    let finished = FinishedTrial {
+        attempt: 1,
+        record: record(&id, &key),
+    };
+    (store.result_by_prefix(&key.result).unwrap(), finished)
+}
+
+#[test]
+fn a_cluster_changes_no_result_that_was_not_sent_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let own = new_result(&store);
+    store
+        .set_status(&own, ResultStatus::Done, Some("{}"))
+        .unwrap();
+    let before = store.result_by_prefix(&own).unwrap();
+    let (mut row, _) = foreign();
+    row.id.clone_from(&own);
+    let other_place = AwayLocation {
+        namespace: "payments".to_owned(),
+        ..staging()
+    };
+    let refuses = |store: &Store| {
+        let refused = [
+            store.take_result(&row).map(drop),
+            store.take_from_cluster(&row, &staging()),
+            store.incoming_result(&own).map(drop),
+        ];
+        for refused in refused {
+            assert!(
+                matches!(refused, Err(StoreError::NotAway { .. })),
+                "{refused:?}"
+            );
+        }
+    };
+    refuses(&store);
+    assert_eq!(store.result_by_prefix(&own).unwrap(), before);
+    assert_eq!(store.away_location(&own).unwrap(), None);
+    // It was sent away, and to another place than the one that offers it.
+    store.set_away(&own, Some(&other_place)).unwrap();
+    let refused = store.take_from_cluster(&row, &staging());
+    assert!(
+        matches!(refused, Err(StoreError::NotAway { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(
+        store.away_location(&own).unwrap(),
+        Some(other_place.clone())
+    );
+    // The place where it is offers it: its own text stays.
+    store.take_from_cluster(&row, &other_place).unwrap();
+    assert_eq!(store.result_by_prefix(&own).unwrap(), before);
+    assert_eq!(store.is_confirmed(&own).unwrap(), None, "it was begun here");
+}
+
+#[test]
+fn a_trial_goes_into_the_result_with_which_it_came_and_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let own = new_result(&store);
+    let (row, mut finished) = foreign();
+    let incoming = store.take_result(&row).unwrap();
+    finished.record.result.clone_from(&own);
+    let refused = incoming.take_trial(&finished);
+    assert!(
+        matches!(refused, Err(StoreError::OtherResult { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(store.finished_trials(&own).unwrap(), []);
+}
+
+#[test]
+fn an_id_that_is_no_uuid_is_refused_from_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let (good, mut finished) = foreign();
+    let upper = good.id.to_uppercase();
+    for odd in [
+        "",
+        "last",
+        "../../etc",
+        "/etc/passwd",
+        "a/b",
+        "x\u{1b}[2J",
+        &upper,
+    ] {
+        let row = ResultRow {
+            id: odd.to_owned(),
+            ..good.clone()
+        };
+        for refused in [
+            store.take_result(&row).map(drop),
+            store.take_from_cluster(&row, &staging()),
+        ] {
+            let Err(error @ StoreError::ForeignId { .. }) = refused else {
+                panic!("{odd:?}: {refused:?}");
+            };
+            assert!(!error.to_string().contains('\u{1b}'), "{error}");
+        }
+        let incoming = store.take_result(&good);
+        let incoming = incoming.unwrap_or_else(|_| {
+            store.set_away(&good.id, Some(&staging())).unwrap();
+            store.incoming_result(&good.id).unwrap()
+        });
+        finished.record.id = odd.to_owned();
+        let refused = incoming.take_trial(&finished);
+        assert!(
+            matches!(refused, Err(StoreError::ForeignId { .. })),
+            "{odd:?}"
+        );
+    }
+    assert_eq!(store.all_results().unwrap().len(), 1);
+}
+
+#[test]
+fn what_came_from_a_cluster_is_confirmed_before_it_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let (row, _) = foreign();
+    store.take_from_cluster(&row, &staging()).unwrap();
+    assert_eq!(store.away_location(&row.id).unwrap(), Some(staging()));
+    assert_eq!(store.is_confirmed(&row.id).unwrap(), Some(false));
+    // Found once more before it was taken over.
+    store.set_confirmed(&row.id).unwrap();
+    store.take_from_cluster(&row, &staging()).unwrap();
+    assert_eq!(store.is_confirmed(&row.id).unwrap(), Some(true));
+    store.remove_result(&row.id).unwrap();
+    assert_eq!(store.is_confirmed(&row.id).unwrap(), None);
+}
+
+#[test]
+fn no_trial_that_came_from_a_cluster_is_reused_in_another_result() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let (row, finished) = foreign();
+    store.take_from_cluster(&row, &staging()).unwrap();
+    let incoming = store.incoming_result(&row.id).unwrap();
+    incoming.take_trial(&finished).unwrap();
+    incoming
+        .take_machine(&MachineDescription::default(), Some("ground"))
+        .unwrap();
+    let wanted = key(&new_result(&store), "64Mi", 1);
+    assert_eq!(store.find_alike("ground", &wanted).unwrap(), None);
 }

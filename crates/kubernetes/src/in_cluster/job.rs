@@ -24,6 +24,10 @@ use crate::nodes::SHARE;
 /// The label of a controller and of all that is kept, with the result.
 pub const RESULT: &str = "loadline.dev/result";
 
+/// The annotation of a Job with the digest of the first piece: what was sent. Who may make config maps and
+/// not change Jobs cannot put another experiment in its place.
+pub const FIRST_PIECE: &str = "loadline.dev/first-piece";
+
 /// The service account of controllers, as `emit --rbac` makes it.
 pub const ACCOUNT: &str = "loadline";
 
@@ -58,6 +62,8 @@ pub struct ControllerJobInput<'a> {
     pub result: &'a str,
     /// What it is called in lists.
     pub title: &'a str,
+    /// Digest of its first piece.
+    pub first_piece: &'a str,
     /// Where its trials run.
     pub cluster: &'a ClusterSettings,
     /// The namespace.
@@ -81,7 +87,7 @@ pub fn controller_job(of: ControllerJobInput<'_>) -> Value {
         "metadata": {
             "name": controller_name(of.result),
             "labels": labels,
-            "annotations": { "loadline.dev/title": of.title },
+            "annotations": { "loadline.dev/title": of.title, FIRST_PIECE: of.first_piece },
         },
         "spec": {
             "suspend": true,
@@ -203,6 +209,7 @@ mod tests {
         ControllerJobInput {
             result: ID,
             title: "orders",
+            first_piece: "sha256:00",
             cluster,
             namespace: "sizing",
             context: "staging",

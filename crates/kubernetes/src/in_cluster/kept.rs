@@ -10,12 +10,14 @@ use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, PostParams};
+use loadline_engine::store::is_store_id;
 use loadline_protocol::RunRefusal;
 use serde_json::json;
 
-use super::job::{RESULT, controller_name};
+use super::job::{FIRST_PIECE, RESULT, controller_name};
 use super::pieces::{self, PieceChunk, ResultPiece};
 use crate::cluster::{ConnectedCluster, retry_request};
 use crate::kubernetes::parse_json_value;
@@ -25,7 +27,7 @@ use crate::refused;
 /// The annotation of a chunk with its place in its piece, as `1/3`.
 const PART: &str = "loadline.dev/part";
 
-/// The label of a chunk with its number.
+/// The label of a chunk with its number, for who looks with kubectl; its name is what counts.
 const NUMBER: &str = "loadline.dev/piece";
 
 /// The key of its bytes.
@@ -63,12 +65,23 @@ impl PieceStore {
     /// Every piece, in its order; what is added from now on comes behind them.
     ///
     /// # Errors
-    /// [`RunRefusal`]: the cluster, or a piece that is missing or damaged.
+    /// [`RunRefusal`]: the cluster, a piece that is missing or damaged, or one of another result.
     pub(crate) fn read(&self) -> Result<Vec<ResultPiece>, RunRefusal> {
-        let chunks = read(&self.cluster, &self.result)?;
+        let chunks = read(&self.cluster, (&self.result, &self.uid))?;
         let last = chunks.iter().map(|chunk| chunk.number + 1).max();
         self.next.set(last.unwrap_or_default());
-        pieces::pieces_from_chunks(chunks)
+        if chunks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let job = find_job(&self.cluster, &self.result)?;
+        let job = job.filter(|job| job.uid == self.uid).ok_or_else(|| {
+            RunRefusal::new(
+                format!("reading what is kept of the result {}", self.result),
+                "the Job of this pod is gone",
+                "somebody took the result over; that one goes on",
+            )
+        })?;
+        pieces::pieces_of_result(&self.result, chunks, job.first_piece.as_deref())
     }
 
     /// Adds one; it is safe when this returns.
@@ -106,29 +119,36 @@ async fn make_chunk(
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     let there = retry_request(|| api.list(&params)).await;
     let there = there.map_err(|e| refused::request_refusal("looking at what is kept", &e))?;
-    match there.items.first().and_then(of_config_map) {
+    match there
+        .items
+        .first()
+        .and_then(|map| of_config_map(map, result))
+    {
         Some(there) if there == *chunk => Ok(()),
         _ => Err(another_controller_refusal(result)),
     }
 }
 
-/// Keeps the first piece of a result.
+/// Keeps the chunks of the first piece of a result.
 pub(crate) fn begin_result(
     cluster: &ConnectedCluster,
     of: (&str, &str),
-    piece: &ResultPiece,
+    chunks: &[PieceChunk],
 ) -> Result<(), RunRefusal> {
-    for chunk in pieces::split_piece(piece, 0)? {
-        cluster.run(make_chunk(cluster, of, &chunk))?;
+    for chunk in chunks {
+        cluster.run(make_chunk(cluster, of, chunk))?;
     }
     Ok(())
 }
 
-/// All chunks of a result.
+/// All chunks of a result whose Job has this uid. Only config maps of exactly the names that loadline gives
+/// count: a label anybody can write.
 pub(crate) fn read(
     cluster: &ConnectedCluster,
-    result: &str,
+    of: (&str, &str),
 ) -> Result<Vec<PieceChunk>, RunRefusal> {
+    let (result, _) = of;
+    refuse_odd_id(result)?;
     let api = cluster.access.config_maps();
     let mut params = ListParams::default()
         .labels(&format!("{RESULT}={result},{NUMBER}"))
@@ -138,12 +158,133 @@ pub(crate) fn read(
         let page = cluster.run(retry_request(|| api.list(&params)));
         let page =
             page.map_err(|e| refused::request_refusal("reading what the cluster kept", &e))?;
-        all.extend(page.items.iter().filter_map(of_config_map));
+        for map in &page.items {
+            all.extend(owned_chunk(map, of)?);
+        }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(all),
         }
     }
+}
+
+/// The chunk in a config map; `None` for one that has not the name of a chunk of this result.
+///
+/// # Errors
+/// [`RunRefusal`] for one that has such a name and does not belong to the Job.
+fn owned_chunk(
+    map: &ConfigMap,
+    (result, uid): (&str, &str),
+) -> Result<Option<PieceChunk>, RunRefusal> {
+    let Some(number) = chunk_number(map, result) else {
+        return Ok(None);
+    };
+    let owners = map.metadata.owner_references.iter().flatten();
+    let job = controller_name(result);
+    let is_owned = owners
+        .into_iter()
+        .any(|owner| owner.kind == "Job" && owner.name == job && owner.uid == uid);
+    match is_owned {
+        true => Ok(of_config_map(map, result)),
+        false => Err(RunRefusal::new(
+            format!("piece {number} of what the cluster kept of the result"),
+            format!(
+                "the config map {} does not belong to the Job {job}",
+                chunk_name(result, number)
+            ),
+            "loadline did not make it: find out who did, and remove it with kubectl delete configmap",
+        )),
+    }
+}
+
+/// The number of a chunk by the exact name of its config map.
+fn chunk_number(map: &ConfigMap, result: &str) -> Option<u32> {
+    let found = map.metadata.name.as_deref()?;
+    let number = found.rsplit_once('-')?.1.parse().ok()?;
+    (found == chunk_name(result, number)).then_some(number)
+}
+
+fn chunk_name(result: &str, number: u32) -> String {
+    format!("{}-{number:05}", controller_name(result))
+}
+
+/// What must be known of the Job of a result before anything that is kept of it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResultJob {
+    /// Its uid: what is kept belongs to it.
+    pub(crate) uid: String,
+    /// The digest of the first piece.
+    pub(crate) first_piece: Option<String>,
+}
+
+impl ResultJob {
+    /// Of a Job that has this result's name and its label.
+    ///
+    /// # Errors
+    /// [`RunRefusal`]: its label names another result.
+    pub(crate) fn of_job(job: &Job, result: &str) -> Result<Self, RunRefusal> {
+        let labels = job.metadata.labels.as_ref();
+        let label = labels.and_then(|labels| labels.get(RESULT));
+        if label.map(String::as_str) != Some(result) {
+            return Err(foreign_job(
+                &controller_name(result),
+                &format!("its label {RESULT} is not {result}"),
+            ));
+        }
+        let annotations = job.metadata.annotations.as_ref();
+        Ok(Self {
+            uid: job.metadata.uid.clone().unwrap_or_default(),
+            first_piece: annotations.and_then(|all| all.get(FIRST_PIECE)).cloned(),
+        })
+    }
+}
+
+/// A Job that loadline did not make, or that somebody changed.
+pub(crate) fn foreign_job(job: &str, why: &str) -> RunRefusal {
+    RunRefusal::new(
+        format!("the Job {}", job.escape_debug()),
+        why,
+        "loadline did not make it like that: find out who did, and remove it with kubectl delete job",
+    )
+}
+
+/// Refuses an id that no loadline makes: it becomes part of names and of paths.
+///
+/// # Errors
+/// [`RunRefusal`] with the id.
+pub(crate) fn refuse_odd_id(result: &str) -> Result<(), RunRefusal> {
+    match is_store_id(result) {
+        true => Ok(()),
+        false => Err(RunRefusal::new(
+            format!("the result {}", result.escape_debug()),
+            "its id is not a UUID",
+            "loadline makes no such id: find out who made its Job, and remove it with kubectl delete job",
+        )),
+    }
+}
+
+/// The Job of a result, as the API server has it.
+///
+/// # Errors
+/// [`RunRefusal`]: the cluster, an odd id, or a Job with the label of another result.
+pub(crate) fn find_job(
+    cluster: &ConnectedCluster,
+    result: &str,
+) -> Result<Option<ResultJob>, RunRefusal> {
+    refuse_odd_id(result)?;
+    let job = named_job(cluster, &controller_name(result))?;
+    job.map(|job| ResultJob::of_job(&job, result)).transpose()
+}
+
+/// The Job with this name; a server that answers with another has none.
+pub(crate) fn named_job(cluster: &ConnectedCluster, name: &str) -> Result<Option<Job>, RunRefusal> {
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    let jobs = cluster.access.jobs();
+    let found = cluster.run(retry_request(|| jobs.list(&params)));
+    let what = format!("looking for the Job {name}");
+    let found = found.map_err(|error| refused::request_refusal(&what, &error))?;
+    let mut items = found.items.into_iter();
+    Ok(items.find(|job| job.metadata.name.as_deref() == Some(name)))
 }
 
 /// So often it is asked whether something new was kept.
@@ -163,7 +304,7 @@ fn chunk_manifest(result: &str, uid: &str, chunk: &PieceChunk) -> serde_json::Va
         "kind": "ConfigMap",
         "immutable": true,
         "metadata": {
-            "name": format!("{}-{:05}", controller_name(result), chunk.number),
+            "name": chunk_name(result, chunk.number),
             "labels": { MANAGED.0: MANAGED.1, RESULT: result, NUMBER: chunk.number.to_string() },
             "annotations": { PART: format!("{}/{}", chunk.part, chunk.parts) },
             "ownerReferences": [owner_reference(&controller_name(result), uid)],
@@ -172,12 +313,11 @@ fn chunk_manifest(result: &str, uid: &str, chunk: &PieceChunk) -> serde_json::Va
     })
 }
 
-fn of_config_map(map: &ConfigMap) -> Option<PieceChunk> {
-    let number = map.metadata.labels.as_ref()?.get(NUMBER)?;
+fn of_config_map(map: &ConfigMap, result: &str) -> Option<PieceChunk> {
     let part = map.metadata.annotations.as_ref()?.get(PART)?;
     let (part, parts) = part.split_once('/')?;
     Some(PieceChunk {
-        number: number.parse().ok()?,
+        number: chunk_number(map, result)?,
         part: part.parse().ok()?,
         parts: parts.parse().ok()?,
         bytes: map.binary_data.as_ref()?.get(BYTES)?.0.clone(),

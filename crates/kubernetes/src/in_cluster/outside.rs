@@ -11,7 +11,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
 use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
 use loadline_engine::experiment::ClusterSettings as Wanted;
-use loadline_engine::store::ResultRow;
+use loadline_engine::store::{ResultRow, is_store_id};
 use loadline_protocol::{Account, RunRefusal};
 use serde_json::json;
 
@@ -108,13 +108,21 @@ impl ClusterResult {
     /// # Errors
     /// [`RunRefusal`]: there is none, or several.
     pub fn find_by_prefix(self) -> Result<Self, RunRefusal> {
-        let ids = list_results(&self.cluster)?;
+        let jobs = labelled_jobs(&self.cluster)?;
         let wanted = self.result.trim_start_matches("loadline-result-");
-        let fits = |id: &&String| wanted == "last" || id.starts_with(wanted);
-        let found: Vec<&String> = ids.iter().filter(fits).collect();
-        if let [only] = found.as_slice() {
+        let fits = |(_, id): &&(String, String)| wanted == "last" || id.starts_with(wanted);
+        let found: Vec<&(String, String)> = jobs.iter().filter(fits).collect();
+        if let [(job, only)] = found.as_slice() {
+            kept::refuse_odd_id(only)?;
+            if *job != controller_name(only) {
+                let why =
+                    format!("its label {RESULT} is {only}, and the Job of that has another name");
+                return Err(kept::foreign_job(job, &why));
+            }
             return Ok(self.for_result(only));
         }
+        let shown = |(_, id): &(String, String)| id.escape_debug().to_string();
+        let ids: Vec<String> = jobs.iter().map(shown).collect();
         let namespace = &self.cluster.access.namespace;
         let what = format!("the result {wanted} in the namespace {namespace}");
         Err(match ids.is_empty() {
@@ -160,9 +168,11 @@ impl ClusterResult {
     fn make_controller(&self, row: &ResultRow, with: &ControllerNeeds) -> Result<(), RunRefusal> {
         let variables = &with.variables;
         let access = &self.cluster.access;
+        let first = pieces::split_piece(&ResultPiece::Begun(Box::new(row.clone())), 0)?;
         let wanted: Job = parse_json_value(job::controller_job(job::ControllerJobInput {
             result: &self.result,
             title: &row.title,
+            first_piece: &pieces::piece_digest(&first),
             cluster: &self.cluster.wanted,
             namespace: &access.namespace,
             context: &self.cluster.context,
@@ -185,11 +195,7 @@ impl ClusterResult {
                 within_deadline(made.create(&params, &secret)),
             )?;
         }
-        kept::begin_result(
-            &self.cluster,
-            (&self.result, &uid),
-            &ResultPiece::Begun(Box::new(row.clone())),
-        )?;
+        kept::begin_result(&self.cluster, (&self.result, &uid), &first)?;
         self.suspend(false)
     }
 
@@ -255,12 +261,21 @@ impl ClusterResult {
         RunRefusal::new("loadline in the cluster", text.trim(), hint)
     }
 
-    /// Everything that is kept of it.
+    /// Everything that is kept of it and belongs to its Job.
     ///
     /// # Errors
-    /// [`RunRefusal`]: the cluster, or a piece that is missing or damaged.
+    /// [`RunRefusal`]: the cluster, a piece that is missing or damaged, or one of another result.
     pub fn kept_pieces(&self) -> Result<Vec<ResultPiece>, RunRefusal> {
-        pieces::pieces_from_chunks(kept::read(&self.cluster, &self.result)?)
+        let job = kept::find_job(&self.cluster, &self.result)?;
+        let job = job.ok_or_else(|| {
+            RunRefusal::new(
+                format!("the Job {}", self.job_name()),
+                "it is gone, and with it what it kept",
+                "somebody deleted it, or took over; `loadline list` shows what is here",
+            )
+        })?;
+        let chunks = kept::read(&self.cluster, (&self.result, &job.uid))?;
+        pieces::pieces_of_result(&self.result, chunks, job.first_piece.as_deref())
     }
 
     /// Where its controller stands.
@@ -286,11 +301,8 @@ impl ClusterResult {
     }
 
     fn read_job(&self) -> Result<Option<Job>, RunRefusal> {
-        let params = ListParams::default().fields(&format!("metadata.name={}", self.job_name()));
-        let jobs = self.cluster.access.jobs();
-        let found = retry_request(|| jobs.list(&params));
-        let mut found = self.run("looking for the Job", found)?;
-        Ok(found.items.pop())
+        kept::refuse_odd_id(&self.result)?;
+        kept::named_job(&self.cluster, &self.job_name())
     }
 
     /// Ends the controller and waits until its pod is gone; what it kept stays.
@@ -376,9 +388,19 @@ fn is_working(job: &Job) -> bool {
 
 /// The results that have a Job in the namespace.
 pub(crate) fn list_results(cluster: &ConnectedCluster) -> Result<Vec<String>, RunRefusal> {
+    let jobs = labelled_jobs(cluster)?.into_iter();
+    let own = jobs.filter(|(job, id)| is_store_id(id) && *job == controller_name(id));
+    Ok(own.map(|(_, id)| id).collect())
+}
+
+/// The name of every Job in the namespace that has the label of a result, and what the label says.
+fn labelled_jobs(cluster: &ConnectedCluster) -> Result<Vec<(String, String)>, RunRefusal> {
     let params = ListParams::default().labels(RESULT);
     let listed = cluster.run(within_deadline(cluster.access.jobs().list(&params)));
     let listed = listed.map_err(|e| refused::request_refusal("listing Jobs of results", &e))?;
-    let of = |job: &Job| job.metadata.labels.as_ref()?.get(RESULT).cloned();
+    let of = |job: &Job| {
+        let id = job.metadata.labels.as_ref()?.get(RESULT)?.clone();
+        Some((job.name_any(), id))
+    };
     Ok(listed.items.iter().filter_map(of).collect())
 }

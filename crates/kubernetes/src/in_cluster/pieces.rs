@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use loadline_analysis::record::MachineDescription;
-use loadline_engine::store::{FinishedTrial, ResultRow, ResultStatus};
+use loadline_engine::store::{FinishedTrial, ResultRow, ResultStatus, is_store_id};
 use loadline_protocol::RunRefusal;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 /// A config map holds 1 MiB, base64 not counted; the API server takes 1.5 MiB at once, base64 counted.
 pub const LARGEST: usize = 700 << 10;
@@ -97,11 +98,88 @@ fn pack_piece(piece: &ResultPiece) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// The pieces of all chunks that are there, in their order.
+/// The digest of a piece, of all its chunks, as the annotation of its Job has it.
+pub fn piece_digest(chunks: &[PieceChunk]) -> String {
+    let bytes: Vec<u8> = chunks.iter().flat_map(|c| c.bytes.clone()).collect();
+    digest_of_bytes(&bytes)
+}
+
+fn digest_of_bytes(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+/// The pieces of all chunks that are there, in their order, unchecked.
 ///
 /// # Errors
 /// [`RunRefusal`] names a chunk that is missing or damaged.
 pub fn pieces_from_chunks(chunks: Vec<PieceChunk>) -> Result<Vec<ResultPiece>, RunRefusal> {
+    whole_pieces(chunks)?.iter().map(unpacked_piece).collect()
+}
+
+/// The pieces of one result: the first is the one that was sent, which the Job's digest says, and all of
+/// them are of that result.
+///
+/// # Errors
+/// [`RunRefusal`] names a chunk that is missing or damaged, or a piece that does not belong to the result.
+pub fn pieces_of_result(
+    result: &str,
+    chunks: Vec<PieceChunk>,
+    first_piece: Option<&str>,
+) -> Result<Vec<ResultPiece>, RunRefusal> {
+    let packed = whole_pieces(chunks)?;
+    let Some((_, first)) = packed.first() else {
+        return Ok(Vec::new());
+    };
+    let Some(digest) = first_piece else {
+        return Err(wrong_chunk(
+            0,
+            "its Job has no digest of it, as every Job of this version has",
+        ));
+    };
+    if digest_of_bytes(first) != digest {
+        return Err(wrong_chunk(
+            0,
+            "it is not the one that was sent: its digest is not that of the Job",
+        ));
+    }
+    let all: Vec<ResultPiece> = packed
+        .iter()
+        .map(unpacked_piece)
+        .collect::<Result<_, _>>()?;
+    for (index, ((number, _), piece)) in packed.iter().zip(&all).enumerate() {
+        let why = match (index, piece) {
+            (0, ResultPiece::Begun(row)) if row.id == result => continue,
+            (0, ResultPiece::Begun(row)) => {
+                format!("it is of the result {}", row.id.escape_debug())
+            }
+            (0, _) => "it is not the result as it was begun".to_owned(),
+            (_, ResultPiece::Begun(_)) => "it begins the result once more".to_owned(),
+            (_, ResultPiece::Trial(finished)) => match &finished.record {
+                record if record.result != result => {
+                    format!(
+                        "it is a trial of the result {}",
+                        record.result.escape_debug()
+                    )
+                }
+                record if !is_store_id(&record.id) => {
+                    format!(
+                        "the id of its trial, {}, is not a UUID",
+                        record.id.escape_debug()
+                    )
+                }
+                _ => continue,
+            },
+            (_, ResultPiece::Machine(_) | ResultPiece::Ended(_)) => continue,
+        };
+        return Err(wrong_chunk(*number, &why));
+    }
+    Ok(all)
+}
+
+/// The bytes of each piece, with the number of its last chunk.
+fn whole_pieces(chunks: Vec<PieceChunk>) -> Result<Vec<(u32, Vec<u8>)>, RunRefusal> {
     let by_number: BTreeMap<u32, PieceChunk> = chunks.into_iter().map(|c| (c.number, c)).collect();
     let (mut all, mut whole, mut next) = (Vec::new(), Vec::new(), 0);
     for (number, chunk) in by_number {
@@ -115,11 +193,14 @@ pub fn pieces_from_chunks(chunks: Vec<PieceChunk>) -> Result<Vec<ResultPiece>, R
         }
         whole.extend(chunk.bytes);
         if chunk.part == chunk.parts {
-            all.push(unpack_piece(&whole).map_err(|why| wrong_chunk(number, &why))?);
-            whole.clear();
+            all.push((number, std::mem::take(&mut whole)));
         }
     }
     Ok(all)
+}
+
+fn unpacked_piece((number, bytes): &(u32, Vec<u8>)) -> Result<ResultPiece, RunRefusal> {
+    unpack_piece(bytes).map_err(|why| wrong_chunk(*number, &why))
 }
 
 fn unpack_piece(bytes: &[u8]) -> Result<ResultPiece, String> {

@@ -8,8 +8,9 @@ use loadline_engine::store::{ResultRow, ResultStatus, TrialCopies as _};
 
 use super::*;
 use crate::in_cluster::inside::{ControllerPod, ControllerRecords};
+use crate::in_cluster::job;
 use crate::in_cluster::outside::{ClusterResult, ControllerNeeds, ControllerState, SendOutcome};
-use crate::in_cluster::pieces::{ControllerEnd, ResultPiece};
+use crate::in_cluster::pieces::{self, ControllerEnd, PieceChunk, ResultPiece};
 
 const ID: &str = "019aaa00-0000-7000-8000-000000000001";
 
@@ -103,10 +104,14 @@ fn run_controller(
 }
 
 fn take_pieces(store: &Store, pieces: &[ResultPiece]) {
+    let mut incoming = None;
     for piece in pieces {
         match piece {
-            ResultPiece::Begun(row) => store.take_result(row).unwrap(),
-            ResultPiece::Trial(finished) => assert!(store.take_trial(finished).unwrap(), "twice"),
+            ResultPiece::Begun(row) => incoming = Some(store.take_result(row).unwrap()),
+            ResultPiece::Trial(finished) => {
+                let incoming = incoming.as_ref().unwrap();
+                assert!(incoming.take_trial(finished).unwrap(), "twice");
+            }
             ResultPiece::Machine(_) | ResultPiece::Ended(_) => {}
         }
     }
@@ -304,4 +309,207 @@ fn what_cannot_begin_is_told_and_leaves_nothing() {
         ClusterResult::for_cluster(cluster_of_server(&server, None), "last").find_by_prefix();
     let why = none.map(|_| ()).unwrap_err().to_string();
     assert!(why.contains("none left a result"), "{why}");
+}
+
+/// A Job with a first piece, as a sender makes them, and no pod.
+fn placed(server: &ApiServer, first: &ResultPiece) {
+    let chunks = pieces::split_piece(first, 0).unwrap();
+    let name = format!("loadline-result-{ID}");
+    let job = serde_json::json!({
+        "metadata": {
+            "name": name, "uid": format!("uid-{name}"), "labels": { job::RESULT: ID },
+            "annotations": { job::FIRST_PIECE: pieces::piece_digest(&chunks) },
+        },
+        "spec": { "suspend": true },
+    });
+    server.state().jobs.insert(name, job);
+    for chunk in &chunks {
+        put(
+            server,
+            &format!("loadline-result-{ID}-{:05}", chunk.number),
+            chunk,
+        );
+    }
+}
+
+/// A config map of a chunk under any name, with the labels of one.
+fn put(server: &ApiServer, name: &str, chunk: &PieceChunk) {
+    let map = serde_json::json!({
+        "metadata": {
+            "name": name,
+            "labels": { job::RESULT: ID, "loadline.dev/piece": chunk.number.to_string() },
+            "annotations": { "loadline.dev/part": format!("{}/{}", chunk.part, chunk.parts) },
+            "ownerReferences": [crate::manifest::owner_reference(
+                &format!("loadline-result-{ID}"),
+                &format!("uid-loadline-result-{ID}"),
+            )],
+        },
+        "binaryData": { "piece": k8s_openapi::ByteString(chunk.bytes.clone()) },
+    });
+    server.state().config_maps.insert(name.to_owned(), map);
+}
+
+fn begun() -> ResultPiece {
+    ResultPiece::Begun(Box::new(stored_row()))
+}
+
+/// What both ends say of what is kept there: the laptop and the controller.
+fn said_by_both(server: &ApiServer) -> String {
+    let outside = ClusterResult::for_cluster(cluster_of_server(server, None), ID).kept_pieces();
+    let inside = controller_pod_named("pod-1");
+    let kept = ControllerRecords::for_controller(cluster_of_server(server, Some(&inside)), &inside);
+    let outside = outside.unwrap_err().to_string();
+    assert_eq!(outside, kept.map(drop).unwrap_err().to_string());
+    outside
+}
+
+#[test]
+fn only_config_maps_with_the_exact_name_of_a_piece_count() {
+    let server = ApiServer::start_server(simulated_nodes(1, "n", "Xeon"), 0);
+    placed(&server, &begun());
+    let other = ResultRow {
+        experiment: "forged".to_owned(),
+        ..stored_row()
+    };
+    let forged = pieces::split_piece(&ResultPiece::Begun(Box::new(other)), 0).unwrap();
+    for name in [
+        "zzz".to_owned(),
+        format!("loadline-result-{ID}-0"),
+        format!("loadline-result-{ID}-000000"),
+        format!("loadline-result-{ID}-+0000"),
+    ] {
+        put(&server, &name, &forged[0]);
+    }
+    let outside = ClusterResult::for_cluster(cluster_of_server(&server, None), ID);
+    assert_eq!(outside.kept_pieces().unwrap(), [begun()]);
+}
+
+#[test]
+fn a_piece_that_does_not_belong_to_the_job_is_refused() {
+    let server = ApiServer::start_server(simulated_nodes(1, "n", "Xeon"), 0);
+    placed(&server, &begun());
+    let name = format!("loadline-result-{ID}-00000");
+    let owner = |map: &mut serde_json::Value, owner: serde_json::Value| {
+        map["metadata"]["ownerReferences"] = owner;
+    };
+    for forged in [
+        serde_json::json!([]),
+        serde_json::json!([crate::manifest::owner_reference(
+            &format!("loadline-result-{ID}"),
+            "another"
+        )]),
+    ] {
+        owner(server.state().config_maps.get_mut(&name).unwrap(), forged);
+        let said = said_by_both(&server);
+        assert!(said.contains("does not belong to the Job"), "{said}");
+    }
+}
+
+#[test]
+fn a_first_piece_that_was_not_sent_is_refused() {
+    let server = ApiServer::start_server(simulated_nodes(1, "n", "Xeon"), 0);
+    placed(&server, &begun());
+    let other = ResultRow {
+        experiment: "forged".to_owned(),
+        ..stored_row()
+    };
+    let forged = pieces::split_piece(&ResultPiece::Begun(Box::new(other)), 0).unwrap();
+    put(&server, &format!("loadline-result-{ID}-00000"), &forged[0]);
+    let said = said_by_both(&server);
+    assert!(said.contains("it is not the one that was sent"), "{said}");
+    let name = format!("loadline-result-{ID}");
+    let job = |server: &ApiServer, annotations: serde_json::Value| {
+        let mut state = server.state();
+        state.jobs.get_mut(&name).unwrap()["metadata"]["annotations"] = annotations;
+    };
+    job(&server, serde_json::json!({}));
+    let said = said_by_both(&server);
+    assert!(said.contains("its Job has no digest of it"), "{said}");
+}
+
+#[test]
+fn a_first_piece_of_another_result_is_refused() {
+    let server = ApiServer::start_server(simulated_nodes(1, "n", "Xeon"), 0);
+    for (id, why) in [
+        (
+            "019aaa00-0000-7000-8000-000000000002",
+            "it is of the result 019aaa00",
+        ),
+        ("../../etc", "it is of the result ../../etc"),
+    ] {
+        placed(
+            &server,
+            &ResultPiece::Begun(Box::new(ResultRow {
+                id: id.to_owned(),
+                ..stored_row()
+            })),
+        );
+        let said = said_by_both(&server);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn a_trial_of_another_result_or_with_an_odd_id_is_refused() {
+    let server = ApiServer::start_server(simulated_nodes(3, "n", "Xeon"), 0);
+    let outside = sent_result(&server);
+    let all = outside.kept_pieces().unwrap();
+    let trial = all.iter().find_map(|piece| match piece {
+        ResultPiece::Trial(finished) => Some(finished.clone()),
+        _ => None,
+    });
+    let next = server.state().config_maps.len() as u32;
+    let name = format!("loadline-result-{ID}-{next:05}");
+    let forge = |change: &dyn Fn(&mut TrialRecord)| {
+        let mut forged = trial.clone().unwrap();
+        change(&mut forged.record);
+        let chunks = pieces::split_piece(&ResultPiece::Trial(forged), next).unwrap();
+        put(&server, &name, &chunks[0]);
+        said_by_both(&server)
+    };
+    let said = forge(&|record| record.result = "019aaa00-0000-7000-8000-000000000002".to_owned());
+    assert!(
+        said.contains("it is a trial of the result 019aaa00"),
+        "{said}"
+    );
+    let said = forge(&|record| record.id = "/tmp/victim".to_owned());
+    assert!(said.contains("/tmp/victim, is not a UUID"), "{said}");
+}
+
+#[test]
+fn a_job_with_an_odd_id_or_another_name_is_refused() {
+    let server = ApiServer::start_server(simulated_nodes(1, "n", "Xeon"), 0);
+    let find = |name: &str, label: &str| {
+        let job = serde_json::json!({ "metadata": {
+            "name": name, "uid": "u", "labels": { job::RESULT: label },
+        }, "spec": { "suspend": true } });
+        server.state().jobs = [(name.to_owned(), job)].into();
+        let found =
+            ClusterResult::for_cluster(cluster_of_server(&server, None), "last").find_by_prefix();
+        let swept = crate::in_cluster::outside::list_results(&cluster_of_server(&server, None));
+        assert_eq!(swept.unwrap(), [""; 0], "{label:?} is listed nowhere");
+        found.map(|_| ()).unwrap_err().to_string()
+    };
+    let upper = ID.to_uppercase();
+    for odd in ["../../etc", "a/b", "/", "x", "", "\u{1b}[2J", &upper] {
+        let said = find(&format!("loadline-result-{odd}"), odd);
+        assert!(said.contains("its id is not a UUID"), "{odd:?}: {said}");
+        assert!(!said.contains('\u{1b}'), "{said}");
+        let outside = ClusterResult::for_cluster(cluster_of_server(&server, None), odd);
+        assert!(
+            outside.kept_pieces().is_err() && outside.controller_state().is_err(),
+            "{odd:?}"
+        );
+    }
+    let said = find("another", ID);
+    assert!(said.contains("the Job of that has another name"), "{said}");
+    // Its name is right, its label is not.
+    let other = "019aaa00-0000-7000-8000-000000000002";
+    find(&format!("loadline-result-{ID}"), other);
+    let outside = ClusterResult::for_cluster(cluster_of_server(&server, None), ID);
+    let said = outside.kept_pieces().unwrap_err().to_string();
+    assert!(
+        said.contains("its label loadline.dev/result is not"),
+        "{said}"
+    );
 }

@@ -19,6 +19,7 @@ use loadline_engine::store::Store;
 use loadline_report::ResultView;
 
 use super::print_data;
+use crate::away::{ConsentFlags, confirm_experiment};
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::measuring::{MeasureFlags, open_store_to_read, store_refused};
 use crate::result::{is_file_name, of_store, view_by_id};
@@ -44,6 +45,8 @@ pub struct ExplainArguments {
     repeats: u32,
     #[command(flatten)]
     measure: MeasureFlags,
+    #[command(flatten)]
+    consent: ConsentFlags,
 }
 
 /// Everything that is said about a trial.
@@ -77,6 +80,10 @@ pub fn run(arguments: &ExplainArguments) -> Result<CommandOutcome, Error> {
     if !arguments.json {
         print_data(&text::explanation_text(&told))?;
     }
+    let row = store.result_by_prefix(&told.record.result);
+    let row = row.map_err(|e| store_refused(&e))?;
+    let flags = (arguments.measure.state.as_deref(), arguments.consent);
+    confirm_experiment(&store, &row, flags)?;
     let effect = attempt::run(&store, &told.record, advice, arguments)?;
     print_data(&match arguments.json {
         true => json::document_text(&told, Some((advice, &effect)))?,

@@ -1,0 +1,147 @@
+//! The question before anything runs that came from a cluster.
+//!
+//! Owns what is shown: which images run, where, as which service account, and which variables of this
+//! environment they get. Nothing is pulled, made or read before the answer.
+
+use std::io::{IsTerminal, stderr, stdin};
+use std::path::Path;
+
+use clap::Args;
+use loadline_engine::experiment::{ClusterSettings, Experiment};
+use loadline_engine::store::{ResultRow, Store};
+use loadline_kubernetes::workload;
+use loadline_report::text::one_line;
+
+use super::arriving::referenced_variables;
+use crate::error::{Error, FailureKind};
+use crate::images;
+use crate::measuring::{experiment_of, open_store, store_refused};
+
+/// The answer, given before the question.
+#[derive(Args, Debug, Default, Clone, Copy)]
+pub struct ConsentFlags {
+    /// Run what came from a cluster without asking: its image, namespace and service account are still
+    /// shown
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Asks before a result runs whose experiment came from a cluster, and notes the answer. One that was
+/// begun here needs none.
+///
+/// # Errors
+/// The user says no, or there is nobody to ask and no `--yes`; the store; a workload that cannot be read.
+pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Result<(), Error> {
+    let confirmed = store.is_confirmed(&row.id);
+    let Some(is_confirmed) = confirmed.map_err(|e| store_refused(&e))? else {
+        return Ok(());
+    };
+    let experiment = experiment_of(row)?;
+    let cluster = experiment.cluster.as_ref().ok_or_else(|| {
+        let problem = "an experiment that came from a cluster names none";
+        Error::new(FailureKind::Internal, problem)
+    })?;
+    eprintln!("the experiment of this result came from the cluster. It runs:");
+    for (what, value) in lines_to_show(&experiment, cluster, row)? {
+        eprintln!("  {what:<17} {}", one_line(&value));
+    }
+    if is_confirmed {
+        return Ok(());
+    }
+    ask_user(flags)?;
+    store.set_confirmed(&row.id).map_err(|e| store_refused(&e))
+}
+
+/// The same for a command that reads a result and begins a new one with its experiment; its store is
+/// opened to write only where there is something to ask.
+///
+/// # Errors
+/// As [`confirm_run`].
+pub fn confirm_experiment(
+    reading: &Store,
+    row: &ResultRow,
+    (state, flags): (Option<&Path>, ConsentFlags),
+) -> Result<(), Error> {
+    let confirmed = reading.is_confirmed(&row.id);
+    match confirmed.map_err(|e| store_refused(&e))? {
+        Some(false) => confirm_run(&open_store(state)?, row, flags),
+        Some(true) | None => confirm_run(reading, row, flags),
+    }
+}
+
+/// What is to be known before.
+fn lines_to_show(
+    experiment: &Experiment,
+    cluster: &ClusterSettings,
+    row: &ResultRow,
+) -> Result<Vec<(&'static str, String)>, Error> {
+    let or_default = |text: &Option<String>| text.clone().unwrap_or_else(|| "default".to_owned());
+    let mut all = vec![
+        ("image", images::only_image(experiment)?),
+        ("loadline's image", cluster.trial_image.clone()),
+        (
+            "namespace",
+            format!(
+                "{} (context {})",
+                or_default(&cluster.namespace),
+                or_default(&cluster.context)
+            ),
+        ),
+    ];
+    all.extend(account_of_pods(cluster)?);
+    let variables = referenced_variables(&row.experiment)?;
+    if !variables.is_empty() {
+        let text = format!("{}, read from this environment", variables.join(", "));
+        all.push(("variables", text));
+    }
+    Ok(all)
+}
+
+/// The service account of its pods; with `from` also what runs before the application.
+fn account_of_pods(cluster: &ClusterSettings) -> Result<Vec<(&'static str, String)>, Error> {
+    let account = "service account";
+    let Some(from) = &cluster.from else {
+        return Ok(vec![(account, "default, without a token".to_owned())]);
+    };
+    let name: workload::WorkloadName = from.workload.parse().map_err(|why: String| {
+        Error::new(FailureKind::Environment, one_line(&why)).with_hint(
+            "the experiment in the cluster names no workload that can be read: begin a new result",
+        )
+    })?;
+    let object = workload::read(cluster, &name).map_err(|e| Error::from_refusal(&e))?;
+    let template = workload::extract_template(&name, &object, &from.container);
+    let template = template.map_err(|e| Error::from_refusal(&e))?;
+    let own = template.pod.get("serviceAccountName");
+    let own = own.and_then(|name| name.as_str()).unwrap_or("default");
+    let mut all = vec![(account, format!("{own}, as {name} has it"))];
+    let images = template
+        .before
+        .iter()
+        .filter_map(|c| c.get("image")?.as_str());
+    all.extend(images.map(|image| ("init container", image.to_owned())));
+    Ok(all)
+}
+
+/// Asks on a terminal; elsewhere `--yes` is the answer.
+fn ask_user(flags: ConsentFlags) -> Result<(), Error> {
+    if flags.yes {
+        return Ok(());
+    }
+    if !stdin().is_terminal() || !stderr().is_terminal() {
+        let problem = "nothing runs that came from a cluster before somebody has looked at it, and there is no terminal to ask on";
+        return Err(Error::new(FailureKind::Usage, problem)
+            .with_hint("if the lines above are what you expect: the same command with --yes"));
+    }
+    eprint!("run it? [y/N] ");
+    let mut answer = String::new();
+    let read = stdin().read_line(&mut answer);
+    read.map_err(|e| Error::new(FailureKind::Environment, e))?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(
+            Error::new(FailureKind::Usage, "not confirmed: nothing was run").with_hint(
+                "the Job in the cluster is as it was; `kubectl describe job` shows more of it",
+            ),
+        ),
+    }
+}
