@@ -11,6 +11,7 @@ pub mod attained;
 pub mod attribution;
 pub mod baseline;
 pub mod behaviour;
+pub mod budget;
 pub mod dependency;
 pub mod deployment;
 pub mod early;

@@ -7,6 +7,7 @@ use loadline_sizing::{Bytes, Cpus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budget;
 use crate::deployment::Deployment;
 use crate::proof::{Proof, count_proof};
 use crate::record::{Configuration, TrialRecord, TrialVerdict, VerdictReason};
@@ -21,6 +22,10 @@ pub struct Recommendation {
     /// What to run: limits (the recommended memory is its), JVM options with their provenance,
     /// environment.
     pub configuration: Configuration,
+    /// What fills the memory of the configuration; `None` in results from before there were budgets, and
+    /// where the parts could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// The smallest memory that passed every confirmation.
     #[serde(rename = "confirmed_bytes", with = "wire::bytes")]
     pub confirmed: Bytes,
@@ -228,6 +233,7 @@ pub fn recommend(
             memory: Some(answer.size),
             ..configuration
         },
+        budget: None,
         confirmed: answer.confirmed,
         margin: answer.margin,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
@@ -255,6 +261,7 @@ pub fn recommend_deployment(
     let size = deployment.chosen.limits.memory;
     let evidence = own.iter().filter(|t| t.verdict.is_evidence());
     Recommendation {
+        budget: None,
         confirmed: size,
         margin: 0.0,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),

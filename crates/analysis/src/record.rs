@@ -12,6 +12,7 @@ mod gc;
 mod instance;
 mod load;
 mod machine;
+mod memory;
 mod phase;
 mod proxy;
 mod reason;
@@ -39,6 +40,9 @@ pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{DueEvidence, GeneratorEvidence, LoadEvidence, LoadFrom, RequestEvidence};
 pub use machine::{
     ClusterDescription, EnforcedLimits, ImageIdentity, MachineDescription, TrialNode,
+};
+pub use memory::{
+    MemoryParts, STORM_PRESSURE, STORM_REFAULTS, SqueezeEnd, SqueezeEvidence, SqueezeStep,
 };
 pub use phase::{EarlyEnd, PhaseSpan, TrialPhase};
 pub use proxy::{LinkEvidence, LinkSecond, OutageEvidence, ProxyEvidence};
@@ -219,6 +223,10 @@ pub enum TrialPurpose {
     Soak,
     /// Alone or beside another, before a search with several slots.
     Abreast,
+    /// The first start of a search, with room: whether it works at all, and where its memory is.
+    Room,
+    /// A start with the options that ship, aged and squeezed: where the memory wall is.
+    Squeeze,
 }
 
 /// What a trial says about its configuration.
@@ -461,6 +469,12 @@ pub struct Evidence {
     /// What grew; of soaks only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<SoakEvidence>,
+    /// Where its memory was right after the measure phase; `None` where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryParts>,
+    /// What lowering its limit under load showed; of squeezes only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub squeeze: Option<SqueezeEvidence>,
     /// The last lines the application wrote, control characters removed.
     pub last_output: Vec<String>,
     /// Thread dump lines when it hung or never got ready.

@@ -348,6 +348,7 @@ fn prepare_errand(
         load,
         stop_grace: WRITING,
         soak: None,
+        memory_study: None,
         as_shipped: false,
         generators: None,
         ..order::order_without_load(

@@ -128,6 +128,7 @@ pub(crate) fn order_without_load(
         give_up: None,
         stop_grace: app.stop_grace,
         soak: None,
+        memory_study: None,
         as_shipped: false,
         generators: None,
     })
@@ -152,7 +153,9 @@ fn gives_up(of: &Measurement<'_>, purpose: TrialPurpose) -> bool {
         | TrialPurpose::Matrix
         | TrialPurpose::Compare
         | TrialPurpose::Soak
-        | TrialPurpose::Abreast => false,
+        | TrialPurpose::Abreast
+        | TrialPurpose::Room
+        | TrialPurpose::Squeeze => false,
     };
     is_search && of.experiment.search.pricing.is_none() && !of.experiment.has_outages()
 }

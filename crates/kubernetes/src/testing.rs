@@ -102,6 +102,7 @@ pub(crate) fn test_order() -> TrialOrder {
         give_up: None,
         stop_grace: Duration::from_secs(3),
         soak: None,
+        memory_study: None,
         as_shipped: false,
         generators: None,
     }

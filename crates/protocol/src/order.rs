@@ -67,6 +67,9 @@ pub struct TrialOrder {
     /// A soak: memory in parts is watched over the load.
     #[serde(default)]
     pub soak: Option<SoakSettings>,
+    /// What is done to find out where its memory is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_study: Option<MemoryStudy>,
     /// Whether its pod is the one that ships: nothing of the application's processes is within reach
     /// then, and no counter of them.
     #[serde(default)]
@@ -92,6 +95,15 @@ pub struct SoakSettings {
     pub every: Duration,
     /// Length of the rest before the second cycle.
     pub rest: Duration,
+}
+
+/// How the memory of one start is studied, behind the judged load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryStudy {
+    /// Requests after which the ageing burst ends, if its phase does not end before.
+    pub burst_requests: u64,
+    /// Whether the limit is lowered to the wall after the burst; else the live set is asked for.
+    pub is_squeezed: bool,
 }
 
 /// The application of a trial.

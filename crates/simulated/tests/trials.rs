@@ -109,6 +109,7 @@ fn order(memory: Bytes, model: LoadModel) -> TrialOrder {
         ],
         stop_grace: Duration::from_secs(10),
         soak: None,
+        memory_study: None,
         as_shipped: false,
         generators: None,
     }

@@ -17,9 +17,15 @@ pub enum TrialPhase {
     WarmUp,
     /// Load that is judged.
     Measure,
+    /// As many requests as the application can take at full concurrency, not judged: what it still
+    /// grows by comes early.
+    Age,
+    /// The load of the measure phase while the memory limit is lowered; not judged.
+    Squeeze,
     /// No load, between the two cycles of a soak.
     Rest,
-    /// The load of the measure phase once more: the second cycle of a soak.
+    /// The load of the measure phase once more: the second cycle of a soak, or after a squeeze at the
+    /// limit that leaves room for the growth still expected.
     Again,
     /// SIGTERM, grace, kill, clean up.
     Stop,
@@ -32,6 +38,8 @@ impl fmt::Display for TrialPhase {
             Self::Start => "start",
             Self::WarmUp => "warm-up",
             Self::Measure => "measure",
+            Self::Age => "ageing",
+            Self::Squeeze => "squeeze",
             Self::Rest => "rest",
             Self::Again => "second cycle",
             Self::Stop => "stop",

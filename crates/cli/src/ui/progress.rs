@@ -182,5 +182,7 @@ fn purpose_name(purpose: TrialPurpose) -> &'static str {
         TrialPurpose::Compare => "pair",
         TrialPurpose::Soak => "soak",
         TrialPurpose::Abreast => "abreast",
+        TrialPurpose::Room => "room",
+        TrialPurpose::Squeeze => "squeeze",
     }
 }

@@ -141,6 +141,7 @@ impl SearchRunner<'_> {
             TrialPurpose::Compare,
             TrialPurpose::Soak,
             TrialPurpose::Abreast,
+            TrialPurpose::Squeeze,
         ];
         let is_fresh = fresh.contains(&key.purpose);
         let Some(ground) = self.of.reuse.as_ref().filter(|_| !is_fresh) else {

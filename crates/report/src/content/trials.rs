@@ -102,5 +102,7 @@ pub fn purpose(purpose: TrialPurpose) -> &'static str {
         TrialPurpose::Compare => "compare",
         TrialPurpose::Soak => "soak",
         TrialPurpose::Abreast => "abreast",
+        TrialPurpose::Room => "room",
+        TrialPurpose::Squeeze => "squeeze",
     }
 }

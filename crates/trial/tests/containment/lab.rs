@@ -262,6 +262,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             load: Vec::new(),
             stop_grace: Duration::from_secs(30),
             soak: None,
+            memory_study: None,
             as_shipped: false,
             generators: None,
         },

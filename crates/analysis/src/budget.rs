@@ -1,0 +1,124 @@
+//! The memory budget of an answer: every part with what was measured and what it still grows by.
+//!
+//! Owns the sum and the check that it fits the limit: a [`Budget`] whose parts exceed its limit cannot
+//! be made. Sizes are bytes. Never reads a machine.
+
+use std::fmt;
+
+use loadline_sizing::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::wire;
+
+/// A part of an application's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryPart {
+    /// The Java heap, as large as it may become.
+    Heap,
+    /// Metaspace and class space.
+    Metaspace,
+    /// Compiled code.
+    CodeCache,
+    /// Thread stacks.
+    Stacks,
+    /// malloc, direct buffers among it.
+    Malloc,
+    /// The collector's tables, the JVM's own and relocated libraries.
+    Jvm,
+    /// Kernel memory: stacks, sockets, page tables.
+    Kernel,
+    /// Pages of files that must stay for the application to work: libraries, class archive, jar.
+    Files,
+}
+
+impl fmt::Display for MemoryPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Heap => "heap",
+            Self::Metaspace => "metaspace",
+            Self::CodeCache => "code cache",
+            Self::Stacks => "thread stacks",
+            Self::Malloc => "malloc",
+            Self::Jvm => "GC and JVM",
+            Self::Kernel => "kernel",
+            Self::Files => "file pages in use",
+        })
+    }
+}
+
+/// One line of a budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BudgetLine {
+    /// Which part.
+    pub part: MemoryPart,
+    /// What it took in the aged start.
+    #[serde(rename = "measured_bytes", with = "wire::bytes")]
+    pub measured: Bytes,
+    /// What it may still grow by.
+    #[serde(rename = "growth_bytes", with = "wire::bytes")]
+    pub growth: Bytes,
+    /// Why that much; empty where nothing is expected.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The option that caps it where a cap does no harm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<String>,
+}
+
+/// A limit and the parts that fill it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Budget {
+    lines: Vec<BudgetLine>,
+    /// The memory limit.
+    #[serde(rename = "limit_bytes", with = "wire::bytes")]
+    limit: Bytes,
+}
+
+/// Parts that exceed their limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the parts add up to {need}, more than the limit of {limit}")]
+pub struct OverCommitted {
+    /// The sum of the parts.
+    pub need: Bytes,
+    /// The limit.
+    pub limit: Bytes,
+}
+
+impl Budget {
+    /// The budget of a limit.
+    ///
+    /// # Errors
+    /// [`OverCommitted`] where the parts exceed it.
+    pub fn new(lines: Vec<BudgetLine>, limit: Bytes) -> Result<Self, OverCommitted> {
+        let budget = Self { lines, limit };
+        let need = budget.total_need();
+        match need <= limit {
+            true => Ok(budget),
+            false => Err(OverCommitted { need, limit }),
+        }
+    }
+
+    /// The lines, largest kinds first as they are declared.
+    pub fn lines(&self) -> &[BudgetLine] {
+        &self.lines
+    }
+
+    /// The memory limit.
+    pub fn limit(&self) -> Bytes {
+        self.limit
+    }
+
+    /// Everything measured and everything expected.
+    pub fn total_need(&self) -> Bytes {
+        let need = |line: &BudgetLine| line.measured.saturating_add(line.growth);
+        let all = self.lines.iter().map(need);
+        all.fold(Bytes::from_bytes(0), Bytes::saturating_add)
+    }
+
+    /// What of the limit is left over.
+    pub fn spare_room(&self) -> Bytes {
+        self.limit.saturating_sub(self.total_need())
+    }
+}
