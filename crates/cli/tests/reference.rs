@@ -62,7 +62,7 @@ fn subcommands() -> Vec<String> {
 #[test]
 fn the_command_line_reference_is_up_to_date() {
     let mut text = String::from(
-        "# Command line\n\nFor who looks up a flag. Written by the program; a test compares.\n",
+        "# Command line\n\nEvery command and every flag.\n\nWritten by the program; a test compares.\n",
     );
     write!(text, "\n```\n{}```\n", loadline(&["--help"])).unwrap();
     let names = subcommands();
@@ -157,7 +157,7 @@ fn the_reference_of_records_is_up_to_date() {
     ];
     let structs = parts.map(read).concat();
     let mut text = String::from(
-        "# Records\n\nFor who reads records with a program. Written from the comments in `crates/analysis/src/record.rs`; a test compares. \
+        "# Records\n\nWhat a program finds in a stored result, field by field.\n\nWritten from the comments in `crates/analysis/src/record.rs`; a test compares. \
          `loadline export` writes a result: `schema`, `result`, `title`, `question`, `command`, \
          `experiment` (TOML), `load`, `slo`, `machine`, `recommendation`, `warnings`, and `trials`, \
          each a `TrialRecord`. Units stand in the names: `_ns` nanoseconds, `_bytes` bytes, \
@@ -195,7 +195,7 @@ fn the_schemas_of_what_is_printed_are_up_to_date() {
         .collect();
     assert!(forms.len() > 10, "{help}");
     let mut text = String::from(
-        "# What `--json` prints\n\nFor who calls loadline from a script. Written by the program; a test compares, and others run each \
+        "# What `--json` prints\n\nWhat a script gets from `--json`, command by command.\n\nWritten by the program; a test compares, and others run each \
          command and hold what it prints against its schema. `loadline schema FORM` prints one. \
          Fields are added within a schema version, never changed. Units stand in the names; null \
          is what was not measured or does not exist, never zero. What the fields of a result mean \

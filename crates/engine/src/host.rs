@@ -1,8 +1,8 @@
 //! Where trials run: the seam between the runner and the machines.
 //!
 //! Owns the traits only. A host carries out orders in slots, each a whole trial with one clock; the
-//! runner fills the slots and stores what comes back. Hosts: this machine, and a simulated one with
-//! known truth and virtual time. Containers of a cluster fit the same shape.
+//! runner fills the slots and stores what comes back. There are four: this machine, a container
+//! engine out of loadline's sight, a cluster, and a simulation with known truth and virtual time.
 
 use std::path::PathBuf;
 use std::time::Duration;

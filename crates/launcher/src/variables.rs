@@ -219,7 +219,8 @@ pub const TABLE: &[LauncherVariable] = &[
 pub fn reference() -> String {
     let mut page = String::from(
         "# loadline-launch: environment variables\n\n\
-         For who sets a variable of `loadline-launch`. Generated from the table in `crates/launcher/src/variables.rs`; a test keeps them equal.\n\n\
+         Which environment variables `loadline-launch` reads.\n\n\
+         Generated from the table in `crates/launcher/src/variables.rs`; a test keeps them equal.\n\n\
          | variable | values | default | meaning |\n|---|---|---|---|\n",
     );
     for v in TABLE {

@@ -1,4 +1,5 @@
-//! Rules over every text file: no developer's paths, no dead links; over pages, that they have readers.
+//! Rules over every text file: no developer's paths, no dead links. Rules over pages: each opens with
+//! the question it answers, and is in the table of contents.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
@@ -102,18 +103,36 @@ pub fn links(project: &Project) -> Vec<Finding> {
 /// The table of contents of the site.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Below the heading of a page in `docs` stands for whom it is.
-pub fn readers(project: &Project) -> Vec<Finding> {
-    let pages = pages(project).filter(|page| {
-        let mut lines = page.text.lines().skip(1).filter(|line| !line.is_empty());
-        !lines.next().is_some_and(|line| line.starts_with("For "))
-    });
+/// The first line of a page has at most this many words: a reader who searches skims it.
+const OPENING_WORDS: usize = 25;
+
+/// Every page in `docs` opens with one line that says which question it answers.
+pub fn openings(project: &Project) -> Vec<Finding> {
     let finding = |page: &File| Finding {
         path: page.path.clone(),
         line: 3,
-        message: "say first for whom the page is: `For who ...`".to_owned(),
+        message: format!(
+            "say in one line of at most {OPENING_WORDS} words, below the heading, which question the page answers"
+        ),
     };
-    pages.map(finding).collect()
+    pages(project)
+        .filter(|page| !has_opening(&page.text))
+        .map(finding)
+        .collect()
+}
+
+/// A heading, then one sentence as a paragraph of one line. No words are prescribed, so whether it
+/// names the question is for a reviewer to see.
+fn has_opening(page: &str) -> bool {
+    let lines: Vec<&str> = page.lines().take(5).collect();
+    let &[heading, "", opening, ref rest @ ..] = lines.as_slice() else {
+        return false;
+    };
+    let is_alone = rest.first().is_none_or(|line| line.is_empty());
+    let is_sentence = opening.starts_with(|c: char| c.is_alphanumeric() || c == '`')
+        && opening.ends_with(['.', '?']);
+    let is_short = opening.split_whitespace().count() <= OPENING_WORDS;
+    heading.starts_with("# ") && is_alone && is_sentence && is_short
 }
 
 /// The summary names every page in `docs`.
@@ -227,17 +246,34 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_readers_and_a_place_in_the_summary() {
+    fn a_page_opens_with_one_short_sentence() {
+        assert!(has_opening("# A\n\nWhat a size costs.\n\nMore.\n"));
+        assert!(has_opening("# A\n\nDoes it hold?\n"));
+        let long = format!("# A\n\n{}end.\n", "word ".repeat(OPENING_WORDS));
+        for page in [
+            "# A\n",
+            "# A\n\n## B\n",
+            "# A\n\n- a list.\n",
+            "# A\n\nTwo lines\nof text.\n",
+            "# A\n\n```\nloadline size\n```\n",
+            long.as_str(),
+        ] {
+            assert!(!has_opening(page), "{page}");
+        }
+    }
+
+    #[test]
+    fn a_page_has_an_opening_and_a_place_in_the_summary() {
         let project = project(&[
             (
                 "docs/SUMMARY.md",
                 "# all\n\n[read me](../README.md)\n- [a](a.md)\n",
             ),
-            ("docs/a.md", "# A\n\nFor who asks.\n"),
-            ("docs/guides/b.md", "# B\n\nIt does this.\n"),
+            ("docs/a.md", "# A\n\nWhat it is.\n"),
+            ("docs/guides/b.md", "# B\n\n```\nb\n```\n"),
             ("README.md", "# loadline\n"),
         ]);
-        let found: Vec<_> = readers(&project).into_iter().map(|f| f.path).collect();
+        let found: Vec<_> = openings(&project).into_iter().map(|f| f.path).collect();
         assert_eq!(found, ["docs/guides/b.md"]);
         let found: Vec<_> = summary(&project).into_iter().map(|f| f.message).collect();
         assert_eq!(found, ["it does not name docs/guides/b.md"]);

@@ -72,7 +72,10 @@ const RULES: &[(&str, Rule)] = &[
         documents::machine_paths,
     ),
     ("links in documents lead somewhere", documents::links),
-    ("every page says for whom it is", documents::readers),
+    (
+        "every page opens with the question it answers",
+        documents::openings,
+    ),
     ("every page is in the summary", documents::summary),
     ("what scripts fetch is pinned", downloads::pinned),
     (
