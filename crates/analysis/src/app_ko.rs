@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use crate::record::{AppKo, Configuration, Evidence, LoadEvidence, SecondEvidence, VerdictReason};
+use crate::record::{
+    AppKo, Configuration, Evidence, LoadEvidence, SecondEvidence, TrialPhase, VerdictReason,
+};
 use crate::text;
 
 /// A failure of the application.
@@ -69,6 +71,9 @@ pub fn classify_failure(
     evidence: &Evidence,
     hang_after: Duration,
 ) -> Option<ApplicationFailure> {
+    if evidence.is_squeezed_to_death() {
+        return find_hang(evidence, hang_after);
+    }
     filled_disk(evidence)
         .or_else(|| cgroup_oom(configuration, evidence))
         .or_else(|| killed_at_limit(configuration, evidence))
@@ -312,11 +317,13 @@ fn never_ready(evidence: &Evidence) -> Option<ApplicationFailure> {
 
 /// Silent to the end: for so long no request of many was answered, not even with an error.
 fn find_hang(evidence: &Evidence, hang_after: Duration) -> Option<ApplicationFailure> {
-    let load = evidence.load.last()?;
+    let until = evidence.judged_until();
+    let is_judged = |load: &&LoadEvidence| until == u64::MAX || load.phase == TrialPhase::Measure;
+    let load = evidence.load.iter().rfind(is_judged)?;
     let in_load: Vec<&SecondEvidence> = evidence
         .seconds
         .iter()
-        .filter(|second| second.offered.is_some())
+        .filter(|second| second.offered.is_some() && second.at_ns <= until)
         .collect();
     let silent = in_load
         .iter()

@@ -1,7 +1,16 @@
 //! The memory budget of an answer: every part with what was measured and what it still grows by.
 //!
 //! Owns the sum and the check that it fits the limit: a [`Budget`] whose parts exceed its limit cannot
-//! be made. Sizes are bytes. Never reads a machine.
+//! be made. Sizes are bytes. Never reads a machine. The heap is chosen by [`heap`], growth is
+//! [`expect`]'s, the limit [`answer`]'s.
+
+mod answer;
+mod expect;
+mod heap;
+mod soaked;
+#[cfg(test)]
+mod tests;
+mod trend;
 
 use std::fmt;
 
@@ -10,6 +19,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::wire;
+
+pub use answer::{
+    MemoryWall, answer_budget, budget_at, limit_after_squeeze, room_need, start_room, study_limit,
+};
+pub use heap::{
+    HeapPolicy, allowed_heap, choose_heap, heap_options, live_set, named_heap, without_pretouch,
+};
+pub use soaked::{PROVING_SOAK, SoakOutcome};
+pub use trend::{LiveSetTrend, live_set_trend};
 
 /// A part of an application's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +85,13 @@ pub struct BudgetLine {
     pub cap: Option<String>,
 }
 
+impl BudgetLine {
+    /// Measured and expected.
+    pub fn need(&self) -> Bytes {
+        self.measured.saturating_add(self.growth)
+    }
+}
+
 /// A limit and the parts that fill it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
@@ -112,9 +137,19 @@ impl Budget {
 
     /// Everything measured and everything expected.
     pub fn total_need(&self) -> Bytes {
-        let need = |line: &BudgetLine| line.measured.saturating_add(line.growth);
-        let all = self.lines.iter().map(need);
+        let all = self.lines.iter().map(BudgetLine::need);
         all.fold(Bytes::from_bytes(0), Bytes::saturating_add)
+    }
+
+    /// The heap, as large as it may become; zero where there is none.
+    pub fn heap_need(&self) -> Bytes {
+        let heap = self.lines.iter().find(|l| l.part == MemoryPart::Heap);
+        heap.map_or(Bytes::from_bytes(0), BudgetLine::need)
+    }
+
+    /// Everything beside the heap.
+    pub fn rest_need(&self) -> Bytes {
+        self.total_need().saturating_sub(self.heap_need())
     }
 
     /// What of the limit is left over.

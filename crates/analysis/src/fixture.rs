@@ -71,6 +71,7 @@ pub fn empty_gc_log() -> GcEvidence {
         heap_max: None,
         allocated: None,
         promoted: None,
+        heaps_after: Vec::new(),
         pause_spans_ns: Vec::new(),
     }
 }

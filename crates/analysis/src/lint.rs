@@ -7,23 +7,21 @@
 
 use std::time::Duration;
 
-use loadline_sizing::{Bytes, Cpus};
-
-/// Of the limit, in [0, 1]: a larger heap leaves little for the rest of the JVM.
-const MOST_HEAP: f64 = 0.85;
-
-/// What to do about such a heap.
-const FULL: &str = "little is left for metaspace, code and threads; run it: loadline judge --manifest FILE -- java ...";
+use loadline_sizing::hotspot::MachineSize;
+use loadline_sizing::regions::heap::check_container;
+use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
 
 /// Less memory than any JVM starts in, bytes.
 const SMALLEST: u64 = 1 << 20;
 
 /// Options that make the heap a share of the limit.
-const SHARES: [&str; 3] = [
-    "-XX:MaxRAMPercentage=",
-    "-XX:MinRAMPercentage=",
-    "-XX:MaxRAMFraction=",
-];
+const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];
+
+/// The JDK of a container whose manifest does not say it.
+const USUAL_JDK: u32 = 17;
+
+/// Processors of a container without a CPU limit: with fewer the JVM takes another collector.
+const USUAL_CPUS: u32 = 2;
 
 /// A container as its manifest describes it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -78,6 +76,8 @@ pub struct MeasuredNeeds {
     pub start: Option<Duration>,
     /// The highest memory usage that was seen.
     pub memory: Option<Bytes>,
+    /// Everything beside the heap, measured and expected.
+    pub rest: Option<Bytes>,
 }
 
 /// How bad a finding is.
@@ -106,9 +106,8 @@ pub struct LintFinding {
 pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFinding> {
     let mut findings: Vec<LintFinding> = [
         check_memory_limit(container),
-        check_heap_size(container),
-        check_heap_share(container),
-        check_both_heaps(container),
+        over_commitment(container, measured),
+        heap_options(container),
         check_tiny_memory(container),
         check_request(container, measured),
         check_gc_threads(container),
@@ -179,35 +178,56 @@ fn check_tiny_memory(container: &LintedContainer) -> Option<LintFinding> {
     ))
 }
 
-/// `-Xmx` and a percentage: only one of them counts, wherever they stand (measured on 17 and 25).
-fn check_both_heaps(container: &LintedContainer) -> Option<LintFinding> {
-    let heap = container
-        .jvm
-        .iter()
-        .rev()
-        .find(|o| o.starts_with("-Xmx") || o.starts_with("-XX:MaxHeapSize="))?;
-    let is_share = |option: &&String| SHARES.iter().any(|prefix| option.starts_with(prefix));
-    let share = container.jvm.iter().find(is_share)?;
-    Some(finding(
-        Severity::Warning,
-        format!("{heap} stands beside {share}: the percentage does nothing"),
-        "keep the one that is meant; a percentage follows the limit, -Xmx does not",
-    ))
+/// Heap options of which only one counts: `-Xmx` twice, or beside a percentage, wherever they stand
+/// (measured on 17 and 25).
+fn heap_options(container: &LintedContainer) -> Option<LintFinding> {
+    let named = |option: &&String, names: &[&str]| {
+        let own = JvmOptionSet::from_words([option.as_str()]);
+        names.iter().any(|name| own.is_set(name))
+    };
+    let heaps = container.jvm.iter().filter(|o| named(o, &["MaxHeapSize"]));
+    let heaps: Vec<&String> = heaps.collect();
+    let share = container.jvm.iter().find(|o| named(o, &SHARES));
+    let problem = match (heaps.as_slice(), share) {
+        ([.., before, last], _) => {
+            format!("the heap is set twice: {before}, then {last}; the last one counts")
+        }
+        ([heap], Some(share)) => {
+            format!("{heap} stands beside {share}: the percentage does nothing")
+        }
+        _ => return None,
+    };
+    let hint = "keep the one that is meant; a percentage follows the limit, -Xmx does not";
+    Some(finding(Severity::Warning, problem, hint))
 }
 
-/// A percentage of the limit that leaves too little for the rest.
-fn check_heap_share(container: &LintedContainer) -> Option<LintFinding> {
-    let prefix = "-XX:MaxRAMPercentage=";
-    let has_heap = container.jvm.iter().any(|o| o.starts_with("-Xmx"));
-    let mut values = container.jvm.iter().filter_map(|o| o.strip_prefix(prefix));
-    let percent = values.next_back()?.parse::<f64>().ok()?;
-    (percent > 100.0 * MOST_HEAP && !has_heap).then(|| {
-        finding(
-            Severity::Warning,
-            format!("the heap may take {percent} % of the limit"),
-            FULL,
-        )
-    })
+/// A heap that does not fit into the limit beside everything else.
+pub fn over_commitment(
+    container: &LintedContainer,
+    measured: MeasuredNeeds,
+) -> Option<LintFinding> {
+    let limit = container
+        .limits
+        .memory
+        .filter(|limit| limit.as_bytes() >= SMALLEST)?;
+    let cpus = container.limits.cpu.map_or(USUAL_CPUS, Cpus::ceil).max(1);
+    let machine = MachineSize {
+        memory: limit,
+        cpus,
+    };
+    let options = JvmOptionSet::from_words(container.jvm.iter().cloned());
+    let jdk = JdkRelease::for_hotspot(JavaVersion::from_feature(USUAL_JDK));
+    let overrun = check_container(jdk, machine, &options, measured.rest)?;
+    let (whose, more) = match measured.rest {
+        Some(_) => ("as it was measured, growth included", ""),
+        None => (
+            "for a typical service",
+            "; --measured RESULT takes the service's own",
+        ),
+    };
+    let hint = format!("{}{more}", overrun.suggest_change());
+    let problem = format!("over-committed: {overrun} ({whose})");
+    Some(finding(Severity::Error, problem, &hint))
 }
 
 fn check_memory_limit(container: &LintedContainer) -> Option<LintFinding> {
@@ -224,27 +244,10 @@ fn check_memory_limit(container: &LintedContainer) -> Option<LintFinding> {
     })
 }
 
-fn check_heap_size(container: &LintedContainer) -> Option<LintFinding> {
-    let limit = container.limits.memory?;
-    let heap = option_size(container, "-Xmx")?;
-    let message = |what: &str| format!("-Xmx is {heap}, {what} the limit of {limit}");
-    if heap >= limit {
-        let hint = "the heap alone fills the container and the kernel kills it; leave room for metaspace, code and threads";
-        Some(finding(Severity::Error, message("not below"), hint))
-    } else if heap.as_mib() > MOST_HEAP * limit.as_mib() {
-        Some(finding(
-            Severity::Warning,
-            message("more than 85 % of"),
-            FULL,
-        ))
-    } else {
-        None
-    }
-}
-
 fn check_request(container: &LintedContainer, measured: MeasuredNeeds) -> Option<LintFinding> {
     let request = container.requests.memory?;
-    let initial = option_size(container, "-Xms");
+    let options = JvmOptionSet::from_words(container.jvm.iter().cloned());
+    let initial = options.size_value("InitialHeapSize");
     let hint = "the scheduler counts on the request; on a full node it is the first to be evicted";
     match (measured.memory, initial) {
         (Some(used), _) if request < used => Some(finding(
@@ -330,16 +333,6 @@ fn check_probes(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<Lin
         .collect()
 }
 
-fn option_size(container: &LintedContainer, prefix: &str) -> Option<Bytes> {
-    let mut values = container.jvm.iter().filter_map(|o| o.strip_prefix(prefix));
-    // The last one counts. A bare number is bytes.
-    let value = values.next_back()?;
-    match value.parse::<u64>() {
-        Ok(bytes) => Some(Bytes::from_bytes(bytes)),
-        Err(_) => value.to_lowercase().parse().ok(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,7 +383,7 @@ mod tests {
         ");
         let mut heaps = container();
         heaps.jvm = vec!["-XX:MaxRAMPercentage=90".to_owned()];
-        insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Warning: the heap may take 90 % of the limit");
+        insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Error: over-committed: the heap may take 462Mi and everything else 248Mi: 710Mi in a limit of 512Mi (for a typical service)");
         heaps.jvm.push("-Xmx256m".to_owned());
         insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Warning: -Xmx256m stands beside -XX:MaxRAMPercentage=90: the percentage does nothing");
         let unknown = LintedContainer {
@@ -398,6 +391,43 @@ mod tests {
             ..container()
         };
         assert!(!text(&unknown, MeasuredNeeds::default()).contains("no memory limit"));
+    }
+
+    #[test]
+    fn a_heap_and_everything_else_have_to_fit() {
+        let problems = |options: &[&str], rest: Option<u64>| {
+            let mut of = container();
+            of.jvm = options.iter().map(|o| (*o).to_owned()).collect();
+            let measured = MeasuredNeeds {
+                rest: rest.map(Bytes::from_mib),
+                ..MeasuredNeeds::default()
+            };
+            let found = lint(&of, measured);
+            let line =
+                |f: &LintFinding| format!("{:?}: {}\n  hint: {}", f.severity, f.problem, f.hint);
+            found.iter().map(line).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(problems(&["-Xmx256m"], None), "");
+        assert_eq!(problems(&["-Xmx370m"], Some(142)), "");
+        let said = [
+            problems(&["-XX:MaxRAMPercentage=75"], None),
+            problems(&["-Xmx371m"], Some(142)),
+            problems(&[], Some(500)),
+            problems(&["-Xmx128m", "-Xmx200m"], Some(142)),
+            problems(&["-Xmx128m", "-XX:MaxRAMPercentage=75"], Some(142)),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @"
+        Error: over-committed: the heap may take 384Mi and everything else 248Mi: 632Mi in a limit of 512Mi (for a typical service)
+          hint: lower the heap to 264Mi (-Xmx264m) or raise the limit to 632Mi; --measured RESULT takes the service's own
+        Error: over-committed: the heap may take 372Mi and everything else 142Mi: 514Mi in a limit of 512Mi (as it was measured, growth included)
+          hint: lower the heap to 370Mi (-Xmx370m) or raise the limit to 514Mi
+        Error: over-committed: the heap may take 128Mi and everything else 500Mi: 628Mi in a limit of 512Mi (as it was measured, growth included)
+          hint: raise the limit to 628Mi; no heap fits into 512Mi
+        Warning: the heap is set twice: -Xmx128m, then -Xmx200m; the last one counts
+          hint: keep the one that is meant; a percentage follows the limit, -Xmx does not
+        Warning: -Xmx128m stands beside -XX:MaxRAMPercentage=75: the percentage does nothing
+          hint: keep the one that is meant; a percentage follows the limit, -Xmx does not
+        ");
     }
 
     #[test]
@@ -414,7 +444,7 @@ mod tests {
         };
         bad.probes = vec![probe("livenessProbe"), probe("readinessProbe")];
         insta::assert_snapshot!(text(&bad, MeasuredNeeds::default()), @"
-        Error: -Xmx is 512Mi, not below the limit of 512Mi
+        Error: over-committed: the heap may take 512Mi and everything else 248Mi: 760Mi in a limit of 512Mi (for a typical service)
         Warning: the memory request is 128Mi, less than the heap it starts with (-Xms 256Mi)
         Warning: the CPU limit is 1500m: the JVM sees 2 processors and runs as many GC threads, which use up the quota and stop the application until the next period
         Note: QoS class Burstable
@@ -422,11 +452,12 @@ mod tests {
         let measured = MeasuredNeeds {
             start: Some(Duration::from_secs(40)),
             memory: Some(Bytes::from_mib(300)),
+            rest: Some(Bytes::from_mib(142)),
         };
         bad.jvm = vec!["-Xmx480m".to_owned(), "-XX:ParallelGCThreads=1".to_owned()];
         insta::assert_snapshot!(text(&bad, measured), @"
+        Error: over-committed: the heap may take 480Mi and everything else 142Mi: 622Mi in a limit of 512Mi (as it was measured, growth included)
         Error: the livenessProbe gives up after 35 s, but a start took 40.0 s when it was measured
-        Warning: -Xmx is 480Mi, more than 85 % of the limit of 512Mi
         Warning: the memory request is 128Mi, but 300Mi were used when it was measured
         Note: QoS class Burstable
         ");

@@ -1,7 +1,10 @@
 //! Fresh starts at exactly the recommended size, and what they prove.
 //!
 //! Owns the one rule for every proof, of a size and of a deployment. The starts do not choose the
-//! size: they are counted after it is found.
+//! size: they are counted after it is found. Where their distance from every bound is large, that
+//! decides ([`distance`]) and few are enough.
+
+mod distance;
 
 use loadline_sizing::Bytes;
 use schemars::JsonSchema;
@@ -13,6 +16,12 @@ use crate::record::{TrialPurpose, TrialRecord, TrialVerdict};
 use crate::search::TrialOutcome;
 use crate::text;
 
+pub use distance::{Distance, distances, squeezed, starts_by_distance};
+
+/// Fresh starts that prove a size where they are counted, at least.
+pub const COUNTED_STARTS: u32 = 20;
+/// Fresh starts where their distance decides, at least.
+pub const DISTANT_STARTS: u32 = 3;
 /// Confidence of every bound in a recommendation.
 pub const CONFIDENCE: f64 = 0.95;
 /// One fresh start in this many may fail in a proof.
@@ -112,6 +121,9 @@ pub struct Proof {
     /// Percentiles that rest on too few requests in one start, over all starts together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pooled: Vec<PooledPercentile>,
+    /// How far the starts are from each bound, where a squeezed start found the wall.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distances: Vec<Distance>,
 }
 
 /// Counts the fresh starts at this size that ran as proof.
@@ -133,6 +145,10 @@ pub fn count_proof(size: Bytes, trials: &[TrialRecord]) -> Proof {
         failure_upper_bound: failure_upper_bound(failures.len() as u64, starts, CONFIDENCE),
         failures,
         pooled: pool_percentiles(&counted),
+        distances: match squeezed(trials) {
+            Some(found) => distances(&counted, Some(found)),
+            None => Vec::new(),
+        },
     }
 }
 
@@ -145,7 +161,14 @@ impl Proof {
 
     /// Whether enough of the starts kept the SLO, each by itself.
     fn is_counted(&self) -> bool {
-        is_proof(self.passes, self.starts + self.not_measured)
+        is_proof(self.passes, self.starts + self.not_measured) || self.is_far()
+    }
+
+    /// Whether so few starts are enough because all of them are far from every bound.
+    fn is_far(&self) -> bool {
+        let is_whole = self.passes == self.starts && self.not_measured <= self.starts;
+        let enough = starts_by_distance(&self.distances).max(DISTANT_STARTS);
+        !self.distances.is_empty() && is_whole && self.starts >= u64::from(enough)
     }
 
     /// Whether it would be proven if what could not be measured had kept the SLO.
@@ -167,7 +190,7 @@ impl Proof {
             n => format!("; {n} could not be measured"),
         };
         if self.starts == 0 {
-            return format!("not proven: no fresh start ran at this size{not_measured}");
+            return format!("not tested: no fresh start ran at this size{not_measured}");
         }
         format!(
             "{} of {} fresh starts failed; {}{not_measured}",
@@ -349,8 +372,8 @@ mod tests {
         let lines =
             lines.map(|(passes, misses, not)| proof_of(passes, misses, not).proof_sentence());
         insta::assert_snapshot!(lines.join("\n"), @"
-        not proven: no fresh start ran at this size
-        not proven: no fresh start ran at this size; 2 could not be measured
+        not tested: no fresh start ran at this size
+        not tested: no fresh start ran at this size; 2 could not be measured
         0 of 20 fresh starts failed; up to 1 in 7 could still (95 % confidence)
         2 of 20 fresh starts failed; up to 1 in 3 could still (95 % confidence); 1 could not be measured
         ");

@@ -7,12 +7,13 @@ use loadline_sizing::{Bytes, Cpus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, LiveSetTrend, MemoryWall, allowed_heap, budget_at, live_set_trend};
 use crate::deployment::Deployment;
-use crate::proof::{Proof, count_proof};
-use crate::record::{Configuration, TrialRecord, TrialVerdict, VerdictReason};
+use crate::proof::{Proof, count_proof, squeezed};
+use crate::record::{AppKo, Configuration, SqueezeEnd, TrialRecord, TrialVerdict, VerdictReason};
 use crate::search::min_memory::MemoryFound;
 use crate::search::size::{OfLevel, SizeEnd};
+use crate::text;
 use crate::warming::JvmQuestion;
 use crate::wire;
 
@@ -26,10 +27,14 @@ pub struct Recommendation {
     /// where the parts could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// The smallest memory that passed every confirmation.
+    /// How its live set rises; `None` where it does not, as far as the starts show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_set_trend: Option<LiveSetTrend>,
+    /// The smallest limit at which the squeezed start still worked; where none was squeezed, the smallest
+    /// memory that passed every confirmation.
     #[serde(rename = "confirmed_bytes", with = "wire::bytes")]
     pub confirmed: Bytes,
-    /// The margin on top of it, as a share.
+    /// What is above it, as a share; the lines of the budget say what for.
     pub margin: f64,
     /// Ids of the trials it rests on, in the order they ran.
     pub evidence: Vec<String>,
@@ -233,13 +238,14 @@ pub fn recommend(
             memory: Some(answer.size),
             ..configuration
         },
-        budget: None,
+        budget: budget(answer.size, trials),
+        live_set_trend: squeezed(trials).and_then(trend),
         confirmed: answer.confirmed,
         margin: answer.margin,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
         question: JvmQuestion::Start,
         proof: count_proof(answer.size, trials),
-        next_smaller: next_smaller(answer.size, trials),
+        next_smaller: next_smaller(answer.size, trials).or_else(|| storm(answer.size, trials)),
         comparisons: others
             .iter()
             .map(|t| compare_trial(answer.size, t))
@@ -262,6 +268,7 @@ pub fn recommend_deployment(
     let evidence = own.iter().filter(|t| t.verdict.is_evidence());
     Recommendation {
         budget: None,
+        live_set_trend: None,
         confirmed: size,
         margin: 0.0,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
@@ -311,6 +318,49 @@ pub fn next_smaller(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> 
     })
 }
 
+/// Steps of a squeeze are whole pages; nobody asks for so many.
+fn whole_mib(size: Bytes) -> Bytes {
+    Bytes::from_mib(size.as_mib() as u64)
+}
+
+/// The parts of this limit, from the squeezed start.
+fn budget(size: Bytes, trials: &[TrialRecord]) -> Option<Budget> {
+    let squeezed = squeezed(trials)?;
+    budget_at(&squeezed.evidence, allowed_heap(squeezed), size)?.ok()
+}
+
+fn trend(trial: &TrialRecord) -> Option<LiveSetTrend> {
+    live_set_trend(&trial.evidence, allowed_heap(trial))
+}
+
+/// The limit at which the squeezed start was no longer calm.
+fn storm(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> {
+    let squeezed = squeezed(trials)?;
+    let squeeze = squeezed.evidence.squeeze.as_ref()?;
+    let storm = MemoryWall::of(squeeze)?
+        .storm
+        .filter(|storm| storm.limit < size)?;
+    let was_killed = squeeze.end == SqueezeEnd::Killed && squeeze.steps.last() == Some(storm);
+    let reread = format!(
+        "the kernel re-read {} file pages a second",
+        text::short_count(storm.refaults_per_second as u64)
+    );
+    let answered = storm
+        .achieved
+        .zip(storm.offered)
+        .map(|(achieved, offered)| format!("{achieved} of {offered} requests were answered"));
+    let killed = was_killed.then(|| "the kernel killed it".to_owned());
+    Some(SmallerSize {
+        memory: whole_mib(storm.limit),
+        trial: squeezed.id.clone(),
+        verdict: match was_killed {
+            true => TrialVerdict::AppKo(AppKo::CgroupOom),
+            false => TrialVerdict::SloMiss,
+        },
+        breaks: killed.into_iter().chain([reread]).chain(answered).collect(),
+    })
+}
+
 fn compare_trial(size: Bytes, trial: &TrialRecord) -> OtherConfiguration {
     let memory = trial.configuration.memory;
     OtherConfiguration {
@@ -327,6 +377,15 @@ impl Recommendation {
     /// The recommended memory limit of one instance.
     pub fn recommended_memory(&self) -> Bytes {
         self.configuration.memory.unwrap_or(self.confirmed)
+    }
+
+    /// The heap it ships, in words: the option, or the size of one that the command sets itself; `None`
+    /// where it has none, or it is not known.
+    pub fn heap_words(&self) -> Option<String> {
+        let option = self.configuration.heap_option().map(str::to_owned);
+        let heap = self.budget.as_ref().map(Budget::heap_need);
+        let heap = heap.filter(|heap| heap.as_bytes() > 0);
+        option.or_else(|| Some(format!("a heap of {}", heap?)))
     }
 
     /// Whether its fresh starts prove it; those of a deployment must also have been enough.
@@ -430,7 +489,7 @@ mod tests {
         );
         assert_eq!(
             got.proof.proof_sentence(),
-            "not proven: no fresh start ran at this size"
+            "not tested: no fresh start ran at this size"
         );
     }
 

@@ -35,7 +35,7 @@ use crate::wire;
 pub use cgroup::{CgroupEvidence, MOST_USE, USE_EVERY};
 pub use cpus::CpuSets;
 pub use dependency::{CpuNeighbours, DependencyEvidence, SharedEvidence, StubEvidence};
-pub use gc::GcEvidence;
+pub use gc::{GcEvidence, HeapAfter};
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{DueEvidence, GeneratorEvidence, LoadEvidence, LoadFrom, RequestEvidence};
 pub use machine::{
@@ -121,6 +121,16 @@ pub struct Configuration {
     /// What runs in place of the experiment's application; `None` is that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<LevelApplication>,
+}
+
+impl Configuration {
+    /// The option that sets the largest heap, the last of several.
+    pub fn heap_option(&self) -> Option<&str> {
+        let texts = self.jvm_options.iter().map(|option| option.text.as_str());
+        let is_heap =
+            |text: &&str| text.starts_with("-Xmx") || text.starts_with("-XX:MaxHeapSize=");
+        texts.rev().find(is_heap)
+    }
 }
 
 /// An application that a level puts in place of the experiment's.
@@ -486,6 +496,23 @@ pub struct Evidence {
     pub ended_early: Option<EarlyEnd>,
     /// A failure of the measurement itself; it makes the trial INVALID.
     pub failure: Option<MeasurementFailure>,
+}
+
+impl Evidence {
+    /// Up to when the application is judged, CLOCK_MONOTONIC: where its memory is studied behind the
+    /// measure phase, that is its end, and whatever happens later is no fault of the application.
+    pub fn judged_until(&self) -> u64 {
+        let end = |phase| self.phases.iter().find(|span| span.phase == phase);
+        let is_studied = end(TrialPhase::Age).or(end(TrialPhase::Squeeze)).is_some();
+        let measure = end(TrialPhase::Measure).filter(|_| is_studied);
+        measure.map_or(u64::MAX, |span| span.end)
+    }
+
+    /// Whether the kernel killed the application because its limit was lowered on purpose.
+    pub fn is_squeezed_to_death(&self) -> bool {
+        let squeeze = self.squeeze.as_ref();
+        squeeze.is_some_and(|squeeze| squeeze.end == SqueezeEnd::Killed)
+    }
 }
 
 /// A disk that an application filled.

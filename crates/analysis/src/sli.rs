@@ -328,6 +328,7 @@ mod tests {
             heap_max: None,
             allocated: None,
             promoted: None,
+            heaps_after: Vec::new(),
             pause_spans_ns: Vec::new(),
         });
         let sli = Sli::from_record(&record).unwrap();

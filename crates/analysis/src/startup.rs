@@ -315,9 +315,11 @@ pub fn time_to_performance(record: &TrialRecord) -> Option<Duration> {
         .phases
         .iter()
         .find(|span| span.phase == TrialPhase::Start)?;
+    let until = evidence.judged_until();
     let seconds: Vec<(u64, f64)> = evidence
         .seconds
         .iter()
+        .filter(|second| second.at_ns <= until)
         .filter_map(|second| Some((second.at_ns, second.p50?.as_secs_f64())))
         .collect();
     let values: Vec<f64> = seconds.iter().map(|(_, p50)| *p50).collect();

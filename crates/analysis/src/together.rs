@@ -59,6 +59,7 @@ fn instance_evidence((number, part): (u32, &Evidence)) -> InstanceEvidence {
         start: part.start.clone(),
         cgroup: part.cgroup.clone(),
         gc: part.gc.as_ref().map(|gc| GcEvidence {
+            heaps_after: Vec::new(),
             pause_spans_ns: Vec::new(),
             ..gc.clone()
         }),
@@ -133,6 +134,7 @@ fn merge_gc_logs(logs: &[GcEvidence]) -> GcEvidence {
         heap_max: sum_of(logs, |gc| gc.heap_max),
         allocated: sum_of(logs, |gc| gc.allocated),
         promoted: sum_of(logs, |gc| gc.promoted),
+        heaps_after: Vec::new(),
         pause_spans_ns: Vec::new(),
     }
 }

@@ -340,7 +340,7 @@ fn parent_of(dir: &Path) -> &Path {
     dir.parent().unwrap_or(dir)
 }
 
-fn is_busy(error: &std::io::Error) -> bool {
+pub(crate) fn is_busy(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error())
 }
 

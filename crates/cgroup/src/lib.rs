@@ -37,7 +37,7 @@ pub use anything::{Parser, parsers};
 pub use error::CgroupError;
 pub use group::ControlGroup;
 pub use layout::{CgroupHierarchy, CgroupLayout, CgroupVersion, Controller, HierarchyMode};
-pub use limits::{CgroupLimits, weight_from_shares};
+pub use limits::{CgroupLimits, LimitChange, weight_from_shares};
 pub use name::GroupName;
 pub use noise::{Noise, NoiseMeter};
 pub use oom::OomWatch;

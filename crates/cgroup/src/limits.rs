@@ -10,7 +10,7 @@ use loadline_sizing::{Bytes, CpuSet, Cpus};
 
 use crate::error::CgroupError;
 use crate::file;
-use crate::group::ControlGroup;
+use crate::group::{ControlGroup, is_busy};
 use crate::layout::{CgroupVersion, Controller};
 
 /// v1 shares of a group that nobody set (cgroup-v1: NICE_0 weight).
@@ -296,6 +296,98 @@ impl ControlGroup {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Whether the kernel took a memory limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitChange {
+    /// It is in force.
+    Taken,
+    /// It cannot be: more than that is in use and cannot be reclaimed.
+    Busy,
+}
+
+impl ControlGroup {
+    /// Sets the memory limit of a living group and leaves the other limits alone. Nothing is killed
+    /// for it: what does not fit makes it [`LimitChange::Busy`], and then the limit is what it was.
+    ///
+    /// # Errors
+    /// No memory controller, or a file that cannot be written.
+    pub fn set_memory_limit(&self, limit: Bytes) -> Result<LimitChange, CgroupError> {
+        let Some((version, dir)) = self.dir_for(Controller::Memory, "the memory limit", true)?
+        else {
+            return Ok(LimitChange::Busy);
+        };
+        if version == CgroupVersion::V1 {
+            return unless_busy(apply_memory_v1(&dir, Some(limit)));
+        }
+        // memory.max kills what it cannot reclaim, memory.high does not: it goes first.
+        let soft = dir.join("memory.high");
+        file::write(&soft, &limit.as_bytes().to_string())?;
+        let is_at_most = |name: &str| -> Result<bool, CgroupError> {
+            let now = file::read(&dir.join(name))?.trim().parse::<u64>();
+            Ok(now.is_ok_and(|now| now <= limit.as_bytes()))
+        };
+        let change = match is_at_most("memory.current")? || is_at_most("memory.max")? {
+            true => apply_memory_v2(&dir, Some(limit)).map(|()| LimitChange::Taken),
+            false => Ok(LimitChange::Busy),
+        };
+        file::write(&soft, "max")?;
+        change
+    }
+
+    /// Lowers what memory may be used, in a way that reclaims and does not kill: v1 by the limit
+    /// itself, v2 by memory.high. [`ControlGroup::set_memory_limit`] ends it.
+    ///
+    /// # Errors
+    /// As [`ControlGroup::set_memory_limit`].
+    pub fn press_memory(&self, limit: Bytes) -> Result<LimitChange, CgroupError> {
+        match self.controller_dir(Controller::Memory) {
+            Some((CgroupVersion::V2, dir)) => {
+                file::write(&dir.join("memory.high"), &limit.as_bytes().to_string())?;
+                let used = file::read(&dir.join("memory.current"))?.trim().parse();
+                // Charges are counted in batches for each CPU: a little above is not too much.
+                let allowed = limit.as_bytes().saturating_add(limit.as_bytes() / 64);
+                Ok(match used {
+                    Ok(used) if allowed < used => LimitChange::Busy,
+                    _ => LimitChange::Taken,
+                })
+            }
+            _ => self.set_memory_limit(limit),
+        }
+    }
+
+    /// Makes processes that find no memory wait instead of being killed, or ends that. `false`: this
+    /// kernel cannot (v2 has no such switch). To be ended only once the limit has been raised.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn forbid_oom_kill(&self, is_forbidden: bool) -> Result<bool, CgroupError> {
+        let Some((CgroupVersion::V1, dir)) = self.controller_dir(Controller::Memory) else {
+            return Ok(false);
+        };
+        let control = dir.join("memory.oom_control");
+        file::write(&control, if is_forbidden { "1" } else { "0" })?;
+        Ok(true)
+    }
+
+    /// Whether processes of it wait for memory that is not there (v1, kills forbidden).
+    pub fn is_under_oom(&self) -> bool {
+        let Some((CgroupVersion::V1, dir)) = self.controller_dir(Controller::Memory) else {
+            return false;
+        };
+        let text = file::read(&dir.join("memory.oom_control"));
+        text.is_ok_and(|text| text.lines().any(|line| line == "under_oom 1"))
+    }
+}
+
+/// EBUSY is an answer, not a failure.
+fn unless_busy(written: Result<(), CgroupError>) -> Result<LimitChange, CgroupError> {
+    match written {
+        Ok(()) => Ok(LimitChange::Taken),
+        Err(CgroupError::File { source, .. }) if is_busy(&source) => Ok(LimitChange::Busy),
+        Err(error) => Err(error),
     }
 }
 

@@ -80,6 +80,7 @@ pub struct CgroupReader {
     memory_usage: Option<StatFile>,
     memory_peak: Option<StatFile>,
     memory_stat: Option<StatFile>,
+    memory_kernel: Option<StatFile>,
     memory_events: Option<StatFile>,
     pids_current: Option<StatFile>,
     cpu_pressure: Option<StatFile>,
@@ -125,6 +126,12 @@ impl CgroupReader {
             memory_usage: in_memory("memory.usage_in_bytes", "memory.current")?,
             memory_peak: in_memory("memory.max_usage_in_bytes", "memory.peak")?,
             memory_stat: in_memory("memory.stat", "memory.stat")?,
+            memory_kernel: match memory {
+                Some((CgroupVersion::V1, dir)) => {
+                    StatFile::open_stat(dir, "memory.kmem.usage_in_bytes")?
+                }
+                _ => None,
+            },
             memory_events: events,
             pids_current: pids.map_or(Ok(None), |dir| StatFile::open_stat(dir, "pids.current"))?,
             cpu_pressure: in_v2("cpu.pressure")?,
@@ -207,6 +214,9 @@ impl CgroupReader {
                 CgroupVersion::V1 => sample::memory_stat_v1(text, &mut memory),
                 CgroupVersion::V2 => sample::memory_stat_v2(text, &mut memory),
             }
+        }
+        if let Some(kernel) = read_u64(&self.memory_kernel, buffer)? {
+            memory.kernel = Some(Bytes::from_bytes(kernel));
         }
         memory.oom_kill = read(&self.memory_events, buffer)?.and_then(sample::oom_kill);
         Ok(memory)

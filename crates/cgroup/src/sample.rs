@@ -63,6 +63,11 @@ pub struct MemorySample {
     pub file: Option<Bytes>,
     /// Page cache that is reclaimed first.
     pub inactive_file: Option<Bytes>,
+    /// Of the page cache what belongs to no file of a disk: tmpfs, and the heap of ZGC.
+    pub shmem: Option<Bytes>,
+    /// Kernel memory: stacks of threads, page tables, sockets (v1 kmem, v2 Linux 5.18 or the parts
+    /// that older ones tell).
+    pub kernel: Option<Bytes>,
     /// File pages that had to be read again after reclaim.
     pub refault_file: Option<u64>,
     /// Page faults that read from disk.
@@ -76,6 +81,22 @@ impl MemorySample {
     /// set.
     pub fn working_set(&self) -> Option<Bytes> {
         Some(self.usage?.saturating_sub(self.inactive_file?))
+    }
+
+    /// What no reclaim can take away: anonymous, shared and kernel memory. Where the kernel tells
+    /// nothing of the last, that is zero.
+    pub fn unreclaimable(&self) -> Option<Bytes> {
+        let kernel = self.kernel.unwrap_or_default();
+        Some(
+            self.anon?
+                .saturating_add(self.shmem?)
+                .saturating_add(kernel),
+        )
+    }
+
+    /// Page cache that can be dropped and read again.
+    pub fn droppable(&self) -> Option<Bytes> {
+        Some(self.file?.saturating_sub(self.shmem?))
     }
 }
 
@@ -150,6 +171,7 @@ pub(crate) fn memory_stat_v1(text: &str, memory: &mut MemorySample) {
         "total_rss_huge" => memory.anon_huge = bytes(value),
         "total_cache" => memory.file = bytes(value),
         "total_inactive_file" => memory.inactive_file = bytes(value),
+        "total_shmem" => memory.shmem = bytes(value),
         // Before Linux 5.9 there was one counter for both kinds of pages.
         "total_workingset_refault_file" | "total_workingset_refault" => {
             memory.refault_file = Some(value);
@@ -162,15 +184,26 @@ pub(crate) fn memory_stat_v1(text: &str, memory: &mut MemorySample) {
 /// v2 memory.stat.
 pub(crate) fn memory_stat_v2(text: &str, memory: &mut MemorySample) {
     let bytes = |v| Some(Bytes::from_bytes(v));
+    let (mut whole, mut parts, mut sockets) = (None, None, 0);
     visit_keyed_values(text, |key, value| match key {
         "anon" => memory.anon = bytes(value),
         "anon_thp" => memory.anon_huge = bytes(value),
         "file" => memory.file = bytes(value),
         "inactive_file" => memory.inactive_file = bytes(value),
+        "shmem" => memory.shmem = bytes(value),
+        "kernel" => whole = Some(value),
+        "kernel_stack" | "pagetables" | "percpu" | "slab" => {
+            parts = Some(parts.unwrap_or(0u64).saturating_add(value));
+        }
+        "sock" => sockets = value,
         "workingset_refault_file" | "workingset_refault" => memory.refault_file = Some(value),
         "pgmajfault" => memory.pgmajfault = Some(value),
         _ => {}
     });
+    // Buffers of sockets are charged, but not part of `kernel`.
+    memory.kernel = whole
+        .or(parts)
+        .map(|kernel| Bytes::from_bytes(kernel.saturating_add(sockets)));
 }
 
 /// memory.oom_control (v1), memory.events and memory.events.local (v2): the count of kills.
@@ -252,6 +285,13 @@ mod tests {
         assert_eq!(v2.anon_huge, None, "this kernel has no huge pages");
         assert_eq!(v2.pgmajfault, Some(6));
         assert_eq!(v2.working_set(), None);
+        let kernel = (v1.kernel, v2.kernel, v2.unreclaimable());
+        let bytes = |n| Some(Bytes::from_bytes(n));
+        assert_eq!(kernel, (None, bytes(4096), bytes(28_672 + 4096)));
+        assert_eq!((v1.shmem, v1.droppable()), (bytes(0), v1.file));
+        let older = "kernel_stack 10\npagetables 200\nsock 3000\nslab 40000\n";
+        memory_stat_v2(older, &mut v2);
+        assert_eq!(v2.kernel, bytes(43_210));
         v2.usage = Some(Bytes::from_bytes(180_224));
         assert_eq!(v2.working_set(), v2.usage);
     }

@@ -319,6 +319,7 @@ fn overlay(
         set(&mut file.search.soak, "--soak", &search.soak);
         set(&mut file.search.step, "--step", &search.step);
         set(&mut file.search.margin, "--margin", &search.margin);
+        set(&mut file.search.heap, "--heap", &search.heap);
         set(&mut file.search.region, "--region", &search.region);
         set(&mut file.search.headroom, "--headroom", &search.headroom);
         set(&mut file.search.replicas, "--replicas", &search.replicas);

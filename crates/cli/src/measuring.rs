@@ -19,6 +19,7 @@ use loadline_analysis::verdict::VerdictThresholds;
 use loadline_engine::commit;
 use loadline_engine::experiment::{Experiment, Slots};
 use loadline_engine::ground::{explain_change, fingerprint};
+use loadline_engine::heaps::check_heaps;
 use loadline_engine::host::TrialHost;
 use loadline_engine::lock::MachineLock;
 use loadline_engine::runner::{Measurement, RunError, SearchRunner};
@@ -138,6 +139,15 @@ impl MeasuringSession {
         }
         images::find_images(&mut given.experiment)?;
         preflight(&given.experiment, &jdks, &places)?;
+        if kind == ResultKind::Size && given.experiment.search.pricing.is_none() {
+            let bases = searches::bases(&given.experiment);
+            let checked = check_heaps(&given.experiment, &bases, &jdks, &places);
+            if let Some(note) =
+                checked.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?
+            {
+                talk!("{note}");
+            }
+        }
         if let Some(host) = prepare_engine_apart(&given.experiment)? {
             let signals = Signals::watch_signals()?;
             let held = MeasuringSetup {

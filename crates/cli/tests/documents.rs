@@ -389,7 +389,7 @@ fn the_first_ten_minutes_end_with_a_proven_size() {
     );
     assert!(text.contains("Give zipkin 1 CPU and "), "the answer");
     assert!(
-        !text.contains("INVALID") && !text.contains("not proven"),
+        !text.contains("INVALID") && !text.contains("not tested"),
         "{text}"
     );
     let seconds = |line: &str| line.strip_suffix(" s in all")?.parse::<u32>().ok();

@@ -56,8 +56,8 @@ fn containers_are_named_checked_skipped_and_priced() {
     let output = judge(place.path(), &["--manifest", "shop.yaml"], "");
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     insta::assert_snapshot!(out(&output), @"
-    Deployment/orders app: error: -Xmx is 512Mi, not below the limit of 500000Ki
-      hint: the heap alone fills the container and the kernel kills it; leave room for metaspace, code and threads
+    Deployment/orders app: error: over-committed: the heap may take 512Mi and everything else 248Mi: 760Mi in a limit of 500000Ki (for a typical service)
+      hint: lower the heap to 240Mi (-Xmx240m) or raise the limit to 760Mi; --measured RESULT takes the service's own
     Deployment/orders app: warning: -Xmx512m stands beside -XX:MaxRAMPercentage=75: the percentage does nothing
       hint: keep the one that is meant; a percentage follows the limit, -Xmx does not
     Deployment/orders app: one pod of 500m vCPU, 500000Ki costs $18.02 a month (fargate, us-east-1, 2026-03-10)

@@ -13,6 +13,7 @@ pub mod command;
 pub mod commit;
 pub mod experiment;
 pub mod ground;
+pub mod heaps;
 pub mod host;
 mod keeper;
 pub mod left;

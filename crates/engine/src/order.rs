@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, TrialPurpose};
 use loadline_jvm::log_option;
-use loadline_protocol::{AppSpec, SamplingRate, TrialOrder};
+use loadline_protocol::{AppSpec, MemoryStudy, SamplingRate, TrialOrder};
 
 use crate::cache::{InstalledCache, assemble_with};
 use crate::command::{AssembledCommand, assemble};
@@ -17,6 +17,11 @@ use crate::experiment::references::{self, FilledEnvironment};
 use crate::runner::{Measurement, RunError};
 use crate::soak::divide_soak;
 use crate::store::TrialKey;
+
+/// Requests that age an application: with the first compiler only, and with both. The second goes on to
+/// take memory for some 20,000.
+const BURST: u64 = 20_000;
+const BURST_OF_FIRST_COMPILER: u64 = 5_000;
 
 /// Distance of samples of a soak: its questions are those of hours.
 const SOAK_SAMPLES: Duration = Duration::from_secs(1);
@@ -54,14 +59,19 @@ pub(crate) fn trial_order(
         .search
         .soak
         .filter(|_| key.purpose == TrialPurpose::Soak);
+    let study = study(key.purpose, &order);
     Ok(match length {
         None => {
-            let mut phases = load.phases(level, bound, seed)?;
+            let mut phases = match study {
+                Some(study) => load.studied(level, bound, seed, study.is_squeezed)?,
+                None => load.phases(level, bound, seed)?,
+            };
             for phase in &mut phases {
                 phase.plan.by_second = of.experiment.has_outages();
             }
             TrialOrder {
                 load: phases,
+                memory_study: study,
                 ..order
             }
         }
@@ -74,6 +84,29 @@ pub(crate) fn trial_order(
                 ..order
             })
         }
+    })
+}
+
+/// How the memory of a trial is studied, behind what is judged of it.
+fn study(purpose: TrialPurpose, order: &TrialOrder) -> Option<MemoryStudy> {
+    let is_squeezed = match purpose {
+        TrialPurpose::Room => false,
+        TrialPurpose::Squeeze => true,
+        _ => return None,
+    };
+    let (words, env) = match &order.app {
+        AppSpec::Command { command, env, .. } => (command.as_slice(), env),
+        AppSpec::Image(image) => (image.command.as_slice(), &image.env),
+    };
+    let values = env.values().flat_map(|value| value.split_whitespace());
+    let mut words = words.iter().map(String::as_str).chain(values);
+    let burst_requests = match words.any(|w| w == "-client" || w == "-XX:TieredStopAtLevel=1") {
+        true => BURST_OF_FIRST_COMPILER,
+        false => BURST,
+    };
+    Some(MemoryStudy {
+        burst_requests,
+        is_squeezed,
     })
 }
 
@@ -138,7 +171,7 @@ pub(crate) fn order_without_load(
 /// counts in the other starts is the PID namespace that the pod's containers share, and that is not
 /// what is shipped.
 fn is_as_shipped(of: &Measurement<'_>, key: &TrialKey) -> bool {
-    let starts = of.experiment.search.prove;
+    let starts = of.experiment.search.counted_starts();
     let is_last = starts > 0 && key.repeat.is_multiple_of(starts);
     of.experiment.cluster.is_some() && key.purpose == TrialPurpose::Prove && is_last
 }

@@ -19,6 +19,7 @@ use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, Vm};
 use crate::agenda::trial_length;
 use crate::command::{CommandError, assemble};
 use crate::experiment::{Experiment, ExperimentFactor, FIRST_MEMORY, PricingTerms};
+use crate::heaps::policy_of;
 
 /// Share of the machine's memory that a container may get: the rest is for everybody else.
 const USABLE_MEMORY: (u64, u64) = (4, 5);
@@ -89,6 +90,8 @@ pub fn abreast_search(experiment: &Experiment) -> Option<AbreastSearch> {
 pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch {
     let smallest = |base: Configuration| SmallestMemory {
         level: level_of_base(experiment, &base),
+        heap: policy_of(experiment, &base),
+        is_squeezable: experiment.cluster.is_none(),
         base,
         parameters: memory_parameters(experiment, memory),
         start_deadline: experiment.app.start_deadline,
@@ -100,6 +103,7 @@ pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch
     SizeSearch {
         bases: bases(experiment).into_iter().map(smallest).collect(),
         prove: experiment.search.prove,
+        is_counted: experiment.search.is_counted,
     }
 }
 

@@ -3,12 +3,15 @@
 //! Columns carry their unit in the name. A text that a spreadsheet would run as a formula
 //! (`= + - @`, tab, carriage return first) gets an apostrophe in front, as OWASP advises.
 
+use loadline_analysis::record::Configuration;
+use loadline_sizing::{Bytes, JvmOptionSet};
+
 use crate::content::{groups, trials};
 use crate::figures::{self, TrialFigures};
 use crate::text;
 use crate::view::ResultView;
 
-const HEADER: [&str; 35] = [
+const HEADER: [&str; 36] = [
     "trial",
     "id",
     "purpose",
@@ -16,6 +19,7 @@ const HEADER: [&str; 35] = [
     "repeat",
     "cpu_millicpus",
     "memory_bytes",
+    "heap_bytes",
     "verdict",
     "offered_rate",
     "achieved_rate",
@@ -66,6 +70,7 @@ pub fn render_csv(view: &ResultView) -> String {
                 .cpu
                 .map_or_else(String::new, |c| c.as_millis().to_string()),
             csv_bytes(configuration.memory),
+            csv_bytes(heap_size(configuration)),
             figures::verdict_words(trial.verdict),
             csv_number(sli.offered_rate),
             csv_number(sli.achieved_rate),
@@ -105,6 +110,11 @@ pub fn render_csv(view: &ResultView) -> String {
     out
 }
 
+/// The largest heap that the configuration sets.
+fn heap_size(configuration: &Configuration) -> Option<Bytes> {
+    JvmOptionSet::from_words(configuration.heap_option()).size_value("MaxHeapSize")
+}
+
 fn csv_number(value: Option<f64>) -> String {
     value
         .filter(|v| v.is_finite())
@@ -119,7 +129,7 @@ fn csv_count(value: Option<u64>) -> String {
     value.map_or_else(String::new, |v| v.to_string())
 }
 
-fn csv_bytes(value: Option<loadline_sizing::Bytes>) -> String {
+fn csv_bytes(value: Option<Bytes>) -> String {
     value.map_or_else(String::new, |v| v.as_bytes().to_string())
 }
 

@@ -4,6 +4,8 @@
 //! The form is the one that Jenkins and GitLab read (testsuite, testcase, failure, error, skipped).
 //! Characters that XML 1.0 does not have are left out.
 
+use crate::content;
+use crate::content::claim::AnswerClaim;
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::figures;
 use crate::text;
@@ -97,8 +99,26 @@ fn write_case(
             attribute(&figures::verdict_words(trial.verdict)),
             attribute(&trial.reason.to_string()),
         )),
-        None => out.push_str("/>\n"),
+        None => match answer_said(view, group) {
+            Some(said) => out.push_str(&format!(
+                ">\n    <system-out>{}</system-out>\n  </testcase>\n",
+                attribute(&said)
+            )),
+            None => out.push_str("/>\n"),
+        },
     }
+}
+
+/// What the answer claims, for its own test case: heap, load, time and soak.
+fn answer_said(view: &ResultView, group: &ConfigurationGroup<'_>) -> Option<String> {
+    let answer = view.recommendation.as_ref()?;
+    let is_it = groups::is_same(&answer.configuration, group.configuration);
+    let claim = AnswerClaim::new(view, answer);
+    let trend = claim.describe_trend();
+    is_it.then(|| {
+        let said = std::iter::once(content::headline(view).sentence);
+        said.chain(trend).collect::<Vec<_>>().join(" ")
+    })
 }
 
 /// A text as the value of an attribute.

@@ -25,6 +25,7 @@ pub mod text;
 pub mod verified;
 pub mod view;
 
+pub use content::claim::answer_doubts;
 pub use content::growth_of;
 pub use content::node::node_sentences;
 pub use csv::render_csv;

@@ -52,13 +52,13 @@ pub struct ResultView {
 }
 
 impl ResultView {
-    /// What the size of the answer is called beside others: one that no proof stands behind is no
+    /// What the size of the answer is called beside others: one that no test stands behind is no
     /// recommendation.
     pub(crate) fn chosen_as(&self) -> &'static str {
         let is_proven = |recommendation: &Recommendation| recommendation.is_proven();
         match self.recommendation.as_ref().is_none_or(is_proven) {
             true => "recommended",
-            false => "not proven",
+            false => "not tested",
         }
     }
 

@@ -6,6 +6,7 @@
 //! sleeps, touches no file, starts no process. Only tests depend on it.
 
 mod fleet;
+pub mod memory;
 mod queue;
 mod service;
 mod trial;

@@ -336,6 +336,7 @@ impl SimulatedService {
             heap_max: None,
             allocated: None,
             promoted: None,
+            heaps_after: Vec::new(),
             pause_spans_ns: Vec::new(),
         }
     }

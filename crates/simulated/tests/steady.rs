@@ -69,8 +69,12 @@ fn long_enough(cold: WarmingCost, most: f64) -> Duration {
 #[test]
 fn the_warm_up_is_as_long_as_the_service_needs() {
     let mut lengths = std::collections::BTreeSet::new();
-    for (seed, decay) in (0..).zip([0.3, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0]) {
-        let cold = WarmingCost { extra: 3.0, decay };
+    let mut services = [0.3, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0]
+        .map(|decay| (3.0, decay))
+        .to_vec();
+    services.extend([(12.0, 4.0), (30.0, 6.0)]);
+    for (seed, (extra, decay)) in (0..).zip(services) {
+        let cold = WarmingCost { extra, decay };
         let (best, _) = answer("steady", Some(cold), seed);
         let found = best.configuration.warm_up.unwrap_or(GIVEN);
         // A start strays by some percent from what the curve says.

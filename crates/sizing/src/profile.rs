@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use crate::Bytes;
 use crate::hotspot::CollectorKind;
 use crate::jdk::{JavaVersion, Vm};
+use crate::options::JvmOptionSet;
 
 /// A measured application.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,6 +44,8 @@ pub struct AppProfile {
     pub agents: Option<Bytes>,
     /// Everything native that no other region names (smaps less NMT).
     pub malloc: Option<Bytes>,
+    /// Everything beside the heap, growth and file pages in use included: takes the place of the regions.
+    pub rest: Option<Bytes>,
     /// Heap in use after a full collection under load: the least heap that works at all.
     pub live_heap: Option<Bytes>,
     /// Options that were measured to help, as the JVM takes them.
@@ -91,6 +94,7 @@ impl AppProfile {
             "files" => self.files = size,
             "agents" => self.agents = size,
             "malloc" => self.malloc = size,
+            "rest" => self.rest = size,
             "live_heap" => self.live_heap = size,
             "option" if value.starts_with('-') => self.options.push(value.to_owned()),
             _ => return false,
@@ -136,6 +140,7 @@ impl AppProfile {
             ("files", self.files),
             ("agents", self.agents),
             ("malloc", self.malloc),
+            ("rest", self.rest),
             ("live_heap", self.live_heap),
         ];
         line("threads", self.threads.map(|v| v.to_string()));
@@ -148,10 +153,18 @@ impl AppProfile {
         text
     }
 
-    /// Whether enough was measured to plan the regions one by one.
+    /// The heap among its options: what was measured with it is true of no other.
+    pub fn heap_option(&self) -> Option<&str> {
+        let is_heap =
+            |option: &&String| JvmOptionSet::from_words([option.as_str()]).is_set("MaxHeapSize");
+        self.options.iter().rev().find(is_heap).map(String::as_str)
+    }
+
+    /// Whether enough was measured to plan memory by it.
     pub fn is_complete(&self) -> bool {
         let has_metaspace = self.metaspace.is_some() || self.classes.is_some();
-        has_metaspace && self.code_cache.is_some() && self.threads.is_some()
+        let has_regions = has_metaspace && self.code_cache.is_some() && self.threads.is_some();
+        has_regions || self.rest.is_some()
     }
 }
 

@@ -664,14 +664,15 @@ fn a_plan_above_its_own_limit_is_said_with_the_limit_that_would_fit() {
         let warnings = decide(mib).warnings;
         warnings
             .into_iter()
-            .find(|w| w.starts_with("a typical service"))
+            .find(|w| w.starts_with("over-committed if this is a typical service"))
     };
     for mib in [200, 302, 320] {
         let budget = decide(mib).budget.expect("a limit");
-        let minimum = budget.minimum_limit(decide(mib).heap.expect("a limit"));
+        let minimum = budget.total_bytes(decide(mib).heap.expect("a limit"));
+        let minimum = minimum.round_up(Bytes::from_mib(1));
         let warning = said(mib).expect("its sum is above the limit");
         assert!(
-            warning.contains(&format!("fit into {minimum};")),
+            warning.contains(&format!("raise the limit to {minimum}")),
             "{warning}"
         );
         // No verdict: nothing was measured.
@@ -680,4 +681,39 @@ fn a_plan_above_its_own_limit_is_said_with_the_limit_that_would_fit() {
     for mib in [512, 1024, 4096] {
         assert_eq!(said(mib), None, "{mib}");
     }
+}
+
+#[test]
+fn a_heap_that_does_not_fit_is_said_with_its_sum() {
+    let decide = |own: &str, profile: Option<&AppProfile>| {
+        let limit = (232_u64 << 20).to_string();
+        let files = Fake::v2("new").limited("/pod/app", &limit, "100000 100000");
+        decide(&files, jdk("17.0.15"), own, profile).2
+    };
+    let measured = AppProfile {
+        rest: Some(Bytes::from_mib(143)),
+        live_heap: Some(Bytes::from_mib(25)),
+        options: vec!["-Xmx64m".to_owned()],
+        ..AppProfile::default()
+    };
+    let fits = decide("", Some(&measured));
+    assert_eq!((fits.heap, fits.minimum), (Some(Bytes::from_mib(64)), None));
+    assert!(has(&fits, "-Xmx64m"), "{fits:?}");
+    let large = decide("-Xmx116m", Some(&measured));
+    assert_eq!(large.minimum, Some(Bytes::from_mib(259)));
+    let unknown = decide("-Xmx116m", None);
+    assert_eq!(unknown.minimum, None, "nothing was measured");
+    assert_eq!(
+        large.warnings,
+        [
+            "over-committed: the heap may take 116Mi and everything else 143Mi: 259Mi in a limit of 232Mi, as measured; lower the heap to 89Mi (-Xmx89m) or raise the limit to 259Mi"
+        ]
+    );
+    let warning = unknown.warnings.join(" ");
+    assert!(
+        warning.starts_with(
+            "over-committed if this is a typical service: the heap may take 116Mi and "
+        ),
+        "{warning}"
+    );
 }

@@ -200,7 +200,7 @@ fn collect_evidence(
         evidence.exit.code = ended.code;
         evidence.exit.signal = ended.signal;
     }
-    evaluate_samples(instance, log, evidence);
+    evaluate_samples(instance, order, log, evidence);
     if let Err(error) = instance.container.remove_group() {
         evidence.warnings.push(error.to_string());
     }
@@ -226,7 +226,12 @@ fn collect_evidence(
 }
 
 /// What the samples in the log say.
-fn evaluate_samples(instance: &mut Instance, log: &EventLog, evidence: &mut Evidence) {
+fn evaluate_samples(
+    instance: &mut Instance,
+    order: &TrialOrder,
+    log: &EventLog,
+    evidence: &mut Evidence,
+) {
     let Some(recording) = instance.recording.take() else {
         return;
     };
@@ -237,6 +242,10 @@ fn evaluate_samples(instance: &mut Instance, log: &EventLog, evidence: &mut Evid
         end: recorded.end_ns,
         load_ends: &state.load_ends,
         measure: state.measure,
+        judged_until: match (order.memory_study, state.measure) {
+            (Some(_), Some((_, end))) => end,
+            _ => u64::MAX,
+        },
     };
     let cpus = instance.plan.application.len();
     let warnings = evaluate(
@@ -488,6 +497,7 @@ mod tests {
             end,
             load_ends: &[],
             measure: Some((0, end)),
+            judged_until: u64::MAX,
         };
         let mut evidence = Evidence::default();
         let pace = Pace::Every(Duration::from_millis(1));

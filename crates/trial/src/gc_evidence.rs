@@ -6,12 +6,15 @@
 use std::time::Duration;
 
 use loadline_analysis::pauses::{PauseEvidence, no_room};
-use loadline_analysis::record::{GcEvidence, SecondEvidence};
+use loadline_analysis::record::{GcEvidence, HeapAfter, SecondEvidence};
 use loadline_jvm::gclog::{AllocationStall, GcLog, GcPause, Safepoint};
 use loadline_sizing::Bytes;
 
 /// Pauses that a record keeps one by one; more are only counted.
 pub const KEPT_PAUSES: usize = 10_000;
+
+/// Heaps after a collection that a record keeps, but for full collections.
+const KEPT_HEAPS: usize = 500;
 
 /// The GC figures; the window of the log is the measure phase. `None` for a log that has nothing of
 /// a collector in it.
@@ -38,12 +41,29 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
         heap_max: log.header.heap_max_bytes.map(Bytes::from_bytes),
         allocated: Some(Bytes::from_bytes(summary.allocated)),
         promoted: summary.promoted.map(Bytes::from_bytes),
+        heaps_after: heaps_after(log),
         pause_spans_ns: log
             .pauses
             .iter()
             .filter_map(GcPause::monotonic_span)
             .collect(),
     })
+}
+
+/// Heap in use after collections, every full one and so many others that they stand for the rest.
+fn heaps_after(log: &GcLog) -> Vec<HeapAfter> {
+    let after = |pause: &GcPause| {
+        Some(HeapAfter {
+            at_ns: pause.monotonic_span()?.1,
+            bytes: Bytes::from_bytes(pause.heap?.after),
+            is_full: pause.name.is_full_collection(),
+        })
+    };
+    let all: Vec<HeapAfter> = log.pauses.iter().filter_map(after).collect();
+    let every = all.len().div_ceil(KEPT_HEAPS).max(1);
+    let all = all.into_iter().enumerate();
+    let kept = all.filter(|(index, heap)| index % every == 0 || heap.is_full);
+    kept.map(|(_, heap)| heap).take(2 * KEPT_HEAPS).collect()
 }
 
 /// Puts the pauses of a log into the seconds in which they ended; nothing of a log some of whose pauses

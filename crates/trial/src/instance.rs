@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_analysis::record::{InvalidReason, MeasurementFailure, StartEvidence};
+use loadline_analysis::record::{InvalidReason, MeasurementFailure, MemoryParts, StartEvidence};
 use loadline_cgroup::{CgroupLimits, ControlGroup, Controller, CpuSample, GroupName, Pace};
 use loadline_load::LoadPart;
 use loadline_load::User;
@@ -27,6 +27,7 @@ use crate::holder::ContainedProgram;
 use crate::notes::{InstanceNote, NoteSender};
 use crate::oci;
 use crate::output::{AppOutput, LineWatch, OutputCopy};
+use crate::parts;
 use crate::probe::{ProbeFinding, ProbeThread, ReadinessProbe};
 use crate::program::ProgramSpec;
 use crate::recording::{RowSpool, SampleRecording};
@@ -92,6 +93,8 @@ pub(crate) struct InstanceState {
     pub(crate) users: Vec<User>,
     /// RSS and PSS right after the measure phase.
     pub(crate) loaded: (Option<Bytes>, Option<Bytes>),
+    /// Where its memory was then.
+    pub(crate) parts: Option<MemoryParts>,
     pub(crate) warnings: Vec<String>,
     pub(crate) failure: Option<MeasurementFailure>,
 }
@@ -389,7 +392,7 @@ impl Instance {
     }
 
     /// Whether the kernel has killed in its cgroup for memory by now.
-    fn was_too_large(&self) -> bool {
+    pub(crate) fn was_too_large(&self) -> bool {
         let sample = self.container.application_group().read().ok();
         let kills = sample.and_then(|sample| sample.memory?.oom_kill);
         self.state.is_oom || kills.is_some_and(|kills| kills > 0)
@@ -435,11 +438,22 @@ impl Instance {
         }
     }
 
-    /// Takes RSS and PSS of the application now, from smaps_rollup.
-    pub(crate) fn measure_memory(&mut self) {
+    /// Takes RSS and PSS of the application now, from smaps_rollup, and its parts; `requests` were
+    /// answered by now.
+    pub(crate) fn measure_memory(&mut self, requests: u64) {
         if !self.state.is_over() {
             self.state.loaded = at_ready::rss_and_pss(&self.process_ids());
+            self.state.parts = self.read_parts(requests);
         }
+    }
+
+    /// Where its memory is now.
+    pub(crate) fn read_parts(&self, requests: u64) -> Option<MemoryParts> {
+        parts::read_parts(
+            &self.process_ids(),
+            self.container.application_group(),
+            requests,
+        )
     }
 
     /// Its groups that can be read, the application's first.

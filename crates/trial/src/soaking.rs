@@ -22,9 +22,7 @@ use loadline_sizing::Bytes;
 
 use crate::clock::monotonic_ns;
 use crate::instance::Instance;
-
-/// Most of smaps that is read, bytes: a JVM with thousands of threads has some MB.
-const LARGEST_SMAPS: u64 = 64 << 20;
+use crate::parts::{LARGEST_SMAPS, read_smaps};
 
 /// Most descriptors of a process that are asked what they are; more are only counted.
 const MOST_ASKED: usize = 20_000;
@@ -246,7 +244,7 @@ fn read_point(instances: &[Instance]) -> SoakPoint {
 }
 
 /// `VmRSS:\t  1234 kB`, `Threads:\t12`: the number.
-fn status_number(status: &str, name: &str) -> Option<u64> {
+pub(crate) fn status_number(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
     rest.trim().trim_end_matches("kB").trim().parse().ok()
 }
@@ -263,7 +261,7 @@ fn descriptors(pid: u32) -> Option<(u64, u64)> {
     Some((all as u64, sockets))
 }
 
-fn heap_committed(counters: &HsperfCounters) -> Option<u64> {
+pub(crate) fn heap_committed(counters: &HsperfCounters) -> Option<u64> {
     let of = |n| counters.counter_number(&format!("sun.gc.generation.{n}.capacity"));
     (0..GENERATIONS).filter_map(of).reduce(|a, b| a + b)
 }
@@ -272,12 +270,13 @@ fn heap_committed(counters: &HsperfCounters) -> Option<u64> {
 /// for what is no JVM, or one that does not track its memory.
 fn probe_jvm(pid: u32, is_last: bool) -> Option<SoakLook> {
     let report = |pid| run_jcmd(pid, "VM.native_memory detail scale=B").ok();
-    let seen = Footprint::from_nmt_and_smaps(&report(pid)?, &smaps(pid)?).ok()?;
+    let seen =
+        Footprint::from_nmt_and_smaps(&report(pid)?, &read_smaps(pid, LARGEST_SMAPS)?).ok()?;
     let live = run_jcmd(pid, "GC.class_histogram").ok();
     let trimmed = is_last.then(|| {
         run_jcmd(pid, "System.trim_native_heap").ok()?;
         Some(
-            Footprint::from_nmt_and_smaps(&report(pid)?, &smaps(pid)?)
+            Footprint::from_nmt_and_smaps(&report(pid)?, &read_smaps(pid, LARGEST_SMAPS)?)
                 .ok()?
                 .malloc,
         )
@@ -317,13 +316,6 @@ fn add_looks(a: SoakLook, b: SoakLook) -> SoakLook {
         threads: a.threads + b.threads,
         malloc_trimmed: both(a.malloc_trimmed, b.malloc_trimmed),
     }
-}
-
-fn smaps(pid: u32) -> Option<String> {
-    let mut text = String::new();
-    let file = fs::File::open(format!("/proc/{pid}/smaps")).ok()?;
-    file.take(LARGEST_SMAPS).read_to_string(&mut text).ok()?;
-    Some(text)
 }
 
 #[cfg(test)]

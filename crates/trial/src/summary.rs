@@ -26,6 +26,9 @@ pub struct SummaryTimes<'a> {
     pub load_ends: &'a [u64],
     /// The measure phase, where there was one.
     pub measure: Option<(u64, u64)>,
+    /// Up to here the peaks and counters over everything reach, kills apart: what comes of lowering a
+    /// limit on purpose is not the application's.
+    pub judged_until: u64,
 }
 
 /// Peaks over everything, counters over the life of the group and over the measure phase; and one
@@ -45,7 +48,10 @@ pub fn summarize_rows(
         while let Some((_, at)) = open.next_if(|(moment, _)| **moment < row.at_ns) {
             at.clone_from(&last);
         }
-        add_row(&mut all, &row);
+        add_kills(&mut all, &row);
+        if row.at_ns <= times.judged_until {
+            add_row(&mut all, &row);
+        }
         // Memory is read less often than the CPU: a row has the latest there is.
         let memory = row.memory.or(last.and_then(|last| last.memory));
         last = Some(SampleRow { memory, ..row });
@@ -101,9 +107,13 @@ fn add_row(all: &mut CgroupEvidence, row: &SampleRow) {
     all.peak_working_set = all.peak_working_set.max(memory.working_set());
     all.peak_anon = all.peak_anon.max(memory.anon);
     all.peak_anon_huge = all.peak_anon_huge.max(memory.anon_huge);
-    all.oom_kills = all.oom_kills.max(memory.oom_kill);
     all.file_refaults = all.file_refaults.max(memory.refault_file);
     all.major_faults = all.major_faults.max(memory.pgmajfault);
+}
+
+fn add_kills(all: &mut CgroupEvidence, row: &SampleRow) {
+    let kills = row.memory.and_then(|memory| memory.oom_kill);
+    all.oom_kills = all.oom_kills.max(kills);
 }
 
 /// Where the seconds begin and end, from `start` to the last sample. Where the generator told its own
@@ -203,6 +213,7 @@ mod tests {
             end: to_ms * 1_000_000,
             load_ends,
             measure,
+            judged_until: u64::MAX,
         }
     }
 
@@ -218,6 +229,18 @@ mod tests {
         assert_eq!(all.measure_nr_throttled, Some(4));
         assert_eq!(all.oom_kills, Some(0));
         assert_eq!(all.file_refaults, None);
+    }
+
+    #[test]
+    fn what_is_studied_behind_the_measure_phase_raises_no_peak() {
+        let times = SummaryTimes {
+            judged_until: 8_020_000_000,
+            ..times(10_000, &[], Some((4_050_000_000, 8_020_000_000)))
+        };
+        let (all, seconds) = summarize_rows(rows(10_000), times);
+        assert_eq!(all.peak_memory, Some(Bytes::from_mib(80)));
+        assert_eq!(all.measure_cpu, Some(Duration::from_secs(2)));
+        assert_eq!((all.oom_kills, seconds.len()), (Some(0), 10));
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::instances::Instances;
 use crate::program::ProgramSpec;
 use crate::site::Site;
 use crate::soaking::{OutagePoints, SoakRun};
+use crate::studying::StudyCourse;
 use crate::{ending, listener, proxy};
 
 /// Grace for an application that never got ready, or whose trial is told to stop.
@@ -58,6 +59,7 @@ struct OngoingTrial<'a> {
     seconds: Vec<SecondEvidence>,
     ended_early: Option<EarlyEnd>,
     soaking: Option<SoakRun>,
+    study: Option<StudyCourse>,
     /// What is looked at around an outage, where there is one.
     around: Option<OutagePoints>,
 }
@@ -98,6 +100,7 @@ pub(crate) fn run(
         seconds: Vec::new(),
         ended_early: None,
         soaking: order.soak.map(|soak| SoakRun::new(soak, log)),
+        study: order.memory_study.map(StudyCourse::new),
         around: (!proxy::scheduled_outages(order).is_empty()).then(OutagePoints::default),
     };
     trial.add_span(TrialPhase::Prepare, began, monotonic_ns());
@@ -198,12 +201,13 @@ impl OngoingTrial<'_> {
                 break;
             }
             self.prepare_soak_cycle(load.phase)?;
-            if self.is_cut() {
+            if self.is_cut() || !self.begin_study(load.phase) {
                 break;
             }
             self.instances.begin_phase(load.phase);
             let generators = self.drive_load(load)?;
             self.take_load_results(load, generators)?;
+            self.end_study(load.phase);
         }
         if let (Some(_), false) = (&self.soaking, self.is_cut()) {
             self.wait_without_load(TrialPhase::Again, DRAINED)?;
@@ -226,6 +230,58 @@ impl OngoingTrial<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What a study does before a phase; `false`: it goes no further.
+    fn begin_study(&mut self, phase: TrialPhase) -> bool {
+        let requests = self.answered();
+        let instances = &self.instances.all;
+        match (phase, &mut self.study) {
+            (TrialPhase::Squeeze, Some(study)) => {
+                let aged = instances.first().and_then(|i| i.read_parts(requests));
+                let before = Evidence {
+                    phases: self.phases.clone(),
+                    load: self.load.clone(),
+                    memory: instances.first().and_then(|i| i.state.parts.clone()),
+                    ..Evidence::default()
+                };
+                let order = (self.order, self.site.options.is_pod);
+                study.begin_squeeze(instances, order, aged, before)
+            }
+            (TrialPhase::Again, Some(study)) => study.is_settled(),
+            _ => true,
+        }
+    }
+
+    /// The same behind a phase.
+    fn end_study(&mut self, phase: TrialPhase) {
+        let (Some(study), [instance]) = (&mut self.study, &mut self.instances.all[..]) else {
+            return;
+        };
+        match phase {
+            TrialPhase::Age => {
+                let live_set = study.ask_live_set(instance, self.order);
+                if let Some(parts) = &mut instance.state.parts {
+                    parts.live_set = live_set;
+                }
+            }
+            TrialPhase::Squeeze => study.end_squeeze(instance),
+            _ => {}
+        }
+    }
+
+    /// Good responses so far.
+    fn answered(&self) -> u64 {
+        self.load.iter().map(|load| load.ok).sum()
+    }
+
+    /// Whether a phase is behind the judged load, to study memory.
+    fn is_studied(&self, phase: TrialPhase) -> bool {
+        let is_behind = matches!(
+            phase,
+            TrialPhase::Age | TrialPhase::Squeeze | TrialPhase::Again
+        );
+        self.study.is_some() && is_behind
     }
 
     fn probe_soak(&mut self, is_last: bool) {
@@ -281,13 +337,19 @@ impl OngoingTrial<'_> {
         };
         let both = generators.iter().zip(&self.instances.all);
         let alone: Vec<u32> = both.filter_map(without_group).collect();
-        self.instances.begin_window(&alone);
+        let is_studied = self.is_studied(load.phase);
+        if !is_studied {
+            self.instances.begin_window(&alone);
+        }
         let (begin, mut live) = (Instant::now(), LiveFigures::new(generators.len()));
         while !generators.iter().all(GeneratorProcess::is_over) {
             for (index, line) in self.instances.wait_tick() {
                 let second = generators[index].take_generator_line(line);
                 if let (Some(soaking), Some(second)) = (&mut self.soaking, second) {
                     soaking.count_second(second);
+                }
+                if let (Some(study), Some(second)) = (&mut self.study, second) {
+                    study.count(load.phase, second);
                 }
                 if let Some((p99, rate)) =
                     second.and_then(|second| live.update_second(index, second))
@@ -320,17 +382,24 @@ impl OngoingTrial<'_> {
             {
                 around.take_due_point(&self.instances.all);
             }
-            let is_cut = self.is_cut() || self.ended_early.is_some();
+            let study = self.study.as_mut().zip(self.instances.all.first());
+            let is_done = study.is_some_and(|(study, first)| study.pass(load.phase, first));
+            let is_cut = self.is_cut() || self.ended_early.is_some() || is_done;
             for (generator, instance) in generators.iter_mut().zip(&self.instances.all) {
                 if is_cut || instance.state.is_over() {
                     generator.ask_to_stop();
+                }
+                if generator.is_stuck() && is_studied {
+                    return Ok(generators);
                 }
                 if generator.is_stuck() {
                     return Err(halt::measurement_failed("the load generator did not end"));
                 }
             }
         }
-        self.instances.end_window();
+        if !is_studied {
+            self.instances.end_window();
+        }
         Ok(generators)
     }
 
@@ -359,8 +428,15 @@ impl OngoingTrial<'_> {
             } = match driven {
                 Ok(driven) => driven,
                 Err(_) if self.has_ended(index) => continue,
+                // What was judged stands without it.
+                Err(HaltReason::Failed(failure)) if self.is_studied(load.phase) => {
+                    let warnings = &mut self.instances.all[index].state.warnings;
+                    warnings.push(format!("the {} phase: {}", load.phase, failure.detail));
+                    continue;
+                }
                 Err(halt) => return Err(halt),
             };
+            let answered = self.answered() + of.ok;
             let instance = &mut self.instances.all[index];
             (start, end) = (start.min(start_ns), end.max(end_ns));
             let state = &mut instance.state;
@@ -379,7 +455,7 @@ impl OngoingTrial<'_> {
                 state.measure = Some((start_ns, end_ns));
                 // One after the other, when all carry their full memory: pages that they share
                 // count in parts.
-                instance.measure_memory();
+                instance.measure_memory(answered);
             }
             self.load.push(of);
             all = Some(match all {
@@ -413,6 +489,8 @@ impl OngoingTrial<'_> {
     ) -> Result<Evidence, HaltReason> {
         // One that ended takes the application with it: that is seen before the application is.
         let halted = halted.or_else(|| self.instances.dependencies.check_running().err());
+        // An application that thrashes at its last limit would take all of its grace to end.
+        let squeeze = self.study.take().and_then(StudyCourse::finish);
         // Nothing is learned from a slow end of what never started, of what cannot pass any more, or of
         // what the user stops.
         let was_ready = self.instances.all.iter().all(|i| i.state.was_ready());
@@ -435,6 +513,10 @@ impl OngoingTrial<'_> {
             1 => parts.remove(0),
             _ => together::merge_instances(parts),
         };
+        if let [instance] = &mut self.instances.all[..] {
+            evidence.memory = instance.state.parts.take();
+        }
+        evidence.squeeze = squeeze;
         evidence.noise = std::mem::take(&mut self.instances.noise);
         evidence.start_noise = self.instances.start_noise.take();
         (evidence.dependencies, evidence.proxy) = self.instances.dependencies.end_all();

@@ -61,6 +61,22 @@ pub struct GcEvidence {
     #[serde(rename = "promoted_bytes", with = "wire::bytes_opt", default)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promoted: Option<Bytes>,
+    /// Heap in use after collections, in order; at most 1,000, full ones among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heaps_after: Vec<HeapAfter>,
     /// Each pause: [start, end) on CLOCK_MONOTONIC in ns; at most 10 000, the rest is only counted.
     pub pause_spans_ns: Vec<(u64, u64)>,
+}
+
+/// Heap in use after one collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HeapAfter {
+    /// Its end, CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// Heap in use.
+    #[serde(with = "wire::bytes")]
+    pub bytes: Bytes,
+    /// Whether it was a full collection.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub is_full: bool,
 }

@@ -155,10 +155,15 @@ pub const STORM_REFAULTS: f64 = 10_000.0;
 /// Full memory pressure from which a step is a storm, as a share.
 pub const STORM_PRESSURE: f64 = 0.20;
 
+/// Requests without an answer from which a step is silent.
+const SILENT_REQUESTS: u64 = 5;
+
 impl SqueezeStep {
     /// Whether the application worked as before.
     pub fn is_calm(&self) -> bool {
         let is_free = self.full_pressure.is_none_or(|full| full <= STORM_PRESSURE);
-        self.refaults_per_second <= STORM_REFAULTS && is_free
+        let is_asked = self.offered.is_some_and(|all| all >= SILENT_REQUESTS);
+        let is_silent = is_asked && self.achieved == Some(0);
+        self.refaults_per_second <= STORM_REFAULTS && is_free && !is_silent
     }
 }

@@ -30,6 +30,8 @@ struct MissTally {
 pub struct Ascent {
     parameters: MemoryParameters,
     prove: u32,
+    /// Starts that could not be measured are left out: the distance of the others decides.
+    is_by_distance: bool,
     /// Every start that counted, of the search and of proofs, by size in steps.
     tallies: BTreeMap<u64, MissTally>,
     refuted: Vec<u64>,
@@ -54,6 +56,7 @@ impl Ascent {
             top: first.max(at * 2).min(parameters.max_steps()),
             parameters,
             prove,
+            is_by_distance: false,
             tallies: BTreeMap::new(),
             refuted: Vec::new(),
             count: ProofCount::default(),
@@ -64,6 +67,12 @@ impl Ascent {
         ascent
     }
 
+    /// The same where the distance of the starts from their bounds decides, and not their number.
+    pub fn by_distance(mut self) -> Self {
+        self.is_by_distance = true;
+        self
+    }
+
     /// The size that is tested now, or was tested last.
     pub fn current_size(&self) -> Bytes {
         self.parameters.steps_to_bytes(self.at)
@@ -71,7 +80,14 @@ impl Ascent {
 
     /// How the size stands. Refuted: it is the largest that is tested.
     pub fn size_standing(&self) -> ProofStanding {
-        judge_starts(self.prove, self.count, !self.refuted.is_empty())
+        let mut count = self.count;
+        if self.is_by_distance {
+            if count.not_measured > self.prove.max(count.passes) {
+                return ProofStanding::NotMeasured;
+            }
+            count.not_measured = 0;
+        }
+        judge_starts(self.prove, count, !self.refuted.is_empty())
     }
 
     /// Takes a fresh start at [`Ascent::current_size`], and goes up where that refutes it.

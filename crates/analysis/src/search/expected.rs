@@ -10,8 +10,8 @@ use crate::record::{CgroupEvidence, Evidence};
 /// Half of all estimates from one start are taken to be off by less, as a share.
 const OF_A_START: f64 = 0.15;
 
-/// The same, where it is what another search of the same service came to, with another JDK. Chosen.
-const OF_A_SEARCH: f64 = 0.06;
+/// The same, where it is the sum of the parts of a start with room. Chosen.
+const OF_A_BUDGET: f64 = 0.06;
 
 /// A size that is expected, and how far that is trusted.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,9 +29,9 @@ impl ExpectedSize {
         Self { size, spread }
     }
 
-    /// The smallest size of another search of the same service.
-    pub fn of_a_search(size: Bytes) -> Self {
-        let spread = OF_A_SEARCH;
+    /// From the parts of a start with room.
+    pub fn of_a_budget(size: Bytes) -> Self {
+        let spread = OF_A_BUDGET;
         Self { size, spread }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(at(64.0, 646.0, 2000.0), 364);
         assert_eq!(at(64.0, 1024.0, 30.0), 105);
         // The sharper it is, the nearer the next is tried.
-        let near = likely_middle(64.0, 210.0, 210.0, OF_A_SEARCH);
+        let near = likely_middle(64.0, 210.0, 210.0, OF_A_BUDGET);
         assert_eq!(near.round() as u64, 198);
     }
 }

@@ -11,7 +11,8 @@ use super::expected::expected_limit;
 use super::min_memory::{MemoryFound, MemoryParameters};
 use super::purchase::Purchase;
 use super::size::{SizeEnd, SmallestMemory, add_neighbour, at_size, prove_size};
-use super::{Next, SeenTrials, TrialSearch};
+use super::{Next, SeenTrials};
+use crate::budget::HeapPolicy;
 use crate::proof::{ProofCount, why_unproven};
 use crate::record::{Configuration, TrialRecord, TrialVerdict};
 
@@ -80,8 +81,10 @@ impl Purchase {
             parameters,
             start_deadline: self.start_deadline,
             warm_up: None,
+            heap: HeapPolicy::Keep,
+            is_squeezable: false,
         };
-        let searched = search.next(seen)?;
+        let searched = search.bisect(seen)?;
         let answer = match &searched.end {
             SizeEnd::Found(answer) if answer.size < memory => *answer,
             end => return Ok(as_found(as_it_was(end, memory))),
@@ -123,6 +126,7 @@ fn as_it_was(end: &SizeEnd, memory: loadline_sizing::Bytes) -> String {
         SizeEnd::CouldNotMeasure { size, reason } => {
             format!("less memory could not be measured at {size}: {reason}")
         }
+        SizeEnd::Refused { reason, .. } => reason.clone(),
     }
 }
 

@@ -1,12 +1,14 @@
 //! `size`: the smallest memory for each combination of the other factors, proven.
 //!
-//! Owns which trials run and why; the rules are [`min_memory`](super::min_memory)'s. The first
-//! trial of a search runs at the largest size; its start sets how long later starts may take,
-//! because a size at which the start takes several times as long thrashes and is no answer. A search
-//! for a warm JVM begins again with a longer warm-up as soon as its starts show that they were judged
-//! too early: no decision rests on starts of two warm-ups.
+//! Owns which trials run and why. The first trial of a search runs at the largest size (R): its memory
+//! says which heap ships, its start how long later starts may take, because a size at which the start
+//! takes several times as long thrashes and is no answer. The second (A) is squeezed: its wall is the
+//! answer's ([`study`]). Where no limit can be lowered the rules are [`min_memory`](super::min_memory)'s.
+//! A search for a warm JVM begins again with a longer warm-up as soon as its starts show that they were
+//! judged too early: no decision rests on starts of two warm-ups.
 
 mod climb;
+mod study;
 mod warmer;
 
 use std::collections::BTreeMap;
@@ -16,17 +18,17 @@ use std::time::Duration;
 use loadline_sizing::{Bytes, Cpus};
 
 use super::ahead::{self, SearchMachine};
-use super::expected::{ExpectedSize, expected_limit};
+use super::expected::expected_limit;
 use super::min_memory::{MemoryFound, MemoryParameters, MemoryStep, MinMemory};
 use super::{
     Next, SeenTrials, TrialAsk, TrialOutcome, TrialSearch, WantedTrials, all_answers, both_answers,
     read_records,
 };
+use crate::budget::{HeapPolicy, without_pretouch};
 use crate::price;
 use crate::proof::{ProofCount, ProofStanding, judge_starts};
 use crate::record::{Configuration, TrialPurpose, TrialRecord, TrialVerdict};
 use climb::{Climb, ProvedBase, conclude_climb};
-use warmer::is_too_early;
 
 /// A start may take this many times the start with room.
 const START_FACTOR: u32 = 4;
@@ -41,6 +43,8 @@ pub struct SizeSearch {
     pub bases: Vec<SmallestMemory>,
     /// Fresh starts that prove a size when none misses.
     pub prove: u32,
+    /// Whether so many are asked for, whatever their distance from the bounds.
+    pub is_counted: bool,
 }
 
 /// A level that is a question of its own, with a size that is proven, and not one more way to the
@@ -139,20 +143,9 @@ impl SizeSearch {
         lots
     }
 
-    /// Every base's search. What was found with one JDK tells where to begin with the next: half as
-    /// much again, and that is then what a start with room is. Of another application it tells nothing.
+    /// Every base's search.
     fn search_bases(&self, seen: &SeenTrials) -> Next<Vec<SearchedBase>> {
-        let is_first =
-            |s: &&SmallestMemory| s.level.is_none() || s.base.jdk == self.bases[0].base.jdk;
-        let first = self.bases.iter().filter(is_first);
-        let first = all_answers(first.map(|search| search.next(seen)))?;
-        let from =
-            |search: &SmallestMemory| first.iter().find(|f| differ_in_jdk(&f.base, &search.base));
-        let next = |search: &SmallestMemory| match first.iter().find(|f| f.base == search.base) {
-            Some(searched) => Ok(searched.clone()),
-            None => search.begun_at(from(search)).next(seen),
-        };
-        all_answers(self.bases.iter().map(next))
+        all_answers(self.bases.iter().map(|search| search.next(seen)))
     }
 
     /// The same searches with longer warm-ups, where what was found turned out to be judged too early;
@@ -187,22 +180,13 @@ impl SizeSearch {
         let others = searched.iter().enumerate();
         let others = others.filter(|(i, _)| *i != proved.base);
         Ok(BestSize {
-            configuration: at_size(&own.base, proved.answer.size),
+            configuration: own.ships(proved.answer.size),
             answer: proved.answer,
             trials,
             others: others.flat_map(|(_, s)| s.trials.clone()).collect(),
             is_proven: proved.is_proven,
         })
     }
-}
-
-fn differ_in_jdk(a: &Configuration, b: &Configuration) -> bool {
-    let rest = |c: &Configuration| Configuration {
-        jdk: None,
-        label: String::new(),
-        ..c.clone()
-    };
-    rest(a) == rest(b)
 }
 
 impl SizeSearch {
@@ -232,7 +216,7 @@ impl SizeSearch {
     ) -> Next<Option<ProvedBase>> {
         let climbs = self.bases.iter().zip(searched);
         let mut climbs: Vec<Option<Climb>> = climbs
-            .map(|(search, of)| Climb::from_search(search, of, self.prove))
+            .map(|(search, of)| Climb::from_search(search, of, self))
             .collect();
         let cost_of = |climbs: &[Option<Climb>], base: usize| {
             let size = climbs[base].as_ref().map(|c| c.ascent.current_size());
@@ -256,7 +240,7 @@ impl SizeSearch {
             if climb.is_cold {
                 return Ok(conclude_climb(base, climbs));
             }
-            match climb.ascent.size_standing() {
+            match climb.standing() {
                 ProofStanding::Refuted => left.retain(|other| *other != base),
                 ProofStanding::More(_) => {}
                 ProofStanding::Proven | ProofStanding::NotMeasured => {
@@ -283,6 +267,10 @@ pub struct SmallestMemory {
     /// Where the answer is for a JVM that is warm: the warm-up to begin with. `None` judges starts as
     /// they come.
     pub warm_up: Option<Duration>,
+    /// What becomes of the heap.
+    pub heap: HeapPolicy,
+    /// Whether the limit of a running trial may be lowered; a host that cannot says so in its record.
+    pub is_squeezable: bool,
 }
 
 /// The search over one combination of the other factors.
@@ -299,7 +287,10 @@ pub struct SearchedBase {
     pub start_deadline: Duration,
     /// Length of its trials with all their attempts, those with a shorter warm-up too.
     pub spent: Duration,
+    /// The start that found the memory wall; `None` where sizes were tried one by one.
+    pub squeezed: Option<Arc<TrialRecord>>,
     step: Bytes,
+    heap: HeapPolicy,
     /// The same search with a longer warm-up, for fresh starts that turn out to be judged too early.
     longer: Option<Box<SmallestMemory>>,
 }
@@ -323,6 +314,13 @@ pub enum SizeEnd {
         /// Why.
         reason: String,
     },
+    /// What was asked for cannot be run.
+    Refused {
+        /// Why.
+        reason: String,
+        /// What to ask for instead.
+        hint: String,
+    },
 }
 
 impl SizeEnd {
@@ -334,59 +332,8 @@ impl SizeEnd {
             Self::CouldNotMeasure { size, reason } => {
                 format!("{size} could not be measured: {reason}")
             }
+            Self::Refused { reason, .. } => reason.clone(),
         }
-    }
-}
-
-impl SmallestMemory {
-    /// The same search, begun where another one ended: at its answer and half as much, and then
-    /// where that one's smallest lay.
-    fn begun_at(&self, other: Option<&SearchedBase>) -> Self {
-        let mut search = self.clone();
-        if let Some(SizeEnd::Found(found)) = other.map(|o| &o.end) {
-            let more = found.size.mul_ratio(3, 2).round_up(self.parameters.step);
-            search.parameters.high = more.min(self.parameters.high);
-            search.parameters.expected = Some(ExpectedSize::of_a_search(found.confirmed));
-        }
-        search
-    }
-}
-
-impl TrialSearch for SmallestMemory {
-    type Answer = SearchedBase;
-
-    fn next(&self, seen: &SeenTrials) -> Next<SearchedBase> {
-        let mut steps = SizeSteps::new(self);
-        let (mut trials, mut spent) = (Vec::new(), Duration::ZERO);
-        let longer = self.with_longer_warm_up();
-        while let Some(ask) = steps.wanted_ask() {
-            let Some(record) = seen.record_for(&ask) else {
-                return Err(steps.wanted_trials(ask, trials.is_empty(), seen));
-            };
-            spent += seen.spent(&ask);
-            if trials.is_empty() {
-                steps.learn_start(record);
-            }
-            steps.take_outcome(TrialOutcome::from(record.verdict));
-            steps.learn_memory(record);
-            trials.push(Arc::clone(record));
-            if let Some(longer) = &longer
-                && is_too_early(&trials)
-            {
-                let mut searched = longer.next(seen)?;
-                searched.spent += spent;
-                return Ok(searched);
-            }
-        }
-        Ok(SearchedBase {
-            base: self.base.clone(),
-            end: size_end(steps.rules.next(), &trials),
-            trials,
-            start_deadline: steps.start_deadline,
-            spent,
-            step: self.parameters.step,
-            longer: longer.map(Box::new),
-        })
     }
 }
 
@@ -400,20 +347,16 @@ struct SizeSteps<'a> {
 }
 
 impl<'a> SizeSteps<'a> {
-    fn new(search: &'a SmallestMemory) -> Self {
+    fn new(
+        base: &'a Configuration,
+        parameters: MemoryParameters,
+        start_deadline: Duration,
+    ) -> Self {
         Self {
-            base: &search.base,
-            rules: MinMemory::new(search.parameters),
+            base,
+            rules: MinMemory::new(parameters),
             repeats: BTreeMap::new(),
-            start_deadline: search.start_deadline,
-        }
-    }
-
-    /// What the trial with room teaches: how long a start may take.
-    fn learn_start(&mut self, first: &TrialRecord) {
-        if let Some(start) = first.evidence.start.ready {
-            let several = (start * START_FACTOR).max(START_FLOOR);
-            self.start_deadline = several.min(self.start_deadline);
+            start_deadline,
         }
     }
 
@@ -484,13 +427,25 @@ impl SearchMachine for SizeSteps<'_> {
 }
 
 impl SearchedBase {
+    /// What ships at this size.
+    pub(super) fn ships(&self, size: Bytes) -> Configuration {
+        let configuration = at_size(&self.base, size);
+        match self.heap {
+            HeapPolicy::Grow => without_pretouch(configuration),
+            HeapPolicy::Auto | HeapPolicy::Keep | HeapPolicy::Fixed(_) => configuration,
+        }
+    }
+
     /// The next smaller size and what it breaks: a trial of the search that failed just below the
-    /// confirmed size, or, where none was run, one that is run now.
+    /// confirmed size, or, where none was run, one that is run now. A squeeze has shown it already.
     pub(super) fn next_smaller(
         &self,
         answer: &MemoryFound,
         seen: &SeenTrials,
     ) -> Next<Option<Arc<TrialRecord>>> {
+        if self.squeezed.is_some() {
+            return Ok(None);
+        }
         let broke =
             |t: &&Arc<TrialRecord>| t.verdict.is_evidence() && t.verdict != TrialVerdict::Pass;
         let below = self.trials.iter().filter(broke);
@@ -667,6 +622,8 @@ mod tests {
             },
             start_deadline: Duration::from_secs(60),
             warm_up: None,
+            heap: HeapPolicy::Auto,
+            is_squeezable: true,
         };
         let mut seen = SeenTrials::default();
         for (size, passes) in sizes_that_pass {
@@ -740,7 +697,9 @@ mod tests {
             trials: vec![miss("far", 128), miss("near", 248), miss("itself", 256)],
             start_deadline: Duration::from_secs(60),
             spent: Duration::ZERO,
+            squeezed: None,
             step: mib(4),
+            heap: HeapPolicy::Keep,
             longer: None,
         };
         let below = searched.next_smaller(&answer, &SeenTrials::default());

@@ -80,6 +80,8 @@ fn name_ask(ask: &TrialAsk) -> String {
         TrialPurpose::Neighbour => "neighbour ",
         TrialPurpose::Prove => "prove ",
         TrialPurpose::Compare => "compare ",
+        TrialPurpose::Room => "room ",
+        TrialPurpose::Squeeze => "squeeze ",
         _ => "another ",
     };
     let rate = ask.configuration.rate.map(|rate| format!(" {rate:.2}/s"));

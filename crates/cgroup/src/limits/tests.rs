@@ -291,3 +291,72 @@ fn rounding_to_pages_is_accepted_and_nothing_else() {
     assert!(!is_page_rounded(10 * page + 5, 11 * page));
     assert!(!is_page_rounded(10 * page, 9 * page));
 }
+
+#[test]
+fn a_living_group_gets_another_memory_limit_and_nothing_else() {
+    let fake = v1();
+    let group = ControlGroup::open_existing(&fake.detected_layout(ROOT), NAME).unwrap();
+    for mib in [256, 512, 128] {
+        let limit = Bytes::from_mib(mib);
+        assert_eq!(group.set_memory_limit(limit).unwrap(), LimitChange::Taken);
+        for file in ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"] {
+            let text = fake.read_text(&format!("memory/{NAME}/{file}"));
+            assert_eq!(text, limit.as_bytes().to_string(), "{file}");
+        }
+    }
+    assert_eq!(fake.read_text("cpu/loadline-x/cpu.cfs_quota_us"), "-1");
+    let busy = std::io::Error::from(rustix::io::Errno::BUSY);
+    let busy = CgroupError::for_file("write", Path::new("memory.limit_in_bytes"), busy);
+    assert_eq!(unless_busy(Err(busy)).unwrap(), LimitChange::Busy);
+}
+
+#[test]
+fn kills_are_forbidden_on_v1_alone() {
+    let fake = v1();
+    let group = ControlGroup::open_existing(&fake.detected_layout(ROOT), NAME).unwrap();
+    fake.put_file("cgroup/memory/loadline-x/memory.oom_control", "");
+    assert!(group.forbid_oom_kill(true).unwrap());
+    assert_eq!(fake.read_text("memory/loadline-x/memory.oom_control"), "1");
+    let waits = "oom_kill_disable 1\nunder_oom 1\noom_kill 0\n";
+    fake.put_file("cgroup/memory/loadline-x/memory.oom_control", waits);
+    assert!(group.is_under_oom());
+    assert!(group.forbid_oom_kill(false).unwrap());
+    assert_eq!(fake.read_text("memory/loadline-x/memory.oom_control"), "0");
+    let other = ControlGroup::open_existing(&v2().detected_layout(ROOT), NAME).unwrap();
+    assert!(!other.forbid_oom_kill(true).unwrap() && !other.is_under_oom());
+}
+
+#[test]
+fn v2_is_pressed_by_the_soft_limit_and_never_limited_below_what_is_in_use() {
+    let fake = v2();
+    let group = ControlGroup::open_existing(&fake.detected_layout(ROOT), NAME).unwrap();
+    let mib = |n: u64| (n << 20).to_string();
+    let put = |name: &str, text: &str| fake.put_file(&format!("cgroup/{NAME}/{name}"), text);
+    let get = |name: &str| fake.read_text(&format!("{NAME}/{name}"));
+    put("memory.max", &mib(512));
+    put("memory.high", "max");
+    put("memory.current", &mib(200));
+    let pressed = |n| group.press_memory(Bytes::from_mib(n)).unwrap();
+    assert_eq!(pressed(210), LimitChange::Taken);
+    assert_eq!(
+        (get("memory.high"), get("memory.max")),
+        (mib(210), mib(512))
+    );
+    assert_eq!(pressed(198), LimitChange::Taken, "a batch of charges");
+    assert_eq!(pressed(150), LimitChange::Busy);
+    let set = |n| group.set_memory_limit(Bytes::from_mib(n)).unwrap();
+    assert_eq!(set(190), LimitChange::Busy);
+    assert_eq!(
+        (get("memory.high"), get("memory.max")),
+        ("max".to_owned(), mib(512))
+    );
+    assert_eq!(set(256), LimitChange::Taken);
+    assert_eq!(
+        (get("memory.high"), get("memory.max")),
+        ("max".to_owned(), mib(256))
+    );
+    // Above what it was nothing can be killed, whatever is in use.
+    put("memory.current", &mib(700));
+    assert_eq!(set(600), LimitChange::Taken);
+    assert_eq!(get("memory.max"), mib(600));
+}

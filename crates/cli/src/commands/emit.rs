@@ -21,7 +21,7 @@ use loadline_report::emit::{
     Artefact, AutoscalerNeeds, BaseImage, EmitError, EmitPurpose, ImagePinning,
     ProductionApplication, ReadinessCheck, StartCommand, emit, secret, slug,
 };
-use loadline_report::{ResultView, node_sentences, redact};
+use loadline_report::{ResultView, answer_doubts, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
 
 use super::print_data;
@@ -206,7 +206,7 @@ pub fn run(mut arguments: EmitArguments) -> Result<CommandOutcome, Error> {
     Ok(CommandOutcome::Done)
 }
 
-/// Writes the files, says so, and warns where the size is not proven.
+/// Writes the files, says so, and warns where the size is doubtful.
 fn write(
     arguments: &EmitArguments,
     to: &Path,
@@ -214,9 +214,8 @@ fn write(
     artefacts: &[Artefact],
 ) -> Result<(), Error> {
     write_all(to, artefacts, arguments.force)?;
-    if let Some(unproven) = view.recommendation.as_ref().filter(|r| !r.is_proven()) {
-        let proof = unproven.proof.proof_sentence();
-        eprintln!("warning: the size is not proven to keep the SLO: {proof}");
+    for doubt in answer_doubts(view) {
+        eprintln!("warning: {doubt}");
     }
     for line in node_sentences(view) {
         talk!("{line}");
@@ -230,6 +229,7 @@ fn write(
 fn emit_refused(error: EmitError) -> Error {
     let kind = match &error {
         EmitError::Command { .. }
+        | EmitError::OverCommitted(_)
         | EmitError::File { .. }
         | EmitError::Manifest { .. }
         | EmitError::ToolOptions => FailureKind::Usage,

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadline_analysis::behaviour::read_longest_soak;
-use loadline_analysis::lint::MeasuredNeeds;
-use loadline_analysis::offer::Offer;
-use loadline_analysis::record::{
-    Configuration, JvmOption, TrialRecord, TrialVerdict, ValueProvenance,
+use loadline_analysis::budget::Budget;
+use loadline_analysis::lint::{
+    ContainerResources, LintedContainer, MeasuredNeeds, over_commitment,
 };
+use loadline_analysis::offer::Offer;
+use loadline_analysis::record::{Configuration, JvmOption, TrialVerdict, ValueProvenance};
 use loadline_engine::advice::{self, AdviceError, ContainerAdvice};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::command::assemble;
@@ -23,6 +24,7 @@ use loadline_engine::store::ResultKind;
 use loadline_jvm::cache::application::JavaApplication;
 use loadline_jvm::cache::jar;
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
+use loadline_report::ResultView;
 use loadline_sizing::compat::rightsize;
 use loadline_sizing::{Bytes, JavaVersion};
 
@@ -173,24 +175,52 @@ fn offer(arguments: &JudgeArguments) -> Result<Offer, Error> {
     Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(FailureKind::Usage, e))
 }
 
-/// The longest start and the highest memory use of the passing trials of a result.
+/// The longest start and the highest memory use of the passing trials of a result, and the budget of its
+/// answer.
 fn measured_figures(arguments: &JudgeArguments) -> Result<MeasuredNeeds, Error> {
-    let trials = measured_trials(arguments)?;
-    let passed = trials.iter().filter(|t| t.verdict == TrialVerdict::Pass);
+    let Some(view) = measured_view(arguments)? else {
+        return Ok(MeasuredNeeds::default());
+    };
+    let budget = view.recommendation.as_ref().and_then(|r| r.budget.as_ref());
+    let passed = view
+        .trials
+        .iter()
+        .filter(|t| t.verdict == TrialVerdict::Pass);
     let starts = passed.clone().filter_map(|t| t.evidence.start.ready);
     let memory = passed.filter_map(|t| t.evidence.cgroup.peak_working_set);
     Ok(MeasuredNeeds {
         start: starts.max(),
         memory: memory.max(),
+        rest: budget.map(Budget::rest_need),
     })
 }
 
-/// The trials of the result of --measured; none where it is not given.
-fn measured_trials(arguments: &JudgeArguments) -> Result<Vec<TrialRecord>, Error> {
-    let Some(id) = &arguments.measured else {
-        return Ok(Vec::new());
-    };
-    Ok(view_by_id(id, arguments.measure.state.as_deref())?.trials)
+/// The result of --measured; none where it is not given.
+fn measured_view(arguments: &JudgeArguments) -> Result<Option<ResultView>, Error> {
+    let id = arguments.measured.as_ref();
+    id.map(|id| view_by_id(id, arguments.measure.state.as_deref()))
+        .transpose()
+}
+
+/// Says which rules give a heap that does not fit; manifests were checked before.
+fn warn_of_heaps(rules: &[ContainerAdvice], memory: Option<Bytes>, measured: MeasuredNeeds) {
+    for advice in rules {
+        let limits = ContainerResources {
+            cpu: advice.cpu,
+            memory: advice.memory.or(memory),
+        };
+        let container = LintedContainer {
+            limits,
+            jvm: advice.jvm.clone(),
+            ..LintedContainer::default()
+        };
+        if let Some(finding) = over_commitment(&container, measured) {
+            eprintln!(
+                "error: {}: {}\nhint: {}",
+                advice.label, finding.problem, finding.hint
+            );
+        }
+    }
 }
 
 /// Runs every advice and prints how it did.
@@ -202,7 +232,8 @@ fn run_trials(
     let plain = load_experiment(&arguments.flags, None)?;
     let places = JdkPlaces::of_process();
     let found = DetectedJdks::scan_places(&places);
-    let behaviour = read_longest_soak(&measured_trials(arguments)?);
+    let trials = measured_view(arguments)?.map_or_else(Vec::new, |view| view.trials);
+    let behaviour = read_longest_soak(&trials);
     let start = rule_inputs(
         &plain.experiment,
         arguments.memory,
@@ -210,7 +241,10 @@ fn run_trials(
         &found,
         &places,
     );
+    let checked = manifests.len();
     let advices = advices(arguments, &start, manifests)?;
+    let rules = &advices[..advices.len() - checked];
+    warn_of_heaps(rules, start.memory, measured_figures(arguments)?);
     let given = judged_experiment(plain, &advices, arguments)?;
     if arguments.in_cluster.in_cluster {
         return away::send_result(
@@ -282,11 +316,8 @@ fn advised_configuration(
 
 /// What `size` recommends in the result of `--measured`, to hold the advice against.
 fn recommended_size(arguments: &JudgeArguments) -> Result<Option<table::ReferenceSize>, Error> {
-    let Some(id) = &arguments.measured else {
-        return Ok(None);
-    };
-    let view = view_by_id(id, arguments.measure.state.as_deref())?;
-    let configuration = view.recommendation.map(|r| r.configuration);
+    let recommendation = measured_view(arguments)?.and_then(|view| view.recommendation);
+    let configuration = recommendation.map(|r| r.configuration);
     Ok(configuration.and_then(|c| table::ReferenceSize::from_configuration(&c)))
 }
 

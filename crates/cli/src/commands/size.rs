@@ -202,8 +202,17 @@ fn how_it_stands(best: &Recommendation, starts: u32) -> Result<CommandOutcome, E
 fn why_none(searched: &[SearchedBase]) -> Option<Error> {
     let could_not = searched.iter().find_map(|s| match &s.end {
         SizeEnd::CouldNotMeasure { size, reason } => Some((size, reason)),
-        SizeEnd::Found(_) | SizeEnd::Infeasible { .. } => None,
+        SizeEnd::Found(_) | SizeEnd::Infeasible { .. } | SizeEnd::Refused { .. } => None,
     });
+    let refused = searched.iter().find_map(|s| match &s.end {
+        SizeEnd::Refused { reason, hint } => {
+            Some(Error::new(FailureKind::Usage, reason).with_hint(hint))
+        }
+        _ => None,
+    });
+    if refused.is_some() {
+        return refused;
+    }
     could_not.map(|(size, reason)| {
         Error::new(
             FailureKind::Invalid,

@@ -144,12 +144,14 @@ pub fn list_results(arguments: ListArguments) -> Result<CommandOutcome, Error> {
 pub fn answer_words(row: &ResultRow) -> String {
     match conclusion(row) {
         Some(Conclusion::Answer(r)) => {
-            let proof = &r.proof;
+            let heap = r.heap_words();
+            let heap = heap.map_or_else(String::new, |heap| format!(" with {heap}"));
+            let trend = r.live_set_trend.map_or("", |_| ", its live set grows");
             format!(
-                "{}, {} of {} starts",
+                "{}{heap}, {} of {} starts{trend}",
                 r.recommended_memory(),
-                proof.passes,
-                proof.starts
+                r.proof.passes,
+                r.proof.starts
             )
         }
         Some(Conclusion::NoAnswer(_)) | None => String::new(),

@@ -172,14 +172,20 @@ pub struct SearchFlags {
     #[arg(long, conflicts_with = "confirm", help_heading = SEARCH)]
     pub fast: bool,
 
-    /// Margin on top of the confirmed size, as 10%
+    /// Margin on top of the confirmed size, as 10%, where no limit can be lowered under a running
+    /// trial and sizes are tried one by one [default: 16%]
     #[arg(long, value_name = "PERCENT", help_heading = SEARCH)]
     pub margin: Option<String>,
 
-    /// Fresh starts that prove a size if none misses; at least 19 of 20 must keep the SLO, one
-    /// that misses asks for more or moves the size up [default: 20, with --prices 5]
+    /// Count so many fresh starts: at least 19 of 20 must keep the SLO, one that misses asks for
+    /// more or moves the size up [default: 3, more while they are near a bound; with --prices 5]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     pub prove: Option<u32>,
+
+    /// The Java heap: auto chooses one and ships it, keep leaves it to the application's options,
+    /// grow ships the largest size alone; or a size, as 96m [default: auto]
+    #[arg(long, value_name = "auto|keep|grow|SIZE", help_heading = SEARCH)]
+    pub heap: Option<String>,
 
     /// Search the cheapest deployment instead, at the prices of an offer (fargate, fargate-arm,
     /// fargate-eks, gke-autopilot, azure-container-apps, own-nodes) or of a price list (CSV)

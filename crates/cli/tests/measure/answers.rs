@@ -158,7 +158,7 @@ fn what_memory_does_not_cure_is_tried_once() -> Outcome {
         .into_end();
     ended.expect_code(1).prints(&[
         "Behind the misses: a CPU limit that was all used",
-        "SLO MISS, not proven",
+        "SLO MISS, not tested",
         "Tried: a CPU limit of 400m. At 64Mi 3 of 3 starts kept the SLO with it",
     ]);
     None

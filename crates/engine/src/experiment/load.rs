@@ -18,8 +18,19 @@ use super::{ExperimentError, TrainingSettings};
 /// Keeps random values of the warm-up (`{uuid}`, `{rand:..}`) apart from those of the judged part.
 const WARM_UP_SEED: u64 = 0x7761_726d;
 
-/// The same for the second cycle of a soak.
+/// The same for the second cycle of a soak, and for the judged load behind a squeeze.
 const AGAIN_SEED: u64 = 0x6167_6169_6e21;
+
+/// The same for the burst that ages an application, and for the load of a squeeze.
+const AGE_SEED: u64 = 0x6167_6521;
+const SQUEEZE_SEED: u64 = 0x7371_7565_657a;
+
+/// The most that ageing takes: of a start whose live set is asked for, and of one that is squeezed.
+const AGE: Duration = Duration::from_secs(8);
+const AGE_BEFORE_SQUEEZE: Duration = Duration::from_secs(30);
+
+/// The most that a squeeze takes; 16 to 24 s are enough as a rule.
+const SQUEEZE: Duration = Duration::from_secs(90);
 
 /// Connections of a training run: what is trained is code, not concurrency.
 const TRAINING_CONNECTIONS: u32 = 2;
@@ -107,6 +118,47 @@ impl ExperimentLoad {
                 },
             };
             phases.push(again);
+        }
+        Ok(phases)
+    }
+
+    /// The same for a start whose memory is studied behind the judged load: a burst on all connections,
+    /// and where it `is_squeezed`, the judged load while the limit is lowered and once more.
+    ///
+    /// # Errors
+    /// As [`Self::phases`].
+    pub fn studied(
+        &self,
+        of: &Configuration,
+        bound: Option<Duration>,
+        seed: u64,
+        is_squeezed: bool,
+    ) -> Result<Vec<LoadPhase>, LoadError> {
+        let mut phases = self.phases(of, bound, seed)?;
+        let Some(judged) = phases.last().map(|judged| judged.plan.clone()) else {
+            return Ok(phases);
+        };
+        let length = if is_squeezed { AGE_BEFORE_SQUEEZE } else { AGE };
+        let behind = |phase, model, own| LoadPhase {
+            phase,
+            plan: LoadPlan {
+                model,
+                // Values that an application remembers must not come twice.
+                seed: seed ^ own,
+                ..judged.clone()
+            },
+        };
+        let mut burst = behind(
+            TrialPhase::Age,
+            LoadModel::ClosedFor { duration: length },
+            AGE_SEED,
+        );
+        burst.plan.think = None;
+        phases.push(burst);
+        if is_squeezed {
+            let long = judged.model.repeated_for(SQUEEZE);
+            phases.push(behind(TrialPhase::Squeeze, long, SQUEEZE_SEED));
+            phases.push(behind(TrialPhase::Again, judged.model.clone(), AGAIN_SEED));
         }
         Ok(phases)
     }

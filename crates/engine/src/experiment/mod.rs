@@ -31,6 +31,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use loadline_analysis::budget::HeapPolicy;
+use loadline_analysis::proof::COUNTED_STARTS;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::Slo;
 use loadline_analysis::warming::JvmQuestion;
@@ -169,6 +171,10 @@ pub struct SearchSettings {
     pub margin: f64,
     /// Fresh starts that prove a size when none misses.
     pub prove: u32,
+    /// Whether so many were asked for: else their distance from the bounds decides.
+    pub is_counted: bool,
+    /// What becomes of the heap.
+    pub heap: HeapPolicy,
     /// Which JVM the answer is for.
     pub question: JvmQuestion,
     /// Soak the answer for so long.
@@ -177,6 +183,16 @@ pub struct SearchSettings {
     pub node: Option<u32>,
     /// Search the cheapest deployment instead.
     pub pricing: Option<PricingTerms>,
+}
+
+impl SearchSettings {
+    /// Fresh starts that prove a size where they are counted.
+    pub fn counted_starts(&self) -> u32 {
+        match self.is_counted {
+            true => self.prove,
+            false => self.prove.max(COUNTED_STARTS),
+        }
+    }
 }
 
 impl Experiment {

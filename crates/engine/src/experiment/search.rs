@@ -5,9 +5,11 @@
 
 use std::time::Duration;
 
+use loadline_analysis::budget::HeapPolicy;
 use loadline_analysis::margin::default_margin;
 use loadline_analysis::offer::{Offer, OfferError};
 use loadline_analysis::price::InstanceSize;
+use loadline_analysis::proof::DISTANT_STARTS;
 use loadline_analysis::search::lattice::LatticeParameters;
 use loadline_analysis::warming::JvmQuestion;
 use loadline_load::LoadModel;
@@ -21,8 +23,8 @@ use super::{ExperimentError, ExperimentFactor, PricingTerms, SearchSettings};
 use crate::soak::SHORTEST;
 
 const CONFIRM: u32 = 2;
-/// At least 19 of 20 starts: the promise of a size.
-const PROVE: u32 = 20;
+/// Fresh starts that prove a size where they are far from every bound.
+const DEFAULT_PROVE: u32 = DISTANT_STARTS;
 /// With prices many answers are refuted before one holds; a miss asks for more (`Cheapest`).
 const PROVE_PRICED: u32 = 5;
 /// The largest memory that is tried first where none is given.
@@ -68,8 +70,10 @@ pub(super) fn check_search(
         })?,
         prove: table.prove.unwrap_or(match pricing.is_some() {
             true => PROVE_PRICED,
-            false => PROVE,
+            false => DEFAULT_PROVE,
         }),
+        is_counted: table.prove.is_some() || pricing.is_some(),
+        heap: heap_policy(table, pricing.is_some(), source)?,
         question: check_question(table.question.as_ref(), pricing.is_some(), source)?,
         soak: check_soak(table.soak.as_ref(), source)?,
         node: check_node_cpus(table.node.as_ref(), source)?,
@@ -87,6 +91,47 @@ pub(super) fn check_search(
         ));
     }
     Ok(search)
+}
+
+/// What becomes of the heap.
+fn heap_policy(
+    table: &SearchTable,
+    is_priced: bool,
+    source: &ExperimentSource<'_>,
+) -> Checked<HeapPolicy> {
+    let Some(text) = &table.heap else {
+        return Ok(HeapPolicy::default());
+    };
+    if is_priced {
+        let problem =
+            "heap is given, but with prices options are compared at the size that was found";
+        let hint = "leave it out; --compare 6 tries heaps, and the application's own -Xmx stays";
+        return Err(source.error_at(text.origin(), problem, hint));
+    }
+    let size = match text.inner_value().as_str() {
+        "auto" => return Ok(HeapPolicy::Auto),
+        "keep" => return Ok(HeapPolicy::Keep),
+        "grow" => return Ok(HeapPolicy::Grow),
+        size => size
+            .parse::<Bytes>()
+            .ok()
+            .filter(|size| *size >= Bytes::from_mib(1)),
+    };
+    let Some(heap) = size else {
+        let problem = format!("`{}` is no heap", text.inner_value());
+        let hint = "auto chooses one, keep leaves it to the application, grow lets it give memory back; or write a size: 96m";
+        return Err(source.error_at(text.origin(), problem, hint));
+    };
+    let largest = table
+        .max_memory
+        .as_ref()
+        .map(|text| check_memory(text, source));
+    if let Some(largest) = largest.transpose()?.filter(|largest| *largest <= heap) {
+        let problem = format!("a heap of {heap} does not fit a limit of {largest}");
+        let hint = "give a smaller heap, or more memory (--max-memory)";
+        return Err(source.error_at(text.origin(), problem, hint));
+    }
+    Ok(HeapPolicy::Fixed(heap))
 }
 
 /// Which JVM the answer is for.

@@ -426,14 +426,22 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub confirm: Option<ValueWithOrigin<u32>>,
-    /// Margin on top of the confirmed size: `16%` (default).
+    /// Margin on top of the confirmed size, where no limit can be lowered under a running trial and
+    /// sizes are tried one by one: `16%` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub margin: Option<Text>,
-    /// Fresh starts that prove a size when none misses: 20 (default), with prices 5. At least 19 of
-    /// 20 must keep the SLO; one that misses asks for more or moves the size up.
+    /// Fresh starts that prove a size when none misses. Default: 3, and more while they are near a
+    /// bound; 20 where sizes are tried one by one; 5 with prices. A number that is given counts: at
+    /// least 19 of 20 must keep the SLO; one that misses asks for more or moves the size up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prove: Option<u32>,
+    /// The Java heap: `auto` (default) chooses one from the live set and ships it as -Xms and -Xmx;
+    /// `keep` leaves it to the application's own options; `grow` ships -Xmx alone, so that memory is
+    /// given back; or a size: `96m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub heap: Option<Text>,
     /// Search the cheapest deployment at these prices, not the smallest memory: `fargate`,
     /// `fargate-arm`, `fargate-eks`, `gke-autopilot`, `gke-autopilot-spot`,
     /// `azure-container-apps`, `own-nodes`, `own-nodes-spot`.

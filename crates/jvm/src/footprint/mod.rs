@@ -6,6 +6,7 @@
 //! none of its categories.
 
 mod javacore;
+mod parts;
 mod regions;
 mod smaps;
 
@@ -13,6 +14,7 @@ use loadline_sizing::Bytes;
 use loadline_sizing::profile::AppProfile;
 
 use self::javacore::Javacore;
+pub use self::parts::{HeapHint, ResidentParts, divide_mappings};
 use self::regions::ReservedRange;
 use self::smaps::Mapping;
 use crate::nmt::{NmtCategory, NmtError, NmtSummary};
@@ -23,6 +25,7 @@ pub fn parse_anything(text: &str) {
     javacore::Javacore::from_dump(text);
     regions::parse_regions(text);
     smaps::parse_smaps(text);
+    parts::divide_mappings(text, &HeapHint::default());
 }
 
 /// A report that cannot be laid over the mappings.

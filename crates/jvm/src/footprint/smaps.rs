@@ -1,6 +1,6 @@
 //! The text of /proc/PID/smaps: what each mapping holds in memory.
 //!
-//! Owns the form; `Rss` and `Anonymous` are all that is read. Facts: proc_pid_smaps(5).
+//! Owns the form; `Rss`, `Pss` and `Anonymous` are all that is read. Facts: proc_pid_smaps(5).
 
 use std::ops::Range;
 
@@ -11,11 +11,15 @@ use loadline_sizing::Bytes;
 pub struct Mapping {
     /// Its addresses.
     pub range: Range<u64>,
+    /// `rw-p`.
+    pub permissions: String,
     /// The file, `[heap]`, `[stack]`, or nothing.
     pub path: String,
     /// What of it is in memory.
     pub resident: Bytes,
-    /// What of that is no page of the file: private copies, or all of an anonymous mapping.
+    /// The same, each page divided by the number of mappings that have it.
+    pub proportional: Bytes,
+    /// What of the resident pages is no page of the file: private copies, or all of an anonymous mapping.
     pub anonymous: Bytes,
 }
 
@@ -28,6 +32,8 @@ pub fn parse_smaps(text: &str) -> Vec<Mapping> {
         } else if let Some(mapping) = mappings.last_mut() {
             if let Some(size) = parse_size_field(line, "Rss:") {
                 mapping.resident = size;
+            } else if let Some(size) = parse_size_field(line, "Pss:") {
+                mapping.proportional = size;
             } else if let Some(size) = parse_size_field(line, "Anonymous:") {
                 mapping.anonymous = size;
             }
@@ -42,12 +48,15 @@ fn parse_mapping_header(line: &str) -> Option<Mapping> {
     let (from, to) = words.next()?.split_once('-')?;
     let address = |text| u64::from_str_radix(text, 16).ok();
     let range = address(from)?..address(to)?;
-    // Permissions, offset, device, inode; then the path, which may hold blanks.
-    let path = words.skip(4).collect::<Vec<_>>().join(" ");
+    let permissions = words.next().unwrap_or_default().to_owned();
+    // Offset, device, inode; then the path, which may hold blanks.
+    let path = words.skip(3).collect::<Vec<_>>().join(" ");
     Some(Mapping {
         range,
+        permissions,
         path,
         resident: Bytes::default(),
+        proportional: Bytes::default(),
         anonymous: Bytes::default(),
     })
 }
@@ -71,6 +80,8 @@ mod tests {
         let mappings = parse_smaps(text);
         assert_eq!(mappings.len(), 2);
         assert_eq!(mappings[0].path, "/opt/a b.jsa");
+        assert_eq!(mappings[0].permissions, "rw-p");
+        assert_eq!(mappings[0].proportional, Bytes::from_kib(4));
         assert_eq!(mappings[0].range, 0x5400_1000..0x54d9_5000);
         assert_eq!(mappings[0].resident, Bytes::from_kib(13_808));
         assert_eq!(mappings[0].anonymous, Bytes::from_kib(9000));

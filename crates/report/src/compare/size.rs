@@ -141,8 +141,8 @@ fn has_same_shape(a: &Recommendation, b: &Recommendation) -> bool {
 }
 
 fn memory_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
-    let [before, after] = [before.recommended_memory(), after.recommended_memory()];
-    let [was, is] = [before, after].map(|m| m.as_bytes() as f64);
+    let [was, is] = [before, after].map(|r| r.recommended_memory().as_bytes() as f64);
+    let [before, after] = [before, after].map(|r| groups::memory_and_heap(&r.configuration));
     let percent = format::as_percent((is / was.max(1.0) - 1.0).abs());
     let step = ValueStep::from_values(was, is);
     SizeChange {

@@ -5,11 +5,12 @@
 
 use loadline_analysis::deployment::{Deployment, WhyNot};
 
+use super::claim::AnswerClaim;
 use super::headline::{
     carried_sentence, incomplete_sentence, measured_what, next_smaller, with_full_stop,
 };
 use super::proven::proven_how;
-use super::{money, saving};
+use super::{budget, money, saving};
 use crate::view::ResultView;
 
 /// A fact of the first screen.
@@ -34,6 +35,12 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
     };
     let incomplete = incomplete_sentence(view).map(|words| AnswerFact::new("Not complete", words));
     let saving = saving::saving_sentence(view).map(|words| AnswerFact::new("Saving", words));
+    let claim = AnswerClaim::new(view, recommendation);
+    let trend = claim
+        .describe_trend()
+        .map(|words| AnswerFact::new("Live set", words));
+    let budget =
+        budget::describe_budget(recommendation).map(|words| AnswerFact::new("Memory", words));
     let proof = AnswerFact::new("Proof", proven_how(&recommendation.proof));
     let (measured, next) = match &recommendation.deployment {
         Some(deployment) => (carried_sentence(deployment), next_cheaper(view, deployment)),
@@ -44,8 +51,9 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
         }
     };
     let measured = AnswerFact::new("Measured", measured);
-    let first = incomplete.into_iter().chain(saving);
-    first.chain([measured, proof]).chain(next).collect()
+    let first = incomplete.into_iter().chain(trend).chain(saving);
+    let first = first.chain([measured]).chain(budget);
+    first.chain([proof]).chain(next).collect()
 }
 
 /// The dearest of those that are cheaper, and what it breaks.

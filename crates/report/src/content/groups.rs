@@ -89,8 +89,15 @@ pub fn is_same(a: &Configuration, b: &Configuration) -> bool {
     }
 }
 
-/// The size in words: `500m CPU and 212Mi`.
+/// The size in words: `500m CPU and 212Mi with -Xmx64m`.
 pub fn size_words(configuration: &Configuration) -> String {
+    let heap = configuration.heap_option();
+    let heap = heap.map_or_else(String::new, |heap| format!(" with {heap}"));
+    format!("{}{heap}", limits_of(configuration))
+}
+
+/// The limits in words: `500m CPU and 212Mi`.
+pub fn limits_of(configuration: &Configuration) -> String {
     let each = match configuration.instances {
         1 => String::new(),
         n => format!(" for each of {n} instances"),
@@ -116,6 +123,17 @@ pub fn memory_words(configuration: &Configuration) -> String {
     configuration
         .memory
         .map_or_else(|| "no memory limit".to_owned(), |m| m.to_string())
+}
+
+/// The same with the heap that loadline chose for it: `212Mi -Xmx64m`. One of the user's is among the
+/// options.
+pub(crate) fn memory_and_heap(configuration: &Configuration) -> String {
+    let mut options = configuration.jvm_options.iter();
+    let is_user = |o: &&JvmOption| o.provenance == ValueProvenance::User;
+    let own = configuration.heap_option();
+    let own = own.filter(|heap| !options.any(|o| is_user(&o) && o.text == *heap));
+    let heap = own.map_or_else(String::new, |heap| format!(" {heap}"));
+    format!("{}{heap}", memory_words(configuration))
 }
 
 /// How configurations of one result are called: by what tells them apart, nothing else.
@@ -294,7 +312,7 @@ impl ConfigurationNames {
 
     /// The configuration in a table cell: `212Mi`, or `212Mi, c1`.
     pub fn cell_name(&self, configuration: &Configuration) -> String {
-        let memory = memory_words(configuration);
+        let memory = memory_and_heap(configuration);
         if self.differ {
             format!("{memory}, {}", self.variant(configuration))
         } else {

@@ -59,20 +59,6 @@ pub(crate) fn soak_growth(view: &ResultView) -> Option<(&TrialRecord, SoakGrowth
     Some((trial, growth_of(trial)?))
 }
 
-/// `soaked 30 min: stable`, in a few words.
-pub(crate) fn in_short(trial: &TrialRecord, growth: &SoakGrowth) -> String {
-    let length = show_length(growth.soaked);
-    match growth.verdict {
-        _ if did_not_last(trial) => format!("soaked {length}: it did not last ({})", trial.verdict),
-        GrowthVerdict::Stable { .. } => format!("soaked {length}: stable"),
-        GrowthVerdict::TooShort { .. } => format!("soaked {length}: too short to tell"),
-        GrowthVerdict::Growing => {
-            let parts: Vec<&str> = growth.growing().map(|p| p.part.part_name()).collect();
-            format!("soaked {length}: growing ({})", parts.join(", "))
-        }
-    }
-}
-
 /// Whether the application itself ended the soak before its time.
 pub(crate) fn did_not_last(trial: &TrialRecord) -> bool {
     matches!(trial.verdict, Kept::AppKo(_))
@@ -110,21 +96,6 @@ pub(crate) fn growth_sentence(growth: &SoakGrowth) -> String {
             self::show_length(needs)
         ),
     }
-}
-
-/// What came later than the seconds of a trial: in the soak of the result, or in those that the default
-/// margin is from.
-pub(crate) fn later_need(view: &ResultView) -> String {
-    if let Some(later) = last_soak(view).and_then(|(_, soak)| margin::memory_needed_later(soak)) {
-        return need_words(&later);
-    }
-    let (growth, number) = margin::covered_growth();
-    format!(
-        "{number} of {} soaked services needed up to {} more than in {}",
-        margin::SOAKED.len(),
-        format::as_percent(growth),
-        format::elapsed(margin::TRIAL),
-    )
 }
 
 /// What a soak needed after the seconds that a trial sees.

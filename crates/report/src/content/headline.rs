@@ -5,23 +5,22 @@
 mod matrix;
 mod place;
 
-use std::time::Duration;
-
 use loadline_analysis::abreast::AbreastStanding;
 use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::obstacle::{self, FlatMisses};
-use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::{LevelSize, Recommendation};
 use loadline_analysis::record::{TrialPurpose, TrialRecord, TrialVerdict};
 use loadline_analysis::search::abreast;
 use loadline_analysis::slo::Objective;
-use loadline_analysis::warming;
+use loadline_analysis::warming::{self, JvmQuestion};
 
+use super::claim::AnswerClaim;
 use super::groups::{self, ConfigurationNames};
-use super::growth;
 use super::proven::{pooled_sentences, proven_how};
-use super::{dependencies, jdks, money, node, saving, throttling, toxics};
+use super::{
+    budget, dependencies, first_second, growth, jdks, money, node, saving, throttling, toxics,
+};
 use crate::figures::{self, SeenLatency, TrialFigures, spread_latencies};
 use crate::format;
 use crate::table::Tone;
@@ -136,9 +135,8 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     if let Some(deployment) = &recommendation.deployment {
         return deployment_headline(view, recommendation, deployment);
     }
-    let proof = &recommendation.proof;
-    let is_proven = recommendation.is_proven();
-    if !is_proven
+    let claim = AnswerClaim::new(view, recommendation);
+    if !recommendation.is_proven()
         && let Some(flat) = obstacle::find_flat_misses(obstacle::same_but_memory(
             &view.trials,
             &recommendation.configuration,
@@ -146,51 +144,65 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     {
         return misses_alike(view, &flat);
     }
-    let size = groups::size_words(&recommendation.configuration);
-    let mut details = vec![measured_what(view, recommendation)];
-    details.push(proven_how(proof));
-    details.extend(pooled_sentences(proof));
-    details.extend(rests_on(view, recommendation));
+    let mut details: Vec<String> = claim.describe_trend().into_iter().collect();
+    details.push(measured_what(view, recommendation));
+    details.extend(budget_or_margin(view, recommendation));
+    details.push(proven_how(&recommendation.proof));
+    details.extend(pooled_sentences(&recommendation.proof));
+    if recommendation.question == JvmQuestion::Start {
+        details.extend(first_second::describe_miss(view, claim.fresh_starts()));
+    }
     details.push(with_full_stop(&warming::answers_for(
         recommendation.question,
-        proofs(view, recommendation),
+        claim.fresh_starts(),
         recommendation.configuration.warm_up,
     )));
-    details.push(on_top(view, recommendation));
     details.extend(next_smaller(view, recommendation));
     details.extend(at_once(view));
     details.extend(jdks::knee_sentence(&recommendation.by_level));
-    details.extend(throttling::throttling_sentence(
-        view,
-        proofs(view, recommendation),
-    ));
+    details.extend(throttling::throttling_sentence(view, claim.fresh_starts()));
     details.extend(node::node_sentences(view));
-    if let Some((trial, growth)) =
-        growth::soak_growth(view).filter(|(t, _)| growth::did_not_last(t))
-    {
-        let (slo, lasted) = (slo_words(view), growth::show_length(growth.soaked));
+    if claim.is_refuted() {
         details.push(growth::TRACKED.to_owned());
-        return Headline {
-            tone: Tone::Bad,
-            badge: "Did not last",
-            sentence: format!(
-                "{} with {size} keeps {slo} in fresh starts and did not last: after {lasted} {}.",
-                view.title, trial.reason
-            ),
-            details,
-        };
     }
+    let what = what_to_give(view, recommendation);
+    let soak = claim.describe_soak();
+    let sentence = match (claim.is_refuted(), recommendation.is_proven()) {
+        (true, _) => format!("Do not give {} {what}. {soak}", view.title),
+        (false, true) => {
+            let tested = claim.describe_test("it");
+            format!("Give {} {what}: {tested}. {soak}", view.title)
+        }
+        (false, false) => {
+            let but = claim.describe_doubt();
+            format!("For {} {what} was found, but {but}.", view.title)
+        }
+    };
+    headline_of(&claim, sentence, details)
+}
+
+/// A headline with the badge of its claim.
+fn headline_of(claim: &AnswerClaim<'_>, sentence: String, details: Vec<String>) -> Headline {
+    let (tone, badge) = claim.badge();
     Headline {
-        sentence: if is_proven {
-            let slo = slo_words(view);
-            let winner = winner(view, recommendation);
-            format!("Give {} {size}{winner}: it then keeps {slo}.", view.title)
-        } else {
-            let but = unproven_reason(view, proof);
-            format!("For {} {size} was found, but {but}.", view.title)
-        },
-        ..proven_or_not(is_proven, details)
+        tone,
+        badge,
+        sentence,
+        details,
     }
+}
+
+/// `1 CPU and 272Mi with -Xmx96m and JDK 25`
+fn what_to_give(view: &ResultView, recommendation: &Recommendation) -> String {
+    let configuration = &recommendation.configuration;
+    let heap = recommendation.heap_words();
+    let with = heap.into_iter().chain(winner(view, recommendation));
+    let with: Vec<String> = with.collect();
+    let with = match with.is_empty() {
+        true => String::new(),
+        false => format!(" with {}", with.join(" and ")),
+    };
+    format!("{}{with}", groups::limits_of(configuration))
 }
 
 /// `195Mi is too small (trial 22): ...`, where a trial shows it.
@@ -205,26 +217,25 @@ pub(super) fn next_smaller(view: &ResultView, recommendation: &Recommendation) -
     )))
 }
 
-/// ` with JDK 25`: which of several that were asked about the answer is for; nothing for one.
-fn winner(view: &ResultView, recommendation: &Recommendation) -> String {
+/// `JDK 25`: which of several that were asked about the answer is for; nothing for one.
+fn winner(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let of =
         |level: &&LevelSize| level.configuration.as_ref() == Some(&recommendation.configuration);
     if recommendation.by_level.len() > 1 {
-        let level = recommendation.by_level.iter().find(of);
-        return level.map_or_else(String::new, jdks::with_level);
+        return jdks::of_level(recommendation.by_level.iter().find(of)?);
     }
     let names = ConfigurationNames::for_result(view);
     let label = names.label(&recommendation.configuration);
-    label.map_or_else(String::new, |label| format!(" with {label}"))
+    label.map(str::to_owned)
 }
 
-/// No size is proven, and more memory is not what lacks.
+/// No size passed its test, and more memory is not what lacks.
 fn misses_alike(view: &ResultView, flat: &FlatMisses) -> Headline {
     Headline {
         tone: Tone::Bad,
-        badge: "Not proven",
+        badge: "Test failed",
         sentence: format!(
-            "No size of {} is proven to keep {} under {}: {}.",
+            "No size of {} was seen to keep {} under {}: {}.",
             view.title,
             slo_words(view),
             view.load_of_all(),
@@ -234,36 +245,6 @@ fn misses_alike(view: &ResultView, flat: &FlatMisses) -> Headline {
             with_full_stop(&flat.causes_sentence()),
             with_full_stop(&flat.lever_hint()),
         ],
-    }
-}
-
-/// A headline without its sentence.
-fn proven_or_not(is_proven: bool, details: Vec<String>) -> Headline {
-    let (tone, badge) = match is_proven {
-        true => (Tone::Good, "SLO kept"),
-        false => (Tone::Muted, "Not proven"),
-    };
-    Headline {
-        tone,
-        badge,
-        sentence: String::new(),
-        details,
-    }
-}
-
-/// `8 of 20 fresh starts missed p99<50ms`: why an answer is not proven.
-fn unproven_reason(view: &ResultView, proof: &Proof) -> String {
-    let slo = slo_words(view);
-    if let Some(broken) = proof.broken_together() {
-        return broken.percentile_sentence();
-    }
-    match (proof.starts, proof.starts.saturating_sub(proof.passes)) {
-        (0, _) => format!("no fresh start has shown that it keeps {slo}"),
-        (starts, 0) => format!(
-            "{} that kept {slo} prove too little",
-            format::count_of(starts as usize, "fresh start")
-        ),
-        (starts, missed) => format!("{missed} of {starts} fresh starts missed {slo}"),
     }
 }
 
@@ -279,6 +260,7 @@ fn deployment_headline(
     } else {
         format!(" with {}", chosen.variant)
     };
+    let claim = AnswerClaim::new(view, recommendation);
     let what = format!(
         "{} of {}, each with {}{variant}: {}",
         format::count_of(chosen.replicas as usize, "replica"),
@@ -286,16 +268,13 @@ fn deployment_headline(
         groups::size_words(&recommendation.configuration),
         money::price_words(chosen),
     );
-    let is_proven = recommendation.is_proven();
-    let mut details = vec![
-        carried_sentence(deployment),
-        proven_how(&recommendation.proof),
-    ];
-    if let Some(seen) = latency_seen(view, recommendation) {
-        details.insert(1, format!("At that rate, {seen}."));
-    }
+    let mut details: Vec<String> = claim.describe_trend().into_iter().collect();
+    details.push(carried_sentence(deployment));
+    details.extend(latency_seen(view, recommendation).map(|seen| format!("At that rate, {seen}.")));
+    details.push(proven_how(&recommendation.proof));
     details.extend(pooled_sentences(&recommendation.proof));
-    details.extend(memory_margin(view, recommendation, deployment));
+    details.extend(memory_used(view, recommendation, deployment));
+    details.extend(first_second::describe_miss(view, claim.fresh_starts()));
     details.extend(
         deployment
             .offer
@@ -303,20 +282,25 @@ fn deployment_headline(
             .iter()
             .map(|w| format!("Warning: {w}.")),
     );
-    details.extend(throttling::throttling_sentence(
-        view,
-        proofs(view, recommendation),
-    ));
+    details.extend(throttling::throttling_sentence(view, claim.fresh_starts()));
     details.extend(node::node_sentences(view));
-    Headline {
-        sentence: if is_proven {
-            format!("Run {what}. They keep {}.", slo_words(view))
-        } else {
-            let but = unproven_reason(view, &recommendation.proof);
-            format!("Found: {what}. But {but}.")
-        },
-        ..proven_or_not(is_proven, details)
-    }
+    let sentence = match (claim.is_refuted(), recommendation.is_proven()) {
+        (true, _) => format!("Do not run {what}. {}", claim.describe_soak()),
+        (false, true) => {
+            let (tested, soak) = (claim.describe_test("one"), claim.describe_soak());
+            format!("Run {what}. {}. {soak}", capital(&tested))
+        }
+        (false, false) => format!("Found: {what}. But {}.", claim.describe_doubt()),
+    };
+    headline_of(&claim, sentence, details)
+}
+
+/// A text that begins a sentence.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 /// What each replica carried of the rate.
@@ -338,18 +322,19 @@ pub(super) fn carried_sentence(deployment: &Deployment) -> String {
     )
 }
 
-/// How much memory is left over: by the search below the size, or by what its starts used of it.
-fn memory_margin(
+/// What the memory is for: its budget, the search below the size, or what its starts used of it.
+fn memory_used(
     view: &ResultView,
     recommendation: &Recommendation,
     deployment: &Deployment,
 ) -> Option<String> {
+    if let Some(budget) = budget::describe_budget(recommendation) {
+        return Some(budget);
+    }
     if let Some(found) = deployment.found {
         return Some(format!(
-            "Memory was searched below the {} of the size found: {} is the smallest that kept the SLO in every confirmation, with a margin of {} on top.",
-            found.memory,
-            recommendation.confirmed,
-            format::as_percent(recommendation.margin),
+            "Memory was searched below the {} of the size found: {} is the smallest that kept the SLO in every confirmation.",
+            found.memory, recommendation.confirmed,
         ));
     }
     let group = groups::group_of(view, &recommendation.configuration)?;
@@ -366,45 +351,32 @@ fn memory_margin(
     ))
 }
 
-/// The fresh starts at the recommended size.
-fn proofs<'a>(
-    view: &'a ResultView,
-    recommendation: &'a Recommendation,
-) -> impl Iterator<Item = &'a TrialRecord> {
-    // Another JDK may have been proven at the same size.
-    let is_proof = |t: &&TrialRecord| {
-        t.purpose == TrialPurpose::Prove
-            && groups::is_same(&t.configuration, &recommendation.configuration)
-    };
-    view.evidence_trials().filter(is_proof)
-}
-
-/// What lies between the smallest confirmed memory and the answer.
-fn on_top(view: &ResultView, recommendation: &Recommendation) -> String {
+/// What fills the size; without a budget what lies between the smallest confirmed memory and the answer.
+fn budget_or_margin(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let (confirmed, size) = (
         recommendation.confirmed,
         recommendation.recommended_memory(),
     );
-    let begin =
-        format!("{confirmed} is the smallest memory that kept the SLO in every confirmation");
     let trials = obstacle::same_but_memory(&view.trials, &recommendation.configuration);
     let missed =
         trials.filter(|t| t.purpose == TrialPurpose::Prove && t.verdict != TrialVerdict::Pass);
     let refuted = missed.filter(|t| t.verdict.is_evidence());
-    let refuted = refuted
-        .filter_map(|t| t.configuration.memory)
-        .filter(|m| *m < size);
-    match refuted.max() {
-        // The search went straight to the largest size: the answer is no smallest size.
-        Some(refuted) if size.as_bytes() as f64 > JUMP * refuted.as_bytes() as f64 => format!(
-            "{begin}, but fresh starts missed up to {refuted}, and what was proven next is {size}: a size between may do, and --min-memory {refuted} looks there."
-        ),
-        _ => format!(
-            "{begin}; the margin of {} on top is for starts that differ and for later: {}.",
-            format::as_percent(recommendation.margin),
-            growth::later_need(view),
-        ),
+    let refuted = refuted.filter_map(|t| t.configuration.memory);
+    let refuted = refuted.filter(|m| *m < size).max();
+    // The search went straight to the largest size: the answer is no smallest size.
+    if let Some(refuted) = refuted.filter(|m| size.as_bytes() as f64 > JUMP * m.as_bytes() as f64) {
+        return Some(format!(
+            "{confirmed} is the smallest memory that kept the SLO in every confirmation, but fresh starts missed up to {refuted}, and what was tested next is {size}: a size between may do, and --min-memory {refuted} looks there."
+        ));
     }
+    let found = || {
+        format!(
+            "{confirmed} is the smallest memory that kept the SLO in every confirmation; {} more is for starts that differ and for growth.",
+            format::as_percent(recommendation.margin)
+        )
+    };
+    let has_margin = recommendation.margin > 0.0;
+    budget::describe_budget(recommendation).or_else(|| has_margin.then(found))
 }
 
 /// Whether trials ran at once, by the comparison that was made first.
@@ -424,23 +396,6 @@ fn at_once(view: &ResultView) -> Option<String> {
     Some(format!(
         "{ran}: {why} ({}).",
         format::count_of(number, "trial")
-    ))
-}
-
-/// On how much time the proof rests, and what no time of that length shows.
-fn rests_on(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
-    let starts: Vec<&TrialRecord> = proofs(view, recommendation).collect();
-    let all: Duration = starts.iter().map(|t| t.total_length()).sum();
-    let each = all.checked_div(u32::try_from(starts.len()).ok()?)?;
-    let soaked = growth::soak_growth(view).map(|(trial, growth)| growth::in_short(trial, &growth));
-    let soaked = soaked.map_or_else(
-        || "not soaked: what grows for longer than that was not seen.".to_owned(),
-        |soaked| format!("{soaked}."),
-    );
-    Some(format!(
-        "That rests on {} of {}; {soaked}",
-        format::count_of(starts.len(), "start"),
-        format::elapsed(each),
     ))
 }
 

@@ -35,7 +35,7 @@ pub fn jdks_section(view: &ResultView) -> Option<Section> {
         _ => "",
     };
     let mut words = format!(
-        "Each by its own search and its own fresh starts{hint}. The recommended one is the cheapest of those that are proven."
+        "Each by its own search and its own fresh starts{hint}. The recommended one is the cheapest of those that passed their test."
     );
     if let Some(knee) = knee_sentence(all) {
         words.push_str(&format!(" {knee}"));
@@ -72,16 +72,16 @@ pub(super) fn knee_sentence(all: &[LevelSize]) -> Option<String> {
     })
 }
 
-/// Where several are asked about, which one the answer is for: ` with JDK 25`. A CPU limit stands in
-/// the size already.
-pub(super) fn with_level(of: &LevelSize) -> String {
+/// Where several are asked about, which one the answer is for: `JDK 25`. A CPU limit stands in the size
+/// already.
+pub(super) fn of_level(of: &LevelSize) -> Option<String> {
     let name = match (&of.application, &of.jdk) {
-        (None, None) => return String::new(),
+        (None, None) => return None,
         (None, Some(jdk)) => format!("JDK {jdk}"),
         (Some(application), None) => application.clone(),
         (Some(application), Some(jdk)) => format!("{application}, JDK {jdk}"),
     };
-    format!(" with {}", text::label(&name))
+    Some(text::label(&name))
 }
 
 /// How it is called beside the others.

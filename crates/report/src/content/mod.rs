@@ -4,9 +4,12 @@
 //! writers (terminal, Markdown, HTML) only lay out. A section with nothing to say is left out.
 
 mod answer;
+pub(crate) mod budget;
+pub(crate) mod claim;
 pub(crate) mod dependencies;
 mod distrust;
 mod drill;
+mod first_second;
 pub mod groups;
 pub(crate) mod growth;
 mod headline;
@@ -49,6 +52,7 @@ use crate::view::ResultView;
 const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     money::money_section,
     smaller::smaller_section,
+    budget::section,
     drill::drill_section,
     jdks::jdks_section,
     matrix::matrix_section,

@@ -11,7 +11,7 @@ const NARROWER: (u32, u64) = (60, 20);
 /// What the starts show, and how many would show clearly more.
 pub(super) fn proven_how(proof: &Proof) -> String {
     if proof.starts == 0 {
-        return "It has not been proven by fresh starts.".to_owned();
+        return "No fresh start has tested it.".to_owned();
     }
     let bound = proof.failure_upper_bound;
     let narrower = match bound > 1.0 / NARROWER.1 as f64 && proof.passes == proof.starts {

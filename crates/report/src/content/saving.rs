@@ -36,7 +36,7 @@ pub(super) fn saving_sentence(view: &ResultView) -> Option<String> {
     let would = if recommendation.is_proven() {
         ""
     } else {
-        ", once it is proven"
+        ", once it is tested"
     };
     let said = match (saved.as_slice(), lacking.as_slice()) {
         ([], []) => "that is this size".to_owned(),

@@ -1,5 +1,7 @@
 //! Why nothing can be emitted, and what to do about it.
 
+use loadline_sizing::regions::heap::HeapOverrun;
+
 /// Why nothing can be emitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmitError {
@@ -9,6 +11,9 @@ pub enum EmitError {
         /// Id of the result.
         result: String,
     },
+    /// The heap that the options allow does not fit beside what was measured.
+    #[error("the size is over-committed: {0}")]
+    OverCommitted(HeapOverrun),
     /// An option names a file that the image would not have.
     #[error("the option {option} names a file that the image would not have")]
     File {
@@ -42,6 +47,10 @@ impl EmitError {
         match self {
             Self::NoRecommendation { result } => format!(
                 "`loadline size` makes one; `loadline report {result}` says why this result has none"
+            ),
+            Self::OverCommitted(overrun) => format!(
+                "{}; an -Xmx in the command wins over the measured one: take it out, or size with --heap keep",
+                overrun.suggest_change()
             ),
             Self::File { .. } => "an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form".to_owned(),
             Self::Manifest { hint, .. } => hint.clone(),

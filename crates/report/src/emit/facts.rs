@@ -4,19 +4,22 @@
 
 use std::time::Duration;
 
+use loadline_analysis::budget::Budget;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{TrialPhase, TrialRecord};
 use loadline_analysis::startup::{self, ProbeSettings};
-use loadline_sizing::{Bytes, Cpus};
+use loadline_sizing::regions::heap::HeapOverrun;
+use loadline_sizing::{Bytes, Cpus, JvmOptionSet};
 
 use super::application::{self, ProductionApplication};
 use super::error::EmitError;
 use super::given::{self, BackedValue, EnvironmentVariable};
 use super::names::slug;
 use super::purpose::EmitPurpose;
-use crate::content::groups;
+use crate::content::claim::AnswerClaim;
 use crate::content::options::trial_numbers;
+use crate::content::{budget, groups};
 use crate::figures::spread;
 use crate::format;
 use crate::text;
@@ -66,6 +69,8 @@ pub struct EmitFacts<'a> {
     pub left_out: Vec<String>,
     /// Environment.
     pub variables: Vec<EnvironmentVariable>,
+    /// Everything beside the heap, growth included.
+    pub rest: Option<Bytes>,
     /// What the JVM said about itself.
     pub seen: LoggedFacts,
     /// Why so many pods.
@@ -97,6 +102,8 @@ impl<'a> EmitFacts<'a> {
         }
         let group = groups::group_of(view, &recommendation.configuration);
         let trials = group.map(|g| g.trials).unwrap_or_default();
+        let options = given::backed_options(view, recommendation, application);
+        refuse_over_commitment(recommendation, &options, &trials)?;
         Ok(Self {
             application,
             slug: slug(&application.name),
@@ -110,7 +117,8 @@ impl<'a> EmitFacts<'a> {
                 because: cpu_reason(recommendation),
             }),
             shm: recommendation.configuration.shm,
-            options: given::backed_options(view, recommendation, application),
+            options,
+            rest: recommendation.budget.as_ref().map(Budget::rest_need),
             arguments: given::arguments(recommendation, application),
             left_out: given::left_out(recommendation, application),
             variables: given::variables(view, recommendation, application),
@@ -124,6 +132,32 @@ impl<'a> EmitFacts<'a> {
                 .any(|p| matches!(p, EmitPurpose::Docker | EmitPurpose::Compose)),
         })
     }
+}
+
+/// A heap that, full, leaves too little for everything else: such a size is killed as soon as the
+/// application uses what it may.
+fn refuse_over_commitment(
+    recommendation: &Recommendation,
+    options: &[BackedValue<String>],
+    trials: &[&TrialRecord],
+) -> Result<(), EmitError> {
+    let Some(budget) = &recommendation.budget else {
+        return Ok(());
+    };
+    let given = JvmOptionSet::from_words(options.iter().map(|o| o.value.clone()));
+    let seen = trials
+        .iter()
+        .filter_map(|t| t.evidence.gc.as_ref()?.heap_max);
+    let heap = given
+        .size_value("MaxHeapSize")
+        .or(seen.max())
+        .unwrap_or_else(|| budget.heap_need());
+    let overrun = HeapOverrun::find_overrun(
+        heap,
+        budget.rest_need(),
+        recommendation.recommended_memory(),
+    );
+    overrun.map_or(Ok(()), |overrun| Err(EmitError::OverCommitted(overrun)))
 }
 
 /// A search for the cheapest deployment has its own number; any other is the user's.
@@ -140,23 +174,11 @@ fn replicas(recommendation: &Recommendation, application: &ProductionApplication
 }
 
 fn origin(view: &ResultView, recommendation: &Recommendation) -> Vec<String> {
-    let mut lines = vec![
-        format!(
-            "Written by loadline {} from result {}.",
-            view.machine.loadline, view.id
-        ),
-        format!(
-            "{} {} under {}: {}.",
-            if recommendation.is_proven() {
-                "Keeps"
-            } else {
-                "Not proven to keep"
-            },
-            view.slo,
-            view.load_of(&recommendation.configuration),
-            proof(recommendation)
-        ),
-    ];
+    let mut lines = vec![format!(
+        "Written by loadline {} from result {}.",
+        view.machine.loadline, view.id
+    )];
+    lines.extend(AnswerClaim::new(view, recommendation).emitted_lines());
     if let Some(cache) = recommendation.configuration.cache {
         lines.push(format!(
             "The trials started with a start-up cache: {}, trained with {}.",
@@ -178,10 +200,18 @@ fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
     if let Some(offer) = as_sold(recommendation) {
         return format!("a size that {offer} sells; {}", proof(recommendation));
     }
+    let budget = budget::describe_budget(recommendation);
+    let filled = budget.map_or_else(
+        || {
+            format!(
+                "{} kept the SLO in every confirmation",
+                recommendation.confirmed
+            )
+        },
+        |budget| budget.trim_end_matches('.').to_owned(),
+    );
     let mut because = format!(
-        "{} kept the SLO in every confirmation, margin {}; {}",
-        recommendation.confirmed,
-        format::as_percent(recommendation.margin),
+        "{filled}; {}",
         trial_numbers(view, &recommendation.evidence)
     );
     if let Some(next) = &recommendation.next_smaller {

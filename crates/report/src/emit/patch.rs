@@ -80,10 +80,9 @@ pub fn patch(
             artefact("patch.yaml", text),
             artefact(
                 "kustomization.yaml",
-                format!(
-                    "# components: [this directory]\n{}",
-                    component.to_document()
-                ),
+                comments(&facts, &[])
+                    + "# components: [this directory]\n"
+                    + &component.to_document(),
             ),
         ],
         notes,

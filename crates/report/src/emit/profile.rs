@@ -25,6 +25,7 @@ pub fn profile(facts: &EmitFacts<'_>) -> String {
             .iter()
             .any(|o| o.value == C1_ONLY)
             .then_some(true),
+        rest: facts.rest,
         live_heap: seen.live_heap.as_ref().map(|heap| heap.value),
         options: facts.options.iter().map(|o| o.value.clone()).collect(),
         ..AppProfile::default()

@@ -65,8 +65,8 @@ fn draw_level(drawing: &mut SvgDrawing, of: &LevelSize, top: f64, x: &AxisScale)
         return;
     };
     let end = x.position_of(memory.as_mib());
-    let proven = if of.is_proven() { "" } else { ", not proven" };
-    let said = format!("{memory}{proven}");
+    let tested = if of.is_proven() { "" } else { ", not tested" };
+    let said = format!("{memory}{tested}");
     let title = format!("{name}: {said}");
     drawing.draw_area("footprint", (LEFT, bar), (end - LEFT, BAR), &title);
     if let Some(confirmed) = of.confirmed {

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use loadline_analysis::budget::{Budget, BudgetLine, MemoryPart};
 use loadline_analysis::latency;
 use loadline_analysis::recommend::recommend;
 use loadline_analysis::record::*;
@@ -281,6 +282,7 @@ fn gc_evidence(sum: Duration, longest: Duration, pauses: u64) -> GcEvidence {
         heap_max: Some(Bytes::from_mib(64)),
         allocated: None,
         promoted: None,
+        heaps_after: Vec::new(),
         pause_spans_ns: Vec::new(),
     }
 }
@@ -511,6 +513,70 @@ fn make_search() -> ResultView {
         today: None,
         warnings: Vec::new(),
     }
+}
+
+/// The options of a heap that loadline chose.
+pub const HEAP: [&str; 3] = ["-Xms64m", "-Xmx64m", "-XX:+AlwaysPreTouch"];
+
+/// The same search with the heap in the answer, and the budget that fills its limit.
+pub fn budgeted() -> ResultView {
+    let mut view = search();
+    let heap = || HEAP.map(|text| option(text, ValueProvenance::Measured));
+    for trial in &mut view.trials {
+        trial.configuration.jvm_options.extend(heap());
+    }
+    let answer = view.recommendation.as_mut().expect("there is one");
+    answer.configuration.jvm_options.extend(heap());
+    answer.margin = 0.0;
+    answer.budget = Some(budget(64, 212));
+    view
+}
+
+/// A budget of this heap and 142.3 MiB of everything else.
+pub fn budget(heap: u64, limit: u64) -> Budget {
+    let tenths = |tenths: u64| Bytes::from_kib(tenths * 1024 / 10);
+    let line = |part, measured, growth, reason: &str, cap: Option<&str>| BudgetLine {
+        part,
+        measured: tenths(measured),
+        growth: tenths(growth),
+        reason: reason.to_owned(),
+        cap: cap.map(str::to_owned),
+    };
+    let lines = vec![
+        line(MemoryPart::Heap, heap * 10, 0, "", Some("-Xmx64m")),
+        line(
+            MemoryPart::Metaspace,
+            604,
+            30,
+            "classes that load later",
+            None,
+        ),
+        line(
+            MemoryPart::CodeCache,
+            143,
+            57,
+            "C1 alone: as much again",
+            Some("-XX:ReservedCodeCacheSize=48m"),
+        ),
+        line(
+            MemoryPart::Stacks,
+            52,
+            118,
+            "up to 200 threads",
+            Some("server.tomcat.threads.max=200"),
+        ),
+        line(
+            MemoryPart::Malloc,
+            184,
+            36,
+            "arenas that fill",
+            Some("MALLOC_ARENA_MAX=2"),
+        ),
+        line(MemoryPart::Jvm, 71, 0, "", None),
+        line(MemoryPart::Kernel, 18, 0, "", None),
+        line(MemoryPart::Files, 110, 0, "", None),
+    ];
+    Budget::new(lines, Bytes::from_mib(limit)).expect("it fits")
 }
 
 /// A matrix: three option sets, four sizes.

@@ -6,6 +6,7 @@
 mod access;
 mod artefacts;
 mod browser;
+mod claims;
 mod cluster;
 mod comparison;
 mod drawings;

@@ -151,7 +151,7 @@ fn each_jdk_has_its_size_and_its_proof() {
     ");
     let sentence = headline(&view).sentence;
     assert!(
-        sentence.contains("212Mi with JDK 17: it then keeps"),
+        sentence.contains("212Mi with JDK 17: at 300 requests/s it kept "),
         "{sentence}"
     );
     let native = LevelSize {
@@ -210,16 +210,16 @@ fn each_cpu_limit_has_its_memory_and_the_knee_is_said() {
     answer.by_level = levels;
     let text = render_terminal(&view, 100);
     let begin = text.find("How much memory at which").expect("its section");
-    insta::assert_snapshot!(text[begin..].lines().take(10).collect::<Vec<_>>().join("\n"), @r##"
+    insta::assert_snapshot!(text[begin..].lines().take(10).collect::<Vec<_>>().join("\n"), @"
     How much memory at which CPU limit?
     Each by its own search and its own fresh starts. The recommended one is the cheapest of those that
-    are proven. The knee is 2 CPUs: a larger limit saves less memory than two searches differ by (8 %);
-    with 500m CPU no size that was tried keeps the SLO.
+    passed their test. The knee is 2 CPUs: a larger limit saves less memory than two searches differ by
+    (8 %); with 500m CPU no size that was tried keeps the SLO.
 
     CPU limit  Size              Confirmed  Proof
     ─────────  ────────────────  ─────────  ───────────────────────────
     500m CPU   none                      –  1Gi fails too: p99 was 80ms
     1 CPU      1 CPU and 300Mi       300Mi  8 of 8 starts kept the SLO
     2 CPU      2 CPUs and 200Mi      200Mi  8 of 8 starts kept the SLO
-    "##);
+    ");
 }

@@ -9,9 +9,10 @@ use super::cpu::Parallelism;
 use super::{ChosenOption, DecisionInput, LaunchDecision, SMALL_LIMIT};
 use crate::Bytes;
 use crate::hotspot::{CollectorKind, MachineSize, threads};
+use crate::options::JvmOptionSet;
 use crate::options::dimension::OptionDimension;
 use crate::profile::AppProfile;
-use crate::regions::heap::{self, Budget, LEAST};
+use crate::regions::heap::{self, Budget, HeapOverrun, LEAST};
 use crate::regions::{RegionInputs, SizeProvenance};
 
 /// What was decided before memory.
@@ -62,11 +63,17 @@ pub fn plan_memory(
         false => by_rule(&budget),
     };
     let wanted = wanted.min(addressable(input));
-    warn_if_too_small(&budget, wanted, needed, profile.is_complete(), decision);
-    let heap = decide_heap(input, wanted, decision);
-    if !profile.is_complete() && decision.minimum.is_none() {
-        warn_of_sum(&budget, heap, decision);
+    // A heap that is given is checked by itself, below.
+    let is_given = input
+        .options
+        .freezing_option(OptionDimension::Heap)
+        .is_some()
+        || measured_heap(input).is_some();
+    if !(is_given && profile.is_complete()) {
+        warn_if_too_small(&budget, wanted, needed, profile.is_complete(), decision);
     }
+    let heap = decide_heap(input, wanted, decision);
+    check_sum(&budget, heap, profile.is_complete(), decision);
     decision.heap = Some(heap);
     decision.budget = Some(budget);
     decide_gc_threads(input, choice, decision);
@@ -83,22 +90,10 @@ fn budget(
         memory: limit,
         cpus: choice.cpu.processors,
     };
-    let compilers = threads::choose_compilers(input.jdk, machine, input.options);
-    let workers = input
-        .options
-        .count_value("ParallelGCThreads")
-        .and_then(|n| u32::try_from(n).ok());
+    let jvm = (machine, choice.collector, choice.cpu.gc_workers);
     let situation = RegionInputs {
-        jdk: input.jdk,
-        collector: choice.collector,
-        gc_workers: workers.unwrap_or(match choice.collector {
-            CollectorKind::Serial => 0,
-            _ => choice.cpu.gc_workers,
-        }),
         is_c1_only: choice.is_c1_only,
-        compiler_threads: compilers.map_or(2, |compilers| compilers.count),
-        profile,
-        options: input.options,
+        ..RegionInputs::for_container(input.jdk, jvm, input.options, profile)
     };
     heap::plan_limit(limit, &situation)
 }
@@ -218,17 +213,28 @@ fn addressable(input: &DecisionInput<'_>) -> Bytes {
     })
 }
 
-/// Where nothing was measured the heap follows a rule, not what is left: the sum may be above the
-/// limit. The regions are a typical service's, so that is a warning and no verdict.
-pub(super) fn warn_of_sum(budget: &Budget, heap: Bytes, decision: &mut LaunchDecision) {
-    let (total, limit) = (budget.total_bytes(heap), budget.limit);
-    if total > limit {
-        let total = total.round_up(Bytes::from_mib(1));
-        let minimum = budget.minimum_limit(heap);
-        decision.warnings.push(format!(
-            "a typical service with this heap takes {total} of {limit} and would fit into {minimum}; \
-             if this one is no smaller it runs short of memory; a profile (loadline footprint) tells"
-        ));
+/// Says that the heap and everything else are more than the limit. Where nothing was measured the regions
+/// are a typical service's, so that is a warning and no verdict.
+pub(super) fn check_sum(
+    budget: &Budget,
+    heap: Bytes,
+    is_measured: bool,
+    decision: &mut LaunchDecision,
+) {
+    let rest = budget.total_bytes(heap).saturating_sub(heap);
+    let overrun = HeapOverrun::find_overrun(heap, rest, budget.limit);
+    let Some(overrun) = overrun.filter(|_| decision.minimum.is_none()) else {
+        return;
+    };
+    let change = overrun.suggest_change();
+    decision.warnings.push(match is_measured {
+        true => format!("over-committed: {overrun}, as measured; {change}"),
+        false => format!(
+            "over-committed if this is a typical service: {overrun}; {change}, or measure it (loadline footprint)"
+        ),
+    });
+    if is_measured {
+        decision.minimum = Some(budget.minimum_limit(heap));
     }
 }
 
@@ -237,6 +243,11 @@ fn decide_heap(input: &DecisionInput<'_>, wanted: Bytes, decision: &mut LaunchDe
     if let Some(option) = input.options.freezing_option(OptionDimension::Heap) {
         let option = option.to_owned();
         return users_heap(input, &option, wanted, decision);
+    }
+    if let Some(chosen) = measured_heap(input) {
+        let heap = JvmOptionSet::from_words([chosen.option.as_str()]).size_value("MaxHeapSize");
+        decision.options.push(chosen);
+        return heap.unwrap_or(wanted);
     }
     let initial = input
         .options
@@ -281,6 +292,16 @@ fn decide_heap(input: &DecisionInput<'_>, wanted: Bytes, decision: &mut LaunchDe
     heap
 }
 
+/// The heap that the profile's size was measured with.
+pub(super) fn measured_heap(input: &DecisionInput<'_>) -> Option<ChosenOption> {
+    let option = input.profile?.heap_option()?;
+    Some(ChosenOption::new(
+        option,
+        SizeProvenance::Measured,
+        "the profile's",
+    ))
+}
+
 /// A user's heap is kept; when it is a share of memory that the JVM gets wrong, it is computed from
 /// the true memory and passed.
 fn users_heap(
@@ -314,12 +335,6 @@ fn users_heap(
         decision
             .options
             .push(ChosenOption::new(xmx, SizeProvenance::Calculated, reason));
-    }
-    if truth.max > fits {
-        decision.warnings.push(format!(
-            "{option} gives a heap of {}; {fits} fit into {} beside the other regions",
-            truth.max, decision.memory.value
-        ));
     }
     truth.max
 }

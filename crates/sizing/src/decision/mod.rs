@@ -91,7 +91,7 @@ pub struct LaunchDecision {
     pub options: Vec<ChosenOption>,
     /// Dimensions the user froze.
     pub kept: Vec<FrozenDimension>,
-    /// Where the memory goes; `None` without a limit, and on OpenJ9 with a heap of the user's.
+    /// Where the memory goes; `None` without a limit, and on OpenJ9 with a heap that is a share.
     pub budget: Option<Budget>,
     /// The heap that comes of it; `None` when it is left to the JVM and not known.
     pub heap: Option<Bytes>,

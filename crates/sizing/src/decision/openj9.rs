@@ -6,16 +6,17 @@
 use super::{ChosenOption, DecisionInput, LaunchDecision, memory};
 use crate::Bytes;
 use crate::openj9::{count_processors, default_max, regions};
+use crate::options::JvmOptionSet;
 use crate::options::dimension::OptionDimension;
 use crate::profile::AppProfile;
 use crate::regions::SizeProvenance;
-use crate::regions::heap::{LEAST, left_by};
+use crate::regions::heap::{Budget, LEAST, left_by, left_by_rest};
 
 /// Decides for OpenJ9.
 pub fn decide_openj9(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     let calculated = SizeProvenance::Calculated;
     let is_free = |dimension| input.options.freezing_option(dimension).is_none();
-    if input.limits.is_memory_limited() && is_free(OptionDimension::Heap) {
+    if input.limits.is_memory_limited() {
         decide_openj9_heap(input, decision);
     }
     let is_tuned = input.options.with_prefix("-Xtune:").next().is_some();
@@ -40,19 +41,43 @@ pub fn decide_openj9(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     }
 }
 
-/// With a measured profile what the regions leave; else OpenJ9's own rule, and a warning where a typical
-/// service would not fit beside it.
+/// The user's heap, the one that was measured, what measured regions leave, or OpenJ9's own rule; and a
+/// warning where it does not fit.
 fn decide_openj9_heap(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     let empty = AppProfile::default();
     let profile = input.profile.unwrap_or(&empty);
     let limit = decision.memory.value;
-    let budget = left_by(
-        limit,
-        regions::fixed_regions(profile, input.options),
-        regions::GC_SHARE,
-    );
+    let by_region = || {
+        let fixed = regions::fixed_regions(profile, input.options);
+        left_by(limit, fixed, regions::GC_SHARE)
+    };
+    let budget = left_by_rest(limit, profile).unwrap_or_else(by_region);
     let is_measured = profile.is_complete();
+    let heap = match input.options.freezing_option(OptionDimension::Heap) {
+        // A share of memory is OpenJ9's business.
+        Some(_) => input.options.size_value("MaxHeapSize"),
+        None => Some(chosen_heap(input, profile, &budget, decision)),
+    };
+    let Some(heap) = heap else { return };
+    memory::check_sum(&budget, heap, is_measured, decision);
+    decision.heap = Some(heap);
+    decision.budget = Some(budget);
+}
+
+fn chosen_heap(
+    input: &DecisionInput<'_>,
+    profile: &AppProfile,
+    budget: &Budget,
+    decision: &mut LaunchDecision,
+) -> Bytes {
+    if let Some(chosen) = memory::measured_heap(input) {
+        let heap = JvmOptionSet::from_words([chosen.option.as_str()]).size_value("MaxHeapSize");
+        decision.options.push(chosen);
+        return heap.unwrap_or(budget.heap);
+    }
+    let limit = decision.memory.value;
     let needed = memory::least_heap(profile);
+    let is_measured = profile.is_complete();
     let (heap, reason) = match is_measured {
         true => {
             let reason = format!("{} less the measured regions", decision.memory);
@@ -65,13 +90,9 @@ fn decide_openj9_heap(input: &DecisionInput<'_>, decision: &mut LaunchDecision) 
         }
     };
     let heap = heap.round_down(Bytes::from_mib(1));
-    memory::warn_if_too_small(&budget, heap, needed, is_measured, decision);
-    if !is_measured && decision.minimum.is_none() {
-        memory::warn_of_sum(&budget, heap, decision);
-    }
+    memory::warn_if_too_small(budget, heap, needed, is_measured, decision);
     let option = format!("-Xmx{}", heap.to_jvm_size());
     let chosen = ChosenOption::new(option, SizeProvenance::Calculated, reason);
     decision.options.push(chosen);
-    decision.heap = Some(heap);
-    decision.budget = Some(budget);
+    heap
 }

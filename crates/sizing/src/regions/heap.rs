@@ -1,10 +1,97 @@
-//! The heap: what is left.
+//! The heap: what is left. And whether a heap that somebody chose fits into what is left.
 
-use super::{RESERVE_PERCENT, Region, RegionInputs, fixed_regions, gc_native, sum_sizes};
+use std::fmt;
+
+use super::{
+    RESERVE_PERCENT, Region, RegionInputs, SizeProvenance, fixed_regions, gc_native, sum_sizes,
+};
 use crate::Bytes;
+use crate::hotspot::{self, MachineSize, threads};
+use crate::jdk::JdkRelease;
+use crate::options::JvmOptionSet;
+use crate::profile::AppProfile;
 
 /// The least heap a small service starts with. Below it the answer is "does not fit".
 pub const LEAST: Bytes = Bytes::from_mib(16);
+
+/// A heap that does not fit into its limit beside everything else: the kernel kills the application
+/// as soon as it uses what it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeapOverrun {
+    /// What the heap may take.
+    pub heap: Bytes,
+    /// What everything else takes.
+    pub rest: Bytes,
+    /// The memory limit.
+    pub limit: Bytes,
+}
+
+impl HeapOverrun {
+    /// `None` where it fits.
+    pub fn find_overrun(heap: Bytes, rest: Bytes, limit: Bytes) -> Option<Self> {
+        let overrun = Self { heap, rest, limit };
+        (overrun.total_need() > limit).then_some(overrun)
+    }
+
+    /// Heap and everything else.
+    pub fn total_need(&self) -> Bytes {
+        self.heap.saturating_add(self.rest)
+    }
+
+    /// `lower the heap to 69Mi (-Xmx69m) or raise the limit to 313Mi`
+    pub fn suggest_change(&self) -> String {
+        let mib = Bytes::from_mib(1);
+        let fits = self.limit.saturating_sub(self.rest).round_down(mib);
+        let limit = self.total_need().round_up(mib);
+        match fits >= LEAST {
+            true => format!(
+                "lower the heap to {fits} (-Xmx{}) or raise the limit to {limit}",
+                fits.to_jvm_size()
+            ),
+            false => format!(
+                "raise the limit to {limit}; no heap fits into {}",
+                self.limit
+            ),
+        }
+    }
+}
+
+impl fmt::Display for HeapOverrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = Bytes::from_mib(1);
+        let (rest, total) = (self.rest.round_up(mib), self.total_need().round_up(mib));
+        write!(
+            f,
+            "the heap may take {} and everything else {rest}: {total} in a limit of {}",
+            self.heap, self.limit
+        )
+    }
+}
+
+/// Whether the heap that these options allow fits into a container, beside `rest`, or where nothing was
+/// measured beside the regions of a typical service. `None` where it fits, or the options contradict each
+/// other.
+pub fn check_container(
+    jdk: JdkRelease,
+    machine: MachineSize,
+    options: &JvmOptionSet,
+    rest: Option<Bytes>,
+) -> Option<HeapOverrun> {
+    let collector = hotspot::collector::choose(jdk, machine, options).ok()?;
+    let heap = hotspot::heap::size_heap(jdk, machine, collector, options)
+        .ok()?
+        .max;
+    let typical = || {
+        let profile = AppProfile::default();
+        let workers = threads::parallel_workers(machine.cpus);
+        let jvm = (machine, collector, workers);
+        let situation = RegionInputs::for_container(jdk, jvm, options, &profile);
+        plan_limit(machine.memory, &situation)
+            .total_bytes(heap)
+            .saturating_sub(heap)
+    };
+    HeapOverrun::find_overrun(heap, rest.unwrap_or_else(typical), machine.memory)
+}
 
 /// A whole budget.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,15 +124,41 @@ impl Budget {
     /// The smallest limit that this budget fits into with a heap of this size.
     pub fn minimum_limit(&self, heap: Bytes) -> Bytes {
         let total = self.total_bytes(heap).as_bytes() as f64;
-        let limit = total / (1.0 - RESERVE_PERCENT / 100.0);
+        // Where nothing is kept free, the regions have room for it.
+        let reserve = match self.reserve.as_bytes() {
+            0 => 0.0,
+            _ => RESERVE_PERCENT / 100.0,
+        };
+        let limit = total / (1.0 - reserve);
         Bytes::from_bytes(limit as u64).round_up(Bytes::from_mib(1))
     }
 }
 
 /// Plans a limit for HotSpot.
 pub fn plan_limit(limit: Bytes, situation: &RegionInputs<'_>) -> Budget {
+    if let Some(budget) = left_by_rest(limit, situation.profile) {
+        return budget;
+    }
     let cost = gc_native::collector_cost(situation.jdk, situation.collector, situation.gc_workers);
     left_by(limit, fixed_regions(situation), cost.share)
+}
+
+/// What a measured rest leaves of a limit; room for page cache and peaks is in it already.
+pub fn left_by_rest(limit: Bytes, profile: &AppProfile) -> Option<Budget> {
+    let rest = Region {
+        name: "rest",
+        size: profile.rest?,
+        provenance: SizeProvenance::Measured,
+        how: "everything beside the heap, from the profile".to_owned(),
+    };
+    let heap = limit.saturating_sub(rest.size);
+    Some(Budget {
+        limit,
+        reserve: Bytes::default(),
+        fixed: vec![rest],
+        heap: heap.round_down(Bytes::from_mib(1)),
+        gc_share: 0.0,
+    })
 }
 
 /// What regions leave of a limit: `heap = (limit - reserve - sum of fixed) / (1 + share)`.

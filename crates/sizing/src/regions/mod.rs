@@ -20,7 +20,7 @@ pub mod threads;
 use std::fmt;
 
 use crate::Bytes;
-use crate::hotspot::CollectorKind;
+use crate::hotspot::{CollectorKind, MachineSize, threads as threads_of};
 use crate::jdk::JdkRelease;
 use crate::options::JvmOptionSet;
 use crate::profile::AppProfile;
@@ -79,6 +79,35 @@ pub struct RegionInputs<'a> {
     pub profile: &'a AppProfile,
     /// What the user set.
     pub options: &'a JvmOptionSet,
+}
+
+impl<'a> RegionInputs<'a> {
+    /// Of a JVM in a container of this size, with so many workers of its collector unless the options
+    /// say otherwise.
+    pub fn for_container(
+        jdk: JdkRelease,
+        (machine, collector, workers): (MachineSize, CollectorKind, u32),
+        options: &'a JvmOptionSet,
+        profile: &'a AppProfile,
+    ) -> Self {
+        let set = options.count_value("ParallelGCThreads");
+        let level = options.count_value("TieredStopAtLevel");
+        let compilers = threads_of::choose_compilers(jdk, machine, options);
+        Self {
+            jdk,
+            collector,
+            gc_workers: set
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(match collector {
+                    CollectorKind::Serial => 0,
+                    _ => workers,
+                }),
+            is_c1_only: level.is_some_and(|level| level < 4),
+            compiler_threads: compilers.map_or(2, |compilers| compilers.count),
+            profile,
+            options,
+        }
+    }
 }
 
 /// The share of the limit kept free: page cache for jars, page tables, short peaks.

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use loadline_analysis::record::{Evidence, SqueezeEnd, TrialPhase};
 use loadline_cgroup::{CgroupLayout, CgroupLimits, ControlGroup, GroupName};
-use loadline_protocol::Readiness;
+use loadline_load::{LoadModel, LoadPlan};
 use loadline_protocol::log::{ChunkContent, EventLogReader};
+use loadline_protocol::{LoadPhase, MemoryStudy, Readiness, TrialEnding};
 use loadline_sizing::{Bytes, Cpus};
 
-use crate::lab::{Lab, PORT, Spec};
+use crate::lab::{Lab, PORT, Spec, load};
 use crate::runner::Case;
 
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 9] = [
     (
         "jvm_sees_what_it_sees_in_a_container",
         jvm_sees_what_it_sees_in_a_container,
@@ -23,10 +25,48 @@ pub const CASES: [Case; 6] = [
     ("jvm_log_is_collected", jvm_log_is_collected),
     ("jvm_classes_are_counted", jvm_classes_are_counted),
     (HANGS, jvm_that_hangs_is_dumped),
+    (
+        "jvm_with_serial_is_squeezed_to_a_wall",
+        jvm_with_serial_is_squeezed_to_a_wall,
+    ),
+    (ZGC, jvm_with_zgc_is_squeezed_to_a_wall),
+    (PARTS, jvm_parts_add_up),
 ];
 
 pub const HANGS: &str = "jvm_that_hangs_is_dumped";
 pub const V1_ALONE: &str = "jvm_on_cgroup_v1_alone";
+
+pub const PARTS: &str = "jvm_parts_add_up";
+
+/// User-mode Linux has too few addresses for its heap.
+pub const ZGC: &str = "jvm_with_zgc_is_squeezed_to_a_wall";
+
+/// Serves, keeps some objects and reads classes; says nothing.
+const SERVER: &str = r#"
+import com.sun.net.httpserver.HttpServer;
+import java.net.InetSocketAddress;
+import java.util.concurrent.Executors;
+
+public class Server {
+    static final byte[][] KEPT = new byte[10][1 << 20];
+    public static void main(String[] arguments) throws Exception {
+        var port = Integer.parseInt(arguments[0]);
+        var server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 64);
+        server.setExecutor(Executors.newFixedThreadPool(8));
+        server.createContext("/", exchange -> {
+            var text = new StringBuilder();
+            for (int i = 0; i < 200; i++) {
+                text.append(String.format("%d ", i));
+            }
+            var bytes = text.toString().getBytes();
+            exchange.sendResponseHeaders(200, bytes.length);
+            exchange.getResponseBody().write(bytes);
+            exchange.close();
+        });
+        server.start();
+    }
+}
+"#;
 
 /// Says what it sees; told `once` it ends, with another argument it listens and never answers.
 const PROGRAM: &str = r#"
@@ -76,9 +116,7 @@ fn javas() -> Vec<PathBuf> {
 fn spec(lab: &mut Lab, arguments: &[&str]) -> Spec {
     let java = java().expect("the runner has looked");
     let classes = lab.scratch.path().join("classes");
-    if !classes.join("Probe.class").is_file() {
-        compile(&java, &classes);
-    }
+    compile(&java, &classes, "Probe", PROGRAM);
     let mut spec = lab.spec(&[]);
     spec.command = [
         &*java.display().to_string(),
@@ -129,11 +167,15 @@ fn jvm_beside_another() {
     lab.assert_clean();
 }
 
-fn compile(java: &Path, classes: &Path) {
+fn compile(java: &Path, classes: &Path, name: &str, program: &str) {
     use std::os::unix::fs::PermissionsExt;
+    let class = classes.join(format!("{name}.class"));
+    if class.is_file() {
+        return;
+    }
     std::fs::create_dir_all(classes).expect("a directory");
-    let source = classes.join("Probe.java");
-    std::fs::write(&source, PROGRAM).expect("a file");
+    let source = classes.join(format!("{name}.java"));
+    std::fs::write(&source, program).expect("a file");
     let javac = java.with_file_name("javac");
     // Any JDK here shall be able to run it.
     let done = Command::new(javac)
@@ -141,7 +183,7 @@ fn compile(java: &Path, classes: &Path) {
         .arg(&source)
         .status();
     assert!(done.expect("it runs").success());
-    for path in [classes.to_owned(), classes.join("Probe.class")] {
+    for path in [classes.to_owned(), class] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("own");
     }
 }
@@ -324,6 +366,150 @@ fn jvm_classes_are_counted() {
             "{java:?}: {archived} of {all}"
         );
         println!("{}: {archived} of {all} classes archived", java.display());
+    }
+    lab.assert_clean();
+}
+
+/// The server with a heap of 64 MiB that is touched as a whole, and the phases of a study.
+fn studied(lab: &mut Lab, with_java: &Path, options: &[&str], is_squeezed: bool) -> Evidence {
+    let classes = lab.scratch.path().join("classes");
+    compile(
+        &java().expect("the runner has looked"),
+        &classes,
+        "Server",
+        SERVER,
+    );
+    let mut spec = lab.spec(&[]);
+    let fixed = ["-Xms64m", "-Xmx64m", "-XX:+AlwaysPreTouch"];
+    let log = "-Xlog:gc*,safepoint:file=/tmp/gc.log:tn,u,l,tg";
+    let (java, classes) = (
+        with_java.display().to_string(),
+        classes.display().to_string(),
+    );
+    let port = PORT.to_string();
+    let words = [java.as_str()]
+        .into_iter()
+        .chain(fixed)
+        .chain(options.iter().copied());
+    let words = words.chain([log, "-cp", &classes, "Server", &port]);
+    spec.command = words.map(str::to_owned).collect();
+    spec.gc_log = Some("/tmp/gc.log".into());
+    spec.configuration.memory = Some(Bytes::from_mib(320));
+    spec.configuration.cpu = Some(Cpus::from_whole(1));
+    let judged = load(40.0, Duration::from_secs(3));
+    let with = |phase, model| LoadPhase {
+        phase,
+        plan: LoadPlan {
+            model,
+            ..judged.plan.clone()
+        },
+    };
+    let duration = Duration::from_secs(6);
+    spec.load = vec![
+        judged.clone(),
+        with(TrialPhase::Age, LoadModel::ClosedFor { duration }),
+    ];
+    if is_squeezed {
+        let long = judged.plan.model.repeated_for(Duration::from_secs(90));
+        spec.load.push(with(TrialPhase::Squeeze, long));
+        spec.load
+            .push(with(TrialPhase::Again, judged.plan.model.clone()));
+    }
+    spec.memory_study = Some(MemoryStudy {
+        burst_requests: 3_000,
+        is_squeezed,
+    });
+    match spec.start().end() {
+        Some(TrialEnding::Measured(evidence)) => *evidence,
+        other => panic!("it was not measured: {other:?}"),
+    }
+}
+
+fn jvm_with_serial_is_squeezed_to_a_wall() {
+    let mut lab = Lab::new();
+    let java = java().expect("the runner has looked");
+    squeeze(
+        &mut lab,
+        &java,
+        &["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+    );
+    lab.assert_clean();
+}
+
+fn jvm_with_zgc_is_squeezed_to_a_wall() {
+    let mut lab = Lab::new();
+    let java = java().expect("the runner has looked");
+    squeeze(&mut lab, &java, &["-XX:+UseZGC"]);
+    lab.assert_clean();
+}
+
+fn squeeze(lab: &mut Lab, java: &Path, options: &[&str]) {
+    let evidence = studied(lab, java, options, true);
+    assert_eq!(evidence.failure, None);
+    let squeeze = evidence.squeeze.as_ref().expect("it was ordered");
+    for step in &squeeze.steps {
+        println!(
+            "{:5.1} MiB, unreclaimable {:5.1}, files {:5.1}, {:7.0} re-reads/s, pressure {:.2}, {:?} of {:?}",
+            step.limit.as_mib(),
+            step.unreclaimable.as_mib(),
+            step.file.unwrap_or_default().as_mib(),
+            step.refaults_per_second,
+            step.full_pressure.unwrap_or_default(),
+            step.achieved,
+            step.offered,
+        );
+    }
+    println!("{:?}, then {:?}", squeeze.end, squeeze.limit_after);
+    let is_wall = matches!(
+        squeeze.end,
+        SqueezeEnd::Storm | SqueezeEnd::Pressure | SqueezeEnd::Busy | SqueezeEnd::NoRoom
+    );
+    let told = (&evidence.start, &evidence.exit, &evidence.last_output);
+    assert!(is_wall, "{:?}, {told:#?}", squeeze.end);
+    assert_eq!(evidence.cgroup.oom_kills, Some(0));
+    assert!(!evidence.exit.before_stop, "{:?}", evidence.exit);
+    let calm = squeeze.calm_step().expect("there was room");
+    assert!(calm.limit < Bytes::from_mib(320) && calm.limit > calm.unreclaimable);
+    assert!(squeeze.burst_requests > 0 && squeeze.aged.is_some());
+    // What was judged before is the measure phase's alone; after it came the same load once more.
+    let measure = evidence
+        .phases
+        .iter()
+        .find(|span| span.phase == TrialPhase::Measure);
+    assert_eq!(evidence.judged_until(), measure.expect("it was judged").end);
+    assert!(evidence.cgroup.file_refaults < Some(10_000));
+    let again = evidence
+        .load
+        .iter()
+        .find(|load| load.phase == TrialPhase::Again);
+    let after = squeeze.limit_after.expect("there was a limit for it");
+    let told = (&evidence.phases, &evidence.warnings, &evidence.last_output);
+    assert!(again.is_some_and(|load| load.ok > 0), "{told:#?}");
+    assert!(after < Bytes::from_mib(320) && after > calm.limit);
+}
+
+/// On every JDK and with every kind of heap the parts are what the kernel charges, and a start that is
+/// not squeezed says what a collection leaves.
+fn jvm_parts_add_up() {
+    let mut lab = Lab::new();
+    for java in javas() {
+        for collector in ["-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UseZGC"] {
+            let evidence = studied(&mut lab, &java, &[collector], false);
+            let parts = evidence.memory.as_ref().expect("it was read");
+            println!("{} {collector}: {parts:?}", java.display());
+            let heap = parts.heap.as_mib();
+            assert!((63.0..66.0).contains(&heap), "{collector}: {heap}");
+            let live = parts.live_set.expect("it was asked").as_mib();
+            assert!((10.0..20.0).contains(&live), "{collector}: {live}");
+            let end = evidence.judged_until();
+            let second = evidence.seconds.iter().filter(|s| s.at_ns <= end);
+            let anon = second.filter_map(|s| s.anon).next_back().expect("sampled");
+            let shared = if collector.contains('Z') { 64.0 } else { 0.0 };
+            let charged = anon.as_mib() + shared + parts.kernel.as_mib();
+            let told = parts.unreclaimable().as_mib();
+            println!("{told:.2} of {charged:.2} MiB");
+            assert!((told / charged - 1.0).abs() < 0.02, "{told} of {charged}");
+        }
     }
     lab.assert_clean();
 }

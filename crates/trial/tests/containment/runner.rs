@@ -34,7 +34,7 @@ pub fn run_in_guest(hostile_trials: Option<&str>) -> ExitCode {
         hostile::trials(count, &hostile::GUEST);
         return ExitCode::SUCCESS;
     }
-    let not_there = [java::HANGS, java::V1_ALONE];
+    let not_there = [java::HANGS, java::V1_ALONE, java::PARTS, java::ZGC];
     let of_java = java::CASES
         .iter()
         .filter(|case| !not_there.contains(&case.0));

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use super::warmer::is_cold;
-use super::{SearchedBase, SizeEnd, SmallestMemory, at_size, proof_ask};
-use crate::proof::ProofStanding;
-use crate::record::TrialRecord;
+use super::{SearchedBase, SizeEnd, SizeSearch, SmallestMemory, at_size, proof_ask};
+use crate::proof::{COUNTED_STARTS, ProofStanding, distances, starts_by_distance};
+use crate::record::{TrialPurpose, TrialRecord};
 use crate::search::ascent::Ascent;
 use crate::search::min_memory::MemoryFound;
 use crate::search::{Next, SeenTrials, TrialOutcome, WantedTrials};
@@ -27,6 +27,8 @@ pub(super) struct ProvedBase {
 pub(super) struct Climb {
     pub(super) found: MemoryFound,
     pub(super) ascent: Ascent,
+    /// The start that found the wall, where the distance of fresh starts decides.
+    squeezed: Option<Arc<TrialRecord>>,
     trials: Vec<Arc<TrialRecord>>,
     pub(super) is_cold: bool,
 }
@@ -35,7 +37,7 @@ impl Climb {
     pub(super) fn from_search(
         search: &SmallestMemory,
         searched: &SearchedBase,
-        prove: u32,
+        sizes: &SizeSearch,
     ) -> Option<Self> {
         let SizeEnd::Found(found) = searched.end else {
             return None;
@@ -44,10 +46,24 @@ impl Climb {
             let size = t.configuration.memory?;
             Some((size, TrialOutcome::from(t.verdict)))
         };
-        let trials = searched.trials.iter().filter_map(outcome);
+        // The limit of a squeezed start was not the one that it was given.
+        let trials = searched.trials.iter();
+        let trials = trials
+            .filter(|t| t.purpose != TrialPurpose::Squeeze)
+            .filter_map(outcome);
+        let squeezed = searched.squeezed.clone().filter(|_| !sizes.is_counted);
+        let prove = match (&squeezed, sizes.is_counted || sizes.prove == 0) {
+            (None, false) => sizes.prove.max(COUNTED_STARTS),
+            _ => sizes.prove,
+        };
+        let ascent = Ascent::new(search.parameters, prove, found.size, trials);
         Some(Self {
             found,
-            ascent: Ascent::new(search.parameters, prove, found.size, trials),
+            ascent: match squeezed {
+                Some(_) => ascent.by_distance(),
+                None => ascent,
+            },
+            squeezed,
             trials: Vec::new(),
             is_cold: false,
         })
@@ -63,12 +79,34 @@ impl Climb {
         }
     }
 
+    /// How the size stands that is tested now: starts that all pass must also be far from every bound.
+    pub(super) fn standing(&self) -> ProofStanding {
+        let standing = self.ascent.size_standing();
+        let (Some(squeezed), ProofStanding::Proven) = (&self.squeezed, standing) else {
+            return standing;
+        };
+        let size = Some(self.ascent.current_size());
+        let own = self
+            .trials
+            .iter()
+            .filter(|t| t.configuration.memory == size);
+        let own: Vec<&TrialRecord> = own
+            .filter(|t| t.verdict.is_evidence())
+            .map(|t| &**t)
+            .collect();
+        let enough = starts_by_distance(&distances(&own, Some(squeezed)));
+        match enough.saturating_sub(own.len() as u32) {
+            more if more > 0 && !own.is_empty() => ProofStanding::More(more),
+            _ => ProofStanding::Proven,
+        }
+    }
+
     /// Reads the fresh starts at one size; opens those that are missing.
     pub(super) fn test_size(&mut self, searched: &SearchedBase, seen: &SeenTrials) -> Next<()> {
         let size = self.ascent.current_size();
         let configuration = at_size(&searched.base, size);
         let mut repeat = 1;
-        while let ProofStanding::More(more) = self.ascent.size_standing()
+        while let ProofStanding::More(more) = self.standing()
             && self.ascent.current_size() == size
             && !self.is_cold
         {
@@ -94,7 +132,7 @@ pub(super) fn conclude_climb(base: usize, mut climbs: Vec<Option<Climb>>) -> Opt
     let climb = climbs[base].take()?;
     Some(ProvedBase {
         base,
-        is_proven: climb.ascent.size_standing() == ProofStanding::Proven,
+        is_proven: climb.standing() == ProofStanding::Proven,
         answer: climb.current_answer(),
         trials: climb.trials,
         is_cold: climb.is_cold,

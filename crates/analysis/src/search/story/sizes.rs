@@ -13,6 +13,8 @@ use crate::search::TrialAsk;
 use crate::search::min_memory::MemoryParameters;
 use crate::search::size::{SizeAnswer, SizeEnd, SizeSearch, SizedLevel, SmallestMemory};
 
+mod squeezed;
+
 fn ask_mib(ask: &TrialAsk) -> u64 {
     ask.configuration.memory.expect("it has one").as_bytes() >> 20
 }
@@ -33,6 +35,8 @@ fn example_search(label: &str) -> SmallestMemory {
         },
         start_deadline: Duration::from_secs(60),
         warm_up: None,
+        heap: Default::default(),
+        is_squeezable: true,
     }
 }
 
@@ -59,7 +63,11 @@ fn cold_story(
     mut world: impl FnMut(&TrialAsk) -> (TrialVerdict, u64),
     may_be_cold: impl Fn(&TrialAsk) -> bool,
 ) -> String {
-    let search = SizeSearch { bases, prove: 3 };
+    let search = SizeSearch {
+        bases,
+        prove: 3,
+        is_counted: true,
+    };
     let (story, sized) = play(&search, |ask| {
         let (verdict, needs) = world(ask);
         let mut record = record_of_ask(ask, verdict, Bytes::from_mib(needs));
@@ -160,7 +168,7 @@ fn the_way_that_was_cheaper_at_first_is_left_where_its_starts_miss() {
 }
 
 #[test]
-fn jdks_are_questions_of_their_own_and_the_second_begins_at_the_first_one_s_answer() {
+fn jdks_are_questions_of_their_own() {
     let bases = ["17", "25"].map(|jdk| {
         let mut search = example_search(jdk);
         search.base.jdk = Some(jdk.to_owned());

@@ -122,7 +122,7 @@ impl LeverTest {
     }
 
     fn run(self, flags: &MeasureFlags) -> Result<Vec<Arc<TrialRecord>>, Error> {
-        let starts = self.experiment.search.prove.max(1);
+        let starts = self.experiment.search.counted_starts().max(1);
         let title = format!("try {}", self.what);
         let given = experiment_over(
             self.file,

@@ -1,0 +1,172 @@
+//! From a squeezed start to the limit that ships.
+//!
+//! Owns how far above the wall an answer stands. Fresh starts read their jar and JDK through the room
+//! that a warm service does not need: of 44 fresh starts none with this room stormed (DESIGN: 8 MiB of
+//! read-ahead 13 of 13, 128 KiB 4 of 4), and C × 1.03 held in 7 of 7.
+
+use loadline_sizing::Bytes;
+
+use super::expect::{Expectation, expected_lines};
+use super::{Budget, BudgetLine, MemoryPart, OverCommitted};
+use crate::record::{Evidence, MemoryParts, SqueezeEnd, SqueezeEvidence, SqueezeStep};
+
+/// The answer is at least so far above the calm limit.
+const ABOVE_CALM: (u64, u64) = (103, 100);
+/// Read-ahead and the room with which every fresh start worked.
+const ROOMS: [(f64, f64); 2] = [(128.0 * 1024.0, 8.0), (8192.0 * 1024.0, 23.0)];
+/// The usual read-ahead of Linux, where it is not known.
+const USUAL_READ_AHEAD: Bytes = Bytes::from_kib(128);
+/// A start that is squeezed gets more than its budget: what the budget does not know comes out there.
+const STUDY_FACTOR: (u64, u64) = (5, 4);
+const STUDY_ROOM: Bytes = Bytes::from_mib(48);
+
+/// Where the wall of a squeezed start is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MemoryWall<'a> {
+    /// The smallest limit that was calm.
+    pub calm: &'a SqueezeStep,
+    /// The limit at which it was not, where one was reached.
+    pub storm: Option<&'a SqueezeStep>,
+    /// The most that no reclaim could take away.
+    pub unreclaimable: Bytes,
+    /// Room above that with which fresh starts work.
+    pub start_room: Bytes,
+}
+
+impl<'a> MemoryWall<'a> {
+    /// The wall; `None` where no limit was calm or the aged parts are not known.
+    pub fn of(squeeze: &'a SqueezeEvidence) -> Option<Self> {
+        let aged = squeeze.aged.as_ref()?;
+        let all = squeeze.steps.as_slice();
+        let (steps, killed) = match (&squeeze.end, all.split_last()) {
+            (SqueezeEnd::NotPossible(_), _) => return None,
+            // The step that was killed need not show it otherwise.
+            (SqueezeEnd::Killed, Some((last, before))) => (before, Some(last)),
+            _ => (all, None),
+        };
+        let calm = steps.iter().take_while(|step| step.is_calm());
+        let calm = calm.min_by_key(|step| step.limit)?;
+        let storm = steps.iter().find(|step| !step.is_calm()).or(killed);
+        let until_calm = steps.iter().filter(|step| step.is_calm());
+        let most = until_calm.map(|step| step.unreclaimable).max();
+        Some(Self {
+            calm,
+            storm: storm.filter(|step| step.limit < calm.limit),
+            unreclaimable: aged.unreclaimable().max(most.unwrap_or_default()),
+            start_room: start_room(squeeze.read_ahead.unwrap_or(USUAL_READ_AHEAD)),
+        })
+    }
+
+    /// The limit with which fresh starts of an application as old as this one work.
+    fn fresh_limit(&self) -> Bytes {
+        let above = self.calm.limit.mul_ratio(ABOVE_CALM.0, ABOVE_CALM.1);
+        above.max(self.unreclaimable.saturating_add(self.start_room))
+    }
+
+    /// File pages and free room that the warm service needed at the wall.
+    pub fn warm_room(&self) -> Bytes {
+        self.calm.limit.saturating_sub(self.calm.unreclaimable)
+    }
+}
+
+/// Room above unreclaimable memory with which fresh starts work, by the read-ahead of their disk.
+pub fn start_room(read_ahead: Bytes) -> Bytes {
+    let [(small, least), (large, most)] = ROOMS;
+    let bytes = (read_ahead.as_bytes() as f64).clamp(small, large);
+    let share = (bytes / small).log2() / (large / small).log2();
+    let mib = least + share * (most - least);
+    Bytes::from_bytes((mib * f64::from(1 << 20)) as u64)
+}
+
+/// The limit for the load behind a squeeze: that of the answer less the growth still expected. `None`
+/// where the squeeze found no wall.
+pub fn limit_after_squeeze(evidence: &Evidence) -> Option<Bytes> {
+    let wall = MemoryWall::of(evidence.squeeze.as_ref()?)?;
+    Some(wall.fresh_limit())
+}
+
+/// The budget of the smallest limit for a squeezed start; `heap` is the largest that its JVM may have.
+/// `None` where the squeeze found no wall.
+pub fn answer_budget(evidence: &Evidence, heap: Option<Bytes>, step: Bytes) -> Option<Budget> {
+    let lines = answer_lines(evidence, heap)?;
+    let need = lines
+        .iter()
+        .map(|line| line.measured.saturating_add(line.growth));
+    let need = need.fold(Bytes::default(), Bytes::saturating_add);
+    Budget::new(lines, need.round_up(step)).ok()
+}
+
+/// The budget of this limit for the same.
+///
+/// # Errors
+/// [`OverCommitted`] where the parts exceed it.
+pub fn budget_at(
+    evidence: &Evidence,
+    heap: Option<Bytes>,
+    limit: Bytes,
+) -> Option<Result<Budget, OverCommitted>> {
+    answer_lines(evidence, heap).map(|lines| Budget::new(lines, limit))
+}
+
+fn answer_lines(evidence: &Evidence, heap: Option<Bytes>) -> Option<Vec<BudgetLine>> {
+    let squeeze = evidence.squeeze.as_ref()?;
+    let (wall, aged) = (MemoryWall::of(squeeze)?, squeeze.aged.as_ref()?);
+    let expected = Expectation::after_burst(evidence, aged);
+    let mut lines = vec![heap_line(aged, heap)];
+    lines.extend(expected_lines(aged, &expected));
+    // What grew between the reading of the parts and the wall is nowhere else.
+    let later = wall.unreclaimable.saturating_sub(aged.unreclaimable());
+    for line in lines
+        .iter_mut()
+        .filter(|line| line.part == MemoryPart::Malloc)
+    {
+        line.measured = line.measured.saturating_add(later);
+    }
+    let room = wall.fresh_limit().saturating_sub(wall.unreclaimable);
+    let measured = wall.warm_room().min(room);
+    let growth = room.saturating_sub(measured);
+    let is_more = growth > Bytes::default();
+    lines.push(BudgetLine {
+        part: MemoryPart::Files,
+        measured,
+        growth,
+        reason: if is_more {
+            "a fresh start reads more files"
+        } else {
+            ""
+        }
+        .to_owned(),
+        cap: None,
+    });
+    Some(lines)
+}
+
+fn heap_line(parts: &MemoryParts, heap: Option<Bytes>) -> BudgetLine {
+    let growth = heap.map_or(Bytes::default(), |heap| heap.saturating_sub(parts.heap));
+    let is_more = growth > Bytes::default();
+    BudgetLine {
+        part: MemoryPart::Heap,
+        measured: parts.heap,
+        growth,
+        reason: if is_more { "the JVM may take it" } else { "" }.to_owned(),
+        cap: heap.map(|heap| format!("-Xmx{}", heap.to_jvm_size())),
+    }
+}
+
+/// What a start with room and this heap needs in the end; `None` where its parts are not known.
+pub fn room_need(room: &Evidence, heap: Option<Bytes>) -> Option<Bytes> {
+    let parts = room.memory.as_ref()?;
+    let lines = expected_lines(parts, &Expectation::after_start(parts.requests));
+    let need = lines
+        .iter()
+        .map(|line| line.measured.saturating_add(line.growth));
+    let first = heap.unwrap_or(parts.heap).saturating_add(parts.files);
+    Some(need.fold(first, Bytes::saturating_add))
+}
+
+/// The limit for the start that is squeezed, from one with room; `None` where its parts are not known.
+pub fn study_limit(room: &Evidence, heap: Option<Bytes>, step: Bytes) -> Option<Bytes> {
+    let (more, of) = STUDY_FACTOR;
+    let more = room_need(room, heap)?.mul_ratio(more, of);
+    Some(more.saturating_add(STUDY_ROOM).round_up(step))
+}

@@ -1,0 +1,237 @@
+//! Which heap an answer ships, from one start with room.
+//!
+//! Owns the choice and the options that ship with it. GC CPU at a heap M over a live set L falls as
+//! 1/(M − L) (the law of [`crate::heap`] without its floor); one start gives its slope. Money decides
+//! between that CPU and memory ([`price::GIB_PER_CPU`]).
+
+use std::fmt;
+
+use loadline_sizing::Bytes;
+use loadline_sizing::hotspot::collector::SERVER_CLASS_MEMORY;
+
+use crate::price;
+use crate::record::{
+    Configuration, Evidence, GcEvidence, JvmOption, TrialPhase, TrialRecord, ValueProvenance,
+};
+
+/// Most of the heap that the live set may take. Measured on a Spring Boot service: from 0.65 on GC took
+/// 19 % of the CPU and more, at 0.5 under 3 %.
+const MOST_LIVE: f64 = 0.7;
+/// A heap is at least so many live sets, because the law is too kind close to the live set.
+const LEAST_LIVE_SETS: f64 = 2.0;
+/// The same for collectors that work beside the application, which goes on allocating. Chosen.
+const LEAST_BESIDE: f64 = 3.0;
+/// Free heap with which even a large live set is far from that cliff.
+const ENOUGH_FREE: Bytes = Bytes::from_mib(64);
+/// Heaps are multiples of it.
+const HEAP_GRAIN: Bytes = Bytes::from_mib(4);
+/// Less is not worth a question: a start alone needs more.
+const SMALLEST_HEAP: Bytes = Bytes::from_mib(16);
+
+/// What becomes of the heap: `heap` of the search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HeapPolicy {
+    /// Chosen, run with and shipped.
+    #[default]
+    Auto,
+    /// As the user's own options and the JVM have it.
+    Keep,
+    /// Chosen and run with; only the largest heap ships, so that memory is given back.
+    Grow,
+    /// This heap.
+    Fixed(Bytes),
+}
+
+impl fmt::Display for HeapPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.pad("auto"),
+            Self::Keep => f.pad("keep"),
+            Self::Grow => f.pad("grow"),
+            Self::Fixed(heap) => fmt::Display::fmt(heap, f),
+        }
+    }
+}
+
+/// Live data of a start: after a collection that was asked for, else the most after any.
+pub fn live_set(evidence: &Evidence) -> Option<Bytes> {
+    let asked = evidence.memory.as_ref().and_then(|parts| parts.live_set);
+    let logged = evidence.gc.as_ref().and_then(|gc| gc.heap_after_max);
+    asked.or(logged).filter(|live| *live > Bytes::default())
+}
+
+/// The heap to ship, from a start with room; `None` where no JVM told its live set.
+pub fn choose_heap(room: &Evidence) -> Option<Bytes> {
+    let live = live_set(room)?;
+    let share = |factor: f64| Bytes::from_bytes((live.as_bytes() as f64 * factor) as u64);
+    let least = share(1.0 / MOST_LIVE);
+    let is_beside = |gc: &GcEvidence| matches!(gc.collector.as_str(), "ZGC" | "Shenandoah");
+    let usual = match room.gc.as_ref().is_some_and(is_beside) {
+        true => share(LEAST_BESIDE),
+        false => share(LEAST_LIVE_SETS).min(live.saturating_add(ENOUGH_FREE)),
+    };
+    let wanted = cheapest_heap(room, live).map_or(usual, |cheapest| cheapest.max(usual));
+    let gc = room.gc.as_ref();
+    let allowed = gc.and_then(|gc| gc.heap_max).unwrap_or(wanted);
+    let heap = wanted.min(allowed).max(least).max(SMALLEST_HEAP);
+    Some(heap.round_up(HEAP_GRAIN))
+}
+
+/// M* = L + √(price · c · (M − L)): where another MiB costs what it saves of the collector's CPU c.
+fn cheapest_heap(room: &Evidence, live: Bytes) -> Option<Bytes> {
+    let gc = room.gc.as_ref()?;
+    let time = measured_seconds(room)?;
+    // Without CPU times a pause is taken for one CPU.
+    let cpus = gc.measure_gc_cpu.or(gc.measure_pause_sum)?.as_secs_f64() / time;
+    let parts = room.memory.as_ref();
+    let heap = parts
+        .and_then(|parts| parts.heap_committed)
+        .or(gc.heap_max)?;
+    let free = heap.saturating_sub(live).as_gib();
+    let more = (price::GIB_PER_CPU * cpus * free).max(0.0).sqrt();
+    Some(live.saturating_add(Bytes::from_bytes((more * (1_u64 << 30) as f64) as u64)))
+}
+
+fn measured_seconds(evidence: &Evidence) -> Option<f64> {
+    let mut load = evidence.load.iter();
+    let measure = load.find(|load| load.phase == TrialPhase::Measure)?;
+    Some(measure.duration.as_secs_f64()).filter(|seconds| *seconds > 0.0)
+}
+
+/// The options with which trials run at this heap: all of it from the first second on. `room` is the
+/// start with room: a JVM that saw a server there must not choose another collector at the answer.
+pub fn heap_options(heap: Bytes, room: &Evidence, room_limit: Option<Bytes>) -> Vec<JvmOption> {
+    let size = heap.to_jvm_size();
+    let mut texts = vec![
+        format!("-Xms{size}"),
+        format!("-Xmx{size}"),
+        "-XX:+AlwaysPreTouch".to_owned(),
+    ];
+    let collector = room.gc.as_ref().map(|gc| gc.collector.as_str());
+    if collector == Some("Shenandoah") {
+        texts.push("-XX:-ShenandoahUncommit".to_owned());
+    }
+    let is_server = room_limit.is_none_or(|limit| limit >= SERVER_CLASS_MEMORY);
+    if let (true, Some("Serial" | "Parallel" | "G1")) = (is_server, collector) {
+        texts.push(format!("-XX:+Use{}GC", collector.unwrap_or_default()));
+    }
+    let option = |text| JvmOption {
+        text,
+        provenance: ValueProvenance::Measured,
+    };
+    texts.into_iter().map(option).collect()
+}
+
+/// The largest heap that a configuration names; the last word counts.
+pub fn named_heap(configuration: &Configuration) -> Option<Bytes> {
+    let options = configuration.jvm_options.iter().rev();
+    let named = options.filter_map(|option| option.text.strip_prefix("-Xmx"));
+    named.filter_map(|size| size.parse().ok()).next()
+}
+
+/// The largest heap of a trial: that of its configuration, else what its JVM allowed itself.
+pub fn allowed_heap(trial: &TrialRecord) -> Option<Bytes> {
+    let logged = trial.evidence.gc.as_ref().and_then(|gc| gc.heap_max);
+    named_heap(&trial.configuration).or(logged)
+}
+
+/// Without what only makes the heap large from the first second on: what ships where a service is to
+/// give memory back.
+pub fn without_pretouch(mut configuration: Configuration) -> Configuration {
+    let is_pretouch = |option: &JvmOption| {
+        let is_initial = option.text.starts_with("-Xms") || option.text.contains("AlwaysPreTouch");
+        option.provenance == ValueProvenance::Measured && is_initial
+    };
+    configuration
+        .jvm_options
+        .retain(|option| !is_pretouch(option));
+    configuration
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fixture;
+    use crate::record::MemoryParts;
+
+    /// A start of 10 s with so much live, so much heap in use of 256 MiB, and so much GC CPU.
+    fn room(live: u64, committed: u64, gc_ms: u64) -> Evidence {
+        Evidence {
+            memory: Some(MemoryParts {
+                live_set: Some(Bytes::from_mib(live)),
+                heap_committed: Some(Bytes::from_mib(committed)),
+                ..MemoryParts::default()
+            }),
+            gc: Some(GcEvidence {
+                heap_max: Some(Bytes::from_mib(256)),
+                measure_gc_cpu: Some(Duration::from_millis(gc_ms)),
+                ..fixture::empty_gc_log()
+            }),
+            ..fixture::passing_evidence()
+        }
+    }
+
+    #[test]
+    fn the_heap_is_between_cliff_and_waste() {
+        let heap = |live, committed, gc| choose_heap(&room(live, committed, gc)).map(Bytes::as_mib);
+        // A Spring Boot service at 100 requests a second: 0.07 ms of GC for each.
+        assert_eq!(heap(25, 64, 70), Some(76.0));
+        assert_eq!(heap(25, 64, 0), Some(52.0), "no GC was seen");
+        assert_eq!(heap(100, 160, 0), Some(164.0), "64 MiB are free");
+        assert_eq!(heap(100, 200, 5000), Some(256.0), "no more than it had");
+        assert_eq!(heap(200, 256, 5000), Some(288.0), "but the live set fits");
+        assert_eq!(heap(2, 16, 0), Some(16.0));
+        let mut beside = room(25, 64, 0);
+        beside.gc.as_mut().expect("a log").collector = "ZGC".to_owned();
+        assert_eq!(choose_heap(&beside).map(Bytes::as_mib), Some(76.0));
+        let mut none = room(25, 64, 0);
+        none.memory = None;
+        assert_eq!(choose_heap(&none), None);
+        none.gc.as_mut().expect("a log").heap_after_max = Some(Bytes::from_mib(30));
+        assert_eq!(choose_heap(&none).map(Bytes::as_mib), Some(60.0));
+    }
+
+    #[test]
+    fn what_ships_is_the_whole_heap_and_the_collector_of_a_server() {
+        let texts = |evidence: &Evidence, limit| {
+            let options = heap_options(Bytes::from_mib(96), evidence, Some(Bytes::from_mib(limit)));
+            let texts: Vec<String> = options.into_iter().map(|o| o.text).collect();
+            texts.join(" ")
+        };
+        let mut evidence = room(25, 64, 0);
+        assert_eq!(
+            texts(&evidence, 1024),
+            "-Xms96m -Xmx96m -XX:+AlwaysPreTouch"
+        );
+        evidence.gc.as_mut().expect("a log").collector = "G1".to_owned();
+        assert!(texts(&evidence, 2048).ends_with(" -XX:+UseG1GC"));
+        evidence.gc.as_mut().expect("a log").collector = "Shenandoah".to_owned();
+        assert!(texts(&evidence, 1024).ends_with(" -XX:-ShenandoahUncommit"));
+    }
+
+    #[test]
+    fn a_heap_that_grows_ships_its_largest_size_alone() {
+        let mut configuration = fixture::configuration(256);
+        let user = JvmOption {
+            text: "-Xmx512m".to_owned(),
+            provenance: ValueProvenance::User,
+        };
+        configuration.jvm_options = vec![user];
+        let own = heap_options(
+            Bytes::from_mib(96),
+            &room(25, 64, 0),
+            Some(Bytes::from_mib(512)),
+        );
+        configuration.jvm_options.extend(own);
+        assert_eq!(named_heap(&configuration), Some(Bytes::from_mib(96)));
+        let shipped = without_pretouch(configuration);
+        let texts: Vec<_> = shipped
+            .jvm_options
+            .iter()
+            .map(|o| o.text.as_str())
+            .collect();
+        assert_eq!(texts, ["-Xmx512m", "-Xmx96m"]);
+    }
+}

@@ -1,0 +1,113 @@
+//! What a soak says about an answer: whether it lasted, and whether it stayed within its budget.
+//!
+//! Owns the difference between an answer that was tested (seconds) and one that is proven (a soak).
+
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use super::{Budget, MemoryPart};
+use crate::record::{SoakEvidence, SoakPoint, TrialPhase, TrialRecord, TrialVerdict};
+
+/// The shortest time under load, both cycles together, after which a soak proves a size. Measured: with
+/// a fixed heap two services grew by 1 and 14 MiB in their first minutes and by 1 and 4 MiB in the 40
+/// minutes after that.
+pub const PROVING_SOAK: Duration = Duration::from_secs(30 * 60);
+
+/// What native memory tracking takes of its own, in a soak that ran with it: 10 and 15 MiB in two
+/// services of 190.
+const TRACKING_ROOM: Bytes = Bytes::from_mib(15);
+
+/// How a soak of an answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SoakOutcome {
+    /// The application ended before the soak did.
+    Died {
+        /// Time under load until then.
+        after: Duration,
+    },
+    /// It took more memory than its budget has for it.
+    Outgrew {
+        /// Time under load until then.
+        after: Duration,
+        /// The most anonymous memory.
+        most: Bytes,
+        /// What the budget has.
+        allowed: Bytes,
+    },
+    /// It broke the SLO, or could not be measured.
+    Missed {
+        /// Time under load.
+        length: Duration,
+    },
+    /// It stayed within its budget, too short a time to prove anything.
+    TooShort {
+        /// Time under load.
+        length: Duration,
+    },
+    /// It stayed within its budget.
+    Lasted {
+        /// Time under load.
+        length: Duration,
+    },
+}
+
+impl SoakOutcome {
+    /// Of a soak and the budget of what was soaked; `None` where the trial is no soak.
+    pub fn for_trial(trial: &TrialRecord, budget: Option<&Budget>) -> Option<Self> {
+        let soak = trial.evidence.soak.as_ref()?;
+        let length = time_under_load(soak);
+        let mut options = trial.configuration.jvm_options.iter();
+        let is_tracked = options.any(|o| o.text.starts_with("-XX:NativeMemoryTracking="));
+        let more = if is_tracked {
+            TRACKING_ROOM
+        } else {
+            Bytes::default()
+        };
+        let overrun = budget.and_then(|budget| find_overrun(soak, budget, more));
+        Some(match (trial.verdict, overrun) {
+            (TrialVerdict::AppKo(_), _) => Self::Died { after: length },
+            (_, Some(overrun)) => overrun,
+            (TrialVerdict::Pass, None) if length >= PROVING_SOAK => Self::Lasted { length },
+            (TrialVerdict::Pass, None) => Self::TooShort { length },
+            _ => Self::Missed { length },
+        })
+    }
+
+    /// Whether the size must not be shipped as it is.
+    pub fn refutes(&self) -> bool {
+        matches!(self, Self::Died { .. } | Self::Outgrew { .. })
+    }
+}
+
+fn loaded_points(soak: &SoakEvidence) -> impl Iterator<Item = &SoakPoint> {
+    let is_under_load = |phase| matches!(phase, TrialPhase::Measure | TrialPhase::Again);
+    soak.points.iter().filter(move |p| is_under_load(p.phase))
+}
+
+/// Both cycles, without the rest between them.
+fn time_under_load(soak: &SoakEvidence) -> Duration {
+    let of_phase = |phase| {
+        let mut points = loaded_points(soak).filter(move |p| p.phase == phase);
+        let first = points.next().map_or(0, |p| p.at_ns);
+        let last = points.last().map_or(first, |p| p.at_ns);
+        Duration::from_nanos(last.saturating_sub(first))
+    };
+    of_phase(TrialPhase::Measure) + of_phase(TrialPhase::Again)
+}
+
+/// The first point above what the budget has for anonymous memory (all of it but kernel and files) and
+/// `more`.
+fn find_overrun(soak: &SoakEvidence, budget: &Budget, more: Bytes) -> Option<SoakOutcome> {
+    let is_charged = |part| matches!(part, MemoryPart::Kernel | MemoryPart::Files);
+    let anonymous = budget.lines().iter().filter(|line| !is_charged(line.part));
+    let allowed = anonymous.fold(more, |sum, line| sum.saturating_add(line.need()));
+    let begin = loaded_points(soak).next()?.at_ns;
+    let above = |p: &&SoakPoint| p.anon.is_some_and(|anon| anon > allowed);
+    let first = loaded_points(soak).find(above)?;
+    Some(SoakOutcome::Outgrew {
+        after: Duration::from_nanos(first.at_ns.saturating_sub(begin)),
+        most: loaded_points(soak).filter_map(|p| p.anon).max()?,
+        allowed,
+    })
+}

@@ -1,0 +1,436 @@
+//! R and A: one start with room and one that is squeezed, and what becomes of the search then.
+//!
+//! Owns when a start with room is repeated, with which heap the next one runs, and when the wall that it
+//! found is an answer. What a squeeze means for a limit is [`crate::budget`]'s.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_sizing::Bytes;
+
+use super::warmer::is_too_early;
+use super::{
+    START_FACTOR, START_FLOOR, SearchedBase, SizeEnd, SizeSteps, SmallestMemory, at_size, size_end,
+};
+use crate::budget::{
+    Budget, HeapPolicy, MemoryWall, allowed_heap, answer_budget, choose_heap, heap_options,
+    live_set, named_heap, room_need, study_limit,
+};
+use crate::record::{
+    AppKo, Configuration, Evidence, InstanceEvidence, SqueezeEnd, TrialPhase, TrialPurpose,
+    TrialRecord, TrialVerdict,
+};
+use crate::search::ahead::SearchMachine;
+use crate::search::expected::ExpectedSize;
+use crate::search::min_memory::{MemoryFound, MemoryParameters};
+use crate::search::{Next, SeenTrials, TrialAsk, TrialOutcome, TrialSearch, read_records};
+use crate::verdict::{VerdictThresholds, judge_trial};
+
+/// A squeezed start that missed its SLO before the squeeze gets so much more, once.
+const MORE_ROOM: (u64, u64) = (3, 2);
+/// An answer whose aged start missed its SLO moves up by so much.
+const AGED_MISS: (u64, u64) = (104, 100);
+/// Lines of an application that could not start.
+const LAST_LINES: usize = 3;
+
+/// What the start with room came to.
+enum Room {
+    Measured(Arc<TrialRecord>),
+    TooEarly,
+    Ended(SizeEnd),
+}
+
+/// What the squeezed start came to.
+enum Study {
+    Wall(Arc<TrialRecord>),
+    /// No wall was found; whether it kept its SLO at this limit.
+    NoWall(Option<Bytes>),
+    Ended(SizeEnd),
+}
+
+/// One search on its way.
+struct Course<'a> {
+    search: &'a SmallestMemory,
+    seen: &'a SeenTrials,
+    base: Configuration,
+    trials: Vec<Arc<TrialRecord>>,
+    spent: Duration,
+    start_deadline: Duration,
+}
+
+impl TrialSearch for SmallestMemory {
+    type Answer = SearchedBase;
+
+    fn next(&self, seen: &SeenTrials) -> Next<SearchedBase> {
+        let mut course = Course {
+            search: self,
+            seen,
+            base: self.base.clone(),
+            trials: Vec::new(),
+            spent: Duration::ZERO,
+            start_deadline: self.start_deadline,
+        };
+        let room = match course.room()? {
+            Room::Measured(room) => room,
+            Room::TooEarly => return course.begin_again(),
+            Room::Ended(end) => return Ok(course.ended(end, None)),
+        };
+        let evidence = of_one_instance(&room.evidence);
+        let heap = match self.heap_of(&evidence) {
+            Ok(heap) => heap,
+            Err(end) => return Ok(course.ended(end, None)),
+        };
+        course.set_heap(heap, &evidence, &room);
+        let limit = study_limit(&evidence, heap, self.parameters.step);
+        let mut passed = Some(room.configuration.memory.unwrap_or(self.parameters.high));
+        if let Some(limit) = limit.filter(|_| self.is_squeezable) {
+            match course.study(limit, heap, &room)? {
+                Study::Wall(squeezed) => return Ok(course.answer(squeezed)),
+                Study::Ended(end) => return Ok(course.ended(end, None)),
+                Study::NoWall(limit) => passed = limit.or(passed),
+            }
+        }
+        course.bisect(passed, room_need(&evidence, heap))
+    }
+}
+
+impl SmallestMemory {
+    /// Tries one size after the other, from the largest or below one that `passed`.
+    pub(in crate::search) fn bisect(&self, seen: &SeenTrials) -> Next<SearchedBase> {
+        let course = Course {
+            search: self,
+            seen,
+            base: self.base.clone(),
+            trials: Vec::new(),
+            spent: Duration::ZERO,
+            start_deadline: self.start_deadline,
+        };
+        course.bisect(None, None)
+    }
+
+    /// The heap that ships; `None` leaves it to the JVM.
+    fn heap_of(&self, room: &Evidence) -> Result<Option<Bytes>, SizeEnd> {
+        match (self.heap, live_set(room)) {
+            (HeapPolicy::Keep, _) => Ok(None),
+            (HeapPolicy::Auto | HeapPolicy::Grow, _) => Ok(choose_heap(room)),
+            (HeapPolicy::Fixed(heap), Some(live)) if heap < live => Err(SizeEnd::Refused {
+                reason: format!("a heap of {heap} does not hold the live set of {live}"),
+                hint: format!(
+                    "give it more, as --heap {}, or let loadline choose: --heap auto",
+                    choose_heap(room).unwrap_or(live)
+                ),
+            }),
+            (HeapPolicy::Fixed(heap), _) => Ok(Some(heap)),
+        }
+    }
+}
+
+impl Course<'_> {
+    /// The record of a trial, once there is one.
+    fn start(&mut self, size: Bytes, purpose: TrialPurpose, repeat: u32) -> Next<Arc<TrialRecord>> {
+        let ask = TrialAsk {
+            configuration: at_size(&self.base, size),
+            purpose,
+            repeat,
+            start_deadline: self.start_deadline,
+            pair: None,
+        };
+        let record = read_records(self.seen, vec![ask.clone()])?.remove(0);
+        self.spent += self.seen.spent(&ask);
+        self.take(&record);
+        Ok(record)
+    }
+
+    /// Takes a record; the first says how long a start may take.
+    fn take(&mut self, record: &Arc<TrialRecord>) {
+        if self.trials.is_empty()
+            && let Some(ready) = record.evidence.start.ready
+        {
+            let several = (ready * START_FACTOR).max(START_FLOOR);
+            self.start_deadline = several.min(self.start_deadline);
+        }
+        self.trials.push(Arc::clone(record));
+    }
+
+    /// R: the largest size, twice as much where memory may be what lacks. What fails twice for another
+    /// reason would fail at every size.
+    fn room(&mut self) -> Next<Room> {
+        let parameters = &self.search.parameters;
+        let max = parameters.max.max(parameters.high);
+        let has_longer = self.search.with_longer_warm_up().is_some();
+        let (mut size, mut repeat, mut failed) = (parameters.high.round_up(parameters.step), 1, 0);
+        loop {
+            let record = self.start(size, TrialPurpose::Room, repeat)?;
+            if has_longer && is_too_early(std::slice::from_ref(&record)) {
+                return Ok(Room::TooEarly);
+            }
+            let lacks_memory = match record.verdict {
+                TrialVerdict::Pass => return Ok(Room::Measured(record)),
+                TrialVerdict::Invalid(_) if record.evidence.memory.is_some() => {
+                    return Ok(Room::Measured(record));
+                }
+                TrialVerdict::Invalid(_) => {
+                    return Ok(Room::Ended(could_not_measure(size, &record)));
+                }
+                TrialVerdict::SloMiss | TrialVerdict::AppKo(AppKo::CgroupOom | AppKo::JavaOom) => {
+                    true
+                }
+                TrialVerdict::AppKo(_) => false,
+            };
+            let is_last = size >= max;
+            failed += u32::from(is_last || !lacks_memory);
+            if failed > 1 {
+                return Ok(Room::Ended(infeasible(size, &record)));
+            }
+            repeat = if is_last { repeat + 1 } else { 1 };
+            size = size.mul_ratio(2, 1).min(max);
+        }
+    }
+
+    /// The same search with a longer warm-up.
+    fn begin_again(self) -> Next<SearchedBase> {
+        let Some(longer) = self.search.with_longer_warm_up() else {
+            unreachable!("a start is too early only where a longer warm-up is left");
+        };
+        let mut searched = longer.next(self.seen)?;
+        searched.spent += self.spent;
+        Ok(searched)
+    }
+
+    /// Later trials run with this heap.
+    fn set_heap(&mut self, heap: Option<Bytes>, evidence: &Evidence, room: &TrialRecord) {
+        self.base = self.search.base.clone();
+        if let Some(heap) = heap {
+            let options = heap_options(heap, evidence, room.configuration.memory);
+            self.base.jvm_options.extend(options);
+        }
+    }
+
+    /// A: a start with the options that ship, aged and squeezed.
+    fn study(&mut self, limit: Bytes, heap: Option<Bytes>, room: &TrialRecord) -> Next<Study> {
+        let most = room.configuration.memory.unwrap_or(limit);
+        let (mut limit, mut repeat) = (limit.min(most), 1);
+        loop {
+            let record = self.start(limit, TrialPurpose::Squeeze, repeat)?;
+            let squeeze = record.evidence.squeeze.as_ref();
+            let has_wall = squeeze.and_then(MemoryWall::of).is_some();
+            // A kill in the squeeze is one that was looked for.
+            let was_killed = squeeze.is_some_and(|squeeze| squeeze.end == SqueezeEnd::Killed);
+            let has_missed = match record.verdict {
+                TrialVerdict::Pass | TrialVerdict::Invalid(_) => false,
+                TrialVerdict::SloMiss => true,
+                TrialVerdict::AppKo(_) => !was_killed && !has_wall,
+            };
+            if !has_missed && has_wall {
+                return Ok(Study::Wall(record));
+            }
+            if !has_missed {
+                let passed = record.verdict == TrialVerdict::Pass;
+                return Ok(Study::NoWall(passed.then_some(limit)));
+            }
+            if repeat > 1 {
+                return Ok(Study::Ended(missed_with_room(limit, &record)));
+            }
+            repeat += 1;
+            limit = more(limit).min(most);
+            let own = room.evidence.gc.as_ref().and_then(|gc| gc.heap_max);
+            if let (Some(heap), HeapPolicy::Auto | HeapPolicy::Grow) = (heap, self.search.heap) {
+                let larger = more(heap).min(own.unwrap_or(Bytes::from_bytes(u64::MAX)));
+                let larger = larger.max(heap).round_up(Bytes::from_mib(4));
+                self.set_heap(Some(larger), &of_one_instance(&room.evidence), room);
+            }
+        }
+    }
+
+    /// The answer of a squeezed start.
+    fn answer(self, squeezed: Arc<TrialRecord>) -> SearchedBase {
+        let end = self.found(&squeezed);
+        self.ended(end, Some(squeezed))
+    }
+
+    fn found(&self, squeezed: &TrialRecord) -> SizeEnd {
+        let parameters = &self.search.parameters;
+        let evidence = &squeezed.evidence;
+        let wall = evidence.squeeze.as_ref().and_then(MemoryWall::of);
+        let heap = allowed_heap(squeezed);
+        let budget = answer_budget(evidence, heap, parameters.step);
+        let (Some(wall), Some(budget)) = (wall, budget) else {
+            unreachable!("only a start that found its wall is an answer");
+        };
+        let mut size =
+            follow_limit(&budget, squeezed, self.trials.first()).unwrap_or(budget.limit());
+        if has_missed_aged(squeezed) {
+            size = size.mul_ratio(AGED_MISS.0, AGED_MISS.1);
+        }
+        let size = size.max(parameters.low).round_up(parameters.step);
+        let max = parameters.max.max(parameters.high);
+        if size > max {
+            return SizeEnd::Infeasible {
+                largest: max,
+                reason: format!("the parts of its memory add up to {size}"),
+            };
+        }
+        // Steps of a squeeze are whole pages; nobody asks for so many.
+        let calm = wall.calm.limit.round_up(Bytes::from_mib(1));
+        let counted = self
+            .trials
+            .iter()
+            .filter(|trial| trial.verdict.is_evidence())
+            .count();
+        SizeEnd::Found(MemoryFound {
+            size,
+            confirmed: calm,
+            failed: wall.storm.map_or(Bytes::default(), |storm| storm.limit),
+            margin: size.as_bytes() as f64 / calm.as_bytes().max(1) as f64 - 1.0,
+            starts: counted as u32,
+            invalid: (self.trials.len() - counted) as u32,
+        })
+    }
+
+    /// Where no limit can be lowered: one size after the other, below one that passed.
+    fn bisect(mut self, passed: Option<Bytes>, need: Option<Bytes>) -> Next<SearchedBase> {
+        let own = &self.search.parameters;
+        let parameters = MemoryParameters {
+            high: passed.unwrap_or(own.high),
+            high_passed: own.high_passed || (passed.is_some() && own.begin.is_none()),
+            expected: need.map(ExpectedSize::of_a_budget).or(own.expected),
+            ..*own
+        };
+        let base = self.base.clone();
+        let mut steps = SizeSteps::new(&base, parameters, self.start_deadline);
+        for trial in self
+            .trials
+            .iter()
+            .filter(|trial| trial.purpose == TrialPurpose::Room)
+        {
+            steps.learn_memory(trial);
+        }
+        let first = self.trials.len();
+        let longer = self.search.with_longer_warm_up();
+        while let Some(ask) = steps.wanted_ask() {
+            let Some(record) = self.seen.record_for(&ask) else {
+                return Err(steps.wanted_trials(ask, self.trials.is_empty(), self.seen));
+            };
+            self.spent += self.seen.spent(&ask);
+            steps.take_outcome(TrialOutcome::from(record.verdict));
+            steps.learn_memory(record);
+            self.take(record);
+            steps.start_deadline = self.start_deadline;
+            if longer.is_some() && is_too_early(&self.trials[first..]) {
+                return self.begin_again();
+            }
+        }
+        let end = size_end(steps.rules.next(), &self.trials);
+        Ok(self.ended(end, None))
+    }
+
+    fn ended(self, end: SizeEnd, squeezed: Option<Arc<TrialRecord>>) -> SearchedBase {
+        SearchedBase {
+            base: self.base,
+            end,
+            trials: self.trials,
+            start_deadline: self.start_deadline,
+            spent: self.spent,
+            squeezed,
+            step: self.search.parameters.step,
+            heap: self.search.heap,
+            longer: self.search.with_longer_warm_up().map(Box::new),
+        }
+    }
+}
+
+fn more(size: Bytes) -> Bytes {
+    size.mul_ratio(MORE_ROOM.0, MORE_ROOM.1)
+}
+
+/// Of several instances the one with the most alive.
+fn of_one_instance(evidence: &Evidence) -> Evidence {
+    let live = |instance: &&InstanceEvidence| instance.gc.as_ref().and_then(|gc| gc.heap_after_max);
+    let Some(most) = evidence.instances.iter().max_by_key(live) else {
+        return evidence.clone();
+    };
+    Evidence {
+        gc: most.gc.clone(),
+        memory: None,
+        ..evidence.clone()
+    }
+}
+
+/// The limit where the user's own options let the heap follow it, and it would outgrow the squeezed
+/// start's: need = rest / (1 − share).
+fn follow_limit(
+    budget: &Budget,
+    squeezed: &TrialRecord,
+    room: Option<&Arc<TrialRecord>>,
+) -> Option<Bytes> {
+    if named_heap(&squeezed.configuration).is_some() {
+        return None;
+    }
+    let (own, other) = (allowed_heap(squeezed)?, allowed_heap(room?)?);
+    let limit = squeezed.configuration.memory?;
+    let share = own.as_bytes() as f64 / limit.as_bytes() as f64;
+    let rest = budget.total_need().saturating_sub(own).as_bytes() as f64;
+    let is_larger = own != other && budget.limit() > limit;
+    (is_larger && share < 1.0).then(|| Bytes::from_bytes((rest / (1.0 - share)) as u64))
+}
+
+/// Whether the load behind the squeeze, at the answer less its growth, was not carried.
+fn has_missed_aged(squeezed: &TrialRecord) -> bool {
+    let evidence = &squeezed.evidence;
+    let again: Vec<_> = evidence
+        .load
+        .iter()
+        .filter(|load| load.phase == TrialPhase::Again)
+        .collect();
+    if again.is_empty() {
+        return false;
+    }
+    let mut alone = Evidence {
+        load: again.into_iter().cloned().collect(),
+        squeeze: None,
+        phases: Vec::new(),
+        noise: Default::default(),
+        seconds: Vec::new(),
+        ..evidence.clone()
+    };
+    for load in &mut alone.load {
+        load.phase = TrialPhase::Measure;
+    }
+    let judged = judge_trial(
+        &squeezed.configuration,
+        &squeezed.slo,
+        &alone,
+        &VerdictThresholds::default(),
+    );
+    judged.verdict.is_evidence() && judged.verdict != TrialVerdict::Pass
+}
+
+fn could_not_measure(size: Bytes, record: &TrialRecord) -> SizeEnd {
+    SizeEnd::CouldNotMeasure {
+        size,
+        reason: format!("{}: {}", record.verdict, record.reason),
+    }
+}
+
+/// A start with room that failed, with what the application said last.
+fn infeasible(largest: Bytes, record: &TrialRecord) -> SizeEnd {
+    let mut reason = format!("{}: {}", record.verdict, record.reason);
+    let lines = &record.evidence.last_output;
+    if let (TrialVerdict::AppKo(_), Some(_)) = (record.verdict, lines.last()) {
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        reason.push_str(&format!("; it said last: {}", last.join(" | ")));
+    }
+    SizeEnd::Infeasible { largest, reason }
+}
+
+/// A start with room to spare that missed twice.
+fn missed_with_room(limit: Bytes, record: &TrialRecord) -> SizeEnd {
+    let reason = format!(
+        "{}: {}; it had room, so more memory does not cure it",
+        record.verdict, record.reason
+    );
+    SizeEnd::Infeasible {
+        largest: limit,
+        reason,
+    }
+}

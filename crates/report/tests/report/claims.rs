@@ -1,0 +1,401 @@
+//! An answer with its heap and its budget: what is said of it, and that what is shipped agrees.
+
+use std::time::Duration;
+
+use loadline_analysis::budget::LiveSetTrend;
+use loadline_analysis::record::{
+    AppKo, SoakEvidence, SoakPoint, TrialPhase, TrialPurpose, TrialRecord, TrialVerdict,
+};
+use loadline_report::content::headline;
+use loadline_report::emit::{
+    Artefact, EmitError, EmitPurpose as For, EmittedWorkload, ProductionApplication, StartCommand,
+    ValuePath, emit, patch, values,
+};
+use loadline_report::{
+    ResultView, answer_doubts, render_brief, render_csv, render_junit, render_markdown,
+    render_terminal,
+};
+use loadline_sizing::decision::{DecisionInput, LaunchDecision, decide_launch};
+use loadline_sizing::limits::{ContainerLimits, Quota, SourcedValue, SystemCallFacts};
+use loadline_sizing::profile::AppProfile;
+use loadline_sizing::sight::PerceivedMachine;
+use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
+use serde_json::json;
+
+use crate::artefacts::{all, application, text};
+use crate::fixture::{self, HEAP};
+
+/// The same with a live set that rises.
+fn rising() -> ResultView {
+    let mut view = fixture::budgeted();
+    let answer = view.recommendation.as_mut().expect("there is one");
+    answer.live_set_trend = Some(LiveSetTrend {
+        per_minute: Bytes::from_kib(922),
+        lasts: Some(Duration::from_secs(7300)),
+    });
+    view
+}
+
+/// The same with a soak of so many minutes, in which anonymous memory went up to so many MiB.
+fn soaked(minutes: u64, most: u64, verdict: TrialVerdict) -> ResultView {
+    let mut view = fixture::budgeted();
+    let proof = view
+        .trials
+        .iter()
+        .find(|t| t.purpose == TrialPurpose::Prove);
+    let mut trial: TrialRecord = proof.expect("a proof").clone();
+    trial.purpose = TrialPurpose::Soak;
+    trial.id = "soak".to_owned();
+    trial.verdict = verdict;
+    if verdict != TrialVerdict::Pass {
+        let killed = "the kernel killed it at the memory limit of 212Mi";
+        trial.reason = killed.to_owned().into();
+    }
+    let point = |second: u64| SoakPoint {
+        at_ns: second * 1_000_000_000,
+        phase: match second < minutes * 30 {
+            true => TrialPhase::Measure,
+            false => TrialPhase::Again,
+        },
+        requests: second * 300,
+        errors: 0,
+        anon: Some(Bytes::from_mib(if second < minutes * 40 {
+            160
+        } else {
+            most
+        })),
+        file: None,
+        working_set: None,
+        heap_after: Some(Bytes::from_mib(30)),
+        heap_before: Some(Bytes::from_mib(50)),
+        heap_committed: Some(Bytes::from_mib(64)),
+        metaspace: Some(Bytes::from_mib(40)),
+        threads: Some(30),
+        descriptors: Some(80),
+        sockets: Some(25),
+    };
+    trial.evidence.soak = Some(SoakEvidence {
+        points: (0..=minutes * 6).map(|n| point(n * 10)).collect(),
+        ..SoakEvidence::default()
+    });
+    view.trials.push(trial);
+    view
+}
+
+fn section(page: &str, title: &str) -> String {
+    let begin = page.find(title).expect("the section");
+    let rest = &page[begin..];
+    let end = rest[3..].find("\n### ").map_or(rest.len(), |end| end + 3);
+    rest[..end].trim_end().to_owned()
+}
+
+#[test]
+fn the_heap_stands_beside_the_size_and_the_budget_adds_up() {
+    let view = fixture::budgeted();
+    insta::assert_snapshot!(headline(&view).sentence, @"Give spring-web 1 CPU and 212Mi with -Xmx64m: at 300 requests/s it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked.");
+    let screen = render_brief(&view, 100);
+    assert!(screen.lines().count() <= 27, "{screen}");
+    let top: Vec<&str> = screen.lines().take(8).collect();
+    insta::assert_snapshot!(top.join("\n"), @"
+    Give spring-web 1 CPU and 212Mi with -Xmx64m: at 300 requests/s it kept p99<50ms, errors<0.1% and
+    start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked.
+    Under GET /owners?lastName=Da at 300/s (open model, 30 s), p99 was 16.3ms (15.9ms to 17.8ms).
+    Budget: heap 64Mi, metaspace 61Mi + 3, code cache 14Mi + 6, thread stacks 5Mi + 12, malloc 18Mi + 4,
+    GC and JVM 7Mi, kernel 2Mi, file pages in use 11Mi = 207Mi of 212Mi.
+    0 of 8 fresh starts of exactly this size failed; up to 1 in 3 could still (95 % confidence); --prove
+    60 narrows that to 1 in 20.
+    This answers for fresh starts, judged right after the warm-up asked for, as after a deployment
+    ");
+    let budget = render_terminal(&view, 2000);
+    let budget = budget.lines().find(|line| line.starts_with("Budget: "));
+    insta::assert_snapshot!(budget.expect("the line"), @"Budget: heap 64Mi, metaspace 61Mi + 3, code cache 14Mi + 6, thread stacks 5Mi + 12, malloc 18Mi + 4, GC and JVM 7Mi, kernel 2Mi, file pages in use 11Mi = 207Mi of 212Mi.");
+    insta::assert_snapshot!(section(&render_markdown(&view), "### What fills the 212Mi?"), @"
+    ### What fills the 212Mi?
+
+    Measured in a start that was aged with many requests. The heap is as large as it may become, the growth of the other parts is what they are still expected to take.
+
+    | Part | Measured | Growth | Why it may grow | Capped by |
+    | --- | ---: | ---: | --- | --- |
+    | heap | 64Mi |  |  | `-Xmx64m` |
+    | metaspace | 61Mi | + 3Mi | classes that load later |  |
+    | code cache | 14Mi | + 6Mi | C1 alone: as much again | `-XX:ReservedCodeCacheSize=48m` |
+    | thread stacks | 5Mi | + 12Mi | up to 200 threads | `server.tomcat.threads.max=200` |
+    | malloc | 18Mi | + 4Mi | arenas that fill | `MALLOC_ARENA_MAX=2` |
+    | GC and JVM | 7Mi |  |  |  |
+    | kernel | 2Mi |  |  |  |
+    | file pages in use | 11Mi |  |  |  |
+    | sum, growth included | 207Mi |  |  |  |
+    | limit | 212Mi |  |  |  |
+    | left over | 5Mi |  |  |  |
+    ");
+    let rows = render_csv(&view);
+    assert!(rows.contains(",222298112,67108864,"), "{rows}");
+    insta::assert_snapshot!(
+        render_junit(&view).lines().find(|l| l.contains("system-out")).expect("the answer"),
+        @"    <system-out>Give spring-web 1 CPU and 212Mi with -Xmx64m: at 300 requests/s it kept p99&lt;50ms, errors&lt;0.1% and start&lt;20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked.</system-out>"
+    );
+}
+
+#[test]
+fn a_rising_live_set_is_said_wherever_the_answer_is() {
+    let view = rising();
+    let said = "The live set grows by 0.9 MiB a minute; -Xmx64m will last about 2 h.";
+    insta::assert_snapshot!(headline(&view).details[0], @"The live set grows by 0.9 MiB a minute; -Xmx64m will last about 2 h. Bound what keeps the objects (caches, sessions, queues, stores in memory) and size it again, or soak it for as long as it has to last.");
+    for page in [
+        render_terminal(&view, 2000),
+        render_brief(&view, 2000),
+        render_junit(&view),
+        render_markdown(&view),
+    ] {
+        assert!(page.replace('\\', "").contains(said), "{page}");
+    }
+    for artefact in all(&view, &application()).expect("there is one") {
+        let text = artefact.text.replace("- -", "--");
+        assert!(text.contains(said), "{text}");
+    }
+    let mut view = soaked(45, 160, TrialVerdict::Pass);
+    assert_eq!(headline(&view).badge, "Proven");
+    let trend = rising().recommendation.and_then(|r| r.live_set_trend);
+    view.recommendation
+        .as_mut()
+        .expect("there is one")
+        .live_set_trend = trend;
+    assert_eq!(headline(&view).badge, "Tested", "it is never called proven");
+}
+
+#[test]
+fn only_a_soak_that_lasted_within_its_budget_proves() {
+    let killed = TrialVerdict::AppKo(AppKo::CgroupOom);
+    let says = [
+        fixture::budgeted(),
+        soaked(12, 160, TrialVerdict::Pass),
+        soaked(45, 160, TrialVerdict::Pass),
+        soaked(45, 205, TrialVerdict::Pass),
+        soaked(11, 160, killed),
+    ]
+    .map(|view| {
+        let headline = headline(&view);
+        let artefacts = all(&view, &application()).expect("there is one");
+        let marks: Vec<bool> = artefacts
+            .iter()
+            .map(|a| a.text.contains("DO NOT SHIP"))
+            .collect();
+        let doubts = answer_doubts(&view);
+        assert!(
+            marks.iter().all(|mark| *mark != doubts.is_empty()),
+            "{marks:?} {doubts:?}"
+        );
+        let options = text(&artefacts, "jvm.options");
+        let claim = options
+            .lines()
+            .filter(|line| line.contains("Tested") || line.contains("Proven"));
+        let claim: Vec<&str> = claim.collect();
+        format!(
+            "{}: {}\n{}",
+            headline.badge,
+            headline.sentence,
+            claim.join("\n")
+        )
+    });
+    insta::assert_snapshot!(says.join("\n\n"), @"
+    Tested: Give spring-web 1 CPU and 212Mi with -Xmx64m: at 300 requests/s it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked.
+    # Tested under GET /owners?lastName=Da at 300/s (open model, 30 s): it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked.
+
+    Tested: Give spring-web 1 CPU and 212Mi with -Xmx64m: at 300 requests/s it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Soaked for 12 min, too short to prove it.
+    # Tested under GET /owners?lastName=Da at 300/s (open model, 30 s): it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Soaked for 12 min, too short to prove it.
+
+    Proven: Give spring-web 1 CPU and 212Mi with -Xmx64m: at 300 requests/s it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Soaked for 45 min within its budget.
+    # Proven under GET /owners?lastName=Da at 300/s (open model, 30 s): it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Soaked for 45 min within its budget.
+
+    Outgrew its budget: Do not give spring-web 1 CPU and 212Mi with -Xmx64m. It outgrew its budget: soaked, it took up to 205Mi of anonymous memory, and the 193Mi of its budget were passed after 30 min.
+    # Tested under GET /owners?lastName=Da at 300/s (open model, 30 s): it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. It outgrew its budget: soaked, it took up to 205Mi of anonymous memory, and the 193Mi of its budget were passed after 30 min.
+
+    Did not last: Do not give spring-web 1 CPU and 212Mi with -Xmx64m. It did not last: soaked, it ended after 11 min: the kernel killed it at the memory limit of 212Mi.
+    # Tested under GET /owners?lastName=Da at 300/s (open model, 30 s): it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. It did not last: soaked, it ended after 11 min: the kernel killed it at the memory limit of 212Mi.
+    ");
+}
+
+#[test]
+fn the_first_second_is_told_where_it_breaks_the_slo() {
+    let mut view = fixture::budgeted();
+    for trial in &mut view.trials {
+        let phases = &trial.evidence.phases;
+        let Some(ready) = phases.iter().find(|p| p.phase == TrialPhase::Start) else {
+            continue;
+        };
+        let ready = ready.end;
+        let mut seconds = trial.evidence.seconds.iter_mut();
+        if let Some(first) = seconds.find(|s| s.at_ns > ready) {
+            first.p50 = Some(Duration::from_millis(474));
+            first.p99 = Some(Duration::from_millis(812));
+        }
+    }
+    let details = headline(&view).details;
+    let said = details.iter().find(|d| d.contains("first second"));
+    insta::assert_snapshot!(said.expect("it is told"), @"In the first second after start, which is not judged, p50 was 474ms and p99 812ms.");
+    let details = headline(&fixture::budgeted()).details;
+    assert!(
+        !details.iter().any(|d| d.contains("first second")),
+        "{details:?}"
+    );
+}
+
+/// Every form of every file, with the launcher in the image.
+fn every_form(view: &ResultView) -> Vec<Artefact> {
+    let launcher = ProductionApplication {
+        launcher: true,
+        ..application()
+    };
+    let words = ["build/wlp/bin/server", "run", "orders"].map(str::to_owned);
+    let liberty = ProductionApplication {
+        command: StartCommand::read(&words).expect("it is the start script"),
+        ..application()
+    };
+    let container = json!({"name": "app", "ports": [{"containerPort": 8080}]});
+    let workload = EmittedWorkload {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        name: "orders".to_owned(),
+        namespace: None,
+        container,
+    };
+    let places = ["resources=resources", "java-options=javaOptions"];
+    let places: Vec<ValuePath> = places
+        .iter()
+        .map(|p| ValuePath::from_assignment(p).expect("a place"))
+        .collect();
+    let chart = json!({"resources": {}, "javaOptions": ""});
+    let mut files = all(view, &launcher).expect("a recommendation");
+    files.extend(emit(view, &application(), &[For::Kubernetes]).expect("a recommendation"));
+    files.extend(all(view, &liberty).expect("a recommendation"));
+    files.extend(
+        patch(view, &application(), &workload)
+            .expect("it fits")
+            .artefacts,
+    );
+    files.extend(
+        values(view, &application(), &chart, &places)
+            .expect("it fits")
+            .artefacts,
+    );
+    files
+}
+
+#[test]
+fn every_emitted_form_has_the_heap_its_load_and_its_time() {
+    let view = fixture::budgeted();
+    for artefact in every_form(&view) {
+        let (name, text) = (artefact.name, artefact.text.replace("- -", "--"));
+        for said in [
+            "at 300/s",
+            "judged for 30 s after 10 s of warm-up",
+            "Not soaked.",
+        ] {
+            assert!(text.contains(said), "{name}: {said}\n{text}");
+        }
+        assert!(!text.contains("Keeps"), "{name}\n{text}");
+        // These copy or start what holds the options.
+        let has_options = ![
+            "Dockerfile",
+            "compose.yaml",
+            "loadline.xml",
+            "kustomization.yaml",
+        ]
+        .contains(&name);
+        for option in HEAP.iter().filter(|_| has_options) {
+            assert!(text.contains(option), "{name}: {option}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn what_is_over_committed_is_not_emitted() {
+    let mut given = application();
+    given.command.options = vec!["-Xmx128m".to_owned()];
+    let error = all(&fixture::budgeted(), &given).expect_err("it does not fit");
+    insta::assert_snapshot!(format!("{error}\nhint: {}", error.emit_hint()), @"
+    the size is over-committed: the heap may take 128Mi and everything else 143Mi: 271Mi in a limit of 212Mi
+    hint: lower the heap to 69Mi (-Xmx69m) or raise the limit to 271Mi; an -Xmx in the command wins over the measured one: take it out, or size with --heap keep
+    ");
+    assert!(matches!(error, EmitError::OverCommitted(_)));
+    let mut small = fixture::budgeted();
+    let answer = small.recommendation.as_mut().expect("there is one");
+    answer.configuration.memory = Some(Bytes::from_mib(200));
+    assert!(
+        all(&small, &application()).is_err(),
+        "64 + 142.3 MiB in 200"
+    );
+}
+
+/// What the launcher decides in a container of the answer's size.
+fn launched(options: &[&str], profile: &str, memory: u64) -> LaunchDecision {
+    let limits = ContainerLimits {
+        host: SystemCallFacts {
+            memory: Bytes::from_gib(8),
+            affinity: 1,
+            address_space: None,
+            processes: None,
+        },
+        memory: Some(SourcedValue::new(Bytes::from_mib(memory), "memory.max")),
+        memory_high: None,
+        swap: None,
+        quota: Some(SourcedValue::new(
+            Quota {
+                quota_us: 100_000,
+                period_us: 100_000,
+            },
+            "cpu.max",
+        )),
+        shares: None,
+        weight: None,
+        cpuset: None,
+        pids: None,
+        notes: Vec::new(),
+    };
+    let sight = PerceivedMachine {
+        memory: Bytes::from_mib(memory),
+        cpus: Cpus::from_whole(1).ceil(),
+        blindness: Vec::new(),
+    };
+    let options = JvmOptionSet::from_words(options.iter().copied());
+    let profile = AppProfile::parse_profile(profile);
+    assert!(profile.notes.is_empty(), "{:?}", profile.notes);
+    decide_launch(&DecisionInput {
+        jdk: JdkRelease::for_hotspot(JavaVersion::from_feature(17)),
+        limits: &limits,
+        sight: &sight,
+        options: &options,
+        profile: Some(&profile),
+    })
+}
+
+#[test]
+fn the_launcher_and_the_files_agree_on_the_heap() {
+    let files = all(&fixture::budgeted(), &application()).expect("a recommendation");
+    let profile = text(&files, "loadline.profile");
+    let options = text(&files, "jvm.options");
+    let options: Vec<&str> = options.lines().filter(|l| l.starts_with('-')).collect();
+    let heap = Some(Bytes::from_mib(64));
+    let in_image = launched(&options, &profile, 212);
+    assert_eq!((in_image.heap, in_image.minimum), (heap, None));
+    assert!(in_image.warnings.is_empty(), "{:?}", in_image.warnings);
+    let added = in_image.options.iter().map(|c| c.option.as_str());
+    assert!(
+        !added.clone().any(|o| o.starts_with("-Xm")),
+        "{:?}",
+        in_image.options
+    );
+    // Without the options in the image the launcher adds the same.
+    let alone = launched(&[], &profile, 212);
+    assert_eq!((alone.heap, alone.minimum), (heap, None));
+    for option in HEAP {
+        assert!(
+            alone.options.iter().any(|c| c.option == option),
+            "{option}: {:?}",
+            alone.options
+        );
+    }
+    let small = launched(&options, &profile, 200);
+    insta::assert_snapshot!(small.warnings.join("\n"), @"over-committed: the heap may take 64Mi and everything else 143Mi: 207Mi in a limit of 200Mi, as measured; lower the heap to 57Mi (-Xmx57m) or raise the limit to 207Mi");
+    assert_eq!(small.minimum, Some(Bytes::from_mib(207)));
+}

@@ -1,0 +1,196 @@
+//! The study of a start's memory behind its judged load: ageing, the live set, the squeeze.
+//!
+//! Owns when each of them ends. The load of its phases is the order's; lowering the limit is
+//! [`crate::squeezing`]'s. Whatever goes wrong in it leaves what was judged before as it is.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use loadline_analysis::budget::limit_after_squeeze;
+use loadline_analysis::record::{
+    Evidence, MemoryParts, SecondEvidence, SqueezeEnd, SqueezeEvidence, TrialPhase,
+};
+use loadline_jvm::attach::run_jcmd;
+use loadline_jvm::footprint::live_heap;
+use loadline_jvm::gclog;
+use loadline_protocol::{MemoryStudy, TrialOrder};
+use loadline_sizing::Bytes;
+
+use crate::instance::Instance;
+use crate::parts::{memory_now, read_ahead};
+use crate::squeezing::Squeezing;
+
+/// An application that has answered so many may stop to grow before its burst is over...
+const FEWEST: u64 = 2_000;
+
+/// ... that is, its anonymous memory has grown by less than so many thousandths for so long.
+const STILL: Duration = Duration::from_secs(5);
+const STILL_SHARE: u64 = 2;
+
+/// Distance of looks at it.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Most of a GC log that is read for the live set, bytes.
+const LARGEST_LOG: u64 = 32 << 20;
+
+/// Collections whose smallest heap counts as the live set, where the JVM cannot be asked.
+const COLLECTIONS: usize = 5;
+
+/// A study under way.
+pub(crate) struct StudyCourse {
+    study: MemoryStudy,
+    requests: u64,
+    /// Since when anonymous memory stands still, and where.
+    still: Option<(Instant, Bytes)>,
+    looked: Instant,
+    seen: SqueezeEvidence,
+    squeezing: Option<Squeezing>,
+    /// What was measured before the squeeze.
+    before: Evidence,
+}
+
+impl StudyCourse {
+    pub(crate) fn new(study: MemoryStudy) -> Self {
+        Self {
+            study,
+            requests: 0,
+            still: None,
+            looked: Instant::now(),
+            seen: SqueezeEvidence {
+                aged: None,
+                burst_requests: 0,
+                steps: Vec::new(),
+                end: SqueezeEnd::NotPossible("the application did not get so far".to_owned()),
+                read_ahead: None,
+                limit_after: None,
+            },
+            squeezing: None,
+            before: Evidence::default(),
+        }
+    }
+
+    /// Takes a second of load.
+    pub(crate) fn count(&mut self, phase: TrialPhase, second: &SecondEvidence) {
+        match (phase, &mut self.squeezing) {
+            (TrialPhase::Age, _) => self.requests += second.achieved.unwrap_or(0),
+            (TrialPhase::Squeeze, Some(squeezing)) => squeezing.count(second),
+            _ => {}
+        }
+    }
+
+    /// Does what is due; `true` when the phase has served its purpose.
+    pub(crate) fn pass(&mut self, phase: TrialPhase, instance: &Instance) -> bool {
+        match phase {
+            TrialPhase::Age => {
+                self.requests >= self.study.burst_requests || self.stands_still(instance)
+            }
+            TrialPhase::Squeeze => self.pass_squeeze(),
+            _ => false,
+        }
+    }
+
+    fn stands_still(&mut self, instance: &Instance) -> bool {
+        let now = Instant::now();
+        if self.requests < FEWEST || self.looked.elapsed() < LOOK {
+            return false;
+        }
+        self.looked = now;
+        let anon =
+            memory_now(instance.container.application_group()).and_then(|memory| memory.anon);
+        let Some(anon) = anon else {
+            return false;
+        };
+        let (since, least) = *self.still.get_or_insert((now, anon));
+        if anon > least.saturating_add(least.mul_ratio(STILL_SHARE, 1000)) {
+            self.still = Some((now, anon));
+        }
+        now.duration_since(since) >= STILL
+    }
+
+    fn pass_squeeze(&mut self) -> bool {
+        let Some(squeezing) = &mut self.squeezing else {
+            return true;
+        };
+        squeezing.pass();
+        if squeezing.has_recovered() {
+            (self.seen.steps, _) = squeezing.told();
+            self.before.squeeze = Some(self.seen.clone());
+            squeezing.settle_at(limit_after_squeeze(&self.before));
+        }
+        squeezing.is_settled()
+    }
+
+    /// Before the squeeze; `before` is what was measured so far. `false`: there can be none.
+    pub(crate) fn begin_squeeze(
+        &mut self,
+        instances: &[Instance],
+        (order, is_pod): (&TrialOrder, bool),
+        aged: Option<MemoryParts>,
+        before: Evidence,
+    ) -> bool {
+        (self.seen.aged, self.seen.burst_requests) = (aged, self.requests);
+        self.before = before;
+        let begun = match instances {
+            _ if is_pod => Err("the limit of a pod is its engine's to change".to_owned()),
+            [instance] if instance.container.is_within_reach() => {
+                let places = instance.container.written_directories();
+                self.seen.read_ahead = read_ahead(order, &places);
+                Squeezing::begin(instance.container.application_group())
+            }
+            [_] => Err("the application is out of reach".to_owned()),
+            several => Err(format!("it runs as {} instances", several.len())),
+        };
+        match begun {
+            Ok(squeezing) => self.squeezing = Some(squeezing),
+            Err(why) => self.seen.end = SqueezeEnd::NotPossible(why),
+        }
+        self.squeezing.is_some()
+    }
+
+    /// When the load of the squeeze has ended.
+    pub(crate) fn end_squeeze(&mut self, instance: &Instance) {
+        let state = &instance.state;
+        let how = || (state.how_it_ended(), instance.was_too_large());
+        let ended = state.is_over().then(how);
+        if let Some(squeezing) = &mut self.squeezing {
+            squeezing.end(ended);
+            let (steps, end) = squeezing.told();
+            self.seen.steps = steps;
+            self.seen.end = end.unwrap_or(SqueezeEnd::OutOfTime);
+            self.seen.limit_after = squeezing.limit_after();
+        }
+    }
+
+    /// Whether the limit of the phase behind the squeeze is in force.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.seen.limit_after.is_some()
+    }
+
+    /// Asks for a collection and what it leaves, where the start is not squeezed; `None` where nobody
+    /// can say.
+    pub(crate) fn ask_live_set(&self, instance: &Instance, order: &TrialOrder) -> Option<Bytes> {
+        if self.study.is_squeezed || !instance.is_jvm || !instance.container.is_within_reach() {
+            return None;
+        }
+        let ask = |pid: &u32| live_heap(&run_jcmd(*pid, "GC.class_histogram").ok()?);
+        let asked = instance.process_ids().iter().find_map(ask);
+        asked.or_else(|| {
+            // OpenJ9, or a JVM that takes no orders: its log says what collections left.
+            let log = instance
+                .container
+                .open_file(order.gc_log.as_deref()?)
+                .ok()?;
+            let log = gclog::read(log.take(LARGEST_LOG), usize::MAX);
+            let heaps = log.pauses.iter().rev().filter_map(|pause| pause.heap);
+            heaps
+                .take(COLLECTIONS)
+                .map(|heap| Bytes::from_bytes(heap.after))
+                .min()
+        })
+    }
+
+    /// What the squeeze showed; `None` where none was ordered.
+    pub(crate) fn finish(self) -> Option<SqueezeEvidence> {
+        self.study.is_squeezed.then_some(self.seen)
+    }
+}
