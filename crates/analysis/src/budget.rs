@@ -147,7 +147,7 @@ impl Budget {
         heap.map_or(Bytes::from_bytes(0), BudgetLine::need)
     }
 
-    /// Everything beside the heap.
+    /// Everything outside the heap.
     pub fn rest_need(&self) -> Bytes {
         self.total_need().saturating_sub(self.heap_need())
     }

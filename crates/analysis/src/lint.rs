@@ -17,7 +17,7 @@ const SMALLEST: u64 = 1 << 20;
 /// Options that make the heap a share of the limit.
 const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];
 
-/// The JDK of a container whose manifest does not say it.
+/// The JDK if the manifest names none.
 const USUAL_JDK: u32 = 17;
 
 /// Processors of a container without a CPU limit: with fewer the JVM takes another collector.
@@ -76,7 +76,7 @@ pub struct MeasuredNeeds {
     pub start: Option<Duration>,
     /// The highest memory usage that was seen.
     pub memory: Option<Bytes>,
-    /// Everything beside the heap, measured and expected.
+    /// Everything outside the heap, measured and expected.
     pub rest: Option<Bytes>,
 }
 
@@ -178,8 +178,8 @@ fn check_tiny_memory(container: &LintedContainer) -> Option<LintFinding> {
     ))
 }
 
-/// Heap options of which only one counts: `-Xmx` twice, or beside a percentage, wherever they stand
-/// (measured on 17 and 25).
+/// Heap options that overrule each other: `-Xmx` twice, or with a percentage, in any order (measured on
+/// 17 and 25).
 fn heap_options(container: &LintedContainer) -> Option<LintFinding> {
     let named = |option: &&String, names: &[&str]| {
         let own = JvmOptionSet::from_words([option.as_str()]);
@@ -193,15 +193,15 @@ fn heap_options(container: &LintedContainer) -> Option<LintFinding> {
             format!("the heap is set twice: {before}, then {last}; the last one counts")
         }
         ([heap], Some(share)) => {
-            format!("{heap} stands beside {share}: the percentage does nothing")
+            format!("{heap} and {share} are both set: the percentage is ignored")
         }
         _ => return None,
     };
-    let hint = "keep the one that is meant; a percentage follows the limit, -Xmx does not";
+    let hint = "keep one; a percentage follows the limit, -Xmx does not";
     Some(finding(Severity::Warning, problem, hint))
 }
 
-/// A heap that does not fit into the limit beside everything else.
+/// A heap that leaves too little of the limit for everything else.
 pub fn over_commitment(
     container: &LintedContainer,
     measured: MeasuredNeeds,
@@ -385,7 +385,7 @@ mod tests {
         heaps.jvm = vec!["-XX:MaxRAMPercentage=90".to_owned()];
         insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Error: over-committed: the heap may take 462Mi and everything else 248Mi: 710Mi in a limit of 512Mi (for a typical service)");
         heaps.jvm.push("-Xmx256m".to_owned());
-        insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Warning: -Xmx256m stands beside -XX:MaxRAMPercentage=90: the percentage does nothing");
+        insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Warning: -Xmx256m and -XX:MaxRAMPercentage=90 are both set: the percentage is ignored");
         let unknown = LintedContainer {
             unreadable: vec!["limits.memory `512MB`".to_owned()],
             ..container()
@@ -424,9 +424,9 @@ mod tests {
         Error: over-committed: the heap may take 128Mi and everything else 500Mi: 628Mi in a limit of 512Mi (as it was measured, growth included)
           hint: raise the limit to 628Mi; no heap fits into 512Mi
         Warning: the heap is set twice: -Xmx128m, then -Xmx200m; the last one counts
-          hint: keep the one that is meant; a percentage follows the limit, -Xmx does not
-        Warning: -Xmx128m stands beside -XX:MaxRAMPercentage=75: the percentage does nothing
-          hint: keep the one that is meant; a percentage follows the limit, -Xmx does not
+          hint: keep one; a percentage follows the limit, -Xmx does not
+        Warning: -Xmx128m and -XX:MaxRAMPercentage=75 are both set: the percentage is ignored
+          hint: keep one; a percentage follows the limit, -Xmx does not
         ");
     }
 

@@ -58,8 +58,8 @@ fn containers_are_named_checked_skipped_and_priced() {
     insta::assert_snapshot!(out(&output), @"
     Deployment/orders app: error: over-committed: the heap may take 512Mi and everything else 248Mi: 760Mi in a limit of 500000Ki (for a typical service)
       hint: lower the heap to 240Mi (-Xmx240m) or raise the limit to 760Mi; --measured RESULT takes the service's own
-    Deployment/orders app: warning: -Xmx512m stands beside -XX:MaxRAMPercentage=75: the percentage does nothing
-      hint: keep the one that is meant; a percentage follows the limit, -Xmx does not
+    Deployment/orders app: warning: -Xmx512m and -XX:MaxRAMPercentage=75 are both set: the percentage is ignored
+      hint: keep one; a percentage follows the limit, -Xmx does not
     Deployment/orders app: one pod of 500m vCPU, 500000Ki costs $18.02 a month (fargate, us-east-1, 2026-03-10)
     Deployment/orders proxy: skipped: its image or command is known to be no JVM
     ");

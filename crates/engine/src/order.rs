@@ -176,19 +176,21 @@ fn is_as_shipped(of: &Measurement<'_>, key: &TrialKey) -> bool {
     of.experiment.cluster.is_some() && key.purpose == TrialPurpose::Prove && is_last
 }
 
-/// Whether only the verdict of a trial counts: in a search of the smallest memory, but not in its
-/// proof, whose requests are also judged as one sample. With prices, how far a trial is from its SLO
+/// Whether only the verdict of a trial counts once it misses: in a search of the smallest memory, but
+/// not in its proof, whose requests are also judged as one sample. With prices, how far a trial is from its SLO
 /// counts too; in a matrix every figure does.
 fn gives_up(of: &Measurement<'_>, purpose: TrialPurpose) -> bool {
     let is_search = match purpose {
-        TrialPurpose::Search | TrialPurpose::Confirm | TrialPurpose::Neighbour => true,
+        TrialPurpose::Search
+        | TrialPurpose::Confirm
+        | TrialPurpose::Neighbour
+        | TrialPurpose::Room
+        | TrialPurpose::Squeeze => true,
         TrialPurpose::Prove
         | TrialPurpose::Matrix
         | TrialPurpose::Compare
         | TrialPurpose::Soak
-        | TrialPurpose::Abreast
-        | TrialPurpose::Room
-        | TrialPurpose::Squeeze => false,
+        | TrialPurpose::Abreast => false,
     };
     is_search && of.experiment.search.pricing.is_none() && !of.experiment.has_outages()
 }

@@ -44,7 +44,7 @@ pub struct AppProfile {
     pub agents: Option<Bytes>,
     /// Everything native that no other region names (smaps less NMT).
     pub malloc: Option<Bytes>,
-    /// Everything beside the heap, growth and file pages in use included: takes the place of the regions.
+    /// Everything outside the heap, including growth and file pages in use; replaces the regions.
     pub rest: Option<Bytes>,
     /// Heap in use after a full collection under load: the least heap that works at all.
     pub live_heap: Option<Bytes>,

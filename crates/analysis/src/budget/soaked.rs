@@ -1,6 +1,6 @@
 //! What a soak says about an answer: whether it lasted, and whether it stayed within its budget.
 //!
-//! Owns the difference between an answer that was tested (seconds) and one that is proven (a soak).
+//! Owns the difference between a tested answer (seconds) and a proven one (a soak).
 
 use std::time::Duration;
 
@@ -14,8 +14,7 @@ use crate::record::{SoakEvidence, SoakPoint, TrialPhase, TrialRecord, TrialVerdi
 /// minutes after that.
 pub const PROVING_SOAK: Duration = Duration::from_secs(30 * 60);
 
-/// What native memory tracking takes of its own, in a soak that ran with it: 10 and 15 MiB in two
-/// services of 190.
+/// Memory of native memory tracking in a soak that ran with it: 10 and 15 MiB in two services of 190.
 const TRACKING_ROOM: Bytes = Bytes::from_mib(15);
 
 /// How a soak of an answer ended.
@@ -96,7 +95,7 @@ fn time_under_load(soak: &SoakEvidence) -> Duration {
     of_phase(TrialPhase::Measure) + of_phase(TrialPhase::Again)
 }
 
-/// The first point above what the budget has for anonymous memory (all of it but kernel and files) and
+/// The first point above the anonymous memory of the budget (all lines but kernel and files) plus
 /// `more`.
 fn find_overrun(soak: &SoakEvidence, budget: &Budget, more: Bytes) -> Option<SoakOutcome> {
     let is_charged = |part| matches!(part, MemoryPart::Kernel | MemoryPart::Files);

@@ -12,7 +12,8 @@ use crate::fixture::{
 use crate::latency::{empty_histogram, encode_histogram};
 use crate::record::{
     AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, GcEvidence, InvalidReason, JvmOption,
-    MeasurementFailure, NoiseEvidence, ProxyEvidence, RequestEvidence, TrialPhase, ValueProvenance,
+    MeasurementFailure, NoiseEvidence, ProxyEvidence, RequestEvidence, SqueezeEnd, SqueezeEvidence,
+    TrialPhase, ValueProvenance,
 };
 
 fn judged(evidence: &Evidence) -> Judgement {
@@ -624,4 +625,39 @@ fn exactly_as_much_as_is_allowed_breaks_no_rule() {
     assert_eq!(of(least, 4000), 0);
     assert_eq!(of(least - 0.01, 4000), 1);
     assert_eq!(of(least, 4001), 1);
+}
+
+/// What breaks because its limit was lowered on purpose is where the wall is, and no fault.
+#[test]
+fn a_kill_in_a_squeeze_leaves_the_verdict_of_what_was_judged_before() {
+    let mut evidence = killed_by_the_kernel(fixture::passing_evidence());
+    assert!(line(&evidence).starts_with("APP_KO cgroup_oom"));
+    evidence.squeeze = Some(SqueezeEvidence {
+        aged: None,
+        burst_requests: 5000,
+        steps: Vec::new(),
+        end: SqueezeEnd::Killed,
+        read_ahead: None,
+        limit_after: None,
+    });
+    assert_eq!(judged(&evidence).verdict, TrialVerdict::Pass);
+    // Killed again at the limit behind it: that one would not have held.
+    evidence.squeeze.as_mut().unwrap().end = SqueezeEnd::Storm;
+    assert_eq!(
+        judged(&evidence).verdict,
+        TrialVerdict::AppKo(AppKo::CgroupOom)
+    );
+}
+
+#[test]
+fn silence_behind_the_judged_load_of_a_study_is_no_hang() {
+    let mut evidence = hanging();
+    let end = evidence.seconds.iter().filter(|s| s.achieved > Some(0));
+    let end = end.map(|s| s.at_ns).max().unwrap();
+    let span = |phase, start, end| PhaseSpan { phase, start, end };
+    evidence.phases = vec![
+        span(TrialPhase::Measure, 0, end),
+        span(TrialPhase::Age, end, end + 1),
+    ];
+    assert_ne!(judged(&evidence).verdict, TrialVerdict::AppKo(AppKo::Hang));
 }

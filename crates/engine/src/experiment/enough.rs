@@ -85,6 +85,19 @@ pub struct ThinPercentile {
 }
 
 impl Experiment {
+    /// Fresh starts of a proof: where their number was not asked for, as many as the percentiles of the
+    /// SLO need together, of those that would be counted.
+    pub(super) fn enough_starts(&self) -> u32 {
+        let search = &self.search;
+        if search.is_counted {
+            return search.prove;
+        }
+        let mut starts = search.prove..=search.counted_starts();
+        starts
+            .find(|starts| self.thin_percentiles(*starts).is_empty())
+            .unwrap_or(search.prove)
+    }
+
     /// The percentiles of the SLO that have fewer than [`ENOUGH`] requests beyond them in so many
     /// trials together. Of a load whose answers say how many requests there are nothing is known.
     pub fn thin_percentiles(&self, trials: u32) -> Vec<ThinPercentile> {

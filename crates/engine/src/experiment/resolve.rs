@@ -90,7 +90,8 @@ impl Experiment {
             search,
             training: cache::check_training(&file.cache, source)?,
         };
-        let experiment = experiment.with_level_images();
+        let mut experiment = experiment.with_level_images();
+        experiment.search.prove = experiment.enough_starts();
         instances::check_instances(&experiment, source)?;
         burst::check_bursts(&experiment, source)?;
         dependency::refuse_several_instances(&experiment, source)?;

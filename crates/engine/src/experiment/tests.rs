@@ -553,3 +553,29 @@ fn the_directory_beside_the_file_may_be_called_a_dot() {
         assert_eq!(found.as_os_str(), meant, "{directory}");
     }
 }
+
+#[test]
+fn a_study_of_memory_comes_behind_the_judged_load_with_values_of_its_own() {
+    let load = Experiment::from_file_text(GOOD, Path::new("exp.toml"), Path::new("/x"))
+        .unwrap()
+        .load;
+    let of = Configuration::default();
+    let judged = load.phases(&of, None, 7).unwrap();
+    for (is_squeezed, behind) in [
+        (false, "ageing 8s"),
+        (true, "ageing 30s, squeeze 90s, second cycle 15s"),
+    ] {
+        let phases = load.studied(&of, None, 7, is_squeezed).unwrap();
+        assert_eq!(phases[..judged.len()], judged);
+        let told = phases[judged.len()..].iter().map(|phase| {
+            let length = phase.plan.model.scheduled_duration().unwrap_or_default();
+            format!("{} {}s", phase.phase, length.as_secs())
+        });
+        assert_eq!(told.collect::<Vec<_>>().join(", "), behind);
+        assert_eq!(phases[judged.len()].plan.model.mean_rate(), None);
+        let mut seeds: Vec<u64> = phases.iter().map(|phase| phase.plan.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), phases.len());
+    }
+}

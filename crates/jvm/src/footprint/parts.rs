@@ -70,7 +70,8 @@ pub fn divide_mappings(smaps: &str, hint: &HeapHint) -> ResidentParts {
     let is_heap = |m: &Mapping| heap.as_ref().is_some_and(|h| h.contains(&m.range.start));
     let mut parts = ResidentParts::default();
     let mut below: Option<&Mapping> = None;
-    for mapping in &mappings {
+    for (index, mapping) in mappings.iter().enumerate() {
+        let above = mappings.get(index + 1);
         if is_file(&mapping.path) && !is_shared(&mapping.path) {
             let pages = mapping.resident.saturating_sub(mapping.anonymous);
             add_bytes(&mut parts.files, pages);
@@ -90,7 +91,7 @@ pub fn divide_mappings(smaps: &str, hint: &HeapHint) -> ResidentParts {
             "[stack]" => &mut parts.stacks,
             _ if mapping.permissions.contains('x') => &mut parts.code_cache,
             _ if is_jvm && mapping.range.start < LOW => &mut parts.class_space,
-            _ if is_arena(mapping) => &mut parts.malloc,
+            _ if is_arena(mapping) && has_rest(mapping, above) => &mut parts.malloc,
             _ if below.is_some_and(|below| is_stack(below, mapping, hint)) => &mut parts.stacks,
             _ => &mut parts.other,
         };
@@ -122,6 +123,15 @@ fn length(mapping: &Mapping) -> u64 {
 fn is_arena(mapping: &Mapping) -> bool {
     let is_placed = mapping.range.start.is_multiple_of(ARENA) && length(mapping) <= ARENA;
     is_placed && mapping.permissions.starts_with("rw")
+}
+
+/// What an arena has not used yet is reserved behind it.
+fn has_rest(arena: &Mapping, above: Option<&Mapping>) -> bool {
+    let end = arena.range.start.saturating_add(ARENA);
+    let is_reserved = |m: &Mapping| {
+        m.permissions.starts_with("---") && m.range.start == arena.range.end && m.range.end >= end
+    };
+    arena.range.end == end || above.is_some_and(is_reserved)
 }
 
 /// glibc and HotSpot leave a guard at the lower end of a stack.
@@ -292,6 +302,9 @@ Anonymous: 468 kB
 ffe75000-100000000 rw-p 00000000 00:00 0
 7f0000000000-7f0000021000 rw-p 00000000 00:00 0
 Anonymous: 100 kB
+7f0000021000-7f0004000000 ---p 00000000 00:00 0
+7f0008000000-7f0008400000 rw-p 00000000 00:00 0
+Anonymous: 4096 kB
 7f1000000000-7f1000004000 ---p 00000000 00:00 0
 7f1000004000-7f1000100000 rw-p 00000000 00:00 0
 Anonymous: 40 kB

@@ -1,7 +1,7 @@
 //! What fills the limit of an answer: every part, what it may still grow by, and what caps it.
 //!
-//! Owns the table and the one line of it. The numbers are the recommendation's budget, in whole Mi that
-//! add up to its sum.
+//! Owns the table and its one-line form. The numbers are the recommendation's budget in whole Mi, rounded
+//! so that they add up to its sum.
 
 use loadline_analysis::budget::{Budget, BudgetLine};
 use loadline_analysis::recommend::Recommendation;
@@ -34,7 +34,7 @@ pub(crate) fn describe_budget(recommendation: &Recommendation) -> Option<String>
     ))
 }
 
-/// The section; `None` where there is no budget.
+/// The section; `None` without a budget.
 pub fn section(view: &ResultView) -> Option<Section> {
     let budget = view.recommendation.as_ref()?.budget.as_ref()?;
     let shares = WholeShares::of_budget(budget);

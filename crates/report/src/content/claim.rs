@@ -18,7 +18,7 @@ use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
 
-/// An answer and what stands behind it.
+/// An answer with its soak.
 pub(crate) struct AnswerClaim<'a> {
     view: &'a ResultView,
     recommendation: &'a Recommendation,
@@ -130,7 +130,7 @@ impl<'a> AnswerClaim<'a> {
         view.evidence_trials().filter(is_proof)
     }
 
-    /// The shortest of its starts: what all of them were judged for.
+    /// The shortest phase of its starts: all were judged at least this long.
     fn length_of(&self, phase: TrialPhase) -> Option<Duration> {
         let loads = self.fresh_starts().flat_map(|t| &t.evidence.load);
         let of_phase = loads.filter(|load| load.phase == phase && !load.duration.is_zero());

@@ -11,7 +11,7 @@ pub enum EmitError {
         /// Id of the result.
         result: String,
     },
-    /// The heap that the options allow does not fit beside what was measured.
+    /// The heap that the options allow leaves too little for everything else that was measured.
     #[error("the size is over-committed: {0}")]
     OverCommitted(HeapOverrun),
     /// An option names a file that the image would not have.

@@ -69,7 +69,7 @@ pub struct EmitFacts<'a> {
     pub left_out: Vec<String>,
     /// Environment.
     pub variables: Vec<EnvironmentVariable>,
-    /// Everything beside the heap, growth included.
+    /// Everything outside the heap, growth included.
     pub rest: Option<Bytes>,
     /// What the JVM said about itself.
     pub seen: LoggedFacts,
@@ -134,8 +134,7 @@ impl<'a> EmitFacts<'a> {
     }
 }
 
-/// A heap that, full, leaves too little for everything else: such a size is killed as soon as the
-/// application uses what it may.
+/// Refuses a size at which a full heap leaves too little for everything else.
 fn refuse_over_commitment(
     recommendation: &Recommendation,
     options: &[BackedValue<String>],

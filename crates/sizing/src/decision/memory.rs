@@ -63,7 +63,7 @@ pub fn plan_memory(
         false => by_rule(&budget),
     };
     let wanted = wanted.min(addressable(input));
-    // A heap that is given is checked by itself, below.
+    // A given heap is checked below.
     let is_given = input
         .options
         .freezing_option(OptionDimension::Heap)
@@ -292,7 +292,7 @@ fn decide_heap(input: &DecisionInput<'_>, wanted: Bytes, decision: &mut LaunchDe
     heap
 }
 
-/// The heap that the profile's size was measured with.
+/// The heap of the profile.
 pub(super) fn measured_heap(input: &DecisionInput<'_>) -> Option<ChosenOption> {
     let option = input.profile?.heap_option()?;
     Some(ChosenOption::new(

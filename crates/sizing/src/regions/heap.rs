@@ -1,4 +1,4 @@
-//! The heap: what is left. And whether a heap that somebody chose fits into what is left.
+//! The heap: what the other regions leave, and whether a given heap fits into it.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ use crate::profile::AppProfile;
 /// The least heap a small service starts with. Below it the answer is "does not fit".
 pub const LEAST: Bytes = Bytes::from_mib(16);
 
-/// A heap that does not fit into its limit beside everything else: the kernel kills the application
-/// as soon as it uses what it may.
+/// A heap that leaves too little of its limit for everything else: the kernel kills the application as
+/// soon as the heap is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapOverrun {
     /// What the heap may take.
@@ -68,9 +68,8 @@ impl fmt::Display for HeapOverrun {
     }
 }
 
-/// Whether the heap that these options allow fits into a container, beside `rest`, or where nothing was
-/// measured beside the regions of a typical service. `None` where it fits, or the options contradict each
-/// other.
+/// Checks that the heap these options allow and `rest` fit into a container; without a measured rest the
+/// regions of a typical service count. `None` if they fit, or if the options contradict each other.
 pub fn check_container(
     jdk: JdkRelease,
     machine: MachineSize,
@@ -149,7 +148,7 @@ pub fn left_by_rest(limit: Bytes, profile: &AppProfile) -> Option<Budget> {
         name: "rest",
         size: profile.rest?,
         provenance: SizeProvenance::Measured,
-        how: "everything beside the heap, from the profile".to_owned(),
+        how: "everything outside the heap, from the profile".to_owned(),
     };
     let heap = limit.saturating_sub(rest.size);
     Some(Budget {
