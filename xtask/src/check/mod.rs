@@ -7,6 +7,7 @@ mod code;
 pub mod documents;
 mod downloads;
 mod packages;
+mod source;
 mod tree;
 
 use std::fmt;

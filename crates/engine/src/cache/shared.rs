@@ -19,9 +19,9 @@ use loadline_sizing::cache::SharedCacheInfo;
 use loadline_sizing::cache::shared::{CacheLayer, FileName, IN_IMAGE};
 use loadline_trial::oci::image::EngineImage;
 
+use super::outcome::last_lines;
 use super::{
-    CacheError, InstalledCache, WRITTEN, alone_without_limits, assemble_by, last_lines, name_of,
-    prepare_errand,
+    CacheError, InstalledCache, WRITTEN, alone_without_limits, assemble_by, name_of, prepare_errand,
 };
 use crate::command::JVM_VARIABLES;
 use crate::experiment::AppUnderTest;

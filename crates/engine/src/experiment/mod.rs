@@ -5,6 +5,7 @@
 //! machine it reads nothing but the load profile that a file names.
 
 mod application;
+mod checked;
 mod cluster;
 pub mod compose;
 mod dependency;

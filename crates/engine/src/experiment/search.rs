@@ -13,8 +13,8 @@ use loadline_analysis::warming::JvmQuestion;
 use loadline_load::LoadModel;
 use loadline_sizing::Bytes;
 
+use super::checked::{Checked, check_cpu, check_memory};
 use super::error::ExperimentSource;
-use super::resolve::{Checked, check_cpu, check_memory};
 use super::said::{Text, ValueWithOrigin};
 use super::wire::{LimitsTable, SearchTable};
 use super::{ExperimentError, ExperimentFactor, PricingTerms, SearchSettings};

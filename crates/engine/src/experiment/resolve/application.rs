@@ -2,7 +2,8 @@
 
 use loadline_analysis::record::{LONGEST_VERSION, LevelApplication, version_name};
 
-use super::{Checked, client, image};
+use super::super::checked::Checked;
+use super::{client, image};
 use crate::experiment::error::ExperimentSource;
 use crate::experiment::said::ValueWithOrigin;
 use crate::experiment::wire::{AppTable, LevelTable};

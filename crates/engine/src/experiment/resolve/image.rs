@@ -2,7 +2,7 @@
 
 use loadline_protocol::EngineKind;
 
-use super::Checked;
+use super::super::checked::Checked;
 use crate::experiment::error::ExperimentSource;
 use crate::experiment::said::Text;
 use crate::experiment::{Experiment, ExperimentImage};
