@@ -6,6 +6,7 @@
 mod code;
 pub mod documents;
 mod downloads;
+mod names;
 mod packages;
 mod source;
 mod tree;
@@ -68,6 +69,8 @@ const RULES: &[(&str, Rule)] = &[
         "no file is longer than a reader's patience",
         code::file_length,
     ),
+    ("names explain themselves", names::explain),
+    ("a name means one thing", names::repeated),
     (
         "no file names a developer's machine",
         documents::machine_paths,
