@@ -54,6 +54,24 @@ pub fn prints(project: &Project) -> Vec<Finding> {
     )
 }
 
+/// `println!` and `eprintln!` panic where the other end is gone or the disk is full; stderr is one
+/// file's, which drops what cannot be written.
+pub fn panicking_prints(project: &Project) -> Vec<Finding> {
+    let mut findings = find(
+        project,
+        |file| file.path.starts_with("crates/cli/"),
+        &["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!("],
+        "panics where nobody reads it; use say!, talk! or say::print_data",
+    );
+    findings.extend(find(
+        project,
+        |file| file.path.starts_with("crates/cli/") && file.path != "crates/cli/src/say.rs",
+        &["io::stderr().write", "io::stderr().lock", "stderr().lock("],
+        "writes to stderr; only crates/cli/src/say.rs does",
+    ));
+    findings
+}
+
 /// Nothing but a `main.rs` ends the process.
 pub fn exits(project: &Project) -> Vec<Finding> {
     find(
@@ -243,6 +261,19 @@ mod tests {
             places(prints, "crates/load/src/a.rs", blueprint),
             ["crates/load/src/a.rs:3"]
         );
+    }
+
+    #[test]
+    fn printing_that_panics_is_found_in_cli() {
+        let text = "eprintln!(\"x\");\nsay!(\"eprint!\");\nwriteln!(io::stderr().lock(), \"x\");\nstderr().is_terminal();\n";
+        let file = "crates/cli/src/commands/run.rs";
+        assert_eq!(
+            places(panicking_prints, file, text),
+            [format!("{file}:1"), format!("{file}:3")]
+        );
+        let own = "let _ = std::io::stderr().write_all(text);\n";
+        assert!(places(panicking_prints, "crates/cli/src/say.rs", own).is_empty());
+        assert_eq!(places(panicking_prints, file, own).len(), 1);
     }
 
     #[test]

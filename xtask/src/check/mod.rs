@@ -49,6 +49,10 @@ type Rule = fn(&Project) -> Vec<Finding>;
 /// Every rule with the sentence it enforces.
 const RULES: &[(&str, Rule)] = &[
     ("only crate cli prints", code::prints),
+    (
+        "nothing that is printed can end the process",
+        code::panicking_prints,
+    ),
     ("only main ends the process", code::exits),
     ("a thread that cannot be had is an error", code::threads),
     (
