@@ -28,11 +28,12 @@ use loadline_sizing::cache::{CacheManifest, cpu_features};
 use loadline_sizing::{Bytes, JavaVersion};
 
 use crate::command::{AssembledCommand, CommandError, TOOL_OPTIONS, assemble};
+use crate::error::RunError;
 use crate::experiment::{AppUnderTest, Experiment};
 use crate::host::Delivery;
 use crate::logs::{gc_log_in, output_in};
+use crate::measurement::Measurement;
 use crate::order;
-use crate::runner::{Measurement, RunError};
 use crate::store::StoreError;
 
 pub use error::CacheError;

@@ -13,16 +13,16 @@ use loadline_proxy::Toxic;
 use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::networks::{self, NetworkMember};
 
+use super::application::check_image;
 use super::checked::{self, Checked};
 use super::error::ExperimentSource;
 use super::references::{self, FilledEnvironment};
-use super::resolve;
 use super::said::Text;
 use super::stub::{self, ExperimentStub};
 use super::wire::{DependencyTable, ExperimentFile};
 use super::{Experiment, ExperimentError, ExperimentImage, toxic};
-use crate::command::{CommandError, inherited_variables, locate};
-use crate::runner::RunError;
+use crate::error::RunError;
+use crate::program::{CommandError, inherited_variables, locate};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -354,7 +354,7 @@ fn check_dependency(
 ) -> Checked<ExperimentDependency> {
     let name = table.name.inner_value();
     let at = |problem: String, hint: &str| source.error_at(table.name.origin(), problem, hint);
-    let image = resolve::image::check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
+    let image = check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
     if image.is_none() && table.command.first().is_none_or(String::is_empty) {
         let hint = "command = [\"redis-server\", \"--port\", \"6379\"], or image = \"redis:7\", or stub = \"prices.toml\"";
         return Err(at(format!("the command of `{name}` is empty"), hint));

@@ -15,6 +15,7 @@ use std::time::Duration;
 use loadline_analysis::record::{CPU_PERIOD, Configuration};
 use loadline_analysis::slo::Slo;
 
+use super::application::check_image;
 use super::checked::{
     Checked, check_account, check_cpu, check_cpu_sets, check_memory, check_period, check_readiness,
 };
@@ -138,7 +139,7 @@ fn check_app(
     load: &ExperimentLoad,
     source: &ExperimentSource<'_>,
 ) -> Checked<AppUnderTest> {
-    let image = image::check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
+    let image = check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
     if image.is_none() {
         if table.command.first().is_none_or(|c| c.is_empty()) {
             return Err(source.experiment_error("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar; an image: app.image = \"registry/name:tag\", or --image"));

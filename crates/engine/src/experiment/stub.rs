@@ -15,7 +15,7 @@ use super::error::ExperimentSource;
 use super::toxic::{self, DelayKeys};
 use super::wire::{AnswerTable, DependencyTable, ExperimentFile, StubFile};
 use super::{Experiment, ExperimentError};
-use crate::runner::RunError;
+use crate::error::RunError;
 
 /// What loadline stands in for.
 #[derive(Debug, Clone)]
