@@ -47,22 +47,27 @@ usage: cargo xtask CHORE
                the runs in DIRECTORY; given a directory alone, judges the runs kept there again";
 
 fn main() -> ExitCode {
-    let chore = std::env::args().nth(1).unwrap_or_default();
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let (chore, words) = match words.split_first() {
+        Some((chore, words)) => (chore.as_str(), words),
+        None => ("", words.as_slice()),
+    };
     let root = root();
-    let result = match chore.as_str() {
+    let result = match chore {
         "check" => check::run(&root),
         "docs" => site::run(&root),
         "pictures" => pictures(&root),
-        "test" => test::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
-        "failpoints" => {
-            durable::failpoints::run(&root, &std::env::args().skip(2).collect::<Vec<_>>())
-        }
-        "fuzz" => fuzz::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
-        "grid" => grid::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
-        "power-loss" => durable::power::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
-        "release" => release::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
+        "test" => test::run(&root, words),
+        "failpoints" => durable::failpoints::run(&root, words),
+        "fuzz" => fuzz::run(&root, words),
+        "grid" => grid::run(&root, words),
+        "power-loss" => durable::power::run(&root, words),
+        "release" => release::run(&root, words),
         "workloads" => workloads::build(&root).map(|()| true),
-        "attribution-truth" => truth::run(&root, std::env::args().skip(2)),
+        "attribution-truth" => truth::run(&root, words.iter().cloned()),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

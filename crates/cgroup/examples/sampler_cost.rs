@@ -19,10 +19,13 @@ use loadline_cgroup::{
 use loadline_sizing::Cpus;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let seconds = std::env::args().nth(1).map_or(Ok(5), |s| s.parse())?;
-    let cpus = std::env::args()
-        .nth(2)
-        .map_or("500m".parse(), |s| s.parse())?;
+    let mut words = std::env::args_os().skip(1);
+    let seconds = words
+        .next()
+        .map_or(Ok(5), |s| s.to_string_lossy().parse())?;
+    let cpus = words
+        .next()
+        .map_or("500m".parse(), |s| s.to_string_lossy().parse())?;
     let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))?;
     let name = GroupName::new(Path::new("/proc"), "sampler-cost")?;
     let group = ControlGroup::create_group(&layout, &name.to_string())?;

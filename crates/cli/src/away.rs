@@ -37,6 +37,7 @@ use crate::measuring::{
 };
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
+use crate::usage::called_words;
 use arriving::AllowedNames;
 
 pub use consent::{ConsentFlags, confirm_experiment, confirm_run};
@@ -101,13 +102,12 @@ fn begin_remote_result(
     kind: ResultKind,
     (given, text): (&LoadedExperiment, String),
 ) -> Result<String, Error> {
-    let command: Vec<String> = std::env::args().collect();
     let new = NewResult {
         kind,
         title: given.title.clone(),
         experiment: text,
         directory: "/".into(),
-        command: redact::redact_command(&command),
+        command: redact::redact_command(&called_words()),
         machine: MachineDescription {
             version: version(given),
             ..MachineDescription::default()
@@ -203,7 +203,7 @@ pub fn take_over(
         (Some(ended), _) => Ok(TakeoverOutcome::Over(end_of(&ended))),
         (None, ControllerState::Ended(why)) => {
             let why = one_line(&why);
-            eprintln!("warning: the Job in the cluster ended without having said how: {why}");
+            say!("warning: the Job in the cluster ended without having said how: {why}");
             match only_fetch {
                 true => Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done))),
                 false => Ok(TakeoverOutcome::GoesOn),

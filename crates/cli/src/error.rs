@@ -124,9 +124,9 @@ impl Error {
 
     /// Prints it to stderr and gives the exit code.
     pub fn report(&self) -> ExitCode {
-        eprintln!("loadline: error: {}", self.message);
+        say!("loadline: error: {}", self.message);
         for hint in &self.hints {
-            eprintln!("hint: {hint}");
+            say!("hint: {hint}");
         }
         ExitCode::from(self.kind.code())
     }

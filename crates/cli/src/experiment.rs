@@ -73,12 +73,7 @@ pub fn load_experiment_with(
     more: ExtraFlags<'_>,
 ) -> Result<LoadedExperiment, Error> {
     let search = more.search;
-    let here = std::env::current_dir().map_err(|e| {
-        Error::new(
-            FailureKind::Environment,
-            format!("the working directory cannot be read: {e}"),
-        )
-    })?;
+    let here = files::working_directory()?;
     let Some(path) = &flags.file else {
         let mut file = from_flags(flags)?;
         overlay(&mut file, flags, more)?;
@@ -125,7 +120,7 @@ fn settle_named(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
     let composed = file.settle_compose(base).map_err(refused)?;
     let left_out = file.settle_manifest(base).map_err(refused)?;
     for what in left_out.iter().flatten() {
-        eprintln!("not taken from the manifest: {what}");
+        say!("not taken from the manifest: {what}");
     }
     Ok(composed || left_out.is_some())
 }
@@ -341,13 +336,13 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
         file.load.url.clone_from(&flags.url);
     }
     flags.load.overlay(&mut file.load);
-    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
+    let here = files::working_directory()?;
     file.load.resolve_files(&here).map_err(load_error)?;
     Ok(file.load != before)
 }
 
 fn overlay_environment(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bool, Error> {
-    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
+    let here = files::working_directory()?;
     let env = environment::read_environment(flags, &here)?;
     let any = !env.is_empty();
     file.app.env.extend(env);

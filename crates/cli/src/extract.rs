@@ -9,6 +9,7 @@ use loadline_jvm::cache::extracted::{ExtractError, extract, place_of};
 use loadline_protocol::Account;
 
 use crate::error::{Error, FailureKind};
+use crate::files;
 use crate::measuring::sudo_caller;
 
 /// What Spring Boot's launcher reads, and an extracted application does not have.
@@ -33,7 +34,7 @@ pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<Stri
         ))
         .with_hint("put what it names on the class path by hand, and measure that"));
     }
-    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
+    let here = files::working_directory()?;
     let path = here.join(jar);
     let to = to.map_or_else(|| place_of(&path), |to| here.join(to));
     let caller = sudo_caller().map(|Account { uid, gid }| FileOwner { uid, gid });

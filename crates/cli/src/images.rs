@@ -96,7 +96,7 @@ pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
             continue;
         }
         let ports: Vec<String> = found.ports.iter().map(u16::to_string).collect();
-        eprintln!(
+        say!(
             "warning: the load goes to port {port}, and the image exposes {}",
             ports.join(", ")
         );

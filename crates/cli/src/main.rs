@@ -3,8 +3,10 @@
 //! One file a subcommand in [`commands`]; stdout is data, stderr is talk; the exit code says how
 //! it ended ([`error::FailureKind`]).
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 #[macro_use]
-mod ui;
+mod say;
 
 mod away;
 mod commands;
@@ -20,6 +22,7 @@ mod notify;
 mod result;
 mod signals;
 mod today;
+mod ui;
 mod usage;
 
 use std::process::ExitCode;
@@ -55,7 +58,7 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(refusal) => return usage::usage_refused(&refusal),
     };
-    ui::set_verbosity(arguments.quiet, arguments.verbose);
+    say::set_verbosity(arguments.quiet, arguments.verbose);
     ui::next::keep_state_flag(&found);
     let to = commands::output::begin_output(&found);
     let ended = arguments

@@ -33,10 +33,12 @@ use loadline_trial::jvm_words;
 use crate::commands::RESULT;
 use crate::error::{Error, FailureKind};
 use crate::experiment::{LoadedExperiment, experiment_refused};
+use crate::files;
 use crate::images;
 use crate::notify::Webhook;
 use crate::signals::Signals;
 use crate::ui::ProgressDisplay;
+use crate::usage::called_words;
 
 pub use account::{account, sudo_caller};
 use here::{enter_namespace, lock_machine, prepare_engine_apart, prepare_host, try_machine};
@@ -77,7 +79,10 @@ pub fn state_directory(flag: Option<&Path>) -> PathBuf {
 /// # Errors
 /// With what to do about it.
 pub fn open_store(flag: Option<&Path>) -> Result<Store, Error> {
-    Store::open_or_create(&state_directory(flag)).map_err(|e| store_refused(&e))
+    let directory = state_directory(flag);
+    let hint = "give another one: --state DIR";
+    files::must_be_text(&directory, "the state directory", hint)?;
+    Store::open_or_create(&directory).map_err(|e| store_refused(&e))
 }
 
 /// The same for commands that only look: the directory need not be writable.
@@ -406,13 +411,12 @@ impl MeasuringSetup {
         let ground = fingerprint(&given.experiment, &machine).ok();
         // Trials stand on files; what their version is called is no ground.
         machine.version = self.version;
-        let command: Vec<String> = std::env::args().collect();
         let new = NewResult {
             kind,
             title: given.title,
             experiment: given.text,
             directory: given.experiment.app.directory.clone(),
-            command: loadline_report::redact::redact_command(&command),
+            command: loadline_report::redact::redact_command(&called_words()),
             machine,
         };
         let result = self

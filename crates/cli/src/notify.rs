@@ -61,7 +61,7 @@ impl Webhook {
     pub fn tell_status(&self, store: &Store, result: &str) {
         let told = message(store, result).and_then(|text| self.send_text(&text));
         if let Err(error) = told {
-            eprintln!("warning: --notify: {}", error.message());
+            say!("warning: --notify: {}", error.message());
         }
     }
 

@@ -25,8 +25,16 @@ pub fn usage_refused(refusal: &clap::Error) -> ExitCode {
         let _ = refusal.print();
         return ExitCode::SUCCESS;
     }
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    usage_error(refusal, &words).report()
+    usage_error(refusal, called_words().get(1..).unwrap_or_default()).report()
+}
+
+/// The words that loadline was called with, to be shown and kept: of one that is no UTF-8, what can
+/// be.
+pub fn called_words() -> Vec<String> {
+    let words = std::env::args_os();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// The refusal of these arguments.

@@ -6,6 +6,7 @@
 //! depend on them but for the collector, and writing one takes a second JVM's memory.
 
 mod error;
+mod outcome;
 mod shared;
 
 use std::fs::{self, DirBuilder};
@@ -14,8 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    CPU_PERIOD, CacheEvidence, Configuration, Evidence, InvalidReason, JvmOption, StartCache,
-    ValueProvenance,
+    CPU_PERIOD, CacheEvidence, Configuration, Evidence, JvmOption, StartCache, ValueProvenance,
 };
 use loadline_jvm::cache::application::{ApplicationError, JavaApplication};
 use loadline_jvm::cache::classes::LoadedClasses;
@@ -28,14 +28,18 @@ use loadline_sizing::cache::{CacheManifest, cpu_features};
 use loadline_sizing::{Bytes, JavaVersion};
 
 use crate::command::{AssembledCommand, CommandError, TOOL_OPTIONS, assemble};
+use crate::error::RunError;
 use crate::experiment::{AppUnderTest, Experiment};
 use crate::host::Delivery;
 use crate::logs::{gc_log_in, output_in};
+use crate::measurement::Measurement;
 use crate::order;
-use crate::runner::{Measurement, RunError};
 use crate::store::StoreError;
 
 pub use error::CacheError;
+use outcome::{
+    collector_of_evidence, has_compressed_oops, is_trained, not_written, training_length,
+};
 use shared::BaseLayers;
 pub(crate) use shared::{CacheRoom, prepare_statistics, statistics_in};
 
@@ -478,15 +482,6 @@ fn alone_without_limits(configuration: &Configuration) -> Configuration {
     }
 }
 
-/// Ready and then ended, or ended by itself with success (`spring.context.exit=onRefresh`).
-fn is_trained(evidence: &Evidence) -> bool {
-    let exit = &evidence.exit;
-    match exit.before_stop {
-        true => exit.code == Some(0),
-        false => evidence.start.ready.is_some() && !exit.unclean_stop,
-    }
-}
-
 fn file_name(kind: CacheKind) -> String {
     format!("app.{}", kind.extension())
 }
@@ -513,25 +508,6 @@ pub(crate) fn read(place: &Path, wanted: StartCache) -> Option<InstalledCache> {
     })
 }
 
-fn collector_of_evidence(evidence: &Evidence) -> String {
-    let name = evidence.gc.as_ref().map(|gc| gc.collector.clone());
-    name.unwrap_or_else(|| "unknown".to_owned())
-}
-
-/// JDK 17 and later: `[gc,init] Compressed Oops: Enabled (32-bit)`; OpenJ9 an attribute. Where the log does not say, all
-/// collectors but ZGC compress.
-fn has_compressed_oops(log: &str, evidence: &Evidence) -> bool {
-    const SAID: [&str; 2] = ["Compressed Oops: ", "name=\"compressedRefs\" value=\""];
-    let of = |line: &str| {
-        SAID.iter()
-            .find_map(|said| Some(line.split_once(said)?.1.to_owned()))
-    };
-    match log.lines().find_map(of) {
-        Some(state) => state.starts_with("Enabled") || state.starts_with("true"),
-        None => collector_of_evidence(evidence) != "ZGC",
-    }
-}
-
 fn has_compact_headers(words: &[String]) -> bool {
     let mut named = words.iter().rev();
     // The last one counts.
@@ -539,80 +515,8 @@ fn has_compact_headers(words: &[String]) -> bool {
     last.is_some_and(|word| word.starts_with("-XX:+"))
 }
 
-fn training_length(evidence: &Evidence) -> Duration {
-    let begin = evidence.phases.iter().map(|span| span.start).min();
-    let end = evidence.phases.iter().map(|span| span.end).max();
-    let nanos = begin.zip(end).map(|(begin, end)| end.saturating_sub(begin));
-    Duration::from_nanos(nanos.unwrap_or_default())
-}
-
-fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError {
-    let output = last_lines(&evidence.last_output);
-    if evidence
-        .last_output
-        .iter()
-        .any(|l| l.contains(shared::NO_ROOM))
-    {
-        return CacheError::NotWritten {
-            kind: wanted.kind,
-            why: "its disk has less room than the JVM asks for first".to_owned(),
-            output,
-            hint: "free some space on the disk of the state directory, or choose another: --state DIR",
-        };
-    }
-    if let Some(failure) = &evidence.failure {
-        let why = failure.detail.clone();
-        return match failure.cause {
-            InvalidReason::OtherOptions => CacheError::NotWritten {
-                kind: wanted.kind,
-                why,
-                output,
-                hint: "let the image's start script put its options behind what JAVA_TOOL_OPTIONS has already",
-            },
-            _ => CacheError::NeverReady { why, output },
-        };
-    }
-    let exit = &evidence.exit;
-    let ended = match (exit.before_stop, exit.code, exit.signal) {
-        (true, Some(code), _) => Some(format!("it ended with code {code}")),
-        (true, None, Some(signal)) => Some(format!("signal {signal} ended it")),
-        _ => None,
-    };
-    if evidence.start.ready.is_none() && !is_trained(evidence) {
-        let start = &evidence.start;
-        let why =
-            ended.unwrap_or_else(|| format!("{} after {:?}", start.last_probe, start.deadline));
-        return CacheError::NeverReady { why, output };
-    }
-    let missing = evidence.warnings.iter().find(|w| w.contains(WRITTEN));
-    let why = match (ended, exit.unclean_stop, missing) {
-        (Some(how), ..) => how,
-        (None, true, _) => "it did not end when it was told to (SIGTERM)".to_owned(),
-        (None, false, Some(warning)) => warning.clone(),
-        (None, false, None) => "its file is not there".to_owned(),
-    };
-    CacheError::NotWritten {
-        kind: wanted.kind,
-        why,
-        output,
-        hint: "the application must end by itself on SIGTERM (a start script must exec it), and the disk of the state directory must have room (--state DIR)",
-    }
-}
-
-/// For people: what the application said last.
-fn last_lines(lines: &[String]) -> String {
-    const SHOWN: usize = 8;
-    // What it said by itself, not the threads that it was asked for.
-    let dump = lines.iter().position(|l| l.contains("Full thread dump"));
-    let lines = &lines[..dump.unwrap_or(lines.len())];
-    let last = lines.iter().skip(lines.len().saturating_sub(SHOWN));
-    last.map(|line| format!("\n  | {line}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use loadline_analysis::record::{MeasurementFailure, StartEvidence};
-
     use super::*;
 
     const APPCDS: StartCache = StartCache {
@@ -640,96 +544,5 @@ mod tests {
         };
         assert_eq!(all.len(), 2);
         assert_eq!(plain(&all[0]), plain(&all[1]), "one training serves both");
-    }
-
-    #[test]
-    fn the_log_says_whether_references_are_compressed() {
-        let evidence = Evidence::default();
-        let line = |state: &str| format!("[0.1s][1ns][info][gc,init] Compressed Oops: {state}\n");
-        assert!(has_compressed_oops(&line("Enabled (32-bit)"), &evidence));
-        assert!(!has_compressed_oops(&line("Disabled"), &evidence));
-        assert!(has_compressed_oops("", &evidence));
-    }
-
-    #[test]
-    fn an_application_that_is_never_ready_is_shown_with_its_last_words() {
-        let evidence = Evidence {
-            start: StartEvidence {
-                deadline: Duration::from_secs(60),
-                last_probe: "connection refused".to_owned(),
-                ..StartEvidence::default()
-            },
-            last_output: (0..20).map(|n| format!("line {n}")).collect(),
-            ..Evidence::default()
-        };
-        let error = not_written(APPCDS, &evidence);
-        let text = error.to_string();
-        assert!(
-            text.starts_with(
-                "the training run was never ready: connection refused after 60s\n  | line 12\n"
-            ),
-            "{text}"
-        );
-        assert!(error.cache_hint().contains("--start-deadline"), "{error:?}");
-    }
-
-    #[test]
-    fn a_start_script_that_drops_the_options_is_told_of() {
-        let evidence = Evidence {
-            failure: Some(MeasurementFailure {
-                cause: InvalidReason::OtherOptions,
-                detail: "the JVM runs without it".to_owned(),
-            }),
-            ..Evidence::default()
-        };
-        let error = not_written(APPCDS, &evidence);
-        let text = error.to_string();
-        assert!(
-            text.contains("no appcds cache: the JVM runs without it"),
-            "{text}"
-        );
-        assert!(
-            error.cache_hint().contains("JAVA_TOOL_OPTIONS"),
-            "{error:?}"
-        );
-    }
-
-    #[test]
-    fn a_run_counts_when_it_was_ready_or_ended_well() {
-        let mut evidence = Evidence::default();
-        assert!(!is_trained(&evidence));
-        evidence.exit.before_stop = true;
-        evidence.exit.code = Some(0);
-        assert!(is_trained(&evidence), "spring.context.exit=onRefresh");
-        evidence.exit.code = Some(1);
-        assert!(!is_trained(&evidence));
-        evidence.start.ready = Some(Duration::from_secs(1));
-        assert!(!is_trained(&evidence), "it crashed in the middle");
-        evidence.exit = Default::default();
-        assert!(is_trained(&evidence));
-    }
-
-    #[test]
-    fn a_disk_without_room_for_a_shared_class_cache_is_told() {
-        let said = "JVMSHRC561E Failed to initialize the shared classes cache, there is not enough space in the file system. Available free disk space bytes = 25042944, requested bytes = 83886080.";
-        let evidence = Evidence {
-            last_output: vec![said.to_owned()],
-            ..Evidence::default()
-        };
-        let error = not_written(APPCDS, &evidence);
-        assert!(error.to_string().contains("requested bytes"), "{error}");
-        assert!(error.cache_hint().contains("--state DIR"), "{error:?}");
-    }
-
-    #[test]
-    fn an_application_that_ignores_sigterm_writes_no_cache() {
-        let mut evidence = Evidence::default();
-        evidence.start.ready = Some(Duration::from_secs(1));
-        evidence.exit.unclean_stop = true;
-        let text = not_written(APPCDS, &evidence).to_string();
-        assert!(
-            text.contains("no appcds cache: it did not end when it was told to"),
-            "{text}"
-        );
     }
 }

@@ -17,6 +17,9 @@ use loadline_sizing::Vm;
 use loadline_protocol::RunRefusal;
 
 use crate::experiment::{AppUnderTest, Experiment, ExperimentImage, seen_by};
+use crate::program::{inherited_variables, locate};
+
+pub use crate::program::CommandError;
 use loadline_trial::{application_pauses, is_script};
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
@@ -32,9 +35,6 @@ const OPENJ9_OPTIONS: &str = "OPENJ9_JAVA_OPTIONS";
 /// Both, in the order in which an OpenJ9 reads them; the last word counts.
 pub(crate) const JVM_VARIABLES: [&str; 2] = [TOOL_OPTIONS, OPENJ9_OPTIONS];
 
-/// Variables that an application gets from loadline's own environment; nothing else is inherited.
-const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
-
 /// A command ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssembledCommand {
@@ -44,34 +44,6 @@ pub struct AssembledCommand {
     pub gc_log: Option<PathBuf>,
     /// The JDK that runs it, where it is known.
     pub jdk: Option<InstalledJdk>,
-}
-
-/// A command that cannot be run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CommandError {
-    /// The program does not exist.
-    #[error("cannot find the program `{program}`")]
-    NoProgram {
-        /// As it was given.
-        program: String,
-    },
-    /// The jar does not exist.
-    #[error("cannot find the jar {}", path.display())]
-    NoJar {
-        /// Where it was looked for.
-        path: PathBuf,
-    },
-    /// The JDK of a configuration is not on this machine.
-    #[error("{why}")]
-    NoJdk {
-        /// What was looked for, and what there is.
-        why: String,
-        /// What to give instead.
-        hint: Option<&'static str>,
-    },
-    /// The image cannot be started so.
-    #[error(transparent)]
-    Image(#[from] RunRefusal),
 }
 
 impl AssembledCommand {
@@ -162,12 +134,6 @@ fn put_together(
         gc_log,
         jdk,
     })
-}
-
-/// What every program of a trial inherits.
-pub(crate) fn inherited_variables() -> BTreeMap<String, String> {
-    let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
-    INHERITED.iter().filter_map(variable).collect()
 }
 
 /// The same for an image: its own entry point, and options through the variable of its JVM.
@@ -289,24 +255,6 @@ pub fn is_java(program: &str) -> bool {
     Path::new(program)
         .file_name()
         .is_some_and(|name| name == "java")
-}
-
-/// Where a program is.
-pub(crate) fn locate(
-    program: &str,
-    directory: &Path,
-    places: &JdkPlaces,
-) -> Result<PathBuf, CommandError> {
-    let found = if program.contains('/') {
-        Some(directory.join(program))
-    } else {
-        places.which(program)
-    };
-    found
-        .filter(|p| p.is_file())
-        .ok_or_else(|| CommandError::NoProgram {
-            program: program.to_owned(),
-        })
 }
 
 /// A jar that is not there would look like an application that fails at every size.

@@ -5,6 +5,7 @@
 //! dies, however it dies; the lock file itself stays and names the last holder, a ticket of a dead
 //! one is passed over, and removed by who gets the lock.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -108,7 +109,7 @@ impl MachineLock {
         };
         lock_file(&mut file, path)?;
         file.set_len(0).and_then(|()| file.rewind()).map_err(io)?;
-        writeln!(file, "{}", holder_line(std::env::args())).map_err(io)?;
+        writeln!(file, "{}", holder_line(std::env::args_os())).map_err(io)?;
         remove_dead(path);
         Ok(Self { _file: file })
     }
@@ -133,7 +134,7 @@ impl LockTicket {
         let mut file = options.open(&path).map_err(io_at(&path))?;
         // Who looks at it holds it for no longer than that takes.
         flock(&file, FlockOperation::LockExclusive).map_err(|e| io_at(&path)(e.into()))?;
-        writeln!(file, "{}", holder_line(std::env::args())).map_err(io_at(&path))?;
+        writeln!(file, "{}", holder_line(std::env::args_os())).map_err(io_at(&path))?;
         Ok(Self { path, _file: file })
     }
 }
@@ -207,9 +208,13 @@ fn io_at(path: &Path) -> impl Fn(std::io::Error) -> LockError + Copy + '_ {
 
 /// Who holds the lock. The subcommand only: everybody may read the file, and a command line may
 /// hold a password, a token or an address with one.
-fn holder_line(mut arguments: impl Iterator<Item = String>) -> String {
+fn holder_line(mut arguments: impl Iterator<Item = OsString>) -> String {
     let subcommand = arguments.nth(1).unwrap_or_default();
-    format!("pid {}: loadline {subcommand}", std::process::id())
+    format!(
+        "pid {}: loadline {}",
+        std::process::id(),
+        subcommand.display()
+    )
 }
 
 fn lock_file(file: &mut File, path: &Path) -> Result<(), LockError> {
@@ -309,7 +314,7 @@ mod tests {
     #[test]
     fn the_file_that_everybody_may_read_has_no_argument() {
         let words = "/usr/bin/loadline size --url http://a:s3cret@b/ -- java -Dtoken=s3cret";
-        let line = holder_line(words.split(' ').map(str::to_owned));
+        let line = holder_line(words.split(' ').map(OsString::from));
         assert_eq!(line, format!("pid {}: loadline size", std::process::id()));
     }
 }

@@ -13,8 +13,9 @@ use loadline_protocol::{AppSpec, MemoryStudy, SamplingRate, TrialOrder};
 
 use crate::cache::{InstalledCache, assemble_with};
 use crate::command::{AssembledCommand, assemble};
+use crate::error::RunError;
 use crate::experiment::references::{self, FilledEnvironment};
-use crate::runner::{Measurement, RunError};
+use crate::measurement::Measurement;
 use crate::soak::divide_soak;
 use crate::store::TrialKey;
 

@@ -16,24 +16,20 @@ use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, Evidence, StartCache, TrialRecord};
 use loadline_analysis::search::{ByAsk, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
-use loadline_analysis::verdict::VerdictThresholds;
 use loadline_jvm::cache::CacheKind;
 use loadline_jvm::cache::classes::LoadedClasses;
 use loadline_jvm::cache::scc::{FIRST_SIZE, SharedCacheLimits, SharedCacheStatistics};
-use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
-use loadline_load::LoadError;
-use loadline_protocol::{Account, RunRefusal, TrialEnding, TrialEvent, TrialOrder, TrialProgress};
+use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder, TrialProgress};
 
-use crate::cache::{self, CacheError, CacheRoom, CacheTraining, InstalledCache};
-use crate::command::CommandError;
-use crate::experiment::Experiment;
+use crate::cache::{self, CacheRoom, CacheTraining, InstalledCache};
 use crate::host::{Delivery, TrialHost};
-use crate::store::{Store, StoreError};
 use loadline_sizing::Bytes;
 
 use attempts::AskAttempts;
 use job::{SlotJob, SlotWork};
 
+pub use crate::error::RunError;
+pub use crate::measurement::Measurement;
 pub use attempts::ATTEMPTS;
 
 /// A shared class cache this full, percent, may have refused something.
@@ -64,52 +60,6 @@ pub trait TrialWatcher {
 
     /// Whether to stop everything (Ctrl-C).
     fn is_interrupted(&self) -> bool;
-}
-
-/// What ends a run before its search has an answer.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The host cannot.
-    #[error(transparent)]
-    Refused(#[from] RunRefusal),
-    /// The command cannot be run.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// A file or variable that the load names is not there.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// A start-up cache cannot be made.
-    #[error(transparent)]
-    Cache(#[from] CacheError),
-    /// Ctrl-C or a signal.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-/// What is measured: the same for all trials of a result.
-pub struct Measurement<'a> {
-    /// Where records go.
-    pub store: &'a Store,
-    /// Id of the result.
-    pub result: String,
-    /// What is measured.
-    pub experiment: &'a Experiment,
-    /// JDKs of this machine.
-    pub jdks: &'a DetectedJdks,
-    /// Where programs are looked for.
-    pub places: &'a JdkPlaces,
-    /// Who the application runs as.
-    pub account: Account,
-    /// When a measurement is not valid.
-    pub thresholds: VerdictThresholds,
-    /// Fingerprint of the ground whose trials in earlier results are used again; `None` is never.
-    pub reuse: Option<String>,
-    /// Whether what could not be measured in [`ATTEMPTS`] attempts before is tried as often again:
-    /// for a result that had ended. One that was cut goes on as if it had not been.
-    pub retries: bool,
 }
 
 /// Runs searches over one result.

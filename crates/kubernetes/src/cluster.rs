@@ -18,10 +18,9 @@ use kube::{Api, Client, Config};
 use loadline_protocol::RunRefusal;
 use tokio::runtime::{Builder, Runtime};
 
-use loadline_engine::experiment::ClusterSettings as Wanted;
-
-use crate::in_cluster::inside::ControllerPod;
+use crate::in_cluster::identity::ControllerPod;
 use crate::refused;
+use loadline_engine::experiment::ClusterSettings as Wanted;
 
 /// How long the API server may take for one answer.
 pub(crate) const ANSWER: Duration = Duration::from_secs(20);

@@ -7,7 +7,7 @@
 //! [`manifest`] (what is made), [`nodes`] (where it may run), `look` (which nodes are fit), `trial` (how
 //! one is carried out), `generators` (what sends its load from elsewhere), `shipped` (how one ends whose
 //! pod is the one that ships), [`workload`] (what they take of one that runs), [`standing`] (what the
-//! cluster says of a pod), `refused` (what it says of a request), [`in_cluster`] (loadline itself as a
+//! cluster says of a pod), `refused` (what it says of a request), [`labels`] (what all of it is called), [`in_cluster`] (loadline itself as a
 //! Job), [`rights`] (what all of it needs). Facts: the
 //! Kubernetes API reference; what was tried on a cluster stands beside the code that rests on it.
 
@@ -17,6 +17,7 @@ mod gate;
 mod generators;
 pub mod in_cluster;
 mod kubernetes;
+pub mod labels;
 mod look;
 mod making;
 pub mod manifest;

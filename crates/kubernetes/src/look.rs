@@ -20,9 +20,10 @@ use loadline_trial::pod::ImageReading;
 
 use crate::cluster::{NamespaceAccess, remove_job};
 use crate::gate::RequestGate;
-use crate::kubernetes::parse_json_value;
-use crate::manifest::{self, APPLICATION, FILLS, MakerIdentity};
+use crate::labels::{APPLICATION, FILLS, MakerIdentity};
+use crate::manifest;
 use crate::nodes::PodPlacement;
+use crate::refused::parse_json_value;
 use crate::watched::{LOOK, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
 use crate::workload::WorkloadTemplate;
 use crate::{refused, standing, sweep};

@@ -16,32 +16,9 @@ use loadline_trial::part::NODE;
 use loadline_trial::pod::{MARK, MEMORY_MIB, QUOTA_MILLIS};
 use serde_json::{Value, json};
 
+use crate::labels::{APPLICATION, CLIENT, FILLS, MANAGED, MakerIdentity, OWN, OWNER};
 use crate::nodes::PodPlacement;
 use crate::workload::{self, WorkloadTemplate};
-
-/// Container of loadline's own in a pod.
-pub const OWN: &str = "trial-part";
-
-/// Container of loadline itself, where it works in a cluster.
-pub const CONTROLLER: &str = "controller";
-
-/// Container of the application.
-pub const APPLICATION: &str = "application";
-
-/// Container of a look that takes more memory than it may.
-pub const FILLS: &str = "memory";
-
-/// Container of a generator.
-pub const GENERATOR: &str = "generator";
-
-/// The label of everything that loadline makes.
-pub const MANAGED: (&str, &str) = ("app.kubernetes.io/managed-by", "loadline");
-
-/// The label with the machine whose loadline made it.
-pub const CLIENT: &str = "loadline.dev/client";
-
-/// The annotation with the process that made it.
-pub const OWNER: &str = "loadline.dev/owner";
 
 /// Memory of loadline's own container where generators make the load, and the least where it does.
 const OWN_MEMORY: Bytes = Bytes::from_mib(256);
@@ -58,17 +35,6 @@ const KEPT: u32 = 3600;
 
 /// From the wish to end it to the kill, s.
 pub(crate) const GRACE: u64 = 30;
-
-/// Who makes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MakerIdentity {
-    /// The machine, as a label.
-    pub client: String,
-    /// The process, as an annotation.
-    pub owner: String,
-    /// The Job that all of it belongs to and goes with, by name and uid: of loadline in the cluster.
-    pub within: Option<(String, String)>,
-}
 
 /// The name of a trial's objects.
 pub fn trial_object_name(trial: &str) -> String {
@@ -480,7 +446,7 @@ fn secret_variables<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodes::SLOT;
+    use crate::labels::SLOT;
     use crate::testing::{test_cluster, test_order};
     use k8s_openapi::api::batch::v1::Job;
     use k8s_openapi::api::core::v1::Secret;

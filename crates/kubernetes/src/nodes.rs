@@ -12,13 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loadline_analysis::record::TrialNode;
 use serde_json::{Value, json};
 
-use crate::in_cluster::job::RESULT;
-
-/// The label of a pod with its run and slot.
-pub const SLOT: &str = "loadline.dev/slot";
-
-/// The label of a pod with its place among those that share a node.
-pub const SHARE: &str = "loadline.dev/share";
+use crate::labels::{RESULT, SHARE, SLOT};
 
 /// The nodes of a run, as its trials learn of them.
 #[derive(Debug, Clone)]

@@ -119,6 +119,24 @@ fn causes(error: &Error) -> String {
     text
 }
 
+pub(crate) fn no_image() -> RunRefusal {
+    let hint = "build an image of it, and name that: --image registry/name:tag";
+    RunRefusal::new(
+        "--kubernetes",
+        "a cluster runs images, no commands of this machine",
+        hint,
+    )
+}
+
+pub(crate) fn parse_json_value<T: serde::de::DeserializeOwned>(
+    json: serde_json::Value,
+) -> Result<T, RunRefusal> {
+    serde_json::from_value(json).map_err(|error| {
+        let hint = "this is a defect of loadline: please report it";
+        RunRefusal::new("writing the manifest of a trial", error, hint)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

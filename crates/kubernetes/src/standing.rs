@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 use loadline_protocol::RunRefusal;
 
-use crate::manifest::{APPLICATION, CONTROLLER, GENERATOR, OWN};
+use crate::labels::{APPLICATION, CONTROLLER, GENERATOR, OWN};
 
 /// Where a pod stands.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,9 +14,9 @@ use loadline_protocol::RunRefusal;
 use loadline_trial::{client_id, is_dead};
 
 use crate::cluster::{ConnectedCluster, remove_job, within_deadline};
-use crate::in_cluster::inside::ControllerPod;
-use crate::in_cluster::{job, outside};
-use crate::manifest::{CLIENT, MANAGED, MakerIdentity, OWNER};
+use crate::in_cluster::identity::ControllerPod;
+use crate::in_cluster::outside;
+use crate::labels::{CLIENT, MANAGED, MakerIdentity, OWNER, controller_name};
 use crate::refused;
 
 /// What a sweep did.
@@ -48,7 +48,7 @@ pub(crate) fn maker_identity(inside: Option<&ControllerPod>) -> MakerIdentity {
         return MakerIdentity {
             client: format!("result-{}", inside.result),
             owner: inside.pod.clone(),
-            within: Some((job::controller_name(&inside.result), inside.uid.clone())),
+            within: Some((controller_name(&inside.result), inside.uid.clone())),
         };
     }
     let owner = GroupName::new(Path::new("/proc"), &unique_text());

@@ -13,9 +13,9 @@ fn main() -> std::process::ExitCode {
     let mut out = std::io::stdout();
     match std::env::var("PROBE").as_deref() {
         Ok("exit") => {
-            let code = std::env::args()
+            let code = std::env::args_os()
                 .next_back()
-                .and_then(|word| word.parse().ok());
+                .and_then(|word| word.to_str()?.parse().ok());
             return std::process::ExitCode::from(code.unwrap_or(0u8));
         }
         Ok("status") => {

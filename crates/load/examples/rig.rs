@@ -16,7 +16,10 @@ use rig::arrivals::analyse;
 use rig::server::{Behaviour, Server};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let port: u16 = arguments.first().ok_or("the port is missing")?.parse()?;
     let value = |name: &str| {
         let found = arguments.iter().find_map(|a| a.strip_prefix(name));

@@ -9,7 +9,7 @@ use crate::outcome::ErrorKind;
 use crate::plan::{Expectation, Http2Options, LoadPlan};
 use crate::request::target_of;
 use crate::response::{MalformedResponse, ParseProgress, Response, ResponseParser, ResponseSink};
-use crate::shard::RunTimes;
+use crate::times::RunTimes;
 use crate::user::User;
 use crate::wire::ClientSocket;
 

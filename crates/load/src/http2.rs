@@ -13,27 +13,12 @@ mod huffman;
 mod reader;
 mod session;
 mod settings;
+mod violation;
 
 pub use hpack::{DecodedHead, HpackDecoder};
 pub use reader::{FrameReader, Http2Frame};
 pub use settings::Http2Settings;
+pub use violation::Http2Violation;
 
 pub(crate) use encoder::{FixedFields, HeaderFields, HpackEncoder};
 pub(crate) use session::{Http2Connection, StreamEnd};
-
-/// Bytes that break HTTP/2; the connection must be closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Http2Violation {
-    /// A frame is longer than allowed, or has a length its type does not allow.
-    #[error("frame of a wrong size")]
-    FrameSize,
-    /// A frame that must not come here, or a field of it with a forbidden value.
-    #[error("frame that breaks the protocol")]
-    Protocol,
-    /// A header block that cannot be decoded.
-    #[error("header block that cannot be decoded")]
-    Compression,
-    /// A header block of more than 64 KiB.
-    #[error("header block too large")]
-    HeadTooLarge,
-}

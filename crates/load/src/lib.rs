@@ -33,6 +33,7 @@ pub mod spec;
 pub mod summary;
 mod target;
 pub mod template;
+mod times;
 mod tls;
 mod user;
 pub mod warmup;

@@ -21,7 +21,7 @@ use crate::health::Health;
 use crate::histogram;
 use crate::outcome::{LoadSecond, LoadTotals, RequestTotals};
 use crate::plan::{LoadPlan, nanos, nanos_opt};
-use crate::remote::{self, GeneratorMessage, Generators, RemoteLoadFailure};
+use crate::remote::{GeneratorMessage, Generators, RemoteLoadFailure, run_remote};
 use crate::run::{LoadOutcome, run as run_plan};
 use crate::user::User;
 
@@ -219,7 +219,7 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError
         enter_network_namespace(path)?;
     }
     if let Some(generators) = &order.generators {
-        return remote::run(&order.plan, generators, &stop, &mut |message| {
+        return run_remote(&order.plan, generators, &stop, &mut |message| {
             write(&mut output, message)
         });
     }

@@ -9,7 +9,7 @@ use crate::http2::{FixedFields, HeaderFields, HpackEncoder};
 use crate::plan::{LoadPlan, RequestSpec};
 use crate::random::SeededRandom;
 use crate::schedule::shard_seed;
-use crate::template::{TemplateVariables, TextTemplate, ValueEncoding};
+use crate::template::{TemplateVariables, TextTemplate, ValueEncoding, push_number};
 use crate::user::User;
 
 /// All requests of one thread.
@@ -223,21 +223,6 @@ fn after_host(rendered: &[u8]) -> usize {
 
 /// Keeps the choice from the mix apart from the arrivals, which use the same seed.
 const MIX_SEED: u64 = 0x6d69_7800;
-
-/// Appends a number in decimal.
-pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
 
 /// Compiles an HTTP/1.1 request. `address` is the Host where the request names none.
 fn compile_request(spec: &RequestSpec, address: &str) -> Result<CompiledRequest, LoadError> {

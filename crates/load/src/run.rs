@@ -19,8 +19,9 @@ use crate::clock::{clock_ns, process_cpu};
 use crate::error::LoadError;
 use crate::health::{GeneratorUsage, Health, stolen_time, throttled_time};
 use crate::outcome::{LoadSecond, LoadTotals, RequestTotals};
-use crate::plan::{LoadModel, LoadPlan};
-use crate::shard::{RunTimes, Shard, ShardInterval};
+use crate::plan::LoadPlan;
+use crate::shard::{Shard, ShardInterval};
+use crate::times::RunTimes;
 use crate::user::User;
 
 /// What a load run gave.
@@ -250,29 +251,10 @@ impl<'a> SecondGatherer<'a> {
     }
 }
 
-impl RunTimes {
-    pub(crate) fn starting_at(start: u64, plan: &LoadPlan) -> Self {
-        let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
-        let end = match plan.model {
-            LoadModel::ClosedRequests { .. } => u64::MAX,
-            _ => start.saturating_add(plan.model.scheduled_duration().map_or(0, nanos)),
-        };
-        Self {
-            start,
-            warm_end: start + nanos(plan.warmup),
-            end,
-            timeout: nanos(plan.timeout),
-            connect_timeout: plan.connect_timeout.map_or(u64::MAX, nanos),
-            read_timeout: plan.read_timeout.map_or(u64::MAX, nanos),
-            drain: nanos(plan.drain),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::RequestSpec;
+    use crate::plan::{LoadModel, RequestSpec};
 
     const SECOND: u64 = 1_000_000_000;
 

@@ -34,6 +34,7 @@ use crate::plan::{LoadModel, LoadPlan, Pacing};
 use crate::random::SeededRandom;
 use crate::request::CompiledRequests;
 use crate::schedule::{SendSchedule, shard_seed};
+use crate::times::RunTimes;
 use crate::tls::TlsSetup;
 use crate::user::User;
 
@@ -50,26 +51,6 @@ const THINK_SEED: u64 = 0x7468_696e_6b00;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Seconds of which outcomes are kept one by one.
 const MOST_SECONDS: usize = 3600;
-
-/// The points in time of a run, CLOCK_MONOTONIC ns, and its two spans, ns.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunTimes {
-    pub(crate) start: u64,
-    pub(crate) warm_end: u64,
-    pub(crate) end: u64,
-    pub(crate) timeout: u64,
-    /// The deadlines of connections; `u64::MAX` is none.
-    pub(crate) connect_timeout: u64,
-    pub(crate) read_timeout: u64,
-    pub(crate) drain: u64,
-}
-
-impl RunTimes {
-    /// Index of the totals that a point in time belongs to: 0 is the warm-up.
-    fn phase(&self, at: u64) -> usize {
-        usize::from(at >= self.warm_end)
-    }
-}
 
 /// One second of one thread: outcomes of warm-up requests and of measured ones.
 #[derive(Debug, Default)]

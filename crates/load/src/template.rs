@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LoadError;
 use crate::random::SeededRandom;
-use crate::request::push_number;
 use crate::schedule::shard_seed;
 
 /// A text with variables.
@@ -289,6 +288,21 @@ fn push_uuid(out: &mut Vec<u8>, random: &mut SeededRandom) {
         }
         out.push(HEX[(bits >> (124 - 4 * digit)) as usize & 0xf]);
     }
+}
+
+/// Appends a number in decimal.
+pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 #[cfg(test)]

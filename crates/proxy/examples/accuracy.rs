@@ -35,7 +35,10 @@ const OTHERS: u16 = 7999;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     if arguments.first().is_some_and(|word| word == "part") {
         return Ok(part::run(
             std::io::stdin().lock(),

@@ -18,10 +18,9 @@ use crate::container::ContainerNetwork;
 use crate::counted::{DependencyCounters, JoinedDependency};
 use crate::cpus::CpuPlan;
 use crate::dependency::RunningDependency;
-use crate::halt::{self, HaltReason};
+use crate::halt::{self, HaltReason, Stop};
 use crate::proxy::ProxyProcess;
 use crate::site::Site;
-use crate::trial::Stop;
 
 /// Distance of looks at their memory.
 const WEIGH: Duration = Duration::from_secs(1);

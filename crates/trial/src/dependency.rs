@@ -9,23 +9,22 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{DependencyEvidence, InvalidReason, MeasurementFailure};
 use loadline_cgroup::{CgroupLimits, ControlGroup, Controller};
 use loadline_protocol::{AppSpec, DependencySpec, Readiness, TrialOrder};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::monotonic_ns;
 use crate::container::{AppContainer, ContainerBase, ContainerNetwork, SHM};
 use crate::counted::DependencyCounters;
 use crate::cpus::{self, CpuPlan};
 use crate::group::TASKS;
-use crate::halt::{self, HaltReason, refusal_halt};
+use crate::halt::{self, HaltReason, Stop, refusal_halt};
 use crate::holder::ContainedProgram;
 use crate::instance::InstanceState;
-use crate::keeper::DependencyEnd;
 use crate::notes::{InstanceNote, NoteSender};
 use crate::output::{AppOutput, LineWatch};
 use crate::probe::{ProbeThread, ReadinessProbe};
 use crate::program::ProgramSpec;
 use crate::redactor::Redactor;
 use crate::site::Site;
-use crate::trial::Stop;
 
 /// How long to wait for news at a time.
 const TICK: Duration = Duration::from_millis(20);
@@ -55,6 +54,19 @@ const RESET: SideCommand = SideCommand {
     command: |dependency| &dependency.reset,
     hint: "run it by hand against the dependency after some requests; it runs between two trials, in the dependency's environment and directory, and must leave what the seed left",
 };
+
+/// A shared dependency that has ended while it was needed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DependencyEnd {
+    /// Its name.
+    pub name: String,
+    /// How: `exit code 1`.
+    pub how: String,
+    /// The last lines that it wrote.
+    pub last_output: Vec<String>,
+    /// What that makes of a trial.
+    pub failure: MeasurementFailure,
+}
 
 /// A dependency that runs. The fields are dropped in order: who watches before what is watched.
 pub(crate) struct RunningDependency {

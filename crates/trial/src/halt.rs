@@ -23,6 +23,9 @@ pub enum HaltReason {
     Stopped,
 }
 
+/// Whether the trial must stop now.
+pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
+
 /// A refusal of this host.
 pub fn refusal_halt(what: &str, why: impl ToString, hint: &str) -> HaltReason {
     RunRefusal::new(what, why, hint).into()

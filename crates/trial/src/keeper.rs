@@ -21,10 +21,11 @@ use crate::container::ContainerNetwork;
 use crate::cpus::{self, CpuPlan};
 use crate::dependencies::{name_dependency, network_without_dependencies};
 use crate::dependency::RunningDependency;
-use crate::halt::HaltReason;
-use crate::part::die_with;
+use crate::halt::{HaltReason, Stop};
 use crate::site::{Site, SiteOptions};
-use crate::trial::Stop;
+use crate::spawner::die_with;
+
+pub use crate::dependency::DependencyEnd;
 
 /// What loadline asks, a line each.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,19 +57,6 @@ pub enum KeeperAnswer {
         /// Each of them.
         ended: Vec<DependencyEnd>,
     },
-}
-
-/// A shared dependency that has ended while it was needed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DependencyEnd {
-    /// Its name.
-    pub name: String,
-    /// How: `exit code 1`.
-    pub how: String,
-    /// The last lines that it wrote.
-    pub last_output: Vec<String>,
-    /// What that makes of a trial.
-    pub failure: MeasurementFailure,
 }
 
 /// The process itself: answers until `requests` end, then ends all that it holds. `parent` is the

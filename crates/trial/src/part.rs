@@ -14,13 +14,15 @@ use loadline_analysis::record::{InvalidReason, MeasurementFailure, TrialNode};
 use loadline_protocol::log::EventLog;
 use loadline_protocol::{NetworkMode, TrialEnding, TrialEvent, TrialOrder};
 use loadline_sizing::CpuSet;
-use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
 use crate::cpus::pin_this_thread;
-use crate::halt::HaltReason;
+use crate::halt::{HaltReason, Stop};
 use crate::pod::{self, PodPaths};
 use crate::site::{Site, SiteOptions};
-use crate::trial::{self, Stop};
+use crate::spawner::die_with;
+use crate::trial;
+
+pub use crate::spawner::ParentError;
 
 /// The variable with the process id of the loadline that started it.
 pub const PARENT: &str = "LOADLINE_PARENT";
@@ -34,14 +36,9 @@ pub const NODE: &str = "LOADLINE_NODE";
 /// A trial whose end cannot be told by its log.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialProcessError {
-    /// Someone typed it.
-    #[error(
-        "`loadline trial-part` is a part of loadline: it takes an order on standard input and writes its events to a file"
-    )]
-    NotForPeople,
-    /// The loadline that started it has ended.
-    #[error("the loadline that started this trial has ended")]
-    Orphan,
+    /// It has no loadline that started it.
+    #[error(transparent)]
+    Parent(#[from] ParentError),
     /// The log.
     #[error("writing the event log of the trial: {0}")]
     Log(#[source] io::Error),
@@ -54,8 +51,10 @@ impl TrialProcessError {
     /// What to do about it.
     pub fn recovery_hint(&self) -> &'static str {
         match self {
-            Self::NotForPeople => "see `loadline --help` for the commands for people",
-            Self::Orphan => "loadline resume goes on with what it was doing",
+            Self::Parent(ParentError::NotForPeople) => {
+                "see `loadline --help` for the commands for people"
+            }
+            Self::Parent(_) => "loadline resume goes on with what it was doing",
             Self::Log(_) => "free some space in the state directory",
             Self::Thread(_) => "look at ulimit -u and pids.max",
         }
@@ -79,7 +78,7 @@ pub fn run(
     let order: TrialOrder = read
         .ok()
         .and_then(|_| serde_json::from_slice(&order).ok())
-        .ok_or(TrialProcessError::NotForPeople)?;
+        .ok_or(ParentError::NotForPeople)?;
     let file = log
         .as_fd()
         .try_clone_to_owned()
@@ -112,7 +111,7 @@ pub fn run_in_pod(place: &PodPaths, output: impl Write + Send) -> Result<(), Tri
         .ok()
         .and_then(|packed| zstd::decode_all(packed.as_slice()).ok())
         .and_then(|text| serde_json::from_slice(&text).ok())
-        .ok_or(TrialProcessError::NotForPeople)?;
+        .ok_or(ParentError::NotForPeople)?;
     order.network = NetworkMode::Host;
     order.scratch = place.work.join("scratch");
     let mut options = File::options();
@@ -195,19 +194,5 @@ fn incomplete_failure(error: &io::Error) -> MeasurementFailure {
     MeasurementFailure {
         cause,
         detail: format!("the event log of the trial is not complete: {error}"),
-    }
-}
-
-/// From here on this process cannot outlive the thread that started it; if that has ended before,
-/// this ends now.
-pub(crate) fn die_with(parent: Option<i32>) -> Result<(), TrialProcessError> {
-    let Some(parent) = parent else {
-        return Err(TrialProcessError::NotForPeople);
-    };
-    let set = set_parent_process_death_signal(Some(Signal::KILL));
-    set.map_err(|errno| TrialProcessError::Log(errno.into()))?;
-    match rustix::process::getppid().map(Pid::as_raw_pid) {
-        Some(now) if now == parent => Ok(()),
-        _ => Err(TrialProcessError::Orphan),
     }
 }

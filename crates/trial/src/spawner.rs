@@ -8,9 +8,27 @@ use std::process::{Child, Command};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 
+use rustix::process::{Pid, Signal, set_parent_process_death_signal};
+
 struct SpawnJob {
     command: Command,
     reply: Sender<io::Result<Child>>,
+}
+
+/// A process that only loadline starts has no loadline above it.
+#[derive(Debug, thiserror::Error)]
+pub enum ParentError {
+    /// Someone typed it.
+    #[error(
+        "`loadline trial-part` is a part of loadline: it takes an order on standard input and writes its events to a file"
+    )]
+    NotForPeople,
+    /// The loadline that started it has ended.
+    #[error("the loadline that started this trial has ended")]
+    Orphan,
+    /// The kernel does not end it with its parent.
+    #[error("asking the kernel for the end of the parent: {0}")]
+    Signal(#[source] io::Error),
 }
 
 /// Starts a process that is killed when loadline ends, if it asks for that.
@@ -42,6 +60,20 @@ fn start_spawner() -> Sender<SpawnJob> {
 
 fn spawner_gone() -> io::Error {
     io::Error::other("the thread that starts processes is not there")
+}
+
+/// From here on this process cannot outlive the thread that started it; if that has ended before,
+/// this ends now.
+pub(crate) fn die_with(parent: Option<i32>) -> Result<(), ParentError> {
+    let Some(parent) = parent else {
+        return Err(ParentError::NotForPeople);
+    };
+    let set = set_parent_process_death_signal(Some(Signal::KILL));
+    set.map_err(|errno| ParentError::Signal(errno.into()))?;
+    match rustix::process::getppid().map(Pid::as_raw_pid) {
+        Some(now) if now == parent => Ok(()),
+        _ => Err(ParentError::Orphan),
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::clock::monotonic_ns;
 use crate::dependencies::TrialDependencies;
 use crate::generator::{GeneratorProcess, GeneratorSetup, LoadShare};
 use crate::group::TrialGroup;
-use crate::halt::{self, HaltReason, refusal_halt};
+use crate::halt::{self, HaltReason, Stop, refusal_halt};
 use crate::instance::Instance;
 use crate::instances::Instances;
 use crate::program::ProgramSpec;
@@ -44,9 +44,6 @@ const KEPT_SECONDS: usize = 3600;
 /// From the failure of a generator whose application is gone until that is seen: an engine may take a
 /// second and more to say so.
 const END_IS_SEEN: Duration = Duration::from_secs(5);
-
-/// Whether the trial must stop now.
-pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
 
 /// One trial under way.
 struct OngoingTrial<'a> {

@@ -3,5 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(loadline_zoo::run(std::env::args().skip(1)))
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    ExitCode::from(loadline_zoo::run(words))
 }

@@ -14,7 +14,10 @@ use crate::{Settings, hostile, server};
 /// This program again, in another mode. The test binary has the zoo below an argument of its own.
 pub(crate) fn own(arguments: &[&str]) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    if std::env::args().nth(1).is_some_and(|first| first == "zoo") {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == "zoo")
+    {
         command.arg("zoo");
     }
     command.args(arguments).stdin(Stdio::null());

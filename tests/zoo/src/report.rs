@@ -44,7 +44,9 @@ fn descriptors() -> Vec<String> {
 }
 
 fn environment() -> Vec<String> {
-    std::env::vars().map(|(key, _)| key).collect()
+    std::env::vars_os()
+        .map(|(key, _)| key.to_string_lossy().into_owned())
+        .collect()
 }
 
 fn directory() -> String {

@@ -7,14 +7,9 @@ use std::path::{Component, Path};
 use super::tree::File;
 use super::{Finding, Project};
 
-/// First components of a path that exist on every machine and so betray nobody.
-const EVERYWHERE: &[&str] = &[
-    "bin", "dev", "etc", "lib", "media", "mnt", "opt", "proc", "root", "run", "sbin", "srv", "sys",
-    "tmp", "usr", "var",
-];
-
 /// No absolute path of the machine that someone worked on. The forbidden words come from where
-/// this checkout lies and from `$HOME`, so the rule knows every developer without a list.
+/// this checkout lies and from `$HOME`, so the rule knows every developer without a list. Of the
+/// checkout it is the whole path: its first directory alone may be one that images have, too.
 pub fn machine_paths(project: &Project) -> Vec<Finding> {
     let home = std::env::var("HOME").unwrap_or_default();
     let words = forbidden(&project.tree.root, &home);
@@ -35,20 +30,18 @@ pub fn machine_paths(project: &Project) -> Vec<Finding> {
 }
 
 fn forbidden(root: &Path, home: &str) -> Vec<String> {
-    let mut words = vec![format!("{}/", root.display())];
-    let first = root.components().find_map(|part| match part {
+    let mut words = Vec::new();
+    let mut parts = root.components().filter_map(|part| match part {
         Component::Normal(name) => name.to_str(),
         _ => None,
     });
-    match first {
-        // Below /home the second component is a person.
-        Some("home" | "Users") => words.extend(
-            root.ancestors()
-                .nth(root.components().count().saturating_sub(3))
-                .map(|p| format!("{}/", p.display())),
-        ),
-        Some(name) if !EVERYWHERE.contains(&name) => words.push(format!("/{name}/")),
-        _ => {}
+    let (first, second) = (parts.next(), parts.next());
+    if second.is_some() {
+        words.push(format!("{}/", root.display()));
+    }
+    // Below /home the second directory is a person.
+    if let (Some(homes @ ("home" | "Users")), Some(person)) = (first, second) {
+        words.push(format!("/{homes}/{person}/"));
     }
     // /root alone is no secret; the hidden files below a home are somebody's.
     if home.len() > 1 {
@@ -223,8 +216,9 @@ mod tests {
         );
         assert_eq!(
             forbidden(Path::new("/data7/loadline"), "/home/eve"),
-            ["/data7/loadline/", "/data7/", "/home/eve/."]
+            ["/data7/loadline/", "/home/eve/."]
         );
+        assert!(forbidden(Path::new("/work"), "").is_empty());
         assert_eq!(forbidden(Path::new("/srv/x"), ""), ["/srv/x/"]);
         assert!(names_path("in \"/data7/x\"", "/data7/"));
         assert!(!names_path("in $HOME/data7/x", "/data7/"));

@@ -6,7 +6,9 @@
 mod code;
 pub mod documents;
 mod downloads;
+mod names;
 mod packages;
+mod source;
 mod tree;
 
 use std::fmt;
@@ -47,6 +49,10 @@ type Rule = fn(&Project) -> Vec<Finding>;
 /// Every rule with the sentence it enforces.
 const RULES: &[(&str, Rule)] = &[
     ("only crate cli prints", code::prints),
+    (
+        "nothing that is printed can end the process",
+        code::panicking_prints,
+    ),
     ("only main ends the process", code::exits),
     ("a thread that cannot be had is an error", code::threads),
     (
@@ -67,6 +73,8 @@ const RULES: &[(&str, Rule)] = &[
         "no file is longer than a reader's patience",
         code::file_length,
     ),
+    ("names explain themselves", names::explain),
+    ("a name means one thing", names::repeated),
     (
         "no file names a developer's machine",
         documents::machine_paths,

@@ -1,9 +1,11 @@
 //! The project's own text files: what git tracks, and what it would track.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::source::{blank_literals, test_items};
 use crate::error::Error;
 use crate::process::stdout_of;
 
@@ -13,6 +15,11 @@ pub struct File {
     pub path: String,
     /// Its content.
     pub text: String,
+    /// Of Rust: the content with blanks for comments, for what stands in literals and for what
+    /// exists in tests only.
+    pub plain: String,
+    /// Of Rust: the first and the last line of each test-only item.
+    test_lines: Vec<RangeInclusive<usize>>,
 }
 
 /// All text files of the project.
@@ -21,6 +28,8 @@ pub struct Tree {
     pub root: PathBuf,
     /// Sorted by path. Binary files are left out.
     pub files: Vec<File>,
+    /// Paths without `.rs` of modules that are declared for tests only.
+    test_modules: Vec<String>,
 }
 
 impl Tree {
@@ -47,20 +56,23 @@ impl Tree {
             }
             let bytes = fs::read(&full).map_err(Error::file(&full))?;
             if let Ok(text) = String::from_utf8(bytes) {
-                files.push(File {
-                    path: path.to_owned(),
-                    text,
-                });
+                files.push(File::new(path, text));
             }
         }
-        Ok(Self {
-            root: root.to_owned(),
-            files,
-        })
+        Ok(Self::new(root, files))
     }
 
-    /// The Rust sources below `crates/*/src`: what is shipped. `tests.rs` and `tests/` in there
-    /// are test modules that are too long to stand in the file they test.
+    fn new(root: &Path, files: Vec<File>) -> Self {
+        let test_modules = files.iter().flat_map(File::test_modules).collect();
+        Self {
+            root: root.to_owned(),
+            files,
+            test_modules,
+        }
+    }
+
+    /// The Rust sources below `crates/*/src`: what is shipped. `tests.rs`, `tests/` and what is
+    /// declared below `#[cfg(test)]` are modules of tests.
     pub fn shipped(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| {
             let mut parts = file.path.split('/');
@@ -68,32 +80,73 @@ impl Tree {
                 && parts.nth(1) == Some("src")
                 && file.path.ends_with(".rs")
                 && !parts.any(|part| part == "tests" || part == "tests.rs")
+                && !self.is_test_module(&file.path)
         })
+    }
+
+    fn is_test_module(&self, path: &str) -> bool {
+        let below = |module: &String| {
+            path.strip_prefix(module.as_str())
+                .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        };
+        self.test_modules.iter().any(below)
     }
 }
 
 impl File {
-    /// Numbered lines of code: comments are left out, and so is all from the first
-    /// `#[cfg(test)]` module on (tests stand at the end of a file).
+    /// A file with this path and content.
+    pub fn new(path: &str, text: String) -> Self {
+        let is_rust = path.ends_with(".rs");
+        let mut plain = if is_rust {
+            blank_literals(&text)
+        } else {
+            String::new()
+        };
+        let line_at = |at: usize| text[..at].matches('\n').count() + 1;
+        let mut test_lines = Vec::new();
+        for item in test_items(&plain) {
+            test_lines.push(line_at(item.start)..=line_at(item.end));
+            let blank = |c: char| if c == '\n' { '\n' } else { ' ' };
+            let blanks: String = plain[item.clone()].chars().map(blank).collect();
+            plain.replace_range(item, &blanks);
+        }
+        Self {
+            path: path.to_owned(),
+            text,
+            plain,
+            test_lines,
+        }
+    }
+
+    /// Numbered lines of code: without comments, and without items that exist in tests only.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let tests = self.tests_start();
-        self.text
-            .lines()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line))
-            .take_while(move |(number, _)| *number < tests)
+        self.without_tests()
             .filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
-    /// Number of the line with which the tests begin, or one past the last line.
-    pub fn tests_start(&self) -> usize {
-        let lines: Vec<&str> = self.text.lines().collect();
+    /// Numbered lines that stand in no item that exists in tests only.
+    pub fn without_tests(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = self.text.lines().enumerate();
         lines
-            .windows(2)
-            .position(|pair| {
-                pair[0].trim() == "#[cfg(test)]" && pair[1].trim_start().starts_with("mod ")
-            })
-            .map_or(lines.len() + 1, |index| index + 1)
+            .map(|(index, line)| (index + 1, line))
+            .filter(|(number, _)| !self.test_lines.iter().any(|item| item.contains(number)))
+    }
+
+    /// Paths without `.rs` of the modules that it declares for tests only.
+    fn test_modules(&self) -> Vec<String> {
+        let folder = match self.path.rsplit_once('/') {
+            Some((folder, "mod.rs" | "lib.rs" | "main.rs")) => folder,
+            _ => self.path.trim_end_matches(".rs"),
+        };
+        let lines: Vec<&str> = self.text.lines().collect();
+        let declared = self.test_lines.iter().filter_map(|item| {
+            let last = lines.get(item.end() - 1)?.trim();
+            let declaration = last.strip_suffix(';')?;
+            let (_, name) = declaration.rsplit_once("mod ")?;
+            let is_module = declaration.starts_with("mod ") || declaration.starts_with("pub");
+            is_module.then(|| format!("{folder}/{name}"))
+        });
+        declared.collect()
     }
 }
 
@@ -105,16 +158,9 @@ pub mod sample {
 
     /// A tree of these (path, text) pairs.
     pub fn tree(files: &[(&str, &str)]) -> Tree {
-        Tree {
-            root: PathBuf::from("/srv/checkout"),
-            files: files
-                .iter()
-                .map(|(path, text)| File {
-                    path: (*path).to_owned(),
-                    text: (*text).to_owned(),
-                })
-                .collect(),
-        }
+        let files = files.iter();
+        let files = files.map(|(path, text)| File::new(path, (*text).to_owned()));
+        Tree::new(Path::new("/srv/checkout"), files.collect())
     }
 }
 
@@ -126,10 +172,13 @@ mod tests {
     fn code_is_without_comments_and_tests() {
         let tree = sample::tree(&[(
             "crates/a/src/lib.rs",
-            "//! doc\nlet a = 1;\n// no\nlet b = 2;\n#[cfg(test)]\nmod tests {\n}\n",
+            "//! doc\nlet a = 1;\n// no\nlet b = 2;\n#[cfg(test)]\nmod tests {\n}\nlet c = 3;\n",
         )]);
         let lines: Vec<_> = tree.files[0].code().collect();
-        assert_eq!(lines, [(2, "let a = 1;"), (4, "let b = 2;")]);
+        assert_eq!(
+            lines,
+            [(2, "let a = 1;"), (4, "let b = 2;"), (8, "let c = 3;")]
+        );
     }
 
     #[test]
@@ -148,8 +197,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_declared_for_tests_is_not_shipped() {
+        let tree = sample::tree(&[
+            (
+                "crates/a/src/b/mod.rs",
+                "#[cfg(test)]\nmod story;\nmod size;\n#[cfg(test)]\npub mod fake;\n",
+            ),
+            ("crates/a/src/b/story.rs", ""),
+            ("crates/a/src/b/story/end.rs", ""),
+            ("crates/a/src/b/size.rs", "#[cfg(test)]\nmod x;"),
+            ("crates/a/src/b/size/x.rs", ""),
+            ("crates/a/src/b/fake.rs", ""),
+            ("crates/a/src/story.rs", ""),
+        ]);
+        let paths: Vec<_> = tree.shipped().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            paths,
+            [
+                "crates/a/src/b/mod.rs",
+                "crates/a/src/b/size.rs",
+                "crates/a/src/story.rs"
+            ]
+        );
+    }
+
+    #[test]
     fn a_test_only_import_does_not_end_the_code() {
         let tree = sample::tree(&[("x.rs", "#[cfg(test)]\nuse a::B;\nlet c = 3;\n")]);
-        assert_eq!(tree.files[0].code().count(), 3);
+        let lines: Vec<_> = tree.files[0].code().collect();
+        assert_eq!(lines, [(3, "let c = 3;")]);
+        assert_eq!(tree.files[0].plain.trim(), "let c = 3;");
     }
 }

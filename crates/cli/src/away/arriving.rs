@@ -51,7 +51,7 @@ fn accepted_text(text: &str, place: &AwayLocation) -> Result<String, Error> {
     let wanted = (Some(place.context.clone()), Some(place.namespace.clone()));
     if named != wanted {
         let word = |text: Option<String>| one_line(&text.unwrap_or_else(|| "none".to_owned()));
-        eprintln!(
+        say!(
             "warning: {SOURCE} names the context {} and the namespace {}; it runs only in the namespace {} ({})",
             word(named.0),
             word(named.1),

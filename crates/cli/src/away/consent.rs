@@ -16,6 +16,7 @@ use super::arriving::referenced_variables;
 use crate::error::{Error, FailureKind};
 use crate::images;
 use crate::measuring::{experiment_of, open_store, store_refused};
+use crate::say::write_stderr;
 
 /// The answer, given before the question.
 #[derive(Args, Debug, Default, Clone, Copy)]
@@ -41,9 +42,9 @@ pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Resul
         let problem = "an experiment that came from a cluster names none";
         Error::new(FailureKind::Internal, problem)
     })?;
-    eprintln!("the experiment of this result came from the cluster. It runs:");
+    say!("the experiment of this result came from the cluster. It runs:");
     for (what, value) in lines_to_show(&experiment, cluster, row)? {
-        eprintln!("  {what:<17} {}", one_line(&value));
+        say!("  {what:<17} {}", one_line(&value));
     }
     if is_confirmed {
         return Ok(());
@@ -132,7 +133,7 @@ fn ask_user(flags: ConsentFlags) -> Result<(), Error> {
         return Err(Error::new(FailureKind::Usage, problem)
             .with_hint("if the lines above are what you expect: the same command with --yes"));
     }
-    eprint!("run it? [y/N] ");
+    write_stderr(format_args!("run it? [y/N] "));
     let mut answer = String::new();
     let read = stdin().read_line(&mut answer);
     read.map_err(|e| Error::new(FailureKind::Environment, e))?;

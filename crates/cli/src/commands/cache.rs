@@ -39,6 +39,7 @@ use super::{OutputFlags, print_data};
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::{ExperimentFlags, LoadedExperiment, app_table, check_file, factor};
 use crate::extract::extract_command;
+use crate::files;
 use crate::images;
 use crate::measuring::{
     MeasureFlags, MeasuringSession, cache_refused, command_refused, sudo_caller,
@@ -141,7 +142,7 @@ pub fn run(mut arguments: CacheArguments) -> Result<CommandOutcome, Error> {
     if arguments.extract {
         arguments.command = extract_command(&arguments.command, arguments.out.as_deref())?;
     }
-    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
+    let here = files::working_directory()?;
     let plain = cache_experiment(&arguments, None)?;
     let mut plain = check_file(plain, None, &here, String::new())?.experiment;
     images::find_images(&mut plain)?;
@@ -230,7 +231,7 @@ fn verify_cache(
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
     match classes {
         Some(classes) if !classes.is_used(built.manifest.kind) => {
-            eprintln!("warning: the JVM did not use the cache; the application starts without it");
+            say!("warning: the JVM did not use the cache; the application starts without it");
             Ok(CommandOutcome::SloMissed)
         }
         _ => Ok(CommandOutcome::Done),

@@ -178,7 +178,7 @@ pub fn run(mut arguments: EmitArguments) -> Result<CommandOutcome, Error> {
     if let Some(patched) = arguments.existing.patch_files(&view, &application)? {
         write(&arguments, &to, &view, &patched.artefacts)?;
         for note in &patched.notes {
-            eprintln!("warning: {note}");
+            say!("warning: {note}");
         }
         let next = arguments.existing.next(&to);
         next.iter().for_each(|line| talk!("next: {line}"));
@@ -198,7 +198,7 @@ pub fn run(mut arguments: EmitArguments) -> Result<CommandOutcome, Error> {
         secret: secret(&view, &application),
     };
     for doubt in steps.doubts() {
-        eprintln!("warning: {doubt}");
+        say!("warning: {doubt}");
     }
     for line in steps.next() {
         talk!("next: {line}");
@@ -215,7 +215,7 @@ fn write(
 ) -> Result<(), Error> {
     write_all(to, artefacts, arguments.force)?;
     for doubt in answer_doubts(view) {
-        eprintln!("warning: {doubt}");
+        say!("warning: {doubt}");
     }
     for line in node_sentences(view) {
         talk!("{line}");
@@ -471,7 +471,7 @@ fn files_beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
 fn readiness_probe(experiment: &Experiment) -> ReadinessCheck {
     match &experiment.app.readiness {
         Readiness::Http { port, path } if holds_secret(path) => {
-            eprintln!(
+            say!(
                 "warning: the readiness path {} holds a secret: probes only open port {port}",
                 redact::redact_line(path)
             );

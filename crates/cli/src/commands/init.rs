@@ -87,7 +87,7 @@ pub fn run(arguments: &InitArguments) -> Result<CommandOutcome, Error> {
         talk!("{line}");
     }
     for what in &project.left_out {
-        eprintln!("not taken: {what}");
+        say!("not taken: {what}");
     }
     if is_printed {
         print_data(&text)?;
@@ -116,7 +116,7 @@ fn project_flags(arguments: &InitArguments) -> ProjectOverrides {
 /// What is written is an experiment: a flag that makes it none is refused here.
 fn check_experiment(text: &str, directory: &Path) -> Result<(), Error> {
     let path = directory.join(FILE);
-    let here = std::env::current_dir().map_err(|e| Error::new(FailureKind::Environment, e))?;
+    let here = files::working_directory()?;
     let parsed = loadline_engine::experiment::Experiment::from_file_text(text, &path, &here);
     parsed
         .map(|_| ())

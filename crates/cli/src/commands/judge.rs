@@ -147,7 +147,7 @@ pub fn run(arguments: JudgeArguments) -> Result<CommandOutcome, Error> {
     };
     // With a command, stdout is the result's where JSON is asked for.
     match &paper {
-        Some(paper) if arguments.output.json && has_command => eprintln!("{}", paper.to_text()),
+        Some(paper) if arguments.output.json && has_command => say!("{}", paper.to_text()),
         Some(paper) if arguments.output.json => print_data(&one_line_json(&paper.to_document())?)?,
         Some(paper) => print_data(&paper.to_text())?,
         None => {}
@@ -342,11 +342,11 @@ fn advices(
         return Err(advice_refused(error));
     }
     for error in without {
-        eprintln!("left out: {error}");
+        say!("left out: {error}");
         error
             .advice_hint()
             .iter()
-            .for_each(|hint| eprintln!("hint: {hint}"));
+            .for_each(|hint| say!("hint: {hint}"));
     }
     Ok(advices)
 }

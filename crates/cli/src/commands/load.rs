@@ -24,6 +24,7 @@ use self::texts::{CpuList, parse_cpus};
 use super::load_part::load_failure_kind;
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::load_flags::LoadFlags;
+use crate::say::write_stderr;
 use crate::signals::Signals;
 
 /// Arguments of `loadline load`.
@@ -90,19 +91,19 @@ pub fn run_load(arguments: &LoadArguments) -> Result<CommandOutcome, Error> {
     // A plan that cannot be run leaves the files of the last one alone.
     plan.check_plan().map_err(load_error)?;
     let mut files = LoadFiles::create_all(arguments)?;
-    let is_watched = std::io::stderr().is_terminal() && !crate::ui::is_quiet();
+    let is_watched = std::io::stderr().is_terminal() && !crate::say::is_quiet();
     let mut study = WarmUpStudy::new(&plan);
     let outcome = run(&plan, signals.flag(), &mut |second| {
         study.add_second(second);
         if is_watched {
             let line = live_line(second.index, &second.totals);
-            eprint!("\r\x1b[K{}", in_one_line(&line));
+            write_stderr(format_args!("\r\x1b[K{}", in_one_line(&line)));
         }
         files.write_second(second);
     })
     .map_err(load_error)?;
     if is_watched {
-        eprint!("\r\x1b[K");
+        write_stderr(format_args!("\r\x1b[K"));
     }
     let url = arguments.urls.join(" ");
     let written = files.write_end(&plan, &outcome, &url);

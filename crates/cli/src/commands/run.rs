@@ -84,7 +84,7 @@ pub fn run_matrix(
 ) -> Result<CommandOutcome, Error> {
     let agenda = Agenda::new(&measuring.experiment).on_machine(measuring.host.host_machine().cpus);
     for (label, why) in &agenda.left_out {
-        eprintln!("left out: {label}: {why}");
+        say!("left out: {label}: {why}");
     }
     if agenda.matrix.cells.is_empty() {
         let why = "no configuration is left that this machine can run";

@@ -72,11 +72,9 @@ pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
         Error::new(FailureKind::Environment, e).with_hint("another port: --listen 127.0.0.1:7008")
     })?;
     let address = server.listen_address().unwrap_or(arguments.listen);
-    eprintln!("results of {}; Ctrl-C ends it", directory.display());
+    say!("results of {}; Ctrl-C ends it", directory.display());
     if is_open {
-        eprintln!(
-            "whoever can log in on this machine can read them here; --token-file keeps them out"
-        );
+        say!("whoever can log in on this machine can read them here; --token-file keeps them out");
     }
     print_data(&format!("http://{address}/"))?;
     let served = server.run(|| signals.has_come());

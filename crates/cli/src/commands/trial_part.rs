@@ -1,6 +1,6 @@
 //! `loadline trial-part` (hidden): one whole trial. All of it is in [`loadline_trial::part`].
 
-use loadline_trial::part::{self, TrialProcessError};
+use loadline_trial::part::{self, ParentError, TrialProcessError};
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::signals::Signals;
@@ -19,8 +19,8 @@ pub fn run() -> Result<CommandOutcome, Error> {
 /// Why a part of a trial did not begin, as the command line reports it.
 pub fn part_refused(error: &TrialProcessError) -> Error {
     let kind = match error {
-        TrialProcessError::NotForPeople => FailureKind::Usage,
-        TrialProcessError::Orphan | TrialProcessError::Log(_) | TrialProcessError::Thread(_) => {
+        TrialProcessError::Parent(ParentError::NotForPeople) => FailureKind::Usage,
+        TrialProcessError::Parent(_) | TrialProcessError::Log(_) | TrialProcessError::Thread(_) => {
             FailureKind::Environment
         }
     };

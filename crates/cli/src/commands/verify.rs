@@ -218,7 +218,7 @@ fn accept(seen: &VerifyComparison, place: &BaselineLocation) -> Result<(), Error
         VerifyAnswer::Holds | VerifyAnswer::Worse
     );
     if !is_kept {
-        eprintln!("not accepted: what does not keep the SLO is no baseline");
+        say!("not accepted: what does not keep the SLO is no baseline");
         return Ok(());
     }
     let file = place.file_for_ground(&seen.ground);

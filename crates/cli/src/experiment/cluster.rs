@@ -169,7 +169,7 @@ impl PodFlags {
         let container = container.map_err(refused)?;
         let template = workload::extract_template(name, &object, &container).map_err(refused)?;
         for what in &template.left_out {
-            eprintln!("not taken from {name}: {what}");
+            say!("not taken from {name}: {what}");
         }
         if let (None, Some((uid, gid))) = (&file.app.user, template.user) {
             file.app.user = Some(ValueWithOrigin::from_flag("--from", format!("{uid}:{gid}")));

@@ -63,7 +63,7 @@ pub(super) fn prepare_host(
     let swept = host.site().sweep_with(&images::engines(experiment));
     let swept = swept.map_err(|e| Error::from_refusal(&e))?;
     for failure in &swept.failures {
-        eprintln!("warning: left over from an earlier trial and not removed: {failure}");
+        say!("warning: left over from an earlier trial and not removed: {failure}");
     }
     host.with_slots_of(experiment)
         .map_err(|e| Error::from_refusal(&e))
@@ -85,7 +85,7 @@ pub(super) fn prepare_engine_apart(
     }
     let (host, swept) = ApartHost::new(&images).map_err(|e| Error::from_refusal(&e))?;
     for failure in &swept.failures {
-        eprintln!("warning: left over from an earlier trial and not removed: {failure}");
+        say!("warning: left over from an earlier trial and not removed: {failure}");
     }
     Ok(Some(Box::new(host)))
 }

@@ -43,7 +43,7 @@ pub(super) fn preflight(
         detail!("{}", started_command(configuration, &assembled));
     }
     if let Some(warning) = nested_jars(experiment, jdks, places) {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     Ok(())
 }

@@ -49,7 +49,7 @@ impl ProgressDisplay {
     }
 
     fn begin_line(&mut self, slot: usize, head: String) {
-        let is_shown = stderr().is_terminal() && !super::is_quiet();
+        let is_shown = stderr().is_terminal() && !crate::say::is_quiet();
         let bar = is_shown.then(|| {
             let bar = self.screen.add(ProgressBar::new_spinner());
             // The template is a constant; a wrong one would be seen in the first run.
@@ -144,7 +144,7 @@ impl TrialWatcher for ProgressDisplay {
             record.verdict,
             safe(&record.reason.to_string()),
         ));
-        if super::is_verbose() {
+        if crate::say::is_verbose() {
             self.print_line(&details(record));
         }
     }

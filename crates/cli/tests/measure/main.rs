@@ -49,7 +49,9 @@ mod wanted;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1).peekable();
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    let mut arguments = words.peekable();
     match arguments.next_if(|first| first == "zoo") {
         Some(_) => ExitCode::from(loadline_zoo::run(arguments)),
         None => runner::run(&wanted::Wanted::by(arguments)),

@@ -39,7 +39,7 @@ struct Wanted {
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    if let Some(directory) = std::env::args().nth(1).filter(|a| Path::new(a).is_dir()) {
+    if let Some(directory) = std::env::args_os().nth(1).filter(|a| Path::new(a).is_dir()) {
         return judge_again(Path::new(&directory));
     }
     let wanted = wanted()?;
@@ -92,7 +92,10 @@ fn judge_again(directory: &Path) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn wanted() -> Result<Wanted, Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let limits = arguments.get(1).map_or("500m,1,2", String::as_str);
     Ok(Wanted {
         seconds: arguments.first().map_or(Ok(20), |s| s.parse())?,

@@ -19,15 +19,16 @@ use loadline_sizing::cache::SharedCacheInfo;
 use loadline_sizing::cache::shared::{CacheLayer, FileName, IN_IMAGE};
 use loadline_trial::oci::image::EngineImage;
 
+use super::outcome::last_lines;
 use super::{
-    CacheError, InstalledCache, WRITTEN, alone_without_limits, assemble_by, last_lines, name_of,
-    prepare_errand,
+    CacheError, InstalledCache, WRITTEN, alone_without_limits, assemble_by, name_of, prepare_errand,
 };
 use crate::command::JVM_VARIABLES;
+use crate::error::RunError;
 use crate::experiment::AppUnderTest;
 use crate::host::Delivery;
 use crate::logs::output_in;
-use crate::runner::{Measurement, RunError};
+use crate::measurement::Measurement;
 
 /// The directory of the file, beside what is kept of its making.
 const DIRECTORY: &str = "scc";

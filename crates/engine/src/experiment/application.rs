@@ -9,6 +9,9 @@ use loadline_analysis::record::{Configuration, LevelApplication};
 use loadline_protocol::{EngineKind, RunRefusal};
 use loadline_trial::oci;
 
+use super::checked::Checked;
+use super::error::ExperimentSource;
+use super::said::Text;
 use super::{AppUnderTest, Experiment};
 
 /// The image of an application or a dependency.
@@ -49,6 +52,31 @@ impl ExperimentImage {
             RunRefusal::new(what, "it was not looked for", hint)
         })
     }
+}
+
+/// The image that a table names, if it does.
+pub(super) fn check_image(
+    (reference, engine): (Option<&Text>, Option<&Text>),
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<ExperimentImage>> {
+    let hint = "write podman or docker; without it the engine that has the image starts it";
+    let kind = engine.map(|text| source.parse_text::<EngineKind>(text, hint));
+    let kind = kind.transpose()?;
+    let Some(reference) = reference else {
+        return match engine {
+            None => Ok(None),
+            Some(text) => Err(source.error_at(
+                text.origin(),
+                "an engine is named, and no image for it to start",
+                "name the image: image = \"registry/name:tag\", or --image",
+            )),
+        };
+    };
+    Ok(Some(ExperimentImage {
+        reference: reference.inner_value().clone(),
+        engine: kind,
+        found: None,
+    }))
 }
 
 impl Experiment {

@@ -13,15 +13,16 @@ use loadline_proxy::Toxic;
 use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::networks::{self, NetworkMember};
 
+use super::application::check_image;
+use super::checked::{self, Checked};
 use super::error::ExperimentSource;
 use super::references::{self, FilledEnvironment};
-use super::resolve::{self, Checked};
 use super::said::Text;
 use super::stub::{self, ExperimentStub};
 use super::wire::{DependencyTable, ExperimentFile};
 use super::{Experiment, ExperimentError, ExperimentImage, toxic};
-use crate::command::{CommandError, inherited_variables, locate};
-use crate::runner::RunError;
+use crate::error::RunError;
+use crate::program::{CommandError, inherited_variables, locate};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -353,7 +354,7 @@ fn check_dependency(
 ) -> Checked<ExperimentDependency> {
     let name = table.name.inner_value();
     let at = |problem: String, hint: &str| source.error_at(table.name.origin(), problem, hint);
-    let image = resolve::image::check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
+    let image = check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
     if image.is_none() && table.command.first().is_none_or(String::is_empty) {
         let hint = "command = [\"redis-server\", \"--port\", \"6379\"], or image = \"redis:7\", or stub = \"prices.toml\"";
         return Err(at(format!("the command of `{name}` is empty"), hint));
@@ -387,7 +388,7 @@ fn check_dependency(
         let hint = "an engine runs it in its container; of a program write tcp = 5432, log = \"ready\", or http";
         return Err(at(problem, hint));
     }
-    let readiness = resolve::check_readiness(ready, None, &format!("`{name}`"), source)?;
+    let readiness = checked::check_readiness(ready, None, &format!("`{name}`"), source)?;
     let port = port_of(table, &readiness, source)?;
     let toxics = toxic::check_toxics(&table.toxic, source)?;
     if port.is_none() && !toxics.is_empty() {
@@ -424,14 +425,14 @@ fn check_dependency(
             START_DEADLINE,
             "start-deadline",
         )?,
-        account: check_given(&table.user, |t| resolve::check_account(t, source))?,
+        account: check_given(&table.user, |t| checked::check_account(t, source))?,
         directories: (table.directories.iter())
             .map(|text| check_absolute_path(text, source))
             .collect::<Checked<_>>()?,
-        cpu: check_given(&table.cpu, |t| resolve::check_cpu(t, source))?,
-        cpuset: check_given(&table.cpuset, |t| resolve::check_cpu_sets(t, source))?,
-        memory: check_given(&table.memory, |t| resolve::check_memory(t, source))?,
-        shm: check_given(&table.shm, |t| resolve::check_memory(t, source))?,
+        cpu: check_given(&table.cpu, |t| checked::check_cpu(t, source))?,
+        cpuset: check_given(&table.cpuset, |t| checked::check_cpu_sets(t, source))?,
+        memory: check_given(&table.memory, |t| checked::check_memory(t, source))?,
+        shm: check_given(&table.shm, |t| checked::check_memory(t, source))?,
     })
 }
 

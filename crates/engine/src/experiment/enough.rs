@@ -13,9 +13,9 @@ use loadline_load::spec::text::PositiveTime;
 use loadline_load::{LoadModel, LoadSpec};
 use loadline_protocol::RunRefusal;
 
+use super::checked::Checked;
 use super::error::ExperimentSource;
 use super::load::{ExperimentLoad, load_refusal};
-use super::resolve::Checked;
 use super::wire::ExperimentFile;
 use super::{Experiment, ExperimentFactor};
 

@@ -8,8 +8,6 @@ use loadline_analysis::record::{
 };
 use loadline_sizing::{Bytes, Cpus};
 
-use super::FactorLevel;
-
 /// A change; what is `None` or empty stays as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LevelChange {
@@ -43,6 +41,26 @@ pub struct LevelChange {
     pub cache: Option<StartCache>,
     /// What runs in the application's place.
     pub application: Option<LevelApplication>,
+}
+
+/// One thing that is varied.
+#[derive(Debug, Clone)]
+pub struct ExperimentFactor {
+    /// Its name.
+    pub name: String,
+    /// Its levels, in order.
+    pub levels: Vec<FactorLevel>,
+    /// Stop after two levels that fail in a row.
+    pub descend: bool,
+}
+
+/// One level: a change to a configuration.
+#[derive(Debug, Clone)]
+pub struct FactorLevel {
+    /// Short name.
+    pub label: String,
+    /// What it changes.
+    pub change: LevelChange,
 }
 
 impl FactorLevel {

@@ -12,8 +12,8 @@ use loadline_analysis::record::{Configuration, TrialPhase};
 use loadline_load::{LoadError, LoadModel, LoadPlan, LoadSpec, LoadTarget, RequestSpec};
 use loadline_protocol::{LoadPhase, Readiness};
 
+use super::ExperimentError;
 use super::error::ExperimentSource;
-use super::{ExperimentError, TrainingSettings};
 
 /// Keeps random values of the warm-up (`{uuid}`, `{rand:..}`) apart from those of the judged part.
 const WARM_UP_SEED: u64 = 0x7761_726d;
@@ -34,6 +34,15 @@ const SQUEEZE: Duration = Duration::from_secs(90);
 
 /// Connections of a training run: what is trained is code, not concurrency.
 const TRAINING_CONNECTIONS: u32 = 2;
+
+/// How start-up caches are trained.
+#[derive(Debug, Clone, Default)]
+pub struct TrainingSettings {
+    /// What is requested; empty is the load's requests.
+    pub warm: Vec<LoadTarget>,
+    /// JVM options of the training run only.
+    pub jvm: Vec<String>,
+}
 
 /// The load of every trial.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,8 +5,10 @@
 //! machine it reads nothing but the load profile that a file names.
 
 mod application;
+mod checked;
 mod cluster;
 pub mod compose;
+mod definition;
 mod dependency;
 mod enough;
 mod error;
@@ -27,173 +29,24 @@ pub mod variables;
 pub mod wire;
 
 pub(crate) use search::FIRST_MEMORY;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use loadline_analysis::budget::HeapPolicy;
-use loadline_analysis::proof::COUNTED_STARTS;
 use loadline_analysis::record::Configuration;
-use loadline_analysis::slo::Slo;
-use loadline_analysis::warming::JvmQuestion;
-use loadline_load::{LoadError, LoadTarget};
-use loadline_sizing::Bytes;
+use loadline_load::LoadError;
 
 pub use application::ExperimentImage;
 pub use cluster::{ClusterSettings, MOST_SLOTS, Slots, TRIAL_IMAGE, TemplateWorkload, TrialCpu};
+pub use definition::{AppUnderTest, Experiment, SearchSettings};
 pub use dependency::ExperimentDependency;
 pub(crate) use dependency::seen_by;
 pub use enough::ThinPercentile;
 pub use error::ExperimentError;
-pub use load::ExperimentLoad;
+pub use level::{ExperimentFactor, FactorLevel};
+pub use load::{ExperimentLoad, TrainingSettings};
 pub use loadline_analysis::search::purchase::PricingTerms;
 pub use said::ValueWithOrigin;
 pub use stub::ExperimentStub;
 pub use wire::ExperimentFile;
-
-use loadline_protocol::{Account, NetworkMode, Readiness, SamplingRate};
-
-/// A checked experiment.
-#[derive(Debug, Clone)]
-pub struct Experiment {
-    /// The question that it answers.
-    pub question: Option<String>,
-    /// How to read the answer.
-    pub analysis: Option<String>,
-    /// What the user calls the application's version.
-    pub version: Option<String>,
-    /// The application.
-    pub app: AppUnderTest,
-    /// The cluster in which its trials run; `None` is this machine.
-    pub cluster: Option<ClusterSettings>,
-    /// What it needs beside it, in the order in which they start.
-    pub dependencies: Vec<ExperimentDependency>,
-    /// What loadline stands in for.
-    pub stubs: Vec<ExperimentStub>,
-    /// The load.
-    pub load: ExperimentLoad,
-    /// What "it works" means.
-    pub slo: Slo,
-    /// The configuration before any factor is applied; its label is empty.
-    pub base: Configuration,
-    /// Images that configurations run in the application's place, each once.
-    pub level_images: Vec<ExperimentImage>,
-    /// What is varied.
-    pub factors: Vec<ExperimentFactor>,
-    /// Exactly these configurations, in place of base and factors; empty is all combinations.
-    pub listed: Vec<Configuration>,
-    /// Trials of each configuration.
-    pub repeats: u32,
-    /// Seed of the order of trials and of the statistics.
-    pub seed: u64,
-    /// Trials that run at once on this machine.
-    pub slots: u32,
-    /// Judge trials although other programs disturbed them.
-    pub accept_noise: bool,
-    /// How often the cgroup's counters are read.
-    pub sampling: SamplingRate,
-    /// The search for the smallest memory.
-    pub search: SearchSettings,
-    /// How start-up caches are trained.
-    pub training: TrainingSettings,
-}
-
-/// The application under test.
-#[derive(Debug, Clone)]
-pub struct AppUnderTest {
-    /// Program and arguments; of an image its arguments, none for its own.
-    pub command: Vec<String>,
-    /// The image that is started in place of a program.
-    pub image: Option<ExperimentImage>,
-    /// What an image sees of the machine and cannot write: (the machine's path, as it sees it).
-    pub volumes: Vec<(PathBuf, PathBuf)>,
-    /// Working directory, absolute.
-    pub directory: PathBuf,
-    /// Environment variables.
-    pub env: BTreeMap<String, String>,
-    /// When it is ready.
-    pub readiness: Readiness,
-    /// How long a start may take.
-    pub start_deadline: Duration,
-    /// Time between SIGTERM and kill.
-    pub stop_grace: Duration,
-    /// Which network it gets.
-    pub network: NetworkMode,
-    /// Who it runs as; `None` leaves it to the caller.
-    pub account: Option<Account>,
-    /// A text in a line of its output whose time is wanted.
-    pub log_line: Option<String>,
-}
-
-/// How start-up caches are trained.
-#[derive(Debug, Clone, Default)]
-pub struct TrainingSettings {
-    /// What is requested; empty is the load's requests.
-    pub warm: Vec<LoadTarget>,
-    /// JVM options of the training run only.
-    pub jvm: Vec<String>,
-}
-
-/// One thing that is varied.
-#[derive(Debug, Clone)]
-pub struct ExperimentFactor {
-    /// Its name.
-    pub name: String,
-    /// Its levels, in order.
-    pub levels: Vec<FactorLevel>,
-    /// Stop after two levels that fail in a row.
-    pub descend: bool,
-}
-
-/// One level: a change to a configuration.
-#[derive(Debug, Clone)]
-pub struct FactorLevel {
-    /// Short name.
-    pub label: String,
-    /// What it changes.
-    pub change: level::LevelChange,
-}
-
-/// The search for the smallest memory.
-#[derive(Debug, Clone)]
-pub struct SearchSettings {
-    /// Smallest size to try.
-    pub min_memory: Bytes,
-    /// Largest size to try; `None` doubles the first, 1 GiB, as far as the machine goes.
-    pub max_memory: Option<Bytes>,
-    /// An earlier answer, at which the search begins.
-    pub begin: Option<Bytes>,
-    /// Sizes are multiples of this.
-    pub step: Bytes,
-    /// Passes in a row that confirm a size.
-    pub confirm: u32,
-    /// Margin on top, a fraction.
-    pub margin: f64,
-    /// Fresh starts that prove a size when none misses.
-    pub prove: u32,
-    /// Whether so many were asked for: else their distance from the bounds decides.
-    pub is_counted: bool,
-    /// What becomes of the heap.
-    pub heap: HeapPolicy,
-    /// Which JVM the answer is for.
-    pub question: JvmQuestion,
-    /// Soak the answer for so long.
-    pub soak: Option<Duration>,
-    /// CPUs of the host that the answer is to run on.
-    pub node: Option<u32>,
-    /// Search the cheapest deployment instead.
-    pub pricing: Option<PricingTerms>,
-}
-
-impl SearchSettings {
-    /// Fresh starts that prove a size where they are counted.
-    pub fn counted_starts(&self) -> u32 {
-        match self.is_counted {
-            true => self.prove,
-            false => self.prove.max(COUNTED_STARTS),
-        }
-    }
-}
 
 impl Experiment {
     /// Reads the text of an experiment file. `path` is for messages and for `app.directory`, which

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use loadline_proxy::{Toxic, ToxicEffect, ToxicSpan, ToxicStream};
 
+use super::checked::Checked;
 use super::error::ExperimentSource;
-use super::resolve::Checked;
 use super::wire::{ExperimentFile, OutageTable};
 use super::{Experiment, ExperimentDependency, ExperimentStub};
 

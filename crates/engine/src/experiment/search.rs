@@ -11,15 +11,16 @@ use loadline_analysis::offer::{Offer, OfferError};
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::proof::DISTANT_STARTS;
 use loadline_analysis::search::lattice::LatticeParameters;
+use loadline_analysis::search::purchase::PricingTerms;
 use loadline_analysis::warming::JvmQuestion;
 use loadline_load::LoadModel;
 use loadline_sizing::Bytes;
 
+use super::checked::{Checked, check_cpu, check_memory};
 use super::error::ExperimentSource;
-use super::resolve::{Checked, check_cpu, check_memory};
 use super::said::{Text, ValueWithOrigin};
 use super::wire::{LimitsTable, SearchTable};
-use super::{ExperimentError, ExperimentFactor, PricingTerms, SearchSettings};
+use super::{ExperimentError, ExperimentFactor, SearchSettings};
 use crate::soak::SHORTEST;
 
 const CONFIRM: u32 = 2;

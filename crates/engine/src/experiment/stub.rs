@@ -10,12 +10,12 @@ use loadline_protocol::RunRefusal;
 use loadline_proxy::Toxic;
 use loadline_proxy::stub::{LARGEST_BODY, StubAnswer, StubBody};
 
+use super::checked::Checked;
 use super::error::ExperimentSource;
-use super::resolve::Checked;
 use super::toxic::{self, DelayKeys};
 use super::wire::{AnswerTable, DependencyTable, ExperimentFile, StubFile};
 use super::{Experiment, ExperimentError};
-use crate::runner::RunError;
+use crate::error::RunError;
 
 /// What loadline stands in for.
 #[derive(Debug, Clone)]

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use insta::assert_snapshot;
+use loadline_analysis::warming::JvmQuestion;
+use loadline_protocol::Readiness;
 
 use super::*;
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use loadline_load::{LoadError, histogram};
 use loadline_proxy::{Delay, Toxic, ToxicEffect, ToxicSpan, ToxicStream};
 
+use super::checked::Checked;
 use super::error::ExperimentSource;
-use super::resolve::Checked;
 use super::said::{Text, ValueOrigin, ValueWithOrigin};
 use super::wire::{AnswerTable, ToxicTable};
 

@@ -8,10 +8,12 @@
 //! the clock said then. Facts: SQLite "How To Corrupt", wal.html, rowidtable.html.
 
 mod copies;
+mod error;
 mod live;
 mod reading;
 mod removal;
 mod reuse;
+mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -22,248 +24,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use loadline_analysis::record::{Configuration, MachineDescription, TrialPurpose, TrialRecord};
+use loadline_analysis::record::{Configuration, TrialPurpose, TrialRecord};
 use loadline_cgroup::GroupName;
 use loadline_files::{Directory, PathRefusal};
-use loadline_protocol::RunRefusal;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use copies::{AwayLocation, FinishedTrial, IncomingResult, TrialCopies, is_store_id};
+pub use error::StoreError;
 pub use removal::RemovalTotals;
-
-/// A failure of the store.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The disk is full.
-    #[error("the disk with {} is full; what was finished before is safe", path.display())]
-    Full {
-        /// The state directory.
-        path: PathBuf,
-    },
-    /// The directory cannot be used.
-    #[error("cannot use the state directory {}: {why}", path.display())]
-    Directory {
-        /// The state directory.
-        path: PathBuf,
-        /// The cause.
-        why: String,
-    },
-    /// The directory, or the way to it, is not one to trust, or the system refuses it.
-    #[error("cannot use the state directory {}: {source}", path.display())]
-    Place {
-        /// The state directory.
-        path: PathBuf,
-        /// What is in the way, and what to do.
-        source: PathRefusal,
-    },
-    /// The database was written by a newer loadline.
-    #[error("{} was written by a newer loadline (format {found}, this one knows {known})", path.display())]
-    Newer {
-        /// The database.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-        /// The newest format known here.
-        known: u32,
-    },
-    /// No such result.
-    #[error("there is no result `{id}` in {}", path.display())]
-    Unknown {
-        /// What was asked for.
-        id: String,
-        /// The state directory.
-        path: PathBuf,
-    },
-    /// The start of an id that fits several results.
-    #[error("`{id}` fits {count} results; write more of it")]
-    Ambiguous {
-        /// What was asked for.
-        id: String,
-        /// How many fit.
-        count: usize,
-    },
-    /// A result that a loadline works on.
-    #[error("a loadline works on the result `{id}`")]
-    InUse {
-        /// The result.
-        id: String,
-    },
-    /// The database failed.
-    #[error("{}: {source}", path.display())]
-    Database {
-        /// The database.
-        path: PathBuf,
-        /// The cause.
-        source: rusqlite::Error,
-    },
-    /// The raw evidence of a trial is not on disk.
-    #[error("cannot put the event log {} on disk: {source}", path.display())]
-    Log {
-        /// The event log.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// A finished trial could not be kept where copies of it are kept.
-    #[error(transparent)]
-    Copy(RunRefusal),
-    /// Something that came from elsewhere has an id that no store makes.
-    #[error("`{}` came from a cluster as an id and is not a UUID", id.escape_debug())]
-    ForeignId {
-        /// The id.
-        id: String,
-    },
-    /// A cluster has a result whose id a result of this store has that was not sent there.
-    #[error(
-        "the result `{id}` is in this store already and was not sent to that cluster; nothing of it was changed"
-    )]
-    NotAway {
-        /// The result.
-        id: String,
-    },
-    /// A trial came with a result to which it does not belong.
-    #[error("a trial of `{}` came from a cluster as one of the result `{id}`", other.escape_debug())]
-    OtherResult {
-        /// The result with which it came.
-        id: String,
-        /// The result that its record names.
-        other: String,
-    },
-    /// A stored record cannot be read.
-    #[error("a record in {} cannot be read: {why}", path.display())]
-    Record {
-        /// The database.
-        path: PathBuf,
-        /// The cause.
-        why: String,
-    },
-}
-
-/// Which command made a result; `resume` runs it again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ResultKind {
-    /// `loadline run`: a matrix or sweep.
-    Run,
-    /// `loadline size`: a search.
-    Size,
-    /// `loadline soak`: one long start of an answer.
-    Soak,
-    /// `loadline verify`: starts of a shipped size.
-    Verify,
-}
-
-impl ResultKind {
-    /// The command's name.
-    pub fn command_name(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::Size => "size",
-            Self::Soak => "soak",
-            Self::Verify => "verify",
-        }
-    }
-}
-
-/// A trial that was begun and has no record.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnfinishedTrial {
-    /// Its id.
-    pub id: String,
-    /// What it ran; the label is not kept.
-    pub configuration: Configuration,
-    /// Ordinal.
-    pub repeat: u32,
-    /// Wall clock at its begin, milliseconds since 1970-01-01 UTC.
-    pub started_at_unix_ms: u64,
-}
-
-/// Where a result stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ResultStatus {
-    /// Not finished; its owner runs, or died.
-    Running,
-    /// Stopped by a signal.
-    Interrupted,
-    /// Ended by an error.
-    Failed,
-    /// All trials done.
-    Done,
-}
-
-impl ResultStatus {
-    /// In a word.
-    pub fn status_word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Interrupted => "interrupted",
-            Self::Failed => "failed",
-            Self::Done => "done",
-        }
-    }
-}
-
-/// One run of an experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ResultRow {
-    /// UUIDv7.
-    pub id: String,
-    /// Which command made it.
-    pub kind: ResultKind,
-    /// Short text for lists.
-    pub title: String,
-    /// Wall clock, milliseconds since 1970-01-01 UTC.
-    pub created_unix_ms: u64,
-    /// The experiment, TOML.
-    pub experiment: String,
-    /// Directory it was called in; relative paths start there.
-    pub directory: PathBuf,
-    /// The command line, secrets redacted.
-    pub command: Vec<String>,
-    /// The machine.
-    pub machine: MachineDescription,
-    /// Where it stands.
-    pub status: ResultStatus,
-    /// The recommendation, JSON, when there is one.
-    pub outcome: Option<String>,
-    /// Finished trials.
-    pub trials: u64,
-}
-
-/// What a new result needs.
-#[derive(Debug, Clone)]
-pub struct NewResult {
-    /// Which command makes it.
-    pub kind: ResultKind,
-    /// Short text for lists.
-    pub title: String,
-    /// The experiment, TOML.
-    pub experiment: String,
-    /// Directory it was called in.
-    pub directory: PathBuf,
-    /// The command line, secrets redacted.
-    pub command: Vec<String>,
-    /// The machine.
-    pub machine: MachineDescription,
-}
-
-/// A trial before it has a record: what it will run.
-#[derive(Debug, Clone)]
-pub struct TrialKey {
-    /// The result it belongs to.
-    pub result: String,
-    /// Why it runs.
-    pub purpose: TrialPurpose,
-    /// What it runs.
-    pub configuration: Configuration,
-    /// Ordinal, from 1.
-    pub repeat: u32,
-    /// Attempt at it, from 1; a trial that was not valid is tried again.
-    pub attempt: u32,
-}
+pub use rows::{NewResult, ResultKind, ResultRow, ResultStatus, TrialKey, UnfinishedTrial};
 
 /// The open store.
 #[derive(Debug)]

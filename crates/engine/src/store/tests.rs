@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use loadline_analysis::record::{Evidence, SCHEMA, TrialVerdict};
+use loadline_analysis::record::{Evidence, MachineDescription, SCHEMA, TrialVerdict};
 use loadline_protocol::RunRefusal;
 use loadline_trial::monotonic_ns;
 

@@ -11,11 +11,10 @@ use loadline_protocol::Account;
 use loadline_sizing::Bytes;
 use serde_json::{Value, json};
 
+use crate::labels::{GENERATOR, MANAGED, MakerIdentity, SLOT};
 use crate::manifest::{
-    GENERATOR, MANAGED, MakerIdentity, container_security_context, owner_reference,
-    pod_security_context, wrap_in_job,
+    container_security_context, owner_reference, pod_security_context, wrap_in_job,
 };
-use crate::nodes::SLOT;
 use crate::workload::WorkloadTemplate;
 
 /// The label of a generator's pod with its run and slot.

@@ -1,7 +1,6 @@
 //! The controller's own end: who it is, and what it reads and keeps.
 //!
-//! Owns what its pod tells it of itself (variables), and the order in which a result comes into its
-//! empty store.
+//! Owns the order in which a result comes into its empty store.
 
 use loadline_analysis::record::MachineDescription;
 use loadline_engine::experiment::ClusterSettings as Wanted;
@@ -9,39 +8,10 @@ use loadline_engine::store::{FinishedTrial, TrialCopies};
 use loadline_protocol::RunRefusal;
 use std::rc::Rc;
 
+pub use super::identity::ControllerPod;
 use super::kept::PieceStore;
 use super::pieces::{ControllerEnd, ResultGround, ResultPiece};
 use crate::cluster::ConnectedCluster;
-
-/// Variable with the result of a controller.
-pub(crate) const OF_RESULT: &str = "LOADLINE_RESULT";
-/// Variable with the uid of its Job.
-pub(crate) const OF_UID: &str = "LOADLINE_JOB_UID";
-/// Variable with the name of its pod.
-pub(crate) const OF_POD: &str = "LOADLINE_POD";
-
-/// A controller, as its pod knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ControllerPod {
-    /// The result.
-    pub result: String,
-    /// The uid of its Job.
-    pub uid: String,
-    /// Its pod.
-    pub pod: String,
-}
-
-impl ControllerPod {
-    /// This process, if it is one.
-    pub fn of_process() -> Option<Self> {
-        let variable = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
-        Some(Self {
-            result: variable(OF_RESULT)?,
-            uid: variable(OF_UID)?,
-            pod: variable(OF_POD)?,
-        })
-    }
-}
 
 /// What a controller reads and keeps; clones are the same.
 #[derive(Debug, Clone)]

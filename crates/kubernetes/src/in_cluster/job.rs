@@ -14,19 +14,11 @@ use loadline_protocol::Account;
 use loadline_sizing::{Bytes, Cpus};
 use serde_json::{Value, json};
 
-use super::inside;
+use super::identity;
+use crate::labels::{CONTROLLER, FIRST_PIECE, MANAGED, RESULT, SHARE, controller_name};
 use crate::manifest::{
-    self, CONTROLLER, MANAGED, container_security_context, owner_reference, pod_security_context,
-    quiet_annotations,
+    self, container_security_context, owner_reference, pod_security_context, quiet_annotations,
 };
-use crate::nodes::SHARE;
-
-/// The label of a controller and of all that is kept, with the result.
-pub const RESULT: &str = "loadline.dev/result";
-
-/// The annotation of a Job with the digest of the first piece: what was sent. Who may make config maps and
-/// not change Jobs cannot put another experiment in its place.
-pub const FIRST_PIECE: &str = "loadline.dev/first-piece";
 
 /// The service account of controllers, as `emit --rbac` makes it.
 pub const ACCOUNT: &str = "loadline";
@@ -49,11 +41,6 @@ const NODE_AWAY: u64 = 60;
 
 /// Where its store lies.
 const STATE: &str = "/state";
-
-/// The name of the objects of a result.
-pub fn controller_name(result: &str) -> String {
-    format!("loadline-result-{result}")
-}
 
 /// What a controller is made of.
 #[derive(Debug, Clone, Copy)]
@@ -166,9 +153,9 @@ fn controller_container(of: ControllerJobInput<'_>) -> Value {
             { "name": "HOME", "value": STATE },
             { "name": "LOADLINE_STATE", "value": format!("{STATE}/loadline") },
             { "name": "SQLITE_TMPDIR", "value": STATE },
-            { "name": inside::OF_RESULT, "value": of.result },
-            field(inside::OF_UID, uid),
-            field(inside::OF_POD, "metadata.name"),
+            { "name": identity::OF_RESULT, "value": of.result },
+            field(identity::OF_UID, uid),
+            field(identity::OF_POD, "metadata.name"),
         ],
         "securityContext": container_security_context(),
         "resources": { "requests": limits, "limits": limits },

@@ -17,12 +17,12 @@ use loadline_engine::store::is_store_id;
 use loadline_protocol::RunRefusal;
 use serde_json::json;
 
-use super::job::{FIRST_PIECE, RESULT, controller_name};
 use super::pieces::{self, PieceChunk, ResultPiece};
 use crate::cluster::{ConnectedCluster, retry_request};
-use crate::kubernetes::parse_json_value;
-use crate::manifest::{MANAGED, owner_reference};
+use crate::labels::{FIRST_PIECE, MANAGED, RESULT, controller_name};
+use crate::manifest::owner_reference;
 use crate::refused;
+use crate::refused::parse_json_value;
 
 /// The annotation of a chunk with its place in its piece, as `1/3`.
 const PART: &str = "loadline.dev/part";

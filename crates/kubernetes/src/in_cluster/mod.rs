@@ -7,6 +7,7 @@
 //! this order: [`pieces`] (what is kept), `kept` (writing and reading it), `job` (what is made),
 //! [`inside`] (the controller's own end), [`outside`] (the laptop's).
 
+pub mod identity;
 pub mod inside;
 pub(crate) mod job;
 mod kept;

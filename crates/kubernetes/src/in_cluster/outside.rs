@@ -15,14 +15,14 @@ use loadline_engine::store::{ResultRow, is_store_id};
 use loadline_protocol::{Account, RunRefusal};
 use serde_json::json;
 
-use super::job::{self, RESULT, controller_name};
+use super::job;
 use super::kept::{self, ASK};
 use super::pieces::{self, ControllerEnd, ResultPiece};
 use crate::cluster::{ConnectedCluster, remove_job, retry_request, within_deadline};
 use crate::gate::RequestGate;
-use crate::kubernetes::parse_json_value;
-use crate::manifest::CONTROLLER;
+use crate::labels::{CONTROLLER, RESULT, controller_name};
 use crate::refused;
+use crate::refused::parse_json_value;
 use crate::watched::{NO_NODE, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
 
 /// So long a controller may take to end when it is told to: its grace, and the kubelet's.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Duration;
 
+use crate::labels::{APPLICATION, CONTROLLER, FILLS, GENERATOR, OWN, SLOT};
 use loadline_analysis::record::{
     CgroupEvidence, ExitEvidence, GeneratorEvidence, LoadFrom, MachineDescription, TrialNode,
 };
@@ -17,9 +18,6 @@ use loadline_protocol::{TrialEnding, TrialEvent, TrialOrder};
 use loadline_simulated::{World, carry_out};
 use loadline_trial::pod::ship;
 use serde_json::{Value, json};
-
-use crate::manifest::{APPLICATION, CONTROLLER, FILLS, GENERATOR, OWN};
-use crate::nodes::SLOT;
 
 /// A node on paper.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@
 use loadline_engine::store::{ResultRow, ResultStatus, TrialCopies as _};
 
 use super::*;
-use crate::in_cluster::inside::{ControllerPod, ControllerRecords};
-use crate::in_cluster::job;
+use crate::in_cluster::identity::ControllerPod;
+use crate::in_cluster::inside::ControllerRecords;
 use crate::in_cluster::outside::{ClusterResult, ControllerNeeds, ControllerState, SendOutcome};
 use crate::in_cluster::pieces::{self, ControllerEnd, PieceChunk, ResultPiece};
 
@@ -218,8 +218,8 @@ fn what_a_pod_that_is_gone_left_running_is_removed_by_the_next() {
     let maker = crate::sweep::maker_identity(Some(&first));
     let job = serde_json::json!({ "metadata": {
         "name": "loadline-of-the-first",
-        "labels": { crate::manifest::CLIENT: maker.client },
-        "annotations": { crate::manifest::OWNER: maker.owner },
+        "labels": { crate::labels::CLIENT: maker.client },
+        "annotations": { crate::labels::OWNER: maker.owner },
     }, "spec": { "suspend": true } });
     let jobs = |server: &ApiServer| server.state().jobs.keys().cloned().collect::<Vec<_>>();
     let name = "loadline-of-the-first".to_owned();
@@ -317,8 +317,8 @@ fn placed(server: &ApiServer, first: &ResultPiece) {
     let name = format!("loadline-result-{ID}");
     let job = serde_json::json!({
         "metadata": {
-            "name": name, "uid": format!("uid-{name}"), "labels": { job::RESULT: ID },
-            "annotations": { job::FIRST_PIECE: pieces::piece_digest(&chunks) },
+            "name": name, "uid": format!("uid-{name}"), "labels": { crate::labels::RESULT: ID },
+            "annotations": { crate::labels::FIRST_PIECE: pieces::piece_digest(&chunks) },
         },
         "spec": { "suspend": true },
     });
@@ -337,7 +337,7 @@ fn put(server: &ApiServer, name: &str, chunk: &PieceChunk) {
     let map = serde_json::json!({
         "metadata": {
             "name": name,
-            "labels": { job::RESULT: ID, "loadline.dev/piece": chunk.number.to_string() },
+            "labels": { crate::labels::RESULT: ID, "loadline.dev/piece": chunk.number.to_string() },
             "annotations": { "loadline.dev/part": format!("{}/{}", chunk.part, chunk.parts) },
             "ownerReferences": [crate::manifest::owner_reference(
                 &format!("loadline-result-{ID}"),
@@ -481,7 +481,7 @@ fn a_job_with_an_odd_id_or_another_name_is_refused() {
     let server = ApiServer::start_server(simulated_nodes(1, "n", "Xeon"), 0);
     let find = |name: &str, label: &str| {
         let job = serde_json::json!({ "metadata": {
-            "name": name, "uid": "u", "labels": { job::RESULT: label },
+            "name": name, "uid": "u", "labels": { crate::labels::RESULT: label },
         }, "spec": { "suspend": true } });
         server.state().jobs = [(name.to_owned(), job)].into();
         let found =

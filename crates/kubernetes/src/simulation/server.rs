@@ -13,8 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::control::{ApiServerState, SimulatedNode};
-use crate::in_cluster::job::RESULT;
-use crate::manifest::OWN;
+use crate::labels::{OWN, RESULT};
 
 /// A step of the cluster.
 const STEP: Duration = Duration::from_millis(5);

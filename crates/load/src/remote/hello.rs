@@ -13,8 +13,8 @@ use ring::hmac::{self, HMAC_SHA256, Key};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
-use super::VERSION;
 use super::frame::{MOST_OF_STRANGERS, read, write};
+use super::messages::VERSION;
 
 /// All of it takes one round trip and a half.
 const TAKES: Duration = Duration::from_secs(5);

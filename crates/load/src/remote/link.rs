@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::frame::{self, MOST};
 use super::hello::{Greeting, greet, set_timeouts};
+use super::messages::{FromGenerator, GeneratorMember, SILENCE, ToGenerator};
 use super::offset::{ClockOffset, ROUNDS};
-use super::{FromGenerator, GeneratorMember, SILENCE, ToGenerator};
 use crate::clock::clock_ns;
 
 /// So long a generator may take to be there for its client: one that was just started, or that still

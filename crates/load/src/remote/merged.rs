@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::messages::{GeneratorMember, GeneratorMessage};
 use super::offset::ClockOffset;
-use super::{GeneratorMember, GeneratorMessage};
 use crate::error::LoadError;
 use crate::outcome::{LoadSecond, LoadTotals};
 use crate::part::{ResultMessage, SecondMessage, TotalsMessage, second_message};

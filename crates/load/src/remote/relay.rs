@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use super::link::{GeneratorLink, unexpected_message};
 use super::merged::{self, FinishedPart as Made, GeneratorSecond, MergedSeconds};
+use super::messages::{FromGenerator, Generators, RemoteLoadFailure, ToGenerator};
 use super::offset::MOST_ERROR;
-use super::{FromGenerator, Generators, RemoteLoadFailure, ToGenerator};
 use crate::clock::clock_ns;
 use crate::error::LoadError;
 use crate::part::{LoadMessage, ResultMessage};

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::frame::{self, MOST};
 use super::hello::{Greeting, receive_client, set_timeouts};
-use super::{FromGenerator, SILENCE, ToGenerator};
+use super::messages::{FromGenerator, SILENCE, ToGenerator};
 use crate::clock::{clock_ns, to_timespec};
 use crate::part::{TotalsMessage, result_message};
 use crate::plan::LoadPlan;

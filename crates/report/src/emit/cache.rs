@@ -12,7 +12,7 @@ use loadline_sizing::cache::{CacheKind, workaround};
 pub mod shared;
 
 use super::application::ReadinessCheck;
-use super::container::{env, image_reference, json_string};
+use super::words::{env, image_reference, json_string};
 use crate::text;
 
 /// How often a training run asks, where the trials say nothing.

@@ -10,6 +10,7 @@ use super::base_image::Likeness;
 use super::cache::{CacheStage, cache_stage};
 use super::facts::EmitFacts;
 use super::liberty;
+use super::words::{env, image_reference, json_string};
 use crate::text;
 
 /// User id of the application; any but 0.
@@ -203,28 +204,4 @@ pub fn uses_file(facts: &EmitFacts<'_>) -> bool {
 /// The memory limit as Docker writes it: `212m`.
 fn docker_bytes(facts: &EmitFacts<'_>) -> String {
     facts.memory.value.to_jvm_size()
-}
-
-/// A text as a JSON string.
-pub fn json_string(text: &str) -> String {
-    serde_json::Value::from(text::one_line(text)).to_string()
-}
-
-/// A value of an `ENV` line: quoted, `$` literal.
-pub(super) fn env(value: &str) -> String {
-    let mut out = String::from("\"");
-    for c in value.chars() {
-        if matches!(c, '"' | '\\' | '$') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out.push('"');
-    out
-}
-
-/// An image name: nothing but the characters of a reference.
-pub(super) fn image_reference(text: &str) -> String {
-    let is_reference = |c: &char| c.is_ascii_alphanumeric() || "._-/:@".contains(*c);
-    text.chars().filter(is_reference).collect()
 }

@@ -12,7 +12,8 @@ use loadline_analysis::startup::{self, ProbeSettings};
 use loadline_sizing::regions::heap::HeapOverrun;
 use loadline_sizing::{Bytes, Cpus, JvmOptionSet};
 
-use super::application::{self, ProductionApplication};
+use super::application::ProductionApplication;
+use super::command::names_no_file;
 use super::error::EmitError;
 use super::given::{self, BackedValue, EnvironmentVariable};
 use super::names::slug;
@@ -98,7 +99,7 @@ impl<'a> EmitFacts<'a> {
             });
         };
         for option in &recommendation.configuration.jvm_options {
-            application::names_no_file(&option.text)?;
+            names_no_file(&option.text)?;
         }
         let group = groups::group_of(view, &recommendation.configuration);
         let trials = group.map(|g| g.trials).unwrap_or_default();

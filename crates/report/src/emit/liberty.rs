@@ -1,45 +1,25 @@
 //! What ships an Open Liberty that was measured by its start script: `wlp/bin/server run NAME`.
 //!
-//! Owns the reading of that command, and the files as Liberty reads them: `jvm.options` and a part of
+//! Owns the files as Liberty reads them: `jvm.options` and a part of
 //! `server.xml`, both below `configDropins/overrides`, so that neither takes the place of the
 //! server's own and each wins over it. Sources: the script itself (mergeJVMOptions: one option a
 //! line, as it stands, without quotes); Open Liberty's documentation, "Server configuration
 //! overview" and "mpHealth" (`/health/ready`, `/health/live`).
 
-use super::application::{ReadinessCheck, StartCommand};
-use super::container::{self, json_string};
+use super::application::ReadinessCheck;
+use super::command::StartCommand;
 use super::facts::EmitFacts;
 use super::jvm_options;
+use super::words::{env, json_string};
 
 /// Where the image has the installation.
 const HOME: &str = "/opt/wlp";
-
-/// The server's name where the command names none.
-const DEFAULT: &str = "defaultServer";
 
 /// Where it writes, unless the trials say: its user may write in `/tmp` only.
 const WRITTEN: [(&str, &str); 2] = [
     ("WLP_OUTPUT_DIR", "/tmp/liberty"),
     ("LOG_DIR", "/tmp/liberty/logs"),
 ];
-
-/// Reads `wlp/bin/server run NAME [-- ARGUMENTS]`; `None` for any other command.
-pub fn parse_command(words: &[String]) -> Option<StartCommand> {
-    let (program, rest) = words.split_first()?;
-    let home = program.strip_suffix("/bin/server")?;
-    let (action, rest) = rest.split_first()?;
-    let (server, arguments) = match rest.split_first() {
-        Some((name, rest)) if !name.starts_with('-') => (name.clone(), rest),
-        _ => (DEFAULT.to_owned(), rest),
-    };
-    let is_name = |c: char| c.is_alphanumeric() || "_-+.".contains(c);
-    (action == "run" && !home.is_empty() && server.chars().all(is_name)).then(|| StartCommand {
-        liberty: Some(server),
-        arguments: arguments.to_vec(),
-        jar: home.to_owned(),
-        ..StartCommand::in_image(&[])
-    })
-}
 
 /// Its `jvm.options`. What no line can say is left out of the facts already.
 pub fn jvm_options(facts: &EmitFacts<'_>) -> String {
@@ -88,11 +68,7 @@ pub fn dockerfile_lines(facts: &EmitFacts<'_>, server: &str) -> String {
     }
     for variable in &facts.variables {
         if let Some(value) = &variable.value {
-            out.push_str(&format!(
-                "ENV {}={}\n",
-                variable.name,
-                container::env(value)
-            ));
+            out.push_str(&format!("ENV {}={}\n", variable.name, env(value)));
         }
     }
     let is_set = |name: &str| facts.variables.iter().any(|variable| variable.name == name);
@@ -123,39 +99,4 @@ pub fn entry_point(facts: &EmitFacts<'_>, server: &str) -> Vec<String> {
 pub fn liveness_path(command: &StartCommand, ready: &ReadinessCheck) -> Option<&'static str> {
     let is_health = matches!(ready, ReadinessCheck::Http { path, .. } if path == "/health/ready");
     (is_health && command.liberty.is_some()).then_some("/health/live")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_start_script_is_read_and_nothing_else() {
-        let read = |text: &str| {
-            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-            parse_command(&words)
-                .map(|read| (read.jar, read.liberty.unwrap_or_default(), read.arguments))
-        };
-        let one = |jar: &str, name: &str, rest: &[&str]| {
-            let rest = rest.iter().map(|word| (*word).to_owned()).collect();
-            Some((jar.to_owned(), name.to_owned(), rest))
-        };
-        assert_eq!(
-            read("build/wlp/bin/server run orders -- --http.port=1"),
-            one("build/wlp", "orders", &["--", "--http.port=1"])
-        );
-        assert_eq!(
-            read("/wlp/bin/server run"),
-            one("/wlp", "defaultServer", &[])
-        );
-        for other in [
-            "wlp/bin/server start orders",
-            "wlp/bin/server",
-            "/bin/server run orders",
-            "wlp/bin/server run ../orders",
-            "bin/catalina.sh run",
-        ] {
-            assert_eq!(read(other), None, "{other}");
-        }
-    }
 }

@@ -9,6 +9,7 @@ mod application;
 mod base_image;
 mod cache;
 mod change;
+mod command;
 mod compose;
 mod container;
 mod error;
@@ -24,17 +25,17 @@ mod profile;
 mod purpose;
 mod scaling;
 mod values;
+mod words;
 mod workload;
 mod yaml;
 
-pub use application::{
-    AutoscalerNeeds, ImagePinning, ProductionApplication, ReadinessCheck, StartCommand,
-};
+pub use application::{AutoscalerNeeds, ImagePinning, ProductionApplication, ReadinessCheck};
 pub use base_image::{BaseImage, Likeness, OPENJ9};
 pub use cache::{
     CacheStage, ImageCache, REQUESTS as CACHE_REQUESTS, cache_stage, cached_image,
     shared::shared_cache_script, training_script as cache_script,
 };
+pub use command::StartCommand;
 pub use error::EmitError;
 pub use given::{Secret, secret};
 pub use names::slug;

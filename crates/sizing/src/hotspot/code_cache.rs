@@ -3,7 +3,8 @@
 //! Source: compilerDefinitions.cpp (sizes), codeCache.cpp, `CodeCache::initialize_heaps`
 //! (segments). Buffer sizes per compiler are solved from the recorded grid.
 
-use super::{HotSpotJit, HotSpotRefusal, PAGE};
+use super::machine::PAGE;
+use super::{HotSpotJit, HotSpotRefusal};
 use crate::Bytes;
 use crate::jdk::JdkRelease;
 use crate::options::JvmOptionSet;

@@ -10,19 +10,21 @@
 pub mod code_cache;
 pub mod collector;
 pub mod heap;
+mod machine;
 pub mod node;
 mod print;
 pub mod refusal;
 pub mod threads;
 pub mod young;
 
+use crate::Bytes;
 use crate::jdk::JdkRelease;
 use crate::options::JvmOptionSet;
-use crate::{Bytes, Cpus};
 
 pub use code_cache::CodeCache;
 pub use collector::CollectorKind;
 pub use heap::HotSpotHeap;
+pub use machine::MachineSize;
 pub use print::{PrintedFlag, PrintedValue};
 pub use refusal::HotSpotRefusal;
 pub use threads::{GcThreads, HotSpotJit};
@@ -43,39 +45,6 @@ pub fn rests_on(jdk: JdkRelease) -> Option<String> {
         feature => Some(format!(
             "JDK {feature} is newer than what is known here: this is what {DOCUMENTED} would do"
         )),
-    }
-}
-
-/// The machine as the JVM sees it, after container detection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MachineSize {
-    /// Physical memory: the container's limit, or the host's memory without one.
-    pub memory: Bytes,
-    /// Processors: what `Runtime.availableProcessors()` would say, at least 1.
-    pub cpus: u32,
-}
-
-impl MachineSize {
-    /// A machine from a memory limit and an amount of CPU: HotSpot rounds a quota up.
-    ///
-    /// Source: cgroupUtil_linux.cpp, `CgroupUtil::processor_count`; measured: quota 100001 of
-    /// period 100000 gives 2.
-    pub fn from_limits(memory: Bytes, cpus: Cpus) -> Self {
-        let cpus = cpus.ceil().max(1);
-        Self { memory, cpus }
-    }
-
-    /// The same machine as these options make the JVM see it: `ActiveProcessorCount` replaces the
-    /// count, except 0, which means "not set".
-    pub fn as_overridden_by(self, options: &JvmOptionSet) -> Self {
-        let count = options
-            .count_value("ActiveProcessorCount")
-            .filter(|n| *n > 0);
-        let count = count.and_then(|n| u32::try_from(n).ok());
-        Self {
-            cpus: count.unwrap_or(self.cpus),
-            ..self
-        }
     }
 }
 
@@ -159,9 +128,6 @@ pub fn predict(
         heap,
     })
 }
-
-/// The memory page on x86-64 and most aarch64 systems.
-pub(crate) const PAGE: Bytes = Bytes::from_kib(4);
 
 /// Default `ThreadStackSize` is 1 MiB on x86-64 (2 MiB on aarch64; documented, not measured).
 fn thread_stack(options: &JvmOptionSet) -> Bytes {

@@ -115,7 +115,9 @@ impl ImageJdk {
 pub fn probe_from_inside() -> Result<ImageReading, RunRefusal> {
     in_pod()?;
     let site = Site::detect_site(SiteOptions::in_pod(None))?;
-    let env: BTreeMap<String, String> = std::env::vars().collect();
+    let env: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
     let jdk = oci::image::jdk_of_this_root(&env);
     // The first trial pays for its files, as all do.
     let own = oci::image::directories_of_this_root();

@@ -25,7 +25,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
+    let words = || {
+        let words = std::env::args_os().skip(1);
+        words.map(|word| word.to_string_lossy().into_owned())
+    };
+    let mut arguments = words();
     match arguments.next().as_deref() {
         Some("init-part") => code(loadline_trial::init::run()),
         Some("trial-part") => trial_part(),
@@ -39,7 +43,7 @@ fn main() -> ExitCode {
         Some("trials-without-end") => killed::trials_without_end(arguments),
         _ => {
             see_own_mounts_alone();
-            runner::run(&wanted::Wanted::by(std::env::args().skip(1)))
+            runner::run(&wanted::Wanted::by(words()))
         }
     }
 }

@@ -42,11 +42,11 @@ pub(super) fn run(
         talk!("{}", trial.trial_row())
     })
     .map_err(load_error)?;
-    if arguments.json {
-        println!("{}", pretty_json(&found)?);
-    } else {
-        super::super::print_data(&found.result_text())?;
-    }
+    let text = match arguments.json {
+        true => pretty_json(&found)?,
+        false => found.result_text(),
+    };
+    super::super::print_data(&text)?;
     if signals.has_come() {
         return Err(interrupted_error(signals));
     }

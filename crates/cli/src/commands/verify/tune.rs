@@ -97,7 +97,7 @@ pub fn tune(
             VerifyAnswer::Worse => "it takes more CPU, which no other memory limit cures",
             _ => "the shipped size holds, and not much of it could go",
         };
-        eprintln!("nothing to tune: {why}");
+        say!("nothing to tune: {why}");
         return Ok(());
     }
     talk!("searching from the shipped size on");
@@ -105,7 +105,7 @@ pub fn tune(
     let result = measuring.result.clone();
     let ended = size::run_size_search(measuring, &OutputFlags::default())?;
     if ended == CommandOutcome::SloMissed {
-        eprintln!("no patch is written: the search proved no size");
+        say!("no patch is written: the search proved no size");
         return Ok(());
     }
     match plan.manifest {

@@ -2,7 +2,9 @@
 
 use loadline_analysis::record::{LONGEST_VERSION, LevelApplication, version_name};
 
-use super::{Checked, client, image};
+use super::super::application::check_image;
+use super::super::checked::Checked;
+use super::client;
 use crate::experiment::error::ExperimentSource;
 use crate::experiment::said::ValueWithOrigin;
 use crate::experiment::wire::{AppTable, LevelTable};
@@ -35,7 +37,7 @@ pub(super) fn of_level<T>(
             .map(|text| entry.with_same_origin(text.clone()))
     };
     let (reference, engine) = (said(&table.image), said(&table.engine));
-    let image = image::check_image((reference.as_ref(), engine.as_ref()), source)?;
+    let image = check_image((reference.as_ref(), engine.as_ref()), source)?;
     let Some(first) = table.command.first() else {
         return Ok(image.map(|_| level_application(table)));
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::standing::configured_limit;
 
-use super::Checked;
+use super::super::checked::Checked;
 use crate::experiment::Experiment;
 use crate::experiment::error::ExperimentSource;
 

@@ -2,7 +2,7 @@
 
 use loadline_analysis::record::StartCache;
 
-use super::Checked;
+use super::super::checked::Checked;
 use crate::experiment::TrainingSettings;
 use crate::experiment::error::ExperimentSource;
 use crate::experiment::load::refuse_foreign_url;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Checked;
+use super::super::checked::Checked;
 use crate::experiment::error::ExperimentSource;
 
 /// Clients of container engines, and what of theirs starts an application.

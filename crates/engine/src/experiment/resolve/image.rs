@@ -1,36 +1,8 @@
 //! `app.image`: an application that an engine starts, and what cannot be varied of it.
 
-use loadline_protocol::EngineKind;
-
-use super::Checked;
+use super::super::checked::Checked;
+use crate::experiment::Experiment;
 use crate::experiment::error::ExperimentSource;
-use crate::experiment::said::Text;
-use crate::experiment::{Experiment, ExperimentImage};
-
-/// The image that a table names, if it does.
-pub(in crate::experiment) fn check_image(
-    (reference, engine): (Option<&Text>, Option<&Text>),
-    source: &ExperimentSource<'_>,
-) -> Checked<Option<ExperimentImage>> {
-    let hint = "write podman or docker; without it the engine that has the image starts it";
-    let kind = engine.map(|text| source.parse_text::<EngineKind>(text, hint));
-    let kind = kind.transpose()?;
-    let Some(reference) = reference else {
-        return match engine {
-            None => Ok(None),
-            Some(text) => Err(source.error_at(
-                text.origin(),
-                "an engine is named, and no image for it to start",
-                "name the image: image = \"registry/name:tag\", or --image",
-            )),
-        };
-    };
-    Ok(Some(ExperimentImage {
-        reference: reference.inner_value().clone(),
-        engine: kind,
-        found: None,
-    }))
-}
 
 /// Refuses what an image brings itself.
 pub(super) fn refuse_image_settings(

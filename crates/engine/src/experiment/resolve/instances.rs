@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use loadline_analysis::record::{Configuration, CpuSets};
 
-use super::Checked;
+use super::super::checked::Checked;
 use crate::experiment::error::ExperimentSource;
 use crate::experiment::said::{Text, ValueWithOrigin};
 use crate::experiment::{Experiment, ExperimentError};

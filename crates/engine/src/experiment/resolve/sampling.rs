@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::super::checked::Checked;
 use super::super::error::ExperimentSource;
 use super::super::said::Text;
-use super::Checked;
 use loadline_protocol::SamplingRate;
 
 /// Closer samples cost more than they tell; seconds are cut from samples at most 100 ms apart.

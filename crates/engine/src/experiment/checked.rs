@@ -1,0 +1,216 @@
+//! One value of an experiment file at a time: its text checked, a refusal with its place.
+//!
+//! What several values say together is for the modules that use these.
+
+use std::ops::Range;
+use std::str::FromStr;
+use std::time::Duration;
+
+use loadline_analysis::record::{CPU_PERIOD, CpuSets};
+use loadline_analysis::slo::parse_duration;
+use loadline_protocol::{Account, Readiness};
+use loadline_sizing::{Bytes, Cpus};
+
+use super::ExperimentError;
+use super::error::ExperimentSource;
+use super::said::{Text, ValueWithOrigin};
+use super::wire::ReadyTable;
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// The kernel takes quotas of 1 ms and periods of 1 ms to 1 s (Documentation/scheduler/sched-bwc.rst).
+const PERIOD_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
+
+pub(super) type Checked<T> = Result<T, ExperimentError>;
+
+/// When a program is ready; `whose` names it, `port` is that of `http` where none is given.
+pub(super) fn check_readiness(
+    ready: &ReadyTable,
+    port: Option<u16>,
+    whose: &str,
+    source: &ExperimentSource<'_>,
+) -> Checked<Readiness> {
+    if !ready.command.is_empty() {
+        return match (&ready.http, ready.tcp, &ready.log) {
+            (None, None, None) => Ok(Readiness::Command {
+                command: ready.command.clone(),
+            }),
+            _ => Err(not_one(whose, source)),
+        };
+    }
+    match (&ready.http, ready.tcp, &ready.log) {
+        (Some(path), None, None) if path.inner_value().starts_with('/') => {
+            let Some(port) = ready.port.or(port) else {
+                let problem = format!("ready of {whose} names no port");
+                let hint = "write ready = { http = \"/health\", port = 9200 }";
+                return Err(source.error_at(path.origin(), problem, hint));
+            };
+            Ok(Readiness::Http {
+                port,
+                path: path.inner_value().clone(),
+            })
+        }
+        (Some(path), None, None) => Err(source.error_at(
+            path.origin(),
+            "the readiness path does not start with a slash",
+            "write ready = { http = \"/health\" }",
+        )),
+        (None, Some(port), None) => Ok(Readiness::Tcp { port }),
+        (None, None, Some(text)) if !text.is_empty() => Ok(Readiness::LogLine {
+            contains: text.clone(),
+        }),
+        _ => Err(not_one(whose, source)),
+    }
+}
+
+fn not_one(whose: &str, source: &ExperimentSource<'_>) -> ExperimentError {
+    source.experiment_error(
+        format!("ready of {whose} does not say one thing"),
+        "give exactly one of http = \"/health\", tcp = 8080, log = \"Started\"",
+    )
+}
+
+pub(super) fn check_account(text: &Text, source: &ExperimentSource<'_>) -> Checked<Account> {
+    let refuse = || {
+        source.error_at(
+            text.origin(),
+            format!("`{}` is not an account", text.inner_value()),
+            "write numbers: user = \"1000\" or \"1000:1000\"",
+        )
+    };
+    let (uid, gid) = text
+        .inner_value()
+        .split_once(':')
+        .unwrap_or((text.inner_value(), text.inner_value()));
+    let uid = uid.parse().map_err(|_| refuse())?;
+    let gid = gid.parse().map_err(|_| refuse())?;
+    if uid == 0 || gid == 0 {
+        return Err(source.error_at(
+            text.origin(),
+            "it may not run as root",
+            "choose a user id above 0",
+        ));
+    }
+    Ok(Account { uid, gid })
+}
+
+pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<Cpus> {
+    let cpus: Cpus = source.parse_text(text, "CPUs as 1.5 or 250m")?;
+    // 1 ms of quota in a period of 100 ms is the least the kernel takes.
+    if cpus.as_millis() < 10 {
+        return Err(source.error_at(
+            text.origin(),
+            format!(
+                "`{}` is too little CPU: the kernel takes no quota below 10m",
+                text.inner_value()
+            ),
+            "give at least 50m",
+        ));
+    }
+    Ok(cpus)
+}
+
+pub(super) fn check_memory(text: &Text, source: &ExperimentSource<'_>) -> Checked<Bytes> {
+    let bytes: Bytes = source.parse_text(text, "memory with a unit, as 512Mi")?;
+    if bytes < Bytes::from_mib(1) {
+        return Err(source.error_at(
+            text.origin(),
+            format!("`{}` is less than 1 MiB of memory", text.inner_value()),
+            "is the unit missing? write 512Mi",
+        ));
+    }
+    Ok(bytes)
+}
+
+pub(super) fn check_period(text: &Text, source: &ExperimentSource<'_>) -> Checked<Duration> {
+    let period = source.positive_time(Some(text), CPU_PERIOD, "cpu-period")?;
+    if period < PERIOD_RANGE.0 || period > PERIOD_RANGE.1 {
+        return Err(source.error_at(
+            text.origin(),
+            format!("`{}` is not a CFS period", text.inner_value()),
+            "the kernel takes 1ms to 1s",
+        ));
+    }
+    Ok(period)
+}
+
+pub(super) fn check_cpu_sets(text: &Text, source: &ExperimentSource<'_>) -> Checked<CpuSets> {
+    let value = text.inner_value();
+    value.parse().map_err(|_| {
+        source.error_at(
+            text.origin(),
+            format!("`{value}` is not a list of CPUs"),
+            "write 0 or 0-3 or 0,2; for two instances 0-1;2-3",
+        )
+    })
+}
+
+impl ExperimentSource<'_> {
+    pub(super) fn parse_text<T: FromStr<Err: std::fmt::Display>>(
+        &self,
+        text: &Text,
+        hint: &str,
+    ) -> Checked<T> {
+        text.inner_value()
+            .parse()
+            .map_err(|e| self.error_at(text.origin(), e, hint))
+    }
+
+    pub(super) fn time_or_zero(
+        &self,
+        text: Option<&Text>,
+        default: Duration,
+        name: &str,
+    ) -> Checked<Duration> {
+        let Some(text) = text else { return Ok(default) };
+        parse_duration(text.inner_value())
+            .filter(|d| *d <= DAY)
+            .ok_or_else(|| {
+                self.error_at(
+                    text.origin(),
+                    format!(
+                        "`{}` is not a length of time for {name}",
+                        text.inner_value()
+                    ),
+                    "write 500ms, 10s or 2m, at most a day",
+                )
+            })
+    }
+
+    pub(super) fn positive_time(
+        &self,
+        text: Option<&Text>,
+        default: Duration,
+        name: &str,
+    ) -> Checked<Duration> {
+        let time = self.time_or_zero(text, default, name)?;
+        match text {
+            Some(text) if time.is_zero() => Err(self.error_at(
+                text.origin(),
+                format!("{name} is zero"),
+                "write 500ms, 10s or 2m",
+            )),
+            _ => Ok(time),
+        }
+    }
+
+    pub(super) fn in_range<T: Copy + PartialOrd + std::fmt::Display>(
+        &self,
+        value: Option<&ValueWithOrigin<T>>,
+        default: T,
+        range: Range<T>,
+        name: &str,
+    ) -> Checked<T> {
+        match value {
+            None => Ok(default),
+            Some(value) if range.contains(value.inner_value()) => Ok(*value.inner_value()),
+            Some(value) => {
+                let problem = format!("{name} = {} is out of range", value.inner_value());
+                Err(self.error_at(
+                    value.origin(),
+                    problem,
+                    format!("from {} and below {}", range.start, range.end),
+                ))
+            }
+        }
+    }
+}
