@@ -6,6 +6,7 @@
 //! means that this kernel, JVM or phase gave no such number; it never means zero.
 
 mod cgroup;
+mod configuration;
 mod cpus;
 mod dependency;
 mod gc;
@@ -20,11 +21,10 @@ mod soak;
 mod start;
 mod version;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use loadline_sizing::{Bytes, Cpus};
+use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,7 @@ use crate::slo::{Objective, Slo};
 use crate::wire;
 
 pub use cgroup::{CgroupEvidence, MOST_USE, USE_EVERY};
+pub use configuration::{CPU_PERIOD, Configuration, JvmOption, LevelApplication, ValueProvenance};
 pub use cpus::CpuSets;
 pub use dependency::{CpuNeighbours, DependencyEvidence, SharedEvidence, StubEvidence};
 pub use gc::{GcEvidence, HeapAfter};
@@ -53,165 +54,6 @@ pub use version::{ApplicationVersion, Commit, LONGEST_VERSION, version_name};
 
 /// Version of the stored form. It grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
-
-/// What a trial ran: one level for each factor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Configuration {
-    /// Short text that names it in tables; unique within an experiment.
-    pub label: String,
-    /// How many of it run at once, each with these limits; they share the load.
-    #[serde(default = "one_instance", skip_serializing_if = "is_one")]
-    pub instances: u32,
-    /// The CPU limit; `None` is no limit.
-    #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
-    pub cpu: Option<Cpus>,
-    /// The CFS period; 100 ms unless the experiment says otherwise.
-    #[serde(rename = "cpu_period_ns", with = "wire::nanos")]
-    pub cpu_period: Duration,
-    /// Quota that idle periods may save up; `None` is none.
-    #[serde(rename = "cpu_burst_ns", with = "wire::nanos_opt", default)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_burst: Option<Duration>,
-    /// CPUs the application may run on (`0`, `0-1`; `0;1`: one list an instance); `None` is what
-    /// the machine's plan gives it.
-    #[serde(default)]
-    pub cpuset: Option<CpuSets>,
-    /// v1 `cpu.shares` (1024 is the default weight); converted where the kernel has weights.
-    #[serde(default)]
-    pub cpu_shares: Option<u64>,
-    /// Busy threads in a cgroup beside the application's, with the default weight; `None` is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub neighbour_threads: Option<u32>,
-    /// The memory limit; `None` is no limit.
-    #[serde(rename = "memory_bytes", with = "wire::bytes_opt", default)]
-    pub memory: Option<Bytes>,
-    /// Largest number of tasks (processes and threads).
-    #[serde(default)]
-    pub pids: Option<u64>,
-    /// Size of `/dev/shm`; `None` is the 64 MiB that container engines give.
-    #[serde(rename = "shm_bytes", with = "wire::bytes_opt", default)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shm: Option<Bytes>,
-    /// Name of the JDK it ran on, as `loadline doctor` lists it; `None` is the command as given.
-    #[serde(default)]
-    pub jdk: Option<String>,
-    /// JVM options added by the configuration, in order.
-    #[serde(default)]
-    pub jvm_options: Vec<JvmOption>,
-    /// Arguments appended to the command by the configuration.
-    #[serde(default)]
-    pub args: Vec<String>,
-    /// Environment variables added by the configuration.
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-    /// Requests a second offered to all instances together; `None` is the load of the experiment.
-    #[serde(
-        rename = "rate_per_second",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub rate: Option<f64>,
-    /// The warm-up, where a search for a warm JVM made it longer; `None` is that of the experiment.
-    #[serde(rename = "warm_up_ns", with = "wire::nanos_opt", default)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warm_up: Option<Duration>,
-    /// The start-up cache it runs with, built before its first trial.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<StartCache>,
-    /// What runs in place of the experiment's application; `None` is that one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub application: Option<LevelApplication>,
-}
-
-impl Configuration {
-    /// The option that sets the largest heap, the last of several.
-    pub fn heap_option(&self) -> Option<&str> {
-        let texts = self.jvm_options.iter().map(|option| option.text.as_str());
-        let is_heap =
-            |text: &&str| text.starts_with("-Xmx") || text.starts_with("-XX:MaxHeapSize=");
-        texts.rev().find(is_heap)
-    }
-}
-
-/// An application that a level puts in place of the experiment's.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct LevelApplication {
-    /// Program and arguments; of an image its arguments, none for its own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
-    /// The image that is started in place of a program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<String>,
-    /// `podman` or `docker`; `None` is whichever has the image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engine: Option<String>,
-}
-
-/// Length of a CFS period unless somebody asks for another. Source: the kernel's
-/// Documentation/scheduler/sched-bwc.rst, "cpu.cfs_period_us".
-pub const CPU_PERIOD: Duration = Duration::from_millis(100);
-
-impl Default for Configuration {
-    /// One instance without limits, as its command stands.
-    fn default() -> Self {
-        Self {
-            label: String::new(),
-            instances: 1,
-            cpu: None,
-            cpu_period: CPU_PERIOD,
-            cpu_burst: None,
-            cpuset: None,
-            cpu_shares: None,
-            neighbour_threads: None,
-            memory: None,
-            pids: None,
-            shm: None,
-            jdk: None,
-            jvm_options: Vec::new(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            rate: None,
-            warm_up: None,
-            cache: None,
-            application: None,
-        }
-    }
-}
-
-fn one_instance() -> u32 {
-    1
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-fn is_one(instances: &u32) -> bool {
-    *instances == 1
-}
-
-/// A JVM option and where it comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct JvmOption {
-    /// The option as the JVM reads it, such as `-Xmx64m`.
-    pub text: String,
-    /// Who chose it.
-    pub provenance: ValueProvenance,
-}
-
-/// Who chose a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ValueProvenance {
-    /// What the JVM does by itself.
-    Default,
-    /// From a formula.
-    Calculated,
-    /// From trials; the recommendation names them.
-    Measured,
-    /// The user said so.
-    User,
-}
 
 /// Why a trial ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -513,6 +355,10 @@ impl Evidence {
         let squeeze = self.squeeze.as_ref();
         squeeze.is_some_and(|squeeze| squeeze.end == SqueezeEnd::Killed)
     }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A disk that an application filled.

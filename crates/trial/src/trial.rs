@@ -2,6 +2,9 @@
 //!
 //! Owns their order and their times. Knows no cgroup and no verdict.
 
+mod start_watch;
+mod study;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +30,7 @@ use crate::site::Site;
 use crate::soaking::{OutagePoints, SoakRun};
 use crate::studying::StudyCourse;
 use crate::{ending, listener, proxy};
+use start_watch::StartWatch;
 
 /// Grace for an application that never got ready, or whose trial is told to stop.
 const SHORT_GRACE: Duration = Duration::from_secs(1);
@@ -211,80 +215,6 @@ impl OngoingTrial<'_> {
             self.probe_soak(true);
         }
         Ok(())
-    }
-
-    /// Of a soak: the looks before its cycles, and the rest between them.
-    fn prepare_soak_cycle(&mut self, phase: TrialPhase) -> Result<(), HaltReason> {
-        let rest = self.soaking.as_ref().map(SoakRun::rest_length);
-        match (phase, rest) {
-            (TrialPhase::Measure, Some(_)) => self.probe_soak(false),
-            (TrialPhase::Again, Some(rest)) => {
-                let began = self.instances.begin_phase(TrialPhase::Rest);
-                self.wait_without_load(TrialPhase::Rest, rest)?;
-                self.probe_soak(false);
-                self.add_span(TrialPhase::Rest, began, monotonic_ns());
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// What a study does before a phase; `false`: it goes no further.
-    fn begin_study(&mut self, phase: TrialPhase) -> bool {
-        let requests = self.answered();
-        let instances = &self.instances.all;
-        match (phase, &mut self.study) {
-            (TrialPhase::Squeeze, Some(study)) => {
-                let aged = instances.first().and_then(|i| i.read_parts(requests));
-                let before = Evidence {
-                    phases: self.phases.clone(),
-                    load: self.load.clone(),
-                    memory: instances.first().and_then(|i| i.state.parts.clone()),
-                    ..Evidence::default()
-                };
-                let order = (self.order, self.site.options.is_pod);
-                study.begin_squeeze(instances, order, aged, before)
-            }
-            (TrialPhase::Again, Some(study)) => study.is_settled(),
-            _ => true,
-        }
-    }
-
-    /// The same behind a phase.
-    fn end_study(&mut self, phase: TrialPhase) {
-        let (Some(study), [instance]) = (&mut self.study, &mut self.instances.all[..]) else {
-            return;
-        };
-        match phase {
-            TrialPhase::Age => {
-                let live_set = study.ask_live_set(instance, self.order);
-                if let Some(parts) = &mut instance.state.parts {
-                    parts.live_set = live_set;
-                }
-            }
-            TrialPhase::Squeeze => study.end_squeeze(instance),
-            _ => {}
-        }
-    }
-
-    /// Good responses so far.
-    fn answered(&self) -> u64 {
-        self.load.iter().map(|load| load.ok).sum()
-    }
-
-    /// Whether a phase is behind the judged load, to study memory.
-    fn is_studied(&self, phase: TrialPhase) -> bool {
-        let is_behind = matches!(
-            phase,
-            TrialPhase::Age | TrialPhase::Squeeze | TrialPhase::Again
-        );
-        self.study.is_some() && is_behind
-    }
-
-    fn probe_soak(&mut self, is_last: bool) {
-        if let Some(soaking) = &mut self.soaking {
-            soaking.probe_jvms(&self.instances.all, is_last);
-        }
     }
 
     /// Waits without load.
@@ -546,39 +476,6 @@ impl OngoingTrial<'_> {
             evidence.seconds.truncate(KEPT_SECONDS);
         }
         Ok(evidence)
-    }
-}
-
-/// What was seen at each look at a start: the file pages that each instance had read again.
-#[derive(Default)]
-struct StartWatch {
-    refaults: Vec<Vec<u64>>,
-    looked: Duration,
-}
-
-impl StartWatch {
-    /// Why the start under way will not end; looks once in a while.
-    fn hopeless_reason(
-        &mut self,
-        begin: Instant,
-        order: &TrialOrder,
-        slo: &Slo,
-        instances: &[Instance],
-    ) -> Option<String> {
-        let waited = begin.elapsed();
-        if waited < self.looked + early::LOOK {
-            return None;
-        }
-        self.looked = waited;
-        self.refaults.resize(instances.len(), Vec::new());
-        let mut each = self.refaults.iter_mut().zip(instances);
-        each.find_map(|(seen, instance)| {
-            seen.extend(instance.refaults());
-            let state = &instance.state;
-            let exec_ns = state.exec_ns.filter(|_| !state.was_ready())?;
-            let running = Duration::from_nanos(monotonic_ns().saturating_sub(exec_ns));
-            early::why_start_fails(slo, order.start_deadline, running, seen)
-        })
     }
 }
 

@@ -215,9 +215,11 @@ fn warn_of_heaps(rules: &[ContainerAdvice], memory: Option<Bytes>, measured: Mea
             ..LintedContainer::default()
         };
         if let Some(finding) = over_commitment(&container, measured) {
-            eprintln!(
+            say!(
                 "error: {}: {}\nhint: {}",
-                advice.label, finding.problem, finding.hint
+                advice.label,
+                finding.problem,
+                finding.hint
             );
         }
     }

@@ -13,6 +13,16 @@ pub(super) fn proven_how(proof: &Proof) -> String {
     if proof.starts == 0 {
         return "No fresh start has tested it.".to_owned();
     }
+    let nearest = proof.distances.iter();
+    let nearest = nearest.min_by(|a, b| a.deviations.total_cmp(&b.deviations));
+    if let Some(nearest) = nearest.filter(|_| proof.passes == proof.starts) {
+        return format!(
+            "All {} fresh starts of exactly this size kept it; the nearest bound ({}) is {:.1} standard \
+             deviations away, so at least 95 % of such starts stay below it (95 % confidence); --prove {} \
+             counts starts instead.",
+            proof.starts, nearest.of, nearest.deviations, NARROWER.0,
+        );
+    }
     let bound = proof.failure_upper_bound;
     let narrower = match bound > 1.0 / NARROWER.1 as f64 && proof.passes == proof.starts {
         true => format!(

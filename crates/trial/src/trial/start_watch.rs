@@ -1,0 +1,45 @@
+//! Whether a start under way can still become ready within its deadline.
+//!
+//! Owns what is remembered between two looks; the rule is `loadline_analysis::early`'s.
+
+use std::time::{Duration, Instant};
+
+use loadline_analysis::early;
+use loadline_analysis::slo::Slo;
+use loadline_protocol::TrialOrder;
+
+use crate::clock::monotonic_ns;
+use crate::instance::Instance;
+
+/// What was seen at each look at a start: the file pages that each instance had read again.
+#[derive(Default)]
+pub(super) struct StartWatch {
+    refaults: Vec<Vec<u64>>,
+    looked: Duration,
+}
+
+impl StartWatch {
+    /// Why the start under way will not end; looks once in a while.
+    pub(super) fn hopeless_reason(
+        &mut self,
+        begin: Instant,
+        order: &TrialOrder,
+        slo: &Slo,
+        instances: &[Instance],
+    ) -> Option<String> {
+        let waited = begin.elapsed();
+        if waited < self.looked + early::LOOK {
+            return None;
+        }
+        self.looked = waited;
+        self.refaults.resize(instances.len(), Vec::new());
+        let mut each = self.refaults.iter_mut().zip(instances);
+        each.find_map(|(seen, instance)| {
+            seen.extend(instance.refaults());
+            let state = &instance.state;
+            let exec_ns = state.exec_ns.filter(|_| !state.was_ready())?;
+            let running = Duration::from_nanos(monotonic_ns().saturating_sub(exec_ns));
+            early::why_start_fails(slo, order.start_deadline, running, seen)
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! What a trial looks at behind and between its load phases: soaks, ageing and squeezes.
+//!
+//! Owns when; what is read is `soaking`'s and `studying`'s.
+
+use loadline_analysis::record::{Evidence, TrialPhase};
+
+use super::OngoingTrial;
+use crate::clock::monotonic_ns;
+use crate::halt::HaltReason;
+use crate::soaking::SoakRun;
+
+impl OngoingTrial<'_> {
+    /// Of a soak: the looks before its cycles, and the rest between them.
+    pub(super) fn prepare_soak_cycle(&mut self, phase: TrialPhase) -> Result<(), HaltReason> {
+        let rest = self.soaking.as_ref().map(SoakRun::rest_length);
+        match (phase, rest) {
+            (TrialPhase::Measure, Some(_)) => self.probe_soak(false),
+            (TrialPhase::Again, Some(rest)) => {
+                let began = self.instances.begin_phase(TrialPhase::Rest);
+                self.wait_without_load(TrialPhase::Rest, rest)?;
+                self.probe_soak(false);
+                self.add_span(TrialPhase::Rest, began, monotonic_ns());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What a study does before a phase; `false`: it goes no further.
+    pub(super) fn begin_study(&mut self, phase: TrialPhase) -> bool {
+        let requests = self.answered();
+        let instances = &self.instances.all;
+        match (phase, &mut self.study) {
+            (TrialPhase::Squeeze, Some(study)) => {
+                let aged = instances.first().and_then(|i| i.read_parts(requests));
+                let before = Evidence {
+                    phases: self.phases.clone(),
+                    load: self.load.clone(),
+                    memory: instances.first().and_then(|i| i.state.parts.clone()),
+                    ..Evidence::default()
+                };
+                let order = (self.order, self.site.options.is_pod);
+                study.begin_squeeze(instances, order, aged, before)
+            }
+            (TrialPhase::Again, Some(study)) => study.is_settled(),
+            _ => true,
+        }
+    }
+
+    /// The same behind a phase.
+    pub(super) fn end_study(&mut self, phase: TrialPhase) {
+        let (Some(study), [instance]) = (&mut self.study, &mut self.instances.all[..]) else {
+            return;
+        };
+        match phase {
+            TrialPhase::Age => {
+                let live_set = study.ask_live_set(instance, self.order);
+                if let Some(parts) = &mut instance.state.parts {
+                    parts.live_set = live_set;
+                }
+            }
+            TrialPhase::Squeeze => study.end_squeeze(instance),
+            _ => {}
+        }
+    }
+
+    /// Good responses so far.
+    pub(super) fn answered(&self) -> u64 {
+        self.load.iter().map(|load| load.ok).sum()
+    }
+
+    /// Whether a phase is behind the judged load, to study memory.
+    pub(super) fn is_studied(&self, phase: TrialPhase) -> bool {
+        let is_behind = matches!(
+            phase,
+            TrialPhase::Age | TrialPhase::Squeeze | TrialPhase::Again
+        );
+        self.study.is_some() && is_behind
+    }
+
+    pub(super) fn probe_soak(&mut self, is_last: bool) {
+        if let Some(soaking) = &mut self.soaking {
+            soaking.probe_jvms(&self.instances.all, is_last);
+        }
+    }
+}
