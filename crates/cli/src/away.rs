@@ -28,16 +28,15 @@ use loadline_report::format;
 use loadline_report::redact;
 use loadline_report::text::{clean, one_line};
 
-use crate::commands::{OutputFlags, ResumeArguments, run_rest};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::called::called_words;
+use crate::commands::resume::{ResumeArguments, run_rest};
+use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
 use crate::experiment::LoadedExperiment;
 use crate::images;
-use crate::measuring::{
-    MeasureFlags, account, open_store, state_directory, store_refused, version,
-};
+use crate::measuring::{MeasureFlags, account, open_store, state_directory, version};
+use crate::output::{AnswerPrinter, OutputFlags};
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
-use crate::usage::called_words;
 use arriving::AllowedNames;
 
 pub use consent::{ConsentFlags, confirm_experiment, confirm_run};
@@ -389,6 +388,7 @@ fn begun_row(
 pub fn run_controller(
     inside: &ControllerPod,
     arguments: ResumeArguments,
+    out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let wanted = arguments.named_cluster().ok_or_else(|| {
         Error::new(FailureKind::Internal, "a controller is told its cluster")
@@ -419,7 +419,7 @@ pub fn run_controller(
     let row = store
         .result_by_prefix(&inside.result)
         .map_err(|e| store_refused(&e))?;
-    let end = run_rest(&row, store, &arguments);
+    let end = run_rest(&row, store, &arguments, out);
     if let Err(error) = &end
         && matches!(error.failure_kind(), FailureKind::Interrupted(_))
     {

@@ -14,14 +14,15 @@ use loadline_engine::experiment::wire::{
     AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
     LimitsTable, ReadyTable, RunTable, SearchTable,
 };
-use loadline_engine::experiment::{Experiment, ExperimentError, ValueWithOrigin};
+use loadline_engine::experiment::{Experiment, ValueWithOrigin};
 use loadline_load::{LoadSpec, LoadTarget};
 use loadline_protocol::RunRefusal;
 
-use crate::commands::{load_error, report_bodiless};
-use crate::error::{Error, FailureKind};
+use crate::called;
+use crate::error::{Error, FailureKind, experiment_refused, load_error};
 use crate::files;
 use crate::images;
+use crate::load_flags::report_bodiless;
 
 pub use cluster::{ClusterFlags, InClusterFlags};
 pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags};
@@ -73,7 +74,7 @@ pub fn load_experiment_with(
     more: ExtraFlags<'_>,
 ) -> Result<LoadedExperiment, Error> {
     let search = more.search;
-    let here = files::working_directory()?;
+    let here = called::working_directory()?;
     let Some(path) = &flags.file else {
         let mut file = from_flags(flags)?;
         overlay(&mut file, flags, more)?;
@@ -152,11 +153,6 @@ pub fn experiment_over(
         ..experiment
     };
     finish_loading(file, experiment, title, None)
-}
-
-/// The error of an experiment as the command line reports it.
-pub fn experiment_refused(error: &ExperimentError) -> Error {
-    Error::new(FailureKind::Usage, error).with_hint_if(error.hint.as_ref())
 }
 
 /// Checks an experiment made from flags; `under` is the text and path of the file they lie over.
@@ -336,13 +332,13 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
         file.load.url.clone_from(&flags.url);
     }
     flags.load.overlay(&mut file.load);
-    let here = files::working_directory()?;
+    let here = called::working_directory()?;
     file.load.resolve_files(&here).map_err(load_error)?;
     Ok(file.load != before)
 }
 
 fn overlay_environment(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bool, Error> {
-    let here = files::working_directory()?;
+    let here = called::working_directory()?;
     let env = environment::read_environment(flags, &here)?;
     let any = !env.is_empty();
     file.app.env.extend(env);

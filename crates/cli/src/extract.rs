@@ -8,8 +8,8 @@ use loadline_jvm::cache::destination::FileOwner;
 use loadline_jvm::cache::extracted::{ExtractError, extract, place_of};
 use loadline_protocol::Account;
 
+use crate::called;
 use crate::error::{Error, FailureKind};
-use crate::files;
 use crate::measuring::sudo_caller;
 
 /// What Spring Boot's launcher reads, and an extracted application does not have.
@@ -34,7 +34,7 @@ pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<Stri
         ))
         .with_hint("put what it names on the class path by hand, and measure that"));
     }
-    let here = files::working_directory()?;
+    let here = called::working_directory()?;
     let path = here.join(jar);
     let to = to.map_or_else(|| place_of(&path), |to| here.join(to));
     let caller = sudo_caller().map(|Account { uid, gid }| FileOwner { uid, gid });

@@ -3,14 +3,14 @@
 //! How they come into their place is `loadline_files`'.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use loadline_files::PathRefusal;
 
-use crate::commands::print_data;
 use crate::error::{Error, FailureKind};
+use crate::say::print_data;
 
 /// Whether `-` is named: standard input or output.
 pub fn is_standard(path: &Path) -> bool {
@@ -22,33 +22,6 @@ pub fn display_name(path: &Path) -> String {
     match is_standard(path) {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
-    }
-}
-
-/// The directory that loadline was called in; results name it.
-///
-/// # Errors
-/// When it cannot be read, or its name is no text.
-pub fn working_directory() -> Result<PathBuf, Error> {
-    let here = std::env::current_dir().map_err(|e| {
-        let problem = format!("the working directory cannot be read: {e}");
-        Error::new(FailureKind::Environment, problem)
-    })?;
-    must_be_text(&here, "the working directory", "call loadline elsewhere")?;
-    Ok(here)
-}
-
-/// Refuses a path that no record could name.
-///
-/// # Errors
-/// When it is not UTF-8.
-pub fn must_be_text(path: &Path, what: &str, hint: &str) -> Result<(), Error> {
-    match path.to_str() {
-        Some(_) => Ok(()),
-        None => {
-            let problem = format!("{what} is not UTF-8: {}", path.display());
-            Err(Error::new(FailureKind::Usage, problem).with_hint(hint))
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use loadline_load::profile::LoadProfile;
 use loadline_load::spec::text::{PositiveFactor, PositiveTime, RateShape, TimeOrNone};
 use loadline_load::{LoadSpec, Pacing, ProfileSource, ThinkTime};
 
@@ -185,4 +186,20 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
         .split_once(':')
         .ok_or("there is no colon; write for example 'Accept: text/html'")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Requests that are replayed and have no body, although their method takes one.
+pub fn report_bodiless(profile: &LoadProfile) {
+    let classes = profile.bodiless_requests();
+    if classes.is_empty() {
+        return;
+    }
+    let all: f64 = classes.iter().map(|(_, share)| share).sum();
+    talk!(
+        "sent without a body, which their method takes: {:.1} % of the mix",
+        all * 100.0
+    );
+    for (class, share) in classes {
+        talk!("  {:5.1} %  {class}", share * 100.0);
+    }
 }

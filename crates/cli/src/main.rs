@@ -9,6 +9,7 @@
 mod say;
 
 mod away;
+mod called;
 mod commands;
 mod enough;
 mod error;
@@ -19,6 +20,7 @@ mod images;
 mod load_flags;
 mod measuring;
 mod notify;
+mod output;
 mod result;
 mod signals;
 mod today;
@@ -30,7 +32,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use loadline_trial::entry;
 
+use crate::commands::help;
 use crate::error::Error;
+use crate::output::AnswerPrinter;
 
 /// Finds how much a JVM in a container can carry.
 #[derive(Parser)]
@@ -52,7 +56,7 @@ fn main() -> ExitCode {
     {
         return Error::from_refusal(&refusal).report();
     }
-    let matches = commands::group_commands(CommandLine::command()).try_get_matches();
+    let matches = help::group_commands(CommandLine::command()).try_get_matches();
     let parsed = matches.and_then(|found| Ok((CommandLine::from_arg_matches(&found)?, found)));
     let (arguments, found) = match parsed {
         Ok(parsed) => parsed,
@@ -60,11 +64,12 @@ fn main() -> ExitCode {
     };
     say::set_verbosity(arguments.quiet, arguments.verbose);
     ui::next::keep_state_flag(&found);
-    let to = commands::output::begin_output(&found);
-    let ended = arguments
-        .command
-        .map_or_else(commands::first_steps, commands::run);
-    let written = commands::output::write_kept(to);
+    let mut out = AnswerPrinter::for_command(&found);
+    let ended = match arguments.command {
+        Some(command) => commands::run(command, &mut out),
+        None => help::first_steps(),
+    };
+    let written = out.write_file();
     match ended.and_then(|outcome| written.map(|()| outcome)) {
         Ok(outcome) => outcome.exit_code(),
         Err(error) => error.report(),

@@ -6,7 +6,6 @@
 mod account;
 mod here;
 mod preflight;
-mod refusals;
 
 use std::path::{Path, PathBuf};
 
@@ -30,21 +29,19 @@ use loadline_kubernetes::{KubernetesHost, NodeDemand};
 use loadline_report::format;
 use loadline_trial::jvm_words;
 
-use crate::commands::RESULT;
-use crate::error::{Error, FailureKind};
-use crate::experiment::{LoadedExperiment, experiment_refused};
-use crate::files;
+use crate::called;
+use crate::called::called_words;
+use crate::error::{Error, FailureKind, experiment_refused, run_refused, store_refused};
+use crate::experiment::LoadedExperiment;
 use crate::images;
 use crate::notify::Webhook;
+use crate::output::RESULT;
 use crate::signals::Signals;
 use crate::ui::ProgressDisplay;
-use crate::usage::called_words;
 
 pub use account::{account, sudo_caller};
 use here::{enter_namespace, lock_machine, prepare_engine_apart, prepare_host, try_machine};
 use preflight::preflight;
-use refusals::run_refused;
-pub use refusals::{cache_refused, command_refused, store_refused};
 
 /// Flags of every command that measures.
 #[derive(Args, Debug, Default, Clone)]
@@ -81,7 +78,7 @@ pub fn state_directory(flag: Option<&Path>) -> PathBuf {
 pub fn open_store(flag: Option<&Path>) -> Result<Store, Error> {
     let directory = state_directory(flag);
     let hint = "give another one: --state DIR";
-    files::must_be_text(&directory, "the state directory", hint)?;
+    called::must_be_text(&directory, "the state directory", hint)?;
     Store::open_or_create(&directory).map_err(|e| store_refused(&e))
 }
 

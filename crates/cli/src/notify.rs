@@ -12,10 +12,9 @@ use loadline_report::content::headline;
 use loadline_report::text::one_line;
 use serde::Serialize;
 
-use crate::commands::load_error;
-use crate::error::{Error, FailureKind};
-use crate::measuring::store_refused;
+use crate::error::{Error, FailureKind, load_error, store_refused};
 use crate::result::stored_view;
+use crate::say::one_line_json;
 
 /// A webhook answers at once or not at all.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -89,7 +88,7 @@ fn message(store: &Store, result: &str) -> Result<String, Error> {
         .map_err(|e| store_refused(&e))?;
     let headline = headline(&stored_view(store, &row)?);
     let title = one_line(&row.title);
-    crate::commands::one_line_json(&WebhookMessage {
+    one_line_json(&WebhookMessage {
         text: format!("{title}: {}", one_line(&headline.sentence)),
         result,
         title: &title,

@@ -19,10 +19,9 @@ use loadline_sizing::hotspot::node::ARENAS;
 use loadline_sizing::options::words;
 use loadline_sizing::{JvmOptionSet, OptionOrigin};
 
-use crate::error::{Error, FailureKind};
-use crate::experiment::experiment_refused;
+use crate::error::{Error, FailureKind, experiment_refused, store_refused};
 use crate::files;
-use crate::measuring::{experiment_of, open_store_to_read, store_refused};
+use crate::measuring::{experiment_of, open_store_to_read};
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 

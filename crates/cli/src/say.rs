@@ -1,11 +1,15 @@
-//! What the command line says: the one place that writes to stderr.
+//! What the command line says: data to stdout, and the one place that writes to stderr.
 //!
-//! Owns how much is said. Nobody reads stderr for sure: it may be closed, or a log on a full disk,
+//! Owns how much is said, and how wide. Nobody reads stderr for sure: it may be closed, or a log on a full disk,
 //! and a measurement of hours does not end for a line that nobody gets. `eprintln!` panics there.
 
 use std::fmt::Arguments;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+
+use crate::error::{Error, FailureKind};
 
 /// A line on stderr: warnings, errors, and what else must be known.
 macro_rules! say {
@@ -55,5 +59,51 @@ pub fn is_verbose() -> bool {
 /// Writes it at once, so that no other process comes between its parts. What cannot be written is
 /// lost.
 pub fn write_stderr(text: Arguments<'_>) {
-    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
+    let _ = io::stderr().write_all(text.to_string().as_bytes());
+}
+
+/// Prints data. A reader that went away (`| head`) is no error.
+pub fn print_data(text: &str) -> Result<(), Error> {
+    let mut out = io::stdout().lock();
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| {
+            if text.ends_with('\n') {
+                Ok(())
+            } else {
+                out.write_all(b"\n")
+            }
+        })
+        .and_then(|()| out.flush());
+    match written {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::new(
+            FailureKind::Environment,
+            format!("cannot write to standard output: {e}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A form that a command prints, on one line.
+pub fn one_line_json(form: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(form).map_err(|e| Error::new(FailureKind::Internal, e))
+}
+
+/// The JSON schema of a form that a command prints.
+pub fn schema_of<T: schemars::JsonSchema>() -> String {
+    let settings = schemars::generate::SchemaSettings::default().for_serialize();
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    serde_json::to_string_pretty(schema.as_value()).unwrap_or_default()
+}
+
+/// Columns of the terminal that answers are written to; 100 elsewhere.
+pub fn width() -> usize {
+    let columns = columns(io::stdout());
+    columns.filter(|w| *w >= 40).unwrap_or(100)
+}
+
+/// Columns of a terminal that says so.
+pub fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }

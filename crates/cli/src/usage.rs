@@ -11,6 +11,7 @@ use loadline_load::split_refusal;
 use strsim::damerau_levenshtein;
 
 use crate::CommandLine;
+use crate::called::called_words;
 use crate::error::{Error, FailureKind};
 
 /// Commands whose last argument is the application's command.
@@ -26,15 +27,6 @@ pub fn usage_refused(refusal: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     usage_error(refusal, called_words().get(1..).unwrap_or_default()).report()
-}
-
-/// The words that loadline was called with, to be shown and kept: of one that is no UTF-8, what can
-/// be.
-pub fn called_words() -> Vec<String> {
-    let words = std::env::args_os();
-    words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect()
 }
 
 /// The refusal of these arguments.

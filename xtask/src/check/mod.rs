@@ -3,6 +3,7 @@
 //! A rule is a pure function from the files (or the dependency graph) to findings; a finding
 //! names file, line and what to do. Adding one: write the function, name it in [`RULES`].
 
+mod circles;
 mod code;
 pub mod documents;
 mod downloads;
@@ -75,6 +76,7 @@ const RULES: &[(&str, Rule)] = &[
     ),
     ("names explain themselves", names::explain),
     ("a name means one thing", names::repeated),
+    ("no circle of files is large", circles::small),
     (
         "no file names a developer's machine",
         documents::machine_paths,

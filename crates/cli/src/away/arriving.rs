@@ -16,8 +16,7 @@ use serde_json::Value as Json;
 use toml::Value;
 
 use super::carried::{OF_FILES, strings, variable_names};
-use crate::error::{Error, FailureKind};
-use crate::experiment::experiment_refused;
+use crate::error::{Error, FailureKind, experiment_refused};
 use crate::images;
 
 /// Its name in messages.

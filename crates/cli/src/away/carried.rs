@@ -9,11 +9,11 @@ use loadline_engine::experiment::ClusterSettings;
 use loadline_engine::store::AwayLocation;
 use toml::Value;
 
-use crate::commands::OutputFlags;
 use crate::error::{Error, FailureKind};
 use crate::experiment::LoadedExperiment;
 use crate::measuring::MeasureFlags;
 use crate::notify;
+use crate::output::OutputFlags;
 
 /// The variable with the address that is told how the run ended.
 const NOTIFY: &str = "LOADLINE_NOTIFY";

@@ -13,9 +13,9 @@ use loadline_kubernetes::workload;
 use loadline_report::text::one_line;
 
 use super::arriving::referenced_variables;
-use crate::error::{Error, FailureKind};
+use crate::error::{Error, FailureKind, store_refused};
 use crate::images;
-use crate::measuring::{experiment_of, open_store, store_refused};
+use crate::measuring::{experiment_of, open_store};
 use crate::say::write_stderr;
 
 /// The answer, given before the question.

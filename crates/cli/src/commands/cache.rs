@@ -35,15 +35,14 @@ use loadline_sizing::Bytes;
 use loadline_sizing::cache::SharedCacheInfo;
 use loadline_trial::oci;
 
-use super::{OutputFlags, print_data};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::called;
+use crate::error::{CommandOutcome, Error, FailureKind, cache_refused, command_refused};
 use crate::experiment::{ExperimentFlags, LoadedExperiment, app_table, check_file, factor};
 use crate::extract::extract_command;
-use crate::files;
 use crate::images;
-use crate::measuring::{
-    MeasureFlags, MeasuringSession, cache_refused, command_refused, sudo_caller,
-};
+use crate::measuring::{MeasureFlags, MeasuringSession, sudo_caller};
+use crate::output::{AnswerPrinter, OutputFlags};
+use crate::say::print_data;
 
 /// The directory of a shared class cache: OpenJ9 is told a directory, and so is `loadline-launch`.
 const SHARED: &str = "scc";
@@ -142,7 +141,7 @@ pub fn run(mut arguments: CacheArguments) -> Result<CommandOutcome, Error> {
     if arguments.extract {
         arguments.command = extract_command(&arguments.command, arguments.out.as_deref())?;
     }
-    let here = files::working_directory()?;
+    let here = called::working_directory()?;
     let plain = cache_experiment(&arguments, None)?;
     let mut plain = check_file(plain, None, &here, String::new())?.experiment;
     images::find_images(&mut plain)?;
@@ -228,7 +227,12 @@ fn verify_cache(
         };
         print_data(&summary(&built, &there.file_path(&file), &use_it, classes))?;
     }
-    super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
+    super::show::print_result(
+        &measuring.store,
+        &measuring.result,
+        &arguments.output,
+        &mut AnswerPrinter::default(),
+    )?;
     match classes {
         Some(classes) if !classes.is_used(built.manifest.kind) => {
             say!("warning: the JVM did not use the cache; the application starts without it");

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use loadline_report::compare;
 
-use super::{print_data, width};
 use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::output::AnswerPrinter;
 use crate::result::view_by_id;
+use crate::say::width;
 use crate::ui::next::next_command as next;
 
 /// Show what changed between two results. Exit code 1 when the second is worse: it costs more (where
@@ -34,7 +35,7 @@ pub struct CompareArguments {
 }
 
 /// Prints it.
-pub fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: &CompareArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let state = arguments.state.as_deref();
     if arguments.first == "-" && arguments.second == "-" {
         let what = "standard input holds one result, and both are named -";
@@ -45,7 +46,7 @@ pub fn run(arguments: &CompareArguments) -> Result<CommandOutcome, Error> {
     let first = view_by_id(&arguments.first, state)?;
     let second = view_by_id(&arguments.second, state)?;
     let comparison = compare::compare(&first, &second);
-    print_data(&match arguments {
+    out.print_answer(&match arguments {
         CompareArguments { markdown: true, .. } => compare::comparison_markdown(&comparison),
         CompareArguments { html: true, .. } => compare::comparison_html(&comparison),
         CompareArguments { json: true, .. } => compare::comparison_json(&comparison),

@@ -11,8 +11,9 @@ use loadline_trial::{SiteOptions, blindness, jvm_words, preflight_checks, rootle
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{one_line_json, print_data, width};
 use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::output::AnswerPrinter;
+use crate::say::{one_line_json, width};
 
 /// Show what this machine can measure, and what to fix
 #[derive(Args)]
@@ -23,14 +24,14 @@ pub struct DoctorArguments {
 }
 
 /// Tries everything and prints what works. Fails when something that trials need does not.
-pub fn run(arguments: DoctorArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: DoctorArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let mut checks = vec![check_machine()];
     checks.extend(without_root());
     checks.extend(preflight_checks(&SiteOptions::default()));
     let found = DetectedJdks::scan_places(&JdkPlaces::of_process());
     checks.push(check_java(&found));
     checks.extend(found.jdks.iter().filter_map(check_blindness));
-    print_data(&if arguments.json {
+    out.print_answer(&if arguments.json {
         one_line_json(&doctor_document(&checks, &found))?
     } else {
         checks_text(&checks, &found)

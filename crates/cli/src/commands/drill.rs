@@ -4,18 +4,19 @@
 use super::run::{self, RunArguments};
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::LoadedExperiment;
+use crate::output::AnswerPrinter;
 
 /// What an experiment of a drill has.
 const HINT: &str = "add [[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"; loadline run measures without one";
 
 /// Refuses an experiment without an outage, then runs it.
-pub fn run(mut arguments: RunArguments) -> Result<CommandOutcome, Error> {
+pub fn run(mut arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let given = arguments.read_experiment()?;
     if !given.experiment.has_outages() {
         let why = "this experiment has no outage: nothing goes away";
         return Err(Error::new(FailureKind::Usage, why).with_hint(HINT));
     }
-    run::measure(given, &arguments)
+    run::measure(given, &arguments, out)
 }
 
 /// Refuses a search of an experiment with an outage: sizes are searched for what is steady.

@@ -24,10 +24,10 @@ use loadline_report::emit::{
 use loadline_report::{ResultView, answer_doubts, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
 
-use super::print_data;
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::images;
+use crate::output::AnswerPrinter;
 use crate::result::{ResultFlags, target_node};
 
 use cached::{asked_for, refuse_cache_of_another_jvm, refuse_cache_of_image};
@@ -160,9 +160,9 @@ impl EmitArguments {
 }
 
 /// Writes them and says what to do next.
-pub fn run(mut arguments: EmitArguments) -> Result<CommandOutcome, Error> {
+pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if let Some(namespace) = &arguments.rbac {
-        print_data(&rights::role(namespace))?;
+        out.print_answer(&rights::role(namespace))?;
         return Ok(CommandOutcome::Done);
     }
     let to = arguments.to.take().unwrap_or_default();
@@ -176,7 +176,7 @@ pub fn run(mut arguments: EmitArguments) -> Result<CommandOutcome, Error> {
     let application = build_application(&arguments, &view, &experiment)?;
     refuse_cache_of_image(&application)?;
     if let Some(patched) = arguments.existing.patch_files(&view, &application)? {
-        write(&arguments, &to, &view, &patched.artefacts)?;
+        write(&arguments, &to, &view, &patched.artefacts, out)?;
         for note in &patched.notes {
             say!("warning: {note}");
         }
@@ -189,7 +189,7 @@ pub fn run(mut arguments: EmitArguments) -> Result<CommandOutcome, Error> {
         None => purposes(&arguments.purposes),
     };
     let artefacts = emit(&view, &application, &purposes).map_err(emit_refused)?;
-    write(&arguments, &to, &view, &artefacts)?;
+    write(&arguments, &to, &view, &artefacts, out)?;
     let steps = ShippingSteps {
         to: &to,
         home: &experiment.app.directory,
@@ -212,6 +212,7 @@ fn write(
     to: &Path,
     view: &ResultView,
     artefacts: &[Artefact],
+    out: &mut AnswerPrinter,
 ) -> Result<(), Error> {
     write_all(to, artefacts, arguments.force)?;
     for doubt in answer_doubts(view) {
@@ -221,7 +222,7 @@ fn write(
         talk!("{line}");
     }
     for artefact in artefacts {
-        print_data(&to.join(artefact.name).display().to_string())?;
+        out.print_answer(&to.join(artefact.name).display().to_string())?;
     }
     Ok(())
 }

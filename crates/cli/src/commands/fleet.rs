@@ -18,9 +18,9 @@ use loadline_report::format;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{one_line_json, print_data};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error, FailureKind, load_error};
 use crate::files;
+use crate::say::{one_line_json, print_data, width};
 
 /// Which workloads to measure first, by what their Prometheus knows; reads only
 #[derive(Args)]
@@ -184,7 +184,7 @@ pub fn run(arguments: &FleetArguments) -> Result<CommandOutcome, Error> {
             window: window.length,
             workloads: held,
         })?,
-        false => text::promises_table(&held, super::width()),
+        false => text::promises_table(&held, width()),
     };
     write_output(arguments, &text)?;
     Ok(match drifts {
@@ -222,7 +222,7 @@ fn rank_workloads(
     };
     let text = match arguments.json {
         true => one_line_json(&document)?,
-        false => text::ranked_table(&document, arguments.top, super::width()),
+        false => text::ranked_table(&document, arguments.top, width()),
     };
     write_output(arguments, &text)?;
     Ok(CommandOutcome::Done)
@@ -230,7 +230,7 @@ fn rank_workloads(
 
 fn access(arguments: &FleetArguments) -> Result<PrometheusAccess, Error> {
     let authorization = authorization(arguments.basic.as_deref(), arguments.bearer.as_deref())
-        .map_err(super::load_error)?;
+        .map_err(load_error)?;
     Ok(PrometheusAccess {
         url: arguments.prometheus.clone(),
         authorization,

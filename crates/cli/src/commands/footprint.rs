@@ -15,9 +15,9 @@ use loadline_sizing::{Bytes, JdkRelease, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{one_line_json, print_data};
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
+use crate::say::{one_line_json, print_data};
 
 /// The file has about 2 KB.
 const RELEASE_LIMIT: u64 = 64 << 10;

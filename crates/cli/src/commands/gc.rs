@@ -12,6 +12,7 @@ use loadline_sizing::Bytes;
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files::is_standard;
+use crate::output::AnswerPrinter;
 
 /// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
 const ENTRIES_SHOWN: usize = 8;
@@ -36,7 +37,7 @@ const STDIN: &str = "/dev/stdin";
 
 /// Reads each log and prints it. A log that cannot be read does not hide the others; the command
 /// fails at the end.
-pub fn run(args: &GcArgs) -> Result<CommandOutcome, Error> {
+pub fn run(args: &GcArgs, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let mut failure = None;
     let mut is_first = true;
     let standard = |path: &PathBuf| match is_standard(path) {
@@ -49,10 +50,10 @@ pub fn run(args: &GcArgs) -> Result<CommandOutcome, Error> {
             Ok(log) => {
                 let report = GcReport::for_log(&log, &group);
                 if !is_first && !args.json {
-                    write_line("")?;
+                    write_line("", out)?;
                 }
                 is_first = false;
-                print_gc_report(&report, args.json)?;
+                print_gc_report(&report, args.json, out)?;
             }
             Err(error) => failure = report_failure(failure, &error),
         }
@@ -72,19 +73,19 @@ fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> O
     Some(Error::new(FailureKind::Usage, what).with_hint(error.gc_log_hint()))
 }
 
-fn print_gc_report(report: &GcReport, json: bool) -> Result<(), Error> {
+fn print_gc_report(report: &GcReport, json: bool, out: &mut AnswerPrinter) -> Result<(), Error> {
     let text = match json {
         true => serde_json::to_string(report).map_err(|error| {
             Error::new(FailureKind::Internal, format!("cannot write JSON: {error}"))
         })?,
         false => gc_text(report),
     };
-    write_line(text.trim_end())
+    write_line(text.trim_end(), out)
 }
 
 /// To stdout. A reader that went away (`| head`) wants no more.
-fn write_line(text: &str) -> Result<(), Error> {
-    super::print_data(text)
+fn write_line(text: &str, out: &mut AnswerPrinter) -> Result<(), Error> {
+    out.print_answer(text)
 }
 
 /// The report as people read it.

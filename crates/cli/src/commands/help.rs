@@ -7,8 +7,10 @@ use std::fmt::Write as _;
 use clap::Command;
 use loadline_report::table::wrap;
 
-use super::{doctor, output, print_data, width};
+use super::doctor;
 use crate::error::{CommandOutcome, Error};
+use crate::output;
+use crate::say::{print_data, width};
 
 /// The commands by purpose; every visible one stands in one group.
 const GROUPS: [(&str, &[&str]); 6] = [

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_engine::project::{Project, ProjectOverrides, StartMethod};
 
-use super::print_data;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::called;
+use crate::error::{CommandOutcome, Error, FailureKind, experiment_refused};
 use crate::files;
+use crate::say::print_data;
 
 /// The file that `verify` reads.
 pub const FILE: &str = "loadline.toml";
@@ -116,9 +117,7 @@ fn project_flags(arguments: &InitArguments) -> ProjectOverrides {
 /// What is written is an experiment: a flag that makes it none is refused here.
 fn check_experiment(text: &str, directory: &Path) -> Result<(), Error> {
     let path = directory.join(FILE);
-    let here = files::working_directory()?;
+    let here = called::working_directory()?;
     let parsed = loadline_engine::experiment::Experiment::from_file_text(text, &path, &here);
-    parsed
-        .map(|_| ())
-        .map_err(|e| crate::experiment::experiment_refused(&e))
+    parsed.map(|_| ()).map_err(|e| experiment_refused(&e))
 }

@@ -29,14 +29,15 @@ use loadline_sizing::compat::rightsize;
 use loadline_sizing::{Bytes, JavaVersion};
 
 use self::paper::PaperCheck;
-use super::{OutputFlags, one_line_json, print_data};
 use crate::away;
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::{
     ExperimentFlags, InClusterFlags, LoadedExperiment, experiment_over, load_experiment,
 };
 use crate::measuring::{MeasureFlags, MeasuringSession};
+use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::view_by_id;
+use crate::say::one_line_json;
 
 /// Fresh starts of each advice.
 const STARTS: u32 = 3;
@@ -108,13 +109,17 @@ impl JudgeArguments {
 }
 
 /// Checks manifests on paper and prints what is wrong.
-pub fn on_paper(arguments: &JudgeArguments, as_json: bool) -> Result<CommandOutcome, Error> {
+pub fn on_paper(
+    arguments: &JudgeArguments,
+    as_json: bool,
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, Error> {
     let paper = PaperCheck::check_manifests(
         &arguments.manifest,
         measured_figures(arguments)?,
         offer(arguments)?,
     )?;
-    print_data(&match as_json {
+    out.print_answer(&match as_json {
         true => one_line_json(&paper.to_document())?,
         false => paper.to_text(),
     })?;
@@ -125,7 +130,7 @@ pub fn on_paper(arguments: &JudgeArguments, as_json: bool) -> Result<CommandOutc
 }
 
 /// Checks, and runs what can be run.
-pub fn run(arguments: JudgeArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let flags = &arguments.flags;
     let is_named = flags.image.is_some() || flags.cluster.from.is_some();
     let has_command = !flags.command.is_empty() || is_named || flags.file.is_some();
@@ -148,14 +153,17 @@ pub fn run(arguments: JudgeArguments) -> Result<CommandOutcome, Error> {
     // With a command, stdout is the result's where JSON is asked for.
     match &paper {
         Some(paper) if arguments.output.json && has_command => say!("{}", paper.to_text()),
-        Some(paper) if arguments.output.json => print_data(&one_line_json(&paper.to_document())?)?,
-        Some(paper) => print_data(&paper.to_text())?,
+        Some(paper) if arguments.output.json => {
+            out.print_answer(&one_line_json(&paper.to_document())?)?
+        }
+        Some(paper) => out.print_answer(&paper.to_text())?,
         None => {}
     }
     if has_command {
         return run_trials(
             &arguments,
             paper.map_or_else(Vec::new, |paper| paper.advice()),
+            out,
         );
     }
     if !arguments.advice.is_empty() {
@@ -229,6 +237,7 @@ fn warn_of_heaps(rules: &[ContainerAdvice], memory: Option<Bytes>, measured: Mea
 fn run_trials(
     arguments: &JudgeArguments,
     manifests: Vec<ContainerAdvice>,
+    out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let offer = offer(arguments)?;
     let plain = load_experiment(&arguments.flags, None)?;
@@ -262,9 +271,9 @@ fn run_trials(
     if !arguments.output.json {
         let reference = recommended_size(arguments)?;
         let table = table::advice_table(&agenda.matrix, &records, &offer, reference.as_ref());
-        print_data(&table)?;
+        out.print_answer(&table)?;
     }
-    super::show::print_result(&measuring.store, &measuring.result, &arguments.output)?;
+    super::show::print_result(&measuring.store, &measuring.result, &arguments.output, out)?;
     super::run::outcome(&records)
 }
 

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::judge::{JudgeArguments, on_paper};
 use crate::error::{CommandOutcome, Error};
+use crate::output::AnswerPrinter;
 
 /// Check manifests on paper: limits, requests, JVM options, probes; nothing is run
 #[derive(Args)]
@@ -33,12 +34,12 @@ pub struct LintArguments {
 }
 
 /// Checks and prints. Exit code 1 where something is wrong.
-pub fn run(arguments: LintArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: LintArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let paper = JudgeArguments::of_paper(
         arguments.manifest,
         arguments.measured,
         arguments.prices,
         arguments.state,
     );
-    on_paper(&paper, arguments.json)
+    on_paper(&paper, arguments.json, out)
 }

@@ -4,7 +4,6 @@ mod files;
 mod max_rate;
 mod texts;
 
-use std::borrow::Borrow;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,16 +14,14 @@ use loadline_analysis::slo::Slo;
 use loadline_load::spec::text::{PositiveTime, TimeOrNone};
 use loadline_load::summary::{LoadSummary, live_line};
 use loadline_load::warmup::WarmUpStudy;
-use loadline_load::{
-    LoadError, LoadPart, LoadPlan, LoadSpec, LoadTarget, clock_ns, run, split_refusal,
-};
+use loadline_load::{LoadError, LoadPart, LoadPlan, LoadSpec, LoadTarget, clock_ns, run};
 
 use self::files::LoadFiles;
 use self::texts::{CpuList, parse_cpus};
-use super::load_part::load_failure_kind;
-use crate::error::{CommandOutcome, Error, FailureKind};
-use crate::load_flags::LoadFlags;
-use crate::say::write_stderr;
+use crate::error::{CommandOutcome, Error, FailureKind, load_error};
+use crate::load_flags::{LoadFlags, report_bodiless};
+use crate::output::AnswerPrinter;
+use crate::say::{columns, write_stderr};
 use crate::signals::Signals;
 
 /// Arguments of `loadline load`.
@@ -82,11 +79,14 @@ pub struct LoadArguments {
 }
 
 /// Makes the load and prints what came of it.
-pub fn run_load(arguments: &LoadArguments) -> Result<CommandOutcome, Error> {
+pub fn run_load(
+    arguments: &LoadArguments,
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, Error> {
     let plan = plan_load(arguments)?;
     let signals = Signals::watch_signals()?;
     if arguments.max_rate {
-        return max_rate::run(arguments, &plan, &signals);
+        return max_rate::run(arguments, &plan, &signals, out);
     }
     // A plan that cannot be run leaves the files of the last one alone.
     plan.check_plan().map_err(load_error)?;
@@ -109,7 +109,7 @@ pub fn run_load(arguments: &LoadArguments) -> Result<CommandOutcome, Error> {
     let written = files.write_end(&plan, &outcome, &url);
     let mut summary = LoadSummary::new(&plan, &outcome, &url);
     summary.warm_up = study.judge_warm_up();
-    let judged = print_summary(arguments.json, &summary);
+    let judged = print_summary(arguments.json, &summary, out);
     written?;
     if signals.has_come() {
         return Err(interrupted_error(&signals));
@@ -119,7 +119,7 @@ pub fn run_load(arguments: &LoadArguments) -> Result<CommandOutcome, Error> {
 
 /// As much of it as the terminal has room for: of a line that wraps, only the last part is erased.
 fn in_one_line(line: &str) -> &str {
-    let columns = super::columns(std::io::stderr()).unwrap_or(80);
+    let columns = columns(std::io::stderr()).unwrap_or(80);
     // The last column stays free: some terminals wrap as soon as it is written.
     let end = line.char_indices().nth(columns.saturating_sub(1));
     end.map_or(line, |(end, _)| &line[..end])
@@ -132,11 +132,15 @@ fn interrupted_error(signals: &Signals) -> Error {
 }
 
 /// Prints a summary; exit code 4 when the generator says that it was the bottleneck.
-pub(super) fn print_summary(as_json: bool, summary: &LoadSummary) -> Result<CommandOutcome, Error> {
+pub(super) fn print_summary(
+    as_json: bool,
+    summary: &LoadSummary,
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, Error> {
     if as_json {
-        super::print_data(&pretty_json(summary)?)?;
+        out.print_answer(&pretty_json(summary)?)?;
     } else {
-        super::print_data(&summary.summary_text())?;
+        out.print_answer(&summary.summary_text())?;
     }
     match &summary.saturated {
         // A closed model asks how fast it goes: the generator's own end is an answer too, and
@@ -148,18 +152,6 @@ pub(super) fn print_summary(as_json: bool, summary: &LoadSummary) -> Result<Comm
         .with_hint("give it CPUs of its own with --cpus, or a lower rate")),
         _ => Ok(CommandOutcome::Done),
     }
-}
-
-/// The error of a load as the command line reports it.
-pub fn load_error(error: impl Borrow<LoadError>) -> Error {
-    let error = error.borrow();
-    let text = error.to_string();
-    let (what, next) = match error.load_hint() {
-        Some(hint) => (text.as_str(), Some(hint)),
-        None => split_refusal(&text),
-    };
-    Error::new(load_failure_kind(error), what)
-        .with_hint(next.unwrap_or("`loadline load --help` says what each flag takes"))
 }
 
 fn pretty_json(value: &impl serde::Serialize) -> Result<String, Error> {
@@ -227,9 +219,7 @@ fn spec(arguments: &LoadArguments, target: LoadTarget) -> Result<LoadSpec, Error
     }
     load.warm_up.get_or_insert(TimeOrNone(Duration::ZERO));
     load.check_spec().map_err(load_error)?;
-    load.loaded_profile()
-        .into_iter()
-        .for_each(super::report_bodiless);
+    load.loaded_profile().into_iter().for_each(report_bodiless);
     Ok(load)
 }
 

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_load::parts::{PartFile, merge};
 
-use super::load::{load_error, print_summary};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use super::load::print_summary;
+use crate::error::{CommandOutcome, Error, FailureKind, load_error};
 use crate::files;
+use crate::output::AnswerPrinter;
 
 /// Arguments of `loadline merge`.
 #[derive(Args)]
@@ -21,10 +22,10 @@ pub struct MergeArguments {
 }
 
 /// Reads the files and prints their sum.
-pub fn run(arguments: &MergeArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: &MergeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let parts: Result<Vec<PartFile>, Error> =
         arguments.files.iter().map(|path| read(path)).collect();
-    print_summary(arguments.json, &merge(&parts?).map_err(load_error)?)
+    print_summary(arguments.json, &merge(&parts?).map_err(load_error)?, out)
 }
 
 fn read(path: &Path) -> Result<PartFile, Error> {

@@ -9,7 +9,7 @@ mod explain;
 mod fleet;
 mod footprint;
 mod gc;
-mod help;
+pub mod help;
 mod init;
 mod init_part;
 mod judge;
@@ -19,13 +19,13 @@ mod load;
 mod load_part;
 mod merge;
 mod neighbour;
-pub mod output;
 mod pages;
 mod plan;
 mod pod_part;
 mod predict;
 mod profile;
 mod proxy_part;
+pub mod resume;
 mod run;
 mod schema;
 mod serve;
@@ -36,19 +36,10 @@ mod store;
 mod trial_part;
 mod verify;
 
-pub use help::{first_steps, group_commands};
-pub use load::load_error;
-pub use profile::say::report_bodiless;
-pub use store::{ResumeArguments, run_rest};
+use clap::Subcommand;
 
-use std::io::{self, Write};
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand};
-use loadline_analysis::record::TrialRecord;
-use serde::Serialize;
-
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
+use crate::output::AnswerPrinter;
 
 /// All subcommands; the help groups them (`help`).
 #[derive(Subcommand)]
@@ -92,7 +83,7 @@ pub enum LoadlineCommand {
     /// Show where the memory of a running JVM is, and write the launcher's profile
     Footprint(footprint::FootprintArguments),
     /// Go on with a result that was stopped
-    Resume(store::ResumeArguments),
+    Resume(resume::ResumeArguments),
     /// List the results
     List(store::ListArguments),
     /// Show a result or a trial
@@ -143,56 +134,37 @@ pub enum LoadlineCommand {
     Neighbour(neighbour::NeighbourArguments),
 }
 
-/// The heading of flags about where results are kept and how they are shown.
-pub const RESULT: &str = "Result";
-
-/// Where a result goes at the end.
-#[derive(Args, Debug, Default, Clone)]
-pub struct OutputFlags {
-    /// Print the result as JSON
-    #[arg(long, help_heading = RESULT)]
-    pub json: bool,
-
-    /// Print all that the records say, not the first screen of it
-    #[arg(long, conflicts_with = "json", help_heading = RESULT)]
-    pub full: bool,
-
-    /// Also write the HTML report to this file
-    #[arg(long, value_name = "FILE", help_heading = RESULT)]
-    pub report: Option<PathBuf>,
-}
-
 /// Runs one.
-pub fn run(command: LoadlineCommand) -> Result<CommandOutcome, Error> {
+pub fn run(command: LoadlineCommand, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     match command {
-        LoadlineCommand::Doctor(arguments) => doctor::run(arguments),
+        LoadlineCommand::Doctor(arguments) => doctor::run(arguments, out),
         LoadlineCommand::Init(arguments) => init::run(&arguments),
-        LoadlineCommand::Verify(arguments) => verify::run(arguments),
-        LoadlineCommand::Size(arguments) => size::run(arguments),
-        LoadlineCommand::Soak(arguments) => soak::run(arguments),
-        LoadlineCommand::Run(arguments) => run::run(arguments),
-        LoadlineCommand::Drill(arguments) => drill::run(arguments),
-        LoadlineCommand::Lint(arguments) => lint::run(arguments),
-        LoadlineCommand::Judge(arguments) => judge::run(arguments),
-        LoadlineCommand::Plan(arguments) => plan::run(arguments),
+        LoadlineCommand::Verify(arguments) => verify::run(arguments, out),
+        LoadlineCommand::Size(arguments) => size::run(arguments, out),
+        LoadlineCommand::Soak(arguments) => soak::run(arguments, out),
+        LoadlineCommand::Run(arguments) => run::run(arguments, out),
+        LoadlineCommand::Drill(arguments) => drill::run(arguments, out),
+        LoadlineCommand::Lint(arguments) => lint::run(arguments, out),
+        LoadlineCommand::Judge(arguments) => judge::run(arguments, out),
+        LoadlineCommand::Plan(arguments) => plan::run(arguments, out),
         LoadlineCommand::Fleet(arguments) => fleet::run(&arguments),
         LoadlineCommand::Cache(arguments) => cache::run(arguments),
-        LoadlineCommand::Load(arguments) => load::run_load(&arguments),
+        LoadlineCommand::Load(arguments) => load::run_load(&arguments, out),
         LoadlineCommand::Profile(arguments) => profile::run(&arguments),
-        LoadlineCommand::Merge(arguments) => merge::run(&arguments),
-        LoadlineCommand::Resume(arguments) => store::resume(arguments),
-        LoadlineCommand::List(arguments) => store::list_results(arguments),
-        LoadlineCommand::Show(arguments) => show::run(arguments),
+        LoadlineCommand::Merge(arguments) => merge::run(&arguments, out),
+        LoadlineCommand::Resume(arguments) => resume::run(arguments, out),
+        LoadlineCommand::List(arguments) => store::list_results(arguments, out),
+        LoadlineCommand::Show(arguments) => show::run(arguments, out),
         LoadlineCommand::Serve(arguments) => serve::run(&arguments),
         LoadlineCommand::Report(arguments) => store::write_report(arguments),
-        LoadlineCommand::Emit(arguments) => emit::run(arguments),
-        LoadlineCommand::Compare(arguments) => compare::run(&arguments),
+        LoadlineCommand::Emit(arguments) => emit::run(arguments, out),
+        LoadlineCommand::Compare(arguments) => compare::run(&arguments, out),
         LoadlineCommand::Export(arguments) => store::export(arguments),
-        LoadlineCommand::Schema(arguments) => schema::run(&arguments),
-        LoadlineCommand::Clean(arguments) => store::clean::run(arguments),
-        LoadlineCommand::Explain(arguments) => explain::run(&arguments),
-        LoadlineCommand::Gc(arguments) => gc::run(&arguments),
-        LoadlineCommand::Predict(arguments) => predict::run(&arguments),
+        LoadlineCommand::Schema(arguments) => schema::run(&arguments, out),
+        LoadlineCommand::Clean(arguments) => store::clean::run(arguments, out),
+        LoadlineCommand::Explain(arguments) => explain::run(&arguments, out),
+        LoadlineCommand::Gc(arguments) => gc::run(&arguments, out),
+        LoadlineCommand::Predict(arguments) => predict::run(&arguments, out),
         LoadlineCommand::Footprint(arguments) => footprint::run(&arguments),
         LoadlineCommand::InitPart => init_part::run(),
         LoadlineCommand::LoadPart => load_part::run(),
@@ -205,62 +177,4 @@ pub fn run(command: LoadlineCommand) -> Result<CommandOutcome, Error> {
         LoadlineCommand::PodGenerator(arguments) => pod_part::generate(arguments),
         LoadlineCommand::Neighbour(arguments) => neighbour::run(&arguments),
     }
-}
-
-/// Prints data. A reader that went away (`| head`) is no error.
-pub fn print_data(text: &str) -> Result<(), Error> {
-    if output::keep_text(text) {
-        return Ok(());
-    }
-    let mut out = std::io::stdout().lock();
-    let written = out
-        .write_all(text.as_bytes())
-        .and_then(|()| {
-            if text.ends_with('\n') {
-                Ok(())
-            } else {
-                out.write_all(b"\n")
-            }
-        })
-        .and_then(|()| out.flush());
-    match written {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::new(
-            FailureKind::Environment,
-            format!("cannot write to standard output: {e}"),
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// A form that a command prints, on one line.
-pub fn one_line_json(form: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string(form).map_err(|e| Error::new(FailureKind::Internal, e))
-}
-
-/// The JSON schema of a form that a command prints.
-pub fn schema_of<T: schemars::JsonSchema>() -> String {
-    let settings = schemars::generate::SchemaSettings::default().for_serialize();
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    serde_json::to_string_pretty(schema.as_value()).unwrap_or_default()
-}
-
-/// Columns of the terminal that answers are written to; 100 elsewhere.
-pub fn width() -> usize {
-    let columns = columns(std::io::stdout());
-    columns.filter(|w| *w >= 40).unwrap_or(100)
-}
-
-/// Columns of a terminal that says so.
-pub fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(stream).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
-}
-
-/// The error of a trial that could not be measured.
-pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
-    let record = record?;
-    Some(Error::new(
-        FailureKind::Invalid,
-        format!("could not measure: {}: {}", record.verdict, record.reason),
-    ))
 }

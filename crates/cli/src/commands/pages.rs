@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
-use super::output;
 use crate::CommandLine;
 use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::output;
 
 /// Shells with a completion.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];

@@ -11,7 +11,6 @@ use loadline_engine::searches::{bases, lattice_on_machine};
 use loadline_report::format::count_of;
 use loadline_report::table::{Table, TableCell};
 
-use super::print_data;
 use super::size::TOGETHER;
 use crate::enough;
 use crate::error::{CommandOutcome, Error};
@@ -19,6 +18,8 @@ use crate::experiment::{
     ExperimentFlags, ExtraFlags, LoadedExperiment, MatrixFlags, SearchFlags, load_experiment_with,
 };
 use crate::measuring::can_run;
+use crate::output::AnswerPrinter;
+use crate::say::{one_line_json, width};
 use crate::ui::text::format_span;
 
 /// Show what `run` or `size` would do, how long it takes, and whether it can run here
@@ -45,9 +46,9 @@ pub struct PlanArguments {
 }
 
 /// Prints the plan.
-pub fn run(mut arguments: PlanArguments) -> Result<CommandOutcome, Error> {
+pub fn run(mut arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if arguments.schema {
-        print_data(&ExperimentFile::schema())?;
+        out.print_answer(&ExperimentFile::schema())?;
         return Ok(CommandOutcome::Done);
     }
     let file = arguments.experiment.take();
@@ -57,7 +58,7 @@ pub fn run(mut arguments: PlanArguments) -> Result<CommandOutcome, Error> {
         matrix: Some(&arguments.matrix),
     };
     let mut given = load_experiment_with(&arguments.flags, more)?;
-    print_data(&plan_text(&given, &arguments)?)?;
+    out.print_answer(&plan_text(&given, &arguments)?)?;
     can_run(&mut given.experiment)?;
     Ok(CommandOutcome::Done)
 }
@@ -74,13 +75,13 @@ fn plan_text(given: &LoadedExperiment, arguments: &PlanArguments) -> Result<Stri
         }
         let told = outlook::outlook_from_state(experiment, arguments.state.as_deref());
         return match arguments.json {
-            true => super::one_line_json(&json::PlanDocument::for_search(&told, bases(experiment))),
+            true => one_line_json(&json::PlanDocument::for_search(&told, bases(experiment))),
             false => Ok(outlook::search_text(experiment, &told)),
         };
     }
     let agenda = Agenda::new(experiment).on_machine(trial_cpus(experiment));
     match arguments.json {
-        true => super::one_line_json(&json::PlanDocument::for_matrix(&agenda)),
+        true => one_line_json(&json::PlanDocument::for_matrix(&agenda)),
         false => Ok(agenda_text(&agenda)),
     }
 }
@@ -146,7 +147,7 @@ fn agenda_text(agenda: &Agenda) -> String {
     let left_out = left_out.map(|(label, why)| format!("\nleft out: {label}: {why}"));
     format!(
         "{}\n{total}{}",
-        table.to_terminal(super::width()),
+        table.to_terminal(width()),
         left_out.collect::<String>()
     )
 }
@@ -168,7 +169,7 @@ fn deployments(
     let longest = pricing.budget.map_or(guess, |budget| budget.min(guess));
     if as_json {
         let (each, longest) = (each.as_secs_f64(), longest.as_secs_f64());
-        return super::one_line_json(&json::PlanDocument::for_deployments(&ground, each, longest));
+        return one_line_json(&json::PlanDocument::for_deployments(&ground, each, longest));
     }
     let mut table = Table::new()
         .right("CPU")
@@ -186,7 +187,7 @@ fn deployments(
     }
     let fewest = parameters.min_replicas.max(parameters.spare + 1);
     let mut lines = vec![
-        table.to_terminal(super::width()).trim_end().to_owned(),
+        table.to_terminal(width()).trim_end().to_owned(),
         format!(
             "{} sizes, {} variants; {} to {} replicas: one instance at {:.1}/s down to {:.1}/s",
             ground.cells.len() / variants.len().max(1),

@@ -11,6 +11,7 @@ use loadline_trial::pod::{self, PodPaths};
 
 use super::trial_part::part_refused;
 use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::say::{one_line_json, print_data};
 use crate::signals::Signals;
 
 /// How long the hook of its container, for which the application waits, waits for it to be armed.
@@ -91,7 +92,7 @@ pub fn inspect_image(arguments: PodLookArguments) -> Result<CommandOutcome, Erro
             .map_err(|refusal| Error::from_refusal(&refusal));
     }
     let seen = pod::probe_from_inside().map_err(|refusal| Error::from_refusal(&refusal))?;
-    super::print_data(&super::one_line_json(&seen)?)?;
+    print_data(&one_line_json(&seen)?)?;
     Ok(CommandOutcome::Done)
 }
 

@@ -11,8 +11,9 @@ use loadline_sizing::{Bytes, Cpus, JdkRelease, JvmOptionSet, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{one_line_json, print_data};
 use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::output::AnswerPrinter;
+use crate::say::one_line_json;
 
 /// What the JVM would choose by itself.
 #[derive(Args)]
@@ -67,7 +68,7 @@ fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
 }
 
 /// Runs it.
-pub fn run(arguments: &PredictArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let words = words::split_environment(&arguments.jvm).map_err(|error| {
         Error::new(FailureKind::Usage, format!("--jvm: {error}"))
             .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'")
@@ -82,7 +83,7 @@ pub fn run(arguments: &PredictArguments) -> Result<CommandOutcome, Error> {
     } else {
         text
     };
-    print_data(&text)?;
+    out.print_answer(&text)?;
     Ok(CommandOutcome::Done)
 }
 

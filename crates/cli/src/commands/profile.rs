@@ -16,10 +16,9 @@ use loadline_load::profile::{
 };
 
 use self::input::{OpenedLog, cannot_read};
-use super::load::load_error;
-use super::print_data;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error, FailureKind, load_error};
 use crate::files;
+use crate::say::{one_line_json, print_data};
 
 /// Arguments of `loadline profile`.
 #[derive(Args)]
@@ -144,9 +143,7 @@ pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
         profile = profile.with_sessions().map_err(load_error)?;
     }
     match &arguments.output {
-        _ if arguments.json => {
-            print_data(&super::one_line_json(&json::profile_document(profile))?)?
-        }
+        _ if arguments.json => print_data(&one_line_json(&json::profile_document(profile))?)?,
         Some(path) => files::write(path, &profile.toml_text().map_err(load_error)?)?,
         None => print_data(&profile.toml_text().map_err(load_error)?)?,
     }

@@ -9,15 +9,15 @@ use loadline_analysis::record::{TrialRecord, TrialVerdict};
 use loadline_engine::agenda::Agenda;
 use loadline_engine::store::ResultKind;
 
-use super::OutputFlags;
 use crate::away;
 use crate::enough;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error, FailureKind, not_measured};
 use crate::experiment::{
     ExperimentFlags, ExtraFlags, InClusterFlags, LoadedExperiment, MatrixFlags,
     load_experiment_with,
 };
 use crate::measuring::{MeasureFlags, MeasuringSession};
+use crate::output::{AnswerPrinter, OutputFlags};
 
 /// What verdicts are that rest on few requests.
 const BY_CHANCE: &str = "single slow requests decide the verdict of a trial";
@@ -53,15 +53,16 @@ impl RunArguments {
 }
 
 /// Runs the matrix and prints its table.
-pub fn run(mut arguments: RunArguments) -> Result<CommandOutcome, Error> {
+pub fn run(mut arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let given = arguments.read_experiment()?;
-    measure(given, &arguments)
+    measure(given, &arguments, out)
 }
 
 /// The same of what was given.
 pub(super) fn measure(
     given: LoadedExperiment,
     arguments: &RunArguments,
+    out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     for note in enough::notes(&given, BY_CHANCE) {
         talk!("{note}");
@@ -74,13 +75,14 @@ pub(super) fn measure(
         );
     }
     let measuring = MeasuringSession::begin_result(given, ResultKind::Run, &arguments.measure)?;
-    run_matrix(measuring, &arguments.output)
+    run_matrix(measuring, &arguments.output, out)
 }
 
 /// Runs what is left of a matrix; also what `resume` does.
 pub fn run_matrix(
     mut measuring: MeasuringSession,
     output: &OutputFlags,
+    out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let agenda = Agenda::new(&measuring.experiment).on_machine(measuring.host.host_machine().cpus);
     for (label, why) in &agenda.left_out {
@@ -93,7 +95,7 @@ pub fn run_matrix(
     }
     let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
     measuring.note_done(None)?;
-    super::show::print_result(&measuring.store, &measuring.result, output)?;
+    super::show::print_result(&measuring.store, &measuring.result, output, out)?;
     outcome(&records)
 }
 
@@ -106,7 +108,7 @@ pub(super) fn outcome(records: &[Arc<TrialRecord>]) -> Result<CommandOutcome, Er
         *kept &= record.verdict == TrialVerdict::Pass;
     }
     if has_kept.is_empty() {
-        return Err(super::not_measured(records.last().map(|r| &**r))
+        return Err(not_measured(records.last().map(|r| &**r))
             .unwrap_or_else(|| Error::new(FailureKind::Invalid, "no trial could be measured")));
     }
     Ok(match has_kept.values().any(|kept| *kept) {

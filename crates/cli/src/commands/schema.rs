@@ -9,10 +9,10 @@ use loadline_jvm::gclog::report::GcReport;
 use loadline_load::max_rate::MaxRateResult;
 use loadline_load::summary::LoadSummary;
 
-use super::{
-    doctor, explain, fleet, footprint, judge, plan, predict, print_data, profile, schema_of, store,
-};
+use super::{doctor, explain, fleet, footprint, judge, plan, predict, profile, store};
 use crate::error::CommandOutcome;
+use crate::output::AnswerPrinter;
+use crate::say::schema_of;
 
 /// Print the JSON schema of what a command prints with --json
 #[derive(Args)]
@@ -83,7 +83,10 @@ impl SchemaForm {
 }
 
 /// Prints it.
-pub fn run(arguments: &SchemaArguments) -> Result<CommandOutcome, crate::error::Error> {
-    print_data(&arguments.form.schema())?;
+pub fn run(
+    arguments: &SchemaArguments,
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, crate::error::Error> {
+    out.print_answer(&arguments.form.schema())?;
     Ok(CommandOutcome::Done)
 }

@@ -15,11 +15,11 @@ use loadline_serve::access::AccessRules;
 use loadline_serve::{ResultReading, StateServer};
 
 use super::plan::outlook;
-use super::print_data;
 use super::store::answer_words;
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::measuring::{experiment_of, open_store_to_read, state_directory};
 use crate::result;
+use crate::say::print_data;
 use crate::signals::Signals;
 
 /// Longest file of a token.

@@ -4,11 +4,12 @@ use clap::Args;
 use loadline_engine::store::Store;
 use loadline_report::ResultView;
 
-use super::{OutputFlags, print_data, width};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
 use crate::files;
-use crate::measuring::{open_store_to_read, store_refused};
+use crate::measuring::open_store_to_read;
+use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::{self, ResultFlags};
+use crate::say::width;
 use crate::today::TodayFlags;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
@@ -28,45 +29,55 @@ pub struct ShowArguments {
 }
 
 /// Prints it. What is no result may be a trial.
-pub fn run(arguments: ShowArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: ShowArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let mut view = match arguments.result.read_view() {
         Ok(view) => view,
-        Err(no_result) => return show_trial(&arguments.result).map_err(|_| no_result),
+        Err(no_result) => return show_trial(&arguments.result, out).map_err(|_| no_result),
     };
     arguments.today.tell_today(&mut view)?;
     if arguments.experiment {
-        print_data(&view.experiment)?;
+        out.print_answer(&view.experiment)?;
     } else {
-        print_view(&view, &arguments.result.id, &arguments.output)?;
+        print_view(&view, &arguments.result.id, &arguments.output, out)?;
     }
     Ok(CommandOutcome::Done)
 }
 
-fn show_trial(flags: &ResultFlags) -> Result<CommandOutcome, Error> {
+fn show_trial(flags: &ResultFlags, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let store = open_store_to_read(flags.state.as_deref())?;
     let record = store
         .trial_by_prefix(&flags.id)
         .map_err(|e| store_refused(&e))?;
     let text =
         serde_json::to_string_pretty(&record).map_err(|e| Error::new(FailureKind::Internal, e))?;
-    print_data(&text)?;
+    out.print_answer(&text)?;
     Ok(CommandOutcome::Done)
 }
 
 /// Prints a result of the store and writes its report, as the flags say.
-pub fn print_result(store: &Store, id: &str, output: &OutputFlags) -> Result<(), Error> {
+pub fn print_result(
+    store: &Store,
+    id: &str,
+    output: &OutputFlags,
+    out: &mut AnswerPrinter,
+) -> Result<(), Error> {
     let row = store.result_by_prefix(id).map_err(|e| store_refused(&e))?;
-    print_view(&result::stored_view(store, &row)?, short(id), output)
+    print_view(&result::stored_view(store, &row)?, short(id), output, out)
 }
 
 /// `name` is what the user types to mean this result again.
-fn print_view(view: &ResultView, name: &str, output: &OutputFlags) -> Result<(), Error> {
+fn print_view(
+    view: &ResultView,
+    name: &str,
+    output: &OutputFlags,
+    out: &mut AnswerPrinter,
+) -> Result<(), Error> {
     let text = match output.json {
         true => loadline_report::render_json(view),
         false if output.full => loadline_report::render_terminal(view, width()),
         false => loadline_report::render_brief(view, width()),
     };
-    print_data(&text)?;
+    out.print_answer(&text)?;
     if !output.json && output.full {
         // The last lines are what stays on the screen.
         let answer = loadline_report::content::headline(view).sentence;

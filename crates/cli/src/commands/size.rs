@@ -16,8 +16,8 @@ use loadline_analysis::warming::JvmQuestion;
 use loadline_engine::searches::{bases, size_search};
 use loadline_engine::store::ResultKind;
 
+use super::drill;
 use super::plan::outlook;
-use super::{OutputFlags, drill};
 use crate::away;
 use crate::enough;
 use crate::error::{CommandOutcome, Error, FailureKind};
@@ -26,6 +26,8 @@ use crate::experiment::{
 };
 use crate::extract::extract_command;
 use crate::measuring::{MeasureFlags, MeasuringSession};
+use crate::output::{AnswerPrinter, OutputFlags};
+use crate::say::one_line_json;
 
 /// What helps when trials could not be measured.
 fn quieter() -> String {
@@ -60,7 +62,7 @@ pub struct SizeArguments {
 }
 
 /// Searches, proves and prints.
-pub fn run(mut arguments: SizeArguments) -> Result<CommandOutcome, Error> {
+pub fn run(mut arguments: SizeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if arguments.extract {
         arguments.flags.command = extract_command(&arguments.flags.command, None)?;
     }
@@ -86,9 +88,9 @@ pub fn run(mut arguments: SizeArguments) -> Result<CommandOutcome, Error> {
         talk!("{}", told.search_sentence());
     }
     let result = measuring.result.clone();
-    let ended = run_size_search(measuring, &arguments.output)?;
+    let ended = run_size_search(measuring, &arguments.output, out)?;
     if arguments.lever && ended == CommandOutcome::SloMissed {
-        lever::try_lever(&result, &arguments.measure)?;
+        lever::try_lever(&result, &arguments.measure, out)?;
     }
     Ok(ended)
 }
@@ -97,6 +99,7 @@ pub fn run(mut arguments: SizeArguments) -> Result<CommandOutcome, Error> {
 pub fn run_size_search(
     mut measuring: MeasuringSession,
     output: &OutputFlags,
+    out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let concluded = match measuring.experiment.search.pricing.clone() {
         Some(pricing) => prices::conclude_prices(&mut measuring, &pricing)?,
@@ -129,12 +132,12 @@ pub fn run_size_search(
             ended = Ok(CommandOutcome::SloMissed);
         }
     }
-    let conclusion = super::one_line_json(&conclusion)?;
+    let conclusion = one_line_json(&conclusion)?;
     match &ended {
         Ok(_) => measuring.note_done(Some(&conclusion))?,
         Err(_) => measuring.note_failed(Some(&conclusion))?,
     }
-    super::show::print_result(&measuring.store, &measuring.result, output)?;
+    super::show::print_result(&measuring.store, &measuring.result, output, out)?;
     ended
 }
 

@@ -11,13 +11,14 @@ use loadline_engine::experiment::{ExperimentFile, ValueWithOrigin};
 use loadline_engine::soak;
 use loadline_engine::store::{ResultKind, ResultRow, Store};
 
-use super::OutputFlags;
 use crate::away::{ConsentFlags, confirm_experiment};
-use crate::error::{CommandOutcome, Error, FailureKind};
-use crate::experiment::{experiment_over, experiment_refused};
-use crate::measuring::{
-    MeasureFlags, MeasuringSession, experiment_of, open_store_to_read, store_refused,
+use crate::error::{
+    CommandOutcome, Error, FailureKind, command_refused, experiment_refused, not_measured,
+    store_refused,
 };
+use crate::experiment::experiment_over;
+use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store_to_read};
+use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::of_store;
 
 /// Run the answer of a result for hours, two cycles of its load, and say what grows
@@ -38,7 +39,7 @@ pub struct SoakArguments {
 }
 
 /// Soaks and prints.
-pub fn run(arguments: SoakArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: SoakArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     of_store(&arguments.id)?;
     if parse_duration(&arguments.length).is_none() {
         let what = format!("--for: `{}` is not a length of time", arguments.length);
@@ -73,7 +74,7 @@ pub fn run(arguments: SoakArguments) -> Result<CommandOutcome, Error> {
     )?;
     given.experiment.search.soak = length;
     let measuring = MeasuringSession::begin_result(given, ResultKind::Soak, &arguments.measure)?;
-    run_soak(measuring, &arguments.output)
+    run_soak(measuring, &arguments.output, out)
 }
 
 /// What is soaked: the configuration that the result recommends.
@@ -99,13 +100,14 @@ fn soaked_configuration(row: &ResultRow) -> Result<Configuration, Error> {
 pub fn run_soak(
     mut measuring: MeasuringSession,
     output: &OutputFlags,
+    out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let configuration = measuring.experiment.configurations().into_iter().next();
     let configuration = configuration
         .ok_or_else(|| Error::new(FailureKind::Internal, "a soak without configuration"))?;
     let record = soak_configuration(&mut measuring, &configuration)?;
     measuring.note_done(None)?;
-    super::show::print_result(&measuring.store, &measuring.result, output)?;
+    super::show::print_result(&measuring.store, &measuring.result, output, out)?;
     outcome(record.as_deref())
 }
 
@@ -121,7 +123,7 @@ pub fn soak_configuration(
         &measuring.jdks,
         &measuring.places,
     );
-    let search = search.map_err(|e: CommandError| crate::measuring::command_refused(&e))?;
+    let search = search.map_err(|e: CommandError| command_refused(&e))?;
     match measuring.search(&search, None) {
         Ok(record) => Ok(record),
         Err(error) => {
@@ -158,7 +160,7 @@ fn outcome(record: Option<&TrialRecord>) -> Result<CommandOutcome, Error> {
         return Ok(CommandOutcome::SloMissed);
     };
     let Some(growth) = loadline_report::growth_of(record) else {
-        return Err(super::not_measured(Some(record))
+        return Err(not_measured(Some(record))
             .unwrap_or_else(|| Error::new(FailureKind::Invalid, "the soak saw nothing")));
     };
     let missed = record.verdict.is_evidence() && record.verdict != Kept::Pass;

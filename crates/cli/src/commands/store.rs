@@ -1,27 +1,24 @@
-//! `loadline list`, `resume`, `export`, `report`: the store and what can be made of it.
+//! `loadline list`, `export`, `report`: the store and what can be made of it.
 
 pub mod clean;
 mod filter;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
-use loadline_engine::experiment::ClusterSettings;
-use loadline_engine::store::{AwayLocation, ResultKind, ResultRow, ResultStatus, Store, unix_ms};
-use loadline_kubernetes::in_cluster::inside::ControllerPod;
+use loadline_engine::store::{AwayLocation, ResultKind, ResultRow, ResultStatus, unix_ms};
 use loadline_report::ResultView;
 use loadline_report::table::{Table, TableCell};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{OutputFlags, one_line_json, print_data, width};
-use crate::away::{self, ConsentFlags, TakeoverOutcome};
-use crate::error::{CommandOutcome, Error, FailureKind};
-use crate::experiment::ClusterFlags;
+use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
 use crate::files;
-use crate::measuring::{MeasuringSession, open_store, open_store_to_read, store_refused};
-use crate::result::{ResultFlags, of_store};
+use crate::measuring::open_store_to_read;
+use crate::output::AnswerPrinter;
+use crate::result::ResultFlags;
+use crate::say::{one_line_json, print_data, width};
 use crate::today::TodayFlags;
 use crate::ui::text::short;
 
@@ -87,7 +84,10 @@ impl ResultList {
 }
 
 /// Prints the list.
-pub fn list_results(arguments: ListArguments) -> Result<CommandOutcome, Error> {
+pub fn list_results(
+    arguments: ListArguments,
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, Error> {
     let store = open_store_to_read(arguments.state.as_deref())?;
     let mut rows = store.all_results().map_err(|e| store_refused(&e))?;
     let (all, now) = (rows.len(), unix_ms());
@@ -104,7 +104,7 @@ pub fn list_results(arguments: ListArguments) -> Result<CommandOutcome, Error> {
     });
     let rows: Vec<_> = rows.collect::<Result<_, Error>>()?;
     if arguments.json {
-        print_data(&one_line_json(&ResultList::from_rows(rows))?)?;
+        out.print_answer(&one_line_json(&ResultList::from_rows(rows))?)?;
         return Ok(CommandOutcome::Done);
     }
     if all == 0 {
@@ -136,7 +136,7 @@ pub fn list_results(arguments: ListArguments) -> Result<CommandOutcome, Error> {
             .map(TableCell::from),
         );
     }
-    print_data(&table.to_terminal(width()))?;
+    out.print_answer(&table.to_terminal(width()))?;
     Ok(CommandOutcome::Done)
 }
 
@@ -162,106 +162,6 @@ pub fn answer_words(row: &ResultRow) -> String {
 fn conclusion(row: &ResultRow) -> Option<Conclusion> {
     // A recommendation that cannot be read is an error where it is shown, not in a list.
     serde_json::from_str(row.outcome.as_deref()?).ok()
-}
-
-/// Go on with a result that was stopped
-#[derive(Args)]
-pub struct ResumeArguments {
-    /// Id of the result (or the start of it)
-    #[arg(default_value = "last")]
-    id: String,
-    /// Where results are kept
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
-    /// Wait until no other loadline measures, instead of refusing
-    #[arg(long)]
-    wait: bool,
-    /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
-    #[arg(long, value_name = "URL")]
-    notify: Option<String>,
-    /// Only fetch what is finished of a result that loadline measures in a cluster; it goes on there
-    #[arg(long)]
-    fetch: bool,
-    #[command(flatten)]
-    consent: ConsentFlags,
-    #[command(flatten)]
-    cluster: ClusterFlags,
-    #[command(flatten)]
-    output: OutputFlags,
-}
-
-impl ResumeArguments {
-    /// The cluster that is named.
-    pub fn named_cluster(&self) -> Option<ClusterSettings> {
-        self.cluster.wanted_cluster()
-    }
-
-    /// Where results are kept.
-    pub fn state(&self) -> Option<&Path> {
-        self.state.as_deref()
-    }
-}
-
-/// Runs what is left.
-pub fn resume(mut arguments: ResumeArguments) -> Result<CommandOutcome, Error> {
-    if let Some(inside) = ControllerPod::of_process() {
-        return away::run_controller(&inside, arguments);
-    }
-    of_store(&arguments.id)?;
-    if let Some(wanted) = arguments.cluster.wanted_cluster() {
-        arguments.id =
-            away::find_remote_result(&wanted, &arguments.id, arguments.state.as_deref())?;
-    }
-    // Nothing is made where there is nothing to resume.
-    let looked = open_store_to_read(arguments.state.as_deref())?;
-    let row = looked
-        .result_by_prefix(&arguments.id)
-        .map_err(|e| store_refused(&e))?;
-    drop(looked);
-    if row.kind == ResultKind::Verify {
-        let what = "a verify takes a few starts and is begun anew";
-        return Err(Error::new(FailureKind::Usage, what).with_hint("loadline verify"));
-    }
-    let store = open_store(arguments.state.as_deref())?;
-    if let Some(place) = store
-        .away_location(&row.id)
-        .map_err(|e| store_refused(&e))?
-    {
-        let how = (arguments.fetch, arguments.consent);
-        let here = away::take_over(&store, &row, &place, how)?;
-        if let TakeoverOutcome::Over(end) = here {
-            super::show::print_result(&store, &row.id, &arguments.output)?;
-            return end;
-        }
-    } else if arguments.fetch {
-        let what = format!("the result {} is not in a cluster", short(&row.id));
-        return Err(Error::new(FailureKind::Usage, what)
-            .with_hint("without --fetch what is left of it is run from here"));
-    } else {
-        away::confirm_run(&store, &row, arguments.consent)?;
-    }
-    let row = store
-        .result_by_prefix(&row.id)
-        .map_err(|e| store_refused(&e))?;
-    run_rest(&row, store, &arguments)
-}
-
-/// Runs what is left of a result that is here.
-pub fn run_rest(
-    row: &ResultRow,
-    store: Store,
-    arguments: &ResumeArguments,
-) -> Result<CommandOutcome, Error> {
-    super::soak::salvage_records(&store, row)?;
-    let measuring =
-        MeasuringSession::resume_result(row, store, arguments.wait, arguments.notify.as_deref())?;
-    match row.kind {
-        ResultKind::Soak => super::soak::run_soak(measuring, &arguments.output),
-        ResultKind::Run | ResultKind::Verify => {
-            super::run::run_matrix(measuring, &arguments.output)
-        }
-        ResultKind::Size => super::size::run_size_search(measuring, &arguments.output),
-    }
 }
 
 /// What `export` writes.

@@ -13,13 +13,14 @@ use loadline_engine::baseline::{self, BaselineLocation};
 use loadline_engine::store::ResultKind;
 use loadline_report::verified::{VerifyAnswer, VerifyStatement};
 
+use super::drill;
 use super::init::FILE;
-use super::{OutputFlags, drill, print_data};
 use crate::enough;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error, FailureKind, not_measured, store_refused};
 use crate::experiment::{ExperimentFlags, LoadedExperiment, load_experiment};
 use crate::files;
-use crate::measuring::{MeasureFlags, MeasuringSession, store_refused};
+use crate::measuring::{MeasureFlags, MeasuringSession};
+use crate::output::{AnswerPrinter, OutputFlags};
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
@@ -66,7 +67,10 @@ pub struct VerifyArguments {
 }
 
 /// Runs the starts, prints what they say, and does what was asked for with it.
-pub fn run(mut arguments: VerifyArguments) -> Result<CommandOutcome, Error> {
+pub fn run(
+    mut arguments: VerifyArguments,
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, Error> {
     let file = arguments.flags.file.take().or(arguments.experiment.take());
     let file = file.unwrap_or_else(|| PathBuf::from(FILE));
     if !file.exists() {
@@ -96,12 +100,18 @@ pub fn run(mut arguments: VerifyArguments) -> Result<CommandOutcome, Error> {
         .transpose()?;
     let measuring = MeasuringSession::begin_result(given, ResultKind::Verify, &arguments.measure)?;
     let seen = verify_shipped(measuring, &place, shipped, &arguments)?;
-    print_statement(&seen, &place, &arguments)?;
+    print_statement(&seen, &place, &arguments, out)?;
     if arguments.accept {
         accept(&seen, &place)?;
     }
     if let Some(plan) = again {
-        tune::tune(plan, &seen.statement, &arguments.measure, &arguments.to)?;
+        tune::tune(
+            plan,
+            &seen.statement,
+            &arguments.measure,
+            &arguments.to,
+            out,
+        )?;
     }
     seen.outcome()
 }
@@ -187,9 +197,10 @@ fn print_statement(
     seen: &VerifyComparison,
     place: &BaselineLocation,
     arguments: &VerifyArguments,
+    out: &mut AnswerPrinter,
 ) -> Result<(), Error> {
     let statement = &seen.statement;
-    print_data(&match (arguments.markdown, arguments.output.json) {
+    out.print_answer(&match (arguments.markdown, arguments.output.json) {
         (true, _) => statement.to_markdown(),
         (_, true) => statement.to_json(),
         _ => statement.to_text(),
@@ -255,7 +266,7 @@ impl VerifyComparison {
             VerifyAnswer::SloMissed | VerifyAnswer::Worse => Ok(CommandOutcome::SloMissed),
             VerifyAnswer::NotMeasured => {
                 let last = self.verified.trials.last().map(|r| &**r);
-                Err(super::not_measured(last)
+                Err(not_measured(last)
                     .unwrap_or_else(|| Error::new(FailureKind::Invalid, &self.statement.sentence))
                     .with_hint("close what else uses this machine, then verify again"))
             }

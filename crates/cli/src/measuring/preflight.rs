@@ -10,9 +10,7 @@ use loadline_engine::runner::RunError;
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_report::{redact, text};
 
-use super::command_refused;
-use crate::commands::load_error;
-use crate::error::{Error, FailureKind};
+use crate::error::{Error, FailureKind, command_refused, load_error};
 
 /// Every configuration's command must be runnable before the first trial starts.
 pub(super) fn preflight(

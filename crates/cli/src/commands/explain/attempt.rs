@@ -15,9 +15,9 @@ use loadline_engine::experiment::{ExperimentFile, ValueWithOrigin};
 use loadline_engine::store::{ResultKind, ResultRow, Store};
 
 use super::ExplainArguments;
-use crate::error::{Error, FailureKind};
-use crate::experiment::{LoadedExperiment, experiment_over, experiment_refused};
-use crate::measuring::{MeasuringSession, experiment_of, store_refused};
+use crate::error::{Error, FailureKind, experiment_refused, not_measured, store_refused};
+use crate::experiment::{LoadedExperiment, experiment_over};
+use crate::measuring::{MeasuringSession, experiment_of};
 use crate::ui::text::short;
 
 /// Label of the configuration as it was.
@@ -82,7 +82,7 @@ pub fn run(
     };
     let effect = ChangeEffect::between_trials(&side(true), &side(false), Bootstrap::default());
     effect.ok_or_else(|| {
-        super::super::not_measured(records.last().map(|r| &**r))
+        not_measured(records.last().map(|r| &**r))
             .unwrap_or_else(|| Error::new(FailureKind::Invalid, "no trial could be measured"))
     })
 }

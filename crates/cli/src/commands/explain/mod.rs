@@ -18,10 +18,10 @@ use loadline_engine::logs;
 use loadline_engine::store::Store;
 use loadline_report::ResultView;
 
-use super::print_data;
 use crate::away::{ConsentFlags, confirm_experiment};
-use crate::error::{CommandOutcome, Error, FailureKind};
-use crate::measuring::{MeasureFlags, open_store_to_read, store_refused};
+use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
+use crate::measuring::{MeasureFlags, open_store_to_read};
+use crate::output::AnswerPrinter;
 use crate::result::{is_file_name, of_store, view_by_id};
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
@@ -62,30 +62,30 @@ pub struct TrialExplanation {
 }
 
 /// Explains it, and tries the advice where asked.
-pub fn run(arguments: &ExplainArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: &ExplainArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if arguments.advice.is_some() {
         of_store(&arguments.id)?;
     } else if is_file_name(&arguments.id) {
         let told = explain_exported(&view_by_id(&arguments.id, None)?)?;
-        print_data(&explain_text(&told, arguments.json)?)?;
+        out.print_answer(&explain_text(&told, arguments.json)?)?;
         return Ok(CommandOutcome::Done);
     }
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
     let told = explain_trial(&store, &arguments.id)?;
     let Some(word) = &arguments.advice else {
-        print_data(&explain_text(&told, arguments.json)?)?;
+        out.print_answer(&explain_text(&told, arguments.json)?)?;
         return Ok(CommandOutcome::Done);
     };
     let advice = attempt::choose(&told.advice, word)?;
     if !arguments.json {
-        print_data(&text::explanation_text(&told))?;
+        out.print_answer(&text::explanation_text(&told))?;
     }
     let row = store.result_by_prefix(&told.record.result);
     let row = row.map_err(|e| store_refused(&e))?;
     let flags = (arguments.measure.state.as_deref(), arguments.consent);
     confirm_experiment(&store, &row, flags)?;
     let effect = attempt::run(&store, &told.record, advice, arguments)?;
-    print_data(&match arguments.json {
+    out.print_answer(&match arguments.json {
         true => json::document_text(&told, Some((advice, &effect)))?,
         false => text::effect(advice, &effect),
     })?;

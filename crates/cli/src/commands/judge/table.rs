@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::say::width;
 use loadline_analysis::offer::Offer;
 use loadline_analysis::price::{DeploymentCost, InstanceSize, deployment_cost};
 use loadline_analysis::record::{Configuration, TrialRecord, TrialVerdict};
@@ -12,8 +13,6 @@ use loadline_analysis::search::matrix::Matrix;
 use loadline_analysis::sli::Sli;
 use loadline_report::format;
 use loadline_report::table::{Table, TableCell};
-
-use crate::commands::width;
 
 /// What the advice is held against.
 pub struct ReferenceSize {

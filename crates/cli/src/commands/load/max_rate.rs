@@ -6,8 +6,9 @@ use loadline_analysis::slo::Slo;
 use loadline_load::max_rate::{MaxRateSearch, TRIALS_HEAD, find_max_rate};
 use loadline_load::{ArrivalPattern, LoadPlan};
 
-use super::{LoadArguments, interrupted_error, load_error, pretty_json};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use super::{LoadArguments, interrupted_error, pretty_json};
+use crate::error::{CommandOutcome, Error, FailureKind, load_error};
+use crate::output::AnswerPrinter;
 use crate::signals::Signals;
 
 /// Source: SPECjbb2015 run rules, "critical-jOPS".
@@ -20,6 +21,7 @@ pub(super) fn run(
     arguments: &LoadArguments,
     plan: &LoadPlan,
     signals: &Signals,
+    out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let slos = if arguments.slo.is_empty() {
         let parsed: Result<Vec<Slo>, _> = CRITICAL.iter().map(|text| text.parse()).collect();
@@ -46,7 +48,7 @@ pub(super) fn run(
         true => pretty_json(&found)?,
         false => found.result_text(),
     };
-    super::super::print_data(&text)?;
+    out.print_answer(&text)?;
     if signals.has_come() {
         return Err(interrupted_error(signals));
     }

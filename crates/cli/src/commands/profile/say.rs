@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::load_flags::report_bodiless;
 use loadline_load::profile::{
     ClassAnswers, DetectedFormat, Distribution, LoadProfile, LogObservations,
 };
@@ -139,22 +140,6 @@ fn not_replayed(seen: &LogObservations, profile: &LoadProfile) {
     report_bodiless(profile);
     for pattern in &seen.unused_templates {
         talk!("the template for `{pattern}` matches no request");
-    }
-}
-
-/// Requests that are replayed and have no body, although their method takes one.
-pub fn report_bodiless(profile: &LoadProfile) {
-    let classes = profile.bodiless_requests();
-    if classes.is_empty() {
-        return;
-    }
-    let all: f64 = classes.iter().map(|(_, share)| share).sum();
-    talk!(
-        "sent without a body, which their method takes: {:.1} % of the mix",
-        all * 100.0
-    );
-    for (class, share) in classes {
-        talk!("  {:5.1} %  {class}", share * 100.0);
     }
 }
 

@@ -16,10 +16,10 @@ use loadline_load::spec::text::TimeOrNone;
 use loadline_sizing::Cpus;
 
 use crate::commands::explain::{attempt, explain_trial};
-use crate::commands::{load_error, print_data};
-use crate::error::{Error, FailureKind};
+use crate::error::{Error, FailureKind, load_error, store_refused};
 use crate::experiment::experiment_over;
-use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store, store_refused};
+use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store};
+use crate::output::AnswerPrinter;
 
 /// The warm-up that is tried.
 const WARM: Duration = Duration::from_secs(30);
@@ -28,16 +28,17 @@ const WARM: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// When its trials cannot be run, or none could be measured.
-pub fn try_lever(result: &str, flags: &MeasureFlags) -> Result<(), Error> {
+pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) -> Result<(), Error> {
     let store = open_store(flags.state.as_deref())?;
     let trials = store
         .finished_trials(result)
         .map_err(|e| store_refused(&e))?;
     let Some(flat) = flat_misses(&trials) else {
-        return print_data("\n--try: nothing to try: misses at every size alike were not seen");
+        return out
+            .print_answer("\n--try: nothing to try: misses at every size alike were not seen");
     };
     let Some(lever) = flat.lever() else {
-        return print_data(&format!(
+        return out.print_answer(&format!(
             "\n--try: nothing to try by itself. {}",
             flat.lever_hint()
         ));
@@ -54,7 +55,7 @@ pub fn try_lever(result: &str, flags: &MeasureFlags) -> Result<(), Error> {
     tried.apply(lever, &store, &flat, row.machine.cpus)?;
     let what = tried.what.clone();
     let after = tried.run(flags)?;
-    print_data(&lever_sentence(&flat, &what, &trials, &after))
+    out.print_answer(&lever_sentence(&flat, &what, &trials, &after))
 }
 
 /// The misses at every size alike, among the trials of the configuration that was tested last.

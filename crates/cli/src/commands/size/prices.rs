@@ -15,8 +15,8 @@ use loadline_engine::store::unix_ms;
 use loadline_report::format;
 
 use super::{SearchConclusion, owned_records};
-use crate::error::{Error, FailureKind};
-use crate::measuring::{MeasuringSession, command_refused};
+use crate::error::{Error, FailureKind, command_refused, not_measured};
+use crate::measuring::MeasuringSession;
 
 /// Searches and derives the recommendation.
 pub fn conclude_prices(
@@ -113,7 +113,7 @@ fn why_none(searched: &SearchedPrices) -> Option<Error> {
     }
     let could_not = |a: &&AskedTrial| !a.record.verdict.is_evidence();
     let last = searched.asked.iter().rfind(could_not);
-    let error = super::super::not_measured(last.map(|a| &*a.record))?;
+    let error = not_measured(last.map(|a| &*a.record))?;
     Some(error.with_hint(format!(
         "this proves nothing about what was not measured: {}",
         super::quieter()

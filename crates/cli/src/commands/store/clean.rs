@@ -18,10 +18,11 @@ use loadline_trial::{Site, SiteOptions};
 
 use super::answer_words;
 use super::filter::PointInTime;
-use crate::commands::{print_data, width};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
 use crate::experiment::ClusterFlags;
-use crate::measuring::{open_store, open_store_to_read, state_directory, store_refused};
+use crate::measuring::{open_store, open_store_to_read, state_directory};
+use crate::output::AnswerPrinter;
+use crate::say::width;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
@@ -44,13 +45,13 @@ pub struct CleanArguments {
 }
 
 /// Removes it and says what; where there is no state directory, none is made.
-pub fn run(arguments: CleanArguments) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: CleanArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if let Some(older) = arguments.older {
-        return old_results(&arguments, older);
+        return old_results(&arguments, older, out);
     }
     if let Some(wanted) = arguments.cluster.wanted_cluster() {
         let swept = ClusterSweep::remove_leftovers(&wanted).map_err(|e| Error::from_refusal(&e))?;
-        print_data(&format!(
+        out.print_answer(&format!(
             "removed {} with their pods",
             format::count_of(swept.jobs.len(), "Job")
         ))?;
@@ -68,7 +69,7 @@ pub fn run(arguments: CleanArguments) -> Result<CommandOutcome, Error> {
         .filter_map(|e| engine::reach_engine(e).ok())
         .collect();
     let has_apart = engines.iter().any(|engine| engine.apart.is_some());
-    let apart = clean_engines_apart(&engines)?;
+    let apart = clean_engines_apart(&engines, out)?;
     let store = open_store_to_read(arguments.state.as_deref())?;
     let options = SiteOptions {
         scratch_root: Some(store.scratch_root()),
@@ -83,10 +84,10 @@ pub fn run(arguments: CleanArguments) -> Result<CommandOutcome, Error> {
     let swept = site.sweep_with(&engines);
     let swept = swept.map_err(|e| Error::from_refusal(&e))?;
     for container in &swept.containers {
-        print_data(&format!("removed the container {container}"))?;
+        out.print_answer(&format!("removed the container {container}"))?;
     }
     let (groups, killed, directories) = (swept.groups.len(), swept.killed, swept.directories.len());
-    print_data(&format!(
+    out.print_answer(&format!(
         "removed {groups} control groups with {killed} processes, and {directories} trial directories"
     ))?;
     not_removed(&[swept.failures, apart].concat())
@@ -94,21 +95,24 @@ pub fn run(arguments: CleanArguments) -> Result<CommandOutcome, Error> {
 
 /// Removes what was left at engines where the application's container had one beside it, and the image
 /// that loadline made of itself there; gives what could not be removed.
-fn clean_engines_apart(engines: &[ContainerEngine]) -> Result<Vec<String>, Error> {
+fn clean_engines_apart(
+    engines: &[ContainerEngine],
+    out: &mut AnswerPrinter,
+) -> Result<Vec<String>, Error> {
     let mut failures = Vec::new();
     for engine in engines {
         let mut swept = apart::sweep_engine(engine);
         for container in &swept.containers {
-            print_data(&format!("removed the container {container}"))?;
+            out.print_answer(&format!("removed the container {container}"))?;
         }
         for volume in &swept.volumes {
-            print_data(&format!("removed the volume {volume}"))?;
+            out.print_answer(&format!("removed the volume {volume}"))?;
         }
         failures.append(&mut swept.failures);
         let images = apart::remove_images(engine);
         if images > 0 {
             let images = format::count_of(images, "image");
-            print_data(&format!(
+            out.print_answer(&format!(
                 "removed {images} of loadline itself from {}",
                 engine.kind
             ))?;
@@ -129,7 +133,11 @@ fn not_removed(failures: &[String]) -> Result<CommandOutcome, Error> {
 }
 
 /// Shows the results that are older, and removes them where that was asked for.
-fn old_results(arguments: &CleanArguments, older: PointInTime) -> Result<CommandOutcome, Error> {
+fn old_results(
+    arguments: &CleanArguments,
+    older: PointInTime,
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, Error> {
     let state = arguments.state.as_deref();
     let looked = open_store_to_read(state)?;
     let mut rows = Vec::new();
@@ -142,15 +150,15 @@ fn old_results(arguments: &CleanArguments, older: PointInTime) -> Result<Command
     drop(looked);
     if rows.is_empty() {
         let place = state_directory(state);
-        print_data(&format!("no result in {} is older", place.display()))?;
+        out.print_answer(&format!("no result in {} is older", place.display()))?;
         if !arguments.yes || !Store::is_in(&place) {
             return Ok(CommandOutcome::Done);
         }
         // A removal that was killed may have left files of results that are listed no more.
-        return remove_results(&open_store(state)?, &rows);
+        return remove_results(&open_store(state)?, &rows, out);
     }
     rows.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
-    print_data(&results_table(&rows).to_terminal(width()))?;
+    out.print_answer(&results_table(&rows).to_terminal(width()))?;
     let all: u64 = rows.iter().map(|(size, _)| size).sum();
     let what = format!(
         "{}, {}",
@@ -158,12 +166,12 @@ fn old_results(arguments: &CleanArguments, older: PointInTime) -> Result<Command
         format::measured_bytes(Bytes::from_bytes(all))
     );
     if !arguments.yes {
-        print_data(&format!(
+        out.print_answer(&format!(
             "{what}; nothing was removed. To remove them: add --yes"
         ))?;
         return Ok(CommandOutcome::Done);
     }
-    remove_results(&open_store(state)?, &rows)
+    remove_results(&open_store(state)?, &rows, out)
 }
 
 fn results_table(rows: &[(u64, ResultRow)]) -> Table {
@@ -193,7 +201,11 @@ fn results_table(rows: &[(u64, ResultRow)]) -> Table {
 }
 
 /// One that somebody works on stays and is named; the others go.
-fn remove_results(store: &Store, rows: &[(u64, ResultRow)]) -> Result<CommandOutcome, Error> {
+fn remove_results(
+    store: &Store,
+    rows: &[(u64, ResultRow)],
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, Error> {
     let mut removed = RemovalTotals::default();
     let mut results = 0;
     for (_, row) in rows {
@@ -209,7 +221,7 @@ fn remove_results(store: &Store, rows: &[(u64, ResultRow)]) -> Result<CommandOut
     if rows.is_empty() && removed == RemovalTotals::default() {
         return Ok(CommandOutcome::Done);
     }
-    print_data(&format!(
+    out.print_answer(&format!(
         "removed {} with {} of logs and caches",
         format::count_of(results, "result"),
         format::measured_bytes(Bytes::from_bytes(removed.bytes))

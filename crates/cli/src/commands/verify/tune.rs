@@ -6,10 +6,11 @@ use loadline_engine::experiment::{Experiment, ExperimentFile, ValueWithOrigin, s
 use loadline_engine::store::ResultKind;
 use loadline_report::verified::{VerifyAnswer, VerifyStatement};
 
-use crate::commands::{OutputFlags, emit, size};
-use crate::error::{CommandOutcome, Error, FailureKind};
-use crate::experiment::{LoadedExperiment, experiment_refused};
+use crate::commands::{emit, size};
+use crate::error::{CommandOutcome, Error, FailureKind, experiment_refused};
+use crate::experiment::LoadedExperiment;
 use crate::measuring::{MeasureFlags, MeasuringSession};
+use crate::output::{AnswerPrinter, OutputFlags};
 
 /// What is searched, should it come to that.
 pub struct TunePlan {
@@ -85,6 +86,7 @@ pub fn tune(
     statement: &VerifyStatement,
     flags: &MeasureFlags,
     to: &Path,
+    out: &mut AnswerPrinter,
 ) -> Result<(), Error> {
     let needs_more =
         statement.answer == VerifyAnswer::SloMissed || statement.memory_bytes.rose == Some(true);
@@ -103,7 +105,7 @@ pub fn tune(
     talk!("searching from the shipped size on");
     let measuring = MeasuringSession::begin_result(plan.given, ResultKind::Size, flags)?;
     let result = measuring.result.clone();
-    let ended = size::run_size_search(measuring, &OutputFlags::default())?;
+    let ended = size::run_size_search(measuring, &OutputFlags::default(), out)?;
     if ended == CommandOutcome::SloMissed {
         say!("no patch is written: the search proved no size");
         return Ok(());
@@ -116,7 +118,7 @@ pub fn tune(
                 (manifest.workload, manifest.container),
                 to.to_owned(),
             );
-            emit::run(arguments)?;
+            emit::run(arguments, out)?;
         }
         None => talk!(
             "write the new size into [limits]; --tune writes a patch where the experiment names its manifest"

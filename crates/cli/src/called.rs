@@ -1,0 +1,41 @@
+//! How loadline was called: its words, and where.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, FailureKind};
+
+/// The words that loadline was called with, to be shown and kept: of one that is no UTF-8, what can
+/// be.
+pub fn called_words() -> Vec<String> {
+    let words = std::env::args_os();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// The directory that loadline was called in; results name it.
+///
+/// # Errors
+/// When it cannot be read, or its name is no text.
+pub fn working_directory() -> Result<PathBuf, Error> {
+    let here = std::env::current_dir().map_err(|e| {
+        let problem = format!("the working directory cannot be read: {e}");
+        Error::new(FailureKind::Environment, problem)
+    })?;
+    must_be_text(&here, "the working directory", "call loadline elsewhere")?;
+    Ok(here)
+}
+
+/// Refuses a path that no record could name.
+///
+/// # Errors
+/// When it is not UTF-8.
+pub fn must_be_text(path: &Path, what: &str, hint: &str) -> Result<(), Error> {
+    match path.to_str() {
+        Some(_) => Ok(()),
+        None => {
+            let problem = format!("{what} is not UTF-8: {}", path.display());
+            Err(Error::new(FailureKind::Usage, problem).with_hint(hint))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `loadline resume`: a result that was stopped goes on, here or where it was sent.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use loadline_engine::experiment::ClusterSettings;
+use loadline_engine::store::{ResultKind, ResultRow, Store};
+use loadline_kubernetes::in_cluster::inside::ControllerPod;
+
+use crate::away::{self, ConsentFlags, TakeoverOutcome};
+use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
+use crate::experiment::ClusterFlags;
+use crate::measuring::{MeasuringSession, open_store, open_store_to_read};
+use crate::output::{AnswerPrinter, OutputFlags};
+use crate::result::of_store;
+use crate::ui::text::short;
+
+/// Go on with a result that was stopped
+#[derive(Args)]
+pub struct ResumeArguments {
+    /// Id of the result (or the start of it)
+    #[arg(default_value = "last")]
+    id: String,
+    /// Where results are kept
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Wait until no other loadline measures, instead of refusing
+    #[arg(long)]
+    wait: bool,
+    /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
+    #[arg(long, value_name = "URL")]
+    notify: Option<String>,
+    /// Only fetch what is finished of a result that loadline measures in a cluster; it goes on there
+    #[arg(long)]
+    fetch: bool,
+    #[command(flatten)]
+    consent: ConsentFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+impl ResumeArguments {
+    /// The cluster that is named.
+    pub fn named_cluster(&self) -> Option<ClusterSettings> {
+        self.cluster.wanted_cluster()
+    }
+
+    /// Where results are kept.
+    pub fn state(&self) -> Option<&Path> {
+        self.state.as_deref()
+    }
+}
+
+/// Runs what is left.
+pub fn run(
+    mut arguments: ResumeArguments,
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, Error> {
+    if let Some(inside) = ControllerPod::of_process() {
+        return away::run_controller(&inside, arguments, out);
+    }
+    of_store(&arguments.id)?;
+    if let Some(wanted) = arguments.cluster.wanted_cluster() {
+        arguments.id =
+            away::find_remote_result(&wanted, &arguments.id, arguments.state.as_deref())?;
+    }
+    // Nothing is made where there is nothing to resume.
+    let looked = open_store_to_read(arguments.state.as_deref())?;
+    let row = looked
+        .result_by_prefix(&arguments.id)
+        .map_err(|e| store_refused(&e))?;
+    drop(looked);
+    if row.kind == ResultKind::Verify {
+        let what = "a verify takes a few starts and is begun anew";
+        return Err(Error::new(FailureKind::Usage, what).with_hint("loadline verify"));
+    }
+    let store = open_store(arguments.state.as_deref())?;
+    if let Some(place) = store
+        .away_location(&row.id)
+        .map_err(|e| store_refused(&e))?
+    {
+        let how = (arguments.fetch, arguments.consent);
+        let here = away::take_over(&store, &row, &place, how)?;
+        if let TakeoverOutcome::Over(end) = here {
+            super::show::print_result(&store, &row.id, &arguments.output, out)?;
+            return end;
+        }
+    } else if arguments.fetch {
+        let what = format!("the result {} is not in a cluster", short(&row.id));
+        return Err(Error::new(FailureKind::Usage, what)
+            .with_hint("without --fetch what is left of it is run from here"));
+    } else {
+        away::confirm_run(&store, &row, arguments.consent)?;
+    }
+    let row = store
+        .result_by_prefix(&row.id)
+        .map_err(|e| store_refused(&e))?;
+    run_rest(&row, store, &arguments, out)
+}
+
+/// Runs what is left of a result that is here.
+pub fn run_rest(
+    row: &ResultRow,
+    store: Store,
+    arguments: &ResumeArguments,
+    out: &mut AnswerPrinter,
+) -> Result<CommandOutcome, Error> {
+    super::soak::salvage_records(&store, row)?;
+    let measuring =
+        MeasuringSession::resume_result(row, store, arguments.wait, arguments.notify.as_deref())?;
+    match row.kind {
+        ResultKind::Soak => super::soak::run_soak(measuring, &arguments.output, out),
+        ResultKind::Run | ResultKind::Verify => {
+            super::run::run_matrix(measuring, &arguments.output, out)
+        }
+        ResultKind::Size => super::size::run_size_search(measuring, &arguments.output, out),
+    }
+}

@@ -1,0 +1,103 @@
+//! `-o FILE`: what a command prints goes into a file, the same of every command that prints a text or
+//! JSON.
+//!
+//! Owns the flag and the text until the command has ended: a file is written whole or not at all, and
+//! also where the command ends with an error after it has printed. Also the flags of what is printed.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Args, Command, value_parser};
+
+use crate::error::Error;
+use crate::files;
+use crate::say::print_data;
+
+/// The heading of flags about where results are kept and how they are shown.
+pub const RESULT: &str = "Result";
+
+const ID: &str = "printed-to";
+
+/// Commands that print a text or JSON, and have no `-o` of their own.
+const PRINTING: [&str; 20] = [
+    "size", "verify", "run", "judge", "lint", "soak", "drill", "plan", "resume", "show", "explain",
+    "compare", "list", "load", "merge", "gc", "predict", "doctor", "schema", "clean",
+];
+
+/// Where a result goes at the end.
+#[derive(Args, Debug, Default, Clone)]
+pub struct OutputFlags {
+    /// Print the result as JSON
+    #[arg(long, help_heading = RESULT)]
+    pub json: bool,
+
+    /// Print all that the records say, not the first screen of it
+    #[arg(long, conflicts_with = "json", help_heading = RESULT)]
+    pub full: bool,
+
+    /// Also write the HTML report to this file
+    #[arg(long, value_name = "FILE", help_heading = RESULT)]
+    pub report: Option<PathBuf>,
+}
+
+/// The command line with the flag on every command that prints.
+pub fn with_flag(command: Command) -> Command {
+    PRINTING.into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |one| {
+            one.arg(
+                Arg::new(ID)
+                    .short('o')
+                    .long("output")
+                    .value_name("FILE")
+                    .value_parser(value_parser!(PathBuf))
+                    .help_heading(RESULT)
+                    .help("File for what is printed [default: -, standard output]"),
+            )
+        })
+    })
+}
+
+/// What a command prints: on standard output, or kept for the file of the flag.
+#[derive(Debug, Default)]
+pub struct AnswerPrinter {
+    file: Option<PathBuf>,
+    kept: String,
+}
+
+impl AnswerPrinter {
+    /// For the command that is called.
+    pub fn for_command(matches: &ArgMatches) -> Self {
+        let called = matches.subcommand();
+        let called = called.filter(|(name, _)| PRINTING.contains(name));
+        let file = called.and_then(|(_, arguments)| arguments.get_one::<PathBuf>(ID));
+        Self {
+            file: file.filter(|path| !files::is_standard(path)).cloned(),
+            kept: String::new(),
+        }
+    }
+
+    /// Prints a text.
+    ///
+    /// # Errors
+    /// When standard output cannot be written.
+    pub fn print_answer(&mut self, text: &str) -> Result<(), Error> {
+        if self.file.is_none() {
+            return print_data(text);
+        }
+        self.kept.push_str(text);
+        if !text.ends_with('\n') {
+            self.kept.push('\n');
+        }
+        Ok(())
+    }
+
+    /// Writes the file; none where nothing was printed.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_file(self) -> Result<(), Error> {
+        match self.file {
+            Some(path) if !self.kept.is_empty() => files::write(&path, &self.kept),
+            _ => Ok(()),
+        }
+    }
+}
