@@ -148,6 +148,7 @@ fn the_reference_of_records_is_up_to_date() {
     };
     let parts = [
         "record.rs",
+        "record/configuration.rs",
         "record/instance.rs",
         "record/phase.rs",
         "record/load.rs",
