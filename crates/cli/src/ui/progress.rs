@@ -66,7 +66,10 @@ impl ProgressDisplay {
 
     /// A line for good, above those that change.
     fn print_line(&self, line: &str) {
-        self.screen.suspend(|| talk!("{line}"));
+        // `suspend` panics where the terminal is gone.
+        if self.screen.clear().is_ok() {
+            self.screen.suspend(|| talk!("{line}"));
+        }
     }
 
     fn time_left(&self) -> String {
