@@ -71,15 +71,19 @@ pub fn state_directory(flag: Option<&Path>) -> PathBuf {
         .unwrap_or_else(Store::default_directory)
 }
 
+/// Refuses a state directory that no record could name.
+fn check_state_directory(flag: Option<&Path>) -> Result<(), Error> {
+    let hint = "give another one: --state DIR";
+    called::must_be_text(&state_directory(flag), "the state directory", hint)
+}
+
 /// Opens the store.
 ///
 /// # Errors
 /// With what to do about it.
 pub fn open_store(flag: Option<&Path>) -> Result<Store, Error> {
-    let directory = state_directory(flag);
-    let hint = "give another one: --state DIR";
-    called::must_be_text(&directory, "the state directory", hint)?;
-    Store::open_or_create(&directory).map_err(|e| store_refused(&e))
+    check_state_directory(flag)?;
+    Store::open_or_create(&state_directory(flag)).map_err(|e| store_refused(&e))
 }
 
 /// The same for commands that only look: the directory need not be writable.
@@ -133,6 +137,8 @@ impl MeasuringSession {
         flags: &MeasureFlags,
     ) -> Result<Self, Error> {
         let webhook = flags.notify.as_deref().map(Webhook::new).transpose()?;
+        // Before the lock: what is wrong with the words is wrong whoever else measures.
+        check_state_directory(flags.state.as_deref())?;
         let (jdks, places) = find_java();
         let version = version(&given);
         if given.experiment.cluster.is_some() {

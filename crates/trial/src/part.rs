@@ -105,7 +105,7 @@ fn own_cpus() -> Option<Vec<u32>> {
 /// logged comes out as lines on `output`.
 ///
 /// # Errors
-/// [`TrialProcessError::NotForPeople`] outside of a pod; [`TrialProcessError::Log`] when nothing can be told.
+/// [`TrialProcessError::Parent`] outside of a pod; [`TrialProcessError::Log`] when nothing can be told.
 pub fn run_in_pod(place: &PodPaths, output: impl Write + Send) -> Result<(), TrialProcessError> {
     let mut order: TrialOrder = std::fs::read(&place.order)
         .ok()

@@ -14,8 +14,8 @@ use crate::record::{Evidence, MemoryParts, SqueezeEnd, SqueezeEvidence, SqueezeS
 const ABOVE_CALM: (u64, u64) = (103, 100);
 /// Read-ahead and the room with which every fresh start worked.
 const ROOMS: [(f64, f64); 2] = [(128.0 * 1024.0, 8.0), (8192.0 * 1024.0, 23.0)];
-/// The usual read-ahead of Linux, where it is not known.
-const USUAL_READ_AHEAD: Bytes = Bytes::from_kib(128);
+/// The read-ahead where it is not known: too much room costs some MiB, too little a start.
+const ASSUMED_READ_AHEAD: Bytes = Bytes::from_kib(8192);
 /// A start that is squeezed gets more than its budget: what the budget does not know comes out there.
 const STUDY_FACTOR: (u64, u64) = (5, 4);
 const STUDY_ROOM: Bytes = Bytes::from_mib(48);
@@ -53,7 +53,7 @@ impl<'a> MemoryWall<'a> {
             calm,
             storm: storm.filter(|step| step.limit < calm.limit),
             unreclaimable: aged.unreclaimable().max(most.unwrap_or_default()),
-            start_room: start_room(squeeze.read_ahead.unwrap_or(USUAL_READ_AHEAD)),
+            start_room: start_room(squeeze.read_ahead.unwrap_or(ASSUMED_READ_AHEAD)),
         })
     }
 
