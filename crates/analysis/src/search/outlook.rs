@@ -197,7 +197,7 @@ impl<'a> DrawnService<'a> {
             burst_requests: parts.requests,
             steps: vec![step(calm, 0.0), step(0.99 * calm, 1e5)],
             end: SqueezeEnd::Storm,
-            read_ahead: None,
+            read_ahead: Some(Bytes::from_kib(128)),
             limit_after: None,
         });
         let is_squeezable = self

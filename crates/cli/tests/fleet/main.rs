@@ -193,7 +193,7 @@ fn manifests(served: &Served) {
         assert_eq!(other["objections"], serde_json::json!([]), "{other}");
     }
     let text = out(&with(&[]));
-    assert!(text.contains("its manifest: -Xmx is"), "{text}");
+    assert!(text.contains("over-committed: the heap"), "{text}");
     let refused = with(&["--namespace", "shop"]);
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
     let said = String::from_utf8_lossy(&refused.stderr);

@@ -58,7 +58,7 @@ fn squeeze(aged: &MemoryParts, end: SqueezeEnd) -> SqueezeEvidence {
         burst_requests: aged.requests,
         steps: vec![step(40, 0.0), step(12, 0.0), step(10, 32_503.0)],
         end,
-        read_ahead: None,
+        read_ahead: Some(Bytes::from_kib(128)),
         limit_after: None,
     }
 }
