@@ -113,7 +113,12 @@ impl StudyCourse {
         };
         squeezing.pass();
         if squeezing.has_recovered() {
-            (self.seen.steps, _) = squeezing.told();
+            // The rule for the limit behind asks how it ended.
+            let (steps, end) = squeezing.told();
+            self.seen.steps = steps;
+            if let Some(end) = end {
+                self.seen.end = end;
+            }
             self.before.squeeze = Some(self.seen.clone());
             squeezing.settle_at(limit_after_squeeze(&self.before));
         }
