@@ -209,7 +209,7 @@ fn a_cold_jvm_is_given_time() -> Outcome {
     let ended = ended.args(&["--", "java", "-jar"]).arg(&jar).into_end();
     ended
         .expect_code(0)
-        .says(&["search   128Mi #1", "search   warm-up="])
+        .says(&["room     128Mi #1", "room     warm-up="])
         .prints(&["--question steady", "lengthened to"]);
     let result = lab.result("last");
     let answer = &result["recommendation"];
