@@ -183,16 +183,14 @@ fn manifests(served: &Served) {
     let first = &read["workloads"][0];
     assert_eq!(first["name"]["name"], "orders");
     assert_eq!(first["advice"]["step"], "fix");
-    let problem = first["objections"][0]["problem"].as_str().unwrap_or("");
-    assert!(
-        problem.starts_with("over-committed: the heap may take 1Gi and "),
-        "{first}"
-    );
+    let problem = "over-committed: the heap may take 1Gi and everything else 250Mi: 1274Mi in a limit of 1Gi (for a typical service)";
+    assert_eq!(first["objections"][0]["problem"], problem, "{first}");
     let others = read["workloads"].as_array().into_iter().flatten().skip(1);
     for other in others {
         assert_eq!(other["objections"], serde_json::json!([]), "{other}");
     }
     let text = out(&with(&[]));
+    assert!(text.contains("its manifest:"), "{text}");
     assert!(text.contains("over-committed: the heap"), "{text}");
     let refused = with(&["--namespace", "shop"]);
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
