@@ -1,8 +1,9 @@
 //! How sure an answer is: what its fresh starts prove, each by itself and together.
 
-use loadline_analysis::proof::{Proof, could_still};
+use loadline_analysis::proof::{COUNTED_STARTS, Proof, could_still};
 
 use super::headline::with_full_stop;
+use crate::format;
 
 /// Fresh starts without a miss, and what they show at 95 % confidence: fewer than one start in so
 /// many misses (1 − 0.05^(1/60) is 4.9 %).
@@ -13,15 +14,8 @@ pub(super) fn proven_how(proof: &Proof) -> String {
     if proof.starts == 0 {
         return "No fresh start has tested it.".to_owned();
     }
-    let nearest = proof.distances.iter();
-    let nearest = nearest.min_by(|a, b| a.deviations.total_cmp(&b.deviations));
-    if let Some(nearest) = nearest.filter(|_| proof.passes == proof.starts) {
-        return format!(
-            "All {} fresh starts of exactly this size kept it; the nearest bound ({}) is {:.1} standard \
-             deviations away, so at least 95 % of such starts stay below it (95 % confidence); --prove {} \
-             counts starts instead.",
-            proof.starts, nearest.of, nearest.deviations, NARROWER.0,
-        );
+    if let Some(sentence) = by_distance(proof) {
+        return sentence;
     }
     let bound = proof.failure_upper_bound;
     let narrower = match bound > 1.0 / NARROWER.1 as f64 && proof.passes == proof.starts {
@@ -37,6 +31,21 @@ pub(super) fn proven_how(proof: &Proof) -> String {
         proof.starts,
         could_still(bound),
     )
+}
+
+/// What fewer starts than are counted show, because all of them are far from every bound.
+fn by_distance(proof: &Proof) -> Option<String> {
+    let is_decided = proof.is_proven() && proof.starts < u64::from(COUNTED_STARTS);
+    let distances = proof.distances.iter().filter(|_| is_decided);
+    let nearest = distances.min_by(|a, b| a.deviations.total_cmp(&b.deviations))?;
+    Some(format!(
+        "{} kept it. The nearest bound is that of {}, {:.1} standard deviations away: at least 95 % of \
+         such starts stay below it (95 % confidence). `--prove {}` counts starts instead.",
+        format::count_of(proof.starts as usize, "fresh start"),
+        nearest.of,
+        nearest.deviations,
+        NARROWER.0,
+    ))
 }
 
 /// What all starts say together where one has too few requests.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use loadline_analysis::budget::LiveSetTrend;
+use loadline_analysis::proof::Distance;
 use loadline_analysis::record::{
     AppKo, SoakEvidence, SoakPoint, TrialPhase, TrialPurpose, TrialRecord, TrialVerdict,
 };
@@ -398,4 +399,27 @@ fn the_launcher_and_the_files_agree_on_the_heap() {
     let small = launched(&options, &profile, 200);
     insta::assert_snapshot!(small.warnings.join("\n"), @"over-committed: the heap may take 64Mi and everything else 143Mi: 207Mi in a limit of 200Mi, as measured; lower the heap to 57Mi (-Xmx57m) or raise the limit to 207Mi");
     assert_eq!(small.minimum, Some(Bytes::from_mib(207)));
+}
+
+#[test]
+fn few_starts_far_from_every_bound_say_which_is_nearest() {
+    let with = |starts: u64| {
+        let mut view = fixture::budgeted();
+        let proof = &mut view.recommendation.as_mut().expect("there is one").proof;
+        (proof.starts, proof.passes) = (starts, starts);
+        proof.distances = [("p99<50ms", 31.0), ("memory", 9.26)]
+            .map(|(of, deviations)| Distance {
+                of: of.to_owned(),
+                deviations,
+                enough: 3,
+            })
+            .into();
+        headline(&view).details.join("\n")
+    };
+    let said = with(3);
+    let sentence = "3 fresh starts kept it. The nearest bound is that of memory, 9.3 standard deviations away: at least 95 % of such starts stay below it (95 % confidence). `--prove 60` counts starts instead.";
+    assert!(said.contains(sentence), "{said}");
+    let counted = with(20);
+    assert!(!counted.contains("standard deviations"), "{counted}");
+    assert!(counted.contains("0 of 20 fresh starts"), "{counted}");
 }
