@@ -337,7 +337,7 @@ fn trend(trial: &TrialRecord) -> Option<LiveSetTrend> {
 fn storm(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> {
     let squeezed = squeezed(trials)?;
     let squeeze = squeezed.evidence.squeeze.as_ref()?;
-    let storm = MemoryWall::of(squeeze)?
+    let storm = MemoryWall::of_start(&squeezed.evidence)?
         .storm
         .filter(|storm| storm.limit < size)?;
     let was_killed = squeeze.end == SqueezeEnd::Killed && squeeze.steps.last() == Some(storm);

@@ -252,6 +252,12 @@ impl Squeezing {
     fn lower(&mut self) {
         let held = self.begun.memory.unreclaimable().unwrap_or_default();
         let Some(next) = next_limit(self.limit, held) else {
+            // Where others pay for the file pages there is no room from the start: the application
+            // worked with what it uses, and that is the wall.
+            if self.steps.is_empty() {
+                let step = step_between(&self.begun, &self.begun, self.limit);
+                self.steps.push(step);
+            }
             return self.stop(SqueezeEnd::NoRoom);
         };
         match self.group.press_memory(next) {

@@ -8,7 +8,7 @@ use loadline_sizing::Bytes;
 
 use super::expect::{Expectation, expected_lines};
 use super::{Budget, BudgetLine, MemoryPart, OverCommitted};
-use crate::record::{Evidence, MemoryParts, SqueezeEnd, SqueezeEvidence, SqueezeStep};
+use crate::record::{Evidence, MemoryParts, SqueezeEnd, SqueezeStep};
 
 /// The answer is at least so far above the calm limit.
 const ABOVE_CALM: (u64, u64) = (103, 100);
@@ -35,7 +35,8 @@ pub struct MemoryWall<'a> {
 
 impl<'a> MemoryWall<'a> {
     /// The wall; `None` where no limit was calm or the aged parts are not known.
-    pub fn of(squeeze: &'a SqueezeEvidence) -> Option<Self> {
+    pub fn of_start(evidence: &'a Evidence) -> Option<Self> {
+        let squeeze = evidence.squeeze.as_ref()?;
         let aged = squeeze.aged.as_ref()?;
         let all = squeeze.steps.as_slice();
         let (steps, killed) = match (&squeeze.end, all.split_last()) {
@@ -53,7 +54,8 @@ impl<'a> MemoryWall<'a> {
             calm,
             storm: storm.filter(|step| step.limit < calm.limit),
             unreclaimable: aged.unreclaimable().max(most.unwrap_or_default()),
-            start_room: start_room(squeeze.read_ahead.unwrap_or(ASSUMED_READ_AHEAD)),
+            start_room: start_room(squeeze.read_ahead.unwrap_or(ASSUMED_READ_AHEAD))
+                .min(file_pages(evidence, aged)),
         })
     }
 
@@ -69,6 +71,17 @@ impl<'a> MemoryWall<'a> {
     }
 }
 
+/// Most file pages that a start has ever held: a fresh one reads no more. Pages that others pay for
+/// count where they are mapped; where the peak does not tell, there is no bound.
+fn file_pages(evidence: &Evidence, aged: &MemoryParts) -> Bytes {
+    let peak = evidence.cgroup.peak_memory;
+    let held = aged.unreclaimable();
+    let cached = peak
+        .filter(|peak| *peak > held)
+        .map(|peak| peak.saturating_sub(held));
+    cached.map_or(Bytes::from_bytes(u64::MAX), |cached| cached.max(aged.files))
+}
+
 /// Room above unreclaimable memory with which fresh starts work, by the read-ahead of their disk.
 pub fn start_room(read_ahead: Bytes) -> Bytes {
     let [(small, least), (large, most)] = ROOMS;
@@ -81,7 +94,7 @@ pub fn start_room(read_ahead: Bytes) -> Bytes {
 /// The limit for the load behind a squeeze: that of the answer less the growth still expected. `None`
 /// where the squeeze found no wall.
 pub fn limit_after_squeeze(evidence: &Evidence) -> Option<Bytes> {
-    let wall = MemoryWall::of(evidence.squeeze.as_ref()?)?;
+    let wall = MemoryWall::of_start(evidence)?;
     Some(wall.fresh_limit())
 }
 
@@ -110,7 +123,7 @@ pub fn budget_at(
 
 fn answer_lines(evidence: &Evidence, heap: Option<Bytes>) -> Option<Vec<BudgetLine>> {
     let squeeze = evidence.squeeze.as_ref()?;
-    let (wall, aged) = (MemoryWall::of(squeeze)?, squeeze.aged.as_ref()?);
+    let (wall, aged) = (MemoryWall::of_start(evidence)?, squeeze.aged.as_ref()?);
     let expected = Expectation::after_burst(evidence, aged);
     let mut lines = vec![heap_line(aged, heap)];
     lines.extend(expected_lines(aged, &expected));

@@ -162,14 +162,13 @@ fn the_wall_of_a_killed_squeeze_is_where_it_was_killed() {
         step(297.3, 294.6, 49.0),
     ];
     let killed = squeezed(aged.clone(), &[], steps.clone(), SqueezeEnd::Killed);
-    let squeeze = killed.squeeze.expect("it is one");
-    let wall = MemoryWall::of(&squeeze).expect("a wall");
+    let wall = MemoryWall::of_start(&killed).expect("a wall");
     assert_eq!(
         (wall.calm.limit, wall.storm.map(|s| s.limit)),
         (mib(300.0), Some(mib(297.3)))
     );
     let at_once = squeezed(aged.clone(), &[], steps[..1].to_vec(), SqueezeEnd::Killed);
-    assert!(MemoryWall::of(at_once.squeeze.as_ref().expect("it is one")).is_none());
+    assert!(MemoryWall::of_start(&at_once).is_none());
     let why = SqueezeEnd::NotPossible("an engine apart".to_owned());
     assert_eq!(limit_after_squeeze(&squeezed(aged, &[], steps, why)), None);
 }
@@ -202,6 +201,19 @@ fn starts_need_more_room_where_the_disk_reads_ahead() {
         [room(128), room(1024), room(8192), room(4), room(65_536)],
         [8.0, 15.5, 23.0, 8.0, 23.0]
     );
+}
+
+#[test]
+fn a_start_needs_no_more_room_than_it_has_files() {
+    let mut aged = parts(0.0, 20_000, [0.0, 0.0, 30.0, 1.0, 0.0, 1.0]);
+    aged.files = mib(5.0);
+    let steps = vec![step(36.0, 32.0, 0.0)];
+    let mut evidence = squeezed(aged, &[], steps, SqueezeEnd::NoRoom);
+    let room = |evidence: &Evidence| MemoryWall::of_start(evidence).map(|wall| wall.start_room);
+    evidence.cgroup.peak_memory = None;
+    assert_eq!(room(&evidence), Some(mib(23.0)));
+    evidence.cgroup.peak_memory = Some(mib(38.0));
+    assert_eq!(room(&evidence), Some(mib(6.0)));
 }
 
 /// A heap after full collections once in two seconds, 100 requests in each.

@@ -61,8 +61,7 @@ pub fn distances(starts: &[&TrialRecord], squeezed: Option<&TrialRecord>) -> Vec
 /// The start of a search that found where its memory wall is.
 pub fn squeezed<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<&'a TrialRecord> {
     let has_wall = |trial: &&TrialRecord| {
-        let squeeze = trial.evidence.squeeze.as_ref();
-        trial.purpose == TrialPurpose::Squeeze && squeeze.and_then(MemoryWall::of).is_some()
+        trial.purpose == TrialPurpose::Squeeze && MemoryWall::of_start(&trial.evidence).is_some()
     };
     trials.into_iter().filter(has_wall).last()
 }
@@ -154,7 +153,7 @@ fn rereads(starts: &[&TrialRecord]) -> Option<Values> {
 
 /// Anonymous memory against that of the squeezed start at its wall.
 fn memory(starts: &[&TrialRecord], squeezed: &TrialRecord) -> Option<Values> {
-    let wall = MemoryWall::of(squeezed.evidence.squeeze.as_ref()?)?;
+    let wall = MemoryWall::of_start(&squeezed.evidence)?;
     let aged = squeezed.evidence.cgroup.peak_anon?.as_mib();
     let limit = starts.first()?.configuration.memory?.as_mib();
     let spare = limit - wall.warm_room().as_mib() - wall.unreclaimable.as_mib();

@@ -43,8 +43,8 @@ pub struct VerifyArguments {
     /// Run 20 starts and make them the baseline, whatever they cost; what misses the SLO is never one
     #[arg(long)]
     accept: bool,
-    /// Where it no longer holds, or holds with much to spare: search the smallest memory from the
-    /// shipped size on, and write the patch of the manifest
+    /// Where it no longer holds, or holds with much to spare: search the smallest memory that it
+    /// needs now, and write the patch of the manifest
     #[arg(long, conflicts_with_all = ["accept", "json", "markdown"])]
     tune: bool,
     /// Directory that the patch is written to

@@ -37,7 +37,7 @@ fn a_run_is_followed_and_stopped_from_its_page() -> Outcome {
     };
     let sizing = lab.size_with(&["--prove=20", "--measure=3s"]).start();
     let events = until(&address, "\"phase\":\"measure\"");
-    assert!(events.contains("\"label\":\"search "), "{events}");
+    assert!(events.contains("\"label\":\"room "), "{events}");
     let memory = until(&address, "\"memory_mib\":");
     assert!(
         memory.contains("half of such searches end within"),

@@ -50,7 +50,9 @@ fn a_leak_is_named_with_its_rate() -> Outcome {
         .arg(&jar)
         .arg(format!("--direct={LOST}"))
         .into_end();
-    let sized = sized.expect_code(0).prints(&["growing (direct buffers"]);
+    let sized = sized
+        .expect_code(0)
+        .prints(&["and it grows: direct buffers"]);
     sized.prints(&["What grows over time", "MaxDirectMemorySize"]);
     let result = lab.result("last");
     let trials = result["trials"].as_array().cloned().unwrap_or_default();

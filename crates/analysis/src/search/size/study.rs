@@ -213,7 +213,7 @@ impl Course<'_> {
         loop {
             let record = self.start(limit, TrialPurpose::Squeeze, repeat)?;
             let squeeze = record.evidence.squeeze.as_ref();
-            let has_wall = squeeze.and_then(MemoryWall::of).is_some();
+            let has_wall = MemoryWall::of_start(&record.evidence).is_some();
             // A kill in the squeeze is one that was looked for.
             let was_killed = squeeze.is_some_and(|squeeze| squeeze.end == SqueezeEnd::Killed);
             let has_missed = match record.verdict {
@@ -251,7 +251,7 @@ impl Course<'_> {
     fn found(&self, squeezed: &TrialRecord) -> SizeEnd {
         let parameters = &self.search.parameters;
         let evidence = &squeezed.evidence;
-        let wall = evidence.squeeze.as_ref().and_then(MemoryWall::of);
+        let wall = MemoryWall::of_start(evidence);
         let heap = allowed_heap(squeezed);
         let budget = answer_budget(evidence, heap, parameters.step);
         let (Some(wall), Some(budget)) = (wall, budget) else {

@@ -1,4 +1,4 @@
-//! `verify --tune`: the search for the smallest memory from the shipped size on, and the patch.
+//! `verify --tune`: the search for the smallest memory that the service needs now, and the patch.
 
 use std::path::{Path, PathBuf};
 
@@ -102,7 +102,7 @@ pub fn tune(
         say!("nothing to tune: {why}");
         return Ok(());
     }
-    talk!("searching from the shipped size on");
+    talk!("searching for the size that it needs now");
     let measuring = MeasuringSession::begin_result(plan.given, ResultKind::Size, flags)?;
     let result = measuring.result.clone();
     let ended = size::run_size_search(measuring, &OutputFlags::default(), out)?;
