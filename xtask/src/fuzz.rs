@@ -18,7 +18,6 @@ use crate::error::Error;
 use crate::process;
 use crate::test::output::Counts;
 
-/// Seconds for each target where none are given.
 const SECONDS: u64 = 20;
 
 /// So many targets run at a time.
@@ -82,16 +81,12 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
 /// What the names of the targets begin with for cargo, where other crates' tests are called the same.
 const PREFIX: &str = "fuzz_";
 
-/// How the targets are built.
 #[derive(Debug, Clone, Copy)]
 enum Build {
-    /// Optimised: for minutes and hours.
     Optimised,
-    /// On the libraries of the tests, as those have them.
     OnTests,
 }
 
-/// The program of each target, by its name.
 type Programs = BTreeMap<String, PathBuf>;
 
 /// An input that takes longer than this is as wrong as one that panics. Seconds.
@@ -101,14 +96,11 @@ const SLOWEST: &str = "-timeout=10";
 /// longer to read.
 const LONGEST: usize = 4096;
 
-/// This many seed files are enough.
 const MOST_SEEDS: usize = 200;
 
 /// Builds the targets and runs all of them, or those that are named, [`AT_ONCE`] at a time, each for so many
 /// seconds; with `keep` instead of seconds, keeps what they have found. Gives whether none failed.
-///
-/// # Errors
-/// When they cannot be built or started.
+/// Errors: When they cannot be built or started.
 pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     let keeps = arguments.first().is_some_and(|word| word == "keep");
     let seconds = arguments.first().and_then(|word| word.parse().ok());
@@ -134,9 +126,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
 }
 
 /// The step `fuzz` of a test run: every target for a while.
-///
-/// # Errors
-/// When they cannot be built or started.
+/// Errors: When they cannot be built or started.
 pub fn step(root: &Path) -> Result<Counts, Error> {
     let programs = build(root, Build::OnTests)?;
     all(root, &programs, TARGETS.iter().collect(), SECONDS)
@@ -168,7 +158,6 @@ fn all(
     Ok(counts)
 }
 
-/// Builds all targets.
 fn build(root: &Path, build: Build) -> Result<Programs, Error> {
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--no-run", "--locked"]);
@@ -193,7 +182,6 @@ fn program(line: &str) -> Option<(String, PathBuf)> {
     Some((name.to_owned(), program.into()))
 }
 
-/// The program of a target.
 fn of<'a>(programs: &'a Programs, target: &Target) -> Result<&'a Path, Error> {
     let found = programs.get(target.name).map(PathBuf::as_path);
     found.ok_or_else(|| Error::Output {
@@ -202,7 +190,6 @@ fn of<'a>(programs: &'a Programs, target: &Target) -> Result<&'a Path, Error> {
     })
 }
 
-/// A target that runs.
 struct Run {
     name: &'static str,
     child: Child,
@@ -273,7 +260,6 @@ fn executed(text: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// The inputs of a target that are kept with the project, packed.
 fn kept(root: &Path, target: &Target) -> PathBuf {
     root.join("fuzz/corpus")
         .join(format!("{}.tar.gz", target.name))

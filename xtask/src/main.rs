@@ -95,7 +95,6 @@ fn pictures(root: &Path) -> Result<bool, error::Error> {
     Ok(true)
 }
 
-/// The checkout: the directory above this package.
 fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package).to_owned()

@@ -9,7 +9,6 @@ use std::process::Command;
 use crate::error::Error;
 use crate::workloads;
 
-/// Builds what it needs and runs it; its output is the result.
 pub fn run(root: &Path, arguments: impl Iterator<Item = String>) -> Result<bool, Error> {
     workloads::build(root)?;
     let mut command = Command::new(env!("CARGO"));

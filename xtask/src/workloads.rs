@@ -16,7 +16,6 @@ use crate::process::stdout_of;
 /// The time in every jar entry, so that equal sources give equal bytes.
 const JAR_TIME: &str = "2026-01-01T00:00:00Z";
 
-/// A workload and how it is built.
 struct Workload {
     /// Its directory below `workloads/`, and the name of its jar or its installation.
     name: &'static str,
@@ -45,7 +44,6 @@ enum Recipe {
 }
 
 impl Workload {
-    /// What is there once it is built.
     fn product(&self, out: &Path) -> PathBuf {
         match self.recipe {
             Recipe::Server { script, .. } => out.join(self.name).join(script),
@@ -112,7 +110,6 @@ const WORKLOADS: &[Workload] = &[
     },
 ];
 
-/// Builds what is out of date.
 pub fn build(root: &Path) -> Result<(), Error> {
     let out = root.join("build/workloads");
     fs::create_dir_all(&out).map_err(Error::file(&out))?;
@@ -259,7 +256,6 @@ fn hash(home: &Path, workload: &Workload) -> Result<String, Error> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// Adds the file itself, or all files below the directory.
 fn files_below(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
     if !path.is_dir() {
         files.push(path.to_owned());

@@ -24,7 +24,6 @@ pub const LOOKS: [u32; 3] = [6, 10, 16];
 /// rates: tests below.
 const SURE: f64 = 2.0;
 
-/// Figures that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbreastFigure {
     /// From exec to the first good response.
@@ -45,14 +44,11 @@ impl fmt::Display for AbreastFigure {
 /// The figures of one trial, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AbreastValues {
-    /// [`AbreastFigure::Start`].
     pub start: f64,
-    /// [`AbreastFigure::CpuPerRequest`].
     pub cpu_per_request: f64,
 }
 
 impl AbreastValues {
-    /// Those of a trial that has all of them.
     pub fn from_trial(record: &TrialRecord) -> Option<Self> {
         let evidence = &record.evidence;
         let parts = evidence
@@ -77,21 +73,16 @@ impl AbreastValues {
     }
 }
 
-/// What the comparison says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum AbreastStanding {
     /// No figure differs by more than [`TOLERATED`].
     Alike,
     /// This one does, or may: trials at once over trials alone.
     Unlike {
-        /// Which.
         figure: AbreastFigure,
-        /// By how much.
         ratio: ConfidenceInterval,
     },
-    /// Too few trials could be measured to say.
     TooFew,
-    /// More rounds decide.
     Open,
 }
 

@@ -40,14 +40,10 @@ pub fn is_of_openj9(collector: &str) -> bool {
 /// Phases and fill levels of a period that a collection is tried at.
 const STEPS: u32 = 20;
 
-/// One thing to change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialAdvice {
-    /// What kind; the word that `--try` takes.
     pub kind: AdviceKind,
-    /// What to change, in words.
     pub text: String,
-    /// What the model expects, in words.
     pub expected: String,
     /// Share of the time of all pauses that should go away, in [0, 1]; `None` where no model says.
     pub removes: Option<f64>,
@@ -55,27 +51,20 @@ pub struct TrialAdvice {
     pub configuration: Option<Configuration>,
 }
 
-/// The kinds of advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AdviceKind {
-    /// More CPU.
     Quota,
     /// Whole CPUs instead of a quota.
     Cpuset,
-    /// A shorter CFS period.
     Period,
-    /// Another number of GC threads.
     GcThreads,
     /// Quota that idle periods save up.
     Burst,
-    /// A collector that works beside the application.
     Collector,
-    /// A larger heap.
     Heap,
 }
 
 impl AdviceKind {
-    /// All.
     pub const ALL: [Self; 7] = [
         Self::Quota,
         Self::Cpuset,
@@ -86,7 +75,6 @@ impl AdviceKind {
         Self::Heap,
     ];
 
-    /// The name in JSON and on the command line.
     pub fn kind_name(self) -> &'static str {
         match self {
             Self::Quota => "quota",
@@ -100,15 +88,12 @@ impl AdviceKind {
     }
 }
 
-/// What the rules look at.
 struct AdviceCase<'a> {
     record: &'a TrialRecord,
     explanation: &'a Explanation,
     /// The application's command, with the user's own JVM options.
     command: &'a [String],
-    /// CPUs of the machine.
     machine: u32,
-    /// The limit and its period, where there is one.
     limit: Option<(Cpus, QuotaLimit)>,
     /// CPUs that the application used while it was not standing.
     demand: f64,

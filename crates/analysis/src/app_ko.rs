@@ -11,12 +11,9 @@ use crate::record::{
 };
 use crate::text;
 
-/// A failure of the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplicationFailure {
-    /// Which.
     pub cause: AppKo,
-    /// Why, with the numbers.
     pub reason: VerdictReason,
     /// Found by waiting: a noisy machine may have caused it, so noise excuses it. Kills, errors
     /// and exits are facts that noise does not excuse.
@@ -431,7 +428,6 @@ fn telling_line(lines: &[String]) -> Option<String> {
         .map(|line| shorten(line))
 }
 
-/// A line of a stack trace.
 fn is_frame(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("at ") || line.starts_with("... ")

@@ -6,20 +6,16 @@
 
 use crate::record::{ObjectiveResult, TrialRecord};
 
-/// The trial nearest to the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NearestTrial<'a> {
-    /// The trial.
     pub trial: &'a TrialRecord,
     /// The objective that is missed by the largest factor, or kept by the smallest; `None` where
     /// the application died or the trial measured nothing.
     pub binding: Option<BindingObjective<'a>>,
 }
 
-/// The objective that stands in the way.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BindingObjective<'a> {
-    /// Which, and what was measured.
     pub result: &'a ObjectiveResult,
     /// Measured over allowed: above 1 it is missed. Infinite without a measured value.
     pub ratio: f64,

@@ -26,10 +26,8 @@ pub struct PauseSources {
     pub gaps: TimeSpans,
 }
 
-/// The classes of time in a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PauseClass {
-    /// Collection, running.
     Gc,
     /// Collection, standing because the quota was used up.
     GcThrottled,
@@ -39,14 +37,11 @@ pub enum PauseClass {
     AllocationStall,
     /// Waiting for all threads to stop, before the collection itself.
     SafepointSync,
-    /// Others had the CPUs.
     CpuContention,
-    /// None of these.
     Other,
 }
 
 impl PauseClass {
-    /// All, in the order in which they are shown.
     pub const ALL: [Self; 7] = [
         Self::Gc,
         Self::GcThrottled,
@@ -57,7 +52,6 @@ impl PauseClass {
         Self::Other,
     ];
 
-    /// The name in records and JSON.
     pub fn class_name(self) -> &'static str {
         match self {
             Self::Gc => "gc",
@@ -71,10 +65,8 @@ impl PauseClass {
     }
 }
 
-/// A pause, explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribution {
-    /// When it was.
     pub pause: TimeSpan,
     /// Nanoseconds of each class, in the order of [`PauseClass::ALL`]; they add up to the pause.
     pub ns: [u64; 7],
@@ -84,7 +76,6 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Nanoseconds of a class.
     pub fn class_ns(&self, class: PauseClass) -> u64 {
         let index = PauseClass::ALL.iter().position(|c| *c == class);
         index.map_or(0, |index| self.ns[index])

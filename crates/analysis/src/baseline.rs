@@ -64,7 +64,6 @@ pub struct MeasurementConditions {
 }
 
 impl MeasurementConditions {
-    /// That of starts of a configuration on a machine; `load` is in words.
     pub fn new(machine: &MachineDescription, configuration: &Configuration, load: String) -> Self {
         Self {
             kernel: machine.kernel.clone(),
@@ -87,7 +86,6 @@ impl MeasurementConditions {
         self.other_cpus(other).is_none() && self.cgroup == other.cgroup && self.jdks == other.jdks
     }
 
-    /// Why CPU time is not to be compared.
     fn other_cpus(&self, now: &Self) -> Option<String> {
         let differs = |what: &str, was: &dyn std::fmt::Display, is: &dyn std::fmt::Display| {
             Some(format!("the {what} was {was} and is {is}"))
@@ -104,7 +102,6 @@ impl MeasurementConditions {
         None
     }
 
-    /// Why nothing is to be compared.
     fn other_service(&self, now: &Self) -> Option<String> {
         if self.load != now.load {
             return Some(format!("the load was {} and is {}", self.load, now.load));
@@ -141,13 +138,10 @@ fn kernel_series(kernel: &str) -> &str {
 /// Why a figure is not compared; `None` where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComparisonGaps {
-    /// CPU time a request.
     pub cpu: Option<String>,
-    /// Memory that is needed.
     pub memory: Option<String>,
 }
 
-/// What does not carry over from a baseline to starts of today.
 pub fn find_comparison_gaps(
     was: &MeasurementConditions,
     now: &MeasurementConditions,
@@ -245,7 +239,6 @@ pub fn cpu_per_request(starts: &[StartFigures]) -> Vec<f64> {
     starts.iter().filter_map(seconds).collect()
 }
 
-/// The memory that is needed, in bytes.
 pub fn memory_needs(starts: &[StartFigures]) -> Vec<f64> {
     let bytes = |f: &StartFigures| f.memory.map(|m| m.as_bytes() as f64);
     starts.iter().filter_map(bytes).collect()

@@ -12,10 +12,6 @@ use loadline_sizing::compat::rightsize::RightsizeInput;
 
 use crate::record::{TrialPhase, TrialRecord};
 
-/// Reads the longest soak of these trials.
-///
-/// # Errors
-/// What is missing.
 pub fn read_longest_soak(trials: &[TrialRecord]) -> Result<RightsizeInput, String> {
     let soaks = trials.iter().filter(|t| t.evidence.soak.is_some());
     let Some(trial) = soaks.max_by_key(|t| observed_time(t)) else {

@@ -101,21 +101,16 @@ pub struct Budget {
     limit: Bytes,
 }
 
-/// Parts that exceed their limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the parts add up to {need}, more than the limit of {limit}")]
 pub struct OverCommitted {
-    /// The sum of the parts.
     pub need: Bytes,
-    /// The limit.
     pub limit: Bytes,
 }
 
 impl Budget {
     /// The budget of a limit.
-    ///
-    /// # Errors
-    /// [`OverCommitted`] where the parts exceed it.
+    /// Errors: [`OverCommitted`] where the parts exceed it.
     pub fn new(lines: Vec<BudgetLine>, limit: Bytes) -> Result<Self, OverCommitted> {
         let budget = Self { lines, limit };
         let need = budget.total_need();
@@ -130,12 +125,10 @@ impl Budget {
         &self.lines
     }
 
-    /// The memory limit.
     pub fn limit(&self) -> Bytes {
         self.limit
     }
 
-    /// Everything measured and everything expected.
     pub fn total_need(&self) -> Bytes {
         let all = self.lines.iter().map(BudgetLine::need);
         all.fold(Bytes::from_bytes(0), Bytes::saturating_add)
@@ -147,12 +140,10 @@ impl Budget {
         heap.map_or(Bytes::from_bytes(0), BudgetLine::need)
     }
 
-    /// Everything outside the heap.
     pub fn rest_need(&self) -> Bytes {
         self.total_need().saturating_sub(self.heap_need())
     }
 
-    /// What of the limit is left over.
     pub fn spare_room(&self) -> Bytes {
         self.limit.saturating_sub(self.total_need())
     }

@@ -20,7 +20,6 @@ const THROTTLED: f64 = 0.01;
 /// Share of its limit from which on a working set has reached it, in [0, 1].
 const FULL: f64 = 0.98;
 
-/// The CFS period of dependencies.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// What was at its limit, or ended, with the numbers; empty where no dependency was.

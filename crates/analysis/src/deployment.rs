@@ -131,34 +131,24 @@ pub struct FrontPoint {
     pub start: Option<Duration>,
 }
 
-/// A trial of the search and what it was asked for.
 #[derive(Debug, Clone)]
 pub struct AskedTrial {
-    /// The question.
     pub question: CellQuestion,
-    /// The answer.
     pub record: Arc<TrialRecord>,
 }
 
-/// What a deployment is derived from.
 #[derive(Debug, Clone, Copy)]
 pub struct DeploymentGrounds<'a> {
-    /// What can be bought.
     pub offer: &'a Offer,
-    /// The search at its end.
     pub search: &'a CheapestSearch,
-    /// Every trial, in order.
     pub asked: &'a [AskedTrial],
-    /// Labels of the variants, in their order.
     pub variants: &'a [String],
-    /// What was left out before the search began.
     pub left_out: &'a [String],
     /// `YYYY-MM-DD`, to say how old the price is.
     pub today: &'a str,
 }
 
 impl DeploymentGrounds<'_> {
-    /// The stored answer for this choice.
     pub fn to_deployment(&self, choice: CellChoice, is_proven: bool) -> Deployment {
         let parameters = self.search.lattice().parameters();
         Deployment {
@@ -178,7 +168,6 @@ impl DeploymentGrounds<'_> {
         }
     }
 
-    /// Trials of one cell at the rate of so many replicas.
     pub fn trials_of(&self, cell: usize, replicas: u32) -> impl Iterator<Item = &TrialRecord> {
         let is_of =
             move |a: &&AskedTrial| a.question.cell == cell && a.question.replicas == replicas;

@@ -20,7 +20,6 @@ const SHARE_OF_DEADLINE: f64 = 0.4;
 /// So many looks in a row must all see thrash.
 const LOOKS: usize = 3;
 
-/// Time between two looks.
 pub const LOOK: Duration = Duration::from_secs(1);
 
 /// File pages read again in a second that leave a start no way on: 40 MiB of code and jars. A start

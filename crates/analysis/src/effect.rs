@@ -11,27 +11,20 @@ use crate::span::TimeSpan;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// One side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectSide {
-    /// Trials that could be counted.
     pub trials: usize,
     /// Pauses over 50 ms in all of them.
     pub pauses: usize,
-    /// The same for each minute of measuring.
     pub pauses_per_minute: f64,
-    /// The longest, ns.
     pub longest_ns: u64,
     /// Operations a second, the mean of the trials, where the application counts them.
     pub rate: Option<f64>,
 }
 
-/// What a change did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeEffect {
-    /// As it was.
     pub before: EffectSide,
-    /// Changed.
     pub after: EffectSide,
     /// Pauses after / pauses before, with the 95 % interval; `None` when there were none before.
     pub ratio: Option<ConfidenceInterval>,

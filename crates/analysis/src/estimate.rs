@@ -17,7 +17,6 @@ const MATCHED_CPUS: usize = 12;
 /// How much the kernel's own account of throttled time may differ from wall time, ns.
 const SLACK: u64 = 2_000_000;
 
-/// One sample of a cgroup's counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CounterSample {
     /// When it was read, ns.
@@ -31,7 +30,6 @@ pub struct CounterSample {
     pub throttled: u64,
 }
 
-/// How throttled spans are found in fast samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlatlineRule {
     /// Usage must grow by more than this between samples to count as running, ns.
@@ -49,7 +47,6 @@ impl Default for FlatlineRule {
     }
 }
 
-/// The CFS period of a cgroup: where its boundaries lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeriodBoundaries {
     /// One boundary, ns; the others are whole periods away.
@@ -59,7 +56,6 @@ pub struct PeriodBoundaries {
 }
 
 impl PeriodBoundaries {
-    /// The last boundary at or before a moment.
     fn boundary_before(self, moment: u64) -> u64 {
         let period = self.period.max(1);
         match moment.checked_sub(self.at) {
@@ -111,7 +107,6 @@ pub fn throttled_spans(
     spans.into_iter().collect()
 }
 
-/// Hands each sample out with the one before it.
 fn each_pair(
     samples: impl IntoIterator<Item = impl Borrow<CounterSample>>,
     mut with: impl FnMut(&CounterSample, &CounterSample),
@@ -172,7 +167,6 @@ fn cpu_stands(before: &CounterSample, now: &CounterSample, stopped: &[u64]) -> V
     stopped.iter().enumerate().map(stand).collect()
 }
 
-/// Growth of usage on one CPU, or in all where there is no more.
 fn usage_growth(before: &CounterSample, now: &CounterSample, cpu: usize) -> u64 {
     match (before.per_cpu.get(cpu), now.per_cpu.get(cpu)) {
         (Some(before), Some(now)) => now.saturating_sub(*before),
@@ -322,7 +316,6 @@ mod tests {
         stood: TimeSpans,
     }
 
-    /// Samples at `times` (ms) of these CPUs.
     fn sampled(
         cpus: &[Cpu],
         times: impl Iterator<Item = u64>,
@@ -404,7 +397,6 @@ mod tests {
         near(&smeared, &ms(&[(287, 400)]), MS);
     }
 
-    /// One CPU runs on while the other stands.
     #[test]
     fn a_cpu_that_runs_beside_one_that_stands_is_seen() {
         let cpu = |ran: &[(u64, u64)], stood: &[(u64, u64)]| Cpu {

@@ -13,10 +13,8 @@ use crate::span::{TimeSpan, TimeSpans};
 /// Shorter pauses are not looked at, ns: the study's limit.
 pub const LONG: u64 = 50_000_000;
 
-/// Pauses that are told one by one.
 pub const TOLD: usize = 10;
 
-/// Why a trial paused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// Who saw the pauses: the name the application gave itself; `None` where they follow from
@@ -58,12 +56,10 @@ impl Explanation {
         })
     }
 
-    /// All pauses together, ns.
     pub fn total_ns(&self) -> u64 {
         self.class_ns.iter().sum()
     }
 
-    /// Nanoseconds of a class in all pauses.
     pub fn of_class(&self, class: PauseClass) -> u64 {
         let index = PauseClass::ALL.iter().position(|c| *c == class);
         index.map_or(0, |index| self.class_ns[index])
@@ -74,7 +70,6 @@ impl Explanation {
         self.of_class(class) as f64 / self.total_ns().max(1) as f64
     }
 
-    /// The longest pauses, longest first; at most [`TOLD`].
     pub fn longest(&self) -> Vec<&Attribution> {
         let mut longest: Vec<&Attribution> = self.pauses.iter().collect();
         longest.sort_by_key(|a| (std::cmp::Reverse(a.pause.length_ns()), a.pause.start));
@@ -82,7 +77,6 @@ impl Explanation {
         longest
     }
 
-    /// The sentence.
     pub fn pause_sentence(&self) -> String {
         let seconds = self.window.length_ns() as f64 / 1e9;
         if self.pauses.is_empty() {
@@ -109,7 +103,6 @@ impl Explanation {
     }
 }
 
-/// A class in words.
 pub fn class_words(class: PauseClass) -> &'static str {
     match class {
         PauseClass::Gc => "collection running",

@@ -52,7 +52,6 @@ pub fn steady_load() -> LoadEvidence {
     }
 }
 
-/// A log without anything in it.
 pub fn empty_gc_log() -> GcEvidence {
     GcEvidence {
         collector: "Serial".to_owned(),
@@ -121,7 +120,6 @@ pub fn not_ready() -> Evidence {
     evidence
 }
 
-/// The application ended by itself.
 pub fn with_exit(mut evidence: Evidence, code: Option<i32>, signal: Option<i32>) -> Evidence {
     evidence.exit = ExitEvidence {
         before_stop: true,

@@ -17,10 +17,8 @@ use crate::latency::Latency;
 use crate::record::{TrialPhase, TrialRecord, USE_EVERY};
 use crate::slo::Quantile;
 
-/// Distance of the steps of the model.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Steps of one value of the record.
 const EACH: usize = (USE_EVERY.as_millis() / STEP.as_millis()) as usize;
 
 /// From this use on, in thousandths, no CPU was idle: counters lag by a tick of the kernel.
@@ -32,7 +30,6 @@ const PHASES: usize = 5;
 /// Least backlog that counts as work, of a step of one CPU: what rounding leaves.
 const WORK: f64 = 1e-9;
 
-/// What would have happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeseenThrottling {
     /// Share of the periods with work that would have been throttled, in [0, 1].
@@ -121,16 +118,13 @@ fn model_waits(
     })
 }
 
-/// [`foresee`] from the record of a trial, at its own quota or at another one.
 pub fn of_trial(record: &TrialRecord, quota: Cpus, cpus: u32) -> Option<ForeseenThrottling> {
     let used = &record.evidence.cgroup.measure_used;
     foresee(used, record.configuration.cpu_period, quota, cpus)
 }
 
-/// What throttling would at most do elsewhere to starts that it could not touch here.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThrottlingElsewhere {
-    /// Starts that it rests on.
     pub starts: usize,
     /// Share of the periods that would be throttled, the median of the starts.
     pub throttled: f64,
@@ -164,7 +158,6 @@ pub fn foresee_elsewhere<'a>(
     })
 }
 
-/// What was served at the quota.
 struct ServedWork {
     /// Work done in each step; it ends when all of it is done.
     work: Vec<f64>,

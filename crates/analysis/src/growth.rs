@@ -31,42 +31,30 @@ const EXCLUDED: Duration = Duration::from_secs(24 * 3600);
 /// Growth of a count (threads, descriptors) in the second cycle that matters.
 const COUNT_FLOOR: f64 = 8.0;
 
-/// What memory may fill.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ceilings {
-    /// The memory limit.
     pub memory: Option<Bytes>,
-    /// The largest heap.
     pub heap: Option<Bytes>,
 }
 
-/// A part of the application that can grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GrowingPart {
-    /// Objects that stay alive.
     Heap,
     /// NIO buffers outside of the heap.
     Direct,
-    /// Threads and their stacks.
     Threads,
-    /// Classes.
     Metaspace,
-    /// Compiled code.
     CodeCache,
-    /// Collector, compilers, symbols.
     Jvm,
     /// Memory of native libraries, and what malloc keeps.
     Malloc,
     /// Anonymous memory of which nobody said what it is.
     Native,
-    /// Open descriptors.
     Descriptors,
-    /// Open sockets.
     Sockets,
 }
 
 impl GrowingPart {
-    /// Its name in sentences.
     pub fn part_name(self) -> &'static str {
         match self {
             Self::Heap => "heap",
@@ -94,7 +82,6 @@ impl fmt::Display for GrowingPart {
     }
 }
 
-/// What a soak says of one part, or of all together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GrowthVerdict {
     /// It does not grow, or so slowly that the limit lasts longer than a day; `at_least` is how long
@@ -103,23 +90,18 @@ pub enum GrowthVerdict {
         /// `None` where there is no limit, or no growth is possible.
         at_least: Option<Duration>,
     },
-    /// It grows.
     Growing,
     /// Growth that matters may hide in what was seen.
     TooShort {
-        /// Length of a soak that would tell.
         needs: Duration,
         /// It still grows, and less than at first.
         is_settling: bool,
     },
 }
 
-/// One part of a soak.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PartGrowth {
-    /// Which.
     pub part: GrowingPart,
-    /// What is said of it.
     pub verdict: GrowthVerdict,
     /// Bytes, or a count, per million good responses in the second cycle.
     pub per_million: f64,
@@ -133,14 +115,11 @@ pub struct PartGrowth {
     pub given_back: Option<f64>,
 }
 
-/// The judgement of a soak.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoakGrowth {
     /// Of all parts: growing if one grows.
     pub verdict: GrowthVerdict,
-    /// Time under load.
     pub soaked: Duration,
-    /// Good responses.
     pub requests: u64,
     /// Whether the second cycle was there to judge; else the last half of what there was.
     pub has_second_cycle: bool,
@@ -149,7 +128,6 @@ pub struct SoakGrowth {
 }
 
 impl PartGrowth {
-    /// A part that nothing is said of yet.
     fn for_part(part: GrowingPart, trend: Option<&Trend>) -> Self {
         Self {
             part,
@@ -164,14 +142,12 @@ impl PartGrowth {
 }
 
 impl SoakGrowth {
-    /// The parts that grow.
     pub fn growing(&self) -> impl Iterator<Item = &PartGrowth> {
         let is_it = |part: &&PartGrowth| part.verdict == GrowthVerdict::Growing;
         self.parts.iter().filter(is_it)
     }
 }
 
-/// The judged part of a soak and what came before it.
 struct SoakCycles<'a> {
     first: Vec<&'a SoakPoint>,
     judged: Vec<&'a SoakPoint>,
@@ -210,7 +186,6 @@ impl<'a> SoakCycles<'a> {
     }
 }
 
-/// Judges a soak.
 pub fn judge_soak(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> SoakGrowth {
     let cycles = SoakCycles::from_soak(soak);
     let soaked = time_under_load(soak);
@@ -245,7 +220,6 @@ pub fn judge_soak(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> SoakGro
     }
 }
 
-/// Time under load.
 fn time_under_load(soak: &SoakEvidence) -> Duration {
     let of = |phase: TrialPhase| {
         let mut points = soak.points.iter().filter(|p| p.phase == phase);
@@ -258,7 +232,6 @@ fn time_under_load(soak: &SoakEvidence) -> Duration {
     Duration::from_nanos(of(TrialPhase::Measure) + of(TrialPhase::Again))
 }
 
-/// The verdict over all parts.
 fn overall_verdict(parts: &[PartGrowth]) -> GrowthVerdict {
     if parts.iter().any(|p| p.verdict == GrowthVerdict::Growing) {
         return GrowthVerdict::Growing;
@@ -279,19 +252,16 @@ fn overall_verdict(parts: &[PartGrowth]) -> GrowthVerdict {
     }
 }
 
-/// What the judgement of each part reads.
 struct GrowthJudge<'a> {
     soak: &'a SoakEvidence,
     cycles: &'a SoakCycles<'a>,
     ceilings: Ceilings,
     soaked: Duration,
-    /// Good responses a second.
     rate: f64,
     seed: u64,
 }
 
 impl GrowthJudge<'_> {
-    /// Threads, descriptors and sockets that grow.
     fn growing_counts(&self) -> Vec<PartGrowth> {
         type Count = fn(&SoakPoint) -> Option<u64>;
         let kinds: [(GrowingPart, Count); 3] = [
@@ -362,7 +332,6 @@ impl GrowthJudge<'_> {
         }
     }
 
-    /// Too short by this factor.
     fn too_short(&self, times: f64, is_settling: bool) -> GrowthVerdict {
         const LEAST: Duration = Duration::from_secs(600);
         let needs = self.soaked.mul_f64(times.clamp(1.5, 100.0)).max(LEAST);

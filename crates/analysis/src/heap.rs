@@ -7,7 +7,6 @@
 
 use crate::least_squares;
 
-/// A heap that was tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeapProbe {
     /// The heap, MB.
@@ -16,7 +15,6 @@ pub struct HeapProbe {
     pub cost: f64,
 }
 
-/// The fitted law.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeapLaw {
     /// Cost that no heap avoids, a ≥ 0, CPU s/GB.

@@ -29,14 +29,11 @@ const ROUNDING: u64 = 50;
 /// Parameters of the model: residuals of a fit are smaller than the errors by their number.
 const PARAMETERS: f64 = 3.0;
 
-/// One trial of so many instances.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ObservedTrial {
-    /// How many there were.
     pub instances: u32,
     /// Good responses a second of all of them.
     pub throughput: f64,
-    /// Whether the trial kept the SLO.
     pub is_kept: bool,
     /// Whether the load waited for answers: then throughput is what they could carry.
     pub is_closed: bool,
@@ -63,11 +60,8 @@ impl ObservedTrial {
 /// All trials of one count: medians.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InstanceCount {
-    /// How many instances.
     pub instances: u32,
-    /// Trials of that many.
     pub trials: usize,
-    /// Of them, those that kept the SLO.
     pub kept: usize,
     /// Good responses a second.
     pub throughput: f64,
@@ -77,10 +71,8 @@ pub struct InstanceCount {
     pub pss: Option<f64>,
 }
 
-/// How throughput changes with the number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThroughputScaling {
-    /// The law, fitted to the medians.
     pub model: ScalingModel,
     /// The number at which the model peaks, with its 95 % interval; `None` when it does not peak
     /// between one instance and the most that were measured.
@@ -132,13 +124,11 @@ impl MemoryLine {
         line.each.is_finite().then_some(line)
     }
 
-    /// Bytes of so many instances.
     pub fn bytes_for(&self, instances: f64) -> f64 {
         self.fixed + self.each * instances
     }
 }
 
-/// Counts of instances of one application with the same resources.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstanceStudy {
     /// The fewest first.
@@ -330,7 +320,6 @@ fn in_total(one: &Configuration, other: &Configuration) -> bool {
         && without_resources(one) == without_resources(other)
 }
 
-/// What a configuration is apart from how its resources are cut.
 fn without_resources(configuration: &Configuration) -> Configuration {
     let is_heap = |o: &JvmOption| {
         ["-Xms", "-Xmx", "-Xmn"]
@@ -351,7 +340,6 @@ fn is_about(one: Option<u64>, other: Option<u64>) -> bool {
     }
 }
 
-/// Whether each instance of both has the same.
 fn have_same_each(one: &Configuration, other: &Configuration) -> bool {
     resources_of_each(one) == resources_of_each(other)
 }

@@ -8,16 +8,12 @@ use crate::random::RandomStream;
 /// A value with the interval that holds the truth with the stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConfidenceInterval {
-    /// The estimate itself.
     pub estimate: f64,
-    /// Lower end.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 
 impl ConfidenceInterval {
-    /// Whether the value lies within.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
@@ -28,17 +24,14 @@ impl ConfidenceInterval {
     }
 }
 
-/// What a bootstrap compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
-    /// The arithmetic mean.
     Mean,
     /// The median: robust where single seconds are disturbed.
     Median,
 }
 
 impl Statistic {
-    /// Its value; `None` for no values.
     pub fn compute_value(self, values: &[f64]) -> Option<f64> {
         match self {
             Self::Mean => {
@@ -49,14 +42,12 @@ impl Statistic {
     }
 }
 
-/// How a bootstrap is done.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
     /// Resamples; 10 000 for what is printed, fewer inside a search.
     pub resamples: u32,
     /// Confidence of the interval, such as 0.95.
     pub confidence: f64,
-    /// Seed of the resampling.
     pub seed: u64,
 }
 

@@ -21,18 +21,11 @@ pub enum LatencyError {
     /// The text is not base64 of an HdrHistogram.
     #[error("the latency histogram of the record cannot be read: {0}")]
     Decode(String),
-    /// The histogram cannot be written.
     #[error("the latency histogram cannot be written: {0}")]
     Encode(String),
     /// The histogram holds more requests than were scheduled.
     #[error("the latency histogram holds {recorded} requests, but {scheduled} were scheduled")]
-    TooMany {
-        /// Requests in the histogram.
-        recorded: u64,
-        /// Requests scheduled.
-        scheduled: u64,
-    },
-    /// The histograms have different ranges.
+    TooMany { recorded: u64, scheduled: u64 },
     #[error("latency histograms of different ranges cannot be added: {0}")]
     Merge(String),
 }
@@ -44,9 +37,7 @@ pub fn empty_histogram() -> Histogram<u64> {
 }
 
 /// Writes a histogram as base64 of the V2 deflate form.
-///
-/// # Errors
-/// [`LatencyError::Encode`] when the library refuses, which it does for counts beyond 2^63.
+/// Errors: [`LatencyError::Encode`] when the library refuses, which it does for counts beyond 2^63.
 pub fn encode_histogram(histogram: &Histogram<u64>) -> Result<String, LatencyError> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
@@ -56,9 +47,7 @@ pub fn encode_histogram(histogram: &Histogram<u64>) -> Result<String, LatencyErr
 }
 
 /// Reads a histogram that [`encode_histogram`] or another HdrHistogram library wrote.
-///
-/// # Errors
-/// [`LatencyError::Decode`] when the text is no such histogram.
+/// Errors: [`LatencyError::Decode`] when the text is no such histogram.
 pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, LatencyError> {
     let bytes = STANDARD
         .decode(text)
@@ -77,9 +66,7 @@ pub struct Latency {
 
 impl Latency {
     /// From the successes' histogram and the number of requests scheduled.
-    ///
-    /// # Errors
-    /// [`LatencyError::TooMany`] when there are more successes than requests.
+    /// Errors: [`LatencyError::TooMany`] when there are more successes than requests.
     pub fn new(histogram: Histogram<u64>, scheduled: u64) -> Result<Self, LatencyError> {
         match histogram.len() {
             recorded if recorded > scheduled => Err(LatencyError::TooMany {
@@ -94,9 +81,7 @@ impl Latency {
     }
 
     /// Latency from the intended send time, of one load phase.
-    ///
-    /// # Errors
-    /// When the record's histogram cannot be read or does not fit its counts.
+    /// Errors: When the record's histogram cannot be read or does not fit its counts.
     pub fn from_load(load: &LoadEvidence) -> Result<Self, LatencyError> {
         Self::new(decode_histogram(&load.latency)?, load.scheduled)
     }
@@ -106,20 +91,16 @@ impl Latency {
         &self.histogram
     }
 
-    /// Requests scheduled.
     pub fn scheduled(&self) -> u64 {
         self.scheduled
     }
 
-    /// Requests that succeeded.
     pub fn succeeded(&self) -> u64 {
         self.histogram.len()
     }
 
     /// Adds the requests of another part of the same load.
-    ///
-    /// # Errors
-    /// [`LatencyError::Merge`] when its values do not fit into this histogram's range.
+    /// Errors: [`LatencyError::Merge`] when its values do not fit into this histogram's range.
     pub fn merge(&mut self, other: &Self) -> Result<(), LatencyError> {
         self.histogram
             .add(&other.histogram)

@@ -14,7 +14,6 @@ use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
 /// Less memory than any JVM starts in, bytes.
 const SMALLEST: u64 = 1 << 20;
 
-/// Options that make the heap a share of the limit.
 const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];
 
 /// The JDK if the manifest names none.
@@ -23,40 +22,29 @@ const USUAL_JDK: u32 = 17;
 /// Processors of a container without a CPU limit: with fewer the JVM takes another collector.
 const USUAL_CPUS: u32 = 2;
 
-/// A container as its manifest describes it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LintedContainer {
-    /// Its name.
     pub name: String,
-    /// What it asks for.
     pub requests: ContainerResources,
-    /// What it may use.
     pub limits: ContainerResources,
     /// Quantities that are none, with their place: `limits.memory `512MB``.
     pub unreadable: Vec<String>,
     /// JVM options from its environment, command and arguments.
     pub jvm: Vec<String>,
-    /// Its probes.
     pub probes: Vec<ContainerProbe>,
 }
 
-/// CPU and memory; `None` is not given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContainerResources {
-    /// CPUs.
     pub cpu: Option<Cpus>,
-    /// Memory.
     pub memory: Option<Bytes>,
 }
 
-/// A probe and how long it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerProbe {
     /// `livenessProbe`, `readinessProbe` or `startupProbe`.
     pub kind: String,
-    /// Time before its first try.
     pub initial_delay: Duration,
-    /// Time between tries.
     pub period: Duration,
     /// Failures in a row that count.
     pub failures: u32,
@@ -69,10 +57,8 @@ impl ContainerProbe {
     }
 }
 
-/// What a result says about the application, for rules that need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeasuredNeeds {
-    /// The longest start that was seen.
     pub start: Option<Duration>,
     /// The highest memory usage that was seen.
     pub memory: Option<Bytes>,
@@ -80,25 +66,17 @@ pub struct MeasuredNeeds {
     pub rest: Option<Bytes>,
 }
 
-/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It will fail, or take others with it.
     Error,
-    /// It may fail, or waste.
     Warning,
-    /// Good to know.
     Note,
 }
 
-/// Something that a rule found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintFinding {
-    /// How bad it is.
     pub severity: Severity,
-    /// What is wrong, with the numbers.
     pub problem: String,
-    /// What to do about it.
     pub hint: String,
 }
 
@@ -122,7 +100,6 @@ pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFin
     findings
 }
 
-/// The Kubernetes QoS class of a container.
 pub fn qos_class(container: &LintedContainer) -> &'static str {
     let LintedContainer {
         requests, limits, ..
@@ -151,7 +128,6 @@ fn finding(severity: Severity, problem: String, hint: &str) -> LintFinding {
     }
 }
 
-/// A quantity that the API server refuses.
 fn check_quantities(container: &LintedContainer) -> impl Iterator<Item = LintFinding> {
     container.unreadable.iter().map(|text| {
         finding(

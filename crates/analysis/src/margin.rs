@@ -12,7 +12,6 @@ use loadline_sizing::Bytes;
 
 use crate::record::{SoakEvidence, TrialPhase};
 
-/// So much of the measuring is what a trial sees.
 pub const TRIAL: Duration = Duration::from_secs(20);
 
 /// Nineteen of twenty searches end no further below the size that their margin aims at, as a share.
@@ -23,12 +22,9 @@ pub const SEARCH: f64 = 0.068;
 /// Margins are multiples of it, rounded up.
 const GRAIN: f64 = 0.005;
 
-/// A service that was soaked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SoakedService {
-    /// What ran, under what.
     pub service: &'static str,
-    /// How long.
     pub length: Duration,
     /// What it needed more, at most, than in its first seconds under load, as a share.
     pub grew: f64,
@@ -86,7 +82,6 @@ fn margin_for(growth: f64) -> f64 {
 pub struct LaterMemory {
     /// The most anonymous memory in the first [`TRIAL`] of the measuring.
     pub first: Bytes,
-    /// The most in all of it.
     pub most: Bytes,
     /// When that was, from the beginning of the measuring.
     pub after: Duration,

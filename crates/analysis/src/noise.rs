@@ -21,11 +21,9 @@ pub struct NoiseThresholds {
     pub foreign_cpu: f64,
     /// Wait for a CPU that was not the application's own throttling, in [0, 1] of the window.
     pub contention: f64,
-    /// Pages swapped in.
     pub swap_in_pages: u64,
     /// Disagreement of the clocks; a second means a suspend or a step of the clock.
     pub clock_jump: Duration,
-    /// Throttling of a cgroup around loadline.
     pub outer_throttled: Duration,
 }
 

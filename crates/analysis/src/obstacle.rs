@@ -21,7 +21,6 @@ const EXPLAINS: u32 = 2;
 /// Share of the CPU limit in use from which there was no more.
 const FULL: f64 = 0.9;
 
-/// Why the requests of a start were slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MissCause {
     /// The collector stopped the application.
@@ -51,31 +50,23 @@ impl fmt::Display for MissCause {
     }
 }
 
-/// Misses that memory does not cure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlatMisses {
     /// The smallest size that passed where it was confirmed or proven.
     pub from: Bytes,
-    /// The largest that was tested.
     pub to: Bytes,
-    /// Starts at these sizes that missed.
     pub misses: u64,
-    /// All starts at these sizes.
     pub starts: u64,
     /// What was behind the misses, most frequent first.
     pub causes: Vec<(MissCause, u64)>,
-    /// A trial that missed for the first of these.
     pub example: String,
 }
 
 /// What can be tried without a person choosing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lever {
-    /// What [`crate::advice`] says to the pauses of the example.
     Advice,
-    /// A longer warm-up.
     WarmUp,
-    /// More CPU.
     Cpu,
 }
 
@@ -132,7 +123,6 @@ pub fn find_flat_misses<'a>(
     })
 }
 
-/// The causes of these starts, most frequent first, and a start of the first.
 fn count_causes(missed: &[&TrialRecord]) -> Option<(Vec<(MissCause, u64)>, String)> {
     let mut causes: Vec<(MissCause, u64)> = Vec::new();
     for record in missed {
@@ -148,7 +138,6 @@ fn count_causes(missed: &[&TrialRecord]) -> Option<(Vec<(MissCause, u64)>, Strin
     Some((causes, example.id.clone()))
 }
 
-/// Why the requests of a start were slow.
 pub fn cause(record: &TrialRecord) -> MissCause {
     if record.verdict != TrialVerdict::SloMiss {
         return MissCause::Failure;
@@ -224,7 +213,6 @@ impl FlatMisses {
         }
     }
 
-    /// What to try, with a command.
     pub fn lever_hint(&self) -> String {
         let explain = |options: &str| format!("loadline explain {}{options}", self.example);
         match self.lever() {

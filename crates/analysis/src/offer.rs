@@ -20,70 +20,48 @@ const AUTOPILOT_GIB_PER_CPU: f64 = 6.5;
 /// GKE Autopilot bills CPUs in steps of so many thousandths.
 const AUTOPILOT_STEP: u32 = 250;
 
-/// A price and the sizes that are billed at it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
-    /// What people call it.
     pub name: String,
-    /// The price.
     pub price: Price,
     /// What is chosen from: the sizes that the provider sells, or those that the user names.
     pub billables: Vec<BillableSize>,
     /// Whether any size is billed as it is, not only those that the provider lists.
     pub bills_any_memory: bool,
-    /// How the provider bills what it does not list.
     sizes: BilledSizes,
-    /// What the provider lists.
     listed: Vec<BillableSize>,
 }
 
 /// A size that the container gets and the size that is billed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BillableSize {
-    /// The container's limits.
     pub limits: InstanceSize,
     /// What is billed: the limits and what the provider takes.
     pub billed: InstanceSize,
 }
 
-/// An offer that is not there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OfferError {
-    /// No offer has this name.
     #[error("there is no offer `{name}`")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
-    /// The offer is not sold in this region.
+    Unknown { name: String, known: String },
     #[error("the price list has no `{name}` in `{region}`")]
     NoRegion {
-        /// The offer.
         name: String,
-        /// The region.
         region: String,
-        /// Regions of the offer.
         known: String,
     },
     /// The provider sells nothing that holds this size.
     #[error("`{name}` sells nothing that holds {size}")]
     NotSold {
-        /// The offer.
         name: String,
-        /// What was asked for.
         size: InstanceSize,
-        /// What can be had at most.
         largest: InstanceSize,
     },
-    /// A data file cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
 }
 
 impl OfferError {
-    /// What to do about it.
     pub fn offer_hint(&self) -> String {
         match self {
             Self::Unknown { known, .. } => format!("{known}; or the path of a price list (CSV)"),
@@ -94,7 +72,6 @@ impl OfferError {
     }
 }
 
-/// Which sizes an offer bills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BilledSizes {
     Fargate,
@@ -147,10 +124,6 @@ const NAMES: [(&str, &str, &str, BilledSizes); 8] = [
 ];
 
 impl Offer {
-    /// The offer of this name in the built-in price list.
-    ///
-    /// # Errors
-    /// [`OfferError`] with the names or regions there are.
     pub fn built_in(name: &str, region: Option<&str>) -> Result<Self, OfferError> {
         let known = NAMES.iter().find(|(own, ..)| *own == name);
         let (name, provider, arch, sizes) = known.ok_or_else(|| OfferError::Unknown {
@@ -168,9 +141,7 @@ impl Offer {
 
     /// An offer of the user's own price list (the same columns as the built-in one): its only row,
     /// or the one of this region. It bills any size unless [`Offer::with_sizes`] says which.
-    ///
-    /// # Errors
-    /// [`OfferError`] with the line or the region.
+    /// Errors: [`OfferError`] with the line or the region.
     pub fn of_list(name: &str, text: &str, region: Option<&str>) -> Result<Self, OfferError> {
         let price = in_region(name, parse_prices(text)?, region)?;
         // A list of a known provider keeps the sizes that the provider bills.
@@ -194,9 +165,7 @@ impl Offer {
     }
 
     /// The same offer with other limits to choose from. Each is billed as the provider bills it.
-    ///
-    /// # Errors
-    /// [`OfferError::NotSold`] for a size that no listed one holds.
+    /// Errors: [`OfferError::NotSold`] for a size that no listed one holds.
     pub fn with_sizes(self, sizes: &[InstanceSize]) -> Result<Self, OfferError> {
         let billable = |limits: &InstanceSize| match self.sold_for(*limits) {
             Some(billed) => Ok(BillableSize {
@@ -257,7 +226,6 @@ fn autopilot(limits: InstanceSize) -> InstanceSize {
     }
 }
 
-/// The names of all built-in offers, for messages.
 pub fn offer_names() -> String {
     let names: Vec<&str> = NAMES.iter().map(|(name, ..)| *name).collect();
     names.join(", ")

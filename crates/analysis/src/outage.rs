@@ -23,12 +23,10 @@ const BEYOND: f64 = 2.0;
 /// Seconds before an outage that belong to neither: what is under way when it begins is hit by it.
 const UNDER_WAY: usize = 1;
 
-/// A part of the measured load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CourseSection {
     /// Begin and end, whole seconds from the begin of the load.
     pub seconds: (usize, usize),
-    /// Outcomes of the requests that were due in it.
     pub latency: Latency,
     /// Requests without a good answer.
     pub failed: u64,
@@ -37,7 +35,6 @@ pub struct CourseSection {
 }
 
 impl CourseSection {
-    /// Requests that were due in it.
     pub fn scheduled(&self) -> u64 {
         self.latency.scheduled()
     }
@@ -61,9 +58,7 @@ impl CourseSection {
 pub struct OutageCourse {
     /// From the begin of the load.
     pub before: CourseSection,
-    /// While something was wrong.
     pub during: CourseSection,
-    /// Until the end of the load.
     pub after: CourseSection,
     /// From the end of the outage until every stretch of time keeps the SLO again; `None` is that it
     /// did not come to that.
@@ -74,9 +69,7 @@ pub struct OutageCourse {
 
 impl OutageCourse {
     /// Of a trial; `None` where nothing was wrong on a schedule, or there was no load.
-    ///
-    /// # Errors
-    /// When a histogram of the record cannot be read.
+    /// Errors: When a histogram of the record cannot be read.
     pub fn from_evidence(evidence: &Evidence, slo: &Slo) -> Result<Option<Self>, LatencyError> {
         let Some((from, to)) = outage_span(&evidence.outages) else {
             return Ok(None);
@@ -137,7 +130,6 @@ fn outcome_latency(second: &DueEvidence) -> Result<Latency, LatencyError> {
     )
 }
 
-/// What all links counted in each second.
 fn link_counts(evidence: &Evidence) -> Vec<u64> {
     let mut asked: Vec<u64> = Vec::new();
     let links = evidence.dependencies.iter().filter_map(|d| d.link.as_ref());
@@ -212,9 +204,7 @@ fn keeps_slo(latency: &Latency, slo: &Slo) -> bool {
 
 /// The evidence as if the load had ended when the outage began: what the objectives without a word
 /// about outages are about. `None` where there was no outage.
-///
-/// # Errors
-/// When a histogram of the record cannot be read.
+/// Errors: When a histogram of the record cannot be read.
 pub fn without_outage(
     evidence: &Evidence,
     course: &OutageCourse,

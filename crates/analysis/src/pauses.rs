@@ -130,7 +130,6 @@ impl ApplicationPauses {
 }
 
 impl PauseEvidence {
-    /// The evidence as sets of time.
     pub fn sources(&self) -> PauseSources {
         let spans =
             |pairs: &[(u64, u64)]| pairs.iter().map(|(a, b)| TimeSpan::new(*a, *b)).collect();

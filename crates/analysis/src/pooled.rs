@@ -28,19 +28,16 @@ pub const ENOUGH: f64 = 10.0;
 /// Share of [`ENOUGH`] that a trial must have had: random schedules and mixes draw fewer than were
 /// planned for.
 const DRAWN: f64 = 0.9;
-/// Resamples of the starts.
 const RESAMPLES: u32 = 2000;
 /// Fewer starts have no interval.
 const FEWEST: usize = 3;
 /// Ends of the 95 % interval, as quantiles of the resamples.
 const ENDS: (f64, f64) = (0.025, 0.975);
 
-/// A percentile that an SLO bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SloPercentile {
     /// The request of a mix that it is about; `None` is all of them.
     pub request: Option<String>,
-    /// Which one.
     pub quantile: Quantile,
 }
 
@@ -54,13 +51,11 @@ impl fmt::Display for SloPercentile {
 }
 
 impl SloPercentile {
-    /// Those of an SLO.
     pub fn all_of_slo(slo: &Slo) -> Vec<Self> {
         let bounded = bounded_percentiles(slo).into_iter();
         bounded.map(|(percentile, _)| percentile).collect()
     }
 
-    /// How many of so many requests lie beyond it.
     pub fn beyond(&self, requests: f64) -> f64 {
         // Rounded: 1 − 0.999 is a little less than 0.001.
         ((1.0 - self.quantile.as_fraction()) * requests * 1e6).round() / 1e6

@@ -22,13 +22,10 @@ pub fn size_weight(cpus: f64, memory: Bytes) -> f64 {
     cpus * GIB_PER_CPU + memory.as_gib()
 }
 
-/// A price older than this many days is doubtful.
 pub const STALE_AFTER_DAYS: i64 = 180;
 
-/// The price list that ships with loadline.
 pub const BUILT_IN: &str = include_str!("../data/prices.csv");
 
-/// The billable sizes of AWS Fargate that ship with loadline.
 pub const FARGATE: &str = include_str!("../data/fargate-lattice.csv");
 
 /// Sizes of GKE Autopilot, general purpose: 1 to 6.5 GiB for each vCPU.
@@ -42,7 +39,6 @@ pub const OWN_NODES: &str = include_str!("../data/own-nodes-lattice.csv");
 pub struct Price {
     /// `aws-fargate`, `gke-autopilot`, ...
     pub provider: String,
-    /// Region of the price.
     pub region: String,
     /// `x86_64` or `arm64`.
     pub arch: String,
@@ -54,11 +50,9 @@ pub struct Price {
     pub cluster_hour: f64,
     /// USD per million requests, on top of what the size costs.
     pub million_requests: f64,
-    /// Where the figure comes from.
     pub source: String,
     /// Under which terms the figure may be passed on.
     pub licence: String,
-    /// Its date, `YYYY-MM-DD`.
     pub date: String,
 }
 
@@ -70,9 +64,7 @@ pub struct DataError {
     pub what: &'static str,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
     pub why: String,
-    /// The columns it should have.
     pub hint: &'static str,
 }
 
@@ -170,9 +162,7 @@ pub fn replicas_for_rate(
 }
 
 /// Reads a price list (CSV with a header, fields without commas in quotes).
-///
-/// # Errors
-/// [`DataError`] with the line that cannot be read.
+/// Errors: [`DataError`] with the line that cannot be read.
 pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
     let parse = |(index, line): (usize, &str)| {
         let error = |why: String| DataError {
@@ -219,9 +209,7 @@ pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
 }
 
 /// Reads a lattice of billable sizes (CSV with a header).
-///
-/// # Errors
-/// [`DataError`] with the line that cannot be read.
+/// Errors: [`DataError`] with the line that cannot be read.
 pub fn parse_lattice(text: &str) -> Result<Vec<InstanceSize>, DataError> {
     let parse = |(index, line): (usize, &str)| {
         let size = line.split_once(',').and_then(|(cpu, gib)| {

@@ -32,19 +32,14 @@ pub fn is_proof(passes: u64, starts: u64) -> bool {
     starts > 0 && starts.saturating_sub(passes) * STARTS_PER_FAILURE <= starts
 }
 
-/// Fresh starts at one size so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProofCount {
-    /// Starts that kept the SLO.
     pub passes: u32,
-    /// Starts that missed it, or failed.
     pub misses: u32,
-    /// Starts that could not be measured.
     pub not_measured: u32,
 }
 
 impl ProofCount {
-    /// The starts that ended so.
     pub fn from_verdicts(verdicts: impl IntoIterator<Item = TrialVerdict>) -> Self {
         let mut count = Self::default();
         for verdict in verdicts {
@@ -53,7 +48,6 @@ impl ProofCount {
         count
     }
 
-    /// Takes one more start.
     pub fn add_outcome(&mut self, outcome: TrialOutcome) {
         match outcome {
             TrialOutcome::Pass => self.passes += 1,
@@ -63,16 +57,12 @@ impl ProofCount {
     }
 }
 
-/// What fresh starts say about a size so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProofStanding {
     /// So many more starts decide, if none of them misses.
     More(u32),
-    /// It keeps the SLO.
     Proven,
-    /// It does not.
     Refuted,
-    /// Too many starts could not be measured.
     NotMeasured,
 }
 
@@ -286,7 +276,6 @@ mod tests {
         assert_eq!(doubted, ProofStanding::More(40));
     }
 
-    /// The proof of so many starts.
     fn proof_of(passes: usize, misses: usize, not_measured: usize) -> Proof {
         let verdicts = [
             vec![TrialVerdict::Pass; passes],

@@ -3,14 +3,12 @@
 //! Owns one small generator (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
 //! generators", OOPSLA 2014) for bootstraps and simulations. Never used for secrets.
 
-/// A stream of random numbers that a seed determines.
 #[derive(Debug, Clone)]
 pub struct RandomStream {
     state: u64,
 }
 
 impl RandomStream {
-    /// The stream of this seed.
     pub fn from_seed(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -21,7 +19,6 @@ impl RandomStream {
         Self::from_seed(mixed.next_u64())
     }
 
-    /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         // The constants are those of the paper's reference implementation.
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -48,7 +45,6 @@ impl RandomStream {
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 
-    /// True with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }

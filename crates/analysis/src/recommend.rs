@@ -99,7 +99,6 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl LevelSize {
-    /// What the search of one level came to.
     pub fn for_level(of: &OfLevel) -> Self {
         let none = Self {
             jdk: of.level.jdk.clone(),
@@ -129,7 +128,6 @@ impl LevelSize {
         }
     }
 
-    /// Whether fresh starts have shown that its size keeps the SLO.
     pub fn is_proven(&self) -> bool {
         self.proof.as_ref().is_some_and(Proof::is_proven)
     }
@@ -170,23 +168,18 @@ pub fn cpu_knee(levels: &[LevelSize]) -> Option<&LevelSize> {
     knee.map(|index| proven[index])
 }
 
-/// How a search ended, as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Conclusion {
-    /// With an answer.
     Answer(Box<Recommendation>),
-    /// Without one.
     NoAnswer(NoAnswer),
 }
 
-/// What is left of a search that found nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoAnswer {
     /// Why that is no proof that there is nothing; `None` where it is one.
     pub undecided: Option<String>,
-    /// What the search did not look at, and why.
     pub left_out: Vec<String>,
 }
 

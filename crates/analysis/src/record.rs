@@ -134,7 +134,6 @@ pub enum AppKo {
 }
 
 impl AppKo {
-    /// The name in records and tables.
     pub fn ko_name(self) -> &'static str {
         match self {
             Self::NeverReady => "never_ready",
@@ -181,7 +180,6 @@ pub enum InvalidReason {
 }
 
 impl InvalidReason {
-    /// The name in records and tables.
     pub fn reason_name(self) -> &'static str {
         match self {
             Self::Noise => "noise",

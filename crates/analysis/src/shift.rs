@@ -19,7 +19,6 @@ const RULED_OUT: f64 = 2.5;
 /// The least spread of starts, as a share: a few that agree by chance do not show that all do.
 const LEAST_SPREAD: f64 = 0.01;
 
-/// Fewest starts on each side.
 pub const FEWEST: usize = 3;
 
 /// What a rise means for one figure, both as shares.
@@ -27,39 +26,32 @@ pub const FEWEST: usize = 3;
 pub struct ShiftBounds {
     /// Rises up to this are none: two days of one service differ by as much.
     pub tolerated: f64,
-    /// A rise that is to be found.
     pub found: f64,
 }
 
-/// CPU time a request.
 pub const CPU: ShiftBounds = ShiftBounds {
     tolerated: 0.04,
     found: 0.15,
 };
 
-/// Memory that is needed.
 pub const MEMORY: ShiftBounds = ShiftBounds {
     tolerated: 0.02,
     found: 0.10,
 };
 
-/// What starts say of a figure so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShiftStanding {
     /// It rose by more than is tolerated.
     Rose,
     /// It did not rise by what has to be found.
     Held,
-    /// More starts decide.
     Open,
 }
 
-/// A figure against its baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FigureShift {
     /// Now over before; the interval is that of [`RULED_OUT`] standard errors below and above.
     pub ratio: ConfidenceInterval,
-    /// What it says.
     pub standing: ShiftStanding,
 }
 
@@ -131,7 +123,6 @@ fn logarithms(values: &[f64]) -> Vec<f64> {
     sound.map(|v| v.ln()).collect()
 }
 
-/// Mean and the sum of squares around it.
 fn mean_and_squares(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     (mean, values.iter().map(|v| (v - mean).powi(2)).sum())

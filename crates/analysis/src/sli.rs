@@ -13,37 +13,27 @@ use crate::record::{Evidence, RequestEvidence, TrialPhase, TrialRecord};
 use crate::slo::Quantile;
 use crate::startup;
 
-/// The measure phase, all instances of the application together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredLoad {
-    /// Latency over all scheduled requests.
     pub latency: Latency,
     /// Requests a second that were scheduled; `None` for a closed model.
     pub offered_rate: Option<f64>,
-    /// Good responses a second.
     pub achieved_rate: f64,
     /// The longest part.
     pub duration: Duration,
-    /// Requests scheduled.
     pub scheduled: u64,
-    /// Good responses.
     pub ok: u64,
-    /// Failed requests by kind.
     pub errors: BTreeMap<String, u64>,
-    /// Requests without an outcome.
     pub unfinished: u64,
     /// The largest send lag p99 of the parts.
     pub send_lag_p99: Duration,
     /// What a generator says that was itself the bottleneck.
     pub saturated: Option<String>,
-    /// The requests of the mix, in its order.
     pub by_request: Vec<MeasuredRequest>,
 }
 
-/// One request of a mix in the measure phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRequest {
-    /// Its name.
     pub name: String,
     /// Latency over all that were sent.
     pub latency: Latency,
@@ -62,7 +52,6 @@ impl MeasuredRequest {
         })
     }
 
-    /// Requests that were sent.
     pub fn sent(&self) -> u64 {
         self.latency.scheduled()
     }
@@ -75,9 +64,7 @@ impl MeasuredRequest {
 
 impl MeasuredLoad {
     /// Adds up the measure phase; `None` when there was none.
-    ///
-    /// # Errors
-    /// When a histogram of the record cannot be read.
+    /// Errors: When a histogram of the record cannot be read.
     pub fn from_evidence(evidence: &Evidence) -> Result<Option<Self>, LatencyError> {
         let parts = evidence
             .load
@@ -160,7 +147,6 @@ impl MeasuredLoad {
     }
 }
 
-/// The figures of one trial.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sli {
     /// Exec to the first good response.
@@ -169,9 +155,7 @@ pub struct Sli {
     pub start_cpu: Option<Duration>,
     /// Throttled time until ready: a sum over CPUs, it may exceed the start time.
     pub start_throttled: Option<Duration>,
-    /// Exec to the line of the output that the experiment names.
     pub start_log_line: Option<Duration>,
-    /// Classes loaded until ready.
     pub start_classes: Option<u64>,
     /// Share of them that came from a class archive, in [0, 1].
     pub start_archived_share: Option<f64>,
@@ -183,20 +167,15 @@ pub struct Sli {
     pub time_to_performance: Option<Duration>,
     /// Scheduled requests a second; `None` for a closed model.
     pub offered_rate: Option<f64>,
-    /// Good responses a second.
     pub achieved_rate: Option<f64>,
     /// Share of scheduled requests without a good response, in [0, 1].
     pub error_share: Option<f64>,
     /// Latency percentiles from the intended send time over all scheduled requests. `None` also
     /// when the percentile lies in requests that failed.
     pub p50: Option<Duration>,
-    /// 90th percentile.
     pub p90: Option<Duration>,
-    /// 99th percentile.
     pub p99: Option<Duration>,
-    /// 99.9th percentile.
     pub p99_9: Option<Duration>,
-    /// The largest.
     pub max: Option<Duration>,
     /// CPU time of the application per good response in the measure phase.
     pub cpu_per_request: Option<Duration>,
@@ -204,9 +183,7 @@ pub struct Sli {
     pub cpus_used: Option<f64>,
     /// Highest memory usage, page cache included.
     pub peak_memory: Option<Bytes>,
-    /// Highest working set.
     pub peak_working_set: Option<Bytes>,
-    /// Highest RSS.
     pub peak_rss: Option<Bytes>,
     /// CPU time of the collector as a share of the application's, in [0, 1]: see [`gc_cpu_share`].
     pub gc_cpu_share: Option<f64>,
@@ -221,9 +198,7 @@ pub struct Sli {
 
 impl Sli {
     /// Derives the figures of a record.
-    ///
-    /// # Errors
-    /// When a histogram of the record cannot be read.
+    /// Errors: When a histogram of the record cannot be read.
     pub fn from_record(record: &TrialRecord) -> Result<Self, LatencyError> {
         let evidence = &record.evidence;
         let measured = MeasuredLoad::from_evidence(evidence)?;

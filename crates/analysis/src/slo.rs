@@ -167,15 +167,12 @@ pub struct Slo {
     pub outage: Vec<OutageObjective>,
 }
 
-/// A text that is not an SLO.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms, of an outage recovers<10s or errors<5% during"
 )]
 pub struct ParseSloError {
-    /// The objective that was refused.
     pub text: String,
-    /// What is wrong with it.
     pub why: String,
 }
 
@@ -251,7 +248,6 @@ fn split_objectives(text: &str) -> Vec<&str> {
     parts
 }
 
-/// An objective about an outage; `None` when it is about something else.
 fn parse_outage_objective(text: &str) -> Result<Option<OutageObjective>, ParseSloError> {
     let text = text.trim();
     let error = |why: &str| ParseSloError {
@@ -401,7 +397,6 @@ pub fn print_duration(value: Duration) -> String {
     format!("{}{unit}", round_printed(nanos / scale))
 }
 
-/// To as many digits as are printed.
 fn round_printed(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

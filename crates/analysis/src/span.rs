@@ -21,18 +21,15 @@ impl TimeSpan {
         }
     }
 
-    /// Its length in ns.
     pub fn length_ns(&self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether it holds no time.
     pub fn has_no_time(&self) -> bool {
         self.start == self.end
     }
 }
 
-/// A set of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TimeSpans(Vec<TimeSpan>);
 
@@ -57,17 +54,14 @@ impl TimeSpans {
         &self.0
     }
 
-    /// Nanoseconds in the set.
     pub fn len_ns(&self) -> u64 {
         self.0.iter().map(TimeSpan::length_ns).sum()
     }
 
-    /// Time in either.
     pub fn union(&self, other: &Self) -> Self {
         self.0.iter().chain(&other.0).copied().collect()
     }
 
-    /// Time in both.
     pub fn intersection(&self, other: &Self) -> Self {
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut both = Vec::new();
@@ -85,7 +79,6 @@ impl TimeSpans {
         Self(both)
     }
 
-    /// Time in this set and not in the other.
     pub fn difference(&self, other: &Self) -> Self {
         let mut left = Vec::new();
         let mut holes = other.0.iter().peekable();

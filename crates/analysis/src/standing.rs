@@ -13,10 +13,8 @@ use crate::throttle::{PeriodStart, QuotaLimit, ThreadWork, simulate};
 /// Periods that the model runs for: one that begins empty does not count.
 const PERIODS: u32 = 100;
 
-/// Mean standing of one period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanStanding {
-    /// The limit.
     pub limit: QuotaLimit,
     /// CPUs in use while the group did not stand.
     pub demand: f64,
@@ -24,7 +22,6 @@ pub struct MeanStanding {
     pub threads: u32,
     /// What the model says when these threads always have work.
     pub model: Duration,
-    /// What was measured.
     pub measured: Duration,
 }
 
@@ -55,7 +52,6 @@ impl MeanStanding {
     }
 }
 
-/// The CPU limit of a configuration; `None` without one.
 pub fn configured_limit(configuration: &Configuration) -> Option<QuotaLimit> {
     let cpu = configuration.cpu?;
     Some(QuotaLimit {

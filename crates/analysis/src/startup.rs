@@ -16,7 +16,6 @@ use crate::steady;
 /// The options of HotSpot and of OpenJ9 that leave every archive out.
 const OFF: [&str; 2] = ["-Xshare:off", "-Xshareclasses:none"];
 
-/// How the classes of a start come into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClassSharing {
     /// `-Xshare:off`, of OpenJ9 `-Xshareclasses:none`: no archive at all.
@@ -28,7 +27,6 @@ pub enum ClassSharing {
 }
 
 impl ClassSharing {
-    /// What a configuration runs with.
     pub fn for_configuration(configuration: &Configuration) -> Self {
         let options = &configuration.jvm_options;
         match configuration.cache {
@@ -39,10 +37,8 @@ impl ClassSharing {
     }
 }
 
-/// The starts of one configuration that count, in order.
 #[derive(Debug, Clone)]
 pub struct ConfigurationStarts<'a> {
-    /// The configuration.
     pub configuration: &'a Configuration,
     /// Its trials that got ready and are evidence.
     pub trials: Vec<&'a TrialRecord>,
@@ -68,25 +64,21 @@ pub fn group_starts(records: &[TrialRecord]) -> Vec<ConfigurationStarts<'_>> {
 }
 
 impl ConfigurationStarts<'_> {
-    /// Median of a figure over the trials that have it.
     pub fn median(&self, figure: impl Fn(&TrialRecord) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = self.trials.iter().filter_map(|t| figure(t)).collect();
         median(&values)
     }
 
-    /// Largest value of a figure.
     pub fn largest(&self, figure: impl Fn(&TrialRecord) -> Option<f64>) -> Option<f64> {
         let values = self.trials.iter().filter_map(|t| figure(t));
         values.reduce(f64::max)
     }
 }
 
-/// Start time, seconds.
 pub fn ready_seconds(record: &TrialRecord) -> Option<f64> {
     record.evidence.start.ready.map(|d| d.as_secs_f64())
 }
 
-/// CPU time until ready, seconds.
 pub fn start_cpu_seconds(record: &TrialRecord) -> Option<f64> {
     record.evidence.start.cpu.map(|d| d.as_secs_f64())
 }
@@ -108,7 +100,6 @@ pub fn archived_share(record: &TrialRecord) -> Option<f64> {
 /// A configuration against its reference, repeat by repeat.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedComparison {
-    /// Pairs that both sides have.
     pub pairs: usize,
     /// Median of the ratios figure / reference figure, with its interval.
     pub ratio: ConfidenceInterval,
@@ -163,7 +154,6 @@ pub fn is_same_but_sharing(one: &Configuration, other: &Configuration) -> bool {
 /// threads that a start keeps busy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StartModel {
-    /// A, seconds.
     pub fixed: f64,
     /// B, seconds times CPUs.
     pub cpu: f64,
@@ -207,7 +197,6 @@ impl StartModel {
         (model.fixed.is_finite() && model.cpu.is_finite()).then_some(model)
     }
 
-    /// Start time at a limit, seconds.
     pub fn seconds_at(&self, cpus: f64) -> f64 {
         self.fixed + self.cpu / cpus
     }
@@ -216,7 +205,6 @@ impl StartModel {
 /// One limit: what was measured, and what the other limits say about it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeldOut {
-    /// The limit.
     pub limit: Cpus,
     /// Median start time, seconds.
     pub measured: f64,
@@ -240,7 +228,6 @@ impl HeldOut {
 /// Start time over the limits of one family of configurations: model and check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CpuStudy {
-    /// Fitted to all limits.
     pub model: StartModel,
     /// Each limit, the smallest first.
     pub limits: Vec<HeldOut>,

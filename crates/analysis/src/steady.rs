@@ -13,7 +13,6 @@ use crate::interval::{Bootstrap, Statistic, quantile, ratio_interval};
 /// Variances below this count as this: equal values would give ln 0.
 const LEAST_VARIANCE: f64 = 1e-11;
 
-/// How steadiness is judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadinessRule {
     /// Two segments are the same when the interval of the ratio of their means touches
@@ -25,7 +24,6 @@ pub struct SteadinessRule {
     pub fewest_steady: usize,
     /// Least share of the series that must be steady, in [0, 1].
     pub steady_share: f64,
-    /// Bootstrap of the ratio of means.
     pub bootstrap: Bootstrap,
 }
 
@@ -44,14 +42,11 @@ impl Default for SteadinessRule {
     }
 }
 
-/// What a series says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steadiness {
     /// Index of the first steady value: the length of the warm-up.
     pub from: usize,
-    /// Mean of the steady part.
     pub level: f64,
-    /// Begins of the segments after the first one.
     pub change_points: Vec<usize>,
     /// Whether the steady part is long enough to be believed.
     pub is_steady: bool,
@@ -122,7 +117,6 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     (half..values.len()).filter(is_outlier).collect()
 }
 
-/// The best segmentation of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segmentation {
     /// Begins of the segments after the first one, ascending.
@@ -213,7 +207,6 @@ mod tests {
     use super::*;
     use crate::random::RandomStream;
 
-    /// x_t = level(t) + ((37t mod 11) − 5)/10, level by (from, value).
     fn series(n: usize, levels: &[(usize, f64)]) -> Vec<f64> {
         let level = |t: usize| levels.iter().rfind(|(from, _)| *from <= t).unwrap().1;
         (0..n)

@@ -9,36 +9,27 @@
 
 use std::time::Duration;
 
-/// A CPU limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaLimit {
-    /// The period.
     pub period: Duration,
-    /// CPU time per period.
     pub quota: Duration,
     /// CPU time that idle periods may save up on top of the quota (`cpu.cfs_burst_us`).
     pub burst: Duration,
 }
 
-/// Work that runs on several threads at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadWork {
     /// Runnable threads, at most the CPUs there are; at least 1.
     pub threads: u32,
-    /// CPU time of all of them together.
     pub cpu: Duration,
 }
 
-/// Where in a period the work begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PeriodStart {
-    /// Time since the period began.
     pub phase: Duration,
-    /// CPU time of this period that is used already.
     pub used: Duration,
 }
 
-/// What happened to the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThrottledWork {
     /// From begin to end of the work, stops included.
@@ -92,7 +83,6 @@ struct PeriodState {
     limit: QuotaLimit,
     now: Duration,
     period_end: Duration,
-    /// CPU time left in this period.
     left: Duration,
 }
 

@@ -16,9 +16,7 @@ const STEPS: usize = 40;
 pub struct TimelineStep {
     /// The first sample, CLOCK_MONOTONIC.
     pub from_ns: u64,
-    /// The last one.
     pub to_ns: u64,
-    /// CPUs used, on average.
     pub cpus: f64,
     /// Growth of throttled time: a sum over CPUs, told when the throttling is over.
     pub throttled: Duration,

@@ -227,7 +227,6 @@ fn sum_of<T, V: SummableValue>(parts: &[T], of: impl Fn(&T) -> Option<V>) -> Opt
     all_present(parts.iter().map(of)).and_then(|values| values.into_iter().reduce(V::plus))
 }
 
-/// What can be added up.
 trait SummableValue: Sized {
     fn plus(self, other: Self) -> Self;
 }

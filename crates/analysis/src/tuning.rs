@@ -44,7 +44,6 @@ impl TuningStage {
     /// The stages whose candidates are known beforehand, in order.
     pub const PLANNED: [Self; 3] = [Self::Collector, Self::Flags, Self::Heap];
 
-    /// Its name in tables.
     pub fn stage_name(self) -> &'static str {
         match self {
             Self::Collector => "collector",
@@ -55,12 +54,9 @@ impl TuningStage {
     }
 }
 
-/// Options that might be better than those that are there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionCandidate {
-    /// A word for tables.
     pub label: String,
-    /// The options, in order.
     pub options: Vec<String>,
 }
 

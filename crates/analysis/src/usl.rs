@@ -7,7 +7,6 @@
 
 use crate::least_squares;
 
-/// Fewest points that a fit is made from.
 pub const FEWEST_POINTS: usize = 6;
 
 /// Instances (or clients) and the throughput they had together.
@@ -19,7 +18,6 @@ pub struct ScalingPoint {
     pub throughput: f64,
 }
 
-/// What a fit minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Residuals {
     /// ln(measured) − ln(model): relative errors. The default.
@@ -28,7 +26,6 @@ pub enum Residuals {
     Plain,
 }
 
-/// The three parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScalingModel {
     /// Contention σ ≥ 0.
@@ -102,7 +99,6 @@ impl ScalingModel {
         (self.kappa > 0.0 && self.sigma < 1.0).then(|| ((1.0 - self.sigma) / self.kappa).sqrt())
     }
 
-    /// Largest relative residual of these points.
     pub fn largest_residual(&self, points: &[ScalingPoint]) -> f64 {
         let of = |p: &ScalingPoint| (self.throughput(p.n) / p.throughput - 1.0).abs();
         points.iter().map(of).fold(0.0, f64::max)

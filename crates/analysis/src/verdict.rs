@@ -28,10 +28,8 @@ const UNDER_WAY_SHARE: f64 = 0.1;
 /// The load generator's error kind for its own shortage.
 const PORT_EXHAUSTED: &str = "port_exhausted";
 
-/// The numbers of the rules that are not in the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VerdictThresholds {
-    /// When the machine was too noisy.
     pub noise: NoiseThresholds,
     /// Least share of the offered rate that must be answered well, in [0, 1]. An SLO that allows
     /// more errors than the rest lowers it.
@@ -84,18 +82,14 @@ impl VerdictThresholds {
     }
 }
 
-/// The verdict with its grounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
-    /// The verdict.
     pub verdict: TrialVerdict,
-    /// Why, with the numbers.
     pub reason: VerdictReason,
     /// Each objective against what was measured; empty when nothing was measured.
     pub objectives: Vec<ObjectiveResult>,
 }
 
-/// Judges one trial.
 pub fn judge_trial(
     configuration: &Configuration,
     slo: &Slo,
@@ -280,7 +274,6 @@ fn noisy_start(
     Some((cause, format!("while it started, {reason}")))
 }
 
-/// The load generator's own limits.
 fn generator_limit(
     measured: &MeasuredLoad,
     slo: &Slo,
@@ -317,7 +310,6 @@ fn allowed_lag(slo: &Slo, thresholds: &VerdictThresholds) -> Option<Duration> {
     Some(thresholds.send_lag.max(share))
 }
 
-/// The limits of the proxy before the dependencies.
 fn proxy_limit(
     evidence: &Evidence,
     slo: &Slo,

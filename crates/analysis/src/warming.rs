@@ -23,7 +23,6 @@ const GRAIN: Duration = Duration::from_millis(1);
 /// Starts of one size that say together whether it is still warming up, at least.
 pub const FEW: usize = 3;
 
-/// The first length that is tried where none was asked for.
 const FIRST: Duration = Duration::from_secs(5);
 
 /// The longest warm-up that is tried: a trial of a search may take minutes, not hours.
@@ -41,7 +40,6 @@ pub enum JvmQuestion {
 }
 
 impl JvmQuestion {
-    /// Its name in flags and files, if it is one.
     pub fn of_name(name: &str) -> Option<Self> {
         match name {
             "start" => Some(Self::Start),
@@ -58,7 +56,6 @@ pub fn longer_warm_up(warm_up: Duration) -> Option<Duration> {
     (next > warm_up).then_some(next)
 }
 
-/// The seconds of the measure phase.
 pub(crate) fn measured_seconds(record: &TrialRecord) -> Vec<&SecondEvidence> {
     let phases = &record.evidence.phases;
     let span = phases.iter().find(|p| p.phase == TrialPhase::Measure);
@@ -72,7 +69,6 @@ pub(crate) fn measured_seconds(record: &TrialRecord) -> Vec<&SecondEvidence> {
 /// the measure phase as in the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum FallingCost {
-    /// Its CPU time.
     Cpu(f64),
     /// Its latency, the median of the medians of the seconds.
     Latency(f64),
@@ -119,18 +115,13 @@ pub fn is_warming(record: &TrialRecord) -> bool {
     find_falling_cost(record).is_some()
 }
 
-/// Starts that were judged while they were still warming up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColdStarts {
-    /// Of these starts.
     pub starts: usize,
-    /// So many were.
     pub warming: usize,
-    /// What fell, by the median of its ratios.
     falls: FallingCost,
 }
 
-/// Whether most of these starts were judged while they were warming up.
 pub fn find_cold_starts<'a>(
     starts: impl IntoIterator<Item = &'a TrialRecord>,
 ) -> Option<ColdStarts> {

@@ -39,12 +39,10 @@ macro_rules! schema {
 pub enum number {}
 
 impl number {
-    /// Writes the number.
     pub fn serialize<S: Serializer>(value: &f64, s: S) -> Result<S::Ok, S::Error> {
         value.serialize(s)
     }
 
-    /// Reads the number.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
         Ok(Option::deserialize(d)?.unwrap_or(f64::NAN))
     }
@@ -59,13 +57,11 @@ macro_rules! adapter {
         pub enum $name {}
 
         impl $name {
-            /// Writes the integer.
             pub fn serialize<S: Serializer>(value: &$type, s: S) -> Result<S::Ok, S::Error> {
                 let to: fn(&$type) -> $raw = $to;
                 to(value).serialize(s)
             }
 
-            /// Reads the integer.
             pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<$type, D::Error> {
                 let from: fn($raw) -> $type = $from;
                 Ok(from(<$raw>::deserialize(d)?))
@@ -75,18 +71,15 @@ macro_rules! adapter {
         schema!($name, $raw);
 
         $(#[$doc])*
-        /// For an `Option`.
         #[derive(Debug)]
         pub enum $name_opt {}
 
         impl $name_opt {
-            /// Writes the integer or null.
             pub fn serialize<S: Serializer>(value: &Option<$type>, s: S) -> Result<S::Ok, S::Error> {
                 let to: fn(&$type) -> $raw = $to;
                 value.as_ref().map(to).serialize(s)
             }
 
-            /// Reads the integer or null.
             pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<$type>, D::Error> {
                 let from: fn($raw) -> $type = $from;
                 Ok(Option::<$raw>::deserialize(d)?.map(from))
@@ -111,17 +104,14 @@ adapter!(
     |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX), Duration::from_nanos
 );
 
-/// A kind of start-up cache by its name.
 #[derive(Debug)]
 pub enum cache_kind {}
 
 impl cache_kind {
-    /// Writes the name.
     pub fn serialize<S: Serializer>(value: &CacheKind, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(value.kind_name())
     }
 
-    /// Reads the name.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<CacheKind, D::Error> {
         String::deserialize(d)?.parse().map_err(D::Error::custom)
     }

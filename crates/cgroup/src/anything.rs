@@ -9,7 +9,6 @@ use crate::{host, proc_text};
 /// Reads a text as one of the files; it must not panic.
 pub type Parser = fn(&str);
 
-/// All of them.
 pub fn parsers() -> impl Iterator<Item = Parser> {
     OF_GROUPS.iter().chain(host::PARSERS).copied()
 }

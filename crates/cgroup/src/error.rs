@@ -22,96 +22,59 @@ pub(crate) const READ_ONLY_HINT: &str = "run loadline on the machine itself, or 
 /// A failure of the cgroup file system, or a limit that it cannot take.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// An operation on a file or directory failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
         /// What was tried: `read`, `write`, `create`, ...
         action: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// The system's answer.
         source: io::Error,
     },
     /// A file has a text that is not in its documented form.
     #[error("{} is not in its documented form: {detail}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong, with the text.
-        detail: String,
-    },
+    Malformed { path: PathBuf, detail: String },
     /// There is no cgroup file system where it was looked for.
     #[error("no cgroup file system is mounted below {}", root.display())]
-    NotMounted {
-        /// Where it was looked for.
-        root: PathBuf,
-    },
-    /// loadline may not make a group here.
+    NotMounted { root: PathBuf },
     #[error("not permitted to make a cgroup below {}: {why}", path.display())]
     NotPermitted {
-        /// The parent directory.
         path: PathBuf,
-        /// Which permission is missing.
         why: String,
-        /// What to do.
         hint: String,
     },
-    /// A limit needs a controller that this machine does not offer.
     #[error("this machine offers no `{controller}` controller, which {what} needs")]
     NoController {
-        /// The controller.
         controller: Controller,
-        /// The limit or action.
         what: &'static str,
-        /// What to do.
         hint: String,
     },
-    /// A limit lies outside what the kernel takes.
     #[error("{what} = {given} is out of range: {allowed}")]
     OutOfRange {
-        /// Which limit.
         what: &'static str,
-        /// The value.
         given: String,
-        /// The range, in words.
         allowed: String,
     },
     /// A group around the trials has a limit that would act before the trial's own.
     #[error("the group {} around the trials is limited to {limit} ({what}), and the trial asks for {wanted}", dir.display())]
     OuterLimit {
-        /// The group's directory.
         dir: PathBuf,
-        /// Which limit.
         what: &'static str,
-        /// What the trial asks for.
         wanted: String,
-        /// What the group has.
         limit: String,
     },
     /// The kernel accepted a write, but the file says something else.
     #[error("{} was set to `{wanted}`, but the kernel has `{got}`", file.display())]
     NotTaken {
-        /// The file.
         file: PathBuf,
-        /// What was written.
         wanted: String,
-        /// What was read back.
         got: String,
     },
-    /// A name that may not be used for a group.
     #[error(
         "`{name}` is not a name for a group: it must be `loadline-` and letters, digits or hyphens, at most 200 in all"
     )]
-    BadName {
-        /// The name.
-        name: String,
-    },
-    /// Processes were still there when the deadline passed.
+    BadName { name: String },
     #[error("{} still has processes after {waited_ms} ms: {processes:?}", path.display())]
     StillPopulated {
-        /// The group.
         path: PathBuf,
-        /// How long was waited, ms.
         waited_ms: u128,
         /// Process ids; 0 is a process of another PID namespace.
         processes: Vec<u32>,
@@ -131,7 +94,6 @@ impl CgroupError {
         }
     }
 
-    /// What to do about it, where there is something of its own to do.
     pub fn suggested_fix(&self) -> Option<String> {
         match self {
             Self::NotMounted { root } => Some(format!("mount -t cgroup2 none {}", root.display())),
@@ -151,7 +113,6 @@ impl CgroupError {
         }
     }
 
-    /// Whether the file or group named by the error is not there (any more).
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::File { source, .. } if is_gone(source))
     }

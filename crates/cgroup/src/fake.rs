@@ -43,7 +43,6 @@ impl FakeCgroupTree {
         fake
     }
 
-    /// Makes a file, its directories included.
     pub fn put_file(&self, path: &str, text: &str) {
         let path = self.dir.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -62,7 +61,6 @@ impl FakeCgroupTree {
         self.dir.path().join("cgroup")
     }
 
-    /// The text of a file below the cgroup root.
     pub fn read_text(&self, path: &str) -> String {
         fs::read_to_string(self.cgroup_root().join(path)).unwrap()
     }

@@ -19,7 +19,6 @@ pub(crate) fn read(path: &Path) -> Result<String, CgroupError> {
     read_io(path).map_err(|e| CgroupError::for_file("read", path, e))
 }
 
-/// The text of a file, or `None` when there is no such file.
 pub(crate) fn read_optional(path: &Path) -> Result<Option<String>, CgroupError> {
     match read_io(path) {
         Ok(text) => Ok(Some(text)),
@@ -50,7 +49,6 @@ pub(crate) fn read_open(path: &Path, mut file: &File) -> Result<String, CgroupEr
     read().map_err(|e: io::Error| CgroupError::for_file("read", path, e))
 }
 
-/// Writes a value to an existing file.
 pub(crate) fn write(path: &Path, value: &str) -> Result<(), CgroupError> {
     write_io(path, value).map_err(|e| CgroupError::for_file("write", path, e))
 }

@@ -44,10 +44,8 @@ pub struct ControlGroup {
 impl ControlGroup {
     /// Makes the group in every hierarchy, without limits. `name` is `loadline-<something>`,
     /// normally a [`crate::GroupName`].
-    ///
-    /// # Errors
-    /// A name that is not allowed, no permission, or a file operation that failed; what had been
-    /// made is gone again. A group of that name that exists already is an error.
+    /// Errors: A name that is not allowed, no permission, or a file operation that failed; what had
+    /// been made is gone again. A group of that name that exists already is an error.
     pub fn create_group(layout: &CgroupLayout, name: &str) -> Result<Self, CgroupError> {
         let group = Self::describe_group(layout, name)?;
         group.create_dirs()?;
@@ -56,9 +54,6 @@ impl ControlGroup {
 
     /// Makes a group below this one, where a container engine will start an application: engines
     /// take a group that is there and empty. It has no limits, and goes with this one.
-    ///
-    /// # Errors
-    /// As [`ControlGroup::create_group`].
     pub fn create_child(&self, name: &str) -> Result<Self, CgroupError> {
         let group = self.child_handle(name)?;
         group.create_dirs()?;
@@ -91,9 +86,7 @@ impl ControlGroup {
 
     /// A group that exists already in at least one hierarchy, such as a leftover; by its name, or
     /// by that of one [below](ControlGroup::create_child) it, as [`ControlGroup::name`] gives them.
-    ///
-    /// # Errors
-    /// A name that is not allowed, no permission.
+    /// Errors: A name that is not allowed, no permission.
     pub fn open_existing(layout: &CgroupLayout, name: &str) -> Result<Self, CgroupError> {
         match name.split_once('/') {
             None => Self::describe_group(layout, name),
@@ -128,9 +121,8 @@ impl ControlGroup {
 
     /// The group of a process of another container, as that container shows it: to be read only. It
     /// stays within reach when the process has ended, until the group is removed.
-    ///
-    /// # Errors
-    /// A process that may not be looked at (another user's, or one with more rights) or has ended.
+    /// Errors: A process that may not be looked at (another user's, or one with more rights) or has
+    /// ended.
     pub fn of_process(proc_root: &Path, pid: u32) -> Result<Self, CgroupError> {
         let layout = CgroupLayout::of_process(proc_root, pid)?;
         let (mut dirs, mut held) = (Vec::new(), Vec::new());
@@ -169,9 +161,7 @@ impl ControlGroup {
     }
 
     /// The CPU quota and the memory limit that are in force; `None` where there is none.
-    ///
-    /// # Errors
-    /// A group that is gone.
+    /// Errors: A group that is gone.
     pub fn in_force(&self) -> Result<(Option<Cpus>, Option<Bytes>), CgroupError> {
         let of = |controller| match self.controller_dir(controller) {
             Some((version, dir)) => host::read_limit(controller, version, dir),
@@ -185,7 +175,6 @@ impl ControlGroup {
         Ok(limits)
     }
 
-    /// Its name.
     pub fn group_name(&self) -> &str {
         &self.name
     }
@@ -203,7 +192,6 @@ impl ControlGroup {
         self.v2.map(|index| self.dirs[index].1.as_path())
     }
 
-    /// Its directories, one for each hierarchy.
     pub fn hierarchy_dirs(&self) -> impl Iterator<Item = &Path> {
         self.dirs.iter().map(|(_, dir)| dir.as_path())
     }
@@ -220,7 +208,6 @@ impl ControlGroup {
             .unwrap_or(Path::new(&self.name))
     }
 
-    /// Its directories with the place of each.
     pub(crate) fn placed_dirs(&self) -> impl Iterator<Item = (&CgroupHierarchy, &Path)> {
         self.dirs.iter().map(|(place, dir)| (place, dir.as_path()))
     }
@@ -241,28 +228,20 @@ impl ControlGroup {
             .collect()
     }
 
-    /// Opens the statistics files, to be read many times.
-    ///
-    /// # Errors
-    /// A group that is gone.
     pub fn open_reader(&self) -> Result<CgroupReader, CgroupError> {
         CgroupReader::open_files(self)
     }
 
     /// Reads everything once. It opens every file: use a [`CgroupReader`] to read often. PSI is among
     /// them, which must not be read faster than every 20 ms.
-    ///
-    /// # Errors
-    /// A group that is gone.
+    /// Errors: A group that is gone.
     pub fn read(&self) -> Result<CgroupSample, CgroupError> {
         self.open_reader()?.read()
     }
 
     /// Sets the peak of memory usage back to the usage now. `false`: this kernel cannot (v2
     /// before 6.12, where the reset acts on one open file only).
-    ///
-    /// # Errors
-    /// A group that is gone.
+    /// Errors: A group that is gone.
     pub fn reset_peak(&self) -> Result<bool, CgroupError> {
         match self.controller_dir(Controller::Memory) {
             Some((CgroupVersion::V1, dir)) => {

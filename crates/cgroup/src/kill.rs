@@ -27,9 +27,7 @@ const FREEZE: Duration = Duration::from_millis(500);
 impl ControlGroup {
     /// Ids of all processes in the group and its sub-groups, in every hierarchy; a group that is
     /// gone has none. 0 stands for a process of another PID namespace.
-    ///
-    /// # Errors
-    /// A directory that cannot be read.
+    /// Errors: A directory that cannot be read.
     pub fn process_ids(&self) -> Result<Vec<u32>, CgroupError> {
         let mut found = BTreeSet::new();
         for dir in self.hierarchy_dirs() {
@@ -45,9 +43,7 @@ impl ControlGroup {
 
     /// Kills every process in the group and its sub-groups, and waits until it is empty. Returns
     /// how many were there at the first look.
-    ///
-    /// # Errors
-    /// [`CgroupError::StillPopulated`] when processes were left at the deadline.
+    /// Errors: [`CgroupError::StillPopulated`] when processes were left at the deadline.
     pub fn kill_processes(&self, deadline: Duration) -> Result<usize, CgroupError> {
         let start = Instant::now();
         let first = self.process_ids()?;
@@ -111,10 +107,8 @@ impl ControlGroup {
     /// Removes the directories of the group and its sub-groups. Gives cached pages back first:
     /// a group that is removed with pages in it stays in the kernel until they are reclaimed.
     /// A group that is gone already is no error.
-    ///
-    /// # Errors
-    /// A directory that could not be removed before the deadline, as a rule because of a process
-    /// that is left in it.
+    /// Errors: A directory that could not be removed before the deadline, as a rule because of a
+    /// process that is left in it.
     pub fn remove_dirs(&self, deadline: Duration) -> Result<(), CgroupError> {
         let start = Instant::now();
         for (place, dir) in self.placed_dirs() {
@@ -133,7 +127,6 @@ impl ControlGroup {
         Ok(())
     }
 
-    /// Whether any of its directories exists.
     pub fn exists(&self) -> bool {
         let others = self.engine_made_dirs().iter().map(PathBuf::as_path);
         self.hierarchy_dirs().chain(others).any(Path::exists)

@@ -27,7 +27,6 @@ const STANDARD_ROOT: &str = "/sys/fs/cgroup";
 /// ("no internal processes", cgroup-v2.rst).
 pub(crate) const SUPERVISOR: &str = "loadline-supervisor";
 
-/// A controller that loadline uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
     /// CFS quota and shares or weight.
@@ -36,16 +35,13 @@ pub enum Controller {
     Cpuacct,
     /// Pinning to CPUs and memory nodes.
     Cpuset,
-    /// Memory limit and statistics.
     Memory,
-    /// Number of tasks.
     Pids,
     /// v1 only: freezing. On v2 every group has it.
     Freezer,
 }
 
 impl Controller {
-    /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Cpu,
         Self::Cpuacct,
@@ -55,7 +51,6 @@ impl Controller {
         Self::Freezer,
     ];
 
-    /// The kernel's name.
     pub fn kernel_name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -78,12 +73,9 @@ impl fmt::Display for Controller {
     }
 }
 
-/// Which hierarchies a machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HierarchyMode {
-    /// v1 only.
     V1,
-    /// v2 only.
     V2,
     /// v1 controllers and a v2 mount beside them.
     Hybrid,
@@ -99,21 +91,15 @@ impl fmt::Display for HierarchyMode {
     }
 }
 
-/// Which set of files a controller has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CgroupVersion {
-    /// The files of cgroup-v1.
     V1,
-    /// The files of cgroup-v2.
     V2,
 }
 
-/// One hierarchy as loadline sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupHierarchy {
-    /// Which files it has.
     pub version: CgroupVersion,
-    /// Where it is mounted.
     pub mount: PathBuf,
     /// Directory of loadline's own group.
     pub own: PathBuf,
@@ -130,9 +116,7 @@ struct NoParentReason {
 
 impl CgroupHierarchy {
     /// Directory below which loadline makes groups.
-    ///
-    /// # Errors
-    /// [`CgroupError::NotPermitted`] when there is none.
+    /// Errors: [`CgroupError::NotPermitted`] when there is none.
     pub fn parent(&self) -> Result<&Path, CgroupError> {
         self.parent
             .as_deref()
@@ -169,7 +153,6 @@ impl Privilege {
     }
 }
 
-/// The cgroup hierarchies of this machine.
 #[derive(Debug, Clone)]
 pub struct CgroupLayout {
     mode: HierarchyMode,
@@ -184,19 +167,16 @@ impl CgroupLayout {
     /// Finds the hierarchies.
     ///
     /// `root` is normally `/sys/fs/cgroup`, `proc_root` normally `/proc`.
-    ///
-    /// # Errors
-    /// A file under `proc_root` that cannot be read; [`CgroupError::NotMounted`] when there is no
-    /// cgroup mount. A machine where groups may not be made is no error here, see
+    /// Errors: A file under `proc_root` that cannot be read; [`CgroupError::NotMounted`] when there
+    /// is no cgroup mount. A machine where groups may not be made is no error here, see
     /// [`CgroupLayout::check_permission`].
     pub fn detect(root: &Path, proc_root: &Path) -> Result<Self, CgroupError> {
         Self::detect_as(root, proc_root, Privilege::for_this_process())
     }
 
     /// The hierarchies as a process of another container sees them; groups are never made there.
-    ///
-    /// # Errors
-    /// As [`CgroupLayout::detect`], and when that process may not be looked at or has ended.
+    /// Errors: As [`CgroupLayout::detect`], and when that process may not be looked at or has
+    /// ended.
     pub fn of_process(proc_root: &Path, pid: u32) -> Result<Self, CgroupError> {
         let process = proc_root.join(pid.to_string());
         let root = process.join("root").join(&STANDARD_ROOT[1..]);
@@ -280,17 +260,14 @@ impl CgroupLayout {
         })
     }
 
-    /// v1, v2 or hybrid.
     pub fn mode(&self) -> HierarchyMode {
         self.mode
     }
 
-    /// Where a controller is, if this machine offers it.
     pub fn hierarchy_of(&self, controller: Controller) -> Option<&CgroupHierarchy> {
         self.places.get(&controller)
     }
 
-    /// The controllers that this machine offers, and where.
     pub fn controller_hierarchies(&self) -> impl Iterator<Item = (Controller, &CgroupHierarchy)> {
         self.places.iter().map(|(c, p)| (*c, p))
     }
@@ -305,15 +282,12 @@ impl CgroupLayout {
         &self.others
     }
 
-    /// Where /proc is.
     pub fn proc_root(&self) -> &Path {
         &self.proc_root
     }
 
     /// Whether groups may be made in every hierarchy that loadline uses. Does not try it.
-    ///
-    /// # Errors
-    /// [`CgroupError::NotPermitted`] with what to do.
+    /// Errors: [`CgroupError::NotPermitted`] with what to do.
     pub fn check_permission(&self) -> Result<(), CgroupError> {
         for place in self.hierarchies() {
             place.parent()?;

@@ -34,11 +34,9 @@ pub struct CgroupLimits {
     pub cpu_burst: Option<Duration>,
     /// Relative weight in v1 shares, 2 to 262144; 1024 is the default.
     pub cpu_shares: Option<u64>,
-    /// CPUs it may run on.
     pub cpuset: Option<CpuSet>,
     /// Memory, page cache included. The kernel rounds down to pages. Swap is off under a limit.
     pub memory: Option<Bytes>,
-    /// Tasks: processes and threads.
     pub pids: Option<u64>,
 }
 
@@ -68,7 +66,6 @@ pub fn weight_from_shares(shares: u64) -> u64 {
 }
 
 impl CgroupLimits {
-    /// Quota in microseconds per period.
     fn quota_us(&self) -> Option<u64> {
         let period = micros(self.cpu_period);
         self.cpu_quota
@@ -154,10 +151,8 @@ fn page_size() -> u64 {
 
 impl ControlGroup {
     /// Sets the limits and checks that the kernel took them. Can be called again with others.
-    ///
-    /// # Errors
-    /// A limit out of range, a controller that is missing, a file that cannot be written, or a
-    /// value that the kernel changed by more than rounding memory down to a page.
+    /// Errors: A limit out of range, a controller that is missing, a file that cannot be written,
+    /// or a value that the kernel changed by more than rounding memory down to a page.
     pub fn apply_limits(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         limits.check_ranges()?;
         self.apply_quota(limits)?;
@@ -299,10 +294,8 @@ impl ControlGroup {
     }
 }
 
-/// Whether the kernel took a memory limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitChange {
-    /// It is in force.
     Taken,
     /// It cannot be: more than that is in use and cannot be reclaimed.
     Busy,
@@ -311,9 +304,7 @@ pub enum LimitChange {
 impl ControlGroup {
     /// Sets the memory limit of a living group and leaves the other limits alone. Nothing is killed
     /// for it: what does not fit makes it [`LimitChange::Busy`], and then the limit is what it was.
-    ///
-    /// # Errors
-    /// No memory controller, or a file that cannot be written.
+    /// Errors: No memory controller, or a file that cannot be written.
     pub fn set_memory_limit(&self, limit: Bytes) -> Result<LimitChange, CgroupError> {
         let Some((version, dir)) = self.dir_for(Controller::Memory, "the memory limit", true)?
         else {
@@ -339,9 +330,6 @@ impl ControlGroup {
 
     /// Lowers what memory may be used, in a way that reclaims and does not kill: v1 by the limit
     /// itself, v2 by memory.high. [`ControlGroup::set_memory_limit`] ends it.
-    ///
-    /// # Errors
-    /// As [`ControlGroup::set_memory_limit`].
     pub fn press_memory(&self, limit: Bytes) -> Result<LimitChange, CgroupError> {
         match self.controller_dir(Controller::Memory) {
             Some((CgroupVersion::V2, dir)) => {
@@ -360,9 +348,7 @@ impl ControlGroup {
 
     /// Makes processes that find no memory wait instead of being killed, or ends that. `false`: this
     /// kernel cannot (v2 has no such switch). To be ended only once the limit has been raised.
-    ///
-    /// # Errors
-    /// A file that cannot be written.
+    /// Errors: A file that cannot be written.
     pub fn forbid_oom_kill(&self, is_forbidden: bool) -> Result<bool, CgroupError> {
         let Some((CgroupVersion::V1, dir)) = self.controller_dir(Controller::Memory) else {
             return Ok(false);

@@ -9,7 +9,6 @@ use crate::error::CgroupError;
 use crate::file;
 use crate::proc_text::stat_start_time;
 
-/// Every group that loadline makes starts with this.
 pub(crate) const PREFIX: &str = "loadline-";
 
 /// Longest name: NAME_MAX is 255, and sub-groups and container engines add to it.
@@ -23,7 +22,6 @@ pub struct GroupName {
     /// Number of the PID namespace that the process id counts in: two containers that share a
     /// cgroup tree or a state directory both have a process 7.
     pub namespace: u64,
-    /// Process id of the owner.
     pub pid: u32,
     /// Start time of the owner, clock ticks after boot: tells it from a later process with the
     /// same id.
@@ -34,10 +32,8 @@ pub struct GroupName {
 
 impl GroupName {
     /// The name of a group that this process owns.
-    ///
-    /// # Errors
-    /// [`CgroupError::BadName`] for a trial that is no UUID-like text; unreadable files below
-    /// `proc_root` (normally `/proc`).
+    /// Errors: [`CgroupError::BadName`] for a trial that is no UUID-like text; unreadable files
+    /// below `proc_root` (normally `/proc`).
     pub fn new(proc_root: &Path, trial: &str) -> Result<Self, CgroupError> {
         let stat_path = proc_root.join("self/stat");
         let stat = file::read(&stat_path)?;
@@ -59,9 +55,8 @@ impl GroupName {
 
     /// Whether the process that made the group still runs. One of another PID namespace cannot be
     /// seen from here: it counts as alive as long as the machine has not been started anew.
-    ///
-    /// # Errors
-    /// Unreadable files below `proc_root` (normally `/proc`); a process that is gone is no error.
+    /// Errors: Unreadable files below `proc_root` (normally `/proc`); a process that is gone is no
+    /// error.
     pub fn is_owner_alive(&self, proc_root: &Path) -> Result<bool, CgroupError> {
         if boot_id(proc_root)? != self.boot {
             return Ok(false);

@@ -27,7 +27,6 @@ const PER_REFAULT: Duration = Duration::from_micros(1);
 /// What else happened. `None`: this kernel has no such number.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Noise {
-    /// Length of the window.
     pub wall: Duration,
     /// Share of the machine's CPU time that the hypervisor took, in [0, 1].
     pub steal: Option<f64>,
@@ -40,7 +39,6 @@ pub struct Noise {
     /// Share of the window in which the first group waited for a CPU that it was entitled to, in
     /// [0, 1]: its PSI cpu "full" less its own throttling and what the kernel read for it.
     pub contention: Option<f64>,
-    /// Pages swapped in by the machine.
     pub swap_in_pages: Option<u64>,
     /// Largest disagreement of the clocks between two ticks.
     pub clock_jump: Duration,
@@ -48,7 +46,6 @@ pub struct Noise {
     pub outer_throttled: Option<Duration>,
 }
 
-/// Measures a window.
 #[derive(Debug)]
 pub struct NoiseMeter {
     proc_root: PathBuf,
@@ -65,7 +62,6 @@ pub struct NoiseMeter {
     clock_jump: Duration,
 }
 
-/// All counters at one moment.
 #[derive(Debug, Default)]
 struct NoiseReading {
     at_ns: u64,
@@ -87,9 +83,7 @@ impl NoiseMeter {
     /// Begins a window. `groups` are loadline's, the application's first; `processes` are children
     /// of loadline that are in none of them, such as the load generator. With `cpus` only what runs on
     /// these counts: others are another trial's.
-    ///
-    /// # Errors
-    /// A group that is gone, a file under /proc that cannot be read.
+    /// Errors: A group that is gone, a file under /proc that cannot be read.
     pub fn start_window(
         layout: &CgroupLayout,
         groups: &[&ControlGroup],
@@ -128,9 +122,7 @@ impl NoiseMeter {
     }
 
     /// Ends the window. The groups must still exist.
-    ///
-    /// # Errors
-    /// A group that is gone, a file under /proc that cannot be read.
+    /// Errors: A group that is gone, a file under /proc that cannot be read.
     pub fn finish_window(mut self) -> Result<Noise, CgroupError> {
         self.check_clocks();
         let end = self.read()?;

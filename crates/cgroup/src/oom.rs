@@ -28,12 +28,9 @@ const COUNT_GRACE: Duration = Duration::from_millis(500);
 /// Once memory was out, the count is looked at so often: the kill may come later than the grace.
 const COUNT_AGAIN: Duration = Duration::from_millis(100);
 
-/// Waits for OOM kills in one group.
 #[derive(Debug)]
 pub struct OomWatch {
-    /// File with the count of kills.
     count: PathBuf,
-    /// Kills that are known.
     seen: u64,
     wake: WakeSource,
 }
@@ -48,9 +45,7 @@ enum WakeSource {
 
 impl ControlGroup {
     /// Watches for OOM kills from now on.
-    ///
-    /// # Errors
-    /// No memory controller, a group that is gone, a kernel without notification.
+    /// Errors: No memory controller, a group that is gone, a kernel without notification.
     pub fn oom_watch(&self) -> Result<OomWatch, CgroupError> {
         let Some((version, dir)) = self.controller_dir(Controller::Memory) else {
             return Err(CgroupError::NoController {
@@ -90,9 +85,7 @@ impl ControlGroup {
 impl OomWatch {
     /// Waits until the kernel has killed in the group, or the time is over. `true`: it has, since
     /// the watch began or this last said so.
-    ///
-    /// # Errors
-    /// A group that is gone.
+    /// Errors: A group that is gone.
     pub fn wait_for_kill(&mut self, timeout: Duration) -> Result<bool, CgroupError> {
         let end = Instant::now() + timeout;
         let mut grace_end: Option<Instant> = None;

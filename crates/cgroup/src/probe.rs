@@ -25,14 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long killing and removing the group may take.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckStatus {
-    /// Tried, and it did what it should.
     Works,
-    /// This machine does not have it; loadline works without.
     Missing,
-    /// It is needed, and it failed.
     Broken,
 }
 
@@ -46,16 +42,11 @@ impl fmt::Display for CheckStatus {
     }
 }
 
-/// One thing that was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreflightCheck {
-    /// What was tried, in a few words.
     pub name: &'static str,
-    /// How it came out.
     pub status: CheckStatus,
-    /// What was seen.
     pub detail: String,
-    /// What to do about it.
     pub fix: Option<String>,
 }
 
@@ -74,7 +65,6 @@ impl PreflightCheck {
         self
     }
 
-    /// An error as a check: its hint becomes the fix.
     fn from_error(name: &'static str, error: &CgroupError) -> Self {
         Self {
             name,
@@ -197,7 +187,6 @@ fn check_outcome(
     result.unwrap_or_else(|error| PreflightCheck::from_error(name, &error))
 }
 
-/// The check of CPU time.
 const CPU_QUOTA: &str = "CPU quota";
 
 fn check_cpu_quota(group: &ControlGroup) -> PreflightCheck {
@@ -293,7 +282,6 @@ fn check_memory_limit(group: &ControlGroup) -> PreflightCheck {
     check_outcome(NAME, try_it())
 }
 
-/// Whether the group is kept off swap.
 fn check_swap_off(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
     const NAME: &str = "no swap";
     let try_it = || {

@@ -2,12 +2,10 @@
 //!
 //! Formats: proc(5), /proc/pid/mountinfo and /proc/pid/cgroup.
 
-/// One line of /proc/self/mountinfo that is a cgroup mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CgroupMount {
     /// The directory of the hierarchy that is mounted; not `/` inside many containers.
     pub root: String,
-    /// Where it is mounted.
     pub mount_point: String,
     /// `cgroup2` instead of `cgroup`.
     pub is_v2: bool,

@@ -20,10 +20,8 @@ use crate::sample::{self, CgroupSample, CpuSample, MemorySample, Pressure, Press
 /// First size of the buffer: memory.stat is about 1.5 KiB, usage_percpu 12 bytes a CPU.
 const BUFFER: usize = 8 << 10;
 
-/// Largest file that is read.
 const MAX_BUFFER: usize = 1 << 20;
 
-/// An open statistics file.
 #[derive(Debug)]
 struct StatFile {
     path: PathBuf,
@@ -149,9 +147,7 @@ impl CgroupReader {
     }
 
     /// Everything, once.
-    ///
-    /// # Errors
-    /// The group is gone ([`CgroupError::is_gone`]) or a file cannot be read.
+    /// Errors: The group is gone ([`CgroupError::is_gone`]) or a file cannot be read.
     pub fn read(&mut self) -> Result<CgroupSample, CgroupError> {
         let at_ns = monotonic_ns();
         let mut cpu = CpuSample::default();
@@ -168,9 +164,6 @@ impl CgroupReader {
 
     /// The CPU counters, into a sample whose memory is reused. `user` and `system` are left alone
     /// where they cost further files (v1).
-    ///
-    /// # Errors
-    /// As [`CgroupReader::read`].
     pub fn read_cpu(&mut self, cpu: &mut CpuSample) -> Result<(), CgroupError> {
         let buffer = &mut self.buffer;
         if let Some(text) = read(&self.cpu_stat, buffer)? {
@@ -198,10 +191,6 @@ impl CgroupReader {
         Ok(())
     }
 
-    /// The memory gauges and counters.
-    ///
-    /// # Errors
-    /// As [`CgroupReader::read`].
     pub fn read_memory(&mut self) -> Result<MemorySample, CgroupError> {
         let buffer = &mut self.buffer;
         let mut memory = MemorySample {
@@ -223,9 +212,6 @@ impl CgroupReader {
     }
 
     /// The pressure totals. Not faster than every 20 ms, see [`PressureSample`].
-    ///
-    /// # Errors
-    /// As [`CgroupReader::read`].
     pub fn read_pressure(&mut self) -> Result<PressureSample, CgroupError> {
         let buffer = &mut self.buffer;
         let mut one = |stat: &Option<StatFile>| -> Result<Option<Pressure>, CgroupError> {
@@ -238,10 +224,6 @@ impl CgroupReader {
         })
     }
 
-    /// Tasks now.
-    ///
-    /// # Errors
-    /// As [`CgroupReader::read`].
     pub fn read_pids(&mut self) -> Result<Option<u64>, CgroupError> {
         read_u64(&self.pids_current, &mut self.buffer)
     }

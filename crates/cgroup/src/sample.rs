@@ -9,12 +9,10 @@ use loadline_sizing::Bytes;
 
 use crate::proc_text::visit_keyed_values;
 
-/// One reading of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CgroupSample {
     /// Just before the first file was read: CLOCK_MONOTONIC, ns.
     pub at_ns: u64,
-    /// CPU counters.
     pub cpu: CpuSample,
     /// Memory; `None` when it was not read this time.
     pub memory: Option<MemorySample>,
@@ -27,11 +25,8 @@ pub struct CgroupSample {
 /// CPU counters. All but the last two grow for the life of the group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CpuSample {
-    /// CPU time used.
     pub usage: Option<Duration>,
-    /// Of it, in user mode.
     pub user: Option<Duration>,
-    /// Of it, in the kernel.
     pub system: Option<Duration>,
     /// CPU time used on each CPU (v1 only); empty where the kernel does not give it.
     pub usage_percpu: Vec<Duration>,
@@ -48,7 +43,6 @@ pub struct CpuSample {
     pub burst_time: Option<Duration>,
 }
 
-/// Memory gauges and counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemorySample {
     /// In use now, page cache and kernel memory included: what the limit acts on.
@@ -108,7 +102,6 @@ pub struct PressureSample {
     pub cpu: Option<Pressure>,
     /// Waiting for memory: reclaim, refaults.
     pub memory: Option<Pressure>,
-    /// Waiting for disks.
     pub io: Option<Pressure>,
 }
 
@@ -181,7 +174,6 @@ pub(crate) fn memory_stat_v1(text: &str, memory: &mut MemorySample) {
     });
 }
 
-/// v2 memory.stat.
 pub(crate) fn memory_stat_v2(text: &str, memory: &mut MemorySample) {
     let bytes = |v| Some(Bytes::from_bytes(v));
     let (mut whole, mut parts, mut sockets) = (None, None, 0);

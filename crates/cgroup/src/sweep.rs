@@ -10,21 +10,15 @@ use crate::group::ControlGroup;
 use crate::layout::{CgroupLayout, SUPERVISOR};
 use crate::name::{self, PREFIX};
 
-/// What a sweep did.
 #[derive(Debug, Default)]
 pub struct GroupSweep {
-    /// Names of the groups that are gone now.
     pub removed: Vec<String>,
-    /// Processes that were still in them.
     pub killed: usize,
-    /// Names of the groups that could not be removed, and why.
     pub failed: Vec<(String, CgroupError)>,
 }
 
 /// The groups for which `is_ours` says yes to the name, in the places where loadline makes groups.
-///
-/// # Errors
-/// A directory that cannot be listed, or no permission to make groups at all.
+/// Errors: A directory that cannot be listed, or no permission to make groups at all.
 pub fn find_groups(
     layout: &CgroupLayout,
     is_ours: impl Fn(&str) -> bool,
@@ -61,9 +55,8 @@ pub fn find_groups(
 /// Kills what is in the groups for which `is_ours` says yes, and removes them. Each group gets
 /// `deadline` for each of the two. Normally `is_ours` parses a [`crate::GroupName`] and asks
 /// whether its owner is alive.
-///
-/// # Errors
-/// As [`find_groups`]; a group that cannot be removed is reported in [`GroupSweep::failed`].
+/// Errors: As [`find_groups`]; a group that cannot be removed is reported in
+/// [`GroupSweep::failed`].
 pub fn sweep_cgroups(
     layout: &CgroupLayout,
     is_ours: impl Fn(&str) -> bool,

@@ -42,9 +42,7 @@ use arriving::AllowedNames;
 pub use consent::{ConsentFlags, confirm_experiment, confirm_run};
 
 /// Sends a result to a cluster and returns; says how to go on.
-///
-/// # Errors
-/// What cannot go along, and whatever keeps loadline from measuring there.
+/// Errors: What cannot go along, and whatever keeps loadline from measuring there.
 pub fn send_result(
     mut given: LoadedExperiment,
     kind: ResultKind,
@@ -136,21 +134,16 @@ fn sent_there(outside: &ClusterResult, result: &str) -> Result<CommandOutcome, E
     Ok(CommandOutcome::Done)
 }
 
-/// Whether there is anything left to run here.
 pub enum TakeoverOutcome {
-    /// No; how the command ends.
     Over(Result<CommandOutcome, Error>),
-    /// Yes: it goes on here.
     GoesOn,
 }
 
 /// Fetches what is finished of a result that is away. Without `only_fetch` it is here then and nowhere
 /// else: a controller that works is ended first, and before that the user is asked where the experiment
 /// came from the cluster.
-///
-/// # Errors
-/// The cluster, the store, a piece that is missing, damaged or of another result; a Job that is gone; a
-/// user who says no.
+/// Errors: The cluster, the store, a piece that is missing, damaged or of another result; a Job
+/// that is gone; a user who says no.
 pub fn take_over(
     store: &Store,
     row: &ResultRow,
@@ -239,9 +232,7 @@ fn handle_gone_job(
 }
 
 /// Finds a result in a cluster that this store may not know; gives its id, and from now on it does.
-///
-/// # Errors
-/// There is none, or several; the cluster; one that is not accepted from there.
+/// Errors: There is none, or several; the cluster; one that is not accepted from there.
 pub fn find_remote_result(
     wanted: &ClusterSettings,
     id: &str,
@@ -315,7 +306,6 @@ fn store_pieces(
     Ok((new, ended))
 }
 
-/// How the command ends that the controller ran.
 fn end_of(ended: &ControllerEnd) -> Result<CommandOutcome, Error> {
     let Some(error) = &ended.error else {
         return Ok(match ended.code {
@@ -382,9 +372,7 @@ fn begun_row(
 
 /// What a controller does: goes on with what pods before it kept, and keeps how it ends. Its exit code is
 /// 0 where that is kept, so its Job makes another pod only where one ended without a word.
-///
-/// # Errors
-/// Whatever keeps it from saying so, and an end that somebody asked for.
+/// Errors: Whatever keeps it from saying so, and an end that somebody asked for.
 pub fn run_controller(
     inside: &ControllerPod,
     arguments: ResumeArguments,

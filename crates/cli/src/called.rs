@@ -14,9 +14,7 @@ pub fn called_words() -> Vec<String> {
 }
 
 /// The directory that loadline was called in; results name it.
-///
-/// # Errors
-/// When it cannot be read, or its name is no text.
+/// Errors: When it cannot be read, or its name is no text.
 pub fn working_directory() -> Result<PathBuf, Error> {
     let here = std::env::current_dir().map_err(|e| {
         let problem = format!("the working directory cannot be read: {e}");
@@ -27,9 +25,7 @@ pub fn working_directory() -> Result<PathBuf, Error> {
 }
 
 /// Refuses a path that no record could name.
-///
-/// # Errors
-/// When it is not UTF-8.
+/// Errors: When it is not UTF-8.
 pub fn must_be_text(path: &Path, what: &str, hint: &str) -> Result<(), Error> {
     match path.to_str() {
         Some(_) => Ok(()),

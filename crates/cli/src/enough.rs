@@ -10,9 +10,7 @@ use crate::error::{Error, FailureKind};
 use crate::experiment::LoadedExperiment;
 
 /// Refuses a search whose answer would rest on too few requests, also over all starts of its proof.
-///
-/// # Errors
-/// With the length that the percentile needs.
+/// Errors: With the length that the percentile needs.
 pub fn check_request_count(experiment: &Experiment) -> Result<(), Error> {
     let starts = experiment.search.prove.max(1);
     let Some(thin) = experiment.thin_percentiles(starts).into_iter().next() else {

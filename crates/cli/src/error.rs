@@ -20,7 +20,6 @@ use crate::signals::Signals;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
-/// A command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandOutcome {
     /// Done, and the SLO was met where there is one. Exit code 0.
@@ -30,12 +29,10 @@ pub enum CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// The process's exit code.
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(self.code())
     }
 
-    /// The same as a number.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -70,7 +67,6 @@ impl FailureKind {
         }
     }
 
-    /// The kind that has this exit code.
     pub fn of_code(code: u8) -> Self {
         match code {
             2 => Self::Usage,
@@ -82,7 +78,6 @@ impl FailureKind {
     }
 }
 
-/// A failure with what to do about it.
 #[derive(Debug)]
 pub struct Error {
     kind: FailureKind,
@@ -91,7 +86,6 @@ pub struct Error {
 }
 
 impl Error {
-    /// A failure of this kind; the message says what happened and why.
     pub fn new(kind: FailureKind, message: impl Display) -> Self {
         Self {
             kind,
@@ -100,13 +94,11 @@ impl Error {
         }
     }
 
-    /// Adds what to do next.
     pub fn with_hint(mut self, hint: impl Display) -> Self {
         self.hints.push(hint.to_string());
         self
     }
 
-    /// Adds what to do next, where the error knows it.
     pub fn with_hint_if(self, hint: Option<impl Display>) -> Self {
         match hint {
             Some(hint) => self.with_hint(hint),
@@ -114,27 +106,22 @@ impl Error {
         }
     }
 
-    /// What happened and why, without the hints.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do next.
     pub fn hints(&self) -> &[String] {
         &self.hints
     }
 
-    /// Its exit code.
     pub fn code(&self) -> u8 {
         self.kind.code()
     }
 
-    /// What kind it is.
     pub fn failure_kind(&self) -> FailureKind {
         self.kind
     }
 
-    /// Prints it to stderr and gives the exit code.
     pub fn report(&self) -> ExitCode {
         say!("loadline: error: {}", self.message);
         for hint in &self.hints {
@@ -145,13 +132,11 @@ impl Error {
 }
 
 impl Error {
-    /// A refusal, as it is: this machine cannot.
     pub fn from_refusal(refusal: &RunRefusal) -> Self {
         Self::new(FailureKind::Environment, refusal).with_hint(&refusal.hint)
     }
 }
 
-/// The error of a trial that could not be measured.
 pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
     let record = record?;
     Some(Error::new(
@@ -160,12 +145,10 @@ pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
     ))
 }
 
-/// The error of an experiment as the command line reports it.
 pub fn experiment_refused(error: &ExperimentError) -> Error {
     Error::new(FailureKind::Usage, error).with_hint_if(error.hint.as_ref())
 }
 
-/// The error of a load as the command line reports it.
 pub fn load_error(error: impl Borrow<LoadError>) -> Error {
     let error = error.borrow();
     let text = error.to_string();
@@ -177,7 +160,6 @@ pub fn load_error(error: impl Borrow<LoadError>) -> Error {
         .with_hint(next.unwrap_or("`loadline load --help` says what each flag takes"))
 }
 
-/// The exit code that a failed load stands for.
 fn load_failure_kind(error: &LoadError) -> FailureKind {
     match error {
         LoadError::Plan { .. } | LoadError::Part { .. } | LoadError::Order(_) => FailureKind::Usage,
@@ -192,7 +174,6 @@ fn load_failure_kind(error: &LoadError) -> FailureKind {
     }
 }
 
-/// A store error as the command line reports it.
 pub fn store_refused(error: &StoreError) -> Error {
     match error {
         StoreError::Full { .. } => Error::new(FailureKind::Environment, error)
@@ -243,7 +224,6 @@ pub fn store_refused(error: &StoreError) -> Error {
     }
 }
 
-/// A command that cannot be run, as the command line reports it.
 pub fn command_refused(error: &CommandError) -> Error {
     let refusal = match error {
         CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
@@ -263,7 +243,6 @@ pub fn command_refused(error: &CommandError) -> Error {
     }
 }
 
-/// A cache that cannot be made.
 pub fn cache_refused(error: &CacheError) -> Error {
     let kind = match error {
         CacheError::Application(_)
@@ -276,7 +255,6 @@ pub fn cache_refused(error: &CacheError) -> Error {
     Error::new(kind, error).with_hint(error.cache_hint())
 }
 
-/// What ended a run, with the way on.
 pub fn run_refused(
     error: &RunError,
     signals: &Signals,

@@ -27,33 +27,23 @@ use crate::load_flags::report_bodiless;
 pub use cluster::{ClusterFlags, InClusterFlags};
 pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags};
 
-/// An experiment and the text that reproduces it.
 pub struct LoadedExperiment {
-    /// Checked.
     pub experiment: Experiment,
     /// TOML: the file as it was, or what the flags amount to.
     pub text: String,
-    /// What that text says.
     pub file: ExperimentFile,
-    /// Short name for lists.
     pub title: String,
-    /// The directory of the experiment file, where one was given.
     pub lies_in: Option<PathBuf>,
 }
 
-/// Flags that not every command has.
 #[derive(Clone, Copy, Default)]
 pub struct ExtraFlags<'a> {
-    /// Those of a search.
     pub search: Option<&'a SearchFlags>,
-    /// Those of a matrix.
     pub matrix: Option<&'a MatrixFlags>,
 }
 
 /// Reads and checks the experiment.
-///
-/// # Errors
-/// Usage errors with file, line and hint.
+/// Errors: Usage errors with file, line and hint.
 pub fn load_experiment(
     flags: &ExperimentFlags,
     search: Option<&SearchFlags>,
@@ -65,10 +55,6 @@ pub fn load_experiment(
     load_experiment_with(flags, more)
 }
 
-/// The same with the flags of a matrix.
-///
-/// # Errors
-/// As [`load_experiment`].
 pub fn load_experiment_with(
     flags: &ExperimentFlags,
     more: ExtraFlags<'_>,
@@ -128,9 +114,7 @@ fn settle_named(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
 
 /// An experiment over exactly these configurations, each run so many times, and the text that
 /// reproduces it; the rest is that of `file` and of `experiment`, which are the same.
-///
-/// # Errors
-/// When the text cannot be written.
+/// Errors: When the text cannot be written.
 pub fn experiment_over(
     mut file: ExperimentFile,
     experiment: Experiment,
@@ -156,9 +140,7 @@ pub fn experiment_over(
 }
 
 /// Checks an experiment made from flags; `under` is the text and path of the file they lie over.
-///
-/// # Errors
-/// Usage errors with a hint.
+/// Errors: Usage errors with a hint.
 pub fn check_file(
     file: ExperimentFile,
     under: Option<(&str, &Path)>,
@@ -257,7 +239,6 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
     })
 }
 
-/// The application of these flags, everything else left to the defaults.
 pub fn app_table(flags: &ExperimentFlags) -> AppTable {
     AppTable {
         command: flags.command.clone(),
@@ -265,7 +246,6 @@ pub fn app_table(flags: &ExperimentFlags) -> AppTable {
     }
 }
 
-/// Puts flags over the file's keys; says whether any did.
 fn overlay(
     file: &mut ExperimentFile,
     flags: &ExperimentFlags,
@@ -474,7 +454,6 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
     !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.jvm.is_empty())
 }
 
-/// A factor that a flag asks for.
 pub fn factor(name: &str, flag: &'static str, levels: Vec<LevelEntry>) -> FactorTable {
     let levels = levels.into_iter();
     FactorTable {

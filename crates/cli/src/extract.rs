@@ -17,9 +17,7 @@ const LAUNCHERS: &str = "-Dloader.";
 
 /// The command that starts the extracted application, after it was extracted into `to`, or beside
 /// its jar. Relative paths start here.
-///
-/// # Errors
-/// With what is wrong with the command or its jar.
+/// Errors: With what is wrong with the command or its jar.
 pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<String>, Error> {
     let usage = |what: String| Error::new(FailureKind::Usage, what);
     let at = command.iter().position(|word| word == "-jar");

@@ -17,7 +17,6 @@ pub fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// What a message calls it.
 pub fn display_name(path: &Path) -> String {
     match is_standard(path) {
         true => "standard input".to_owned(),
@@ -25,10 +24,6 @@ pub fn display_name(path: &Path) -> String {
     }
 }
 
-/// Reads a text file, or standard input.
-///
-/// # Errors
-/// When it cannot be read, or is no text.
 pub fn read(path: &Path) -> std::io::Result<String> {
     match is_standard(path) {
         true => std::io::read_to_string(std::io::stdin()),
@@ -37,9 +32,7 @@ pub fn read(path: &Path) -> std::io::Result<String> {
 }
 
 /// Writes a file, `-` to standard output; what cannot be renamed to, such as `/dev/stdout`, is written to as it is.
-///
-/// # Errors
-/// When it cannot be written.
+/// Errors: When it cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     if is_standard(path) {
         return print_data(text);
@@ -48,10 +41,6 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     loadline_files::write(path, text.as_bytes()).map_err(|e| cannot_write(&e))
 }
 
-/// The same packed with gzip.
-///
-/// # Errors
-/// As [`write()`].
 pub fn write_packed(path: &Path, text: &str) -> Result<(), Error> {
     no_directory(path)?;
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
@@ -62,7 +51,6 @@ pub fn write_packed(path: &Path, text: &str) -> Result<(), Error> {
     loadline_files::write(path, &packed).map_err(|e| cannot_write(&e))
 }
 
-/// Refuses a directory where a file is to be written.
 fn no_directory(path: &Path) -> Result<(), Error> {
     if !path.is_dir() {
         return Ok(());
@@ -73,7 +61,6 @@ fn no_directory(path: &Path) -> Result<(), Error> {
         .with_hint(format!("name a file in it: -o {}", inside.display())))
 }
 
-/// The error of a file that could not be written.
 pub fn cannot_write(refused: &PathRefusal) -> Error {
     Error::new(FailureKind::Environment, format!("cannot write {refused}")).with_hint(&refused.hint)
 }

@@ -18,9 +18,7 @@ pub fn short_name(reference: &str) -> String {
 }
 
 /// The application's image as a cluster has it. It is the only one.
-///
-/// # Errors
-/// An experiment with others, or with none.
+/// Errors: An experiment with others, or with none.
 pub fn found_in_cluster(experiment: &mut Experiment, host: &KubernetesHost) -> Result<(), Error> {
     let image = host.image_of_application();
     talk!("image: {}, started by the cluster", image.reference);
@@ -30,10 +28,6 @@ pub fn found_in_cluster(experiment: &mut Experiment, host: &KubernetesHost) -> R
     Ok(())
 }
 
-/// The image of the application, for a cluster, which runs no other.
-///
-/// # Errors
-/// What a cluster cannot do.
 pub fn only_image(experiment: &Experiment) -> Result<String, Error> {
     let refused =
         |problem: &str, hint: &str| Err(Error::new(FailureKind::Usage, problem).with_hint(hint));
@@ -57,9 +51,7 @@ pub fn only_image(experiment: &Experiment) -> Result<String, Error> {
 }
 
 /// Looks for all images of an experiment that nobody looked for yet; says which engine has them.
-///
-/// # Errors
-/// One that cannot be started here.
+/// Errors: One that cannot be started here.
 pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
     if experiment.images().all(|image| image.found.is_some()) {
         return Ok(());
@@ -104,7 +96,6 @@ pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
     Ok(())
 }
 
-/// The engines of the images, each once.
 pub fn engines(experiment: &Experiment) -> Vec<ContainerEngine> {
     let found = experiment.images().filter_map(|image| image.found.as_ref());
     let mut engines: Vec<ContainerEngine> = Vec::new();
@@ -116,7 +107,6 @@ pub fn engines(experiment: &Experiment) -> Vec<ContainerEngine> {
     engines
 }
 
-/// The images, where an engine apart starts them.
 pub fn images_apart(experiment: &Experiment) -> Option<Vec<&oci::image::EngineImage>> {
     let found = experiment.images().filter_map(|image| image.found.as_ref());
     let found: Vec<_> = found.collect();
@@ -124,13 +114,11 @@ pub fn images_apart(experiment: &Experiment) -> Option<Vec<&oci::image::EngineIm
     is_any.then_some(found)
 }
 
-/// An id as engines show it.
 fn short_id(id: &str) -> &str {
     let id = id.strip_prefix("sha256:").unwrap_or(id);
     id.get(..12).unwrap_or(id)
 }
 
-/// An image as the machine of a result has it.
 pub fn image_record(found: &oci::image::EngineImage) -> ImageIdentity {
     ImageIdentity {
         engine: found.engine.kind.to_string(),
@@ -143,7 +131,6 @@ pub fn image_record(found: &oci::image::EngineImage) -> ImageIdentity {
     }
 }
 
-/// The image of the application, as its engine knew it when it was measured.
 pub fn measured_image<'a>(
     machine: &'a MachineDescription,
     experiment: &Experiment,

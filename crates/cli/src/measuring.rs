@@ -65,22 +65,18 @@ pub struct MeasureFlags {
     pub notify: Option<String>,
 }
 
-/// The state directory of these flags.
 pub fn state_directory(flag: Option<&Path>) -> PathBuf {
     flag.map(Path::to_owned)
         .unwrap_or_else(Store::default_directory)
 }
 
-/// Refuses a state directory that no record could name.
 fn check_state_directory(flag: Option<&Path>) -> Result<(), Error> {
     let hint = "give another one: --state DIR";
     called::must_be_text(&state_directory(flag), "the state directory", hint)
 }
 
 /// Opens the store.
-///
-/// # Errors
-/// With what to do about it.
+/// Errors: With what to do about it.
 pub fn open_store(flag: Option<&Path>) -> Result<Store, Error> {
     check_state_directory(flag)?;
     Store::open_or_create(&state_directory(flag)).map_err(|e| store_refused(&e))
@@ -93,44 +89,31 @@ pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
 
 /// What would refuse the measurement before its first trial, but for the machine: the program, its
 /// JDK, its image and their engine, files of the load, dependencies.
-///
-/// # Errors
-/// As [`MeasuringSession::begin_result`].
 pub fn can_run(experiment: &mut Experiment) -> Result<(), Error> {
     let (jdks, places) = find_java();
     images::find_images(experiment)?;
     preflight(experiment, &jdks, &places)
 }
 
-/// Everything that a measurement holds while it runs.
 pub struct MeasuringSession {
-    /// Where results are kept.
     pub store: Store,
-    /// The result.
     pub result: String,
-    /// What is measured.
     pub experiment: Experiment,
-    /// The command that made it.
     kind: ResultKind,
     reuse: Option<String>,
     /// Whether the result had ended: what could not be measured is tried again.
     retries: bool,
     signals: Signals,
     webhook: Option<Webhook>,
-    /// Where trials run.
     pub host: Box<dyn TrialHost>,
-    /// JDKs of this machine.
     pub jdks: DetectedJdks,
-    /// Where programs are looked for.
     pub places: JdkPlaces,
     _lock: Option<MachineLock>,
 }
 
 impl MeasuringSession {
     /// Begins a new result.
-    ///
-    /// # Errors
-    /// When the experiment does not fit this machine, or another loadline measures.
+    /// Errors: When the experiment does not fit this machine, or another loadline measures.
     pub fn begin_result(
         mut given: LoadedExperiment,
         kind: ResultKind,
@@ -216,9 +199,6 @@ impl MeasuringSession {
     }
 
     /// Goes on with a result that was stopped.
-    ///
-    /// # Errors
-    /// As [`MeasuringSession::begin_result`].
     pub fn resume_result(
         row: &ResultRow,
         store: Store,
@@ -297,7 +277,6 @@ impl MeasuringSession {
         })
     }
 
-    /// A progress display for so many trials.
     pub fn progress_display(&self, expected: Option<u32>) -> ProgressDisplay {
         ProgressDisplay::new(
             self.signals.clone(),
@@ -307,9 +286,7 @@ impl MeasuringSession {
     }
 
     /// Runs `work` with a runner and notes in the store how it ended.
-    ///
-    /// # Errors
-    /// The runner's error, as the command line reports it.
+    /// Errors: The runner's error, as the command line reports it.
     pub fn run<T>(
         &mut self,
         progress: &mut ProgressDisplay,
@@ -339,10 +316,6 @@ impl MeasuringSession {
         })
     }
 
-    /// Runs a search to its answer.
-    ///
-    /// # Errors
-    /// As [`MeasuringSession::run`].
     pub fn search<S: TrialSearch>(
         &mut self,
         search: &S,
@@ -362,18 +335,11 @@ impl MeasuringSession {
         })
     }
 
-    /// Notes the end and the outcome.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub fn note_done(&self, outcome: Option<&str>) -> Result<(), Error> {
         self.note_end(ResultStatus::Done, outcome)
     }
 
     /// Notes that there is no answer because something could not be measured, and what is left.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub fn note_failed(&self, left: Option<&str>) -> Result<(), Error> {
         self.note_end(ResultStatus::Failed, left)
     }
@@ -390,7 +356,6 @@ impl MeasuringSession {
     }
 }
 
-/// What a measurement has before it has a result.
 struct MeasuringSetup {
     store: Store,
     signals: Signals,
@@ -502,9 +467,7 @@ fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Er
 }
 
 /// The experiment of a stored result, with the directory it ran in.
-///
-/// # Errors
-/// When the stored text is not understood (an older or newer loadline wrote it).
+/// Errors: When the stored text is not understood (an older or newer loadline wrote it).
 pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
     let parsed = Experiment::from_file_text(
         &row.experiment,
@@ -572,12 +535,10 @@ fn machine_with_jdks(
     machine
 }
 
-/// A JDK by what its files say: that of an image is not started on this machine.
 fn describe_jdk_files(jdk: &InstalledJdk) -> String {
     format!("{} {} {}", jdk.name, jdk.vendor, jdk.version.full)
 }
 
-/// A JDK of this machine, with the build of its virtual machine where no file has it.
 fn describe_jdk(jdk: &InstalledJdk) -> String {
     let name = describe_jdk_files(jdk);
     match jvm_words::openj9_words(jdk) {

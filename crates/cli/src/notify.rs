@@ -20,16 +20,11 @@ use crate::say::one_line_json;
 const TIMEOUT: Duration = Duration::from_secs(10);
 const TRIES: u32 = 3;
 
-/// A webhook.
 pub struct Webhook {
     agent: Agent,
     url: String,
 }
 
-/// The address behind what `--notify` says.
-///
-/// # Errors
-/// What it names cannot be read.
 pub fn address(text: &str) -> Result<String, Error> {
     read_credential(text, "notify").map_err(load_error)
 }
@@ -46,9 +41,7 @@ struct WebhookMessage<'a> {
 
 impl Webhook {
     /// The address: a URL, {env:NAME} or @FILE that hold it. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// What it names cannot be read, or is no address.
+    /// Errors: What it names cannot be read, or is no address.
     pub fn new(text: &str) -> Result<Self, Error> {
         let url = address(text)?;
         let agent = agent("--notify", &url, &Trust::default(), TIMEOUT)
@@ -56,7 +49,6 @@ impl Webhook {
         Ok(Self { agent, url })
     }
 
-    /// Tells how a result stands now.
     pub fn tell_status(&self, store: &Store, result: &str) {
         let told = message(store, result).and_then(|text| self.send_text(&text));
         if let Err(error) = told {

@@ -39,7 +39,6 @@ pub struct OutputFlags {
     pub report: Option<PathBuf>,
 }
 
-/// The command line with the flag on every command that prints.
 pub fn with_flag(command: Command) -> Command {
     PRINTING.into_iter().fold(command, |command, name| {
         command.mut_subcommand(name, |one| {
@@ -56,7 +55,6 @@ pub fn with_flag(command: Command) -> Command {
     })
 }
 
-/// What a command prints: on standard output, or kept for the file of the flag.
 #[derive(Debug, Default)]
 pub struct AnswerPrinter {
     file: Option<PathBuf>,
@@ -64,7 +62,6 @@ pub struct AnswerPrinter {
 }
 
 impl AnswerPrinter {
-    /// For the command that is called.
     pub fn for_command(matches: &ArgMatches) -> Self {
         let called = matches.subcommand();
         let called = called.filter(|(name, _)| PRINTING.contains(name));
@@ -75,10 +72,6 @@ impl AnswerPrinter {
         }
     }
 
-    /// Prints a text.
-    ///
-    /// # Errors
-    /// When standard output cannot be written.
     pub fn print_answer(&mut self, text: &str) -> Result<(), Error> {
         if self.file.is_none() {
             return print_data(text);
@@ -90,10 +83,6 @@ impl AnswerPrinter {
         Ok(())
     }
 
-    /// Writes the file; none where nothing was printed.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn write_file(self) -> Result<(), Error> {
         match self.file {
             Some(path) if !self.kept.is_empty() => files::write(&path, &self.kept),

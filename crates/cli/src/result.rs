@@ -44,20 +44,14 @@ pub struct ResultFlags {
 }
 
 impl ResultFlags {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be read.
     pub fn read_view(&self) -> Result<ResultView, Error> {
         view_by_id(&self.id, self.state.as_deref())
     }
 
     /// Reads it with the experiment that it was measured with, whose paths begin where it was
     /// measured; for a file that `export` wrote, where this command is called.
-    ///
-    /// # Errors
-    /// As [`Self::read_view`], and when the experiment's text is not understood (an older or newer
-    /// loadline wrote it).
+    /// Errors: As [`Self::read_view`], and when the experiment's text is not understood (an older
+    /// or newer loadline wrote it).
     pub fn view_and_experiment(&self) -> Result<(ResultView, Experiment), Error> {
         let (view, row) = find_view(&self.id, self.state.as_deref())?;
         let experiment = match row {
@@ -68,10 +62,6 @@ impl ResultFlags {
     }
 }
 
-/// A result by id or file.
-///
-/// # Errors
-/// When there is none, or it cannot be read.
 pub fn view_by_id(id: &str, state: Option<&Path>) -> Result<ResultView, Error> {
     find_view(id, state).map(|(view, _)| view)
 }
@@ -83,9 +73,7 @@ pub fn is_file_name(id: &str) -> bool {
 }
 
 /// Refuses a file where a command goes on with a result, for which the store is needed.
-///
-/// # Errors
-/// When `id` is a file.
+/// Errors: When `id` is a file.
 pub fn of_store(id: &str) -> Result<(), Error> {
     if !is_file_name(id) {
         return Ok(());
@@ -95,7 +83,6 @@ pub fn of_store(id: &str) -> Result<(), Error> {
         .with_hint("give an id that `loadline list` shows; `loadline show FILE` reads a file"))
 }
 
-/// The same with its row, where it is one of the store.
 fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow>), Error> {
     let path = Path::new(id);
     let is_last = id == LAST;
@@ -121,7 +108,6 @@ fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<Resul
     Ok((stored_view(&store, &row)?, Some(row)))
 }
 
-/// A file that `export` wrote, also packed with gzip.
 fn read_export(path: &Path) -> Result<ResultView, Error> {
     let unreadable = |e: std::io::Error| {
         Error::new(
@@ -168,9 +154,7 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
 
 /// The experiment that a view was measured with, without what it varied: an export has taken the
 /// secrets out of the labels, and then two levels may have one label.
-///
-/// # Errors
-/// When its text is not understood (an older or newer loadline wrote it).
+/// Errors: When its text is not understood (an older or newer loadline wrote it).
 fn experiment_of_view(view: &ResultView) -> Result<Experiment, Error> {
     let name = Path::new("the experiment of the result");
     let text = match view.experiment.parse::<toml::Table>() {
@@ -186,9 +170,7 @@ fn experiment_of_view(view: &ResultView) -> Result<Experiment, Error> {
 
 /// A stored result as reports read it: what names a secret, in configurations and in what trials
 /// quote, is gone already. The experiment and the command stay whole, to be run again.
-///
-/// # Errors
-/// When the store cannot be read.
+/// Errors: When the store cannot be read.
 pub fn stored_view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
     let experiment = experiment_of(row)?;
     let trials = store
@@ -214,7 +196,6 @@ pub fn stored_view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> 
     })
 }
 
-/// The answer of a search, or what it left where it found none.
 pub fn stored_conclusion(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), Error> {
     let stored = row.outcome.as_deref();
     let read = stored.map(serde_json::from_str::<Conclusion>).transpose();
@@ -231,7 +212,6 @@ pub fn stored_conclusion(row: &ResultRow) -> Result<(Option<Recommendation>, NoA
     })
 }
 
-/// What is said of a result that loadline measures in a cluster.
 fn away_notice(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> {
     let place = store
         .away_location(&row.id)

@@ -46,12 +46,10 @@ pub fn set_verbosity(is_quiet: bool, is_verbose: bool) {
     IS_VERBOSE.store(is_verbose, Ordering::Relaxed);
 }
 
-/// Whether only answers, warnings and errors are wanted.
 pub fn is_quiet() -> bool {
     IS_QUIET.load(Ordering::Relaxed)
 }
 
-/// Whether details are wanted, too.
 pub fn is_verbose() -> bool {
     IS_VERBOSE.load(Ordering::Relaxed)
 }
@@ -84,12 +82,10 @@ pub fn print_data(text: &str) -> Result<(), Error> {
     }
 }
 
-/// A form that a command prints, on one line.
 pub fn one_line_json(form: &impl Serialize) -> Result<String, Error> {
     serde_json::to_string(form).map_err(|e| Error::new(FailureKind::Internal, e))
 }
 
-/// The JSON schema of a form that a command prints.
 pub fn schema_of<T: schemars::JsonSchema>() -> String {
     let settings = schemars::generate::SchemaSettings::default().for_serialize();
     let schema = settings.into_generator().into_root_schema_for::<T>();
@@ -102,7 +98,6 @@ pub fn width() -> usize {
     columns.filter(|w| *w >= 40).unwrap_or(100)
 }
 
-/// Columns of a terminal that says so.
 pub fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)

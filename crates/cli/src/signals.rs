@@ -10,7 +10,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::error::{Error, FailureKind};
 
-/// Whether a signal asked for the end, and which.
 #[derive(Debug, Clone)]
 pub struct Signals {
     came: Arc<AtomicBool>,
@@ -19,9 +18,7 @@ pub struct Signals {
 
 impl Signals {
     /// Starts to watch SIGINT, SIGTERM, and SIGHUP unless `nohup` or a shell had it ignored.
-    ///
-    /// # Errors
-    /// When the kernel refuses a handler.
+    /// Errors: When the kernel refuses a handler.
     pub fn watch_signals() -> Result<Self, Error> {
         let came = Arc::new(AtomicBool::new(false));
         let number = Arc::new(AtomicUsize::new(0));
@@ -48,12 +45,10 @@ impl Signals {
         Ok(Self { came, number })
     }
 
-    /// Whether one came.
     pub fn has_come(&self) -> bool {
         self.came.load(Ordering::Relaxed)
     }
 
-    /// What is set when one comes, for threads that cannot ask.
     pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.came
     }

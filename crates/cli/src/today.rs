@@ -23,9 +23,7 @@ pub struct TodayFlags {
 
 impl TodayFlags {
     /// Tells a result what ships today.
-    ///
-    /// # Errors
-    /// When the manifest does not say it, or there is no answer to hold it against.
+    /// Errors: When the manifest does not say it, or there is no answer to hold it against.
     pub fn tell_today(&self, view: &mut ResultView) -> Result<(), Error> {
         view.today = match &self.manifest {
             None => self.today,

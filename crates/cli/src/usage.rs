@@ -19,7 +19,6 @@ const STARTING: [&str; 8] = [
     "size", "run", "plan", "judge", "verify", "drill", "cache", "init",
 ];
 
-/// Prints the refusal, or the help that was asked for, and gives the exit code.
 pub fn usage_refused(refusal: &clap::Error) -> ExitCode {
     if !refusal.use_stderr() {
         // Nothing is left to do when not even the help can be written.
@@ -29,7 +28,6 @@ pub fn usage_refused(refusal: &clap::Error) -> ExitCode {
     usage_error(refusal, called_words().get(1..).unwrap_or_default()).report()
 }
 
-/// The refusal of these arguments.
 fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     let text = refusal.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -61,7 +59,6 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     hints.into_iter().fold(error, Error::with_hint)
 }
 
-/// The command that was called.
 fn called_command(words: &[String]) -> Option<String> {
     let mut words = words.iter().filter(|w| !w.starts_with('-'));
     let first = words.find(|word| word.as_str() != "help")?;
@@ -116,7 +113,6 @@ fn is_near(given: &str, name: &str) -> bool {
         || damerau_levenshtein(&given, &name) <= may_differ
 }
 
-/// What is written where this was expected to do something that it does not.
 fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str> {
     if refusal.kind() != Kind::UnknownArgument {
         return None;

@@ -15,20 +15,17 @@ pub use ureq::{Agent, Error};
 /// Where Debian, Ubuntu and most images have the system's certificates.
 const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// Whom to believe.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
     /// PEM file with the authorities to trust instead of the system's.
     pub cacert: Option<PathBuf>,
-    /// Trust any certificate.
     pub insecure: bool,
 }
 
 /// What sends requests to the service at `url`. A status is an answer, not an error, and none is
 /// followed elsewhere: what is sent may hold a credential. `flag` is where the URL was given.
-///
-/// # Errors
-/// A URL without a scheme, trust where nothing is encrypted, certificates that cannot be read.
+/// Errors: A URL without a scheme, trust where nothing is encrypted, certificates that cannot be
+/// read.
 pub fn agent(flag: &str, url: &str, trust: &Trust, timeout: Duration) -> Result<Agent, RunRefusal> {
     let is_tls = url.starts_with("https://");
     if !is_tls && !url.starts_with("http://") {

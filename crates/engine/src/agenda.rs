@@ -17,19 +17,15 @@ use crate::experiment::{Experiment, ExperimentFactor};
 /// Start and stop of an application nobody has seen yet.
 pub const START_GUESS: Duration = Duration::from_secs(12);
 
-/// The trials of an experiment and what is known about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agenda {
-    /// The trials, in the order in which one slot runs them.
     pub matrix: Matrix,
-    /// Expected length of one trial.
     pub each: Duration,
     /// Configurations that this machine cannot run, each with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
 impl Agenda {
-    /// The agenda of an experiment.
     pub fn new(experiment: &Experiment) -> Self {
         let ladder = experiment.factors.iter().find(|f| f.descend);
         let once = match ladder {
@@ -87,13 +83,11 @@ impl Agenda {
         self.each * self.trial_count()
     }
 
-    /// How many trials there are.
     pub fn trial_count(&self) -> u32 {
         u32::try_from(self.matrix.cells.len()).unwrap_or(u32::MAX)
     }
 }
 
-/// Expected length of one trial of an experiment nobody has seen yet.
 pub fn trial_length(experiment: &Experiment) -> Duration {
     trial_length_with(experiment, START_GUESS)
 }

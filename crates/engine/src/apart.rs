@@ -46,7 +46,6 @@ const LAST: Duration = Duration::from_secs(20);
 /// From the wish to stop to the removal of what is there.
 const STOPPING: Duration = Duration::from_secs(20);
 
-/// Trials by an engine apart.
 #[derive(Debug)]
 pub struct ApartHost {
     engine: ContainerEngine,
@@ -57,9 +56,7 @@ pub struct ApartHost {
 impl ApartHost {
     /// Removes what a killed loadline of this machine left there. The images were looked into when
     /// they were found; all are of one engine.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] for images of several engines.
+    /// Errors: [`RunRefusal`] for images of several engines.
     pub fn new(images: &[&EngineImage]) -> Result<(Self, apart::EngineSweep), RunRefusal> {
         let refused = |why: &str| {
             let hint = "name one for all: --engine podman or docker";
@@ -215,7 +212,6 @@ impl Drop for ApartTrial {
     }
 }
 
-/// What the thread of a trial needs.
 struct ApartFollower {
     engine: ContainerEngine,
     seen: ImageReading,
@@ -296,7 +292,6 @@ impl ApartFollower {
         }
     }
 
-    /// Tells the events that are new; gives the last one.
     fn forward_new_events(
         &mut self,
         tell: &Sender<TrialEvent>,
@@ -387,7 +382,6 @@ fn runtime_lost_ending(why: String, said: Option<String>) -> TrialEnding {
     }))
 }
 
-/// The lines of a program that ends with its container, or is ended with this.
 struct ContainerLogLines {
     program: Child,
     lines: Receiver<String>,

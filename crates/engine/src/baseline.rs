@@ -14,16 +14,13 @@ use sha2::{Digest, Sha256};
 /// Largest file: twenty starts are a few KiB.
 const LARGEST: u64 = 1 << 20;
 
-/// Most files of a directory.
 const MOST: usize = 1000;
 
 /// Characters of the name of a file in a directory: of a few kinds of host, none is like another.
 const NAME: usize = 12;
 
-/// Where a baseline is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaselineLocation {
-    /// This file, whatever the host.
     File(PathBuf),
     /// This directory, a file for each kind of host.
     Directory(PathBuf),
@@ -39,10 +36,6 @@ impl BaselineLocation {
         }
     }
 
-    /// Whether what is there can be read, before anything is measured.
-    ///
-    /// # Errors
-    /// As [`BaselineLocation::read`].
     pub fn check_readable(&self) -> Result<(), RunRefusal> {
         match self {
             Self::File(path) => read_baseline(path).map(|_| ()),
@@ -55,9 +48,7 @@ impl BaselineLocation {
 
     /// The baseline for starts on this ground: of a directory that of the same kind of host, else the
     /// first of another, of which not everything carries over. `None` where there is none yet.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] where a file cannot be read or is no baseline.
+    /// Errors: [`RunRefusal`] where a file cannot be read or is no baseline.
     pub fn read(&self, ground: &MeasurementConditions) -> Result<Option<Baseline>, RunRefusal> {
         match self {
             Self::File(path) => read_baseline(path),
@@ -79,7 +70,6 @@ impl BaselineLocation {
         }
     }
 
-    /// Where the baseline of starts on this ground is written.
     pub fn file_for_ground(&self, ground: &MeasurementConditions) -> PathBuf {
         match self {
             Self::File(path) => path.clone(),
@@ -90,7 +80,6 @@ impl BaselineLocation {
     }
 }
 
-/// The text of a baseline: a key a line, so that a change can be reviewed.
 pub fn baseline_text(baseline: &Baseline) -> String {
     let mut text = serde_json::to_string_pretty(baseline).unwrap_or_default();
     text.push('\n');

@@ -11,7 +11,6 @@ use loadline_analysis::record::{TrialPhase, TrialRecord};
 use crate::experiment::Experiment;
 use crate::store::{ResultRow, Store};
 
-/// Results that are looked at, newest first.
 const LATEST: usize = 20;
 
 /// How long the application takes to start and stop, as the trials of its newest result had it;

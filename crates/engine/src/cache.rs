@@ -56,14 +56,10 @@ const CLASSES: &str = "/tmp/loadline-classes";
 /// Writing an archive of a large application takes seconds, and a loaded machine takes longer.
 const WRITING: Duration = Duration::from_secs(180);
 
-/// A cache that is in place.
 #[derive(Debug, Clone)]
 pub struct InstalledCache {
-    /// Its file.
     pub file: PathBuf,
-    /// What it was made for.
     pub manifest: CacheManifest,
-    /// What a trial's record says of it.
     pub evidence: CacheEvidence,
 }
 
@@ -87,9 +83,7 @@ pub(crate) fn cache_path(
 /// A training run: the application's order, and what becomes of its file.
 #[derive(Debug)]
 pub(crate) struct CacheTraining {
-    /// What runs.
     pub configuration: Configuration,
-    /// The order for the host.
     pub order: TrialOrder,
     /// Where the JVM's file and the event log go.
     pub delivery: Delivery,
@@ -173,7 +167,6 @@ impl CacheTraining {
         })
     }
 
-    /// Where the cache will lie.
     pub fn install_path(&self) -> &Path {
         &self.place
     }
@@ -185,7 +178,6 @@ impl CacheTraining {
         let _ = fs::remove_file(&self.raw);
     }
 
-    /// Puts the cache in place after its run.
     pub fn install(self, evidence: &Evidence) -> Result<InstalledCache, RunError> {
         let log = gc_log_in(&self.delivery.log).unwrap_or_default();
         // Nothing of a training run is evidence for a size.
@@ -258,12 +250,10 @@ fn cpuinfo() -> String {
     fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
 }
 
-/// The version of a JDK as options are chosen by it.
 fn version_of_build(build: &str) -> JavaVersion {
     build.parse().unwrap_or(JavaVersion::from_feature(0))
 }
 
-/// Makes a directory of the store.
 fn make_cache_directory(directory: &Path) -> Result<(), StoreError> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(directory);
@@ -406,12 +396,10 @@ fn assemble_by(
     Ok(assembled)
 }
 
-/// The JVM options of a start with a cache that lies at `place`.
 pub fn use_options(made: &CacheManifest, place: &Path) -> Vec<String> {
     cache::use_options(made.kind, place, version_of_build(&made.build))
 }
 
-/// Where an image has a cache.
 pub fn in_image(built: &InstalledCache) -> PathBuf {
     let above = built.manifest.shared.as_ref();
     let above = above.and_then(|shared| shared.directory.as_deref());
@@ -430,10 +418,8 @@ pub fn name_of(file: &Path) -> String {
 
 /// What an application starts with a command (program and arguments) of its own: that of its image,
 /// where it is one.
-///
-/// # Errors
-/// [`ApplicationError`] for a program that is no java, or a class path that cannot be cached. What
-/// an image starts need not be seen.
+/// Errors: [`ApplicationError`] for a program that is no java, or a class path that cannot be
+/// cached. What an image starts need not be seen.
 pub fn application_of_command(
     app: &AppUnderTest,
     command: &[String],

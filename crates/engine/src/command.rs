@@ -35,19 +35,16 @@ const OPENJ9_OPTIONS: &str = "OPENJ9_JAVA_OPTIONS";
 /// Both, in the order in which an OpenJ9 reads them; the last word counts.
 pub(crate) const JVM_VARIABLES: [&str; 2] = [TOOL_OPTIONS, OPENJ9_OPTIONS];
 
-/// A command ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssembledCommand {
     /// What is started. The program of a command is an absolute path, its environment complete.
     pub app: loadline_protocol::AppSpec,
     /// The GC log as the application sees it; `None` where there is no JVM to ask.
     pub gc_log: Option<PathBuf>,
-    /// The JDK that runs it, where it is known.
     pub jdk: Option<InstalledJdk>,
 }
 
 impl AssembledCommand {
-    /// Program and arguments; of an image what it runs inside.
     pub fn command_line(&self) -> &[String] {
         match &self.app {
             loadline_protocol::AppSpec::Command { command, .. } => command,
@@ -58,9 +55,7 @@ impl AssembledCommand {
 
 /// Puts a configuration's JDK, options, arguments and environment into the command of its
 /// application.
-///
-/// # Errors
-/// [`CommandError`], before anything is started.
+/// Errors: [`CommandError`], before anything is started.
 pub fn assemble(
     experiment: &Experiment,
     configuration: &Configuration,
@@ -250,7 +245,6 @@ fn jdk_of(
     Ok(home.and_then(|h| InstalledJdk::inspect(&h).ok()))
 }
 
-/// Whether a program is the `java` launcher itself.
 pub fn is_java(program: &str) -> bool {
     Path::new(program)
         .file_name()

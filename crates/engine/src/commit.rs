@@ -26,7 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The first lines say the commit; one more says that something is changed.
 const LARGEST: u64 = 64 << 10;
 
-/// What no repository may decide.
 const SETTINGS: [&str; 5] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -100,7 +99,6 @@ fn first_bytes(output: ChildStdout) -> Option<Vec<u8>> {
     receiver.recv_timeout(PATIENCE).ok()?
 }
 
-/// Ends it with all that it started.
 fn kill_with_group(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id())
         .ok()

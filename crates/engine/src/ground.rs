@@ -20,13 +20,10 @@ use sha2::{Digest, Sha256};
 use crate::experiment::Experiment;
 use loadline_proxy::stub::StubBody;
 
-/// Options whose value is a class path.
 const CLASS_PATHS: [&str; 4] = ["-cp", "-classpath", "--class-path", "--module-path"];
 
 /// The fingerprint, in hexadecimal.
-///
-/// # Errors
-/// A file of the command that cannot be read.
+/// Errors: A file of the command that cannot be read.
 pub fn fingerprint(experiment: &Experiment, machine: &MachineDescription) -> io::Result<String> {
     let (app, load) = (&experiment.app, &experiment.load);
     let mut digest = Sha256::new();
@@ -102,7 +99,6 @@ pub fn explain_change(
     )
 }
 
-/// Whether pods ran on nodes of one kind.
 fn is_same_node(was: &MachineDescription, is: &MachineDescription) -> bool {
     match (was.first_node(), is.first_node()) {
         (Some(was), Some(is)) => is.differences_from(&was).is_empty(),

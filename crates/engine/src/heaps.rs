@@ -29,7 +29,6 @@ const SIZES: [&str; 5] = [
     "-XX:SoftMaxHeapSize=",
 ];
 
-/// Every word of an application's command, options and environment.
 fn words(experiment: &Experiment, base: &Configuration) -> Vec<String> {
     let app = experiment.app_of(base);
     let image = app.image.as_ref().and_then(|image| image.found.as_ref());
@@ -50,7 +49,6 @@ fn heap_words<'a>(words: &'a [String], begins: &'a [&str]) -> impl Iterator<Item
     words.iter().map(String::as_str).filter(is_own)
 }
 
-/// What becomes of the heap of this base: what its own options say stays.
 pub(crate) fn policy_of(experiment: &Experiment, base: &Configuration) -> HeapPolicy {
     let words = words(experiment, base);
     let has_own = heap_words(&words, &SIZES)
@@ -65,9 +63,7 @@ pub(crate) fn policy_of(experiment: &Experiment, base: &Configuration) -> HeapPo
 
 /// Refuses heap options that contradict each other or the heap that is asked for, and a heap for a
 /// program without a JVM; `None`, or a note on options that stay.
-///
-/// # Errors
-/// [`RunRefusal`], before anything is started.
+/// Errors: [`RunRefusal`], before anything is started.
 pub fn check_heaps(
     experiment: &Experiment,
     bases: &[Configuration],

@@ -10,9 +10,7 @@ use std::time::Duration;
 use loadline_analysis::record::MachineDescription;
 use loadline_protocol::{RunRefusal, TrialEvent, TrialOrder};
 
-/// Where trials run.
 pub trait TrialHost {
-    /// The machine that its trials run on. A host whose machines differ is several hosts.
     fn host_machine(&self) -> MachineDescription;
 
     /// How many trials it runs at once, at least 1.
@@ -22,9 +20,7 @@ pub trait TrialHost {
     fn order_refusal(&self, order: &TrialOrder) -> Option<RunRefusal>;
 
     /// Starts a trial in a slot that is free.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] when it cannot; nothing of the trial is left then.
+    /// Errors: [`RunRefusal`] when it cannot; nothing of the trial is left then.
     fn launch_trial(
         &mut self,
         slot: usize,

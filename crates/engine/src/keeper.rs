@@ -35,10 +35,8 @@ const POLL: Duration = Duration::from_millis(10);
 /// Of its own complaint, so much is kept.
 const COMPLAINT: u64 = 4096;
 
-/// Starts the rest of a trial once what it joins is there.
 type Begin = Box<dyn FnOnce(&TrialOrder) -> io::Result<Box<dyn TrialHandle>>>;
 
-/// Whether trials of this order share dependencies.
 pub(crate) fn is_needed(order: &TrialOrder) -> bool {
     let mut all = order.dependencies.iter();
     all.any(|dependency| dependency.scope == DependencyScope::Result)
@@ -54,10 +52,6 @@ pub(crate) struct KeeperProcess {
 }
 
 impl KeeperProcess {
-    /// Starts the process, which holds nothing yet.
-    ///
-    /// # Errors
-    /// What the system says.
     pub(crate) fn start_process(site: &Site) -> io::Result<Self> {
         let mut command = Command::new(&site.chosen_options().program);
         command
@@ -90,12 +84,10 @@ impl KeeperProcess {
         })
     }
 
-    /// Whether it is still there.
     fn is_there(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Asks it; a keeper that is gone is found when the answer is awaited.
     fn send_request(&mut self, request: &KeeperRequest) {
         let line = serde_json::to_vec(request).map(|mut line| {
             line.push(b'\n');
@@ -106,7 +98,6 @@ impl KeeperProcess {
         }
     }
 
-    /// How those that the trial joined are now that it is over.
     fn inspect_dependencies(&mut self) -> Result<Vec<DependencyEnd>, MeasurementFailure> {
         self.send_request(&KeeperRequest::Look);
         match self.answers.recv_timeout(ANSWER) {
@@ -115,7 +106,6 @@ impl KeeperProcess {
         }
     }
 
-    /// What is to be said of one that is gone.
     fn loss_failure(&mut self) -> MeasurementFailure {
         let _ = self.child.kill();
         let how = self.child.wait();
@@ -137,7 +127,6 @@ impl KeeperProcess {
         }
     }
 
-    /// Ends all that it holds, and removes what it could not.
     fn end_keeper(&mut self) {
         // It ends when its requests do.
         self.requests = None;
@@ -171,9 +160,7 @@ pub(crate) struct JoiningTrial {
 }
 
 enum JoiningStage {
-    /// The keeper is at work.
     Asked(Box<TrialOrder>, Begin),
-    /// It runs.
     Running(Box<dyn TrialHandle>),
     Over,
 }
@@ -181,9 +168,7 @@ enum JoiningStage {
 impl JoiningTrial {
     /// Asks the keeper, which is started where there is none, to have them ready; `begin` starts the
     /// trial then.
-    ///
-    /// # Errors
-    /// When the keeper cannot be started.
+    /// Errors: When the keeper cannot be started.
     pub(crate) fn ask_keeper(
         site: &Site,
         keeper: &Place,
@@ -206,7 +191,6 @@ impl JoiningTrial {
         })
     }
 
-    /// Begins the trial, or says how it ended before it could.
     fn begin_joined(&mut self, answer: KeeperAnswer) -> Option<TrialEvent> {
         let stage = std::mem::replace(&mut self.stage, JoiningStage::Over);
         let JoiningStage::Asked(order, begin) = stage else {
@@ -233,7 +217,6 @@ impl JoiningTrial {
         }
     }
 
-    /// Puts what the keeper knows into the last event of a trial.
     fn complete_last_event(&mut self, event: TrialEvent) -> TrialEvent {
         let TrialEvent::Ended(ending) = event else {
             return event;
@@ -312,7 +295,6 @@ fn failed_ending(failure: MeasurementFailure) -> TrialEnding {
     }))
 }
 
-/// What a trial joins, or how it ends without.
 fn joined_dependencies(answer: KeeperAnswer) -> Result<SharedDependencies, TrialEnding> {
     match answer {
         KeeperAnswer::Kept(kept) => Ok(kept),

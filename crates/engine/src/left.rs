@@ -4,14 +4,12 @@
 
 use std::time::Duration;
 
-/// What is known of a run so far.
 #[derive(Debug, Clone)]
 pub struct TimeLeft {
     /// Trials it takes, as far as that is known: of a search, what half of such searches take.
     expected: Option<u32>,
     /// How long a trial takes, before one has shown it.
     each: Duration,
-    /// Trials that ended, those that could not be measured too.
     attempts: u32,
     measured: u32,
     found: u32,
@@ -19,7 +17,6 @@ pub struct TimeLeft {
 }
 
 impl TimeLeft {
-    /// Before the first trial.
     pub fn new(expected: Option<u32>, each: Duration) -> Self {
         Self {
             expected,

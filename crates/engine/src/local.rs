@@ -40,7 +40,6 @@ const ROOM: u64 = 64 << 10;
 /// Of the last words of a trial that was lost, so much is read.
 const LAST_WORDS: usize = 4096;
 
-/// Trials on this machine.
 #[derive(Debug)]
 pub struct LocalTrialHost {
     site: Site,
@@ -52,9 +51,7 @@ pub struct LocalTrialHost {
 
 impl LocalTrialHost {
     /// Looks at the machine; makes nothing.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] when trials cannot run here.
+    /// Errors: [`RunRefusal`] when trials cannot run here.
     pub fn new(options: SiteOptions) -> Result<Self, RunRefusal> {
         Site::detect_site(options).map(|site| Self {
             site,
@@ -64,9 +61,7 @@ impl LocalTrialHost {
     }
 
     /// The same with as many trials at once as the experiment asks for.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] when they do not fit beside each other.
+    /// Errors: [`RunRefusal`] when they do not fit beside each other.
     pub fn with_slots_of(mut self, experiment: &Experiment) -> Result<Self, RunRefusal> {
         if experiment.slots > 1 {
             let (cpus, memory) = (self.site.usable_cpus(), self.site.describe_machine().memory);
@@ -79,7 +74,6 @@ impl LocalTrialHost {
         Ok(self)
     }
 
-    /// The machine.
     pub fn site(&self) -> &Site {
         &self.site
     }
@@ -146,7 +140,6 @@ impl TrialHost for LocalTrialHost {
 }
 
 impl LocalTrialProcess {
-    /// Starts the process with its order; its log is one file, to be written and to be read.
     fn spawn_process(
         site: Site,
         order: &TrialOrder,
@@ -197,7 +190,6 @@ impl LocalTrialProcess {
     }
 }
 
-/// A trial in its process.
 #[derive(Debug)]
 struct LocalTrialProcess {
     child: Child,
@@ -206,7 +198,6 @@ struct LocalTrialProcess {
     delivery: Delivery,
     /// Its last event, which is told when nothing of it is left, and since when it is known.
     ending: Option<(TrialEnding, Instant)>,
-    /// When it was told to stop.
     asked: Option<Instant>,
     is_over: bool,
 }
@@ -318,7 +309,6 @@ impl LocalTrialProcess {
         })))
     }
 
-    /// The last line that it wrote to its standard error.
     fn last_words(&mut self) -> Option<String> {
         let mut bytes = vec![0; LAST_WORDS];
         let length = self.child.stderr.as_mut()?.read(&mut bytes).ok()?;
@@ -357,7 +347,6 @@ fn deliver(piece: &FileChunk, delivery: &Delivery) -> Result<(), LogError> {
     Ok(open?.write_all(&piece.unpacked_bytes()?)?)
 }
 
-/// Whether the disk of a file has no room left.
 fn is_disk_full(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM)
 }

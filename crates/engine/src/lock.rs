@@ -21,36 +21,29 @@ const POLL: Duration = Duration::from_millis(200);
 /// Most names beside the lock that are looked at: anybody may put files there.
 const MOST: usize = 10_000;
 
-/// The lock, held until dropped.
 #[derive(Debug)]
 pub struct MachineLock {
     _file: File,
 }
 
-/// Why the lock could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another loadline measures.
     #[error("another loadline is measuring on this machine{}", holder.as_ref().map(|h| format!(": {h}")).unwrap_or_default())]
     Held {
         /// Its pid and subcommand, when it left them.
         holder: Option<String>,
     },
-    /// The lock file cannot be used.
     #[error("cannot lock {}: {source}", path.display())]
     Io {
-        /// The lock file.
         path: PathBuf,
-        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl MachineLock {
     /// Takes the lock, or says who holds it or waits for it.
-    ///
-    /// # Errors
-    /// [`LockError::Held`] when another process has it or waits; [`LockError::Io`] otherwise.
+    /// Errors: [`LockError::Held`] when another process has it or waits; [`LockError::Io`]
+    /// otherwise.
     pub fn acquire() -> Result<Self, LockError> {
         let path = default_path();
         match first_of(&path) {
@@ -61,9 +54,6 @@ impl MachineLock {
 
     /// Waits for the lock. `waiting` is called with the holder before each wait and says whether
     /// to go on waiting.
-    ///
-    /// # Errors
-    /// As [`MachineLock::acquire`].
     pub fn wait_for_lock(waiting: impl FnMut(&LockError) -> bool) -> Result<Self, LockError> {
         Self::wait_at(&default_path(), waiting)
     }
@@ -146,7 +136,6 @@ impl Drop for LockTicket {
     }
 }
 
-/// What names of tickets begin with.
 fn ticket_prefix(lock_path: &Path) -> String {
     let name = lock_path.file_name().unwrap_or_default();
     format!("{}.wait-", name.to_string_lossy())

@@ -18,10 +18,8 @@ use crate::store::Store;
 /// Name of the GC log in the directory that older versions kept for each trial.
 const GC_LOG: &str = "gc.log.zst";
 
-/// More of a log is not read, bytes.
 const LARGEST: u64 = 256 << 20;
 
-/// The kept GC log of a trial; `None` where there is none or it cannot be read.
 pub fn gc_log(store: &Store, trial: &str) -> Option<String> {
     gc_log_in(&store.trial_log_path(trial)).or_else(|| {
         let packed = File::open(store.older_logs(trial).join(GC_LOG)).ok()?;
@@ -29,12 +27,10 @@ pub fn gc_log(store: &Store, trial: &str) -> Option<String> {
     })
 }
 
-/// The GC log in an event log.
 pub(crate) fn gc_log_in(log: &Path) -> Option<String> {
     read_log_text(EventLogReader::new(File::open(log).ok()?).join_chunks(ChunkContent::GcLog, 0))
 }
 
-/// What the first instance wrote to its output, in an event log.
 pub(crate) fn output_in(log: &Path) -> Option<String> {
     read_log_text(EventLogReader::new(File::open(log).ok()?).join_chunks(ChunkContent::Output, 0))
 }
@@ -73,7 +69,6 @@ pub fn lines_within<'a>(log: &'a str, span: TimeSpan, pauses: &[(u64, u64)]) -> 
     }
 }
 
-/// Pauses of which one is looked for in the record.
 const LOOKED_AT: usize = 1000;
 
 /// How far the wall clock of OpenJ9's log is ahead of the trial's, ms: a pause of the record has the

@@ -12,19 +12,14 @@ use std::path::{Path, PathBuf};
 use loadline_protocol::RunRefusal;
 use serde_json::Value;
 
-/// Largest file.
 const LARGEST: u64 = 4 << 20;
 
-/// Most files of a directory.
 const MOST: usize = 1000;
 
-/// What files with documents end in.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// What only a Helm chart's template has.
 const TEMPLATES: [&str; 3] = [".Values", ".Release", ".Chart"];
 
-/// A file with its documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestFile {
     /// Where it is from; `-` is standard input.
@@ -34,9 +29,7 @@ pub struct ManifestFile {
 }
 
 /// Reads a file, standard input (`-`), or the files of a directory.
-///
-/// # Errors
-/// What cannot be read, why, and what to do.
+/// Errors: What cannot be read, why, and what to do.
 pub fn read(path: &Path) -> Result<Vec<ManifestFile>, RunRefusal> {
     if path != Path::new("-") && path.is_dir() {
         return manifest_files(path)?
@@ -47,10 +40,6 @@ pub fn read(path: &Path) -> Result<Vec<ManifestFile>, RunRefusal> {
     Ok(vec![read_manifest_file(path)?])
 }
 
-/// Reads a file or standard input.
-///
-/// # Errors
-/// What cannot be read, why, and what to do.
 pub fn read_manifest_file(path: &Path) -> Result<ManifestFile, RunRefusal> {
     let name = input_name(path);
     let failed = |error: io::Error| {
@@ -120,9 +109,7 @@ fn manifest_files(path: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
 }
 
 /// The documents of a text.
-///
-/// # Errors
-/// When it is no YAML, or the template of one.
+/// Errors: When it is no YAML, or the template of one.
 pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -157,7 +144,6 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
     Ok(documents.into_iter().filter(|d| !d.is_null()).collect())
 }
 
-/// The first line of what a parser says: the others draw the place.
 fn first_error_line(error: &impl ToString) -> String {
     let text = error.to_string();
     text.lines().next().unwrap_or_default().to_owned()

@@ -24,10 +24,8 @@ use crate::store::TrialKey;
 const BURST: u64 = 20_000;
 const BURST_OF_FIRST_COMPILER: u64 = 5_000;
 
-/// Distance of samples of a soak: its questions are those of hours.
 const SOAK_SAMPLES: Duration = Duration::from_secs(1);
 
-/// The order of a trial; `cache` is the start-up cache that it uses.
 pub(crate) fn trial_order(
     of: &Measurement<'_>,
     id: &str,
@@ -88,7 +86,6 @@ pub(crate) fn trial_order(
     })
 }
 
-/// How the memory of a trial is studied, behind what is judged of it.
 fn study(purpose: TrialPurpose, order: &TrialOrder) -> Option<MemoryStudy> {
     let is_squeezed = match purpose {
         TrialPurpose::Room => false,
@@ -128,7 +125,6 @@ fn limit_soak_logging(mut order: TrialOrder) -> TrialOrder {
     order
 }
 
-/// The order of an application without load.
 pub(crate) fn order_without_load(
     of: &Measurement<'_>,
     id: &str,
@@ -196,7 +192,6 @@ fn gives_up(of: &Measurement<'_>, purpose: TrialPurpose) -> bool {
     is_search && of.experiment.search.pricing.is_none() && !of.experiment.has_outages()
 }
 
-/// An application with what its environment refers to.
 fn fill_environment(mut app: AppSpec) -> Result<(AppSpec, Vec<String>), RunError> {
     let env = match &mut app {
         AppSpec::Command { env, .. } => env,

@@ -9,41 +9,26 @@ use loadline_protocol::RunRefusal;
 /// Variables that an application gets from loadline's own environment; nothing else is inherited.
 const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
 
-/// A command that cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// The program does not exist.
     #[error("cannot find the program `{program}`")]
-    NoProgram {
-        /// As it was given.
-        program: String,
-    },
-    /// The jar does not exist.
+    NoProgram { program: String },
     #[error("cannot find the jar {}", path.display())]
-    NoJar {
-        /// Where it was looked for.
-        path: PathBuf,
-    },
-    /// The JDK of a configuration is not on this machine.
+    NoJar { path: PathBuf },
     #[error("{why}")]
     NoJdk {
-        /// What was looked for, and what there is.
         why: String,
-        /// What to give instead.
         hint: Option<&'static str>,
     },
-    /// The image cannot be started so.
     #[error(transparent)]
     Image(#[from] RunRefusal),
 }
 
-/// What every program of a trial inherits.
 pub(crate) fn inherited_variables() -> BTreeMap<String, String> {
     let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
     INHERITED.iter().filter_map(variable).collect()
 }
 
-/// Where a program is.
 pub(crate) fn locate(
     program: &str,
     directory: &Path,

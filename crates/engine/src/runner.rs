@@ -38,9 +38,7 @@ const FULL: u64 = 95;
 /// Longest wait before the watcher is asked again whether to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Told about trials as they come and go, by the slot that they run in.
 pub trait TrialWatcher {
-    /// A trial begins in a slot that was free.
     fn trial_begins(&mut self, slot: usize, ask: &TrialAsk, attempt: u32);
 
     /// A start-up cache is trained or tried: a run that gives no record.
@@ -49,7 +47,6 @@ pub trait TrialWatcher {
     /// What is to run in this slot has not begun: its host has no room for it yet.
     fn slot_waits(&mut self, slot: usize, why: &str);
 
-    /// A live figure of what runs in this slot.
     fn trial_progress(&mut self, slot: usize, progress: TrialProgress);
 
     /// A trial has its record: from this slot, or `None` when it was there from before.
@@ -62,7 +59,6 @@ pub trait TrialWatcher {
     fn is_interrupted(&self) -> bool;
 }
 
-/// Runs searches over one result.
 pub struct SearchRunner<'a> {
     of: Measurement<'a>,
     host: &'a mut dyn TrialHost,
@@ -77,7 +73,6 @@ pub struct SearchRunner<'a> {
 }
 
 impl<'a> SearchRunner<'a> {
-    /// A runner with nothing in its slots.
     pub fn new(
         of: Measurement<'a>,
         host: &'a mut dyn TrialHost,
@@ -96,16 +91,14 @@ impl<'a> SearchRunner<'a> {
         }
     }
 
-    /// Lets no more trials run at once than this, at least one.
     pub fn at_most(&mut self, slots: usize) {
         self.slots.truncate(slots.max(1));
     }
 
     /// Runs what the search asks for until it has its answer. Nothing runs afterwards, whatever
     /// came of it.
-    ///
-    /// # Errors
-    /// [`RunError`]; what was finished is in the store and is not run again by the next call.
+    /// Errors: [`RunError`]; what was finished is in the store and is not run again by the next
+    /// call.
     pub fn run<S: TrialSearch>(&mut self, search: &S) -> Result<S::Answer, RunError> {
         let ended = self.until_answered(search);
         let stopped = self.stop_all();
@@ -115,9 +108,7 @@ impl<'a> SearchRunner<'a> {
     }
 
     /// The start-up cache that a configuration asks for, trained now where it is not in place.
-    ///
-    /// # Errors
-    /// [`RunError::Cache`] when it cannot be made; others as for a trial.
+    /// Errors: [`RunError::Cache`] when it cannot be made; others as for a trial.
     pub fn ensure_cache(
         &mut self,
         configuration: &Configuration,
@@ -182,7 +173,6 @@ impl<'a> SearchRunner<'a> {
         Ok(built)
     }
 
-    /// What a shared class cache holds, by the word of its JVM.
     fn cache_statistics(
         &mut self,
         slot: usize,
@@ -196,9 +186,7 @@ impl<'a> SearchRunner<'a> {
 
     /// Starts the application once more with its cache and the JVM's own log of classes; `None`
     /// when the JVM wrote no such log.
-    ///
-    /// # Errors
-    /// As for a trial.
+    /// Errors: As for a trial.
     pub fn witness_classes(
         &mut self,
         configuration: &Configuration,
@@ -331,7 +319,6 @@ impl<'a> SearchRunner<'a> {
         self.slots.iter().flatten().any(is_it)
     }
 
-    /// The cache of a configuration, if it is in place.
     fn cache_in_place(
         &mut self,
         configuration: &Configuration,
@@ -357,7 +344,6 @@ impl<'a> SearchRunner<'a> {
         Ok(is_new)
     }
 
-    /// The ending in this slot, if it has come; figures go to the watcher.
     fn next_ending(&mut self, slot: usize) -> Option<TrialEnding> {
         let job = self.slots[slot].as_mut()?;
         while let Some(event) = job.running.next() {
@@ -387,7 +373,6 @@ impl<'a> SearchRunner<'a> {
         }
     }
 
-    /// Stops everything and waits for its end.
     fn stop_all(&mut self) -> Result<(), RunError> {
         self.slots.iter_mut().flatten().for_each(SlotJob::stop_once);
         let mut first = Ok(());
@@ -405,7 +390,6 @@ impl<'a> SearchRunner<'a> {
         }
     }
 
-    /// Runs something that is no trial, and waits for it.
     fn run_alone(
         &mut self,
         slot: usize,

@@ -24,7 +24,6 @@ use crate::heaps::policy_of;
 /// Share of the machine's memory that a container may get: the rest is for everybody else.
 const USABLE_MEMORY: (u64, u64) = (4, 5);
 
-/// Every combination of the factors but memory, which the search owns.
 pub fn bases(experiment: &Experiment) -> Vec<Configuration> {
     let factors = experiment.factors.iter().filter(|f| f.name != "memory");
     let base = Configuration {
@@ -86,7 +85,6 @@ pub fn abreast_search(experiment: &Experiment) -> Option<AbreastSearch> {
     })
 }
 
-/// The smallest memory of every base, on a machine with so much.
 pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch {
     let smallest = |base: Configuration| SmallestMemory {
         level: level_of_base(experiment, &base),
@@ -127,7 +125,6 @@ fn level_of_base(experiment: &Experiment, base: &Configuration) -> Option<SizedL
     (level != SizedLevel::default() || has_jdks).then_some(level)
 }
 
-/// Whether memory is asked for each of several CPU limits.
 fn several_limits(experiment: &Experiment) -> bool {
     let mut factors = experiment.factors.iter();
     factors.any(|factor| factor.name == "cpu" && factor.levels.len() > 1)
@@ -150,15 +147,10 @@ fn memory_parameters(experiment: &Experiment, memory: Option<Bytes>) -> MemoryPa
     }
 }
 
-/// What a container may get of a machine's memory.
 fn usable_for_container(memory: Option<Bytes>) -> Option<Bytes> {
     memory.map(|m| m.mul_ratio(USABLE_MEMORY.0, USABLE_MEMORY.1))
 }
 
-/// The cheapest deployment on a machine.
-///
-/// # Errors
-/// [`CommandError`] of a variant that cannot be run.
 pub fn price_search(
     experiment: &Experiment,
     pricing: &PricingTerms,
@@ -211,12 +203,9 @@ pub fn price_search(
     }))
 }
 
-/// The lattice of an experiment on a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineLattice {
-    /// The cells of every variant.
     pub cells: Vec<LatticeCell>,
-    /// What does not fit the machine.
     pub left_out: Vec<String>,
 }
 

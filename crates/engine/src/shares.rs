@@ -74,7 +74,6 @@ fn parallel_refusal(shares: &[Vec<u32>], why: String, hint: &str) -> Option<RunR
     Some(RunRefusal::new(what, why, hint))
 }
 
-/// Why a configuration does not fit into a share.
 fn too_large(
     configuration: &Configuration,
     shares: &[Vec<u32>],

@@ -45,9 +45,7 @@ pub fn divide_soak(length: Duration) -> (SoakSettings, Duration) {
 
 /// The soak of a configuration. A HotSpot JVM is told to keep an account of its native memory, which
 /// takes some MiB and a little time of its own.
-///
-/// # Errors
-/// [`CommandError`] when it cannot be run.
+/// Errors: [`CommandError`] when it cannot be run.
 pub fn soak_search(
     experiment: &Experiment,
     configuration: &Configuration,
@@ -70,9 +68,6 @@ pub fn soak_search(
 }
 
 /// Makes records of the soaks of a result that were killed, from what their logs hold; how many.
-///
-/// # Errors
-/// [`StoreError`].
 pub fn salvage(store: &Store, result: &str, experiment: &Experiment) -> Result<usize, StoreError> {
     let label = experiment
         .configurations()
@@ -142,7 +137,6 @@ fn salvage_record(
     })
 }
 
-/// The points and looks in an event log, as far as it can be read.
 fn read_soak_evidence(mut log: EventLogReader<File>) -> SoakEvidence {
     let mut soak = SoakEvidence::default();
     while let Ok(Some(record)) = log.next_entry() {

@@ -11,7 +11,6 @@ use crate::owners;
 use crate::refused::PathRefusal;
 use crate::way::{PathWalk, WalkRules};
 
-/// An open directory.
 #[derive(Debug)]
 pub struct Directory {
     at: OwnedFd,
@@ -20,9 +19,7 @@ pub struct Directory {
 
 impl Directory {
     /// Opens a directory to put files in, and makes it where it is missing; it may be anybody's.
-    ///
-    /// # Errors
-    /// [`PathRefusal`]: a link on the way that others can change, or what the system says.
+    /// Errors: [`PathRefusal`]: a link on the way that others can change, or what the system says.
     pub fn open_or_make(path: &Path) -> Result<Self, PathRefusal> {
         Self::walk(path, false, 0o777)
     }
@@ -30,9 +27,7 @@ impl Directory {
     /// Opens a directory of this user's own, and makes it (0700) where it is missing. Nobody else
     /// but root can change it, or put another in its place: each directory above it belongs to
     /// root or this user, and others may not write there, or only as in `/tmp`.
-    ///
-    /// # Errors
-    /// [`PathRefusal`], with the directory that is not so.
+    /// Errors: [`PathRefusal`], with the directory that is not so.
     pub fn open_own(path: &Path) -> Result<Self, PathRefusal> {
         let opened = Self::walk(path, true, 0o700)?;
         let stat = fstat(&opened.at).map_err(|e| PathRefusal::from_system(&opened.path, e))?;
@@ -58,9 +53,7 @@ impl Directory {
 
     /// Opens a directory that is there, by whatever links lead to it. Only for who writes with no
     /// more rights than each user has who could turn one of those links.
-    ///
-    /// # Errors
-    /// What the system says, with the directory.
+    /// Errors: What the system says, with the directory.
     pub fn open_by_any_way(path: &Path) -> Result<Self, PathRefusal> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let at = openat(CWD, path, flags, Mode::empty())
@@ -84,9 +77,7 @@ impl Directory {
     }
 
     /// Makes a directory in it for this user only (0700), where there is none.
-    ///
-    /// # Errors
-    /// What the system says, with the directory.
+    /// Errors: What the system says, with the directory.
     pub fn make_directory(&self, name: &str) -> Result<(), PathRefusal> {
         match mkdirat(&self.at, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -96,9 +87,7 @@ impl Directory {
 
     /// Makes an empty file in it for this user only (0600), where there is none. What is there is
     /// not opened: closing a database's file takes the locks of all who have it open here.
-    ///
-    /// # Errors
-    /// What the system says, with the file.
+    /// Errors: What the system says, with the file.
     pub fn make_file(&self, name: &str) -> Result<(), PathRefusal> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match openat(&self.at, name, flags, Mode::RUSR | Mode::WUSR) {

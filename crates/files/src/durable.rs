@@ -7,10 +7,8 @@ use rustix::fs::{CWD, Mode, OFlags, fsync, openat};
 
 /// Waits until a file and its name survive a power loss. No link is followed at its end, and a pipe
 /// is not waited for.
-///
-/// # Errors
-/// What the system says. After a failed write-back the content is lost: asking again would say that
-/// it is safe. Source: fsync(2).
+/// Errors: What the system says. After a failed write-back the content is lost: asking again would
+/// say that it is safe. Source: fsync(2).
 pub fn sync(path: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     fsync(openat(CWD, path, flags, Mode::empty())?)?;

@@ -12,12 +12,10 @@ const OTHERS_MAY_WRITE: u32 = 0o002;
 /// Whoever may write in such a directory can remove and rename only what is its own.
 const STICKY: u32 = 0o1000;
 
-/// Whether an owner of a file is one that loadline trusts.
 pub fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == own_user() || hidden_root() == Some(uid)
 }
 
-/// The user that loadline runs as.
 pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }

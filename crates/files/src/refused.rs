@@ -3,18 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the system refused.
 const SYSTEM: &str = "give a path that this user may write";
 
-/// A path that cannot be used, or must not be.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct PathRefusal {
-    /// The file, link or directory in the way.
     pub path: PathBuf,
-    /// The cause.
     pub why: String,
-    /// What to do next.
     pub hint: String,
     /// The system's answer, when it was the system.
     pub kind: Option<io::ErrorKind>,

@@ -20,10 +20,8 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// What was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TreeUsage {
-    /// Bytes of the disk.
     pub bytes: u64,
     /// Whether that is all: not where there are more entries than were allowed, or some that may not
     /// be looked at.
@@ -32,9 +30,7 @@ pub struct TreeUsage {
 
 /// What a directory and all below it take of the disk that it lies on, looking at `most` entries. A
 /// file with several names counts in parts, one for each.
-///
-/// # Errors
-/// A `path` that is no directory, is a link or cannot be opened.
+/// Errors: A `path` that is no directory, is a link or cannot be opened.
 pub fn measure_tree(path: &Path, most: usize) -> io::Result<TreeUsage> {
     let mut here = rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty())?;
     let disk = rustix::fs::fstat(&here)?.st_dev;

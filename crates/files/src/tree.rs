@@ -20,9 +20,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 
 /// Removes a directory and what it holds. Nobody may rename in it meanwhile: every process that
 /// could is dead.
-///
-/// # Errors
-/// What cannot be opened or removed; a `path` that is no directory, or is a link.
+/// Errors: What cannot be opened or removed; a `path` that is no directory, or is a link.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let mut here = open_with_rights(rustix::fs::open(path, DIRECTORY, Mode::empty()), || {
         rustix::fs::chmod(path, Mode::RWXU)?;

@@ -24,7 +24,6 @@ const PROC: u64 = 0x9fa0;
 /// Names a file without opening it.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What a walk asks of the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkRules {
     /// Every directory must be one that nobody else can change, not only those with links.
@@ -33,23 +32,17 @@ pub struct WalkRules {
     pub make: Option<Mode>,
 }
 
-/// The last name of a path.
 #[derive(Debug)]
 pub enum PathEnd {
-    /// Nothing has it.
     Free,
-    /// It is this, named and not opened.
     There(OwnedFd, Stat),
     /// A link of the kernel's, such as `/proc/self/fd/1`: it is no text, only the kernel follows it.
     Kernel,
 }
 
-/// A walk, and where it is.
 #[derive(Debug)]
 pub struct PathWalk {
-    /// The directory.
     pub at: OwnedFd,
-    /// Its path without links.
     pub path: PathBuf,
     rules: WalkRules,
     ahead: VecDeque<PathStep>,
@@ -64,7 +57,6 @@ enum PathStep {
 }
 
 impl PathWalk {
-    /// Walks to a directory.
     pub fn to_directory(path: &Path, rules: WalkRules) -> Result<Self, PathRefusal> {
         let mut way = Self::begin_walk(path, rules)?;
         while let Some(step) = way.ahead.pop_front() {

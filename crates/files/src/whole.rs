@@ -23,7 +23,6 @@ use crate::owners::{self, is_trusted};
 use crate::refused::PathRefusal;
 use crate::way::{PathEnd, PathWalk};
 
-/// What the umask leaves of it.
 const READABLE: u32 = 0o666;
 
 /// Names of files that are not complete yet.
@@ -32,10 +31,8 @@ const END: &str = ".part";
 
 /// Writes a file that the user named. What cannot be renamed to, such as `/dev/stdout`, is written
 /// to as it is.
-///
-/// # Errors
-/// [`PathRefusal`]: a link on the way that others can change, a pipe that others planted, or what the
-/// system says; then what was there still is.
+/// Errors: [`PathRefusal`]: a link on the way that others can change, a pipe that others planted,
+/// or what the system says; then what was there still is.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PathRefusal> {
     let place = WriteTarget::find_target(path)?;
     let written = match place.open_stream()? {
@@ -52,9 +49,6 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PathRefusal> {
 
 /// Opens a file that the user named, empty, to be written as it comes; a file that is there is
 /// replaced by a new one, anything else is written to as it is.
-///
-/// # Errors
-/// As [`write()`].
 pub fn create(path: &Path) -> Result<File, PathRefusal> {
     let place = WriteTarget::find_target(path)?;
     if let Some(file) = place.open_stream()? {
@@ -71,7 +65,6 @@ pub fn create(path: &Path) -> Result<File, PathRefusal> {
     new.ok_or_else(|| place.refuse_write(io::ErrorKind::Other.into()))
 }
 
-/// Where a path leads.
 struct WriteTarget {
     directory: Directory,
     name: OsString,
@@ -142,9 +135,7 @@ pub struct PendingFile<'a> {
 
 impl Directory {
     /// Writes a file beside its place in this directory. The umask takes from `mode`.
-    ///
-    /// # Errors
-    /// What the system says, with the file.
+    /// Errors: What the system says, with the file.
     pub fn write_pending(
         &self,
         name: impl AsRef<OsStr>,
@@ -218,9 +209,7 @@ impl Directory {
 
 impl PendingFile<'_> {
     /// Puts it in its place; what had the name is replaced, a link too.
-    ///
-    /// # Errors
-    /// What the system says, with the file.
+    /// Errors: What the system says, with the file.
     pub fn put_in_place(self) -> Result<(), PathRefusal> {
         let place = self.directory.real_path().join(&self.name);
         let renamed = renameat(self.directory, &self.temporary, self.directory, &self.name);

@@ -39,7 +39,6 @@ pub enum AdviceStep {
 }
 
 impl AdviceStep {
-    /// Its word.
     pub fn step_name(self) -> &'static str {
         match self {
             Self::Fix => "fix",
@@ -150,7 +149,6 @@ pub struct WorkloadAdvice {
     pub at_stake_per_month: f64,
 }
 
-/// Judges a workload.
 pub fn advise(workload: &FleetWorkload, offer: &Offer) -> WorkloadAdvice {
     let is_service = workload.jvm.is_some() || workload.traffic.is_some();
     let mut why = find_reasons(workload);
@@ -282,7 +280,6 @@ mod tests {
         }
     }
 
-    /// A JVM that uses what it asks for.
     fn workload() -> FleetWorkload {
         FleetWorkload {
             name: FleetContainerKey {

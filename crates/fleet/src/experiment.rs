@@ -12,7 +12,6 @@ use crate::workload::{FleetWorkload, RequestKind, Traffic};
 /// Requests that are less than this share of all are not worth an entry.
 const LEAST_SHARE: f64 = 0.001;
 
-/// The file.
 pub fn experiment_toml(workload: &FleetWorkload, window: &QueryWindow) -> String {
     let mut text = format!(
         "# {}: what Prometheus saw in {}. Keys: docs/reference/experiment.schema.json.\n\n",
@@ -115,7 +114,6 @@ fn write_limits(text: &mut String, workload: &FleetWorkload) {
     }
 }
 
-/// A TOML string.
 fn quote_toml(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

@@ -13,32 +13,25 @@ use serde::Deserialize;
 /// Largest answer. Fifteen thousand containers answer in some 3 MB, a mix of requests in some 30.
 const LARGEST: u64 = 128 << 20;
 
-/// How a Prometheus is reached.
 #[derive(Debug, Clone, Default)]
 pub struct PrometheusAccess {
-    /// Its URL, with the path under which it is served.
     pub url: String,
     /// Value of the Authorization header.
     pub authorization: Option<String>,
-    /// Whom to believe where it is encrypted.
     pub trust: Trust,
-    /// Longest wait for one answer.
     pub timeout: Duration,
     /// The instant that is asked about, as Prometheus takes it; now without it.
     pub at: Option<String>,
 }
 
-/// A Prometheus that can be asked.
 pub struct Prometheus {
     agent: Agent,
     access: PrometheusAccess,
     query: String,
 }
 
-/// One series of an answer.
 #[derive(Debug, Deserialize)]
 pub struct PrometheusSample {
-    /// Its labels.
     pub metric: SeriesLabels,
     /// Unix time and value.
     value: (f64, String),
@@ -51,29 +44,19 @@ impl PrometheusSample {
     }
 }
 
-/// The labels that the questions ask for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SeriesLabels {
-    /// Kubernetes namespace.
     pub namespace: String,
-    /// Pod.
     pub pod: String,
-    /// Container.
     pub container: String,
-    /// Image reference.
     pub image: String,
-    /// ReplicaSet.
     pub replicaset: String,
-    /// Kind of what owns it.
     pub owner_kind: String,
-    /// Name of what owns it.
     pub owner_name: String,
-    /// HTTP method.
     pub method: String,
     /// Path, as a template.
     pub uri: String,
-    /// Status.
     pub status: String,
 }
 
@@ -105,9 +88,7 @@ struct VectorSamples {
 
 impl Prometheus {
     /// Takes the access apart; nothing is sent yet.
-    ///
-    /// # Errors
-    /// A URL that is none, or certificates that cannot be read.
+    /// Errors: A URL that is none, or certificates that cannot be read.
     pub fn new(access: PrometheusAccess) -> Result<Self, RunRefusal> {
         let url = access.url.trim_end_matches('/');
         if url.contains('?') || url.contains('#') || url.ends_with("/query") {
@@ -132,9 +113,8 @@ impl Prometheus {
     }
 
     /// The series that a query yields now.
-    ///
-    /// # Errors
-    /// Where it cannot be reached, does not let us in, or does not answer as Prometheus does.
+    /// Errors: Where it cannot be reached, does not let us in, or does not answer as Prometheus
+    /// does.
     pub fn query_instant(&self, promql: &str) -> Result<Vec<PrometheusSample>, RunRefusal> {
         let mut form = vec![("query", promql)];
         if let Some(at) = &self.access.at {
@@ -215,7 +195,6 @@ impl Prometheus {
     }
 }
 
-/// The series of an answer that is one of Prometheus.
 fn parse_series(text: &[u8]) -> Option<Vec<PrometheusSample>> {
     let vector = serde_json::from_slice::<VectorAnswer>(text).ok()?;
     Some(vector.data.result)

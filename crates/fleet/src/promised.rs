@@ -64,7 +64,6 @@ pub struct PromiseCheck {
     pub drifts: bool,
 }
 
-/// Compares.
 pub fn check_promise(workload: &FleetWorkload, promise: &Promise) -> PromiseCheck {
     let traffic = workload.traffic.as_ref();
     let mib = |b: Bytes| b.as_mib();

@@ -10,7 +10,6 @@ use loadline_protocol::RunRefusal;
 
 use crate::prometheus::{Prometheus, PrometheusSample};
 
-/// What stretch of time is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryWindow {
     /// Its length as Prometheus writes it: `7d`.
@@ -23,9 +22,7 @@ pub struct QueryWindow {
 
 impl QueryWindow {
     /// Checks the texts, which become part of queries.
-    ///
-    /// # Errors
-    /// Names the flag whose text is no length of time, or no namespace.
+    /// Errors: Names the flag whose text is no length of time, or no namespace.
     pub fn new(length: &str, step: &str, namespaces: &[String]) -> Result<Self, RunRefusal> {
         for (flag, text) in [("--window", length), ("--step", step)] {
             if !is_length(text) {
@@ -53,7 +50,6 @@ impl QueryWindow {
         })
     }
 
-    /// A series in these namespaces with more matchers.
     fn select_series(&self, series: &str, matchers: &str) -> String {
         let mut all: Vec<String> = Vec::new();
         if !matchers.is_empty() {
@@ -74,16 +70,11 @@ fn is_length(text: &str) -> bool {
     is_positive && matches!(unit, "s" | "m" | "h" | "d" | "w")
 }
 
-/// One question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FleetQuestion {
-    /// What owns each pod.
     Owner,
-    /// What owns each ReplicaSet.
     ReplicaSetOwner,
-    /// Containers that run now.
     Running,
-    /// Image of each container.
     Image,
     /// Memory limit, bytes.
     MemoryLimit,
@@ -101,11 +92,8 @@ pub enum FleetQuestion {
     CpuPeak,
     /// Share of CFS periods in which it was throttled.
     Throttled,
-    /// OOM kills that the kernel counted.
     OomKills,
-    /// Whether the last end was an OOM kill.
     OomKilled,
-    /// Restarts.
     Restarts,
     /// Largest heap in use, bytes, of a pod.
     HeapPeak,
@@ -121,7 +109,6 @@ pub enum FleetQuestion {
     P99,
 }
 
-/// All of them.
 pub const ALL: [FleetQuestion; 21] = [
     FleetQuestion::Owner,
     FleetQuestion::ReplicaSetOwner,
@@ -154,19 +141,15 @@ const BY_POD: &str = "by (namespace, pod)";
 /// What cAdvisor says of a cgroup without a memory limit is 0, or all that a counter holds.
 const NO_LIMIT: &str = "1e15";
 
-/// What the series of an answer are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesSubject {
-    /// Who is there, and what owns it.
     Cluster,
-    /// A container.
     Container,
     /// A pod: series of an application seldom say in which container it runs.
     Pod,
 }
 
 impl FleetQuestion {
-    /// What its series are of.
     pub fn series_subject(self) -> SeriesSubject {
         match self {
             Self::Owner | Self::ReplicaSetOwner | Self::Running => SeriesSubject::Cluster,
@@ -180,13 +163,11 @@ impl FleetQuestion {
         }
     }
 
-    /// All whose series are of this.
     pub fn about_subject(subject: SeriesSubject) -> impl Iterator<Item = Self> {
         ALL.into_iter()
             .filter(move |q| q.series_subject() == subject)
     }
 
-    /// The query.
     pub fn to_promql(self, window: &QueryWindow) -> String {
         let length = &window.length;
         let step = &window.step;
@@ -321,21 +302,17 @@ fn opentelemetry_query(series: &str, length: &str) -> String {
     query
 }
 
-/// The answers.
 #[derive(Debug, Default)]
 pub struct FleetAnswers(BTreeMap<FleetQuestion, Vec<PrometheusSample>>);
 
 impl FleetAnswers {
-    /// The series of one answer.
     pub fn series_for(&self, question: FleetQuestion) -> &[PrometheusSample] {
         self.0.get(&question).map_or(&[], Vec::as_slice)
     }
 }
 
 /// Asks everything, one question after the other: a Prometheus that serves pagers is not hurried.
-///
-/// # Errors
-/// Where one cannot be answered.
+/// Errors: Where one cannot be answered.
 pub fn ask_everything(
     prometheus: &Prometheus,
     window: &QueryWindow,

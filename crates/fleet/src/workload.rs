@@ -19,7 +19,6 @@ const NO_SERVICE: [&str; 2] = ["Job", "Node"];
 /// Letters and digits of the hash in a pod's name (k8s.io/apimachinery/pkg/util/rand).
 const HASH: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// Paths that no user asks for.
 const OWN_PATHS: [&str; 5] = ["/actuator", "/metrics", "/health", "/q/", "/livez"];
 
 /// Which container of which workload.
@@ -149,25 +148,17 @@ pub struct Objection {
     pub hint: String,
 }
 
-/// A container of a workload as the cluster has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredWorkload {
-    /// Which.
     pub name: FleetContainerKey,
-    /// What each instance requests.
     pub request: InstanceResources,
-    /// What each may use.
     pub limit: InstanceResources,
-    /// Whether it says that it is a JVM.
     pub is_jvm: bool,
-    /// What is wrong with it if it is one.
     pub objections: Vec<Objection>,
 }
 
-/// What was made of the answers.
 #[derive(Debug, Default)]
 pub struct FleetView {
-    /// Containers that run now.
     pub workloads: Vec<FleetWorkload>,
     /// Pods of jobs and nodes, left out.
     pub left_out: usize,
@@ -218,7 +209,6 @@ impl InstanceResources {
 }
 
 impl FleetAnswers {
-    /// The workloads that run now, by name.
     pub fn to_fleet(&self) -> FleetView {
         let owners = PodOwners::new(self);
         let mut builders: BTreeMap<FleetContainerKey, WorkloadBuilder<'_>> = BTreeMap::new();
@@ -246,7 +236,6 @@ impl FleetAnswers {
         }
     }
 
-    /// What is known of each container.
     fn read_containers<'a>(
         &'a self,
         owners: &PodOwners<'a>,
@@ -297,7 +286,6 @@ impl FleetAnswers {
     }
 }
 
-/// What owns each pod.
 struct PodOwners<'a> {
     pods: BTreeMap<Pod<'a>, (&'a str, &'a str)>,
     replica_sets: BTreeMap<Pod<'a>, (&'a str, &'a str)>,
@@ -370,7 +358,6 @@ fn is_hash(text: &str) -> bool {
     text.chars().all(|c| HASH.contains(c))
 }
 
-/// A workload while its series are read.
 #[derive(Default)]
 struct WorkloadBuilder<'a> {
     replicas: u32,

@@ -26,50 +26,31 @@ const REPLY_WAIT: Duration = Duration::from_secs(30);
 /// A thread dump of 10 000 threads has less.
 const REPLY_LIMIT: usize = 64 << 20;
 
-/// A JVM that does not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// /proc does not tell about it.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// It is no JVM, or one that has only begun to start: the handshake would kill it.
     #[error("process {pid} has no handler for SIGQUIT")]
-    NoHandler {
-        /// The process.
-        pid: u32,
-    },
-    /// A step of the handshake failed.
+    NoHandler { pid: u32 },
     #[error("attach to process {pid}: {path}: {source}")]
     File {
-        /// The process.
         pid: u32,
-        /// The file or socket.
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
-    /// It does not open its socket.
     #[error("attach to process {pid}: no answer within {} s: /tmp/.java_pid*: {last}", SOCKET_WAIT.as_secs())]
-    NoSocket {
-        /// The process.
-        pid: u32,
-        /// What the last try to connect to its socket said.
-        last: io::Error,
-    },
+    NoSocket { pid: u32, last: io::Error },
     /// It refused the command.
     #[error("process {pid}: `{command}` failed: {reply}")]
     Refused {
-        /// The process.
         pid: u32,
-        /// The command.
         command: String,
-        /// What it said.
         reply: String,
     },
 }
 
 impl AttachError {
-    /// What to do about it.
     pub fn attach_hint(&self) -> Option<&'static str> {
         match self {
             Self::Process(error) => error.process_hint(),
@@ -89,9 +70,7 @@ impl AttachError {
 
 /// Runs a diagnostic command, as `jcmd PID COMMAND` does: `VM.native_memory summary scale=B`,
 /// `Thread.print`, `GC.heap_info`, `VM.command_line`. Returns what it prints.
-///
-/// # Errors
-/// When the process is no JVM that answers, or the command fails.
+/// Errors: When the process is no JVM that answers, or the command fails.
 pub fn run_jcmd(pid: u32, command: &str) -> Result<String, AttachError> {
     let mut socket = connect_to_jvm(pid)?;
     let path = || PathBuf::from(format!("attach socket of process {pid}"));
@@ -166,7 +145,6 @@ fn connect_to_jvm(pid: u32) -> Result<UnixStream, AttachError> {
     })?
 }
 
-/// Makes the JVM open its socket, and connects to it.
 fn open_attach_socket(
     process: &JvmProcess,
     here: &JvmDirectory,
@@ -205,9 +183,7 @@ fn open_attach_socket(
     }
 }
 
-/// A directory of the JVM.
 struct JvmDirectory {
-    /// As loadline reaches it; for people.
     path: PathBuf,
     directory: OwnedFd,
 }

@@ -13,9 +13,7 @@ use std::path::Path;
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 
 /// Opens a regular file by a path below the directory; no link is followed, not even on the way.
-///
-/// # Errors
-/// A file that is not there, has a link on its way or is no regular file.
+/// Errors: A file that is not there, has a link on its way or is no regular file.
 pub fn open_beneath(directory: impl AsFd, name: &Path) -> io::Result<File> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     open_by(directory, name, resolve)
@@ -23,9 +21,7 @@ pub fn open_beneath(directory: impl AsFd, name: &Path) -> io::Result<File> {
 
 /// The same, where links are the rule: they lead where they lead for a process that has the
 /// directory as its root.
-///
-/// # Errors
-/// A file that is not there or is no regular file.
+/// Errors: A file that is not there or is no regular file.
 pub fn open_in_root(root: impl AsFd, name: &Path) -> io::Result<File> {
     open_by(
         root,
@@ -36,9 +32,7 @@ pub fn open_in_root(root: impl AsFd, name: &Path) -> io::Result<File> {
 
 /// Opens the one file of a directory below the directory, and says its name; no link is followed.
 /// These names do not count.
-///
-/// # Errors
-/// A directory that is not there, or holds anything but one regular file.
+/// Errors: A directory that is not there, or holds anything but one regular file.
 pub fn open_only(
     directory: impl AsFd,
     name: &Path,
@@ -68,9 +62,7 @@ pub fn open_only(
 
 /// Names and kinds in a directory, where links lead where they lead for a process that has the
 /// directory `root` as its root.
-///
-/// # Errors
-/// A directory that is not there.
+/// Errors: A directory that is not there.
 pub fn list_in_root(root: impl AsFd, name: &Path) -> io::Result<Vec<(OsString, FileType)>> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
@@ -98,9 +90,6 @@ fn open_by(directory: impl AsFd, name: &Path, resolve: ResolveFlags) -> io::Resu
 }
 
 /// Reads a file to its end, at most `cap` bytes.
-///
-/// # Errors
-/// What the system says.
 pub fn read(file: File, cap: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(cap).read_to_end(&mut bytes)?;

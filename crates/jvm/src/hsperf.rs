@@ -21,7 +21,6 @@ use crate::process::{JvmProcess, ProcessError};
 /// First bytes of the file.
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 
-/// Length of the prologue.
 const PROLOGUE: usize = 32;
 
 /// The file has 32 KiB unless `-XX:PerfDataMemorySize` says otherwise.
@@ -30,67 +29,43 @@ const SIZE_LIMIT: u64 = 16 << 20;
 /// Entries of /tmp that are looked at: a process may make any number of them.
 const ENTRY_LIMIT: usize = 100_000;
 
-/// Counters that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HsperfError {
-    /// /proc does not tell about it.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// There is no file.
     #[error("process {pid} keeps no counters in {directory}")]
-    None {
-        /// The process.
-        pid: u32,
-        /// Where they would be.
-        directory: PathBuf,
-    },
-    /// The file cannot be read.
+    None { pid: u32, directory: PathBuf },
     #[error("{path}: {source}")]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         source: std::io::Error,
     },
     /// It is not the form that JDK 6 to 25 write.
     #[error("not HotSpot's counters: {what}")]
-    Form {
-        /// What is wrong.
-        what: &'static str,
-    },
+    Form { what: &'static str },
 }
 
-/// A counter's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CounterValue {
     /// A number; its unit is the counter's.
     Number(i64),
-    /// A text.
     Text(String),
 }
 
-/// All counters at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HsperfCounters {
     by_name: BTreeMap<String, CounterValue>,
 }
 
-/// Collections of one collector so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectorTotals {
     /// Its name: `Parallel full collection pauses`, `PSParallelCompact` (JDK 8).
     pub name: String,
-    /// How many.
     pub count: u64,
-    /// Their time.
     pub time: Duration,
 }
 
 impl HsperfCounters {
-    /// Reads the counters of a running JVM.
-    ///
-    /// # Errors
-    /// When there are none, or they cannot be read.
     pub fn for_jvm(pid: u32) -> Result<Self, HsperfError> {
         let process = JvmProcess::for_pid(pid)?;
         let directory = PathBuf::from(format!("/proc/{pid}/root/tmp"));
@@ -113,10 +88,8 @@ impl HsperfCounters {
     }
 
     /// Reads a copy of the file.
-    ///
-    /// # Errors
-    /// When it is not of version 2, or not yet complete. A JVM that is starting says so in the
-    /// file.
+    /// Errors: When it is not of version 2, or not yet complete. A JVM that is starting says so in
+    /// the file.
     pub fn from_hsperfdata(bytes: &[u8]) -> Result<Self, HsperfError> {
         let form = |what| HsperfError::Form { what };
         if bytes.len() < PROLOGUE || bytes[..4] != MAGIC {
@@ -149,7 +122,6 @@ impl HsperfCounters {
         Ok(Self { by_name })
     }
 
-    /// A number.
     pub fn counter_number(&self, name: &str) -> Option<u64> {
         match self.by_name.get(name)? {
             CounterValue::Number(number) => u64::try_from(*number).ok(),
@@ -157,7 +129,6 @@ impl HsperfCounters {
         }
     }
 
-    /// A text.
     pub fn counter_text(&self, name: &str) -> Option<&str> {
         match self.by_name.get(name)? {
             CounterValue::Text(text) => Some(text),
@@ -165,7 +136,6 @@ impl HsperfCounters {
         }
     }
 
-    /// A number of ticks as time.
     pub fn counter_time(&self, name: &str) -> Option<Duration> {
         let frequency = self
             .counter_number("sun.os.hrt.frequency")

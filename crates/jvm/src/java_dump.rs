@@ -25,7 +25,6 @@ const WAIT: Duration = Duration::from_secs(30);
 /// Nothing has begun for so long: the signal was lost.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// How often its directory is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// One of 10 000 threads has less.
@@ -34,38 +33,24 @@ const CAP: u64 = 256 << 20;
 /// The last line of a dump that is whole.
 const END: &[u8] = b"END OF DUMP";
 
-/// A JVM that gives no dump.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// /proc does not tell about it.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// It has no handler for the signal, which would kill it.
     #[error("process {pid} has no handler for SIGQUIT")]
-    NoHandler {
-        /// The process.
-        pid: u32,
-    },
-    /// A step failed.
+    NoHandler { pid: u32 },
     #[error("a Java dump of process {pid}: {path}: {source}")]
     File {
-        /// The process.
         pid: u32,
-        /// The file or directory.
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
-    /// It wrote none.
     #[error("process {pid} wrote no Java dump within {} s", WAIT.as_secs())]
-    None {
-        /// The process.
-        pid: u32,
-    },
+    None { pid: u32 },
 }
 
 impl DumpError {
-    /// What to do about it.
     pub fn dump_hint(&self) -> Option<&'static str> {
         match self {
             Self::Process(error) => error.process_hint(),
@@ -81,9 +66,7 @@ impl DumpError {
 }
 
 /// Makes an OpenJ9 write a dump, removes the file and returns its text.
-///
-/// # Errors
-/// When the process has ended, is not ours, or writes none.
+/// Errors: When the process has ended, is not ours, or writes none.
 pub fn take_java_dump(pid: u32) -> Result<String, DumpError> {
     let process = JvmProcess::for_pid(pid)?;
     if !process.catches_quit {

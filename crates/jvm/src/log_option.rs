@@ -32,7 +32,6 @@ pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Vm) -> Vec<String
     }
 }
 
-/// What [`gc_log_options`] asks for in full.
 const FULL: &str = "-Xlog:gc*,safepoint:file=";
 
 /// A text with the option of [`gc_log_options`] for a JVM that runs for long: a line a collection.

@@ -6,19 +6,15 @@
 
 use loadline_sizing::Bytes;
 
-/// A report that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NmtError {
-    /// The JVM does not track.
     #[error("native memory tracking is off")]
     Off,
-    /// There is no total in it.
     #[error("no native memory report: no line `Total: reserved=..., committed=...`")]
     NoTotal,
 }
 
 impl NmtError {
-    /// What to do about it.
     pub fn nmt_hint(&self) -> Option<&'static str> {
         match self {
             Self::Off => Some("start the JVM with -XX:NativeMemoryTracking=summary"),
@@ -27,13 +23,11 @@ impl NmtError {
     }
 }
 
-/// Address space and memory of one category.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NmtCategory {
     /// As HotSpot names it: `Java Heap`, `Class`, `Thread`, `Code`, `GC`, `Metaspace`, `Other`
     /// (direct buffers).
     pub name: String,
-    /// Address space.
     pub reserved: Bytes,
     /// Memory that the JVM may touch; more than is resident.
     pub committed: Bytes,
@@ -43,27 +37,21 @@ pub struct NmtCategory {
     pub arena_peak: Bytes,
 }
 
-/// A summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NmtSummary {
     /// Address space of all categories.
     pub reserved: Bytes,
-    /// Committed memory of all categories.
     pub committed: Bytes,
     /// The categories, in the order of the report; small ones are left out by the JVM.
     pub categories: Vec<NmtCategory>,
-    /// Threads, Java and internal.
     pub threads: Option<u64>,
-    /// Classes loaded.
     pub classes: Option<u64>,
 }
 
 impl NmtSummary {
     /// Reads a report in any scale (`scale=B` is exact; the default is KB).
-    ///
-    /// # Errors
-    /// [`NmtError::Off`] when the JVM says that it does not track, [`NmtError::NoTotal`] for any
-    /// other text.
+    /// Errors: [`NmtError::Off`] when the JVM says that it does not track, [`NmtError::NoTotal`]
+    /// for any other text.
     pub fn from_nmt_report(text: &str) -> Result<Self, NmtError> {
         if text.contains("Native memory tracking is not enabled") {
             return Err(NmtError::Off);
@@ -86,7 +74,6 @@ impl NmtSummary {
         Ok(summary)
     }
 
-    /// Takes in a line after the total.
     fn take_line(&mut self, line: &str) {
         if let Some(category) = category(line) {
             self.categories.push(category);
@@ -105,7 +92,6 @@ impl NmtSummary {
         }
     }
 
-    /// Committed memory of a category; zero when the JVM left it out.
     pub fn committed_of(&self, name: &str) -> Bytes {
         let category = self
             .categories

@@ -14,31 +14,19 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
 use crate::beneath;
 
-/// A process that cannot be looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// /proc cannot be read: it has ended, or is not ours.
     #[error("process {pid}: {path}: {source}")]
     Unreadable {
-        /// The process.
         pid: u32,
-        /// The file.
         path: PathBuf,
-        /// The cause.
         source: std::io::Error,
     },
-    /// The file lacks a line.
     #[error("process {pid}: /proc/{pid}/status has no {field}")]
-    Field {
-        /// The process.
-        pid: u32,
-        /// The line's name.
-        field: &'static str,
-    },
+    Field { pid: u32, field: &'static str },
 }
 
 impl ProcessError {
-    /// What to do about it.
     pub fn process_hint(&self) -> Option<&'static str> {
         match self {
             Self::Unreadable { .. } => {
@@ -49,7 +37,6 @@ impl ProcessError {
     }
 }
 
-/// What /proc/PID/status says, and the way to the process.
 #[derive(Debug)]
 pub struct JvmProcess {
     /// Its id as loadline sees it.
@@ -72,10 +59,6 @@ const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC)
 const QUIT_BIT: u64 = 1 << 2;
 
 impl JvmProcess {
-    /// Looks at a process.
-    ///
-    /// # Errors
-    /// When it has ended or may not be read.
     pub fn for_pid(pid: u32) -> Result<Self, ProcessError> {
         let path = PathBuf::from(format!("/proc/{pid}"));
         let looked = || -> io::Result<(OwnedFd, String)> {
@@ -128,9 +111,7 @@ impl JvmProcess {
     }
 
     /// Reads a regular file by its path as the process sees it, at most `cap` bytes.
-    ///
-    /// # Errors
-    /// When the process has ended or is not ours, or there is no such file.
+    /// Errors: When the process has ended or is not ours, or there is no such file.
     pub fn read(&self, path: &Path, cap: u64) -> io::Result<Vec<u8>> {
         let root = openat(&self.directory, "root", WAY, Mode::empty())?;
         beneath::read(beneath::open_in_root(root, path)?, cap)
@@ -138,27 +119,19 @@ impl JvmProcess {
 
     /// Its /tmp, as it sees it: a link on the way leads where it leads for the process, never out
     /// of its root directory.
-    ///
-    /// # Errors
-    /// When it has ended, is not ours, or has no /tmp.
+    /// Errors: When it has ended, is not ours, or has no /tmp.
     pub fn temporary_directory(&self) -> io::Result<OwnedFd> {
         let root = openat(&self.directory, "root", WAY, Mode::empty())?;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         Ok(openat2(root, "tmp", WAY, Mode::empty(), resolve)?)
     }
 
-    /// Its working directory.
-    ///
-    /// # Errors
-    /// When it has ended or is not ours.
     pub(crate) fn working_directory(&self) -> io::Result<OwnedFd> {
         Ok(openat(&self.directory, "cwd", WAY, Mode::empty())?)
     }
 
     /// Sends SIGQUIT to this process and to no other.
-    ///
-    /// # Errors
-    /// When it has ended or is not ours.
+    /// Errors: When it has ended or is not ours.
     pub(crate) fn send_sigquit(&self) -> io::Result<()> {
         let signal = rustix::process::Signal::QUIT;
         Ok(rustix::process::pidfd_send_signal(&self.directory, signal)?)

@@ -14,10 +14,8 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 /// Runs `task` with the rights of a user and its group, and no other group. Where loadline already
 /// is that user, it just runs. The real and the saved user stay, so the user can neither signal
 /// nor trace the thread.
-///
-/// # Errors
-/// When loadline may not act for that user: it is neither root nor the user itself; when there is no
-/// room for one more thread.
+/// Errors: When loadline may not act for that user: it is neither root nor the user itself; when
+/// there is no room for one more thread.
 pub fn with_rights_of<T: Send>(
     uid: u32,
     gid: u32,

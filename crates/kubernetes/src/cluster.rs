@@ -35,34 +35,25 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// So long the end of a run waits for an API server that is away, to leave nothing behind.
 const LEAVING: Duration = Duration::from_secs(30);
 
-/// What a context is called where there is no kubeconfig.
 const IN_CLUSTER: &str = "in-cluster";
 
 /// Objects asked for at once, as kubectl does.
 const PAGE: u32 = 500;
 
-/// A cluster that answers.
 pub(crate) struct ConnectedCluster {
     runtime: Runtime,
-    /// The way to it.
     pub(crate) access: NamespaceAccess,
-    /// What the user asked for.
     pub(crate) wanted: Wanted,
-    /// The controller that this process is, if it is one.
     pub(crate) inside: Option<ControllerPod>,
-    /// Name of the context.
     pub(crate) context: String,
-    /// The API server's version.
     pub(crate) version: String,
     /// Jobs that could not be removed while the API server was away.
     left: RefCell<Vec<String>>,
 }
 
-/// The way to a namespace of it, for tasks of its runtime too.
 #[derive(Clone)]
 pub(crate) struct NamespaceAccess {
     client: Client,
-    /// Where everything is made.
     pub(crate) namespace: String,
     /// Whether the API server has not yet said that it does not tell of nodes.
     tells_nodes: Arc<AtomicBool>,
@@ -70,9 +61,7 @@ pub(crate) struct NamespaceAccess {
 
 impl ConnectedCluster {
     /// Finds the cluster and asks for its version.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: no kubeconfig, no such context, nobody answers.
+    /// Errors: [`RunRefusal`]: no kubeconfig, no such context, nobody answers.
     pub(crate) fn connect_to(wanted: &Wanted) -> Result<Self, RunRefusal> {
         let runtime = make_runtime()?;
         let (named, namespace) = (wanted.context.as_deref(), wanted.namespace.as_deref());
@@ -80,7 +69,6 @@ impl ConnectedCluster {
         Self::from_client(wanted, runtime, client, (context, namespace))
     }
 
-    /// The same at an address, without a kubeconfig.
     #[cfg(test)]
     pub(crate) fn at(wanted: &Wanted, config: Config) -> Result<Self, RunRefusal> {
         let runtime = make_runtime()?;
@@ -109,7 +97,6 @@ impl ConnectedCluster {
         })
     }
 
-    /// Runs a request to its end.
     pub(crate) fn run<T>(&self, of: impl Future<Output = T>) -> T {
         self.runtime.block_on(of)
     }
@@ -197,7 +184,6 @@ impl NamespaceAccess {
     }
 }
 
-/// One request, with its deadline.
 pub(crate) async fn within_deadline<T>(
     of: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, kube::Error> {
@@ -256,7 +242,6 @@ pub(crate) async fn remove_job(access: &NamespaceAccess, job: &str) -> Result<()
     }
 }
 
-/// A runtime of one thread.
 fn make_runtime() -> Result<Runtime, RunRefusal> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| {
@@ -269,9 +254,7 @@ fn make_runtime() -> Result<Runtime, RunRefusal> {
 }
 
 /// All objects of a kind in these namespaces, all without one; a page at a time.
-///
-/// # Errors
-/// [`RunRefusal`]: no kubeconfig, no such context, nobody answers, no right to list.
+/// Errors: [`RunRefusal`]: no kubeconfig, no such context, nobody answers, no right to list.
 pub(crate) fn list_cluster_objects(
     context: Option<&str>,
     namespaces: &[String],
@@ -359,7 +342,6 @@ async fn connect_client(
     client_from_config(config, context, namespace)
 }
 
-/// A client with these settings; its context and namespace.
 fn client_from_config(
     mut config: Config,
     context: String,

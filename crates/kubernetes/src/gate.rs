@@ -60,7 +60,6 @@ impl RequestGate {
         std::mem::take(&mut *self.jobs.lock().await)
     }
 
-    /// A Job that is there no more.
     pub(crate) async fn forget(&self, job: &str) {
         self.jobs.lock().await.retain(|known| known != job);
     }

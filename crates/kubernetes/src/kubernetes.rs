@@ -31,7 +31,6 @@ use crate::{census, manifest, sweep};
 /// Longest time between two looks at what came.
 const POLL: Duration = Duration::from_millis(50);
 
-/// What trials ask of a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NodeDemand {
     /// What the largest trial gives its application, where that is known before.
@@ -40,7 +39,6 @@ pub struct NodeDemand {
     pub load: Bytes,
 }
 
-/// Trials in a cluster.
 pub struct KubernetesHost {
     cluster: Rc<ConnectedCluster>,
     looks: Arc<NodeInspector>,
@@ -53,9 +51,7 @@ pub struct KubernetesHost {
 impl KubernetesHost {
     /// Finds the cluster, removes what a killed loadline of this machine left there, and looks at the
     /// application's image from inside, on a node with room for a trial.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] with whatever stands in the way.
+    /// Errors: [`RunRefusal`] with whatever stands in the way.
     pub fn new(
         wanted: &Wanted,
         image: &str,
@@ -123,7 +119,6 @@ impl KubernetesHost {
         made.map_err(|halt| halt.into_refusal("starting generators in the cluster"))
     }
 
-    /// The application's image, as the cluster has it.
     pub fn image_of_application(&self) -> EngineImage {
         self.first.image.clone()
     }
@@ -256,7 +251,6 @@ fn workload_template(
     Ok(Some(template))
 }
 
-/// What an order has that a pod does not do.
 fn unsupported_reason(order: &TrialOrder) -> Option<String> {
     let configuration = &order.configuration;
     let is_given = [

@@ -34,31 +34,26 @@ const TAKES: Duration = Duration::from_secs(120);
 /// Exit code of what was ended by signal 9.
 const KILLED: i32 = 137;
 
-/// What all looks of a run have in common.
 pub(crate) struct NodeInspector {
     pub(crate) access: NamespaceAccess,
     pub(crate) wanted: Wanted,
     pub(crate) image: String,
     pub(crate) account: Account,
     pub(crate) maker: MakerIdentity,
-    /// The workload that trials are made after.
     pub(crate) template: Option<WorkloadTemplate>,
     /// What loadline's container gets that makes the load.
     pub(crate) memory: Bytes,
 }
 
-/// What a look gave.
 pub(crate) struct NodeInspection {
     pub(crate) machine: MachineDescription,
     pub(crate) node: TrialNode,
-    /// A limit that the node did not enforce.
     pub(crate) unenforced: Option<String>,
     pub(crate) image: EngineImage,
 }
 
 impl NodeInspection {
-    /// # Errors
-    /// [`RunRefusal`] where the node does not enforce limits.
+    /// Errors: [`RunRefusal`] where the node does not enforce limits.
     pub(crate) fn refuse_unenforced(self) -> Result<Self, RunRefusal> {
         match &self.unenforced {
             None => Ok(self),
@@ -87,9 +82,7 @@ impl NodeInspection {
 
 impl NodeInspector {
     /// Looks, and leaves nothing. `waits` as for [`wait_until_begun`].
-    ///
-    /// # Errors
-    /// [`PodHalt`]: whatever keeps its pod from running.
+    /// Errors: [`PodHalt`]: whatever keeps its pod from running.
     pub(crate) async fn inspect_node(
         &self,
         place: &PodPlacement,
@@ -151,7 +144,6 @@ impl NodeInspector {
         Ok(self.interpret_reading(&pod, seen, told))
     }
 
-    /// Waits for the end of the look; gives the pod and what it printed.
     async fn run(
         &self,
         name: &str,

@@ -25,7 +25,6 @@ use crate::watched::PodHalt;
 /// A Secret holds 1 MiB.
 const LARGEST_ORDER: usize = 1 << 20;
 
-/// What a trial is made of.
 pub(crate) struct TrialCreation<'a> {
     pub(crate) looks: &'a NodeInspector,
     pub(crate) gate: &'a RequestGate,
@@ -35,9 +34,7 @@ pub(crate) struct TrialCreation<'a> {
 
 impl TrialCreation<'_> {
     /// Makes everything; nothing runs yet.
-    ///
-    /// # Errors
-    /// [`PodHalt`]; what was made is known to the gate.
+    /// Errors: [`PodHalt`]; what was made is known to the gate.
     pub(crate) async fn create_objects(&self) -> Result<(), PodHalt> {
         let (looks, order) = (self.looks, self.order);
         let image = manifest::image_of_order(order).ok_or_else(|| PodHalt::Refused(no_image()))?;
@@ -59,10 +56,6 @@ impl TrialCreation<'_> {
         requests.make_secret(secret).await
     }
 
-    /// Lets its pod be made.
-    ///
-    /// # Errors
-    /// [`PodHalt`].
     pub(crate) async fn start_pod(&self) -> Result<(), PodHalt> {
         let job = manifest::trial_object_name(&self.order.trial);
         self.job_requests(&job).unsuspend_job().await
@@ -78,20 +71,16 @@ impl TrialCreation<'_> {
     }
 }
 
-/// The requests about one Job.
 pub(crate) struct JobRequests<'a> {
     pub(crate) access: &'a NamespaceAccess,
     pub(crate) gate: &'a RequestGate,
     pub(crate) job: &'a str,
-    /// Whose Job it is, in words.
     pub(crate) of: &'a str,
 }
 
 impl JobRequests<'_> {
     /// Makes the Job; gives its uid.
-    ///
-    /// # Errors
-    /// [`PodHalt`]; what was made is known to the gate.
+    /// Errors: [`PodHalt`]; what was made is known to the gate.
     pub(crate) async fn make_job(&self, wanted: Value) -> Result<String, PodHalt> {
         let wanted = parse_json_value(wanted).map_err(PodHalt::Refused)?;
         let params = PostParams::default();
@@ -110,10 +99,6 @@ impl JobRequests<'_> {
         made.await
     }
 
-    /// Makes its Secret.
-    ///
-    /// # Errors
-    /// [`PodHalt`].
     pub(crate) async fn make_secret(&self, secret: Value) -> Result<(), PodHalt> {
         let secret = parse_json_value(secret).map_err(PodHalt::Refused)?;
         let params = PostParams::default();
@@ -129,10 +114,6 @@ impl JobRequests<'_> {
         made.await
     }
 
-    /// Lets its pod be made.
-    ///
-    /// # Errors
-    /// [`PodHalt`].
     pub(crate) async fn unsuspend_job(&self) -> Result<(), PodHalt> {
         let go = Patch::Merge(json!({ "spec": { "suspend": false } }));
         let params = PatchParams::default();
@@ -164,7 +145,6 @@ async fn find_job(jobs: &Api<Job>, name: &str) -> Result<Option<Job>, kube::Erro
     Ok(jobs.list(&params).await?.items.pop())
 }
 
-/// How long its phases may take.
 fn longest_duration(order: &TrialOrder) -> Duration {
     let phases = order.load.iter().map(|load| longest_load(&load.plan));
     phases.sum::<Duration>() + order.start_deadline + order.stop_grace

@@ -36,25 +36,17 @@ const KEPT: u32 = 3600;
 /// From the wish to end it to the kill, s.
 pub(crate) const GRACE: u64 = 30;
 
-/// The name of a trial's objects.
 pub fn trial_object_name(trial: &str) -> String {
     format!("loadline-{trial}")
 }
 
-/// What the Job of a trial is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialJobInput<'a> {
-    /// The trial.
     pub order: &'a TrialOrder,
-    /// Its image.
     pub image: &'a ImageSpec,
-    /// Where it runs.
     pub cluster: &'a ClusterSettings,
-    /// Who makes it.
     pub maker: &'a MakerIdentity,
-    /// On which node.
     pub place: &'a PodPlacement,
-    /// The workload that it is made after.
     pub template: Option<&'a WorkloadTemplate>,
     /// What loadline's own container may take where it makes the load ([`memory_for`]).
     pub memory: Bytes,
@@ -139,7 +131,6 @@ pub fn runtime_class(
     class.map(str::to_owned)
 }
 
-/// Gives the pods of a Job their place.
 fn label_pods(mut job: Value, place: &PodPlacement) -> Value {
     for (label, value) in place.labels() {
         job["spec"]["template"]["metadata"]["labels"][label] = json!(value);
@@ -153,22 +144,14 @@ fn extend(list: &mut Value, more: &[Value]) {
     }
 }
 
-/// What the Job of a look is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct InspectionJobInput<'a> {
-    /// The Job's name.
     pub name: &'a str,
-    /// The image that is looked into.
     pub image: &'a str,
-    /// Who looks.
     pub account: Account,
-    /// Where it runs.
     pub cluster: &'a ClusterSettings,
-    /// Who makes it.
     pub maker: &'a MakerIdentity,
-    /// On which node.
     pub place: &'a PodPlacement,
-    /// The workload that trials are made after.
     pub template: Option<&'a WorkloadTemplate>,
     /// What loadline's own container of a trial may take where it makes the load.
     pub memory: Bytes,
@@ -247,7 +230,6 @@ pub fn trial_secret(order: &TrialOrder, packed: &[u8], image: &ImageSpec, job_ui
     })
 }
 
-/// The image of an order, if it is one.
 pub fn image_of_order(order: &TrialOrder) -> Option<&ImageSpec> {
     match &order.app {
         AppSpec::Image(image) => Some(image),
@@ -293,7 +275,6 @@ pub(crate) fn wrap_in_job(
     job
 }
 
-/// That an object belongs to a Job, and goes with it.
 pub(crate) fn owner_reference(job: &str, uid: &str) -> Value {
     json!({ "apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid })
 }
@@ -360,7 +341,6 @@ fn loadline_container(cluster: &ClusterSettings, memory: Bytes) -> Value {
     })
 }
 
-/// CPU of loadline's own container beside the application.
 fn own_cpu(cluster: &ClusterSettings) -> Cpus {
     match cluster.generators {
         None => cluster.trial_cpu.0,

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::labels::{RESULT, SHARE, SLOT};
 
-/// The nodes of a run, as its trials learn of them.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeRegistry {
     run: String,
@@ -24,19 +23,14 @@ pub(crate) struct NodeRegistry {
 
 #[derive(Debug, Default)]
 struct KnownNodes {
-    /// The node of each slot that has one.
     of_slot: BTreeMap<usize, String>,
-    /// Slots whose pod holds a node.
     busy: BTreeSet<usize>,
-    /// All that were looked at and are of one kind.
     looked: BTreeMap<String, TrialNode>,
     unlike: BTreeSet<String>,
 }
 
-/// Where a pod may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodPlacement {
-    /// Its run and slot, as a label.
     pub slot: String,
     /// Its place among those that share a node, as a label.
     pub share: String,
@@ -44,7 +38,6 @@ pub struct PodPlacement {
     pub node: Option<String>,
     /// Nodes that it may have only where there is no other: they are those of other slots.
     pub taken: Vec<String>,
-    /// Nodes that are not used.
     pub unlike: Vec<String>,
 }
 
@@ -55,7 +48,6 @@ pub(crate) struct OccupiedNode {
 }
 
 impl NodeRegistry {
-    /// Of a run in whose nodes `share` trials may be at once.
     pub(crate) fn new(run: String, share: usize) -> Self {
         Self {
             run,
@@ -64,7 +56,6 @@ impl NodeRegistry {
         }
     }
 
-    /// Where the next pod of a slot may run.
     pub(crate) fn placement_for_slot(&self, slot: usize) -> PodPlacement {
         let known = self.lock_known();
         let node = known.of_slot.get(&slot).cloned();
@@ -86,19 +77,16 @@ impl NodeRegistry {
         all.into_iter().collect()
     }
 
-    /// A slot has a node, which was looked at.
     pub(crate) fn assign_node(&self, slot: usize, node: TrialNode) {
         let mut known = self.lock_known();
         known.of_slot.insert(slot, node.name.clone());
         known.looked.insert(node.name.clone(), node);
     }
 
-    /// A node that was looked at and is of the kind of the others.
     pub(crate) fn inspected_node(&self, name: &str) -> Option<TrialNode> {
         self.lock_known().looked.get(name).cloned()
     }
 
-    /// A trial of a slot has its node.
     pub(crate) fn occupy(&self, slot: usize) -> OccupiedNode {
         self.lock_known().busy.insert(slot);
         OccupiedNode {
@@ -140,7 +128,6 @@ impl Drop for OccupiedNode {
 }
 
 impl PodPlacement {
-    /// The labels of its pod.
     pub fn labels(&self) -> [(&'static str, &str); 2] {
         [(SLOT, &self.slot), (SHARE, &self.share)]
     }
@@ -244,7 +231,6 @@ mod tests {
         assert_eq!(share(2), ["0", "1", "0", "1"]);
     }
 
-    /// Operator and values of each field.
     fn fields(term: &NodeSelectorTerm) -> Vec<(String, Vec<String>)> {
         let all = term.match_fields.iter().flatten();
         all.map(|field| {

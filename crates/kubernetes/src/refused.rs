@@ -21,7 +21,6 @@ pub(crate) fn unreachable(context: &str, error: &Error) -> RunRefusal {
     )
 }
 
-/// Workloads that are not listed.
 pub(crate) fn listing(context: &str, kind: &ApiResource, error: &Error) -> RunRefusal {
     let what = format!(
         "listing {} in the cluster of context {context}",
@@ -39,7 +38,6 @@ pub(crate) fn listing(context: &str, kind: &ApiResource, error: &Error) -> RunRe
     }
 }
 
-/// A request that failed.
 pub(crate) fn request_refusal(what: &str, error: &Error) -> RunRefusal {
     match error {
         Error::Api(status) => server_refusal(what, &status.message, status.code),
@@ -65,17 +63,14 @@ pub(crate) fn never_passes(message: &str) -> bool {
     message.contains("no runtime for") || message.contains("find runtime handler")
 }
 
-/// Whether what was asked for is not there.
 pub(crate) fn is_gone(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 404)
 }
 
-/// Whether what was to be made is there already.
 pub(crate) fn is_there(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
 }
 
-/// What a server or a controller said, by its text where the code says too little.
 pub(crate) fn server_refusal(what: &str, message: &str, code: u16) -> RunRefusal {
     let hint = if message.contains("exceeded quota") || message.contains("failed quota") {
         "the namespace's ResourceQuota has no room for the application and loadline's own container (1 CPU, 256Mi, more for a large load): kubectl describe quota; a larger quota, smaller sizes or another --namespace"

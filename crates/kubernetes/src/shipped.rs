@@ -17,14 +17,11 @@ use crate::standing;
 use crate::trial::{KUBELET, PodFollower, add_end};
 use crate::watched::{LOOK, WatchedPod};
 
-/// What ends an application that did not in its grace.
 const KILL: i32 = 9;
 
-/// What is said where no status tells the end.
 const NOT_TOLD: &str = "the kubelet did not say how the application ended";
 
 impl PodFollower {
-    /// Stops the application and completes the evidence.
     pub(crate) async fn stop_and_complete(
         &self,
         watched: &WatchedPod,

@@ -8,7 +8,6 @@ use loadline_protocol::RunRefusal;
 
 use crate::labels::{APPLICATION, CONTROLLER, GENERATOR, OWN};
 
-/// Where a pod stands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PodStanding {
     /// Not there yet; why, where somebody says.
@@ -17,7 +16,6 @@ pub enum PodStanding {
     NoRoom(String),
     /// loadline's container runs or has run.
     Begun,
-    /// It never will.
     Refused(RunRefusal),
     /// Taken away: evicted, preempted, deleted, its node gone.
     Lost(String),
@@ -38,7 +36,6 @@ const CREATE: [&str; 4] = [
     "CrashLoopBackOff",
 ];
 
-/// Reads where it stands.
 pub fn standing_of_pod(pod: &Pod) -> PodStanding {
     if let Some(why) = removal_reason(pod) {
         return PodStanding::Lost(why);
@@ -101,12 +98,10 @@ pub fn is_over(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// How the application's container ended, once it has.
 pub fn application_end(pod: &Pod) -> Option<&ContainerStateTerminated> {
     ended_of(pod, APPLICATION)
 }
 
-/// The same of another container.
 pub fn ended_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStateTerminated> {
     let found = statuses(pod).find(|status| status.name == container)?;
     terminated_state(found.state.as_ref()?)
@@ -119,19 +114,16 @@ pub fn own_end(pod: &Pod) -> Option<String> {
     Some(format!("exit code {}, {reason}", end.exit_code))
 }
 
-/// What starts the containers, as `containerd`.
 pub fn runtime(pod: &Pod) -> Option<String> {
     let id = statuses(pod).find_map(|status| status.container_id.clone())?;
     id.split_once("://").map(|(runtime, _)| runtime.to_owned())
 }
 
-/// The digest of the application's image, as its node has it.
 pub fn image_id(pod: &Pod) -> Option<String> {
     let application = statuses(pod).find(|status| status.name == APPLICATION)?;
     Some(application.image_id.clone()).filter(|id| !id.is_empty())
 }
 
-/// The node.
 pub fn node_name(pod: &Pod) -> Option<String> {
     pod.spec.as_ref()?.node_name.clone()
 }
@@ -153,7 +145,6 @@ fn unscheduled_reason(pod: &Pod) -> Option<String> {
     (scheduled.status == "False").then(|| scheduled.message.clone().unwrap_or_default())
 }
 
-/// A container that never starts.
 fn stuck_refusal(pod: &Pod, status: &ContainerStatus) -> Option<RunRefusal> {
     let waiting = status.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.as_deref()?;

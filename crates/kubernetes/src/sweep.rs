@@ -19,10 +19,8 @@ use crate::in_cluster::outside;
 use crate::labels::{CLIENT, MANAGED, MakerIdentity, OWNER, controller_name};
 use crate::refused;
 
-/// What a sweep did.
 #[derive(Debug, Default)]
 pub struct ClusterSweep {
-    /// Jobs that are gone now.
     pub jobs: Vec<String>,
     /// Results with a Job of their own, in which loadline works or has worked: they are left alone.
     pub results: Vec<String>,
@@ -30,9 +28,7 @@ pub struct ClusterSweep {
 
 impl ClusterSweep {
     /// Removes what dead processes of this machine left in a cluster.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] when the cluster does not answer or does not let it.
+    /// Errors: [`RunRefusal`] when the cluster does not answer or does not let it.
     pub fn remove_leftovers(wanted: &Wanted) -> Result<Self, RunRefusal> {
         let cluster = ConnectedCluster::connect_to(wanted)?;
         Ok(Self {

@@ -79,7 +79,6 @@ impl TrialHandle for PodTrial {
 }
 
 impl PodTrial {
-    /// One whose events come.
     pub(crate) fn new(
         cluster: &Rc<ConnectedCluster>,
         gate: RequestGate,
@@ -108,7 +107,6 @@ impl Drop for PodTrial {
     }
 }
 
-/// What the end of a trial says of the node of its slot.
 fn learn_from_ending(nodes: &NodeRegistry, slot: usize, ending: &TrialEnding) {
     let TrialEnding::Measured(evidence) = ending else {
         return;
@@ -135,17 +133,13 @@ fn measured_ending(evidence: Evidence) -> TrialEnding {
     TrialEnding::Measured(Box::new(evidence))
 }
 
-/// What one connection gave.
 enum LogConnectionEnd {
-    /// The last event.
     Ending(Box<TrialEnding>),
     /// All that was written, or all that the node's kubelet gave when it went away.
     Whole,
-    /// Not all.
     Cut,
 }
 
-/// What a task needs to carry out one trial.
 pub(crate) struct PodFollower {
     looks: Arc<NodeInspector>,
     first: TrialNode,
@@ -160,9 +154,7 @@ pub(crate) struct PodFollower {
 
 impl PodFollower {
     /// Of an order in a slot.
-    ///
-    /// # Errors
-    /// An event log that cannot be made.
+    /// Errors: An event log that cannot be made.
     pub(crate) fn new(
         (looks, first, pool): (&Arc<NodeInspector>, &TrialNode, Option<&Arc<GeneratorPool>>),
         (nodes, slot): (&NodeRegistry, usize),
@@ -196,7 +188,6 @@ impl PodFollower {
         })
     }
 
-    /// What is made of it.
     pub(crate) fn gate(&self) -> RequestGate {
         self.gate.clone()
     }
@@ -377,7 +368,6 @@ impl PodFollower {
         }
     }
 
-    /// Takes the lines of one connection.
     async fn follow_lines(
         &mut self,
         mut lines: impl Stream<Item = std::io::Result<String>> + Unpin,
@@ -401,7 +391,6 @@ impl PodFollower {
         }
     }
 
-    /// Tells the events that are new; gives the last one.
     fn forward_pod_events(
         &mut self,
         tell: &Sender<TrialEvent>,
@@ -444,13 +433,11 @@ impl PodFollower {
         measured_ending(evidence)
     }
 
-    /// Adds what the status of its pod says.
     pub(crate) fn add_status(&self, pod: &Pod, evidence: &mut Evidence) {
         let known = standing::node_name(pod).and_then(|name| self.nodes.inspected_node(&name));
         add_pod_status(pod, &self.first, known.as_ref(), evidence);
     }
 
-    /// Removes its Job, and with it the pod.
     pub(crate) async fn remove_pod_job(&self) {
         let job = manifest::trial_object_name(&self.order.trial);
         // One that was stopped, and one that cannot be asked, is removed by whoever stopped it or next.
@@ -460,7 +447,6 @@ impl PodFollower {
             .await;
     }
 
-    /// The last lines of the application.
     pub(crate) async fn application_output(&self, name: &str) -> Vec<String> {
         let params = LogParams {
             container: Some(APPLICATION.to_owned()),
@@ -512,13 +498,11 @@ fn tell_waits(tell: &Sender<TrialEvent>, nodes: &NodeRegistry) -> impl FnMut(&st
     }
 }
 
-/// What a trial asks for.
 fn needed_room(order: &TrialOrder) -> Option<InstanceSize> {
     let (cpu, memory) = (order.configuration.cpu?, order.configuration.memory?);
     Some(InstanceSize { cpu, memory })
 }
 
-/// What a pod's status adds to the evidence of its trial, and what a look at its node did.
 pub(crate) fn add_pod_status(
     pod: &Pod,
     first: &TrialNode,

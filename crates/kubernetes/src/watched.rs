@@ -31,7 +31,6 @@ const NO_BEGIN: Duration = Duration::from_secs(10);
 /// So long a trial waits for a node with room, and for a pod whose kubelet complains.
 const ROOM: Duration = Duration::from_secs(120);
 
-/// What is refused where no node has room.
 pub(crate) const NO_NODE: &str = "finding a node for a trial";
 
 /// So long the pod of a Job that was removed may take to go: its grace, and the kubelet's.
@@ -49,24 +48,18 @@ struct LatestPod {
     is_deleted: bool,
 }
 
-/// What ends a trial before its log does.
 pub(crate) enum PodHalt {
-    /// Nothing of it can be.
     Refused(RunRefusal),
     /// No node has room, or nobody may make its pod as large.
     NoRoom(RunRefusal),
-    /// Its pod was taken away.
     Lost(String),
 }
 
-/// Whether it is worth waiting for a node that has room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RoomPatience {
-    /// One will be given back.
     Given,
     /// For a while: other trials may end, a node may come.
     Some,
-    /// Not at all.
     None,
 }
 
@@ -85,7 +78,6 @@ impl PodHalt {
         }
     }
 
-    /// The end of a trial by it.
     pub(crate) fn into_ending(self) -> TrialEnding {
         match self {
             Self::Refused(refusal) | Self::NoRoom(refusal) => TrialEnding::Refused(refusal),
@@ -172,9 +164,7 @@ async fn watch_pod(pods: Api<Pod>, selector: String, latest: Arc<Mutex<LatestPod
 
 /// Waits until loadline's container of a Job's pod has begun. `waits` hears why it has no node yet, and
 /// says how long that is worth it.
-///
-/// # Errors
-/// What stands in the way, or that the pod was taken away before.
+/// Errors: What stands in the way, or that the pod was taken away before.
 pub(crate) async fn wait_until_begun(
     watched: &WatchedPod,
     access: &NamespaceAccess,
@@ -226,17 +216,14 @@ pub(crate) async fn wait_until_begun(
     }
 }
 
-/// A pod that has a node and has not begun.
 #[derive(Default)]
 struct PlacedPod {
     since: Option<Instant>,
     asked: Duration,
-    /// Since when its kubelet complains.
     complains: Option<Instant>,
 }
 
 impl PlacedPod {
-    /// Asks now and then what the kubelet says.
     async fn ask_kubelet(
         &mut self,
         events: &Api<ClusterEvent>,
@@ -270,7 +257,6 @@ fn no_room(why: &str, waited: Duration) -> RunRefusal {
     RunRefusal::new(NO_NODE, why, hint)
 }
 
-/// Why the Job's controller made no pod, if it said so.
 async fn never_made(events: &Api<ClusterEvent>, job: &str) -> Option<RunRefusal> {
     let message = said_of(events, job, "reason=FailedCreate").await?;
     Some(refused::server_refusal(
@@ -280,7 +266,6 @@ async fn never_made(events: &Api<ClusterEvent>, job: &str) -> Option<RunRefusal>
     ))
 }
 
-/// What the cluster last said of an object.
 async fn said_of(events: &Api<ClusterEvent>, name: &str, which: &str) -> Option<String> {
     let fields = format!("involvedObject.name={name},{which}");
     let params = ListParams::default().fields(&fields);

@@ -99,18 +99,14 @@ impl fmt::Display for WorkloadName {
 }
 
 /// The whole object of a workload, as the API server has it now.
-///
-/// # Errors
-/// [`RunRefusal`] when the cluster does not answer or has no such workload.
+/// Errors: [`RunRefusal`] when the cluster does not answer or has no such workload.
 pub fn read(wanted: &Wanted, name: &WorkloadName) -> Result<Value, RunRefusal> {
     of_cluster(&ConnectedCluster::connect_to(wanted)?, name)
 }
 
 /// Every workload of these namespaces, all without one, as the API server has them now. Needs no more
 /// than the right to list them.
-///
-/// # Errors
-/// [`RunRefusal`] when the cluster does not answer, or lists nothing for this user.
+/// Errors: [`RunRefusal`] when the cluster does not answer, or lists nothing for this user.
 pub fn list_workloads(
     context: Option<&str>,
     namespaces: &[String],
@@ -141,35 +137,24 @@ pub(crate) fn of_cluster(
     serde_json::to_value(found).map_err(defect)
 }
 
-/// What trials take of a workload.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkloadTemplate {
-    /// Fields of the pod.
     pub pod: Map<String, Value>,
-    /// Its volumes.
     pub volumes: Vec<Value>,
     /// Containers that run to their end before the application.
     pub before: Vec<Value>,
-    /// Fields of the application's container.
     pub container: Map<String, Value>,
-    /// Its variables.
     pub env: Vec<Value>,
-    /// Its mounts.
     pub mounts: Vec<Value>,
-    /// The user that it is started as, where that is said.
     pub user: Option<(u32, u32)>,
     /// Whether the containers of its own pods share their PID namespace.
     pub shares_processes: bool,
-    /// The image.
     pub image: String,
-    /// What was left out.
     pub left_out: Vec<String>,
 }
 
 /// Takes what trials need of a workload's object.
-///
-/// # Errors
-/// [`RunRefusal`] for what no second pod may have.
+/// Errors: [`RunRefusal`] for what no second pod may have.
 pub fn extract_template(
     name: &WorkloadName,
     object: &Value,
@@ -205,7 +190,6 @@ pub fn extract_template(
 }
 
 impl WorkloadTemplate {
-    /// Volumes that the container or what runs before it mounts.
     fn add_mounts(
         &mut self,
         name: &WorkloadName,
@@ -275,7 +259,6 @@ fn describe_sidecar(container: &Value) -> String {
     format!("the container {name}, which runs beside the application")
 }
 
-/// Who the container is started as.
 fn container_user(spec: &Map<String, Value>, of: &Map<String, Value>) -> Option<(u32, u32)> {
     let contexts = [of.get("securityContext"), spec.get("securityContext")];
     let field = |name: &str| {

@@ -11,13 +11,10 @@ const BOOT_LAUNCHERS: &[&str] = &[
     "org.springframework.boot.loader.JarLauncher",
 ];
 
-/// Endings of jars that are no applications.
 const NOT_APPLICATIONS: &[&str] = &["-sources.jar", "-javadoc.jar", "-plain.jar", "-tests.jar"];
 
 /// The words after `java` that start the application found, or why none was found.
-///
-/// # Errors
-/// A sentence that says where was looked and what to set.
+/// Errors: A sentence that says where was looked and what to set.
 pub fn find_application(environment: &Environment) -> Result<Vec<OsString>, String> {
     if let Some(words) = find_by_name(environment) {
         return Ok(words);

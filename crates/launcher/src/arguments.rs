@@ -3,27 +3,18 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// What the launcher is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LauncherAction {
-    /// Start the application.
     Launch,
-    /// Print the options it would add, one a line.
     Options,
-    /// Print what every launcher would compute, side by side.
     Calc,
-    /// Print the variables' reference.
     Variables,
-    /// Print the version.
     Version,
-    /// Print the help.
     Help,
 }
 
-/// The command line, read.
 #[derive(Debug, Clone)]
 pub struct LauncherArguments {
-    /// What to do.
     pub action: LauncherAction,
     /// Flags of the launcher that stand for variables, as name and value; they win over these.
     pub variables: Vec<(&'static str, OsString)>,
@@ -35,7 +26,6 @@ pub struct LauncherArguments {
     pub is_java: bool,
 }
 
-/// The help.
 pub const HELP: &str = "\
 Computes JVM options from the container's real limits and starts java.
 
@@ -60,9 +50,7 @@ Flags (each has a variable, see `variables`):
 ";
 
 /// Reads it. `is_java` is the launcher under the name `java`: every word is java's.
-///
-/// # Errors
-/// A sentence about the word that was not understood.
+/// Errors: A sentence about the word that was not understood.
 pub fn read(words: Vec<OsString>, is_java: bool) -> Result<LauncherArguments, String> {
     let mut arguments = LauncherArguments {
         action: LauncherAction::Launch,

@@ -20,12 +20,9 @@ use crate::command::StartTarget;
 use crate::files;
 use crate::java::Java;
 
-/// A cache that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartupCache {
-    /// The options to add.
     pub options: Vec<String>,
-    /// Why it is used, in plain words.
     pub reason: String,
 }
 
@@ -102,7 +99,6 @@ fn cache_candidates(jdk: JdkRelease, jar: &Path) -> Vec<(PathBuf, &'static str)>
     candidates
 }
 
-/// Why a cache may be used, or why not.
 fn check_cache(
     java: &Java,
     jar: &Path,
@@ -181,7 +177,6 @@ pub(crate) fn check_whole(made: &CacheManifest, cache: &Path) -> Result<(), Cach
     }
 }
 
-/// What of a file is not what was written.
 pub(crate) fn find_damage(file: &Path, size: u64, checksum: u64) -> Option<&'static str> {
     let length = file.metadata().map(|metadata| metadata.len()).ok();
     if length != Some(size) {
@@ -371,7 +366,6 @@ mod tests {
             }
         }
 
-        /// What is said about it: why it is used, or why not.
         fn found(&self, build: &str, options: &[&str]) -> Result<String, String> {
             let mut notes = Vec::new();
             let target = StartTarget::Jar(self.path("app.jar").into());

@@ -10,29 +10,21 @@ use loadline_sizing::profile::AppProfile;
 use loadline_sizing::sight::PerceivedMachine;
 use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
 
-/// What to compute with.
 #[derive(Debug, Clone, Copy)]
 pub struct CalculatorCase {
-    /// The memory limit.
     pub memory: Bytes,
-    /// The CPU limit.
     pub cpus: Cpus,
-    /// The JDK.
     pub jdk: JavaVersion,
-    /// Loaded classes.
     pub classes: u64,
-    /// Threads.
     pub threads: u64,
 }
 
-/// One launcher's row.
 struct LauncherRow {
     name: &'static str,
     answer: String,
     leaves_out: String,
 }
 
-/// The table.
 pub fn comparison_table(case: &CalculatorCase) -> String {
     let rows = [
         own_row(case),
@@ -88,7 +80,6 @@ fn own_row(case: &CalculatorCase) -> LauncherRow {
     }
 }
 
-/// A container with these limits and nothing else known.
 fn case_limits(case: &CalculatorCase) -> ContainerLimits {
     ContainerLimits {
         host: SystemCallFacts {

@@ -10,7 +10,6 @@ use loadline_sizing::{JvmOptionSet, OptionOrigin};
 use crate::environment::Environment;
 use crate::files;
 
-/// The options whose value is the class path.
 const CLASS_PATH: &[&str] = &["-cp", "-classpath", "--class-path"];
 
 /// Further options of `java` whose value is the next word.
@@ -30,7 +29,6 @@ const WITH_VALUE: &[&str] = &[
     "--source",
 ];
 
-/// What starts after the JVM's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartTarget {
     /// `-jar FILE`.
@@ -41,7 +39,6 @@ pub enum StartTarget {
     Nothing,
 }
 
-/// What is read from the words of a start and from the environment.
 #[derive(Debug, Clone)]
 pub struct CommandReading {
     /// The JVM's options with their sources, files expanded.
@@ -49,15 +46,12 @@ pub struct CommandReading {
     /// The words of `JAVA_OPTS` and `JAVA_OPTIONS`, as they are passed on: only a launcher reads
     /// these.
     pub own: Vec<String>,
-    /// What starts.
     pub target: StartTarget,
     /// The class path of what starts, as the last option says; not of a jar.
     pub class_path: Option<String>,
-    /// What could not be read.
     pub doubts: Vec<String>,
 }
 
-/// Who reads the options.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionReader {
     /// The `java` launcher has `@argument` files and `JDK_JAVA_OPTIONS`, the JVM VMOptionsFile:
@@ -116,14 +110,10 @@ pub fn read(words: &[OsString], environment: &Environment, reader: OptionReader)
     reading
 }
 
-/// What an option's value, the next word, is.
 #[derive(Debug, Clone, Copy)]
 enum OptionValue {
-    /// What starts.
     Module,
-    /// The class path.
     ClassPath,
-    /// Nothing that counts here.
     Other,
 }
 
@@ -133,7 +123,6 @@ enum OptionValue {
 struct CommandLineParser {
     /// `@argument` files are expanded, up to what starts.
     expands: bool,
-    /// What the next word is a value of, if it is one.
     value_of: Option<OptionValue>,
     class_path: Option<String>,
     /// `-jar` was there; options may follow it, the first other word is the jar.
@@ -285,7 +274,6 @@ impl CommandReading {
         }
     }
 
-    /// The options as the JVM merges them.
     pub fn merged_options(&self) -> JvmOptionSet {
         JvmOptionSet::merge(self.options.iter().cloned())
     }
@@ -313,7 +301,6 @@ mod tests {
             .collect()
     }
 
-    /// A file of options, and its name.
     fn file(text: &str) -> (tempfile::TempDir, String) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("args");

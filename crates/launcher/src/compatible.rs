@@ -8,9 +8,7 @@ use crate::environment::Environment;
 use crate::plan::StartPlan;
 
 /// The options that the named launcher would add.
-///
-/// # Errors
-/// Its refusal, or what is missing to compute it.
+/// Errors: Its refusal, or what is missing to compute it.
 pub fn compatible_options(
     name: &str,
     environment: &Environment,

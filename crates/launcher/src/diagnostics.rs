@@ -51,7 +51,6 @@ pub fn preset_options(
     chosen
 }
 
-/// What a preset is made from.
 struct PresetContext<'a> {
     environment: &'a Environment,
     value: &'a str,

@@ -15,36 +15,27 @@ const PARENT_DEATH: [(&str, i32); 5] = [
     ("KILL", libc::SIGKILL),
 ];
 
-/// The process's environment.
 pub struct Environment {
     variables: Vec<(OsString, OsString)>,
     flags: Vec<(&'static str, OsString)>,
 }
 
-/// What the launcher does with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LauncherMode {
-    /// Add them.
     Apply,
     /// Say them, start java unchanged.
     Report,
-    /// Start java unchanged.
     Off,
 }
 
-/// What is printed at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogMode {
-    /// Warnings as text.
     Text,
-    /// One JSON line.
     Json,
-    /// Nothing.
     Quiet,
 }
 
 impl Environment {
-    /// The real one.
     pub fn from_process() -> Self {
         Self {
             variables: std::env::vars_os().collect(),
@@ -52,7 +43,6 @@ impl Environment {
         }
     }
 
-    /// One made of pairs, for tests.
     pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
         let pair = |(name, value): &(&str, &str)| (OsString::from(name), OsString::from(value));
         Self {
@@ -120,7 +110,6 @@ impl Environment {
         }
     }
 
-    /// `LOADLINE_LOG`.
     pub fn log_mode(&self) -> LogMode {
         match self.text_value("LOADLINE_LOG").as_deref() {
             Some("json") => LogMode::Json,
@@ -160,9 +149,7 @@ impl Environment {
     }
 
     /// `LOADLINE_MEMORY`, or the text that is none.
-    ///
-    /// # Errors
-    /// A sentence about the value.
+    /// Errors: A sentence about the value.
     pub fn memory_override(&self) -> Result<Option<Bytes>, String> {
         let text = self.text_value("LOADLINE_MEMORY");
         let parsed = text.map(|text| text.parse().map_err(|e| format!("LOADLINE_MEMORY: {e}")));
@@ -170,9 +157,7 @@ impl Environment {
     }
 
     /// `LOADLINE_CPUS`, or the text that is none.
-    ///
-    /// # Errors
-    /// A sentence about the value.
+    /// Errors: A sentence about the value.
     pub fn cpu_override(&self) -> Result<Option<Cpus>, String> {
         let text = self.text_value("LOADLINE_CPUS");
         let parsed = text.map(|text| text.parse().map_err(|e| format!("LOADLINE_CPUS: {e}")));

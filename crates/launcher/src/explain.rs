@@ -9,7 +9,6 @@ use crate::json::Json;
 use crate::plan::StartPlan;
 use crate::secret::{mask, mask_words};
 
-/// The text of `--explain`.
 pub fn explain_start(plan: &StartPlan) -> String {
     let mut page = String::new();
     let jdk = plan
@@ -159,14 +158,12 @@ fn regions(page: &mut String, decision: &LaunchDecision) {
     );
 }
 
-/// Everything the user should know.
 pub fn warnings(plan: &StartPlan) -> Vec<String> {
     let decided = plan.decision.iter().flat_map(|decision| &decision.warnings);
     let own = plan.doubts.iter().chain(&plan.notes);
     decided.chain(own).cloned().collect()
 }
 
-/// The JSON line of `LOADLINE_LOG=json`.
 pub fn start_json(plan: &StartPlan) -> String {
     let found = |name: &'static str, found: Option<(u64, &str)>| {
         let value = found.map(|(value, from)| {

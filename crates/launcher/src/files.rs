@@ -14,20 +14,17 @@ use loadline_sizing::limits::{FileSource, UnreadableFile};
 /// The most that is read of one file: mountinfo of a busy host has some 100 KB.
 const CAP: u64 = 1 << 20;
 
-/// The file system, below a root (`/` except in tests).
 pub struct FileSystem {
     root: PathBuf,
 }
 
 impl FileSystem {
-    /// The real one.
     pub fn from_root() -> Self {
         Self {
             root: PathBuf::from("/"),
         }
     }
 
-    /// The one below this directory.
     pub fn below_root(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -43,9 +40,7 @@ impl FileSource for FileSystem {
 }
 
 /// At most `cap` bytes of a regular file.
-///
-/// # Errors
-/// [`UnreadableFile`]; a FIFO, a device or a directory counts as refused.
+/// Errors: [`UnreadableFile`]; a FIFO, a device or a directory counts as refused.
 pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, UnreadableFile> {
     let options = OpenOptions::new()
         .read(true)
@@ -67,9 +62,6 @@ pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, UnreadableFile> {
 }
 
 /// The text of a file a user wrote (profile, argument file); invalid UTF-8 is replaced.
-///
-/// # Errors
-/// [`UnreadableFile`].
 pub fn read_text(path: &Path) -> Result<String, UnreadableFile> {
     let bytes = read_bytes(path, CAP)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -5,7 +5,6 @@
 
 use crate::sys::{self, ExecProgram, InheritedSignals};
 
-/// What an init may be asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InitOptions {
     /// Signals go to all processes of the application's group, not to its first one alone.

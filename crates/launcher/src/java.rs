@@ -10,10 +10,8 @@ use loadline_sizing::{JdkRelease, Vm};
 use crate::environment::Environment;
 use crate::files;
 
-/// A java to start.
 #[derive(Debug, Clone)]
 pub struct Java {
-    /// The file to start.
     pub path: PathBuf,
     /// What it is; `None` when no `release` file says so.
     pub jdk: Option<JdkRelease>,

@@ -2,29 +2,20 @@
 
 use std::fmt::Write as _;
 
-/// A value.
 pub enum Json {
-    /// `null`.
     Null,
-    /// A whole number.
     Number(u64),
-    /// A text.
     Text(String),
-    /// `true`, `false`.
     Switch(bool),
-    /// `[...]`.
     List(Vec<Json>),
-    /// `{...}`, in this order.
     Object(Vec<(&'static str, Json)>),
 }
 
 impl Json {
-    /// A text.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A list of texts.
     pub fn from_texts<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
         Self::List(
             texts
@@ -34,7 +25,6 @@ impl Json {
         )
     }
 
-    /// One line.
     pub fn to_json_line(&self) -> String {
         let mut line = String::new();
         self.write(&mut line);

@@ -34,7 +34,6 @@ use calc::CalculatorCase;
 use environment::{Environment, LauncherMode, LogMode};
 use plan::StartPlan;
 
-/// Wrong usage.
 const USAGE: i32 = 2;
 /// `LOADLINE_STRICT` refuses: EX_CONFIG of sysexits.h.
 const REFUSED: i32 = 78;

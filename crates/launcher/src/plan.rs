@@ -19,23 +19,16 @@ use crate::files::{self, FileSystem};
 use crate::java::{self, Java};
 use crate::{cache, compatible, diagnostics, shared_classes, sys};
 
-/// A start, decided.
 pub struct StartPlan {
-    /// The java to start.
     pub java: Java,
-    /// What the container may use.
     pub limits: ContainerLimits,
     /// What the JVM believes; `None` when the JDK is not known.
     pub sight: Option<PerceivedMachine>,
     /// The decision; `None` when the JDK is not known or the mode is off.
     pub decision: Option<LaunchDecision>,
-    /// The options to add, in order.
     pub added: Vec<ChosenOption>,
-    /// The user's options, merged.
     pub options: JvmOptionSet,
-    /// Where the profile came from.
     pub profile: Option<PathBuf>,
-    /// Why the start-up cache is used, if one is.
     pub cache: Option<String>,
     /// What was passed over and why: the start is none the worse decided for it.
     pub notes: Vec<String>,
@@ -50,9 +43,7 @@ pub struct StartPlan {
 
 /// Plans a start of `command`, whose first word is java. `is_java` is the launcher under the name
 /// `java`: `JAVA_OPTS` is then the start script's, which has used it where it wants it.
-///
-/// # Errors
-/// A sentence when there is no java to start.
+/// Errors: A sentence when there is no java to start.
 pub fn plan_start(
     environment: &Environment,
     command: &[OsString],
@@ -186,7 +177,6 @@ fn choose_compatible(
     Ok(chosen.collect())
 }
 
-/// The profile, and the file it came from.
 fn find_profile(
     environment: &Environment,
     reading: &CommandReading,

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 
-/// Words in a property's name that mark its value as secret.
 const WORDS: &[&str] = &[
     "pass",
     "pwd",
@@ -32,7 +31,6 @@ pub fn mask_words(words: &[OsString]) -> Vec<String> {
     words.iter().map(show).collect()
 }
 
-/// Whether the word after this one is a secret.
 fn names_value(word: &str) -> bool {
     let is_flag = word.starts_with("--") && !word.contains('=');
     is_flag && is_secret(&word.to_ascii_lowercase())
@@ -96,7 +94,6 @@ fn value_length(text: &str) -> usize {
     }
 }
 
-/// The option as it may be shown: `-Ddb.password=***`.
 pub fn mask(option: &str) -> String {
     let Some((name, value)) = option.split_once('=') else {
         return mask_addresses(option);

@@ -138,7 +138,6 @@ fn caches_in(directory: &Path, name: Option<&str>) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Why it may be used, or why not.
 fn check_shared_cache(
     java: &Java,
     jar: Option<&Path>,
@@ -178,7 +177,6 @@ fn check_shared_cache(
     fits.map(|()| how).map_err(|mismatch| mismatch.to_string())
 }
 
-/// Whether a JVM of this release would look at the file.
 fn of_this_release(java: &Java, file: &Path) -> Result<(), String> {
     let name = file.file_name().and_then(|name| name.to_str());
     let made = name
@@ -237,12 +235,10 @@ mod tests {
             std::fs::write(self.directory.path().join("scc").join(name), text).unwrap();
         }
 
-        /// A cache and its manifest.
         fn ship(&self, build: &str) {
             self.layer(FILE, build, None);
         }
 
-        /// One layer of it.
         fn layer(&self, file: &str, build: &str, shared: Option<SharedCacheInfo>) {
             self.write(file, "classes");
             let made = CacheManifest {

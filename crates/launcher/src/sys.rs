@@ -12,7 +12,6 @@ use std::path::Path;
 use loadline_sizing::Bytes;
 use loadline_sizing::limits::SystemCallFacts;
 
-/// The host as system calls show it.
 pub fn read_host() -> SystemCallFacts {
     SystemCallFacts {
         memory: physical_memory(),
@@ -82,7 +81,6 @@ pub fn free_space(directory: &Path) -> Option<Bytes> {
     (result == 0).then(|| Bytes::from_bytes(stat.f_bavail.saturating_mul(stat.f_frsize)))
 }
 
-/// Whether files can be made in a directory.
 pub fn is_writable(directory: &Path) -> bool {
     let Ok(path) = CString::new(directory.as_os_str().as_bytes()) else {
         return false;
@@ -179,9 +177,7 @@ pub struct ExecProgram {
 
 impl ExecProgram {
     /// Prepares exec.
-    ///
-    /// # Errors
-    /// When a text contains a NUL, which no program can receive.
+    /// Errors: When a text contains a NUL, which no program can receive.
     pub fn new(
         path: &Path,
         arguments: &[OsString],
@@ -233,7 +229,6 @@ impl ExecProgram {
         error
     }
 
-    /// That it could not be started, for people.
     pub fn failure_text(&self, error: &io::Error) -> String {
         let path = self.path.to_string_lossy();
         let hint = match error.raw_os_error() {
@@ -298,9 +293,7 @@ pub fn wait_signal() -> Option<(i32, bool)> {
 /// there is one, with the inherited signal state. It is killed when this process dies, however that
 /// comes: `kill -9` of an init that is not PID 1 must not leave it. When exec fails, the child hands the sentence
 /// about it to `say` and exits 126 or 127.
-///
-/// # Errors
-/// When fork fails.
+/// Errors: When fork fails.
 pub fn spawn(
     program: &ExecProgram,
     inherited: &InheritedSignals,
@@ -333,7 +326,6 @@ pub fn spawn(
     }
 }
 
-/// Sends a signal; a child that is already gone is no error.
 pub fn send_signal(pid: i32, signal: i32) {
     // SAFETY: integers only.
     unsafe { libc::kill(pid, signal) };

@@ -4,15 +4,10 @@
 
 use std::fmt::Write as _;
 
-/// One variable.
 pub struct LauncherVariable {
-    /// Its name.
     pub name: &'static str,
-    /// What values it takes.
     pub values: &'static str,
-    /// What holds without it.
     pub default: &'static str,
-    /// What it does.
     pub meaning: &'static str,
 }
 
@@ -30,7 +25,6 @@ const fn variable_row(
     }
 }
 
-/// All of them, in the order of the reference.
 pub const TABLE: &[LauncherVariable] = &[
     variable_row(
         "LOADLINE_MODE",
@@ -215,7 +209,6 @@ pub const TABLE: &[LauncherVariable] = &[
     ),
 ];
 
-/// The reference page.
 pub fn reference() -> String {
     let mut page = String::from(
         "# loadline-launch: environment variables\n\n\

@@ -10,9 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::error::LoadError;
 
 /// Refuses CPUs that do not exist or that this process may not use.
-///
-/// # Errors
-/// [`LoadError::Plan`] names the first such CPU and those that are allowed;
+/// Errors: [`LoadError::Plan`] names the first such CPU and those that are allowed;
 /// [`LoadError::System`] when the kernel refuses to say.
 pub(crate) fn check_cpus(cpus: &[u32]) -> Result<(), LoadError> {
     if cpus.is_empty() {

@@ -13,18 +13,15 @@ use crate::times::RunTimes;
 use crate::user::User;
 use crate::wire::ClientSocket;
 
-/// Where a connection is.
 #[derive(Debug)]
 pub(crate) enum ConnectionState {
     /// No socket. The next request opens one; the handshake is part of its latency.
     Closed,
-    /// Waiting for the TCP and TLS handshakes.
     Connecting(ClientSocket),
     /// Ready to send and receive.
     Open(ClientSocket),
 }
 
-/// A request on its way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InFlight {
     /// When it should have been sent, CLOCK_MONOTONIC ns.
@@ -33,15 +30,12 @@ pub(crate) struct InFlight {
     pub(crate) begun: u64,
     /// When its first byte was sent; 0 while the connection is not open yet.
     pub(crate) sent: u64,
-    /// Bytes of it that were sent.
     pub(crate) written: usize,
-    /// Which request of the mix it is.
     pub(crate) kind: usize,
     /// It was sent before, on an HTTP/2 connection whose server said that it did not process it.
     pub(crate) is_repeated: bool,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct LoadConnection {
     pub(crate) state: ConnectionState,
@@ -57,7 +51,6 @@ pub(crate) struct LoadConnection {
     /// When its socket was opened, and when its last byte came, CLOCK_MONOTONIC ns.
     pub(crate) opened: u64,
     pub(crate) heard: u64,
-    /// Index of the target it connects to.
     pub(crate) target: usize,
 }
 
@@ -84,7 +77,6 @@ impl LoadConnection {
         matches!(&self.state, ConnectionState::Open(wire) if wire.has_unflushed())
     }
 
-    /// Closes the socket and forgets what was read.
     pub(crate) fn close_socket(&mut self) {
         self.state = ConnectionState::Closed;
         self.parser.reset_parser();
@@ -97,9 +89,7 @@ impl LoadConnection {
     }
 
     /// Takes received bytes of the response to its request.
-    ///
-    /// # Errors
-    /// [`MalformedResponse`] when they are no response.
+    /// Errors: [`MalformedResponse`] when they are no response.
     pub(crate) fn feed_response(
         &mut self,
         bytes: &[u8],
@@ -116,7 +106,6 @@ impl LoadConnection {
         self.parser.feed(bytes, head_only, &mut reader)
     }
 
-    /// Whether a complete response is as expected.
     pub(crate) fn judge_response(
         &mut self,
         response: Response,
@@ -136,7 +125,6 @@ impl LoadConnection {
         }
     }
 
-    /// Which deadline of the connection itself is over, if one is.
     pub(crate) fn missed_deadline(&self, now: u64, times: &RunTimes) -> Option<ErrorKind> {
         if self.is_opening() {
             let late = now.saturating_sub(self.opened) > times.connect_timeout;
@@ -154,7 +142,6 @@ impl LoadConnection {
         silent.then_some(ErrorKind::ReadTimeout)
     }
 
-    /// Requests that were begun and have no outcome.
     pub(crate) fn pending_requests(&self) -> impl Iterator<Item = InFlight> {
         let places = self.session.iter().flat_map(|s| &s.places);
         self.request
@@ -163,11 +150,9 @@ impl LoadConnection {
     }
 }
 
-/// Who looks at what a response brings.
 struct ResponseObserver<'a> {
     search: Option<&'a mut BodySearch>,
     user: Option<&'a mut User>,
-    /// The request.
     rendered: &'a [u8],
 }
 
@@ -227,7 +212,6 @@ impl BodySearch {
         }
     }
 
-    /// Takes the next piece.
     pub(crate) fn feed(&mut self, piece: &[u8]) {
         if self.found {
             return;
@@ -245,7 +229,6 @@ impl BodySearch {
         }
     }
 
-    /// Gets ready for the next body; says whether the text was in the last one.
     pub(crate) fn finish_body(&mut self) -> bool {
         self.tail.clear();
         let found = self.found;

@@ -12,7 +12,6 @@ use crate::outcome::{LoadSecond, LoadTotals};
 
 /// Steps for each halving of the distance to 100 %, as the usual tools print.
 const TICKS_PER_HALF: u32 = 5;
-/// ns in the ms that both forms print.
 const NS_PER_MS: f64 = 1e6;
 
 /// The percentile distribution in ms, as the public plotter reads it. Percentiles run over all
@@ -110,7 +109,6 @@ pub fn hlog_rows(offset: Duration, second: &LoadSecond) -> String {
     rows
 }
 
-/// The first line of the CSV; [`csv_rows`] follow for each second.
 pub const CSV_HEAD: &str =
     "second,at_ns,is_warmup,offered,ok,errors,p50_us,p99_us,max_us,send_lag_p99_us\n";
 

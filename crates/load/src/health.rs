@@ -25,21 +25,17 @@ const MAX_BUSY: f64 = 0.95;
 /// Largest share of time that the threads may wait for a CPU or be throttled.
 const MAX_WAIT: f64 = 0.05;
 
-/// What the generator noticed about itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Health {
     /// 99th percentile of the send lag; zero in a closed model.
     #[serde(rename = "send_lag_p99_ns", with = "crate::plan::nanos")]
     pub send_lag_p99: Duration,
-    /// 99.9th percentile.
     #[serde(rename = "send_lag_p99_9_ns", with = "crate::plan::nanos")]
     pub send_lag_p99_9: Duration,
-    /// The largest.
     #[serde(rename = "send_lag_max_ns", with = "crate::plan::nanos")]
     pub send_lag_max: Duration,
     /// Share of requests sent later than ten times the limit, in [0, 1].
     pub missed: f64,
-    /// CPU time, all threads.
     #[serde(rename = "cpu_ns", with = "crate::plan::nanos")]
     pub cpu: Duration,
     /// Time its threads were runnable but had no CPU, summed.
@@ -52,7 +48,6 @@ pub struct Health {
     pub saturated: Option<String>,
 }
 
-/// What is read before and after.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct GeneratorUsage {
     pub(crate) cpu: Duration,
@@ -167,7 +162,6 @@ fn is_late_from_waiting(plan: &LoadPlan, totals: &LoadTotals) -> bool {
     !matches!(plan.model, LoadModel::Open { .. }) || is_behind(plan, totals)
 }
 
-/// Whether the load that was wanted did not come about.
 fn is_behind(plan: &LoadPlan, totals: &LoadTotals) -> bool {
     match plan.model {
         LoadModel::Open { .. } => {

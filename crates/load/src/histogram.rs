@@ -12,13 +12,11 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 
 use crate::error::LoadError;
 
-/// A histogram with loadline's bounds.
 pub type Histogram = hdrhistogram::Histogram<u64>;
 
 /// The largest value: 1 h, in ns.
 pub const MAX_NS: u64 = 3_600_000_000_000;
 
-/// An empty one.
 pub fn new() -> Histogram {
     Histogram::new_with_bounds(1, MAX_NS, 3).expect("the bounds are constants that are allowed")
 }
@@ -37,7 +35,6 @@ pub(crate) fn record_value(histogram: &mut Histogram, ns: u64) {
         .expect("it grows as far as the largest value");
 }
 
-/// Adds all values of another, whatever bounds the two have.
 pub(crate) fn add_histogram(mine: &mut Histogram, theirs: &Histogram) {
     if !theirs.is_empty() {
         mine.auto(true);
@@ -55,9 +52,7 @@ pub fn encode_histogram(histogram: &Histogram) -> String {
 }
 
 /// From text that [`encode_histogram`] or another HdrHistogram tool wrote.
-///
-/// # Errors
-/// [`LoadError::Histogram`] when the text is no such histogram.
+/// Errors: [`LoadError::Histogram`] when the text is no such histogram.
 pub fn decode_histogram(text: &str) -> Result<Histogram, LoadError> {
     let bytes = STANDARD
         .decode(text)
@@ -69,9 +64,7 @@ pub fn decode_histogram(text: &str) -> Result<Histogram, LoadError> {
 
 /// All intervals of an HdrHistogram interval log together. Its values are taken as ns, as loadline
 /// and every tool that names no other unit write them.
-///
-/// # Errors
-/// [`LoadError::Histogram`] when the text is no such log, or has no interval.
+/// Errors: [`LoadError::Histogram`] when the text is no such log, or has no interval.
 pub fn from_interval_log(text: &str) -> Result<Histogram, LoadError> {
     let refused = |why: String| LoadError::Histogram(why);
     let mut all = growing_histogram();

@@ -47,10 +47,8 @@ const STOPPED: &str = "it was stopped";
 /// Version of [`MaxRateResult`]; 2: `rate` is what was answered, not what was offered.
 const SCHEMA: u32 = 2;
 
-/// What to search for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaxRateSearch {
-    /// The SLOs, each searched for its own rate.
     pub slos: Vec<Slo>,
     /// Length of a trial, at least 1 s; what is left of a second is not judged for its rate.
     pub trial: Duration,
@@ -98,9 +96,8 @@ pub struct GoalAnswer {
 }
 
 /// Searches. `observe` gets every trial when it has ended.
-///
-/// # Errors
-/// [`LoadError`] when load cannot be made at all, or an SLO is about something else than load.
+/// Errors: [`LoadError`] when load cannot be made at all, or an SLO is about something else than
+/// load.
 pub fn find_max_rate(
     plan: &LoadPlan,
     search: &MaxRateSearch,
@@ -209,7 +206,6 @@ impl GoalHunt<'_> {
         Ok(self.goal_answers(bounds))
     }
 
-    /// What is known when a stop comes.
     fn interrupted_answers(&mut self) -> Vec<GoalAnswer> {
         self.incomplete = Some(STOPPED.to_owned());
         self.goal_answers(self.known_bounds())
@@ -234,7 +230,6 @@ impl GoalHunt<'_> {
         MaxRate::new(parameters)
     }
 
-    /// Bounds of every goal within the range of the machine.
     fn narrow(&mut self, machine: &mut MaxRate) -> Result<Vec<Bounds>, LoadError> {
         loop {
             match machine.next() {

@@ -12,17 +12,14 @@ use crate::histogram::{self, Histogram};
 
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $name:ident => $text:literal,)*) => {
-        /// Why a request failed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum ErrorKind {
             $($(#[$doc])* $name,)*
         }
 
         impl ErrorKind {
-            /// Every kind.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Its name in records and tables.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -33,11 +30,8 @@ macro_rules! error_kinds {
 }
 
 error_kinds! {
-    /// The connection was refused.
     Refused => "refused",
-    /// The connection was reset.
     Reset => "reset",
-    /// The connection was closed before the response was complete.
     Closed => "closed",
     /// No complete response within the timeout of the send, or no connection within it.
     Timeout => "timeout",
@@ -47,30 +41,22 @@ error_kinds! {
     ReadTimeout => "read_timeout",
     /// This machine has no free port or descriptor for another connection.
     PortExhausted => "port_exhausted",
-    /// No route to the target.
     Unreachable => "unreachable",
     /// The TLS handshake failed or a record was broken.
     Tls => "tls",
-    /// The response breaks HTTP.
     Protocol => "protocol",
     /// A redirect where it is not expected; redirects are never followed.
     Http3xx => "http_3xx",
-    /// A status from 400 to 499.
     Http4xx => "http_4xx",
-    /// A status from 500.
     Http5xx => "http_5xx",
-    /// Another status than expected.
     WrongStatus => "wrong_status",
-    /// The body is not as expected.
     WrongBody => "wrong_body",
-    /// Another error of the socket.
     Io => "io",
     /// Never sent: no connection was free within the timeout of its intended time.
     Shed => "shed",
 }
 
 impl ErrorKind {
-    /// The kind of a failed system call on a socket.
     pub(crate) fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::CONNREFUSED => Self::Refused,
@@ -85,12 +71,10 @@ impl ErrorKind {
     }
 }
 
-/// Outcomes of the requests of one phase.
 #[derive(Debug, Clone)]
 pub struct LoadTotals {
     /// Requests that became due (open model) or were begun (closed model).
     pub scheduled: u64,
-    /// Good responses.
     pub ok: u64,
     /// Good responses that came while requests of this phase were due, whichever phase they were
     /// due in themselves: what an achieved rate counts. What a backlog gave in the drain is left
@@ -99,13 +83,11 @@ pub struct LoadTotals {
     pub(crate) errors: [u64; ErrorKind::ALL.len()],
     /// Requests without an outcome at the end of the drain.
     pub unfinished: u64,
-    /// Body bytes of complete responses.
     pub body_bytes: u64,
     /// Body bytes of complete responses that came in the time of `answered_in_time`.
     pub body_bytes_in_time: u64,
     /// Responses that redirect, good or not; none is followed.
     pub redirects: u64,
-    /// Sessions that began.
     pub sessions: u64,
     /// Pauses of users that were cut short, because a request was due and no connection was left for
     /// a new user.
@@ -127,9 +109,7 @@ pub struct LoadTotals {
 /// Outcomes of one request of a mix. Requests that were never sent belong to none.
 #[derive(Debug, Clone)]
 pub struct RequestTotals {
-    /// Good responses.
     pub ok: u64,
-    /// Failed requests.
     pub failed: u64,
     /// Requests that were sent and had no outcome at the end of the drain.
     pub unfinished: u64,
@@ -150,7 +130,6 @@ impl RequestTotals {
         vec![empty; requests]
     }
 
-    /// Counts a good response.
     pub(crate) fn count_success(&mut self, latency: u64) {
         self.ok += 1;
         histogram::record_value(&mut self.latency, latency);
@@ -187,29 +166,24 @@ impl Default for LoadTotals {
 }
 
 impl LoadTotals {
-    /// Counts a good response.
     pub(crate) fn count_success(&mut self, latency: u64, service_time: u64) {
         self.ok += 1;
         self.latency.saturating_record(latency);
         self.service_time.saturating_record(service_time);
     }
 
-    /// Counts a failed request.
     pub(crate) fn count_failure(&mut self, kind: ErrorKind) {
         self.count_failures(kind, 1);
     }
 
-    /// Counts several failed requests.
     pub(crate) fn count_failures(&mut self, kind: ErrorKind, count: u64) {
         self.errors[kind as usize] += count;
     }
 
-    /// Failed requests, shed ones included.
     pub fn failed_requests(&self) -> u64 {
         self.errors.iter().sum()
     }
 
-    /// Failed requests of one kind.
     pub fn errors_of(&self, kind: ErrorKind) -> u64 {
         self.errors[kind as usize]
     }
@@ -233,7 +207,6 @@ impl LoadTotals {
         )
     }
 
-    /// Adds the outcomes of another thread, second or process.
     pub fn add_outcomes(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         self.ok += other.ok;
@@ -261,7 +234,6 @@ impl LoadTotals {
         self.add_seconds(&other.by_second);
     }
 
-    /// Adds what one thread counted for each request of the mix.
     pub(crate) fn add_requests(&mut self, thread: Vec<RequestTotals>) {
         if self.by_request.is_empty() {
             self.by_request = thread;
@@ -272,7 +244,6 @@ impl LoadTotals {
         }
     }
 
-    /// Adds what one thread counted for each second.
     pub(crate) fn add_seconds(&mut self, thread: &[RequestTotals]) {
         let missing = thread.len().saturating_sub(self.by_second.len());
         self.by_second
@@ -282,7 +253,6 @@ impl LoadTotals {
         }
     }
 
-    /// Sets everything to zero and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.scheduled = 0;
         self.ok = 0;
@@ -306,9 +276,7 @@ impl LoadTotals {
     }
 
     /// Checks that every scheduled request has exactly one outcome.
-    ///
-    /// # Errors
-    /// [`LoadError::Accounting`] with both sums.
+    /// Errors: [`LoadError::Accounting`] with both sums.
     pub fn check_balance(&self) -> Result<(), LoadError> {
         let accounted = self.ok + self.failed_requests() + self.unfinished;
         if accounted == self.scheduled {
@@ -322,7 +290,6 @@ impl LoadTotals {
     }
 }
 
-/// One second of a run, all threads together.
 #[derive(Debug)]
 pub struct LoadSecond {
     /// Its number, from 0.
@@ -382,7 +349,6 @@ mod tests {
         );
     }
 
-    /// Every count differs from every other.
     fn counted(factor: u64) -> LoadTotals {
         let mut totals = LoadTotals {
             scheduled: 100 * factor,
@@ -408,7 +374,6 @@ mod tests {
         totals
     }
 
-    /// All that is in totals, in words.
     fn told(totals: &LoadTotals) -> String {
         let of = |r: &RequestTotals| {
             (

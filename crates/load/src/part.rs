@@ -25,10 +25,8 @@ use crate::remote::{GeneratorMessage, Generators, RemoteLoadFailure, run_remote}
 use crate::run::{LoadOutcome, run as run_plan};
 use crate::user::User;
 
-/// What the process is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadOrder {
-    /// The load.
     pub plan: LoadPlan,
     /// Network namespace to enter before anything else, such as `/proc/PID/ns/net`.
     #[serde(default)]
@@ -38,31 +36,24 @@ pub struct LoadOrder {
     pub generators: Option<Generators>,
 }
 
-/// What the process says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "message")]
 pub enum LoadMessage {
-    /// One second has passed.
     Second(SecondMessage),
-    /// The load is over; the last message.
     Result(Box<ResultMessage>),
     /// Of generators elsewhere there is no result; the last message.
     Failed {
-        /// What kind of end it is.
         how: RemoteLoadFailure,
-        /// Which generator, and why.
         detail: String,
     },
 }
 
-/// One second of load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SecondMessage {
     /// Its end, CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// Requests that became due (open) or were begun (closed) in it.
     pub offered: u64,
-    /// Good responses in it.
     pub ok: u64,
     /// Failed requests in it, shed ones included.
     pub errors: u64,
@@ -79,27 +70,21 @@ pub struct SecondMessage {
     /// 99th percentile of the generator's own send lag.
     #[serde(rename = "send_lag_p99_ns", with = "nanos_opt")]
     pub send_lag_p99: Option<Duration>,
-    /// Whether it belongs to the warm-up.
     pub is_warmup: bool,
 }
 
-/// The whole load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultMessage {
     /// When the first request could be due, CLOCK_MONOTONIC.
     pub start_ns: u64,
     /// When the last request could be due, CLOCK_MONOTONIC; the drain came after it.
     pub end_ns: u64,
-    /// Outcomes of the measured part.
     pub measure: TotalsMessage,
     /// Outcomes of the warm-up; `None` when the plan has none.
     #[serde(default)]
     pub warmup: Option<TotalsMessage>,
-    /// The generator about itself.
     pub health: Health,
-    /// Whether a signal ended it before its time.
     pub stopped: bool,
-    /// The users whose sessions go on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<User>,
     /// The generators that made it together; empty where this process did.
@@ -115,25 +100,20 @@ pub struct TotalsMessage {
     pub duration: Duration,
     /// Requests that became due or were begun.
     pub scheduled: u64,
-    /// Good responses.
     pub ok: u64,
     /// Good responses that came while requests were due, not in the drain.
     pub answered_in_time: u64,
     /// Failed requests by kind; `shed` are those never sent for want of a free connection.
     pub errors: BTreeMap<String, u64>,
-    /// Requests without an outcome at the end of the drain.
     pub unfinished: u64,
-    /// Body bytes of complete responses.
     pub body_bytes: u64,
     /// Body bytes of complete responses that came while requests were due.
     pub body_bytes_in_time: u64,
     /// Responses that redirect, good or not; none is followed.
     #[serde(default)]
     pub redirects: u64,
-    /// Sessions that began.
     #[serde(default)]
     pub sessions: u64,
-    /// Pauses of users that were cut short.
     #[serde(default)]
     pub cut_pauses: u64,
     /// Latency from the intended send time, good responses: HdrHistogram V2 deflate, base64, ns.
@@ -150,21 +130,16 @@ pub struct TotalsMessage {
     pub by_second: Vec<RequestMessage>,
 }
 
-/// Outcomes of one request of a mix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestMessage {
-    /// Good responses.
     pub ok: u64,
-    /// Failed requests.
     pub failed: u64,
     /// Requests that were sent and had no outcome at the end of the drain.
     pub unfinished: u64,
-    /// Latency, the same form as that of all.
     pub latency: String,
 }
 
 impl TotalsMessage {
-    /// Good responses a second.
     pub fn achieved_rate(&self) -> f64 {
         let seconds = self.duration.as_secs_f64();
         match seconds > 0.0 {
@@ -205,9 +180,8 @@ fn request_message(totals: &RequestTotals) -> RequestMessage {
 }
 
 /// Reads the order, makes the load, writes the messages.
-///
-/// # Errors
-/// [`LoadError`] when the order is wrong, the namespace is closed, or the load cannot be made.
+/// Errors: [`LoadError`] when the order is wrong, the namespace is closed, or the load cannot be
+/// made.
 pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError> {
     let mut text = String::new();
     input
@@ -237,7 +211,6 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError
     )
 }
 
-/// A flag that SIGTERM and SIGINT set.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, LoadError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -284,7 +257,6 @@ pub(crate) fn second_message(second: &LoadSecond) -> SecondMessage {
     }
 }
 
-/// The result of a run as a message.
 pub(crate) fn result_message(plan: &LoadPlan, outcome: &LoadOutcome) -> ResultMessage {
     let has_warmup = !plan.warmup.is_zero();
     ResultMessage {

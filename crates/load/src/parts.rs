@@ -20,26 +20,20 @@ use crate::summary::{LoadSummary, SummarySetting};
 /// Version of [`PartFile`]; 2: it says which part it is of which schedule.
 pub const SCHEMA: u32 = 2;
 
-/// The whole result of one process, histograms included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartFile {
-    /// [`SCHEMA`].
     pub schema: u32,
-    /// Which part it is.
     pub part: LoadPart,
     /// The schedule that all parts share, warm-up included.
     pub schedule: LoadModel,
     /// Leading part of the schedule that is recorded apart.
     #[serde(rename = "warmup_ns", with = "nanos")]
     pub warmup: Duration,
-    /// What was run.
     pub setting: SummarySetting,
-    /// What came of it.
     pub result: ResultMessage,
 }
 
 impl PartFile {
-    /// Of a run.
     pub fn new(plan: &LoadPlan, outcome: &LoadOutcome, url: &str) -> Self {
         Self {
             schema: SCHEMA,
@@ -52,9 +46,7 @@ impl PartFile {
     }
 
     /// Reads the JSON form.
-    ///
-    /// # Errors
-    /// [`LoadError::Part`] when the text is no such file or of another version.
+    /// Errors: [`LoadError::Part`] when the text is no such file or of another version.
     pub fn parse_part_file(text: &str) -> Result<Self, LoadError> {
         #[derive(Deserialize)]
         struct PartFileHeader {
@@ -142,9 +134,7 @@ fn check_parts(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
 }
 
 /// Sums up all parts of one load.
-///
-/// # Errors
-/// [`LoadError::Part`] when one is missing, twice there or of another load;
+/// Errors: [`LoadError::Part`] when one is missing, twice there or of another load;
 /// [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes are
 /// missing.
 pub fn merge(parts: &[PartFile]) -> Result<LoadSummary, LoadError> {
@@ -171,18 +161,15 @@ pub fn merge(parts: &[PartFile]) -> Result<LoadSummary, LoadError> {
     Ok(summary)
 }
 
-/// What several processes counted together.
 pub(crate) struct PartsSum {
     pub(crate) measure: LoadTotals,
-    /// Of those that had a warm-up.
     pub(crate) warmup: LoadTotals,
     pub(crate) health: Health,
 }
 
 /// Adds up the results of the parts of one load, at least one.
-///
-/// # Errors
-/// [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes are missing.
+/// Errors: [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes
+/// are missing.
 pub(crate) fn sum_results<'a>(
     mut results: impl Iterator<Item = &'a ResultMessage>,
 ) -> Result<PartsSum, LoadError> {

@@ -21,7 +21,6 @@ const EXACT_RATE: f64 = 5_000.0;
 /// Keeps the lateness of arrivals below 0.3 ms at the 99th percentile, with room for the wake-up.
 const AUTO_QUANTUM: Duration = Duration::from_micros(100);
 
-/// One load run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadPlan {
     /// Addresses of the instances; connections are spread evenly over them.
@@ -31,7 +30,6 @@ pub struct LoadPlan {
     /// Requests to choose from, at random by their weights; empty is always `request`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mix: Vec<WeightedRequest>,
-    /// What counts as a good response.
     #[serde(default)]
     pub expect: Expectation,
     /// How connections are encrypted; `None` is not at all.
@@ -40,7 +38,6 @@ pub struct LoadPlan {
     /// HTTP/2 instead of HTTP/1.1: by ALPN over TLS, else with prior knowledge; `None` is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2Options>,
-    /// How the load is made.
     pub model: LoadModel,
     /// Leading part of the run that is recorded apart; part of the model's length.
     #[serde(rename = "warmup_ns", with = "nanos", default)]
@@ -82,13 +79,11 @@ pub struct LoadPlan {
     /// CPUs to use, one thread on each; empty is one thread wherever the kernel puts it.
     #[serde(default)]
     pub cpus: Vec<u32>,
-    /// Seed of all that is random.
     #[serde(default)]
     pub seed: u64,
     /// When sends happen relative to their intended times.
     #[serde(default)]
     pub pacing: Pacing,
-    /// Which part of the load this process makes.
     #[serde(default)]
     pub part: LoadPart,
     /// When to begin, CLOCK_MONOTONIC; `None` or a time that has passed is at once.
@@ -112,7 +107,6 @@ fn is_not(flag: &bool) -> bool {
 pub struct LoadPart {
     /// Which, from 0.
     pub index: u32,
-    /// How many there are.
     pub of: u32,
 }
 
@@ -135,44 +129,34 @@ impl fmt::Display for LoadPart {
     }
 }
 
-/// A request of a mix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WeightedRequest {
-    /// Its name in results.
     pub name: String,
     /// Its share of all requests is its weight over the sum of weights; above 0.
     pub weight: f64,
     /// With users: it is sent first of a session, and only then; several are drawn by weight.
     #[serde(default, rename = "first", skip_serializing_if = "is_not")]
     pub is_first: bool,
-    /// What is sent.
     pub request: RequestSpec,
 }
 
-/// How load is made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum LoadModel {
     /// Requests leave on a schedule that does not wait for answers.
     Open {
-        /// The rate over time.
         segments: Vec<RateSegment>,
-        /// How requests are spread at that rate.
         #[serde(default)]
         arrivals: ArrivalPattern,
     },
     /// Each connection sends when its last answer came, for a time (warm-up included).
     ClosedFor {
-        /// Length of the run.
         #[serde(rename = "duration_ns", with = "nanos")]
         duration: Duration,
     },
     /// Each connection sends when its last answer came, until so many requests were made after
     /// the warm-up.
-    ClosedRequests {
-        /// Requests in all.
-        requests: u64,
-    },
+    ClosedRequests { requests: u64 },
 }
 
 impl LoadModel {
@@ -253,7 +237,6 @@ impl LoadModel {
 /// The request to send. Path, header values and body may hold variables (see [`crate::template`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSpec {
-    /// Method, such as `GET`.
     pub method: String,
     /// Path and query, with the leading slash.
     pub path: String,
@@ -269,7 +252,6 @@ pub struct RequestSpec {
 }
 
 impl RequestSpec {
-    /// A GET without more headers.
     pub fn for_get(path: &str) -> Self {
         Self {
             method: "GET".to_owned(),
@@ -296,7 +278,6 @@ impl RequestSpec {
 pub struct TlsSpec {
     /// Name the certificate must be for, and SNI.
     pub server_name: String,
-    /// Accept any certificate.
     #[serde(default)]
     pub insecure: bool,
     /// PEM file with the accepted roots; `None` is the system's.
@@ -304,7 +285,6 @@ pub struct TlsSpec {
     pub roots: Option<PathBuf>,
 }
 
-/// HTTP/2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Http2Options {
     /// Requests under way at once on each connection, 1 to [`Self::MAX_STREAMS`]; fewer where the
@@ -323,10 +303,8 @@ pub struct Expectation {
     /// Accepted statuses; empty is 200 to 399.
     #[serde(default)]
     pub status: Vec<u16>,
-    /// Bytes that the body must contain.
     #[serde(default)]
     pub body_contains: Option<String>,
-    /// Exact size of the body in bytes.
     #[serde(default)]
     pub body_bytes: Option<u64>,
 }
@@ -402,10 +380,6 @@ impl LoadPlan {
         self
     }
 
-    /// Refuses a plan that cannot be run.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] names the field.
     pub fn check_plan(&self) -> Result<(), LoadError> {
         let refuse = |field, why: &str| {
             Err(LoadError::Plan {
@@ -485,7 +459,6 @@ impl LoadPlan {
         }
     }
 
-    /// Number of threads.
     pub(crate) fn shard_count(&self) -> u32 {
         self.cpus.len().max(1) as u32
     }
@@ -509,7 +482,6 @@ impl LoadPlan {
         self.connections.saturating_mul(streams).max(1)
     }
 
-    /// The request with this number in the mix, or the only one.
     pub(crate) fn request_spec(&self, kind: usize) -> &RequestSpec {
         self.mix.get(kind).map_or(&self.request, |w| &w.request)
     }
@@ -519,7 +491,6 @@ impl LoadPlan {
         self.mix.get(kind).is_some_and(|w| w.is_first)
     }
 
-    /// All requests that may be sent, with their weights.
     pub(crate) fn weighted_requests(&self) -> Vec<(f64, &RequestSpec)> {
         match self.mix.as_slice() {
             [] => vec![(1.0, &self.request)],

@@ -46,7 +46,6 @@ pub fn request_class(method: &[u8], path: &[u8]) -> Vec<u8> {
     class
 }
 
-/// Version of the form.
 pub const SCHEMA: u32 = 1;
 
 /// A load profile.
@@ -115,7 +114,6 @@ pub struct MixRequest {
 }
 
 impl MixRequest {
-    /// Its name in results.
     pub fn request_name(&self) -> String {
         match &self.name {
             Some(name) => name.clone(),
@@ -142,9 +140,7 @@ fn default_method() -> String {
 
 impl LoadProfile {
     /// Reads the TOML form.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] with the place and what is wrong.
+    /// Errors: [`LoadError::Plan`] with the place and what is wrong.
     pub fn parse_load_profile(text: &str) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan {
             field: "profile",
@@ -155,10 +151,6 @@ impl LoadProfile {
         Ok(profile)
     }
 
-    /// Refuses what cannot be replayed.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] with what is wrong.
     pub fn check_profile(&self) -> Result<(), LoadError> {
         let refuse = |why: String| LoadError::Plan {
             field: "profile",
@@ -183,10 +175,6 @@ impl LoadProfile {
         Ok(())
     }
 
-    /// As TOML.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] when a value has no TOML form.
     pub fn toml_text(&self) -> Result<String, LoadError> {
         toml::to_string(self).map_err(|e| LoadError::Plan {
             field: "profile",
@@ -229,9 +217,7 @@ impl LoadProfile {
 
     /// The rate curve: `scale` times the rates, each interval `speed` times shorter; cut off or
     /// repeated where a length is given.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] when the profile has no rates.
+    /// Errors: [`LoadError::Plan`] when the profile has no rates.
     pub fn rate_segments(
         &self,
         scale: f64,

@@ -12,7 +12,6 @@ use crate::schedule::shard_seed;
 use crate::template::{TemplateVariables, TextTemplate, ValueEncoding, push_number};
 use crate::user::User;
 
-/// All requests of one thread.
 pub(crate) struct CompiledRequests {
     requests: Vec<CompiledRequest>,
     /// Those that follow, and those that are sent first of a session; empty is none.
@@ -25,7 +24,6 @@ pub(crate) struct CompiledRequests {
     scratch: Vec<u8>,
 }
 
-/// A choice by weight.
 #[derive(Default)]
 struct WeightedDraw {
     /// Each request and the sum of the shares up to it, the last one 1.
@@ -55,9 +53,7 @@ enum RequestBytes {
 
 impl CompiledRequests {
     /// Renders and compiles the requests of a plan for one stream of its threads and parts.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] names the field.
+    /// Errors: [`LoadError::Plan`] names the field.
     pub(crate) fn new(plan: &LoadPlan, stream: u32) -> Result<Self, LoadError> {
         let address = plan.targets[0].to_string();
         let mut requests = Vec::new();
@@ -174,7 +170,6 @@ impl CompiledRequests {
         }
     }
 
-    /// Whether the answer has no body.
     pub(crate) fn is_head(&self, kind: usize) -> bool {
         self.requests[kind].is_head
     }
@@ -209,7 +204,6 @@ impl WeightedDraw {
     }
 }
 
-/// The target of a rendered request: what lies between the first two spaces.
 pub(crate) fn target_of(rendered: &[u8]) -> &str {
     let target = rendered.split(|b| *b == b' ').nth(1).unwrap_or_default();
     std::str::from_utf8(target).unwrap_or("/")
@@ -224,7 +218,6 @@ fn after_host(rendered: &[u8]) -> usize {
 /// Keeps the choice from the mix apart from the arrivals, which use the same seed.
 const MIX_SEED: u64 = 0x6d69_7800;
 
-/// Compiles an HTTP/1.1 request. `address` is the Host where the request names none.
 fn compile_request(spec: &RequestSpec, address: &str) -> Result<CompiledRequest, LoadError> {
     let has = |name: &str| {
         spec.headers
@@ -276,7 +269,6 @@ const CONNECTION_HEADERS: [&str; 5] = [
     "upgrade",
 ];
 
-/// Compiles an HTTP/2 request; a Host header becomes `:authority`.
 fn compile_stream(
     spec: &RequestSpec,
     address: &str,

@@ -12,7 +12,6 @@ pub use chunked::ChunkedDecoder;
 pub const MAX_HEAD: usize = 64 * 1024;
 const MAX_HEADERS: usize = 100;
 
-/// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
     /// Its status, 200 to 999: interim responses are passed over.
@@ -26,19 +25,16 @@ pub struct Response {
 /// A response that breaks the protocol; the connection must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedResponse {
-    /// The head is no HTTP head.
     #[error("malformed head")]
     Head,
     /// The head is longer than [`MAX_HEAD`] or has more than 100 headers.
     #[error("head too large")]
     HeadTooLarge,
-    /// Content-Length is no number, or there are two that differ.
     #[error("malformed Content-Length")]
     Length,
     /// A transfer coding other than chunked.
     #[error("unknown transfer coding")]
     Coding,
-    /// Chunk framing is broken.
     #[error("malformed chunk")]
     Chunk,
     /// The server switched protocols, unasked.
@@ -48,7 +44,6 @@ pub enum MalformedResponse {
 
 /// What a response brings besides its end; a closure takes its body alone.
 pub trait ResponseSink {
-    /// Takes the next piece of the body.
     fn on_body_piece(&mut self, piece: &[u8]);
 
     /// Takes the value of a Set-Cookie field of the final response.
@@ -61,7 +56,6 @@ impl<F: FnMut(&[u8])> ResponseSink for F {
     }
 }
 
-/// What [`ResponseParser::feed`] made of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParseProgress {
     /// Bytes used; the rest does not belong to this response.
@@ -104,9 +98,7 @@ impl ResponseParser {
 
     /// Takes bytes as they came. `head_only` says that the request was a HEAD. Pieces of the
     /// body are handed to `sink` in order, after the cookies of the head.
-    ///
-    /// # Errors
-    /// [`MalformedResponse`] when the bytes are no HTTP/1.x response.
+    /// Errors: [`MalformedResponse`] when the bytes are no HTTP/1.x response.
     pub fn feed(
         &mut self,
         bytes: &[u8],

@@ -24,7 +24,6 @@ use crate::shard::{Shard, ShardInterval};
 use crate::times::RunTimes;
 use crate::user::User;
 
-/// What a load run gave.
 #[derive(Debug)]
 pub struct LoadOutcome {
     /// When the first request could be due, CLOCK_MONOTONIC ns.
@@ -33,13 +32,9 @@ pub struct LoadOutcome {
     pub end_ns: u64,
     /// Outcomes of requests that were due in the warm-up.
     pub warmup: LoadTotals,
-    /// Outcomes of the others.
     pub measure: LoadTotals,
-    /// The generator about itself.
     pub health: Health,
-    /// Whether it was stopped before its end.
     pub stopped: bool,
-    /// The users whose sessions go on.
     pub users: Vec<User>,
 }
 
@@ -55,9 +50,7 @@ const LEAD_NS: u64 = 5_000_000;
 
 /// Runs a plan. `stop` ends it early: nothing new is sent, the outcome is still complete.
 /// `observe` gets every second after it has passed, and the drain's.
-///
-/// # Errors
-/// [`LoadError`] when the plan or the machine cannot; failed requests are no error.
+/// Errors: [`LoadError`] when the plan or the machine cannot; failed requests are no error.
 pub fn run(
     plan: &LoadPlan,
     stop: &Arc<AtomicBool>,
@@ -69,9 +62,6 @@ pub fn run(
 
 /// The same from a moment that `begin` says once all connections are open; it gets the earliest one. The
 /// load begins later where that has passed when it is said.
-///
-/// # Errors
-/// As [`run`].
 pub(crate) fn run_from(
     plan: &LoadPlan,
     stop: &Arc<AtomicBool>,
@@ -137,7 +127,6 @@ pub(crate) fn run_from(
     })
 }
 
-/// Seconds on their way from the threads to the observer.
 struct SecondGatherer<'a> {
     plan: &'a LoadPlan,
     times: RunTimes,

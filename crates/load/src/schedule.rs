@@ -12,14 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::plan::LoadModel;
 use crate::random::SeededRandom;
 
-/// A stretch of time in which the rate is constant or changes linearly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RateSegment {
     /// Requests a second at its start; 0 is allowed.
     pub from: f64,
     /// Requests a second at its end.
     pub to: f64,
-    /// Its length.
     #[serde(rename = "duration_ns", with = "crate::plan::nanos")]
     pub duration: Duration,
 }
@@ -54,7 +52,6 @@ impl RateSegment {
         }
     }
 
-    /// Requests due in it.
     pub fn due_requests(&self) -> f64 {
         (self.from + self.to) / 2.0 * self.duration.as_secs_f64()
     }
@@ -152,7 +149,6 @@ impl SendSchedule {
         self.next
     }
 
-    /// Takes the next one.
     pub(crate) fn advance(&mut self) {
         self.taken += 1;
         self.position += match &mut self.poisson {

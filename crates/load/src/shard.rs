@@ -38,7 +38,6 @@ use crate::times::RunTimes;
 use crate::tls::TlsSetup;
 use crate::user::User;
 
-/// Events taken at once.
 const EVENTS: usize = 256;
 /// Bytes received at once.
 const BUFFER: usize = 64 * 1024;
@@ -70,21 +69,17 @@ impl ShardInterval {
     }
 }
 
-/// How a thread ended.
 #[derive(Debug)]
 pub(crate) struct ShardEnd {
     pub(crate) run_delay: Duration,
     pub(crate) end_ns: u64,
     pub(crate) stopped: bool,
-    /// What became of each request of the mix, in the warm-up and after it.
     pub(crate) by_request: [Vec<RequestTotals>; 2],
     /// What became of the measured requests that were due in each second.
     pub(crate) by_second: Vec<RequestTotals>,
-    /// The users whose sessions go on.
     pub(crate) users: Vec<User>,
 }
 
-/// Where requests come from.
 enum RequestSource {
     /// Two cursors over one schedule: what became due, and what was sent or shed.
     Open {
@@ -103,7 +98,6 @@ struct FreePlace {
     since: u64,
 }
 
-/// One thread's part of the load.
 pub(crate) struct Shard<'a> {
     plan: &'a LoadPlan,
     index: u32,
@@ -456,7 +450,6 @@ fn duration_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A place for each request of the mix in each phase that the plan has.
 fn zero_request_totals(plan: &LoadPlan) -> [Vec<RequestTotals>; 2] {
     let warm = if plan.warmup.is_zero() {
         0
@@ -471,7 +464,6 @@ fn tls_setup(plan: &LoadPlan) -> Result<Option<TlsSetup>, LoadError> {
     plan.tls.as_ref().map(setup).transpose()
 }
 
-/// This shard's part of the model.
 fn source(plan: &LoadPlan, index: u32) -> RequestSource {
     let (stream, streams) = (plan.shard_stream(index), plan.stream_count());
     match &plan.model {

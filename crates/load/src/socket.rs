@@ -8,7 +8,6 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, Socket
 
 use crate::outcome::ErrorKind;
 
-/// What a read or write did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SocketProgress {
     /// So many bytes, at least one.
@@ -24,7 +23,6 @@ pub(crate) enum SocketProgress {
 pub(crate) struct TcpSocket(OwnedFd);
 
 impl TcpSocket {
-    /// Begins to connect; the end of it shows as an event.
     pub(crate) fn begin_connect(address: SocketAddr) -> Result<Self, ErrorKind> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
@@ -41,7 +39,6 @@ impl TcpSocket {
         }
     }
 
-    /// The result of a connect, once an event came.
     pub(crate) fn connect_result(&self) -> Result<(), ErrorKind> {
         match net::sockopt::socket_error(&self.0) {
             Ok(Ok(())) => Ok(()),

@@ -31,9 +31,7 @@ use crate::schedule::{ArrivalPattern, RateSegment};
 use crate::target::LoadTarget;
 use text::{PositiveFactor, PositiveTime, RateShape, TimeOrNone, as_text};
 
-/// Connections kept open.
 pub const CONNECTIONS: u32 = 20;
-/// When a request without an answer has failed.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// Load before the judged part, where an application has just been started.
 pub const WARM_UP: Duration = Duration::from_secs(5);
@@ -252,9 +250,7 @@ impl<'de> Deserialize<'de> for ProfileSource {
 
 impl LoadSpec {
     /// Refuses a load that contradicts itself. Reads no file and no variable.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] names the key, which is also the flag.
+    /// Errors: [`LoadError::Plan`] names the key, which is also the flag.
     pub fn check_spec(&self) -> Result<(), LoadError> {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         if self.cacert.is_some() && self.url.as_ref().is_some_and(|url| !url.is_tls) {
@@ -268,26 +264,18 @@ impl LoadSpec {
     }
 
     /// Refuses what a load that is stored may not hold: a credential itself.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] names the key.
+    /// Errors: [`LoadError::Plan`] names the key.
     pub fn refuse_literal_credentials(&self) -> Result<(), LoadError> {
         secret::refuse_literals(self)
     }
 
     /// What is run: reads the files and variables that are named, and keeps what they hold to
     /// itself. The model is that of the judged part, without a warm-up.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] names the key whose file or variable is not there.
+    /// Errors: [`LoadError::Plan`] names the key whose file or variable is not there.
     pub fn to_plan(&self, targets: Vec<SocketAddr>) -> Result<LoadPlan, LoadError> {
         self.plan_with_model(targets, self.judged_model()?)
     }
 
-    /// The same with another model.
-    ///
-    /// # Errors
-    /// As [`Self::to_plan`].
     pub fn plan_with_model(
         &self,
         targets: Vec<SocketAddr>,
@@ -300,9 +288,7 @@ impl LoadSpec {
     }
 
     /// How the judged part is made.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] when that is not clear.
+    /// Errors: [`LoadError::Plan`] when that is not clear.
     pub fn judged_model(&self) -> Result<LoadModel, LoadError> {
         let duration = self.duration.map_or(DURATION, |time| time.0);
         let curve = self.replayed_profile();
@@ -394,7 +380,6 @@ impl LoadSpec {
         Ok(())
     }
 
-    /// The profile, once it has been read.
     pub fn loaded_profile(&self) -> Option<&LoadProfile> {
         match &self.profile {
             Some(ProfileSource::Inline(profile)) => Some(profile),
@@ -402,14 +387,12 @@ impl LoadSpec {
         }
     }
 
-    /// The profile, where its rates are replayed.
     pub fn replayed_profile(&self) -> Option<&LoadProfile> {
         let is_other = self.rate.is_some() || self.closed == Some(true);
         let profile = self.loaded_profile().filter(|_| !is_other);
         profile.filter(|profile| !profile.rates.is_empty())
     }
 
-    /// Port of the URL.
     pub fn port(&self) -> u16 {
         self.url.as_ref().map_or(80, |url| url.port)
     }
@@ -442,7 +425,6 @@ impl LoadSpec {
         self.warm_up.map_or(WARM_UP, |time| time.0)
     }
 
-    /// HTTP/2, where it is spoken.
     pub fn http2(&self) -> Option<Http2Options> {
         let is_spoken = self.http2 == Some(true) || self.streams.is_some();
         is_spoken.then(|| Http2Options {
@@ -450,7 +432,6 @@ impl LoadSpec {
         })
     }
 
-    /// The plan without what files and variables hold.
     fn draft(&self, targets: Vec<SocketAddr>, model: LoadModel) -> Result<LoadPlan, LoadError> {
         let connections = self.connection_count(&model);
         if connections > CONNECTIONS_MAX {
@@ -503,7 +484,6 @@ impl LoadSpec {
     }
 }
 
-/// A refusal that names the key.
 fn refuse_key(field: &'static str, why: &str) -> LoadError {
     LoadError::Plan {
         field,
@@ -511,7 +491,6 @@ fn refuse_key(field: &'static str, why: &str) -> LoadError {
     }
 }
 
-/// What a file holds.
 fn read(path: &Path, field: &'static str) -> Result<Vec<u8>, LoadError> {
     std::fs::read(path).map_err(|error| LoadError::Plan {
         field,

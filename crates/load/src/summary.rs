@@ -180,27 +180,19 @@ impl Percentiles {
     }
 }
 
-/// What a summary needs besides the outcomes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SummarySetting {
-    /// Where requests went.
     pub url: String,
-    /// The model in words.
     pub model: String,
     /// Whether requests were scheduled, so that there is an offered rate.
     pub is_open: bool,
-    /// Connections kept open.
     pub connections: u32,
-    /// Threads of the generator.
     pub threads: u32,
-    /// Length of the measured part.
     pub duration_seconds: f64,
-    /// Names of the requests of the mix.
     pub requests: Vec<String>,
 }
 
 impl SummarySetting {
-    /// Of a run.
     pub fn new(plan: &LoadPlan, outcome: &LoadOutcome, url: &str) -> Self {
         Self {
             url: url.to_owned(),
@@ -215,7 +207,6 @@ impl SummarySetting {
 }
 
 impl LoadSummary {
-    /// Sums up a run.
     pub fn new(plan: &LoadPlan, outcome: &LoadOutcome, url: &str) -> Self {
         let setting = SummarySetting::new(plan, outcome, url);
         let mut summary = Self::from_totals(
@@ -609,7 +600,6 @@ mod tests {
         assert_eq!(serde_json::from_str::<LoadSummary>(&text).unwrap(), summary);
     }
 
-    /// Everything that a run can say is said, each with a figure of its own.
     #[test]
     fn every_figure_of_a_run_is_in_its_summary_and_in_its_text() {
         let setting = SummarySetting {

@@ -9,12 +9,10 @@ use std::str::FromStr;
 
 use crate::error::LoadError;
 
-/// Where requests go, as a person writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadTarget {
     /// Host name or address, without brackets.
     pub host: String,
-    /// Whether it is https.
     pub is_tls: bool,
     /// Port; 80 or 443 where the URL has none.
     pub port: u16,
@@ -110,10 +108,8 @@ fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
 
 impl LoadTarget {
     /// The address that load is sent to: the first one that accepts a connection.
-    ///
-    /// # Errors
-    /// [`LoadError::UnknownHost`] when the name is unknown, [`LoadError::Target`] when nothing
-    /// listens.
+    /// Errors: [`LoadError::UnknownHost`] when the name is unknown, [`LoadError::Target`] when
+    /// nothing listens.
     pub fn resolve_address(&self) -> Result<SocketAddr, LoadError> {
         let refuse = |why: std::io::Error| LoadError::Target {
             authority: self.authority.clone(),

@@ -12,7 +12,6 @@ use crate::error::LoadError;
 use crate::random::SeededRandom;
 use crate::schedule::shard_seed;
 
-/// A text with variables.
 #[derive(Debug, Default)]
 pub(crate) struct TextTemplate(Vec<TemplateSegment>);
 
@@ -26,16 +25,13 @@ enum TemplateSegment {
     Pick(Vec<Vec<u8>>),
 }
 
-/// How values of variables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueEncoding {
-    /// As they are.
     Plain,
     /// Percent-encoded, but for letters, digits and `-._~` (RFC 3986 §2.3).
     Path,
 }
 
-/// Where the values of one thread come from.
 #[derive(Debug)]
 pub(crate) struct TemplateVariables {
     random: SeededRandom,
@@ -66,7 +62,6 @@ impl TemplateVariables {
 const VALUE_SEED: u64 = 0x7661_6c00;
 
 impl TextTemplate {
-    /// Appends fixed text.
     pub(crate) fn append_text(&mut self, text: &str) {
         self.append_bytes(text.as_bytes());
     }
@@ -79,9 +74,8 @@ impl TextTemplate {
     }
 
     /// Appends text in which variables are replaced.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] for a variable with wrong arguments or a CSV file that cannot be read.
+    /// Errors: [`LoadError::Plan`] for a variable with wrong arguments or a CSV file that cannot be
+    /// read.
     pub(crate) fn append_compiled(
         &mut self,
         text: &[u8],
@@ -106,7 +100,6 @@ impl TextTemplate {
         Ok(())
     }
 
-    /// The whole text, when it has no variables.
     pub(crate) fn fixed_text(&self) -> Option<Vec<u8>> {
         match self.0.as_slice() {
             [] => Some(Vec::new()),
@@ -115,7 +108,6 @@ impl TextTemplate {
         }
     }
 
-    /// Appends the text with the values of the current request.
     pub(crate) fn render(&self, variables: &mut TemplateVariables, out: &mut Vec<u8>) {
         for segment in &self.0 {
             match segment {
@@ -196,7 +188,6 @@ pub(crate) fn absolute_tables(text: &str, base: &Path) -> String {
     made + rest
 }
 
-/// The files of the tables of a text.
 pub(crate) fn table_files(text: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut rest = text;
@@ -218,7 +209,6 @@ fn find_table(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, &after[..colon], &after[colon..]))
 }
 
-/// All values of one column; why not, when there are none.
 fn read_column(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
     let text = fs::read_to_string(file).map_err(|e| format!("cannot be read: {e}"))?;
     let mut lines = text.lines();
@@ -290,7 +280,6 @@ fn push_uuid(out: &mut Vec<u8>, random: &mut SeededRandom) {
     }
 }
 
-/// Appends a number in decimal.
 pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();

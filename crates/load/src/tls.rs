@@ -26,7 +26,6 @@ const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// HTTP/2 in ALPN (RFC 9113 §3.1).
 const HTTP2: &[u8] = b"h2";
 
-/// What all connections of a thread share.
 #[derive(Debug)]
 pub(crate) struct TlsSetup {
     config: Arc<ClientConfig>,
@@ -34,8 +33,7 @@ pub(crate) struct TlsSetup {
 }
 
 impl TlsSetup {
-    /// # Errors
-    /// [`LoadError::Plan`] for a name that is none or roots that cannot be read.
+    /// Errors: [`LoadError::Plan`] for a name that is none or roots that cannot be read.
     pub(crate) fn new(spec: &TlsSpec, is_http2: bool) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan { field: "TLS", why };
         let name = ServerName::try_from(spec.server_name.clone())
@@ -82,7 +80,6 @@ fn read_roots(path: &Path) -> Result<RootCertStore, String> {
     }
 }
 
-/// A TLS connection.
 #[derive(Debug)]
 pub(crate) struct TlsSocket {
     socket: TcpSocket,

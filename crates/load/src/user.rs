@@ -17,7 +17,6 @@ const MOST: usize = 50;
 /// Octets of names and values kept: longer ones would not fit the head that servers accept.
 const LONGEST: usize = 8 * 1024;
 
-/// Who sends requests one after the other, on a connection of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// What the server wants to be told again.
@@ -151,7 +150,6 @@ fn parse_cookie(field: &[u8], target: &str) -> Option<(Cookie, bool)> {
     Some((cookie, max_age.map_or(is_past, |seconds| seconds <= 0)))
 }
 
-/// A request's target without its query.
 fn without_query(target: &str) -> &str {
     target.split('?').next().unwrap_or(target)
 }

@@ -47,7 +47,6 @@ pub enum SteadyEnd {
 }
 
 impl WarmUp {
-    /// One line for people.
     pub(crate) fn summary_line(&self) -> String {
         let requests = format!(
             "{} of {} requests until then were slower",
@@ -90,12 +89,10 @@ struct JudgedSecond {
 }
 
 impl WarmUpStudy {
-    /// Of a run with this plan.
     pub fn new(plan: &LoadPlan) -> Self {
         Self::with_rule(plan, SteadinessRule::default())
     }
 
-    /// The same with another rule of steadiness.
     pub fn with_rule(plan: &LoadPlan, rule: SteadinessRule) -> Self {
         let is_even = match &plan.model {
             LoadModel::Open { segments, .. } => segments
@@ -113,7 +110,6 @@ impl WarmUpStudy {
         }
     }
 
-    /// Takes the next second.
     pub fn add_second(&mut self, second: &LoadSecond) {
         if second.index >= self.length || second.length < Duration::from_secs(1) {
             return;

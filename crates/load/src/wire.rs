@@ -4,7 +4,6 @@ use crate::outcome::ErrorKind;
 use crate::socket::{SocketProgress, TcpSocket};
 use crate::tls::{TlsSetup, TlsSocket};
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) enum ClientSocket {
     Plain(TcpSocket),

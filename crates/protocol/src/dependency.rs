@@ -16,14 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Account, AppSpec, EngineKind, ImageSpec, Readiness};
 
-/// How long a dependency lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DependencyScope {
     /// One trial: the next begins with a fresh one.
     #[default]
     Trial,
-    /// All trials of a result, which share it.
     Result,
 }
 
@@ -39,36 +37,29 @@ impl FromStr for DependencyScope {
     }
 }
 
-/// One dependency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DependencySpec {
     /// Its name: letters, digits and `-`; names its cgroup and directory.
     pub name: String,
-    /// What runs.
     pub app: AppSpec,
-    /// When it counts as ready.
     pub readiness: Readiness,
     /// How long its start, and then its seed, may take.
     pub start_deadline: Duration,
     /// Runs once when it is ready, before the application starts; program and arguments, empty is
     /// nothing. Environment and directory, or image, are the dependency's.
     pub seed: Vec<String>,
-    /// How long it lives.
     #[serde(default)]
     pub scope: DependencyScope,
     /// Of one that trials share: runs between two of them, as the seed does; empty is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reset: Vec<String>,
-    /// Who it runs as.
     pub account: Account,
     /// Directories of the host that it sees as empty ones of its own.
     pub directories: Vec<PathBuf>,
-    /// Its CPU limit; `None` is none.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt")]
     pub cpu: Option<Cpus>,
     /// CPUs it may run on; `None` leaves them to the host.
     pub cpuset: Option<CpuSets>,
-    /// Its memory limit; `None` is none.
     #[serde(rename = "memory_bytes", with = "wire::bytes_opt")]
     pub memory: Option<Bytes>,
     /// Size of its `/dev/shm`; `None` is the 64 MiB that container engines give.
@@ -86,22 +77,18 @@ pub struct ProxiedLink {
     pub port: u16,
     /// What is wrong, in the order in which bytes meet it.
     pub toxics: Vec<Toxic>,
-    /// Of all that is drawn.
     pub seed: u64,
 }
 
 /// A dependency that loadline stands in for: it starts after all others and needs nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StubSpec {
-    /// Its name.
     pub name: String,
     /// Where it listens, on the loopback.
     pub port: u16,
-    /// What it answers.
     pub answers: Vec<StubAnswer>,
     /// What is wrong on the way to it, in the order in which bytes meet it.
     pub toxics: Vec<Toxic>,
-    /// Of all that is drawn.
     pub seed: u64,
 }
 
@@ -124,10 +111,8 @@ impl DependencySpec {
     }
 }
 
-/// The network namespace of a container that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkNamespace {
-    /// The file that stands for it.
     pub path: PathBuf,
     /// Name of its container with the engine that made it: docker joins no other.
     pub container: Option<(EngineKind, String)>,
@@ -142,10 +127,8 @@ pub struct SharedDependencies {
     pub dependencies: Vec<SharedDependency>,
 }
 
-/// One of them. It runs, is ready, and is seeded or reset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SharedDependency {
-    /// Name of its cgroup.
     pub group: String,
     /// Its network; `None` is the machine's.
     pub network: Option<NetworkNamespace>,

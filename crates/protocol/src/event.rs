@@ -12,11 +12,8 @@ use crate::RunRefusal;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum TrialEvent {
-    /// A phase began.
     Phase {
-        /// Which.
         phase: TrialPhase,
-        /// When.
         at_ns: u64,
     },
     /// It has not begun: its host has no room for it, and says why.
@@ -25,30 +22,23 @@ pub enum TrialEvent {
     Progress(TrialProgress),
     /// What a soak saw of its application under load.
     Soak(Box<SoakPoint>),
-    /// What the JVM of a soak said of itself without load.
     Look(Box<SoakLook>),
     /// The last event: the trial is over, and nothing of it is left on its host.
     Ended(TrialEnding),
 }
 
-/// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ending")]
 pub enum TrialEnding {
     /// With what was measured; a failing application and a failed measurement are both in it.
     Measured(Box<Evidence>),
-    /// The host cannot run it.
     Refused(RunRefusal),
-    /// It was told to stop.
     Stopped,
 }
 
-/// A live figure for the progress line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TrialProgress {
-    /// Where the trial is.
     pub phase: TrialPhase,
-    /// Time in this phase so far.
     pub elapsed: Duration,
     /// 99th percentile of the last second, in load phases.
     pub p99: Option<Duration>,

@@ -43,12 +43,10 @@ const LARGEST_WINDOW: u32 = 23;
 /// Longest part of a file in one record, before packing: so much memory a reader needs.
 pub const PIECE: usize = 256 << 10;
 
-/// What a piece is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChunkContent {
     /// Samples of the cgroup's counters; each piece can be read by itself.
     Samples,
-    /// The JVM's GC log.
     GcLog,
     /// What the application wrote to its standard output and error.
     Output,
@@ -56,10 +54,8 @@ pub enum ChunkContent {
     File(u8),
 }
 
-/// A part of a file that a trial leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChunk {
-    /// Which file.
     pub content: ChunkContent,
     /// Of which instance, from 0.
     pub instance: u32,
@@ -68,33 +64,24 @@ pub struct FileChunk {
 
 impl FileChunk {
     /// The bytes.
-    ///
-    /// # Errors
-    /// What was packed is damaged, although its checksum is right.
+    /// Errors: What was packed is damaged, although its checksum is right.
     pub fn unpacked_bytes(&self) -> Result<Vec<u8>, LogError> {
         unpack(&self.packed)
     }
 }
 
-/// One record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LogEntry {
-    /// Something happened.
     Event(TrialEvent),
-    /// A part of a file.
     Piece(FileChunk),
 }
 
-/// A log that cannot be read further.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The file.
     #[error("the event log cannot be read: {0}")]
     Io(#[from] std::io::Error),
-    /// Not one of loadline's.
     #[error("it is no event log of loadline")]
     Foreign,
-    /// A record is damaged.
     #[error("the event log is damaged: {0}")]
     Damaged(String),
 }

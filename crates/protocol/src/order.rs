@@ -14,14 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DependencySpec, SharedDependencies, StubSpec};
 
-/// One trial. Its instances (`configuration.instances`) are all alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialOrder {
     /// UUID of the trial; names cgroups and directories.
     pub trial: String,
     /// Limits, options and environment. JVM options and arguments stand in `app` already.
     pub configuration: Configuration,
-    /// What runs.
     pub app: AppSpec,
     /// What it needs beside it, in the order in which they start.
     pub dependencies: Vec<DependencySpec>,
@@ -33,11 +31,8 @@ pub struct TrialOrder {
     pub stubs: Vec<StubSpec>,
     /// Texts that no file of the trial may hold: values of credentials.
     pub secrets: Vec<String>,
-    /// When it counts as ready.
     pub readiness: Readiness,
-    /// Which network it gets.
     pub network: NetworkMode,
-    /// Who it runs as.
     pub account: Account,
     /// Directory of the host for this trial's files, owned by loadline; made and removed by the
     /// host.
@@ -55,9 +50,7 @@ pub struct TrialOrder {
     pub hand_over: Vec<PathBuf>,
     /// How often the cgroup's counters are read.
     pub sampling: SamplingRate,
-    /// How long the start may take.
     pub start_deadline: Duration,
-    /// The load phases, in order.
     pub load: Vec<LoadPhase>,
     /// The SLO that a trial must be able to keep to go on; `None` where it runs its full length
     /// whatever happens.
@@ -67,7 +60,6 @@ pub struct TrialOrder {
     /// A soak: memory in parts is watched over the load.
     #[serde(default)]
     pub soak: Option<SoakSettings>,
-    /// What is done to find out where its memory is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_study: Option<MemoryStudy>,
     /// Whether its pod is the one that ships: nothing of the application's processes is within reach
@@ -88,12 +80,9 @@ impl TrialOrder {
     }
 }
 
-/// How a soak is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SoakSettings {
-    /// Distance of points.
     pub every: Duration,
-    /// Length of the rest before the second cycle.
     pub rest: Duration,
 }
 
@@ -106,11 +95,9 @@ pub struct MemoryStudy {
     pub is_squeezed: bool,
 }
 
-/// The application of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum AppSpec {
-    /// A program of the host.
     Command {
         /// Program (an absolute path) and arguments.
         command: Vec<String>,
@@ -123,10 +110,8 @@ pub enum AppSpec {
     Image(Box<ImageSpec>),
 }
 
-/// An image as one trial starts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageSpec {
-    /// What starts it.
     pub engine: ContainerEngine,
     /// Its id: a name may come to mean another image while a result is measured.
     pub id: String,
@@ -148,7 +133,6 @@ pub struct ImageSpec {
     pub stop_signal: Option<i32>,
     /// Directories of the host with its files, where they are known.
     pub layers: Vec<PathBuf>,
-    /// A directory that it may write, in the place of one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writable: Option<WritableDirectory>,
 }
@@ -157,18 +141,14 @@ pub struct ImageSpec {
 /// can be handed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritableDirectory {
-    /// As the image sees it.
     pub seen: PathBuf,
-    /// The same directory below `/tmp`.
     pub below_tmp: PathBuf,
     /// Files of the host that are copied into it before the start, and never handed over.
     pub files: Vec<PathBuf>,
 }
 
-/// A container engine and how its program is called.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerEngine {
-    /// Which one.
     pub kind: EngineKind,
     /// Its program, an absolute path.
     pub program: PathBuf,
@@ -187,13 +167,10 @@ impl fmt::Debug for ContainerEngine {
     }
 }
 
-/// The engines that loadline knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineKind {
-    /// Starts containers itself.
     Podman,
-    /// Has a daemon that starts them.
     Docker,
     /// A cluster, whose kubelet starts them beside loadline.
     Kubernetes,
@@ -203,7 +180,6 @@ impl EngineKind {
     /// Those of a machine, those that need no daemon first.
     pub const ALL: [Self; 2] = [Self::Podman, Self::Docker];
 
-    /// Its name, which is also that of its program.
     pub fn program_name(self) -> &'static str {
         match self {
             Self::Podman => "podman",
@@ -230,25 +206,20 @@ impl FromStr for EngineKind {
     }
 }
 
-/// When an application counts as ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Readiness {
     /// `GET` of this path answers with a status below 400.
     Http {
-        /// Port the application listens on.
         port: u16,
         /// Path and query, with the leading slash.
         path: String,
     },
-    /// A connection is accepted.
     Tcp {
-        /// Port the application listens on.
         port: u16,
     },
     /// A line of the application's output contains this text.
     LogLine {
-        /// The text, case-sensitive.
         contains: String,
     },
     /// A command ends with 0, run by the engine in the container. Of images only.
@@ -258,7 +229,6 @@ pub enum Readiness {
     },
 }
 
-/// Which network the application gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkMode {
@@ -268,12 +238,10 @@ pub enum NetworkMode {
     Host,
 }
 
-/// Who the application runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// User id, never 0 unless the user insists.
     pub uid: u32,
-    /// Group id.
     pub gid: u32,
 }
 
@@ -290,10 +258,8 @@ pub enum SamplingRate {
     Every(Duration),
 }
 
-/// One phase of load against a ready application.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadPhase {
-    /// Warm-up or measure.
     pub phase: TrialPhase,
     /// What is sent, for all instances together. Its targets are the application's own addresses;
     /// parts, CPUs and the moment of its begin are the host's to choose.

@@ -10,14 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct RunRefusal {
     /// The step, with its path, flag or controller.
     pub what: String,
-    /// The cause.
     pub why: String,
-    /// What to do next.
     pub hint: String,
 }
 
 impl RunRefusal {
-    /// A refusal in three parts.
     pub fn new(what: impl ToString, why: impl ToString, hint: impl ToString) -> Self {
         Self {
             what: what.to_string(),

@@ -19,12 +19,9 @@ const TURNS: usize = 8;
 /// When to look again where all connections together hold as much as they may, ns.
 const FULL: u64 = 5_000_000;
 
-/// Which end of a connection.
 pub(crate) const CLIENT: usize = 0;
-/// The other.
 pub(crate) const SERVER: usize = 1;
 
-/// A socket and what is known of it.
 #[derive(Debug)]
 pub(crate) struct ConnectionSide {
     pub(crate) stream: TcpStream,
@@ -44,7 +41,6 @@ impl ConnectionSide {
     }
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct ProxiedConnection {
     pub(crate) link: usize,
@@ -53,29 +49,23 @@ pub(crate) struct ProxiedConnection {
     pub(crate) lanes: [ConnectionLane; 2],
     /// By toxic of the link: whether it befalls this one.
     pub(crate) befallen: Vec<bool>,
-    /// Who spoke last.
     spoke: Option<ToxicStream>,
     is_connected: bool,
-    /// Directions that are over.
     shut: [bool; 2],
 }
 
-/// How it goes on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProxyProgress {
     /// By an event, or at this time.
     Wait(Option<u64>),
     /// Others first, then it.
     Again,
-    /// Both directions are over.
     Over,
     /// One side is gone; the other is to see the same.
     Broken,
-    /// The dependency took no connection.
     Refused,
 }
 
-/// What a connection needs of its surroundings.
 pub(crate) struct ProxyContext<'a> {
     /// Begin of the measured load.
     pub(crate) zero: Option<u64>,
@@ -104,18 +94,15 @@ impl ProxiedConnection {
         }
     }
 
-    /// What an event says of a side.
     pub(crate) fn note_event(&mut self, side: usize, is_readable: bool, is_writable: bool) {
         self.sides[side].is_readable |= is_readable;
         self.sides[side].is_writable |= is_writable;
     }
 
-    /// Bytes that it holds.
     pub(crate) fn held_bytes(&self) -> usize {
         self.lanes.iter().map(ConnectionLane::held_bytes).sum()
     }
 
-    /// Moves what can be moved.
     pub(crate) fn move_bytes(&mut self, with: &mut ProxyContext<'_>) -> ProxyProgress {
         if !self.is_connected {
             let server = &self.sides[SERVER];
@@ -273,7 +260,6 @@ impl ProxiedConnection {
     }
 }
 
-/// Bytes that a side took.
 fn write(to: &mut ConnectionSide, bytes: &[u8]) -> io::Result<usize> {
     match to.stream.write(bytes) {
         Ok(sent) => Ok(sent),

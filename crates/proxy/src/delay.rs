@@ -18,42 +18,33 @@ pub const LONGEST: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "distribution")]
 pub enum Delay {
-    /// Always the same.
     Fixed {
-        /// The delay.
         latency: Duration,
     },
     /// Evenly from `latency - jitter` to `latency + jitter`, never below 0.
     Uniform {
-        /// The middle.
         latency: Duration,
         /// Most to either side.
         jitter: Duration,
     },
     /// Normal; what falls below 0 is 0.
     Normal {
-        /// The mean.
         latency: Duration,
-        /// The standard deviation.
         jitter: Duration,
     },
     /// Pareto: never below `latency`, with a tail that falls as x to the power of -`shape`.
     Pareto {
-        /// The least.
         latency: Duration,
         /// Above 1: its mean is `latency * shape / (shape - 1)`.
         shape: f64,
     },
-    /// As often as it was seen.
     Recorded {
-        /// Where it was recorded, for people.
         name: String,
         /// HdrHistogram V2 deflate, base64, ns.
         histogram: String,
     },
 }
 
-/// For people: `20ms`, `20ms ± 5ms (normal)`.
 impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -95,8 +86,7 @@ pub(crate) enum DelayDraw {
 }
 
 impl DelayDraw {
-    /// # Errors
-    /// In words, where a recorded histogram cannot be read.
+    /// Errors: In words, where a recorded histogram cannot be read.
     pub(crate) fn new(delay: &Delay) -> Result<Self, String> {
         Ok(match delay {
             Delay::Recorded { histogram, name } => {
@@ -108,7 +98,6 @@ impl DelayDraw {
         })
     }
 
-    /// The next delay, ns.
     pub(crate) fn next_ns(&self, random: &mut RandomStream) -> u64 {
         let ns = match self {
             Self::Recorded(table) => {

@@ -28,10 +28,8 @@ use crate::part::{LinkReport, ProxyReport, StubReport};
 use crate::stub::StubOrder;
 use crate::stub::serve::{self, StubServer};
 
-/// Events taken at once.
 const EVENTS: usize = 256;
 
-/// Bytes read at once.
 const BUFFER: usize = 64 << 10;
 
 /// Bytes that all connections together may hold back.
@@ -52,20 +50,16 @@ const STUB: u64 = 1 << 61;
 /// Marks connections to stubs.
 const SERVED: u64 = 1 << 60;
 
-/// What happens by the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ProxyTimer {
-    /// A piece of a connection is due.
     Piece(u64),
     /// A connection is closed, or with `true` reset, because a toxic wants it.
     Doom(u64, bool),
     /// A toxic of a link begins or ends.
     Edge(usize),
-    /// An answer of a stub is due.
     Answer(u64),
 }
 
-/// The proxy of a trial.
 pub(crate) struct TrialProxy {
     epoll: OwnedFd,
     front: EnteredNetwork,
@@ -75,7 +69,6 @@ pub(crate) struct TrialProxy {
     /// The network of stubs that something stands before.
     behind: Option<EnteredNetwork>,
     connections: HashMap<u64, ProxiedConnection>,
-    /// Number of the next connection.
     next: u64,
     timers: BinaryHeap<Reverse<(u64, ProxyTimer)>>,
     /// Connections with more to do than one turn allows.
@@ -93,9 +86,6 @@ pub(crate) struct TrialProxy {
 
 impl TrialProxy {
     /// In the application's network; `orders` tells when there is one.
-    ///
-    /// # Errors
-    /// What the kernel says.
     pub(crate) fn new(front: &ApplicationNetwork, orders: impl AsFd) -> io::Result<Self> {
         set_current_timer_slack(NonZeroU64::new(1))?;
         let front = EnteredNetwork::new(front)?;
@@ -122,15 +112,10 @@ impl TrialProxy {
         })
     }
 
-    /// The file that stands for the application's network.
     pub(crate) fn network_path(&self) -> PathBuf {
         self.front.network_file()
     }
 
-    /// Listens for one more dependency.
-    ///
-    /// # Errors
-    /// In words.
     pub(crate) fn add_link(&mut self, order: &LinkOrder) -> Result<(), String> {
         let said = |error: io::Error| error.to_string();
         self.front.reenter_network().map_err(said)?;
@@ -147,9 +132,6 @@ impl TrialProxy {
     }
 
     /// Answers in the place of one more dependency; the network in which it listens.
-    ///
-    /// # Errors
-    /// In words.
     pub(crate) fn add_stub(&mut self, order: &StubOrder) -> Result<PathBuf, String> {
         let said = |error: io::Error| error.to_string();
         let network = match (order.is_behind, &mut self.behind) {
@@ -186,7 +168,6 @@ impl TrialProxy {
         }
     }
 
-    /// It ends; what was counted in it.
     pub(crate) fn close_window(&mut self) -> Option<ProxyReport> {
         let (begin, before) = self.window.take()?;
         let now = clock_ns();
@@ -215,9 +196,7 @@ impl TrialProxy {
     }
 
     /// Forwards until there is an order.
-    ///
-    /// # Errors
-    /// What the kernel says to epoll.
+    /// Errors: What the kernel says to epoll.
     pub(crate) fn forward_until_order(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
@@ -460,7 +439,6 @@ impl TrialProxy {
         Some(connection)
     }
 
-    /// Both ends of a connection are closed in order.
     fn close_connection(&mut self, id: u64) {
         drop(self.take_connection(id));
     }
@@ -483,7 +461,6 @@ fn add_listener(epoll: &OwnedFd, listener: &TcpListener, token: u64) -> io::Resu
     )?)
 }
 
-/// CPU time of this process.
 fn process_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -21,7 +21,6 @@ const STEPS: u64 = 100;
 
 const NS: u64 = 1_000_000_000;
 
-/// A toxic of a link, ready to be used by its connections.
 #[derive(Debug)]
 pub(crate) struct PreparedToxic {
     pub(crate) effect: ToxicEffect,
@@ -40,13 +39,10 @@ impl PreparedToxic {
     }
 }
 
-/// What leaves a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LaneItem {
     Bytes(Vec<u8>),
-    /// This direction is over.
     End,
-    /// The whole connection is.
     Close,
 }
 
@@ -55,11 +51,9 @@ pub(crate) struct LanePiece {
     /// CLOCK_MONOTONIC ns.
     pub(crate) due: u64,
     pub(crate) what: LaneItem,
-    /// Bytes of it that are sent already.
     pub(crate) sent: usize,
 }
 
-/// One direction of one connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionLane {
     toxics: Vec<PlacedToxic>,
@@ -71,7 +65,6 @@ pub(crate) struct ConnectionLane {
     is_closed: bool,
 }
 
-/// A toxic that befalls this lane, and what it remembers.
 #[derive(Debug)]
 struct PlacedToxic {
     toxic: Rc<PreparedToxic>,
@@ -99,12 +92,10 @@ impl ConnectionLane {
         self.pieces.is_empty() && !self.is_closed && !self.toxics.iter().any(is_active)
     }
 
-    /// Whether it takes more.
     pub(crate) fn has_room(&self) -> bool {
         self.held < MOST
     }
 
-    /// Bytes that it holds.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held
     }
@@ -114,7 +105,6 @@ impl ConnectionLane {
         self.has_lost
     }
 
-    /// Takes bytes that have come.
     pub(crate) fn take_bytes(&mut self, now: u64, zero: Option<u64>, bytes: &[u8]) {
         if self.is_closed {
             return;
@@ -140,7 +130,6 @@ impl ConnectionLane {
         self.push_piece(now, LaneItem::Bytes(bytes.to_vec()));
     }
 
-    /// The end of this direction has come.
     pub(crate) fn end_direction(&mut self, now: u64, zero: Option<u64>) {
         let slow = |placed: &PlacedToxic| match placed.toxic.effect {
             ToxicEffect::SlowClose { delay } if placed.toxic.is_active(now, zero) => {
@@ -161,12 +150,10 @@ impl ConnectionLane {
         }
     }
 
-    /// What comes first.
     pub(crate) fn first_piece(&mut self) -> Option<&mut LanePiece> {
         self.pieces.front_mut()
     }
 
-    /// It has left.
     pub(crate) fn pop(&mut self) {
         if let Some(LanePiece {
             what: LaneItem::Bytes(bytes),

@@ -23,10 +23,8 @@ use crate::toxic::{Toxic, ToxicEffect, ToxicStream};
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 4096;
 
-/// What a link is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkOrder {
-    /// Name of the dependency.
     pub name: String,
     /// Its port, on the loopback of both networks.
     pub port: u16,
@@ -34,11 +32,9 @@ pub struct LinkOrder {
     pub network: PathBuf,
     /// What is wrong on the way, in the order in which bytes meet it.
     pub toxics: Vec<Toxic>,
-    /// Of all that is drawn.
     pub seed: u64,
 }
 
-/// A link that listens.
 #[derive(Debug)]
 pub(crate) struct ProxyLink {
     port: u16,
@@ -55,9 +51,8 @@ pub(crate) struct ProxyLink {
 
 impl ProxyLink {
     /// Listens in the application's network, in which this thread is.
-    ///
-    /// # Errors
-    /// In words: a port that is taken, a namespace that is not there, a histogram that is none.
+    /// Errors: In words: a port that is taken, a namespace that is not there, a histogram that is
+    /// none.
     pub(crate) fn open_listeners(order: &LinkOrder) -> Result<Self, String> {
         let mut toxics = Vec::new();
         for toxic in &order.toxics {
@@ -88,9 +83,7 @@ impl ProxyLink {
     }
 
     /// A connection begins: towards the dependency, in its network.
-    ///
-    /// # Errors
-    /// What the kernel says at once; most of it shows later.
+    /// Errors: What the kernel says at once; most of it shows later.
     pub(crate) fn connect_upstream(&self) -> io::Result<TcpStream> {
         network::enter_network(&self.network)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
@@ -128,7 +121,6 @@ impl ProxyLink {
         )
     }
 
-    /// Whether a dependency is down now.
     pub(crate) fn should_be_down(&self, now: u64) -> bool {
         let down = |(toxic, prepared): &(Toxic, Rc<PreparedToxic>)| {
             toxic.effect == ToxicEffect::Down && prepared.is_active(now, self.zero)
@@ -174,7 +166,6 @@ impl ProxyLink {
     }
 }
 
-/// Connections of the application that wait, one at a time.
 pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
     match listener.accept() {
         Ok((stream, _)) => {
@@ -197,9 +188,7 @@ pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
 }
 
 /// Listens on the loopback of the network in which this thread is.
-///
-/// # Errors
-/// In words, with the port.
+/// Errors: In words, with the port.
 pub(crate) fn listen_all(port: u16) -> Result<Vec<TcpListener>, String> {
     let first = listen_at((Ipv4Addr::LOCALHOST, port).into());
     let mut listeners = vec![first.map_err(|error| format!("port {port}: {error}"))?];

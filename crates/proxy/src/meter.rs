@@ -7,24 +7,19 @@ use std::time::Duration;
 use loadline_analysis::record::LinkSecond;
 use loadline_load::histogram::{self, Histogram};
 
-/// Seconds that are kept one by one.
 const KEPT: usize = 3600;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// Counters of one link.
 #[derive(Debug, Default)]
 pub(crate) struct LinkCounters {
-    /// Since the begin of the second.
     pub(crate) now: LinkSecond,
-    /// Connections that stand.
     pub(crate) open: u64,
     total: LinkSecond,
     seconds: Vec<LinkSecond>,
 }
 
 impl LinkCounters {
-    /// A window begins.
     pub(crate) fn open_window(&mut self) {
         *self = Self {
             open: self.open,
@@ -32,7 +27,6 @@ impl LinkCounters {
         };
     }
 
-    /// A second ends.
     pub(crate) fn end_second(&mut self, at_ns: u64) {
         let second = LinkSecond {
             at_ns,
@@ -45,7 +39,6 @@ impl LinkCounters {
         }
     }
 
-    /// All of the window and its seconds.
     pub(crate) fn close_window(&mut self, at_ns: u64) -> (LinkSecond, Vec<LinkSecond>) {
         self.end_second(at_ns);
         (self.total, std::mem::take(&mut self.seconds))
@@ -66,7 +59,6 @@ fn sum_seconds(a: LinkSecond, b: LinkSecond) -> LinkSecond {
     }
 }
 
-/// The proxy's own delay.
 #[derive(Debug)]
 pub(crate) struct Lag(Histogram);
 
@@ -75,7 +67,6 @@ impl Lag {
         Self(histogram::new())
     }
 
-    /// Something was due, and is done.
     pub(crate) fn record_lag(&mut self, due: u64, now: u64) {
         self.0.saturating_record(now.saturating_sub(due).max(1));
     }

@@ -14,11 +14,9 @@ use loadline_sys::Namespaces;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
-/// The application's network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApplicationNetwork {
-    /// The machine's.
     Host,
     /// One that the proxy makes: a loopback interface only.
     Own,
@@ -26,7 +24,6 @@ pub enum ApplicationNetwork {
     Of(PathBuf),
 }
 
-/// The application's network, entered.
 #[derive(Debug)]
 pub(crate) struct EnteredNetwork {
     namespace: File,
@@ -36,9 +33,7 @@ pub(crate) struct EnteredNetwork {
 
 impl EnteredNetwork {
     /// Enters it.
-    ///
-    /// # Errors
-    /// What the kernel says, with the step.
+    /// Errors: What the kernel says, with the step.
     pub(crate) fn new(front: &ApplicationNetwork) -> io::Result<Self> {
         match front {
             ApplicationNetwork::Host => {}
@@ -64,7 +59,6 @@ impl EnteredNetwork {
         PathBuf::from(format!("/proc/{}/fd/{descriptor}", std::process::id()))
     }
 
-    /// Goes back to it.
     pub(crate) fn reenter_network(&self) -> io::Result<()> {
         enter_network(&self.namespace)
     }
@@ -79,14 +73,12 @@ impl EnteredNetwork {
     }
 }
 
-/// Goes into a network.
 pub(crate) fn enter_network(namespace: &File) -> io::Result<()> {
     let network = Some(LinkNameSpaceType::Network);
     let entered = move_into_link_name_space(namespace.as_fd(), network);
     entered.map_err(|errno| step_error("entering a network namespace", errno.into()))
 }
 
-/// The file that stands for one.
 pub(crate) fn open_network(path: &Path) -> io::Result<File> {
     File::open(path).map_err(|error| step_error(&path.display().to_string(), error))
 }

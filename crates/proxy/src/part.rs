@@ -22,16 +22,12 @@ use crate::forward::TrialProxy;
 use crate::stub::StubOrder;
 use crate::stub::answers::StubAnswers;
 
-/// Where the proxy stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProxyStart {
-    /// The application's network.
     pub front: ApplicationNetwork,
-    /// CPUs to run on.
     pub cpus: Vec<u32>,
 }
 
-/// What it is told then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "order")]
 pub enum ProxyOrder {
@@ -39,20 +35,16 @@ pub enum ProxyOrder {
     Link(LinkOrder),
     /// Answer in the place of one more.
     Stub(StubOrder),
-    /// A window of counters begins.
     Window {
         /// When, CLOCK_MONOTONIC.
         at_ns: u64,
         /// Whether it is the measured load, from whose begin toxics with a schedule count.
         is_measured: bool,
     },
-    /// It ends.
     Report,
-    /// What were stubs asked for?
     Counted,
 }
 
-/// What it says to each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum ProxyAnswer {
@@ -61,56 +53,41 @@ pub enum ProxyAnswer {
         /// The file that stands for that network, while this process lives.
         network: PathBuf,
     },
-    /// It is done.
     Done,
-    /// It cannot be done.
     Refused {
-        /// Why.
         why: String,
     },
-    /// What was counted in the window that ends.
     Report(ProxyReport),
     /// The stubs in the order in which they were ordered.
     Counted {
-        /// Of each.
         stubs: Vec<StubReport>,
     },
 }
 
-/// Counters of a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProxyReport {
-    /// Its length.
     #[serde(rename = "window_ns", with = "wire::nanos")]
     pub window: Duration,
-    /// CPU time used in it.
     #[serde(rename = "cpu_ns", with = "wire::nanos")]
     pub cpu: Duration,
     /// The proxy's own delay, 99th percentile.
     #[serde(rename = "lag_p99_ns", with = "wire::nanos")]
     pub lag_p99: Duration,
-    /// The largest.
     #[serde(rename = "lag_max_ns", with = "wire::nanos")]
     pub lag_max: Duration,
     /// The links in the order in which they were ordered.
     pub links: Vec<LinkReport>,
 }
 
-/// Counters of one link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// Of the whole window.
     pub total: LinkSecond,
-    /// Second by second.
     pub seconds: Vec<LinkSecond>,
 }
 
-/// What one stub was asked for since it listens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StubReport {
-    /// Requests that came.
     pub requests: u64,
-    /// Those for which there was no answer, by what they ask for.
     pub unanswered: BTreeMap<String, u64>,
 }
 
@@ -124,9 +101,7 @@ impl StubReport {
 }
 
 /// Does as it is told until `orders` end.
-///
-/// # Errors
-/// A first line that is none, a network that cannot be entered, answers that nobody takes.
+/// Errors: A first line that is none, a network that cannot be entered, answers that nobody takes.
 pub fn run(mut orders: impl BufRead + AsFd, mut answers: impl Write) -> io::Result<()> {
     let Some(begin) = read::<ProxyStart>(&mut orders)? else {
         return Ok(());

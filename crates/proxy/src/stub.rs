@@ -20,25 +20,20 @@ use crate::delay::Delay;
 /// Largest file with a body that is read, bytes.
 pub const LARGEST_BODY: u64 = 16 << 20;
 
-/// What a stub is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StubOrder {
-    /// Name of the dependency.
     pub name: String,
     /// Its port, on the loopback.
     pub port: u16,
     /// Its answers; of those whose pattern fits, the first counts, with others of the same pattern.
     pub answers: Vec<StubAnswer>,
-    /// Of all that is drawn.
     pub seed: u64,
     /// Whether something stands before it: then it listens in a network of its own.
     pub is_behind: bool,
 }
 
-/// An answer and the requests that it is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StubAnswer {
-    /// Which requests.
     pub pattern: Pattern,
     /// How often, beside others of the same pattern; above 0.
     pub weight: f64,
@@ -46,17 +41,14 @@ pub struct StubAnswer {
     pub status: u16,
     /// Its headers; the length of the body is added.
     pub headers: BTreeMap<String, String>,
-    /// Its body.
     pub body: StubBody,
     /// From the end of the request until it is sent; `None` is at once.
     pub delay: Option<Delay>,
 }
 
-/// A body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StubBody {
-    /// This one.
     Text(String),
     /// What a file holds, up to [`LARGEST_BODY`].
     File(PathBuf),

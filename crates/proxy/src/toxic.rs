@@ -12,12 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::delay::Delay;
 
-/// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Toxic {
-    /// What.
     pub effect: ToxicEffect,
-    /// On which way.
     pub stream: ToxicStream,
     /// Share of connections that it befalls, in [0, 1].
     pub toxicity: f64,
@@ -25,7 +22,6 @@ pub struct Toxic {
     pub span: Option<ToxicSpan>,
 }
 
-/// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToxicStream {
@@ -36,7 +32,6 @@ pub enum ToxicStream {
 }
 
 impl ToxicStream {
-    /// Its name.
     pub fn stream_name(self) -> &'static str {
         match self {
             Self::Upstream => "upstream",
@@ -45,12 +40,10 @@ impl ToxicStream {
     }
 }
 
-/// A part of the measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToxicSpan {
     /// From the begin of the measured load.
     pub at: Duration,
-    /// How long it lasts.
     pub length: Duration,
 }
 
@@ -73,7 +66,6 @@ impl fmt::Display for ToxicSpan {
     }
 }
 
-/// What is done to bytes or connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum ToxicEffect {
@@ -85,16 +77,12 @@ pub enum ToxicEffect {
         rate: u64,
     },
     /// The end of a connection comes later than its last byte.
-    SlowClose {
-        /// How much.
-        delay: Duration,
-    },
+    SlowClose { delay: Duration },
     /// A black hole: no byte arrives. A connection that lost some ends with the toxic.
     Timeout {
         /// The connection is closed this long after it began to be in the hole; 0 is never.
         timeout: Duration,
     },
-    /// The connection is reset.
     ResetPeer {
         /// So long after it was made, or the toxic began.
         timeout: Duration,
@@ -105,7 +93,6 @@ pub enum ToxicEffect {
         average_size: u64,
         /// Most to either side, bytes; below the average.
         size_variation: u64,
-        /// Between two pieces.
         delay: Duration,
     },
     /// The connection is closed after so many bytes.
@@ -118,7 +105,6 @@ pub enum ToxicEffect {
 }
 
 impl ToxicEffect {
-    /// The names of all, as an experiment has them.
     pub const NAMES: [&str; 8] = [
         "latency",
         "bandwidth",
@@ -130,7 +116,6 @@ impl ToxicEffect {
         "down",
     ];
 
-    /// Its name.
     pub fn effect_name(&self) -> &'static str {
         Self::NAMES[match self {
             Self::Latency(_) => 0,

@@ -110,7 +110,6 @@ pub fn render_csv(view: &ResultView) -> String {
     out
 }
 
-/// The largest heap that the configuration sets.
 fn heap_size(configuration: &Configuration) -> Option<Bytes> {
     JvmOptionSet::from_words(configuration.heap_option()).size_value("MaxHeapSize")
 }
@@ -133,7 +132,6 @@ fn csv_bytes(value: Option<Bytes>) -> String {
     value.map_or_else(String::new, |v| v.as_bytes().to_string())
 }
 
-/// A text as a CSV field.
 fn csv_field(text: &str) -> String {
     let text = text::one_line(text);
     let runs = text.starts_with(['=', '+', '-', '@']);

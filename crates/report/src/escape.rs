@@ -10,7 +10,6 @@ pub fn escape_html(foreign: &str) -> String {
     html_clean(&text::clean(foreign))
 }
 
-/// [`escape_html`] for whole files.
 pub fn html_file(foreign: &str) -> String {
     html_clean(&text::clean_file(foreign))
 }
@@ -79,7 +78,6 @@ pub fn markdown_code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// Text as a fenced block of Markdown.
 pub fn markdown_fence(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}text\n{}\n{fence}\n", text.trim_end())

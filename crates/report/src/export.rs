@@ -50,37 +50,22 @@ pub struct ExportedResult {
     trials: Vec<TrialRecord>,
 }
 
-/// What every version of the exported form has.
 #[derive(Deserialize)]
 struct ExportVersion {
     schema: u32,
 }
 
-/// A text that is no exported result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// Not the form that [`render_json`] writes.
     #[error("this is no exported result: {why}")]
-    Form {
-        /// What was expected, and where.
-        why: String,
-    },
-    /// Written by a newer loadline.
+    Form { why: String },
     #[error("the records have format {found}, this loadline knows {SCHEMA}")]
-    Newer {
-        /// Their format.
-        found: u32,
-    },
-    /// The SLO in it cannot be read.
+    Newer { found: u32 },
     #[error("the SLO in the records cannot be read: {why}")]
-    Slo {
-        /// Why.
-        why: String,
-    },
+    Slo { why: String },
 }
 
 impl ReadError {
-    /// What to do about it.
     pub fn read_hint(&self) -> Option<&'static str> {
         match self {
             Self::Form { .. } => Some("`loadline export RESULT -o result.json` writes one"),
@@ -118,9 +103,7 @@ pub fn render_json(view: &ResultView) -> String {
 
 /// Reads what [`render_json`] wrote. Secrets are taken out here too: the file may be an older loadline's,
 /// which knew fewer of them.
-///
-/// # Errors
-/// [`ReadError`] when it is something else, or of a newer format.
+/// Errors: [`ReadError`] when it is something else, or of a newer format.
 pub fn read(text: &str) -> Result<ResultView, ReadError> {
     let form = |e: serde_json::Error| ReadError::Form { why: e.to_string() };
     // First of all: of a newer form nothing else can be expected.

@@ -15,7 +15,6 @@ use loadline_sizing::Bytes;
 use crate::format;
 use crate::table::Tone;
 
-/// Quantiles of the table of latencies.
 pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
 /// What stands for a latency that lies in requests without a good answer.
@@ -25,7 +24,6 @@ pub const FAILED: &str = "in failures";
 /// [`loadline_analysis::latency`]: the order of the variants says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SeenLatency {
-    /// It was measured.
     At(Duration),
     /// It lies in requests that failed or never finished.
     InFailures,
@@ -76,7 +74,6 @@ pub fn latency_at(latency: &Latency, fraction: f64) -> Option<SeenLatency> {
     ))
 }
 
-/// A verdict in a word or two, as in tables.
 pub fn verdict_words(verdict: TrialVerdict) -> String {
     match verdict {
         TrialVerdict::Pass => "PASS".to_owned(),
@@ -88,7 +85,6 @@ pub fn verdict_words(verdict: TrialVerdict) -> String {
     }
 }
 
-/// What a verdict means for a reader.
 pub fn tone(verdict: TrialVerdict) -> Tone {
     match verdict {
         TrialVerdict::Pass => Tone::Good,
@@ -133,13 +129,9 @@ pub fn headline_quantile(objectives: &[Objective]) -> Quantile {
 /// The figures of one trial; `None` where the record has none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrialFigures {
-    /// Latency at the headline quantile; `None` without load.
     pub headline: Option<SeenLatency>,
-    /// The indicators.
     pub sli: Sli,
-    /// Highest anonymous memory.
     pub anon: Option<Bytes>,
-    /// Largest heap after a collection.
     pub heap_after: Option<Bytes>,
 }
 
@@ -159,23 +151,18 @@ impl TrialFigures {
     }
 }
 
-/// The middle value and the extremes: what repeated trials gave.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread<T> {
-    /// Smallest.
     pub low: T,
     /// Median; between the middle two of an even number.
     pub median: T,
-    /// Largest.
     pub high: T,
-    /// How many.
     pub n: usize,
 }
 
 /// A value between two others of its kind: the median of an even number of values, as
 /// [`loadline_analysis::interval::median`] has it, so that what is shown and what is compared agree.
 pub trait MiddleValue: Copy + PartialOrd {
-    /// The middle of both.
     fn midpoint_with(self, other: Self) -> Self;
 }
 

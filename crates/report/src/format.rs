@@ -8,7 +8,6 @@ use std::time::Duration;
 use loadline_analysis::text;
 use loadline_sizing::Bytes;
 
-/// What stands where there is no number.
 pub const NONE: &str = "–";
 
 /// Three significant digits; a value that is no number prints as [`NONE`].
@@ -39,7 +38,6 @@ pub fn elapsed(value: Duration) -> String {
     }
 }
 
-/// A measured time that may be missing.
 pub fn time_or(value: Option<Duration>) -> String {
     value.map_or_else(|| NONE.to_owned(), measured_time)
 }
@@ -58,7 +56,6 @@ pub fn measured_bytes(value: Bytes) -> String {
     }
 }
 
-/// A measured amount of memory that may be missing.
 pub fn bytes_or(value: Option<Bytes>) -> String {
     value.map_or_else(|| NONE.to_owned(), measured_bytes)
 }

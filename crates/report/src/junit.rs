@@ -121,7 +121,6 @@ fn answer_said(view: &ResultView, group: &ConfigurationGroup<'_>) -> Option<Stri
     })
 }
 
-/// A text as the value of an attribute.
 fn attribute(text: &str) -> String {
     let mut out = String::new();
     for c in text::one_line(text).chars() {

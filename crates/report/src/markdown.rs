@@ -17,7 +17,6 @@ pub fn render_markdown(view: &ResultView) -> String {
     )
 }
 
-/// A page: its sentence, what is said below it, its sections.
 pub(crate) fn page(sentence: &str, details: &[String], sections: &[Section]) -> String {
     let mut out = format!(
         "**{}**\n",
@@ -36,9 +35,7 @@ pub(crate) fn page(sentence: &str, details: &[String], sections: &[Section]) -> 
 }
 
 /// One section of the report, without its heading, for a document that has its own.
-///
-/// # Errors
-/// The ids of the sections there are, when it is none of them.
+/// Errors: The ids of the sections there are, when it is none of them.
 pub fn markdown_section(view: &ResultView, id: &str) -> Result<String, Vec<&'static str>> {
     let sections = content::sections(view);
     let Some(section) = sections.iter().find(|s| s.id == id) else {

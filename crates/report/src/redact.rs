@@ -58,7 +58,6 @@ pub fn redact_slo(slo: &Slo) -> Slo {
     clean
 }
 
-/// A copy of a record without secrets.
 pub fn redact_record(trial: &TrialRecord) -> TrialRecord {
     let mut trial = trial.clone();
     trial.configuration = redact_configuration(&trial.configuration);
@@ -95,7 +94,6 @@ pub fn redact_record(trial: &TrialRecord) -> TrialRecord {
     trial
 }
 
-/// A copy of a recommendation without secrets.
 pub fn redact_recommendation(recommendation: &Recommendation) -> Recommendation {
     let mut clean = recommendation.clone();
     clean.configuration = redact_configuration(&clean.configuration);

@@ -8,10 +8,8 @@ use serde::Serialize;
 /// Most points a chart gets: about one per pixel of a page column.
 pub const MOST_POINTS: usize = 600;
 
-/// A column: values that may be missing.
 pub type Column = Vec<Option<f64>>;
 
-/// Columns over one time axis.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ChartSeries {
     /// Seconds since the trial began.

@@ -10,9 +10,7 @@ use crate::text;
 
 /// Narrowest a wrapping column may get, in terminal cells.
 const NARROWEST: usize = 16;
-/// Lines above the rows.
 const TITLES: usize = 2;
-/// Fewest rows of a short table.
 const FEWEST: usize = 4;
 /// Width to which a wrapping column gives way before the titles of others do.
 const COMFORTABLE: usize = 28;
@@ -25,24 +23,18 @@ type Narrowing = dyn Fn(&TableColumn, usize, usize) -> Option<usize>;
 /// How a cell gets into a width: in lines.
 type Fit = fn(&str, usize) -> Vec<String>;
 
-/// On which side a column's text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
     Left,
-    /// Numbers.
     Right,
 }
 
 /// What a cell means; never shown by colour alone, the text says it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
-    /// Ordinary text.
     #[default]
     Plain,
-    /// The SLO was kept.
     Good,
-    /// The SLO was broken, or the application failed.
     Bad,
     /// No evidence: invalid or missing.
     Muted,
@@ -50,17 +42,14 @@ pub enum Tone {
     Code,
 }
 
-/// One cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableCell {
     /// Its text; any text, also hostile.
     pub text: String,
-    /// What it means.
     pub tone: Tone,
 }
 
 impl TableCell {
-    /// A cell that means something.
     pub fn new(text: impl Into<String>, tone: Tone) -> Self {
         Self {
             text: text.into(),
@@ -91,7 +80,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without columns.
     pub fn new() -> Self {
         Self::default()
     }
@@ -133,7 +121,6 @@ impl Table {
         self.chosen = self.rows.len().checked_sub(1);
     }
 
-    /// Whether it has no rows.
     pub fn has_no_rows(&self) -> bool {
         self.rows.is_empty()
     }

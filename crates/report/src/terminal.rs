@@ -76,7 +76,6 @@ fn write_lead_table(out: &mut String, view: &ResultView, width: usize, below: us
     }
 }
 
-/// A page: its sentence, what is said below it, its sections.
 pub(crate) fn page(
     sentence: &str,
     details: &[String],
@@ -95,7 +94,6 @@ pub(crate) fn page(
     out
 }
 
-/// A section with all that is in it.
 fn write_section(out: &mut String, section: &Section, width: usize) {
     out.push_str(&format!("\n{}\n", section.title));
     for block in &section.blocks {

@@ -8,9 +8,7 @@
 const LONGEST: usize = 2_000;
 /// Longest foreign text in a chart's legend, in characters.
 const LONGEST_LABEL: usize = 80;
-/// Longest foreign text in a table cell, in characters.
 const LONGEST_CELL: usize = 400;
-/// Longest file or command that is shown as it is, in characters.
 const LONGEST_FILE: usize = 64_000;
 
 /// Removes escape sequences, C0 and C1 controls (all but newline and tab), bidirectional controls

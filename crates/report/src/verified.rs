@@ -105,7 +105,6 @@ pub struct Headroom {
 }
 
 impl VerifyStatement {
-    /// Puts it together.
     pub fn new(
         result: &str,
         size: String,
@@ -219,7 +218,6 @@ impl VerifyStatement {
         })
     }
 
-    /// Rows of the table: figure, now, baseline, change.
     fn table_rows(&self) -> Vec<[String; 4]> {
         let cpu = |v: f64| {
             std::time::Duration::try_from_secs_f64(v)
@@ -276,7 +274,6 @@ impl VerifyStatement {
         ]
     }
 
-    /// For a terminal.
     pub fn to_text(&self) -> String {
         let mut out = format!("{}\n\n", self.sentence);
         let rows = self.table_rows();
@@ -305,7 +302,6 @@ impl VerifyStatement {
         out
     }
 
-    /// For a job summary or a comment.
     pub fn to_markdown(&self) -> String {
         let mut out = format!("**{}**\n\n", text::one_line(&self.sentence));
         out += "| | now | baseline | |\n|---|---:|---:|---|\n";
@@ -344,7 +340,6 @@ impl VerifyStatement {
         notes
     }
 
-    /// JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

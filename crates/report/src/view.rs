@@ -18,24 +18,19 @@ pub use load::LoadWords;
 pub use node::TargetNode;
 pub use today::CurrentLimits;
 
-/// One result: one run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResultView {
     /// UUIDv7 of the result.
     pub id: String,
     /// Short name people gave it: the application or the experiment file.
     pub title: String,
-    /// The question of the experiment, where it has one.
     pub question: Option<String>,
     /// The command that was typed, program first.
     pub command: Vec<String>,
     /// The experiment file verbatim, or the one that the flags amount to (TOML).
     pub experiment: String,
-    /// The load of the experiment.
     pub load: LoadWords,
-    /// The machine that measured.
     pub machine: MachineDescription,
-    /// What "it works" means.
     pub slo: Slo,
     /// What a search concluded; `None` for a matrix, or when nothing is feasible.
     pub recommendation: Option<Recommendation>,
@@ -45,7 +40,6 @@ pub struct ResultView {
     pub incomplete: Option<String>,
     /// The host that the answer is asked for, where one is.
     pub node: Option<TargetNode>,
-    /// What ships today, where that is told.
     pub today: Option<CurrentLimits>,
     /// Remarks of the run as a whole: what preflight found, what was left out.
     pub warnings: Vec<String>,
@@ -62,7 +56,6 @@ impl ResultView {
         }
     }
 
-    /// The trial with this id.
     pub fn trial_by_id(&self, id: &str) -> Option<&TrialRecord> {
         self.trials.iter().find(|t| t.id == id)
     }
@@ -72,7 +65,6 @@ impl ResultView {
         self.trials.iter().position(|t| t.id == id).map(|i| i + 1)
     }
 
-    /// The trials that may be believed.
     pub fn evidence_trials(&self) -> impl Iterator<Item = &TrialRecord> {
         self.trials.iter().filter(|t| t.verdict.is_evidence())
     }

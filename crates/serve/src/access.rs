@@ -8,13 +8,11 @@
 
 use sha2::{Digest, Sha256};
 
-/// Name of the cookie.
 pub const COOKIE: &str = "loadline";
 
 /// Shortest token: half of what a UUID holds.
 const SHORTEST: usize = 16;
 
-/// The rules of one server.
 #[derive(Debug)]
 pub struct AccessRules {
     token: Option<String>,
@@ -22,40 +20,29 @@ pub struct AccessRules {
     pub secret: String,
 }
 
-/// What of a request decides.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AccessRequest<'a> {
-    /// The header `Host`.
     pub host: Option<&'a str>,
-    /// The header `Authorization`.
     pub authorization: Option<&'a str>,
-    /// The header `Cookie`.
     pub cookie: Option<&'a str>,
-    /// The parameter `token` of the address.
     pub token: Option<&'a str>,
     /// The header `X-Loadline-Secret`.
     pub secret: Option<&'a str>,
 }
 
-/// Whether a request is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessDecision {
-    /// Yes.
     Granted,
     /// Yes, after the token has moved from the address to a cookie.
     WithCookie,
-    /// No: it does not name this machine.
     ForeignHost,
-    /// No: it brings no token, or a wrong one.
     NoToken,
 }
 
 impl AccessRules {
     /// The rules with a token, or without one for a server that only this machine reaches.
-    ///
-    /// # Errors
-    /// A token that is short or has other characters than letters, digits and `-._~`, which pass
-    /// through addresses and cookies as they are.
+    /// Errors: A token that is short or has other characters than letters, digits and `-._~`, which
+    /// pass through addresses and cookies as they are.
     pub fn new(token: Option<String>) -> Result<Self, String> {
         if let Some(token) = &token {
             let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
@@ -71,7 +58,6 @@ impl AccessRules {
         })
     }
 
-    /// Whether the request may read.
     pub fn decide_access(&self, asked: &AccessRequest<'_>) -> AccessDecision {
         let Some(token) = &self.token else {
             return match asked.host.is_some_and(is_loopback) {
@@ -93,7 +79,6 @@ impl AccessRules {
         }
     }
 
-    /// Whether a request that may read may also change something.
     pub fn may_change(&self, asked: &AccessRequest<'_>) -> bool {
         asked.secret.is_some_and(|s| is_same(s, &self.secret))
     }

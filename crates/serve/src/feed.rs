@@ -18,12 +18,10 @@ use crate::ResultReading;
 use crate::routes::row_listing;
 use crate::trial::{TrialFollower, TrialSecond};
 
-/// Between two looks.
 const PERIOD: Duration = Duration::from_secs(1);
 /// How often a sleeping feed looks whether the server ends.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// The texts, and who waits for them.
 #[derive(Debug, Default)]
 pub struct Feed {
     state: Mutex<FeedState>,
@@ -37,7 +35,6 @@ struct FeedState {
     now: FeedText,
 }
 
-/// A text and how often it has changed.
 #[derive(Debug, Clone, Default)]
 struct FeedText {
     version: u64,
@@ -51,7 +48,6 @@ impl FeedText {
     }
 }
 
-/// One who looks; the feed works as long as there is one.
 #[derive(Debug)]
 pub struct FeedReader {
     feed: Arc<Feed>,
@@ -60,7 +56,6 @@ pub struct FeedReader {
 }
 
 impl Feed {
-    /// Begins to look.
     pub fn read(self: &Arc<Self>) -> FeedReader {
         self.lock_feed().readers += 1;
         self.changed.notify_all();
@@ -71,7 +66,6 @@ impl Feed {
         }
     }
 
-    /// How many look.
     pub fn reader_count(&self) -> usize {
         self.lock_feed().readers
     }
@@ -138,7 +132,6 @@ impl Drop for FeedReader {
     }
 }
 
-/// The parts of pages that the server writes.
 #[derive(Serialize)]
 struct PageParts {
     list: String,
@@ -146,7 +139,6 @@ struct PageParts {
     progress: BTreeMap<String, String>,
 }
 
-/// A result that runs.
 #[derive(Serialize)]
 struct LiveResult {
     id: String,
@@ -155,7 +147,6 @@ struct LiveResult {
     running: Vec<LiveTrial>,
 }
 
-/// A trial that runs.
 #[derive(Serialize)]
 struct LiveTrial {
     trial: String,

@@ -11,15 +11,11 @@ use crate::ResultReading;
 
 /// Results of a service that its trend shows, newest first.
 const RELEASES: usize = 60;
-/// Longest id, a UUID.
 const LONGEST_ID: usize = 36;
 
-/// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'a> {
-    /// `/`.
     Overview,
-    /// `/events`.
     Events,
     /// `/results/ID`.
     Running(&'a str),
@@ -32,7 +28,6 @@ pub enum Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    /// Reads a path; `None` for one that leads nowhere.
     pub fn from_path(path: &'a str) -> Option<Self> {
         let mut parts = path.strip_prefix('/')?.split('/');
         let found = match (parts.next()?, parts.next(), parts.next()) {
@@ -53,18 +48,12 @@ fn id_of(text: &str) -> Option<&str> {
     (!text.is_empty() && text.len() <= LONGEST_ID && is_plain).then_some(text)
 }
 
-/// What is answered.
 #[derive(Debug)]
 pub enum RouteAnswer {
-    /// A page of ours.
     Page(LivePage),
-    /// A report, which carries its own policy.
     Report(String),
-    /// Look there instead.
     Elsewhere(String),
-    /// There is none.
     Unknown(String),
-    /// It cannot be read.
     Failed(String),
 }
 
@@ -147,7 +136,6 @@ fn releases(
     Ok(found)
 }
 
-/// A row of the store as the pages list it.
 pub fn row_listing(row: &ResultRow, reading: &ResultReading) -> ResultListing {
     ResultListing {
         id: row.id.clone(),

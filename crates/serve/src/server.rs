@@ -23,26 +23,19 @@ use crate::routes::{self, Route, RouteAnswer};
 const ANSWERS: usize = 32;
 /// Pages that follow the stream at a time.
 const READERS: usize = 200;
-/// How often the end is looked for.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// A server that cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is not to be had.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A thread cannot be had.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// The server of one state directory.
 pub struct StateServer {
     listener: tiny_http::Server,
     shared: Arc<SharedServer>,
@@ -53,16 +46,11 @@ struct SharedServer {
     reading: ResultReading,
     access: AccessRules,
     feed: Arc<Feed>,
-    /// Requests being answered.
     busy: AtomicUsize,
     is_over: AtomicBool,
 }
 
 impl StateServer {
-    /// Begins to listen.
-    ///
-    /// # Errors
-    /// [`ServeError`].
     pub fn listen_on(
         address: SocketAddr,
         directory: PathBuf,
@@ -85,15 +73,10 @@ impl StateServer {
         })
     }
 
-    /// Where it listens.
     pub fn listen_address(&self) -> Option<SocketAddr> {
         self.listener.server_addr().to_ip()
     }
 
-    /// Answers until `is_asked_to_end` says so.
-    ///
-    /// # Errors
-    /// [`ServeError::Thread`] when the first thread cannot be had.
     pub fn run(self, is_asked_to_end: impl Fn() -> bool) -> Result<(), ServeError> {
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new().name("feed".to_owned());
@@ -217,7 +200,6 @@ impl SharedServer {
         }
     }
 
-    /// Sends events until the page goes away or the server ends.
     fn send_events(&self, request: Request) {
         if self.feed.reader_count() >= READERS {
             return send_text(request, 503, "too many pages follow already");
@@ -250,7 +232,6 @@ impl Drop for ThreadPermit<'_> {
     }
 }
 
-/// A path, and its parameter `token`.
 fn split_token(url: &str) -> (&str, Option<&str>) {
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));

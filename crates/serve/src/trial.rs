@@ -11,11 +11,8 @@ use loadline_protocol::{TrialEvent, TrialProgress};
 use loadline_trial::{plain_text, samples};
 use serde::Serialize;
 
-/// Seconds that are kept.
 const SECONDS: usize = 600;
-/// Lines of the application's output that are kept.
 const LINES: usize = 40;
-/// Longest line that is shown, in characters.
 const LINE: usize = 400;
 /// Records of the log that are read at a time.
 const AT_A_TIME: usize = 20_000;
@@ -26,13 +23,11 @@ const NS: u64 = 1_000_000_000;
 pub struct TrialSecond {
     /// Since the trial's first phase, whole seconds.
     pub t: u64,
-    /// p99 of the load, ms.
     pub p99_ms: Option<f64>,
     /// Good responses a second.
     pub rate: Option<f64>,
     /// Memory at its end, page cache included, MiB.
     pub memory_mib: Option<f64>,
-    /// CPUs used.
     pub cpus: Option<f64>,
     /// Time throttled by the quota, a sum over CPUs, in CPUs.
     pub throttled_cpus: Option<f64>,
@@ -86,7 +81,6 @@ impl TrialFollower {
         })
     }
 
-    /// Reads what has come.
     pub fn read(&mut self) {
         for _ in 0..AT_A_TIME {
             if self.is_over {
@@ -101,7 +95,6 @@ impl TrialFollower {
         }
     }
 
-    /// Where it is.
     pub fn current_phase(&self) -> &str {
         &self.phase
     }
@@ -111,7 +104,6 @@ impl TrialFollower {
         self.progress
     }
 
-    /// Its last seconds, oldest first.
     pub fn recent_seconds(&self) -> impl Iterator<Item = &TrialSecond> {
         self.seconds.iter()
     }

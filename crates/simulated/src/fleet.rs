@@ -10,7 +10,6 @@ use loadline_protocol::LoadPhase;
 
 use crate::service::SimulatedService;
 
-/// One or more instances that run at once.
 pub(crate) struct InstanceFleet {
     members: Vec<SimulatedService>,
 }
@@ -26,12 +25,10 @@ impl InstanceFleet {
         Self { members }
     }
 
-    /// Its virtual time, ns.
     pub fn virtual_now_ns(&self) -> u64 {
         self.members.iter().map(|m| m.now_ns).max().unwrap_or(0)
     }
 
-    /// Everybody waits for the slowest.
     fn wait_for_slowest(&mut self) {
         let now = self.virtual_now_ns();
         self.members.iter_mut().for_each(|m| m.now_ns = now);
@@ -86,7 +83,6 @@ impl InstanceFleet {
     }
 }
 
-/// One instance's share of a load.
 fn instance_share(load: &LoadPhase, index: u32, of: u32) -> LoadPhase {
     if of == 1 {
         return load.clone();

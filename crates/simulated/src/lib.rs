@@ -25,16 +25,13 @@ use loadline_sizing::Bytes;
 pub use service::{WarmingCost, World};
 pub use trial::carry_out;
 
-/// When the virtual clock begins, ns.
 const BEGIN: u64 = 1_000_000_000;
 
-/// The host.
 #[derive(Debug)]
 pub struct SimulatedHost {
     world: World,
     seed: u64,
     slots: usize,
-    /// Shared with what runs.
     clock: Rc<VirtualClock>,
 }
 
@@ -47,7 +44,6 @@ struct VirtualClock {
 }
 
 impl SimulatedHost {
-    /// A host with this truth. The seed determines everything that happens.
     pub fn new(world: World, seed: u64, slots: usize) -> Self {
         Self {
             world,
@@ -128,7 +124,6 @@ impl TrialHost for SimulatedHost {
     }
 }
 
-/// A trial whose events are known and wait for their time.
 struct PlayingTrial {
     slot: usize,
     events: VecDeque<(u64, TrialEvent)>,

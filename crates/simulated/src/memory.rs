@@ -21,9 +21,7 @@ use loadline_analysis::slo::Slo;
 use loadline_sizing::Bytes;
 
 const SECOND: u64 = 1_000_000_000;
-/// Requests of a start without a burst.
 const REQUESTS: f64 = 900.0;
-/// Requests after which nothing is new.
 const FOREVER: f64 = 200_000.0;
 
 /// The truth of one service. Sizes are MiB.
@@ -41,7 +39,6 @@ pub struct MemoryService {
     late: f64,
     /// What a burst at full concurrency leaves behind.
     burst: f64,
-    /// Requests that the burst comes to.
     burst_requests: f64,
     /// How far starts differ, as a share of the non-heap.
     strays: f64,
@@ -57,19 +54,15 @@ pub struct MemoryService {
     noise: f64,
     /// Share of squeezes that are killed without a warning.
     kills: f64,
-    /// Whether its limit can be lowered.
     pub is_squeezable: bool,
     random: RandomStream,
-    /// Noise of the machine, which lasts.
     machine: f64,
 }
 
-/// One start of it.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     /// Factor of the non-heap.
     strays: f64,
-    /// Room that it needs to start, and later.
     room: f64,
     warm_room: f64,
 }
@@ -241,7 +234,6 @@ impl MemoryService {
         }
     }
 
-    /// What every start shows.
     fn evidence(&mut self, start: Start, touched: f64, allowed: f64, p99: f64) -> Evidence {
         let mut evidence = Evidence::default();
         let ready = 4.0 * (0.08 * self.machine).exp();

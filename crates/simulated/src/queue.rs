@@ -15,7 +15,6 @@ use loadline_analysis::record::SecondEvidence;
 
 use loadline_load::{LoadModel, LoadPlan};
 
-/// The service for the time of one phase.
 pub struct QueueServer {
     /// Requests a second of all servers together.
     pub rate: f64,
@@ -31,19 +30,14 @@ pub struct QueueServer {
     pub cost: Box<dyn Fn(f64) -> f64>,
 }
 
-/// What a phase gave.
 pub struct PhaseRun {
-    /// Length of the phase.
     pub duration: Duration,
     /// Requests a second of the schedule; `None` for a closed model.
     pub offered_rate: Option<f64>,
-    /// Requests scheduled.
     pub scheduled: u64,
     /// Good answers within the phase (the rest of them came in the drain).
     pub answered_in_time: u64,
-    /// Failed requests by kind.
     pub errors: BTreeMap<String, u64>,
-    /// Requests without an outcome.
     pub unfinished: u64,
     /// Latencies of the good answers, ns.
     pub latency: Histogram<u64>,
@@ -51,7 +45,6 @@ pub struct PhaseRun {
     pub service_time: Histogram<u64>,
     /// Seconds of work done, over all servers.
     pub busy: f64,
-    /// The service died.
     pub died: bool,
     per_second: Vec<PhaseSecond>,
 }
@@ -69,7 +62,6 @@ fn seconds_to_nanos(seconds: f64) -> u64 {
     (seconds.max(0.0) * 1e9) as u64
 }
 
-/// Where the next request comes from.
 enum RequestArrivals {
     /// A schedule that nothing delays: rate and end, seconds.
     Open { rate: f64, end: f64, next: u64 },
@@ -127,7 +119,6 @@ impl RequestArrivals {
     }
 }
 
-/// Runs one phase.
 pub fn run(server: &QueueServer, load: &LoadPlan, random: &mut RandomStream) -> PhaseRun {
     let planned = load.model.scheduled_duration();
     let span = planned.map_or(10.0, |d| d.as_secs_f64());
@@ -223,7 +214,6 @@ impl PhaseRun {
         &mut self.per_second[index]
     }
 
-    /// One entry for each second of the phase.
     pub fn second_evidence(&self, start_ns: u64) -> Vec<SecondEvidence> {
         let time = |value: Option<f64>| value.map(Duration::from_secs_f64);
         let in_phase = self.duration.as_secs_f64().ceil() as usize;

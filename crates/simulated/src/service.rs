@@ -17,7 +17,6 @@ use loadline_sizing::Bytes;
 use crate::queue;
 use crate::world::{MemoryWall, Surface};
 
-/// The truth of a synthetic service and of the machine it runs on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct World {
     /// The memory a start needs to survive start and load.
@@ -26,9 +25,7 @@ pub struct World {
     pub expectation: f64,
     /// The highest rate by CPU and memory.
     pub surface: Surface,
-    /// CPU time from exec to ready.
     pub start_cpu: Duration,
-    /// Time of a request that is not CPU time.
     pub base_latency: Duration,
     /// Share of trials that something else on the machine disturbs, in [0, 1].
     pub disturbed: f64,
@@ -38,7 +35,6 @@ pub struct World {
     pub slowdown: f64,
     /// Share of trials with one stall that no evidence shows, in [0, 1].
     pub glitch: f64,
-    /// Length of that stall.
     pub glitch_stall: Duration,
     /// Share of starts that crash whatever their size, in [0, 1].
     pub crash: f64,
@@ -112,10 +108,8 @@ pub(crate) struct Fate {
     need: f64,
 }
 
-/// How memory (or a defect of its own) ends an instance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum InstanceEnd {
-    /// It lives.
     Lives,
     /// Far too small: the kernel kills it while it starts.
     OomAtStart,
@@ -127,7 +121,6 @@ enum InstanceEnd {
     OomUnderLoad,
     /// A little too small: the collector takes most of the CPU.
     GcThrash,
-    /// A defect of its own.
     Crash,
 }
 
@@ -170,16 +163,13 @@ fn usable_cpus(configuration: &Configuration) -> f64 {
     configuration.cpu.map_or(64.0, |cpu| cpu.as_f64())
 }
 
-/// One instance.
 pub(crate) struct SimulatedService {
     world: World,
     configuration: Configuration,
-    /// Its virtual CLOCK_MONOTONIC, ns.
     pub now_ns: u64,
     pub fate: Fate,
     random: RandomStream,
     start: StartEvidence,
-    /// When it was ready, on its clock.
     ready_ns: u64,
     exit: ExitEvidence,
     oom_kills: u64,
@@ -341,7 +331,6 @@ impl SimulatedService {
         }
     }
 
-    /// Starts it and waits until it is ready, has ended, or the deadline has passed.
     pub fn start_service(&mut self, deadline: Duration) -> StartEvidence {
         let spread = (0.05 * self.random.normal()).exp();
         let wall = self

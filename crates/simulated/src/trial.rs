@@ -9,7 +9,6 @@ use loadline_protocol::{LoadPhase, TrialEnding, TrialEvent, TrialOrder, TrialPro
 use crate::fleet::InstanceFleet;
 use crate::service::{SimulatedService, World};
 
-/// Carries an order out from a moment on: every event with its time, the end last.
 pub fn carry_out(
     world: &World,
     seed: u64,

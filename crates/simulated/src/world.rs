@@ -63,7 +63,6 @@ pub struct RateKnee {
 }
 
 impl RateKnee {
-    /// Probability that a trial at this rate breaks the SLO, in [0, 1].
     pub fn fail_probability(&self, rate: f64) -> f64 {
         let above = (rate / self.rate).ln() / self.width;
         self.glitch + (1.0 - self.glitch) / (1.0 + (-above).exp())
@@ -121,7 +120,6 @@ impl Surface {
 /// What besides CPU and memory bounds a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerrainShape {
-    /// Nothing: the surface as it is.
     Smooth,
     /// A pool (threads, connections): from some rate on, no size helps.
     Pool,
@@ -130,10 +128,8 @@ pub enum TerrainShape {
     Border,
 }
 
-/// A surface with its shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terrain {
-    /// The surface.
     pub surface: Surface,
     /// Highest rate of one instance at any size, requests a second.
     pub pool: f64,

@@ -19,7 +19,6 @@ pub use shared::SharedCacheInfo;
 /// First word of a manifest, with its version.
 const HEADING: &str = "loadline-cache 1";
 
-/// A kind of start-up cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CacheKind {
     /// Application class data sharing: a dynamic archive over the JDK's own (JDK 13 and later).
@@ -31,7 +30,6 @@ pub enum CacheKind {
 }
 
 impl CacheKind {
-    /// The name in files, tables and options.
     pub fn kind_name(self) -> &'static str {
         match self {
             Self::AppCds => "appcds",
@@ -56,7 +54,6 @@ impl fmt::Display for CacheKind {
     }
 }
 
-/// A text that names no kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKind(String);
 
@@ -79,7 +76,6 @@ impl FromStr for CacheKind {
     }
 }
 
-/// A file of the class path as it was when the cache was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassPathFile {
     /// Its path below the directory of the first one where it lies there, else absolute.
@@ -91,22 +87,17 @@ pub struct ClassPathFile {
     pub modified: u64,
 }
 
-/// What a cache depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheManifest {
-    /// What kind it is.
     pub kind: CacheKind,
     /// The build of the JDK: `JAVA_RUNTIME_VERSION` of its release file.
     pub build: String,
-    /// The collector of the training run.
     pub collector: String,
-    /// Whether references were compressed.
     pub compressed_oops: bool,
     /// Whether object headers were compact (JEP 519).
     pub compact_headers: bool,
     /// Length of the cache file, bytes.
     pub size: u64,
-    /// [`Checksum`] of the cache file.
     pub checksum: u64,
     /// Features of the CPU that made it, as [`cpu_features`] reads them; empty is not known.
     pub cpu: Vec<String>,
@@ -118,7 +109,6 @@ pub struct CacheManifest {
 }
 
 impl CacheManifest {
-    /// The text of the file.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEADING}\nkind {}\nbuild {}\n", self.kind, self.build);
         // Writing to a String cannot fail.
@@ -182,71 +172,51 @@ fn parse_class_path_file(text: &str) -> Option<ClassPathFile> {
 /// What a start has, to be compared with a manifest. `None` is not known and not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StartConditions {
-    /// Whether ZGC is the collector.
     pub is_z: Option<bool>,
     /// The collector's name as the manifest has it.
     pub collector: Option<String>,
-    /// Whether references are compressed.
     pub compressed_oops: Option<bool>,
-    /// Whether object headers are compact.
     pub compact_headers: Option<bool>,
     /// Feature release of the JDK: from 26 on a cache fits every collector (JEP 516).
     pub feature: u32,
-    /// Features of the CPU, as [`cpu_features`] reads them.
     pub cpu: Option<Vec<String>>,
 }
 
-/// Why a cache does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CacheMismatch {
     /// Another JDK, even of the same release.
     Build {
-        /// Which made it.
         made: String,
-        /// Which starts.
         now: String,
     },
     /// ZGC, or a heap without compressed references.
     Oops {
-        /// Whether they were compressed when it was made.
         made: bool,
-        /// The collector it was made with.
         made_with: String,
-        /// The collector that starts, where known.
         now_with: Option<String>,
     },
     /// The CPU lacks what the machine code in it may use.
     Cpu {
-        /// Features that are missing.
         missing: Vec<String>,
     },
     /// `UseCompactObjectHeaders` differs.
     Headers {
-        /// Whether they were compact when it was made.
         made: bool,
     },
-    /// A file of the class path differs.
     ClassPath {
-        /// Which.
         path: String,
-        /// What is different.
         what: &'static str,
     },
-    /// The cache file is not the one that was written.
     Damaged {
-        /// What is different.
         what: &'static str,
     },
     /// A layer below it is not the one that it was made above.
     Layer {
-        /// Its file.
         name: String,
-        /// What is different.
         what: &'static str,
     },
     /// It lies elsewhere than it was made for, and has layers below it.
     Directory {
-        /// Where it was made for.
         made: String,
     },
 }
@@ -300,7 +270,6 @@ impl fmt::Display for CacheMismatch {
 }
 
 impl CacheManifest {
-    /// What a JVM of this start would reject the whole cache for.
     pub fn mismatch(&self, build: &str, start: &StartConditions) -> Option<CacheMismatch> {
         if self.build != build {
             return Some(CacheMismatch::Build {
@@ -464,7 +433,6 @@ pub struct Checksum {
 /// Odd, so that multiplication loses nothing; the digits are those of the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Bytes that are taken at once.
 const BLOCK: usize = 32;
 
 impl Default for Checksum {
@@ -509,7 +477,6 @@ impl Checksum {
         self.lanes = lanes;
     }
 
-    /// The sum of everything added.
     pub fn final_checksum(mut self) -> u64 {
         let mut last = std::mem::take(&mut self.rest);
         last.resize(BLOCK, 0);

@@ -9,32 +9,26 @@ use crate::units::ParseUnitError;
 /// Highest CPU number that is taken. Linux is built for at most 8192 CPUs (NR_CPUS_RANGE_END).
 const MAX_CPU: u32 = 8191;
 
-/// A set of CPU numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct CpuSet(BTreeSet<u32>);
 
 impl CpuSet {
-    /// The CPUs in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
 
-    /// How many CPUs.
     pub fn cpu_count(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
     pub fn has_no_cpu(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `cpu` is one of them.
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.contains(&cpu)
     }
 
-    /// Whether all of them are in `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.0.is_subset(&other.0)
     }

@@ -11,10 +11,8 @@ use std::str::FromStr;
 /// in no other way what they are.
 pub const OPENJ9_FILES: [&str; 3] = ["lib/j9vm", "lib/default/libj9vm29.so", "jre/lib/amd64/j9vm"];
 
-/// The virtual machine inside a JDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Vm {
-    /// OpenJDK's own.
     #[default]
     HotSpot,
     /// Eclipse OpenJ9 (IBM Semeru): other options, other defaults.
@@ -41,12 +39,10 @@ pub struct JavaVersion {
 }
 
 impl JavaVersion {
-    /// The first release of a feature version.
     pub const fn from_feature(feature: u32) -> Self {
         Self { feature, update: 0 }
     }
 
-    /// A feature version with an update.
     pub const fn new(feature: u32, update: u32) -> Self {
         Self { feature, update }
     }
@@ -62,10 +58,8 @@ impl fmt::Display for JavaVersion {
     }
 }
 
-/// A text that is no JDK version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseVersionError {
-    /// The text as it was given.
     pub text: String,
 }
 
@@ -114,17 +108,13 @@ impl FromStr for JavaVersion {
     }
 }
 
-/// A JDK as far as its options go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct JdkRelease {
-    /// Its version.
     pub version: JavaVersion,
-    /// Its virtual machine.
     pub vm: Vm,
 }
 
 impl JdkRelease {
-    /// HotSpot of this version.
     pub const fn for_hotspot(version: JavaVersion) -> Self {
         Self {
             version,
@@ -151,7 +141,6 @@ impl JdkRelease {
         Some(Self { version, vm })
     }
 
-    /// Whether it is at least this feature release.
     pub const fn at_least(self, feature: u32) -> bool {
         self.version.feature >= feature
     }

@@ -11,28 +11,19 @@ use crate::hotspot::CollectorKind;
 use crate::jdk::{JavaVersion, Vm};
 use crate::options::JvmOptionSet;
 
-/// A measured application.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppProfile {
-    /// JDK it was measured with.
     pub jdk: Option<JavaVersion>,
-    /// The virtual machine of that JDK.
     pub vm: Vm,
-    /// The collector that did best.
     pub collector: Option<CollectorKind>,
-    /// Whether C1 alone did best.
     pub is_c1_only: Option<bool>,
-    /// Loaded classes.
     pub classes: Option<u64>,
     /// Metaspace committed, class space included (NMT "Class" and "Metaspace").
     pub metaspace: Option<Bytes>,
     /// Code cache committed (NMT "Code").
     pub code_cache: Option<Bytes>,
-    /// Threads at their peak.
     pub threads: Option<u64>,
-    /// Touched stack a thread.
     pub thread_stack: Option<Bytes>,
-    /// Direct buffers at their peak.
     pub direct: Option<Bytes>,
     /// JIT and arenas (NMT "Compiler", "Arena Chunk", "Internal", "Symbol").
     pub jit: Option<Bytes>,
@@ -40,7 +31,6 @@ pub struct AppProfile {
     pub cds: Option<Bytes>,
     /// Resident pages of other mapped files: the JVM's own code, libraries, jars.
     pub files: Option<Bytes>,
-    /// What agents take.
     pub agents: Option<Bytes>,
     /// Everything native that no other region names (smaps less NMT).
     pub malloc: Option<Bytes>,
@@ -50,7 +40,6 @@ pub struct AppProfile {
     pub live_heap: Option<Bytes>,
     /// Options that were measured to help, as the JVM takes them.
     pub options: Vec<String>,
-    /// Lines that were not understood.
     pub notes: Vec<String>,
 }
 
@@ -160,7 +149,6 @@ impl AppProfile {
         self.options.iter().rev().find(is_heap).map(String::as_str)
     }
 
-    /// Whether enough was measured to plan memory by it.
     pub fn is_complete(&self) -> bool {
         let has_metaspace = self.metaspace.is_some() || self.classes.is_some();
         let has_regions = has_metaspace && self.code_cache.is_some() && self.threads.is_some();

@@ -16,25 +16,20 @@ use crate::limits::{
 };
 use crate::options::JvmOptionSet;
 
-/// What the JVM takes for the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PerceivedMachine {
-    /// What it takes for physical memory.
     pub memory: Bytes,
-    /// What it takes for the number of processors.
     pub cpus: u32,
     /// Why it sees less than there is, in plain words; empty when it sees all.
     pub blindness: Vec<String>,
 }
 
-/// Which cgroup version the JVM decides to read.
 enum CgroupSource {
     V1,
     V2,
     Nothing(String),
 }
 
-/// Predicts what this JVM sees.
 pub fn predict(
     jdk: JdkRelease,
     files: &impl FileSource,

@@ -11,12 +11,9 @@ const MI: u64 = 1 << 20;
 const GI: u64 = 1 << 30;
 const TI: u64 = 1 << 40;
 
-/// A text that is not a quantity. It carries the text and the accepted form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseUnitError {
-    /// The text as it was given.
     pub text: String,
-    /// What would have been accepted, with an example.
     pub expected: &'static str,
 }
 
@@ -28,14 +25,12 @@ impl fmt::Display for ParseUnitError {
 
 impl std::error::Error for ParseUnitError {}
 
-/// An amount of memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
 
 impl Bytes {
     const EXPECTED: &'static str = "an amount of memory: a whole number with Ki, Mi, Gi or Ti (or k, m, g, t, all binary), such as 512Mi";
 
-    /// From a number of bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
     }
@@ -55,17 +50,14 @@ impl Bytes {
         Self(gib.saturating_mul(GI))
     }
 
-    /// The number of bytes.
     pub const fn as_bytes(self) -> u64 {
         self.0
     }
 
-    /// Mebibytes, with a fraction.
     pub fn as_mib(self) -> f64 {
         self.0 as f64 / MI as f64
     }
 
-    /// Gibibytes, with a fraction.
     pub fn as_gib(self) -> f64 {
         self.0 as f64 / GI as f64
     }
@@ -177,7 +169,6 @@ impl Cpus {
     const EXPECTED: &'static str =
         "an amount of CPU: CPUs with at most three decimals or millicores, such as 1.5 or 250m";
 
-    /// From thousandths of a CPU.
     pub const fn from_millis(millis: u32) -> Self {
         Self(millis)
     }
@@ -187,12 +178,10 @@ impl Cpus {
         Self(cpus.saturating_mul(1000))
     }
 
-    /// Thousandths of a CPU.
     pub const fn as_millis(self) -> u32 {
         self.0
     }
 
-    /// CPUs, with a fraction.
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 1000.0
     }

@@ -5,9 +5,7 @@ use rustix::io::{Errno, FdFlags};
 use crate::SysError;
 
 /// Marks every open descriptor from `first` on close-on-exec. They stay open in this process.
-///
-/// # Errors
-/// What the kernel says; on kernels before 5.11 it goes through /proc/self/fd.
+/// Errors: What the kernel says; on kernels before 5.11 it goes through /proc/self/fd.
 pub fn close_on_exec_from(first: u32) -> Result<(), SysError> {
     // SAFETY: with CLOSE_RANGE_CLOEXEC nothing is closed, only a flag is set: no owner of a
     // descriptor loses it. Source: close_range(2), since Linux 5.11.

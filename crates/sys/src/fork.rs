@@ -4,20 +4,17 @@ use rustix::process::Pid;
 
 use crate::SysError;
 
-/// Who returns from [`fork`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkSide {
     /// The caller; the child's process id in the caller's PID namespace.
     Parent(Pid),
-    /// The child.
     Child,
 }
 
 /// fork(2), for a process with exactly one thread: the child may then do whatever its parent
 /// could, allocate included.
-///
-/// # Errors
-/// [`SysError::Threads`] when there are more threads, [`SysError::Call`] when the kernel refuses.
+/// Errors: [`SysError::Threads`] when there are more threads, [`SysError::Call`] when the kernel
+/// refuses.
 pub fn fork() -> Result<ForkSide, SysError> {
     let threads = thread_count()?;
     if threads != 1 {

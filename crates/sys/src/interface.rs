@@ -7,9 +7,8 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use crate::SysError;
 
 /// Sets an interface of the caller's network namespace up (`lo` in a fresh one is down).
-///
-/// # Errors
-/// [`SysError::InterfaceName`], or what the kernel says: ENODEV, EPERM without CAP_NET_ADMIN.
+/// Errors: [`SysError::InterfaceName`], or what the kernel says: ENODEV, EPERM without
+/// CAP_NET_ADMIN.
 pub fn set_interface_up(name: &str) -> Result<(), SysError> {
     let mut request = interface_request(name)?;
     let socket =

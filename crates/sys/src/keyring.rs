@@ -5,9 +5,7 @@ use crate::SysError;
 /// Leaves the session keyring of whoever called loadline for a new, empty one: keys in it (Kerberos
 /// tickets, disk and network secrets) stay with the user. A kernel without keyrings and a container
 /// that allows no such call have none to leave.
-///
-/// # Errors
-/// EDQUOT when the user has too many keys. Source: keyctl(2), session-keyring(7).
+/// Errors: EDQUOT when the user has too many keys. Source: keyctl(2), session-keyring(7).
 pub fn new_session_keyring() -> Result<(), SysError> {
     const JOIN_SESSION_KEYRING: libc::c_long = 1;
     // SAFETY: the null pointer asks for a keyring without a name; no memory is read or written.
@@ -32,7 +30,6 @@ pub fn new_session_keyring() -> Result<(), SysError> {
 mod tests {
     use super::*;
 
-    /// The session keyring of this thread; negative without one.
     fn session_keyring() -> libc::c_long {
         const GET_KEYRING_ID: libc::c_long = 0;
         const SESSION_KEYRING: libc::c_long = -3;

@@ -21,33 +21,22 @@ pub use namespace::{Namespaces, unshare};
 pub use realtime::run_at_once;
 pub use signal::default_signals;
 
-/// A system call that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SysError {
-    /// The kernel said no.
     #[error("{call}: {errno}")]
     Call {
         /// The call with what it was for, such as `unshare(net)`.
         call: String,
-        /// Its error.
         errno: rustix::io::Errno,
     },
     /// fork in a process with several threads: the child could never take a lock again.
     #[error("fork: this process has {threads} threads, it must have one")]
-    Threads {
-        /// How many there are.
-        threads: usize,
-    },
-    /// An interface name that the kernel cannot have.
+    Threads { threads: usize },
     #[error("`{name}` is no interface name: 1 to 15 bytes without NUL")]
-    InterfaceName {
-        /// The name.
-        name: String,
-    },
+    InterfaceName { name: String },
 }
 
 impl SysError {
-    /// The error of the kernel, when it was the kernel.
     pub fn errno(&self) -> Option<rustix::io::Errno> {
         match self {
             Self::Call { errno, .. } => Some(*errno),

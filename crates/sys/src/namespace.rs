@@ -11,13 +11,10 @@ pub struct Namespaces {
     pub user: bool,
     /// Process ids: the next child is PID 1 of it; the caller stays where it is.
     pub pid: bool,
-    /// Mounts.
     pub mount: bool,
     /// System V IPC and POSIX message queues.
     pub ipc: bool,
-    /// Host name.
     pub uts: bool,
-    /// Network.
     pub net: bool,
 }
 
@@ -35,10 +32,8 @@ impl Namespaces {
 }
 
 /// unshare(2): moves the calling thread into new namespaces.
-///
-/// # Errors
-/// What the kernel says: EPERM without the right, ENOSPC at a limit of namespaces, EINVAL for
-/// `user` with several threads.
+/// Errors: What the kernel says: EPERM without the right, ENOSPC at a limit of namespaces, EINVAL
+/// for `user` with several threads.
 pub fn unshare(namespaces: Namespaces) -> Result<(), SysError> {
     // SAFETY: the call is unsafe only for CLONE_FILES, which would give this thread a private
     // descriptor table; `Namespaces` cannot express it.

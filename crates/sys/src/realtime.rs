@@ -5,9 +5,7 @@ use crate::SysError;
 /// Gives the calling thread the lowest real-time priority (SCHED_FIFO 1); threads and processes
 /// that it starts do not inherit it. A thread that wakes up for microseconds then wakes up in time
 /// also when every CPU is busy.
-///
-/// # Errors
-/// EPERM without CAP_SYS_NICE, and in a v1 cpu cgroup without real-time budget
+/// Errors: EPERM without CAP_SYS_NICE, and in a v1 cpu cgroup without real-time budget
 /// (`cpu.rt_runtime_us`). Source: sched(7).
 pub fn run_at_once() -> Result<(), SysError> {
     /// The kernel's `sched_param`, a number; a C library may have more in its own.

@@ -14,7 +14,6 @@
 
 use loadline_analysis::pauses::{ApplicationPauses, KEPT};
 
-/// The variable that names the file.
 pub const VARIABLE: &str = "LOADLINE_PAUSES";
 
 /// Where it lies, as the application sees it: its `/tmp` is private.

@@ -32,7 +32,6 @@ pub(crate) fn read(processes: &[u32]) -> StartEvidence {
     }
 }
 
-/// RSS and PSS of processes now.
 pub(crate) fn rss_and_pss(processes: &[u32]) -> (Option<Bytes>, Option<Bytes>) {
     let texts = rollups(processes);
     (sum_field(&texts, "Rss:"), sum_field(&texts, "Pss:"))

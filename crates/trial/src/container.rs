@@ -24,26 +24,20 @@ use crate::halt::HaltReason;
 /// What a container tells of its application, on a thread of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContainerEvent {
-    /// It is about to execute the command.
     Exec {
         /// CLOCK_MONOTONIC, ns.
         at_ns: u64,
     },
     /// It did not come to that: the process that was to become the application ended before.
     NotExecuted,
-    /// Its process has ended.
     Exited {
-        /// Exit code, when it exited.
         code: Option<i32>,
-        /// Signal, when a signal ended it.
         signal: Option<i32>,
     },
     /// The command could not be executed; nothing of it runs.
     Failed {
-        /// The step with its path, and why.
         detail: String,
     },
-    /// Every process in the container is dead.
     Gone,
 }
 
@@ -52,11 +46,8 @@ pub enum ContainerEvent {
 pub struct ContainerBase<'a> {
     /// Names its cgroup, and the container where an engine has names for them.
     pub name: &'a str,
-    /// Its limits.
     pub limits: &'a CgroupLimits,
-    /// Size of its `/dev/shm`.
     pub shm: Bytes,
-    /// Its network.
     pub network: ContainerNetwork,
     /// Names that mean this machine's loopback in it: those of the trial's dependencies.
     pub hosts: &'a [String],
@@ -71,15 +62,11 @@ pub struct ContainerBase<'a> {
 /// The `/dev/shm` of a container that says nothing of it: what podman and docker give.
 pub const SHM: Bytes = Bytes::from_mib(64);
 
-/// The network of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerNetwork {
-    /// The machine's.
     Host,
-    /// One of its own with a loopback interface only.
     Own,
-    /// That of another container.
     Of(NetworkNamespace),
 }
 
@@ -113,9 +100,7 @@ pub(crate) fn effective_signal(own: Option<i32>, signal: Signal) -> Signal {
 /// takes its output and its [`ContainerEvent`]s. Dropping it ends the application and removes all of it.
 pub trait AppContainer {
     /// Starts the application; [`ContainerEvent::Exec`] or [`ContainerEvent::Failed`] follows.
-    ///
-    /// # Errors
-    /// [`HaltReason`] when the machinery is not there any more.
+    /// Errors: [`HaltReason`] when the machinery is not there any more.
     fn start_application(&mut self) -> Result<(), HaltReason>;
 
     /// Sends the application's process a signal. One that has ended does not mind.
@@ -131,9 +116,7 @@ pub trait AppContainer {
     }
 
     /// Kills every process in the container, now; [`ContainerEvent::Exited`] still follows.
-    ///
-    /// # Errors
-    /// Processes that do not die.
+    /// Errors: Processes that do not die.
     fn kill_container(&mut self) -> Result<(), CgroupError>;
 
     /// Ends what is around the application too, and waits until all of it is dead; `false` when
@@ -141,9 +124,7 @@ pub trait AppContainer {
     fn shut_down(&mut self) -> bool;
 
     /// Removes the cgroup, once everything is dead.
-    ///
-    /// # Errors
-    /// A group that cannot be removed.
+    /// Errors: A group that cannot be removed.
     fn remove_group(&mut self) -> Result<(), CgroupError>;
 
     /// The counters of its cgroup when the application was executed, where something else ran in it
@@ -154,7 +135,6 @@ pub trait AppContainer {
     /// application ended.
     fn last_sample(&self) -> Option<CgroupSample>;
 
-    /// The network of the application, as another may join it.
     fn application_network(&self) -> ContainerNetwork;
 
     /// The engine that holds it, and its name there; `None` where there is no engine.
@@ -164,15 +144,11 @@ pub trait AppContainer {
 
     /// Opens a file that the application wrote, by its path as the application sees it. No link it
     /// may have planted is followed.
-    ///
-    /// # Errors
-    /// A file that is not there, is no regular one, or is not the application's own.
+    /// Errors: A file that is not there, is no regular one, or is not the application's own.
     fn open_file(&self, seen: &Path) -> io::Result<File>;
 
     /// The same for the one file of a directory, with its name.
-    ///
-    /// # Errors
-    /// A directory that holds anything but one regular file; a container that is elsewhere.
+    /// Errors: A directory that holds anything but one regular file; a container that is elsewhere.
     fn open_only(&self, _seen: &Path) -> io::Result<(OsString, File)> {
         Err(io::ErrorKind::Unsupported.into())
     }

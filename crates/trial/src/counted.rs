@@ -11,18 +11,15 @@ use loadline_protocol::SharedDependency;
 
 use crate::container::ContainerNetwork;
 
-/// The counters of one dependency.
 pub(crate) struct DependencyCounters {
     group: ControlGroup,
     begin: Option<CgroupSample>,
     /// Kills for memory that others saw.
     killed_before: u64,
-    /// What its record says.
     pub(crate) evidence: DependencyEvidence,
 }
 
 impl DependencyCounters {
-    /// Of one that was just made.
     pub(crate) fn new(group: ControlGroup, evidence: DependencyEvidence) -> Self {
         Self {
             group,
@@ -32,7 +29,6 @@ impl DependencyCounters {
         }
     }
 
-    /// Its cgroup.
     pub(crate) fn own_group(&self) -> &ControlGroup {
         &self.group
     }
@@ -44,12 +40,10 @@ impl DependencyCounters {
         self.evidence.peak_working_set = now.max(self.evidence.peak_working_set);
     }
 
-    /// Begins the window of its counters.
     pub(crate) fn begin_window(&mut self) {
         self.begin = self.group.read().ok();
     }
 
-    /// Ends it; the last one counts.
     pub(crate) fn end_window(&mut self) {
         let Some((begin, end)) = self.begin.take().zip(self.group.read().ok()) else {
             return;
@@ -67,7 +61,6 @@ impl DependencyCounters {
         evidence.nr_throttled = grown(|s| s.cpu.nr_throttled);
     }
 
-    /// Reads its memory for the last time.
     pub(crate) fn read_last_memory(&mut self) {
         self.measure_memory();
         let memory = self.group.read().ok().and_then(|s| s.memory);
@@ -85,9 +78,7 @@ pub(crate) struct JoinedDependency {
 
 impl JoinedDependency {
     /// Takes its counters as they are now.
-    ///
-    /// # Errors
-    /// A cgroup that may not be looked at.
+    /// Errors: A cgroup that may not be looked at.
     pub(crate) fn new(layout: &CgroupLayout, kept: &SharedDependency) -> Result<Self, CgroupError> {
         let group = ControlGroup::open_existing(layout, &kept.group)?;
         let memory = group.read().ok().and_then(|sample| sample.memory);
@@ -104,17 +95,14 @@ impl JoinedDependency {
         })
     }
 
-    /// What is counted of it.
     pub(crate) fn counters_mut(&mut self) -> &mut DependencyCounters {
         &mut self.counted
     }
 
-    /// The same, to be read.
     pub(crate) fn dependency_counters(&self) -> &DependencyCounters {
         &self.counted
     }
 
-    /// The network that the application shares with it.
     pub(crate) fn shared_network(&self) -> ContainerNetwork {
         self.network.clone()
     }
@@ -133,7 +121,6 @@ impl JoinedDependency {
         })
     }
 
-    /// What was measured of it.
     pub(crate) fn into_evidence(mut self) -> DependencyEvidence {
         self.counted.read_last_memory();
         self.counted.evidence

@@ -83,7 +83,6 @@ impl CpuPlan {
         self
     }
 
-    /// Who else runs on these CPUs of a dependency.
     pub fn beside_dependency(&self, cpus: &[u32]) -> CpuNeighbours {
         let is_among = |others: &[u32]| cpus.iter().any(|cpu| others.contains(cpu));
         match (is_among(&self.application), is_among(&self.generator)) {
@@ -93,12 +92,10 @@ impl CpuPlan {
         }
     }
 
-    /// Whether the generator runs where the application runs.
     pub fn is_shared(&self) -> bool {
         self.generator.iter().any(|c| self.application.contains(c))
     }
 
-    /// Whether anything else of the trial runs where the generator runs.
     pub fn generator_competes(&self) -> bool {
         self.is_shared() || self.generator.iter().any(|c| self.dependencies.contains(c))
     }
@@ -158,9 +155,7 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
 }
 
 /// CPUs this thread may run on, sorted.
-///
-/// # Errors
-/// What the kernel says; it has no reason to.
+/// Errors: What the kernel says; it has no reason to.
 pub fn available_cpus() -> rustix::io::Result<Vec<u32>> {
     let mask = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU as u32)

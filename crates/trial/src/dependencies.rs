@@ -22,14 +22,10 @@ use crate::halt::{self, HaltReason, Stop};
 use crate::proxy::ProxyProcess;
 use crate::site::Site;
 
-/// Distance of looks at their memory.
 const WEIGH: Duration = Duration::from_secs(1);
 
-/// One dependency, whoever owns it.
 enum DependencyHandle {
-    /// This trial; dropping it ends it.
     Fresh(Box<RunningDependency>),
-    /// The keeper.
     Kept(Box<JoinedDependency>),
 }
 
@@ -38,7 +34,6 @@ pub(crate) struct TrialDependencies {
     /// What the application's network is where there is none.
     without: ContainerNetwork,
     running: Vec<DependencyHandle>,
-    /// The process that holds those that are not.
     keeper: Option<u32>,
     /// Those behind the proxy, in their order, as indices of the above.
     behind: Vec<usize>,
@@ -47,7 +42,6 @@ pub(crate) struct TrialDependencies {
 }
 
 impl TrialDependencies {
-    /// None yet.
     pub(crate) fn new(order: &TrialOrder) -> Self {
         Self {
             without: network_without_dependencies(order),
@@ -60,10 +54,8 @@ impl TrialDependencies {
     }
 
     /// Starts each, waits until it is ready, and seeds it, before the next.
-    ///
-    /// # Errors
-    /// [`HaltReason`]: one that cannot be started, gets never ready or cannot be seeded. Those that run
-    /// are still there, to be ended.
+    /// Errors: [`HaltReason`]: one that cannot be started, gets never ready or cannot be seeded.
+    /// Those that run are still there, to be ended.
     pub(crate) fn start_all(
         &mut self,
         site: &Site,
@@ -126,7 +118,6 @@ impl TrialDependencies {
         Ok(())
     }
 
-    /// The proxy, which is started where it is not yet.
     fn ensure_proxy(
         &mut self,
         site: &Site,
@@ -190,7 +181,6 @@ impl TrialDependencies {
             .unwrap_or_else(|| self.without.clone())
     }
 
-    /// The network of dependencies with toxics: that of the first of them, where there is one.
     fn network_behind(&self) -> ContainerNetwork {
         let first = self
             .behind
@@ -199,7 +189,6 @@ impl TrialDependencies {
         first.map_or(ContainerNetwork::Own, DependencyHandle::dependency_network)
     }
 
-    /// Their cgroups: what they use is part of the trial, not noise.
     pub(crate) fn dependency_groups(&self) -> impl Iterator<Item = &ControlGroup> {
         let proxy = self.proxy.iter().map(ProxyProcess::own_group);
         self.running
@@ -220,9 +209,7 @@ impl TrialDependencies {
     }
 
     /// Looks after them.
-    ///
-    /// # Errors
-    /// [`HaltReason::Failed`] where one has ended, or the proxy.
+    /// Errors: [`HaltReason::Failed`] where one has ended, or the proxy.
     pub(crate) fn check_running(&mut self) -> Result<(), HaltReason> {
         if let Some(proxy) = &mut self.proxy {
             proxy.check_running()?;
@@ -247,7 +234,6 @@ impl TrialDependencies {
             .for_each(|one| what(one.counters_mut()));
     }
 
-    /// Begins the window of their counters.
     pub(crate) fn begin_window(&mut self) {
         self.for_each_counter(DependencyCounters::begin_window);
     }
@@ -258,9 +244,7 @@ impl TrialDependencies {
     }
 
     /// A phase of load begins at this moment.
-    ///
-    /// # Errors
-    /// [`HaltReason::Failed`] where the proxy has ended.
+    /// Errors: [`HaltReason::Failed`] where the proxy has ended.
     pub(crate) fn begin_load(&mut self, at_ns: u64, is_measured: bool) -> Result<(), HaltReason> {
         match &mut self.proxy {
             Some(proxy) => proxy.begin_load(at_ns, is_measured),
@@ -268,7 +252,6 @@ impl TrialDependencies {
         }
     }
 
-    /// Ends it; the last one counts.
     pub(crate) fn end_window(&mut self) {
         if let Some(proxy) = &mut self.proxy {
             proxy.end_window();
@@ -362,7 +345,6 @@ pub(crate) fn network_without_dependencies(order: &TrialOrder) -> ContainerNetwo
     }
 }
 
-/// A refusal with the dependency that it is about.
 pub(crate) fn name_dependency(halt: HaltReason, name: &str) -> HaltReason {
     match halt {
         HaltReason::Refused(RunRefusal { what, why, hint }) => {

@@ -32,12 +32,9 @@ const TICK: Duration = Duration::from_millis(20);
 /// How long its last words may take once it is dead; milliseconds as a rule.
 const READ: Duration = Duration::from_secs(2);
 
-/// Of what a failed one said, so many lines stand in the reason.
 const LAST: usize = 3;
 
-/// A command that runs beside a dependency and ends.
 struct SideCommand {
-    /// Its name in an experiment, and in those of cgroups.
     name: &'static str,
     command: fn(&DependencySpec) -> &[String],
     hint: &'static str,
@@ -58,13 +55,10 @@ const RESET: SideCommand = SideCommand {
 /// A shared dependency that has ended while it was needed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DependencyEnd {
-    /// Its name.
     pub name: String,
     /// How: `exit code 1`.
     pub how: String,
-    /// The last lines that it wrote.
     pub last_output: Vec<String>,
-    /// What that makes of a trial.
     pub failure: MeasurementFailure,
 }
 
@@ -77,9 +71,7 @@ pub(crate) struct RunningDependency {
 
 impl RunningDependency {
     /// Makes it with its limits, and starts it.
-    ///
-    /// # Errors
-    /// [`HaltReason`]; what was made is gone again.
+    /// Errors: [`HaltReason`]; what was made is gone again.
     pub(crate) fn start_dependency(
         site: &Site,
         order: &TrialOrder,
@@ -130,9 +122,7 @@ impl RunningDependency {
     }
 
     /// Waits until it is ready.
-    ///
-    /// # Errors
-    /// [`HaltReason::Failed`] where it never gets there.
+    /// Errors: [`HaltReason::Failed`] where it never gets there.
     pub(crate) fn await_ready(
         &mut self,
         dependency: &DependencySpec,
@@ -186,9 +176,7 @@ impl RunningDependency {
     }
 
     /// Runs its seed, in its network and on its CPUs.
-    ///
-    /// # Errors
-    /// [`HaltReason::Refused`] with what a failed one said.
+    /// Errors: [`HaltReason::Refused`] with what a failed one said.
     pub(crate) fn run_seed(
         &mut self,
         of: (&Site, &TrialOrder),
@@ -202,9 +190,7 @@ impl RunningDependency {
     }
 
     /// Runs its reset in the same way, between two trials; gives how long it took.
-    ///
-    /// # Errors
-    /// [`HaltReason::Refused`] with what a failed one said.
+    /// Errors: [`HaltReason::Refused`] with what a failed one said.
     pub(crate) fn run_reset(
         &mut self,
         of: (&Site, &TrialOrder),
@@ -269,27 +255,22 @@ impl RunningDependency {
         }
     }
 
-    /// The network that the application and other dependencies share with it.
     pub(crate) fn dependency_network(&self) -> ContainerNetwork {
         self.process.container.application_network()
     }
 
-    /// Its cgroup.
     pub(crate) fn own_group(&self) -> &ControlGroup {
         self.counted.own_group()
     }
 
-    /// What is counted of it.
     pub(crate) fn counters_mut(&mut self) -> &mut DependencyCounters {
         &mut self.counted
     }
 
-    /// What its record says so far.
     pub(crate) fn evidence_so_far(&self) -> &DependencyEvidence {
         &self.counted.evidence
     }
 
-    /// What is to be said of one that has ended.
     pub(crate) fn poll_end(&mut self) -> Option<DependencyEnd> {
         let failure = self.poll_failure()?;
         Some(DependencyEnd {
@@ -310,7 +291,6 @@ impl RunningDependency {
         })
     }
 
-    /// Ends it, removes what it left, and hands over what was measured.
     pub(crate) fn end_dependency(mut self) -> DependencyEvidence {
         self.probing = None;
         self.process.take_notes(Duration::ZERO);
@@ -341,7 +321,6 @@ impl RunningDependency {
     }
 }
 
-/// What a container for a dependency or its seed is made of.
 struct DependencyStart<'a> {
     site: &'a Site,
     order: &'a TrialOrder,
@@ -404,7 +383,6 @@ impl DependencyStart<'_> {
     }
 }
 
-/// A contained process and what is known of it.
 struct DependencyProcess {
     container: Box<dyn AppContainer>,
     output: AppOutput,
@@ -474,7 +452,6 @@ fn dependency_limits(site: &Site, dependency: &DependencySpec, cpus: &[u32]) -> 
     }
 }
 
-/// The last lines of what something said, as the end of a sentence.
 fn quote_lines(lines: &[String]) -> String {
     let said: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
     let said: Vec<&str> = said.into_iter().filter(|line| !line.is_empty()).collect();

@@ -25,30 +25,24 @@ const SHARE: u64 = 20;
 /// the disk with them.
 const MOST_ENTRIES: usize = 1_000_000;
 
-/// Open files that are looked at.
 const MOST_OPEN: usize = 65_536;
 
-/// A disk that a trial's files lie on.
 #[derive(Debug)]
 pub(crate) struct DiskRoom {
     place: PathBuf,
     device: u64,
     at_start: Bytes,
     reserve: Bytes,
-    /// What was free when too little was.
     short: Option<Bytes>,
     own: DiskUsage,
 }
 
-/// What an application's files took of a disk.
 #[derive(Debug, Default)]
 struct DiskUsage {
     bytes: u64,
-    /// There was more than could be counted.
     is_more: bool,
 }
 
-/// A file that is open and has no name.
 #[derive(Debug)]
 pub(crate) struct NamelessFile {
     device: u64,

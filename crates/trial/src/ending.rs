@@ -40,7 +40,6 @@ const READ: Duration = Duration::from_secs(5);
 /// Most that is taken over of a file of the application, in bytes: a start-up cache has some 100 MB.
 const HANDED_OVER: u64 = 4 << 30;
 
-/// A start script that ended for the JVM which it had started.
 const NOT_TOLD: &str = "its own process ended when it was told to (SIGTERM), and what it had started did not: that was killed, as in a container; a start script must `exec` its JVM";
 
 /// How long a container may take to say how a killed application ended; milliseconds as a rule.
@@ -126,12 +125,10 @@ fn thread_dump(instances: &mut Instances, index: usize) -> Vec<String> {
     instances.all[index].output.lines_since(before)
 }
 
-/// Whether it runs, and is ended from here.
 fn is_to_end(instance: &Instance) -> bool {
     instance.state.is_running() && instance.container.is_within_reach()
 }
 
-/// SIGTERM, then the grace time.
 fn terminate(instances: &mut Instances, grace: Duration) {
     let begin = Instant::now();
     let is_any = |instances: &Instances| instances.all.iter().any(is_to_end);
@@ -225,7 +222,6 @@ fn collect_evidence(
     evidence.warnings.extend(instance.output.cut_notice());
 }
 
-/// What the samples in the log say.
 fn evaluate_samples(
     instance: &mut Instance,
     order: &TrialOrder,
@@ -420,13 +416,11 @@ mod tests {
     use super::*;
     use crate::recording::RowSpool;
 
-    /// An hour at 1 ms.
     const SAMPLES: u64 = 3_600_000;
 
     /// What the process of a trial may take, KiB.
     const ALLOWED: u64 = 64 << 10;
 
-    /// Where the child writes its log; without it this is the test.
     const CHILD: &str = "LOADLINE_TEST_LOG";
 
     /// Two CPUs, throttled at the end of every other period of 100 ms.

@@ -21,7 +21,6 @@ use rustix::fs::{MemfdFlags, Timespec, Timestamps, futimens, memfd_create};
 use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The image sets it.
 pub const VARIABLE: &str = "LOADLINE_IMAGE";
 
 /// `MFD_EXEC`: memory that may be executed, whatever the kernel's default is.
@@ -30,7 +29,6 @@ const EXECUTABLE: MemfdFlags = MemfdFlags::from_bits_retain(0x10);
 /// Where programs are found there: what the image has is not the machine's.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The line that does it.
 const LINE: &str = "podman run --rm --privileged --pid=host --network=host --cgroupns=host --pids-limit=-1 IMAGE size --image ...";
 
 /// Namespaces of the machine, that of files last: with it everything else is out of sight.
@@ -49,9 +47,7 @@ pub fn is_in_image() -> bool {
 }
 
 /// Goes on as a program of the machine, with the same arguments. The process must have one thread.
-///
-/// # Errors
-/// [`RunRefusal`] where the machine cannot be seen or entered.
+/// Errors: [`RunRefusal`] where the machine cannot be seen or entered.
 pub fn step_out() -> Result<Infallible, RunRefusal> {
     let refused = |why: String| {
         RunRefusal::new(

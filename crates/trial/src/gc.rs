@@ -30,7 +30,6 @@ const SET_NS: i64 = 1_000_000;
 /// A clock that was set more often than this tells nothing.
 const MOST_SETS: usize = 1_000;
 
-/// The log of one application.
 #[derive(Debug)]
 pub(crate) struct GcLogTail {
     seen: PathBuf,
@@ -42,7 +41,6 @@ pub(crate) struct GcLogTail {
     ahead_ns: i64,
     /// When the wall clock was set since then.
     set: Vec<ClockAdjustment>,
-    /// The last look at it, on CLOCK_MONOTONIC, ns.
     looked_ns: u64,
 }
 
@@ -74,9 +72,7 @@ impl GcLogTail {
     }
 
     /// Copies what was written since the last time.
-    ///
-    /// # Errors
-    /// A log that is not there yet, or cannot be read.
+    /// Errors: A log that is not there yet, or cannot be read.
     pub(crate) fn copy_new_bytes(&mut self, container: &dyn AppContainer) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,

@@ -39,14 +39,10 @@ const STOPPED: Duration = Duration::from_secs(3);
 /// What Rust's allocator says before it gives up (`handle_alloc_error`).
 const NO_MEMORY: &str = "memory allocation of";
 
-/// Of the generator's own complaint, so much is kept.
 const COMPLAINT: u64 = 4096;
 
 /// The process itself, `loadline load-part`: dies with the loadline that started it, instead of
 /// going on for the rest of the phase.
-///
-/// # Errors
-/// As [`loadline_load::part::run`].
 pub fn run_load_process(
     order: impl std::io::Read,
     messages: impl std::io::Write,
@@ -59,21 +55,15 @@ pub fn run_load_process(
     loadline_load::part::run(order, messages)
 }
 
-/// What one generator process gets beside the load of its phase.
 pub(crate) struct GeneratorSetup<'a> {
     /// The program with the subcommand `load-part`; loadline itself.
     pub(crate) loadline: &'a Path,
-    /// UUID of the trial, which marks the process.
     pub(crate) trial: &'a str,
-    /// Its own group, where it has one.
     pub(crate) group: Option<&'a ControlGroup>,
-    /// This share of the load.
     pub(crate) part: LoadPart,
-    /// The users that the phase before has left.
     pub(crate) users: &'a [User],
     /// From this moment on CLOCK_MONOTONIC, or at once.
     pub(crate) from_ns: Option<u64>,
-    /// The CPUs of the instance and of its generator.
     pub(crate) cpus: &'a CpuPlan,
     /// The application's network namespace; `None` is the host's.
     pub(crate) network: Option<PathBuf>,
@@ -104,7 +94,6 @@ impl Drop for GeneratorProcess {
 }
 
 impl GeneratorProcess {
-    /// Starts the process and gives it its order; what it says goes to `tell`.
     pub(crate) fn start_generator(
         load: &LoadPhase,
         wanted: &GeneratorSetup<'_>,
@@ -189,12 +178,10 @@ impl GeneratorProcess {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
-    /// Its process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Takes what it said; `Some` is a second that has passed.
     pub(crate) fn take_generator_line(&mut self, line: GeneratorLine) -> Option<&SecondEvidence> {
         match line {
             GeneratorLine::Message(LoadMessage::Second(message)) => {
@@ -210,7 +197,6 @@ impl GeneratorProcess {
         None
     }
 
-    /// The seconds that have passed, in order.
     pub(crate) fn passed_seconds(&self) -> &[SecondEvidence] {
         &self.seconds
     }
@@ -234,7 +220,6 @@ impl GeneratorProcess {
         }
     }
 
-    /// Whether it should have ended long ago.
     pub(crate) fn is_stuck(&self) -> bool {
         let is_late = |since: Instant| since.elapsed() > STOPPED + self.drain;
         !self.is_over()
@@ -264,7 +249,6 @@ impl GeneratorProcess {
         })
     }
 
-    /// Why it gave nothing.
     fn gave_nothing(&mut self, group: Option<&ControlGroup>) -> HaltReason {
         let complaint = self.complaint.take().unwrap_or_default();
         // In a pod it has that of the container, which is as old as the trial.
@@ -287,7 +271,6 @@ impl GeneratorProcess {
     }
 }
 
-/// What no load from generators is to a trial.
 fn no_load_halt(how: RemoteLoadFailure, detail: String) -> HaltReason {
     let cause = match how {
         RemoteLoadFailure::Lost => InvalidReason::RuntimeLost,
@@ -314,7 +297,6 @@ pub(crate) fn generator_memory(load: &LoadPhase, part: LoadPart) -> Bytes {
 
 /// What one instance's share of a load phase gave.
 pub(crate) struct LoadShare {
-    /// Totals and histograms.
     pub(crate) load: LoadEvidence,
     /// One entry a second, load fields only.
     pub(crate) seconds: Vec<SecondEvidence>,
@@ -322,9 +304,7 @@ pub(crate) struct LoadShare {
     pub(crate) start_ns: u64,
     /// When it ended, CLOCK_MONOTONIC ns.
     pub(crate) end_ns: u64,
-    /// The users whose sessions go on.
     pub(crate) users: Vec<User>,
-    /// Pauses of users that were cut short.
     pub(crate) cut_pauses: u64,
 }
 
@@ -429,7 +409,6 @@ fn load_evidence(load: &LoadPhase, part: LoadPart, result: ResultMessage) -> Loa
     }
 }
 
-/// Where it came from, if not from this machine.
 fn load_from(generators: Vec<GeneratorMessage>) -> Option<LoadFrom> {
     let of = |of: GeneratorMessage| GeneratorEvidence {
         name: of.name,
@@ -454,7 +433,6 @@ fn due_evidence(totals: RequestMessage) -> DueEvidence {
     }
 }
 
-/// The requests of the mix by their names.
 fn by_request(load: &LoadPhase, totals: Vec<RequestMessage>) -> Vec<RequestEvidence> {
     let names = load.plan.mix.iter().map(|weighted| weighted.name.clone());
     let named = names.zip(totals).map(|(name, totals)| RequestEvidence {

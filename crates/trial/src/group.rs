@@ -25,7 +25,6 @@ pub(crate) struct TrialGroup {
 }
 
 impl TrialGroup {
-    /// Makes the group and sets its limits.
     pub(crate) fn create_limited(
         layout: &CgroupLayout,
         name: &str,
@@ -39,12 +38,10 @@ impl TrialGroup {
         Ok(group)
     }
 
-    /// The group itself.
     pub(crate) fn as_group(&self) -> &ControlGroup {
         &self.group
     }
 
-    /// Kills what is in it and removes it.
     pub(crate) fn kill_and_remove(&mut self) -> Result<(), CgroupError> {
         if self.is_removed {
             return Ok(());

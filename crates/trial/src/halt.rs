@@ -15,10 +15,8 @@ pub enum HaltReason {
     /// The host cannot do what the trial needs; another attempt would come to the same.
     #[error(transparent)]
     Refused(#[from] RunRefusal),
-    /// The trial could not be measured; it is INVALID.
     #[error("{}", .0.detail)]
     Failed(MeasurementFailure),
-    /// It was told to stop.
     #[error("stopped")]
     Stopped,
 }
@@ -26,12 +24,10 @@ pub enum HaltReason {
 /// Whether the trial must stop now.
 pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
 
-/// A refusal of this host.
 pub fn refusal_halt(what: &str, why: impl ToString, hint: &str) -> HaltReason {
     RunRefusal::new(what, why, hint).into()
 }
 
-/// The same from a cgroup error, with its own hint where it has one.
 pub fn cgroup_refusal(what: &str, error: &CgroupError) -> RunRefusal {
     let own = error.suggested_fix();
     let hint = own.as_deref();
@@ -42,17 +38,14 @@ pub fn cgroup_refusal(what: &str, error: &CgroupError) -> RunRefusal {
     )
 }
 
-/// A measurement that failed for this reason.
 pub fn measurement_failed(detail: impl Display) -> HaltReason {
     HaltReason::Failed(own_failure(detail))
 }
 
-/// A step of loadline's that failed.
 pub fn step_failed<E: Display>(step: &str) -> impl FnOnce(E) -> HaltReason + '_ {
     move |error| measurement_failed(format_args!("{step}: {error}"))
 }
 
-/// A failure of loadline's own.
 pub fn own_failure(detail: impl Display) -> MeasurementFailure {
     MeasurementFailure {
         cause: InvalidReason::ToolError,

@@ -18,17 +18,11 @@ use crate::pod::{OrderedLimits, PodContainer, ShippedPodContainer};
 use crate::program::ProgramSpec;
 use crate::site::Site;
 
-/// A program and what it may see of the machine.
 pub(crate) struct ContainedProgram<'a> {
-    /// What every container is made of.
     pub frame: ContainerBase<'a>,
-    /// What runs.
     pub app: &'a AppSpec,
-    /// The trial that it is of.
     pub trial: &'a str,
-    /// The same, with who runs it.
     pub program: &'a ProgramSpec,
-    /// CPUs it may run on.
     pub cpus: &'a [u32],
     /// Directories of the machine that it sees as empty ones of its own.
     pub directories: &'a [PathBuf],
@@ -36,15 +30,13 @@ pub(crate) struct ContainedProgram<'a> {
     pub hidden: &'a [PathBuf],
     /// The JVM's GC log, as the application sees it.
     pub gc_log: Option<&'a Path>,
-    /// Whether its pod is the one that ships.
     pub as_shipped: bool,
 }
 
 impl ContainedProgram<'_> {
     /// Makes its container; remarks for the record go to `warnings`.
-    ///
-    /// # Errors
-    /// [`HaltReason::Refused`] when this machine or the engine cannot; what was made is gone again.
+    /// Errors: [`HaltReason::Refused`] when this machine or the engine cannot; what was made is
+    /// gone again.
     pub(crate) fn prepare_container(
         &self,
         site: &Site,

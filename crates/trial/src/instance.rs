@@ -64,7 +64,6 @@ pub(crate) struct Instance {
     pub(crate) state: InstanceState,
 }
 
-/// How the application's process ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessEnd {
     pub(crate) code: Option<i32>,
@@ -84,7 +83,6 @@ pub(crate) struct InstanceState {
     pub(crate) stage_failure: Option<String>,
     pub(crate) last_probe: String,
     pub(crate) foreign_listener: bool,
-    /// How it became ready, or did not.
     pub(crate) start: Option<StartEvidence>,
     /// Ends of the generator's seconds.
     pub(crate) load_ends: Vec<u64>,
@@ -93,7 +91,6 @@ pub(crate) struct InstanceState {
     pub(crate) users: Vec<User>,
     /// RSS and PSS right after the measure phase.
     pub(crate) loaded: (Option<Bytes>, Option<Bytes>),
-    /// Where its memory was then.
     pub(crate) parts: Option<MemoryParts>,
     pub(crate) warnings: Vec<String>,
     pub(crate) failure: Option<MeasurementFailure>,
@@ -127,12 +124,10 @@ impl InstanceState {
         }
     }
 
-    /// Whether the application has ended, or everything.
     pub(crate) fn is_over(&self) -> bool {
         self.ended.is_some() || self.is_gone
     }
 
-    /// How it ended, in words.
     pub(crate) fn how_it_ended(&self) -> String {
         match self.ended {
             Some(ProcessEnd {
@@ -146,7 +141,6 @@ impl InstanceState {
         }
     }
 
-    /// Whether it was executed and has not ended.
     pub(crate) fn is_running(&self) -> bool {
         self.exec_ns.is_some() && !self.is_over()
     }
@@ -161,9 +155,7 @@ impl InstanceState {
 
 impl Instance {
     /// Makes everything but the application's process.
-    ///
-    /// # Errors
-    /// [`HaltReason`]; what was made is gone again.
+    /// Errors: [`HaltReason`]; what was made is gone again.
     pub(crate) fn prepare_instance(
         site: &Site,
         order: &TrialOrder,
@@ -243,7 +235,6 @@ impl Instance {
         })
     }
 
-    /// Starts to sample its cgroup, then the application.
     pub(crate) fn start_instance(&mut self) -> Result<(), HaltReason> {
         if !self.container.is_within_reach() {
             return self.container.start_application();
@@ -264,9 +255,7 @@ impl Instance {
 
     /// One look at a start under way: begins to ask once it is executed. `true` when there is
     /// nothing more to wait for.
-    ///
-    /// # Errors
-    /// [`HaltReason`] when it cannot be started, or another server answers in its place.
+    /// Errors: [`HaltReason`] when it cannot be started, or another server answers in its place.
     pub(crate) fn check_start(&mut self, order: &TrialOrder) -> Result<bool, HaltReason> {
         if let Some(detail) = self.state.stage_failure.take() {
             // An engine says why in the words of its client.
@@ -429,7 +418,6 @@ impl Instance {
         }
     }
 
-    /// Copies what it wrote into the event log.
     pub(crate) fn copy_output(&mut self) {
         self.output.flush_to_log();
         if let Some(gc) = &mut self.gc {
@@ -447,7 +435,6 @@ impl Instance {
         }
     }
 
-    /// Where its memory is now.
     pub(crate) fn read_parts(&self, requests: u64) -> Option<MemoryParts> {
         parts::read_parts(
             &self.process_ids(),
@@ -456,7 +443,6 @@ impl Instance {
         )
     }
 
-    /// Its groups that can be read, the application's first.
     pub(crate) fn readable_groups(&self) -> impl Iterator<Item = &ControlGroup> {
         let generator = self.generator_group.as_ref().map(TrialGroup::as_group);
         let own =

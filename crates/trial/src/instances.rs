@@ -39,13 +39,11 @@ pub(crate) struct Instances {
     neighbour: Option<BusyNeighbour>,
     pub(crate) dependencies: TrialDependencies,
     layout: CgroupLayout,
-    /// Those of this trial, where others have other CPUs.
     cpus: Option<Vec<u32>>,
     log: Arc<EventLog>,
     notes: Receiver<(usize, InstanceNote)>,
     /// Keeps the queue open, whoever has ended.
     _queue: Sender<(usize, InstanceNote)>,
-    /// The disks that their files lie on.
     pub(crate) rooms: Vec<DiskRoom>,
     meter: Option<NoiseMeter>,
     pub(crate) noise: NoiseEvidence,
@@ -56,9 +54,7 @@ pub(crate) struct Instances {
 
 impl Instances {
     /// Prepares all of them; starts none.
-    ///
-    /// # Errors
-    /// [`HaltReason`]; what was made is gone again.
+    /// Errors: [`HaltReason`]; what was made is gone again.
     pub(crate) fn prepare_all(
         site: &Site,
         order: &TrialOrder,
@@ -158,7 +154,6 @@ impl Instances {
         }
     }
 
-    /// Takes what is there, without waiting.
     pub(crate) fn drain(&mut self) {
         // Outside of load phases a generator has nothing to say that matters.
         self.take_notes(None, &mut Vec::new());
@@ -177,7 +172,6 @@ impl Instances {
         }
     }
 
-    /// Says that a phase begins; gives the moment.
     pub(crate) fn begin_phase(&mut self, phase: TrialPhase) -> u64 {
         self.told = None;
         let at_ns = monotonic_ns();
@@ -198,7 +192,6 @@ impl Instances {
         }
     }
 
-    /// Tells a live figure.
     pub(crate) fn report_progress(&self, progress: TrialProgress) {
         self.log_event(&TrialEvent::Progress(progress));
     }

@@ -27,43 +27,33 @@ use crate::spawner::die_with;
 
 pub use crate::dependency::DependencyEnd;
 
-/// What loadline asks, a line each.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "request")]
 pub enum KeeperRequest {
     /// A trial is about to begin: have those of its dependencies ready that outlive it.
     Trial(Box<TrialOrder>),
-    /// It is over: how are they?
     Look,
 }
 
-/// What the keeper answers, a line each.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum KeeperAnswer {
-    /// They run.
     Kept(SharedDependencies),
     /// One did not start, or never got ready: what is known of each.
     Failed {
-        /// Why.
         failure: MeasurementFailure,
-        /// Those that were started.
         dependencies: Vec<DependencyEvidence>,
     },
     /// This machine cannot, or a seed or reset failed.
     Refused(RunRefusal),
-    /// Those that have ended.
     Looked {
-        /// Each of them.
         ended: Vec<DependencyEnd>,
     },
 }
 
 /// The process itself: answers until `requests` end, then ends all that it holds. `parent` is the
 /// process that ends this one by its death.
-///
-/// # Errors
-/// When the other end is not loadline, or not there any more.
+/// Errors: When the other end is not loadline, or not there any more.
 pub fn run_keeper_process(
     requests: impl Read + Send + 'static,
     mut answers: impl Write,
@@ -106,7 +96,6 @@ fn read_requests(
     Ok(taken)
 }
 
-/// What is held, and why it is to be started anew.
 #[derive(Default)]
 struct KeeperState {
     held: Option<HeldDependencies>,
@@ -116,7 +105,6 @@ struct KeeperState {
 struct HeldDependencies {
     wanted: SharingTerms,
     running: Vec<RunningDependency>,
-    /// Starts of the application that it served.
     trials: u32,
 }
 
@@ -217,7 +205,6 @@ fn end_dependencies(running: Vec<RunningDependency>) -> Vec<DependencyEvidence> 
     all
 }
 
-/// Starts each, waits until it is ready, and seeds it, before the next.
 fn start_dependencies(
     (site, order): (&Site, &TrialOrder),
     wanted: SharingTerms,
@@ -292,7 +279,6 @@ impl HeldDependencies {
         }
     }
 
-    /// Runs the reset of each.
     fn reset_all(
         &mut self,
         of: (&Site, &TrialOrder),

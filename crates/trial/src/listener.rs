@@ -8,12 +8,9 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
-/// Who listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listener {
-    /// Nobody.
     None,
-    /// Only processes of the trial.
     Ours,
     /// At least one socket that no process of the trial has.
     Foreign,
@@ -33,7 +30,6 @@ pub fn bind_error(port: u16) -> Option<io::Error> {
     })
 }
 
-/// Who listens on a port, given the processes of the trial.
 pub fn find_listener(port: u16, processes: &[u32]) -> Listener {
     let listening: BTreeSet<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()

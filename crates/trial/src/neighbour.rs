@@ -54,12 +54,10 @@ impl BusyNeighbour {
         Ok(neighbour)
     }
 
-    /// Its group: what it uses is part of the trial, not noise.
     pub(crate) fn own_group(&self) -> &ControlGroup {
         self.group.as_group()
     }
 
-    /// Puts it into its group, then lets it go.
     fn join_group(&mut self) -> io::Result<()> {
         let pid = self.child.id().to_string();
         for file in self.group.as_group().join_files() {
@@ -82,9 +80,7 @@ impl Drop for BusyNeighbour {
 
 /// The process itself: waits for a byte, then keeps so many threads busy on these CPUs until its
 /// standard input ends. Dies with the loadline that started it.
-///
-/// # Errors
-/// What the kernel says to reading and to starting threads.
+/// Errors: What the kernel says to reading and to starting threads.
 pub fn run_neighbour(threads: u32, own: &[u32], mut input: impl Read) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     input.read_exact(&mut [0])?;

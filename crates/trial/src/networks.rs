@@ -8,18 +8,14 @@
 
 use loadline_protocol::{EngineKind, NetworkMode, RunRefusal};
 
-/// A dependency, as far as networks go.
 #[derive(Debug, Clone, Copy)]
 pub struct NetworkMember<'a> {
-    /// Its name.
     pub name: &'a str,
     /// The engine that holds it; `None` is a program.
     pub engine: Option<EngineKind>,
-    /// Whether the proxy stands before it.
     pub is_proxied: bool,
 }
 
-/// Who made a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NetworkMaker {
     Machine,
@@ -28,9 +24,7 @@ enum NetworkMaker {
 }
 
 /// Checks the networks of a trial whose application this engine holds (`None`: a program).
-///
-/// # Errors
-/// [`RunRefusal`] names the first that could not join.
+/// Errors: [`RunRefusal`] names the first that could not join.
 pub fn check_networks(
     network: NetworkMode,
     dependencies: &[NetworkMember<'_>],

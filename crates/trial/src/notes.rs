@@ -9,35 +9,27 @@ use crate::container::ContainerEvent;
 use crate::probe::ProbeFinding;
 use loadline_load::part::LoadMessage;
 
-/// Something about one instance.
 pub(crate) enum InstanceNote {
-    /// From its container.
     Told(ContainerEvent),
     /// The line that the experiment names was written; it does not decide.
     LogLine {
         /// CLOCK_MONOTONIC.
         at_ns: u64,
     },
-    /// The line that says "ready" was written.
     LineFound {
         /// CLOCK_MONOTONIC.
         at_ns: u64,
     },
-    /// From its readiness probe.
     Probe(ProbeFinding),
-    /// From its load generator.
     Generator(GeneratorLine),
 }
 
-/// What a generator's output is read as.
 pub(crate) enum GeneratorLine {
-    /// A message.
     Message(LoadMessage),
     /// The end of the output, with what it wrote to standard error or what could not be read.
     End(String),
 }
 
-/// Where one instance's notes go.
 #[derive(Debug, Clone)]
 pub(crate) struct NoteSender {
     instance: usize,

@@ -25,7 +25,6 @@ pub const LOG_CAP: u64 = 16 << 20;
 const LINES: usize = 200;
 const LINE_LENGTH: usize = 2000;
 
-/// The output of one application.
 pub struct AppOutput {
     state: Arc<Mutex<OutputState>>,
     to: Option<OutputCopy>,
@@ -37,20 +36,16 @@ pub struct AppOutput {
 struct OutputState {
     tail: VecDeque<u8>,
     total: u64,
-    /// Not yet in the log.
     waiting: Vec<u8>,
 }
 
-/// Where the copy goes.
 #[derive(Debug, Clone)]
 pub struct OutputCopy {
-    /// The event log of the trial.
     pub log: Arc<EventLog>,
     /// Whose output it is, from 0.
     pub instance: u32,
 }
 
-/// A text to look for, and whom to tell.
 pub struct LineWatch {
     /// The text; a line that contains it was written.
     pub text: String,
@@ -61,9 +56,7 @@ pub struct LineWatch {
 impl AppOutput {
     /// Starts reading, on `cpus`; without a copy only the last lines are kept, and credentials in
     /// neither. Ends when the last writer is gone.
-    ///
-    /// # Errors
-    /// When no thread can be started.
+    /// Errors: When no thread can be started.
     pub fn read(
         pipe: PipeReader,
         to: Option<OutputCopy>,
@@ -84,7 +77,6 @@ impl AppOutput {
         Ok(Self { state, to, reader })
     }
 
-    /// Bytes written so far.
     pub fn written_bytes(&self) -> u64 {
         self.with_state(|state| state.total)
     }
@@ -201,7 +193,6 @@ impl OutputCopy {
     }
 }
 
-/// The last `count` lines of some output as text.
 fn last_lines_of(bytes: &[u8], count: usize) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let all: Vec<&str> = text.lines().collect();
@@ -274,7 +265,6 @@ mod tests {
         (writer, output.expect("a thread"))
     }
 
-    /// A file without a name.
     fn tempfile() -> std::io::Result<std::fs::File> {
         let file = tempfile::NamedTempFile::new()?;
         std::fs::File::options()

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, OFlags};
 
-/// How much of a directory tree is walked.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkExtent {
     files: usize,

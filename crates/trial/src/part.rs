@@ -30,25 +30,19 @@ pub const PARENT: &str = "LOADLINE_PARENT";
 /// The variable with the CPUs of the trial, where others run beside it: `0-3`.
 pub const CPUS: &str = "LOADLINE_CPUS";
 
-/// The variable with the name of the node, in a pod.
 pub const NODE: &str = "LOADLINE_NODE";
 
-/// A trial whose end cannot be told by its log.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialProcessError {
-    /// It has no loadline that started it.
     #[error(transparent)]
     Parent(#[from] ParentError),
-    /// The log.
     #[error("writing the event log of the trial: {0}")]
     Log(#[source] io::Error),
-    /// The thread that sends the events of a pod.
     #[error("starting a thread: {0}")]
     Thread(#[source] io::Error),
 }
 
 impl TrialProcessError {
-    /// What to do about it.
     pub fn recovery_hint(&self) -> &'static str {
         match self {
             Self::Parent(ParentError::NotForPeople) => {
@@ -63,9 +57,8 @@ impl TrialProcessError {
 
 /// Carries the order on `input` out; its events go to `log`, an empty file opened for reading and
 /// appending. `parent` is the process that ends this one by its death.
-///
-/// # Errors
-/// [`TrialProcessError`], when the log does not tell the end. Nothing of the trial is left then either.
+/// Errors: [`TrialProcessError`], when the log does not tell the end. Nothing of the trial is left
+/// then either.
 pub fn run(
     mut input: impl Read,
     log: impl AsFd,
@@ -103,9 +96,8 @@ fn own_cpus() -> Option<Vec<u32>> {
 
 /// The same in the pod of a trial, whose application the kubelet starts once it is let; what is
 /// logged comes out as lines on `output`.
-///
-/// # Errors
-/// [`TrialProcessError::Parent`] outside of a pod; [`TrialProcessError::Log`] when nothing can be told.
+/// Errors: [`TrialProcessError::Parent`] outside of a pod; [`TrialProcessError::Log`] when nothing
+/// can be told.
 pub fn run_in_pod(place: &PodPaths, output: impl Write + Send) -> Result<(), TrialProcessError> {
     let mut order: TrialOrder = std::fs::read(&place.order)
         .ok()
@@ -122,7 +114,6 @@ pub fn run_in_pod(place: &PodPaths, output: impl Write + Send) -> Result<(), Tri
     carry_out(&order, log, place, output)
 }
 
-/// The whole trial, with its log on its way out.
 fn carry_out(
     order: &TrialOrder,
     log: File,

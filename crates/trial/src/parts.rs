@@ -28,7 +28,6 @@ pub(crate) const LARGEST_SMAPS: u64 = 64 << 20;
 /// Most of another file of /proc that is read, bytes.
 const LARGEST_TEXT: u64 = 1 << 20;
 
-/// Processes that are looked at.
 const MOST_PROCESSES: usize = 512;
 
 /// Generations that tell a reserved size.
@@ -37,7 +36,6 @@ const GENERATIONS: u32 = 3;
 /// The kernel tells read-ahead in KiB.
 const READ_AHEAD: &str = "queue/read_ahead_kb";
 
-/// Variables that a JVM takes options from.
 const OPTION_VARIABLES: [&str; 5] = [
     "JAVA_TOOL_OPTIONS=",
     "JDK_JAVA_OPTIONS=",
@@ -197,7 +195,6 @@ fn disk_read_ahead(devices: &Path, major: u32, minor: u32) -> Option<Bytes> {
     text.trim().parse().ok().map(Bytes::from_kib)
 }
 
-/// The memory of a group now.
 pub(crate) fn memory_now(group: &ControlGroup) -> Option<MemorySample> {
     group.read().ok()?.memory
 }

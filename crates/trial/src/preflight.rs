@@ -16,7 +16,6 @@ impl Site {
     }
 }
 
-/// The same where no backend can be made: the checks say why.
 pub fn preflight_checks(options: &SiteOptions) -> Vec<PreflightCheck> {
     let mut checks = probe_cgroups(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
     checks.push(check_namespaces(options));
@@ -24,7 +23,6 @@ pub fn preflight_checks(options: &SiteOptions) -> Vec<PreflightCheck> {
     checks
 }
 
-/// Makes the namespaces and mounts of a trial, and ends them.
 fn check_namespaces(options: &SiteOptions) -> PreflightCheck {
     let name = "namespaces of trials";
     match own::try_sandbox(&options.program) {
@@ -50,7 +48,6 @@ fn broken_check(name: &'static str, detail: String) -> PreflightCheck {
     }
 }
 
-/// Whether the load generator can have a CPU of its own.
 fn check_spare_cpu() -> PreflightCheck {
     let count = cpus::available_cpus().map_or(0, |cpus| cpus.len());
     let fix = "use a machine with two CPUs: with one, the load generator takes what it measures";

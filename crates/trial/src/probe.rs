@@ -34,23 +34,17 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// How often a waiting read looks whether it is still wanted.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeMethod {
     /// `GET` with a whole head and a status below 400.
     Http {
-        /// Path and query.
         path: String,
     },
-    /// A connection is accepted.
     Tcp,
     /// A command in the container ends with 0.
     Command {
-        /// The engine that runs it.
         engine: ContainerEngine,
-        /// The container's name there.
         container: String,
-        /// Program and arguments.
         command: Vec<String>,
     },
 }
@@ -58,25 +52,20 @@ pub enum ProbeMethod {
 /// Processes of the trial, asked for before each attempt on the machine's network.
 pub type Processes = Box<dyn Fn() -> Vec<u32> + Send>;
 
-/// Where and how to ask.
 pub struct ReadinessProbe {
     /// Port on the loopback interface.
     pub port: u16,
-    /// What is asked.
     pub question: ProbeMethod,
     /// The application's network namespace; `None` is the machine's.
     pub network: Option<OwnedFd>,
     /// On the machine's network: whose listener may be spoken to.
     pub processes: Option<Processes>,
-    /// CPUs for the probing thread.
     pub cpus: Vec<u32>,
 }
 
 impl ReadinessProbe {
     /// Of an application in its container, from these CPUs; `None` where only its output tells.
-    ///
-    /// # Errors
-    /// A network namespace that cannot be opened.
+    /// Errors: A network namespace that cannot be opened.
     pub fn for_container(
         readiness: &Readiness,
         container: &dyn AppContainer,
@@ -107,10 +96,8 @@ impl ReadinessProbe {
     }
 }
 
-/// What the probe found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeFinding {
-    /// The first good response.
     Ready {
         /// CLOCK_MONOTONIC when it was there.
         at_ns: u64,
@@ -119,14 +106,11 @@ pub enum ProbeFinding {
     },
     /// Not yet: `HTTP 503`, `connection refused`. Told when it changes.
     NotYet {
-        /// What was seen.
         detail: String,
     },
     /// Someone else listens on the port; nothing was sent.
     Foreign,
-    /// The probe itself cannot work.
     Broken {
-        /// Why.
         detail: String,
     },
 }
@@ -139,9 +123,7 @@ pub struct ProbeThread {
 
 impl ProbeThread {
     /// Starts asking; `tell` gets each new finding and nothing after `Ready`, `Foreign`, `Broken`.
-    ///
-    /// # Errors
-    /// When no thread can be started.
+    /// Errors: When no thread can be started.
     pub fn start_probing(
         probe: ReadinessProbe,
         tell: impl Fn(ProbeFinding) + Send + 'static,
@@ -282,7 +264,6 @@ fn command_in_container(
     })
 }
 
-/// Has the engine run a command in the container once.
 fn run(
     engine: &ContainerEngine,
     container: &str,
@@ -349,7 +330,6 @@ fn is_timeout(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a head has come to its empty line.
 fn is_whole(head: &[u8]) -> bool {
     let ends = |end: &[u8]| memchr::memmem::find(head, end).is_some();
     ends(b"\r\n\r\n") || ends(b"\n\n")

@@ -14,23 +14,18 @@ pub fn is_script(path: &Path) -> bool {
     read.is_ok() && begin == *b"#!"
 }
 
-/// A program and who runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProgramSpec {
-    /// Program and arguments.
     pub command: Vec<String>,
     /// Environment, complete.
     pub env: BTreeMap<String, String>,
     /// Working directory, absolute.
     pub directory: PathBuf,
-    /// Its user's id.
     pub uid: u32,
-    /// Its group's id.
     pub gid: u32,
 }
 
 impl ProgramSpec {
-    /// Of an order.
     pub fn from_order(order: &TrialOrder) -> Self {
         Self::from_app(&order.app, order.account)
     }

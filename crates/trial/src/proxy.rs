@@ -40,13 +40,9 @@ const MEMORY: u64 = 2 << 30;
 /// An order is carried out in microseconds; a process that takes longer is not there any more.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Of its own complaint, so much is kept.
 const COMPLAINT: u64 = 4096;
 
 /// The process itself, `loadline proxy-part`: dies with the loadline that started it.
-///
-/// # Errors
-/// As [`loadline_proxy::part::run`].
 pub fn run_proxy_process(
     orders: impl BufRead + std::os::fd::AsFd,
     answers: impl Write,
@@ -94,30 +90,24 @@ pub(crate) struct ProxyProcess {
     orders: Option<ChildStdin>,
     answers: Receiver<ProxyAnswer>,
     group: TrialGroup,
-    /// The application's network.
     front: ContainerNetwork,
     evidence: ProxyEvidence,
     /// What was counted last, by link, with the names of their dependencies.
     links: Vec<(String, LinkEvidence)>,
-    /// Names of its stubs.
     stubs: Vec<String>,
     in_window: bool,
 }
 
-/// What was measured of one that has ended.
 pub(crate) struct ProxyFigures {
     pub(crate) proxy: ProxyEvidence,
     /// By the name of its dependency.
     pub(crate) links: Vec<(String, LinkEvidence)>,
-    /// By its name.
     pub(crate) stubs: Vec<(String, StubEvidence)>,
 }
 
 impl ProxyProcess {
     /// Starts it in this network, which it makes where there is none.
-    ///
-    /// # Errors
-    /// [`HaltReason`]; what was made is gone again.
+    /// Errors: [`HaltReason`]; what was made is gone again.
     pub(crate) fn start_proxy(
         site: &Site,
         trial: &str,
@@ -186,7 +176,6 @@ impl ProxyProcess {
         Ok(proxy)
     }
 
-    /// Puts it into its own group before it gets its first order.
     fn join_group(&self) -> Result<(), HaltReason> {
         for file in self.group.as_group().join_files() {
             let moved = std::fs::write(file, self.child.id().to_string());
@@ -195,7 +184,6 @@ impl ProxyProcess {
         Ok(())
     }
 
-    /// The application's network.
     pub(crate) fn front_network(&self) -> ContainerNetwork {
         self.front.clone()
     }
@@ -206,9 +194,7 @@ impl ProxyProcess {
     }
 
     /// Listens for a dependency that is in this network of its own.
-    ///
-    /// # Errors
-    /// [`HaltReason::Refused`] where it cannot.
+    /// Errors: [`HaltReason::Refused`] where it cannot.
     pub(crate) fn open_link(
         &mut self,
         name: &str,
@@ -235,9 +221,7 @@ impl ProxyProcess {
     }
 
     /// Answers in the place of a dependency.
-    ///
-    /// # Errors
-    /// [`HaltReason::Refused`] where it cannot.
+    /// Errors: [`HaltReason::Refused`] where it cannot.
     pub(crate) fn open_stub(&mut self, stub: &StubSpec) -> Result<(), HaltReason> {
         let is_behind = !stub.toxics.is_empty();
         let order = ProxyOrder::Stub(StubOrder {
@@ -269,10 +253,6 @@ impl ProxyProcess {
         )
     }
 
-    /// A phase of load begins at this moment.
-    ///
-    /// # Errors
-    /// [`HaltReason::Failed`] when it is not there any more.
     pub(crate) fn begin_load(&mut self, at_ns: u64, is_measured: bool) -> Result<(), HaltReason> {
         self.in_window = true;
         let order = ProxyOrder::Window { at_ns, is_measured };
@@ -301,9 +281,7 @@ impl ProxyProcess {
     }
 
     /// Whether it is still there.
-    ///
-    /// # Errors
-    /// [`HaltReason::Failed`] where it has ended, with what it said.
+    /// Errors: [`HaltReason::Failed`] where it has ended, with what it said.
     pub(crate) fn check_running(&mut self) -> Result<(), HaltReason> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -311,8 +289,6 @@ impl ProxyProcess {
         }
     }
 
-    /// Ends it; its own figures, those of its links, and those of its stubs, in the order in which
-    /// they were made.
     pub(crate) fn end_proxy(mut self) -> ProxyFigures {
         self.end_window();
         let counted = match self.stubs.is_empty() {
@@ -329,7 +305,6 @@ impl ProxyProcess {
         }
     }
 
-    /// What its stubs were asked for; nothing where it is gone, which the trial says.
     fn stub_counts(&mut self) -> Vec<StubEvidence> {
         let Ok(ProxyAnswer::Counted { stubs }) = self.send_order(&ProxyOrder::Counted) else {
             return vec![StubEvidence::default(); self.stubs.len()];
@@ -359,7 +334,6 @@ impl ProxyProcess {
         answer.ok_or_else(|| self.proxy_ended())
     }
 
-    /// What is to be said of one that has ended.
     fn proxy_ended(&mut self) -> HaltReason {
         let _ = self.child.kill();
         let how = self.child.wait();

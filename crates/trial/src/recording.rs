@@ -20,7 +20,6 @@ use crate::samples::{SampleRow, encode_rows};
 /// Distance of readings of process memory, ns.
 const RSS_EVERY: u64 = 1_000_000_000;
 
-/// Most rows of a piece.
 const ROWS: usize = 1000;
 
 /// Most time in a piece, ns: so much is lost at most when the trial is killed.
@@ -44,13 +43,10 @@ pub struct RecordingResult {
     pub end_ns: u64,
     /// Whether that was after the application ended. An engine may remove the group first.
     pub has_end: bool,
-    /// The peak of RSS.
     pub peak_rss: Option<Bytes>,
-    /// What the sampler says of itself.
     pub report: SamplerReport,
 }
 
-/// Rows on their way to the log.
 #[derive(Debug)]
 pub struct RowSpool {
     log: Arc<EventLog>,
@@ -70,7 +66,6 @@ impl RowSpool {
         }
     }
 
-    /// Adds a sample.
     pub fn add_sample(&mut self, sample: &CgroupSample) {
         self.last_ns = self.last_ns.max(sample.at_ns);
         self.rows.push(SampleRow::from_sample(sample));
@@ -80,7 +75,6 @@ impl RowSpool {
         }
     }
 
-    /// Writes what is left.
     pub fn flush_rows(&mut self) {
         if !self.rows.is_empty() {
             let piece = encode_rows(&self.rows);
@@ -92,10 +86,6 @@ impl RowSpool {
 }
 
 impl SampleRecording {
-    /// Starts sampling a group in a thread pinned to `own_cpus`.
-    ///
-    /// # Errors
-    /// A group that is gone, a thread that cannot be started.
     pub fn start_recording(
         group: &ControlGroup,
         options: SamplerOptions,

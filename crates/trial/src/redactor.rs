@@ -2,13 +2,11 @@
 //!
 //! Owns the search for them across reads. Their values come with the order and stand in no file.
 
-/// What stands in place of a credential.
 const REDACTED: &[u8] = b"[redacted]";
 
 /// A shorter text would be found everywhere: it protects nothing.
 const SHORTEST: usize = 4;
 
-/// Replaces credentials in a stream of bytes.
 #[derive(Debug, Default)]
 pub struct Redactor {
     secrets: Vec<Vec<u8>>,
@@ -45,7 +43,6 @@ impl Redactor {
         all
     }
 
-    /// What was held back, at the end of the stream.
     pub fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }

@@ -13,14 +13,11 @@ use loadline_sys::{Namespaces, unshare};
 use rustix::io::Errno;
 use rustix::thread::{self, CapabilitySet};
 
-/// What forbids user namespaces, where something does.
 const HINT: &str = "run as root, or allow user namespaces: sysctl -w user.max_user_namespaces=10000, on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0; in a container they need a seccomp profile that allows unshare and mount";
 
 /// Enters the namespace, where it is needed: not for root, and only once. The process must have
 /// one thread.
-///
-/// # Errors
-/// [`RunRefusal`] where user namespaces are not allowed.
+/// Errors: [`RunRefusal`] where user namespaces are not allowed.
 pub fn enter_user_namespace() -> Result<(), RunRefusal> {
     if rustix::process::geteuid().is_root() || may_make_namespaces() {
         return Ok(());

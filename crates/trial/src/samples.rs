@@ -24,7 +24,6 @@ const MOST_CPUS: usize = 512;
 /// Stands for a number that this kernel does not give, or that was not read this time.
 const NONE: i64 = -1;
 
-/// One sample, as much of it as anybody reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SampleRow {
     /// CLOCK_MONOTONIC.
@@ -35,16 +34,13 @@ pub struct SampleRow {
     pub per_cpu_ns: Vec<u64>,
     /// Periods with runnable tasks.
     pub nr_periods: Option<u64>,
-    /// Of them, throttled.
     pub nr_throttled: Option<u64>,
     /// Throttled time, a sum over CPUs.
     pub throttled: Option<Duration>,
-    /// Memory, where it was read.
     pub memory: Option<MemorySample>,
 }
 
 impl SampleRow {
-    /// Takes over a sample.
     pub fn from_sample(sample: &CgroupSample) -> Self {
         let cpu = &sample.cpu;
         let single = cpu.usage_percpu.iter().take(MOST_CPUS);
@@ -211,7 +207,6 @@ impl<R: Read> Iterator for SampleRows<R> {
     }
 }
 
-/// Rows as one piece.
 pub fn encode_rows(rows: &[SampleRow]) -> Vec<u8> {
     let cpus = rows.first().map_or(0, |row| row.per_cpu_ns.len());
     let single: Vec<String> = (0..cpus).map(|cpu| format!("cpu{cpu}_ns")).collect();

@@ -28,23 +28,17 @@ const OWNER: &str = "owner";
 /// Directories that every user may write, and the trial's own in their place.
 const SHARED: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
 
-/// The file that names the container of an engine.
 const CONTAINER: &str = "container";
 
 /// The accounts of a machine. Source: passwd(5).
 const ACCOUNTS: &str = "/etc/passwd";
-/// The machine's list of hosts.
 const HOSTS: &str = "/etc/hosts";
 
-/// A file operation that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct ScratchError {
-    /// What was tried.
     pub action: &'static str,
-    /// On which path.
     pub path: PathBuf,
-    /// The system's answer.
     pub source: io::Error,
 }
 
@@ -58,9 +52,7 @@ pub struct Scratch {
 
 impl Scratch {
     /// Makes the directories for a trial.
-    ///
-    /// # Errors
-    /// A directory or file that cannot be made.
+    /// Errors: A directory or file that cannot be made.
     pub fn make_scratch(root: &Path, owner: &GroupName) -> Result<Self, ScratchError> {
         mark_owner(root, &owner.to_string())?;
         let scratch = Self {
@@ -79,21 +71,17 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Its own /tmp.
     pub fn tmp_directory(&self) -> PathBuf {
         self.root.join("private/tmp")
     }
 
-    /// What holds all of its files.
     pub fn private_directory(&self) -> PathBuf {
         self.root.join("private")
     }
 
     /// Makes a directory below its /tmp that every user may write, with copies of these files that
     /// none but root may; gives where it really is.
-    ///
-    /// # Errors
-    /// A path that is not below /tmp, a file that cannot be copied.
+    /// Errors: A path that is not below /tmp, a file that cannot be copied.
     pub fn give_files(&mut self, seen: &Path, files: &[PathBuf]) -> Result<PathBuf, ScratchError> {
         let (directory, name) = self.place_of(seen).map_err(file_failed("find", seen))?;
         let place = directory.join(name);
@@ -112,18 +100,14 @@ impl Scratch {
     }
 
     /// Writes down that an engine is going to make a container of this name, for the sweep.
-    ///
-    /// # Errors
-    /// A file that cannot be written.
+    /// Errors: A file that cannot be written.
     pub fn note_container(&self, engine: &ContainerEngine, name: &str) -> Result<(), ScratchError> {
         let text = serde_json::json!({ "engine": engine, "name": name });
         write_new(&self.root.join(CONTAINER), &text.to_string())
     }
 
     /// Writes variables into a file for an engine; nobody else may read it.
-    ///
-    /// # Errors
-    /// A variable with a line break, a file that cannot be written.
+    /// Errors: A variable with a line break, a file that cannot be written.
     pub fn write_env_file(&self, env: &BTreeMap<String, String>) -> Result<PathBuf, ScratchError> {
         let path = self.root.join("env");
         let written = create_new(&path).and_then(|mut file| oci::write_variables(&mut file, env));
@@ -145,9 +129,7 @@ impl Scratch {
     /// The machine's list of accounts with the application's added, to be seen in the list's place;
     /// `None` where the list has it, or there is none. A JVM whose user has no name keeps no
     /// counters (HotSpot, perfMemory_posix.cpp: `get_user_name`).
-    ///
-    /// # Errors
-    /// A list that cannot be read, a copy that cannot be made.
+    /// Errors: A list that cannot be read, a copy that cannot be made.
     pub fn passwd_with_account(
         &self,
         uid: u32,
@@ -168,9 +150,7 @@ impl Scratch {
 
     /// The machine's list of hosts with these names for its loopback, to be seen in the list's place;
     /// `None` where there are none.
-    ///
-    /// # Errors
-    /// A list that cannot be read, a copy that cannot be made.
+    /// Errors: A list that cannot be read, a copy that cannot be made.
     pub fn hosts_with_names(
         &self,
         names: &[String],
@@ -197,9 +177,7 @@ impl Scratch {
     }
 
     /// Empty directories of this user, each to be seen in the place of one of the machine's.
-    ///
-    /// # Errors
-    /// One that cannot be made, or has no place on the machine.
+    /// Errors: One that cannot be made, or has no place on the machine.
     pub fn empty_directories(
         &self,
         seen: &[PathBuf],
@@ -222,19 +200,15 @@ impl Scratch {
 
     /// Opens a file by its path as the application sees it, below one of its own directories.
     /// Nothing that the application may have planted is followed.
-    ///
-    /// # Errors
-    /// A file that is not there, is not below such a directory, has a link on its way or is no
-    /// regular file.
+    /// Errors: A file that is not there, is not below such a directory, has a link on its way or is
+    /// no regular file.
     pub fn open_seen(&self, seen: &Path) -> io::Result<File> {
         let (directory, name) = self.place_of(seen)?;
         open_beneath(&directory, &name)
     }
 
     /// The same for the one file of a directory that it was not given, with its name.
-    ///
-    /// # Errors
-    /// A directory that is not such a one, or holds anything but one regular file.
+    /// Errors: A directory that is not such a one, or holds anything but one regular file.
     pub fn open_only(&self, seen: &Path) -> io::Result<(OsString, File)> {
         let (directory, name) = self.place_of(seen)?;
         beneath::open_only(open_directory(&directory)?, &name, &self.given)
@@ -313,7 +287,6 @@ fn with_account(mut list: Vec<u8>, id: u32, gid: u32) -> Option<Vec<u8>> {
     Some(list)
 }
 
-/// Removes the container that is written down in a directory, if one is.
 fn remove_container(directory: &Path) -> io::Result<()> {
     #[derive(serde::Deserialize)]
     struct ContainerNote {
@@ -332,7 +305,6 @@ fn remove_container(directory: &Path) -> io::Result<()> {
     fs::remove_file(directory.join(CONTAINER))
 }
 
-/// A refusal of the trial's files.
 pub fn scratch_halt(error: ScratchError) -> HaltReason {
     let hint = "the state directory must be on a disk with space, writable for loadline";
     halt::refusal_halt("making the trial's files", error, hint)
@@ -353,9 +325,7 @@ fn mark_owner(root: &Path, owner: &str) -> Result<(), ScratchError> {
 }
 
 /// Removes a scratch directory, its owner last: what was not removed in time still has one.
-///
-/// # Errors
-/// What cannot be removed; it stays with its owner, for the next sweep.
+/// Errors: What cannot be removed; it stays with its owner, for the next sweep.
 pub fn remove_scratch(root: &Path) -> io::Result<()> {
     for entry in fs::read_dir(root)? {
         let entry = entry?;

@@ -16,7 +16,6 @@ use crate::cpus::{self, CpuPlan};
 use crate::halt;
 use crate::pod::PodPaths;
 
-/// What can be chosen about trials on this machine.
 #[derive(Debug, Clone)]
 pub struct SiteOptions {
     /// The program with the subcommands `trial-part`, `init`, `load-part` and `neighbour`; loadline
@@ -40,7 +39,6 @@ pub struct SiteOptions {
 }
 
 impl SiteOptions {
-    /// In a pod, which is that of a trial where there is a place for it.
     pub fn in_pod(pod: Option<PodPaths>) -> Self {
         Self {
             evict_page_cache: false,
@@ -68,7 +66,6 @@ impl Default for SiteOptions {
     }
 }
 
-/// This machine.
 #[derive(Debug, Clone)]
 pub struct Site {
     pub(crate) options: SiteOptions,
@@ -78,9 +75,7 @@ pub struct Site {
 
 impl Site {
     /// Looks at the machine's cgroups and CPUs.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] when no cgroup may be made.
+    /// Errors: [`RunRefusal`] when no cgroup may be made.
     pub fn detect_site(options: SiteOptions) -> Result<Self, RunRefusal> {
         let what = "finding the cgroups of this machine";
         let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))
@@ -101,17 +96,14 @@ impl Site {
         })
     }
 
-    /// What was chosen.
     pub fn chosen_options(&self) -> &SiteOptions {
         &self.options
     }
 
-    /// Its CPUs that loadline may use, sorted.
     pub fn usable_cpus(&self) -> &[u32] {
         &self.cpus
     }
 
-    /// What it is, for records.
     pub fn describe_machine(&self) -> MachineDescription {
         let host = HostFacts::read(Path::new("/proc")).ok();
         let model = host.as_ref().and_then(|host| host.cpu_model.clone());

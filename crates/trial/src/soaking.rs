@@ -27,7 +27,6 @@ use crate::parts::{LARGEST_SMAPS, read_smaps};
 /// Most descriptors of a process that are asked what they are; more are only counted.
 const MOST_ASKED: usize = 20_000;
 
-/// Generations whose capacity is added up.
 const GENERATIONS: u32 = 3;
 
 /// Distance of points around an outage.
@@ -36,7 +35,6 @@ const AROUND: Duration = Duration::from_secs(1);
 /// GC log that is read at once, in bytes.
 const CHUNK: usize = 4 << 20;
 
-/// A soak under way.
 pub(crate) struct SoakRun {
     soak: SoakSettings,
     log: Arc<EventLog>,
@@ -62,13 +60,11 @@ impl SoakRun {
         self.soak.rest
     }
 
-    /// Counts a second of load.
     pub(crate) fn count_second(&mut self, second: &SecondEvidence) {
         self.requests += second.achieved.unwrap_or(0);
         self.errors += second.errors.unwrap_or(0);
     }
 
-    /// Takes a point if one is due.
     pub(crate) fn take_due_point(&mut self, phase: TrialPhase, instances: &[Instance]) {
         if Instant::now() < self.due {
             return;
@@ -109,7 +105,6 @@ impl SoakRun {
         }
     }
 
-    /// What was seen, with what the GC log says of the heap.
     pub(crate) fn finish_soak(mut self, log: &EventLog) -> SoakEvidence {
         use loadline_protocol::log::ChunkContent;
         if let Ok(reader) = log.open_reader() {
@@ -130,7 +125,6 @@ pub(crate) struct OutagePoints {
 }
 
 impl OutagePoints {
-    /// Takes a point if one is due.
     pub(crate) fn take_due_point(&mut self, instances: &[Instance]) {
         if self.due.is_some_and(|due| Instant::now() < due) {
             return;
@@ -194,7 +188,6 @@ pub fn fold_collections(points: &mut [SoakPoint], log: impl Read) {
     }
 }
 
-/// All processes of all instances together.
 fn read_point(instances: &[Instance]) -> SoakPoint {
     let processes: Vec<u32> = instances.iter().flat_map(Instance::process_ids).collect();
     let statuses: Vec<String> = processes

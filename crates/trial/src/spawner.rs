@@ -18,23 +18,18 @@ struct SpawnJob {
 /// A process that only loadline starts has no loadline above it.
 #[derive(Debug, thiserror::Error)]
 pub enum ParentError {
-    /// Someone typed it.
     #[error(
         "`loadline trial-part` is a part of loadline: it takes an order on standard input and writes its events to a file"
     )]
     NotForPeople,
-    /// The loadline that started it has ended.
     #[error("the loadline that started this trial has ended")]
     Orphan,
-    /// The kernel does not end it with its parent.
     #[error("asking the kernel for the end of the parent: {0}")]
     Signal(#[source] io::Error),
 }
 
 /// Starts a process that is killed when loadline ends, if it asks for that.
-///
-/// # Errors
-/// What [`Command::spawn`] says.
+/// Errors: What [`Command::spawn`] says.
 pub fn spawn_command(command: Command) -> io::Result<Child> {
     static JOBS: OnceLock<Sender<SpawnJob>> = OnceLock::new();
     let (reply, answer) = channel();

@@ -16,7 +16,6 @@ use loadline_sizing::Bytes;
 
 use crate::clock::monotonic_ns;
 
-/// Length of a step.
 const STEP: Duration = Duration::from_secs(1);
 
 /// Distance of looks within a step: memory may grow by megabytes in a second.
@@ -51,9 +50,7 @@ const SILENT_REQUESTS: u64 = 5;
 pub(crate) struct Squeezing {
     group: ControlGroup,
     reader: CgroupReader,
-    /// The limit that the trial began with.
     whole: Bytes,
-    /// The limit in force.
     limit: Bytes,
     is_pressed: bool,
     kills: u64,
@@ -67,7 +64,6 @@ pub(crate) struct Squeezing {
     after: Option<Bytes>,
 }
 
-/// Counters at the begin of a step.
 struct Mark {
     at: Instant,
     at_ns: u64,
@@ -75,7 +71,6 @@ struct Mark {
     full: Option<Duration>,
 }
 
-/// Where a squeeze stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Lowering,
@@ -86,15 +81,12 @@ enum Stage {
         target: Bytes,
         busy: u32,
     },
-    /// There, or nowhere to go.
     Settled,
 }
 
 impl Squeezing {
     /// Begins one.
-    ///
-    /// # Errors
-    /// Why the limit of this group cannot be lowered, in words.
+    /// Errors: Why the limit of this group cannot be lowered, in words.
     pub(crate) fn begin(group: &ControlGroup) -> Result<Self, String> {
         let told = |error: CgroupError| error.to_string();
         let whole = group.in_force().map_err(told)?.1;
@@ -127,12 +119,10 @@ impl Squeezing {
         Ok(squeezing)
     }
 
-    /// Takes a second of load.
     pub(crate) fn count(&mut self, second: &SecondEvidence) {
         self.seconds.push(second.clone());
     }
 
-    /// Does what is due.
     pub(crate) fn pass(&mut self) {
         match self.stage {
             Stage::Lowering if self.looked.elapsed() >= LOOK => {
@@ -168,7 +158,6 @@ impl Squeezing {
         };
     }
 
-    /// Whether there is nothing more to do.
     pub(crate) fn is_settled(&self) -> bool {
         self.stage == Stage::Settled
     }
@@ -248,7 +237,6 @@ impl Squeezing {
         Ok(())
     }
 
-    /// Takes the next step.
     fn lower(&mut self) {
         let held = self.begun.memory.unreclaimable().unwrap_or_default();
         let Some(next) = next_limit(self.limit, held) else {
@@ -360,7 +348,6 @@ fn step_between(begin: &Mark, end: &Mark, limit: Bytes) -> SqueezeStep {
     }
 }
 
-/// Whether the wall shows in a step.
 fn wall_of(step: &SqueezeStep) -> Option<SqueezeEnd> {
     let is_pressed = step.full_pressure.is_some_and(|full| full > STORM_PRESSURE);
     let is_storm = step.refaults_per_second > STORM_REFAULTS;

@@ -27,7 +27,6 @@ const FEWEST: u64 = 2_000;
 const STILL: Duration = Duration::from_secs(5);
 const STILL_SHARE: u64 = 2;
 
-/// Distance of looks at it.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Most of a GC log that is read for the live set, bytes.
@@ -36,7 +35,6 @@ const LARGEST_LOG: u64 = 32 << 20;
 /// Collections whose smallest heap counts as the live set, where the JVM cannot be asked.
 const COLLECTIONS: usize = 5;
 
-/// A study under way.
 pub(crate) struct StudyCourse {
     study: MemoryStudy,
     requests: u64,
@@ -45,7 +43,6 @@ pub(crate) struct StudyCourse {
     looked: Instant,
     seen: SqueezeEvidence,
     squeezing: Option<Squeezing>,
-    /// What was measured before the squeeze.
     before: Evidence,
 }
 
@@ -69,7 +66,6 @@ impl StudyCourse {
         }
     }
 
-    /// Takes a second of load.
     pub(crate) fn count(&mut self, phase: TrialPhase, second: &SecondEvidence) {
         match (phase, &mut self.squeezing) {
             (TrialPhase::Age, _) => self.requests += second.achieved.unwrap_or(0),
@@ -152,7 +148,6 @@ impl StudyCourse {
         self.squeezing.is_some()
     }
 
-    /// When the load of the squeeze has ended.
     pub(crate) fn end_squeeze(&mut self, instance: &Instance) {
         let state = &instance.state;
         let how = || (state.how_it_ended(), instance.was_too_large());
@@ -194,7 +189,6 @@ impl StudyCourse {
         })
     }
 
-    /// What the squeeze showed; `None` where none was ordered.
     pub(crate) fn finish(self) -> Option<SqueezeEvidence> {
         self.study.is_squeezed.then_some(self.seen)
     }

@@ -18,13 +18,9 @@ const SECOND: u64 = 1_000_000_000;
 /// The times that a summary is about, CLOCK_MONOTONIC ns.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryTimes<'a> {
-    /// When the application was executed.
     pub start: u64,
-    /// The last sample.
     pub end: u64,
-    /// Ends of the seconds that the generator told.
     pub load_ends: &'a [u64],
-    /// The measure phase, where there was one.
     pub measure: Option<(u64, u64)>,
     /// Up to here the peaks and counters over everything reach, kills apart: what comes of lowering a
     /// limit on purpose is not the application's.

@@ -16,23 +16,17 @@ use crate::{halt, oci, scratch};
 /// How long one group may take to die, and to be removed.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// What a sweep did.
 #[derive(Debug, Default)]
 pub struct SiteSweep {
-    /// Groups that are gone now.
     pub groups: Vec<String>,
-    /// Processes that still ran in them.
     pub killed: usize,
     /// Containers that no directory told of and that are gone now.
     pub containers: Vec<String>,
-    /// Scratch directories that are gone now.
     pub directories: Vec<PathBuf>,
-    /// What could not be removed, and why.
     pub failures: Vec<String>,
 }
 
 impl SiteSweep {
-    /// Whether there was nothing to do.
     pub fn found_nothing(&self) -> bool {
         self.groups.is_empty()
             && self.containers.is_empty()
@@ -44,9 +38,7 @@ impl SiteSweep {
 impl Site {
     /// Removes leftovers of dead owners; what a living loadline has is not touched. Called at
     /// start and by `loadline clean`.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] when the cgroups cannot be listed.
+    /// Errors: [`RunRefusal`] when the cgroups cannot be listed.
     pub fn sweep_leftovers(&self) -> Result<SiteSweep, RunRefusal> {
         let proc = Path::new("/proc");
         // First: an engine that is still starting one would make the groups again.
@@ -67,9 +59,6 @@ impl Site {
 
     /// The same, and every container of these engines that a dead loadline made, whichever state
     /// directory it had: one that was killed while an engine worked for it may be in none.
-    ///
-    /// # Errors
-    /// As [`Site::sweep_leftovers`].
     pub fn sweep_with(&self, engines: &[ContainerEngine]) -> Result<SiteSweep, RunRefusal> {
         let (mut containers, mut failures) = (Vec::new(), Vec::new());
         for engine in engines {

@@ -42,14 +42,12 @@ const LEAD_NS: u64 = 500_000_000;
 /// From the end of the load to the last look of a soak: what is under way ends.
 const DRAINED: Duration = Duration::from_secs(2);
 
-/// Seconds of a soak that its record keeps one by one.
 const KEPT_SECONDS: usize = 3600;
 
 /// From the failure of a generator whose application is gone until that is seen: an engine may take a
 /// second and more to say so.
 const END_IS_SEEN: Duration = Duration::from_secs(5);
 
-/// One trial under way.
 struct OngoingTrial<'a> {
     site: &'a Site,
     order: &'a TrialOrder,
@@ -61,15 +59,13 @@ struct OngoingTrial<'a> {
     ended_early: Option<EarlyEnd>,
     soaking: Option<SoakRun>,
     study: Option<StudyCourse>,
-    /// What is looked at around an outage, where there is one.
     around: Option<OutagePoints>,
 }
 
 /// Carries an order out. A failing application is evidence, not an error.
-///
-/// # Errors
-/// [`HaltReason::Refused`] when this host cannot, whichever phase finds it out; [`HaltReason::Stopped`] when it
-/// was told to stop before the application was stopped. Nothing is left running in either case.
+/// Errors: [`HaltReason::Refused`] when this host cannot, whichever phase finds it out;
+/// [`HaltReason::Stopped`] when it was told to stop before the application was stopped. Nothing is
+/// left running in either case.
 pub(crate) fn run(
     site: &Site,
     order: &TrialOrder,
@@ -194,7 +190,6 @@ impl OngoingTrial<'_> {
         Ok(())
     }
 
-    /// All load phases, as long as every application is there.
     fn drive_all(&mut self) -> Result<(), HaltReason> {
         for load in &self.order.load {
             let is_fit = |i: &Instance| i.state.was_ready() && !i.state.is_over();
@@ -217,7 +212,6 @@ impl OngoingTrial<'_> {
         Ok(())
     }
 
-    /// Waits without load.
     fn wait_without_load(&mut self, phase: TrialPhase, length: Duration) -> Result<(), HaltReason> {
         let begin = Instant::now();
         let is_there = |i: &Instance| !i.state.is_over();
@@ -230,7 +224,6 @@ impl OngoingTrial<'_> {
         Ok(())
     }
 
-    /// One load phase: each instance's generator takes its slots of one schedule.
     fn drive_load(&mut self, load: &LoadPhase) -> Result<Vec<GeneratorProcess>, HaltReason> {
         let is_one = self.instances.all.len() == 1;
         let is_timed = !is_one || self.instances.dependencies.need_begin();
@@ -330,7 +323,6 @@ impl OngoingTrial<'_> {
         Ok(generators)
     }
 
-    /// Takes over what the generators of a phase gave.
     fn take_load_results(
         &mut self,
         load: &LoadPhase,
@@ -407,7 +399,6 @@ impl OngoingTrial<'_> {
         self.instances.all[index].state.is_over()
     }
 
-    /// Stops everything and puts together what was measured.
     fn end_trial(
         mut self,
         program: &ProgramSpec,
@@ -495,7 +486,6 @@ fn cannot_pass(
     early::why_load_fails(slo, most, &seconds)
 }
 
-/// The evidence of a trial whose application never ran.
 fn not_begun(
     halt: HaltReason,
     (dependencies, proxy): (Vec<DependencyEvidence>, Option<ProxyEvidence>),

@@ -8,16 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, Project};
 
-/// Most files in a circle.
 const MOST: usize = 7;
 
-/// Crates with a limit of their own.
 const MOST_IN: &[(&str, usize)] = &[("kubernetes", 3)];
 
-/// Re-exports are followed this far.
 const HOPS: usize = 8;
 
-/// No circle of files is large.
 pub fn small(project: &Project) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<Module>> = BTreeMap::new();
     for file in project.tree.shipped() {
@@ -68,7 +64,6 @@ struct Module<'a> {
     place: Vec<String>,
     /// Names that it has from elsewhere, with the path behind each.
     imports: Vec<(String, Vec<String>)>,
-    /// All other paths in it.
     paths: Vec<Vec<String>>,
 }
 
@@ -108,7 +103,6 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Names, `::`, and every other sign by itself.
 fn tokens(plain: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = plain.trim_start();
@@ -189,7 +183,6 @@ fn parts<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     found
 }
 
-/// The files of one crate.
 struct Crate<'a> {
     modules: &'a [Module<'a>],
     by_place: BTreeMap<&'a [String], usize>,
@@ -206,7 +199,6 @@ impl<'a> Crate<'a> {
         }
     }
 
-    /// The files to which each leads.
     fn arrows(&self) -> Vec<BTreeSet<usize>> {
         let of = |(at, module): (usize, &Module<'_>)| {
             let imported = module.imports.iter().map(|(_, path)| path);
@@ -260,7 +252,6 @@ impl<'a> Crate<'a> {
         }
     }
 
-    /// Sets of files of which each leads to each other, with their paths.
     fn circles(&self) -> Vec<Vec<&'a str>> {
         let arrows = self.arrows();
         let reach: Vec<BTreeSet<usize>> = (0..arrows.len())

@@ -9,7 +9,6 @@ use super::{Finding, Project};
 /// Longest file, tests not counted, in lines.
 const MAX_LINES: usize = 600;
 
-/// Longer files, until they are split.
 const LONG_FOR_NOW: &[&str] = &[
     "crates/analysis/src/search/mod.rs",
     "crates/analysis/src/search/size.rs",
@@ -18,7 +17,6 @@ const LONG_FOR_NOW: &[&str] = &[
 
 const CATCH_ALL: &[&str] = &["util", "utils", "common", "misc", "helper", "helpers"];
 
-/// Crates whose output is values only.
 const PURE: &[&str] = &["analysis", "sizing", "report"];
 
 const IMPURE: &[&str] = &[
@@ -117,7 +115,6 @@ pub fn cgroup_writes(project: &Project) -> Vec<Finding> {
     )
 }
 
-/// `analysis`, `sizing` and `report` are functions of their arguments.
 pub fn purity(project: &Project) -> Vec<Finding> {
     find(
         project,
@@ -142,7 +139,6 @@ pub fn unsafe_code(project: &Project) -> Vec<Finding> {
     )
 }
 
-/// No module or directory has a name that says nothing.
 pub fn module_names(project: &Project) -> Vec<Finding> {
     let rust = project
         .tree
@@ -164,7 +160,6 @@ pub fn module_names(project: &Project) -> Vec<Finding> {
     .collect()
 }
 
-/// Every module begins with `//!`.
 pub fn module_docs(project: &Project) -> Vec<Finding> {
     let silent = project
         .tree
@@ -181,7 +176,6 @@ pub fn module_docs(project: &Project) -> Vec<Finding> {
         .collect()
 }
 
-/// No shipped file is too long to be read at once.
 pub fn file_length(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in project.tree.shipped() {
@@ -235,7 +229,6 @@ mod tests {
     use super::super::tree::sample;
     use super::*;
 
-    /// What a rule finds in one file, as `path:line`.
     fn places(rule: fn(&Project) -> Vec<Finding>, path: &str, text: &str) -> Vec<String> {
         let project = Project {
             tree: sample::tree(&[(path, text)]),

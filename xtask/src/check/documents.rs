@@ -50,7 +50,6 @@ fn forbidden(root: &Path, home: &str) -> Vec<String> {
     words
 }
 
-/// Whether the line has this absolute path: not as the tail of a longer one.
 fn names_path(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -58,7 +57,6 @@ fn names_path(line: &str, word: &str) -> bool {
     })
 }
 
-/// Relative links in Markdown lead to files that exist.
 pub fn links(project: &Project) -> Vec<Finding> {
     let known: BTreeSet<&str> = project
         .tree
@@ -93,7 +91,6 @@ pub fn links(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// The table of contents of the site.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// The first line of a page has at most this many words: a reader who searches skims it.
@@ -128,7 +125,6 @@ fn has_opening(page: &str) -> bool {
     heading.starts_with("# ") && is_alone && is_sentence && is_short
 }
 
-/// The summary names every page in `docs`.
 pub fn summary(project: &Project) -> Vec<Finding> {
     let files = project.tree.files.iter();
     let summary = files.clone().find(|file| file.path == SUMMARY);
@@ -148,7 +144,6 @@ pub fn summary(project: &Project) -> Vec<Finding> {
         .collect()
 }
 
-/// The pages in `docs`.
 fn pages(project: &Project) -> impl Iterator<Item = &File> {
     let is_page = |file: &&File| {
         file.path.starts_with("docs/") && file.path.ends_with(".md") && file.path != SUMMARY

@@ -15,7 +15,6 @@ const BARE: [&str; 6] = [
     "npx ",
 ];
 
-/// Files that name what may be fetched, each with its version and bytes.
 const PINS: [&str; 2] = ["wheels.txt", "npm.txt"];
 
 /// Scripts fetch nothing by a bare address, and packages only by their hashes.

@@ -19,14 +19,11 @@ use crate::error::Error;
 use packages::Packages;
 use tree::Tree;
 
-/// A place that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// File, relative to the checkout.
     pub path: String,
     /// Line, from 1; 0 is the whole file.
     pub line: usize,
-    /// What is wrong there, and what to do instead.
     pub message: String,
 }
 
@@ -39,7 +36,6 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a rule looks at.
 pub struct Project {
     tree: Tree,
     packages: Packages,
@@ -47,7 +43,6 @@ pub struct Project {
 
 type Rule = fn(&Project) -> Vec<Finding>;
 
-/// Every rule with the sentence it enforces.
 const RULES: &[(&str, Rule)] = &[
     ("only crate cli prints", code::prints),
     (

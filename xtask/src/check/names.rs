@@ -7,16 +7,12 @@ use std::collections::BTreeMap;
 
 use super::{Finding, Project};
 
-/// Most types whose name is a single word, per cent.
 const ONE_WORD_TYPES: usize = 30;
 
-/// Most types that share their name with another, per cent.
 const SHARED_TYPES: usize = 12;
 
-/// Most functions whose name is a single word, per cent.
 const ONE_WORD_FUNCTIONS: usize = 35;
 
-/// Most definitions of one name.
 const DEFINITIONS: usize = 5;
 
 /// Names that the standard library or serde gave; nobody here chose them.
@@ -61,7 +57,6 @@ const OF_TRAITS: &[&str] = &[
 /// Where names are defined: each with `path:line` of its definitions.
 type Definitions<'a> = BTreeMap<&'a str, Vec<(&'a str, usize)>>;
 
-/// Names explain themselves.
 pub fn explain(project: &Project) -> Vec<Finding> {
     let (types, functions) = (types(project), functions(project));
     let mut findings = Vec::new();

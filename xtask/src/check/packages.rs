@@ -25,7 +25,6 @@ const CAP: usize = 192;
 /// needs.
 const CLUSTER: (&str, &str, usize) = ("loadline-kubernetes", "loadline-cli", 130);
 
-/// The one place packages come from.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Licences (SPDX) that Apache-2.0 software can be shipped with.
@@ -45,13 +44,11 @@ const LICENCES: &[&str] = &[
     "Zlib",
 ];
 
-/// Packages whose dependencies are a promise, with what they may depend on.
 const TREES: &[(&str, &[&str])] = &[
     ("loadline-sizing", &[]),
     ("loadline-launcher", &["loadline-sizing", "libc"]),
 ];
 
-/// A package.
 #[derive(Default)]
 pub struct Package {
     name: String,
@@ -61,16 +58,13 @@ pub struct Package {
     licence: Option<String>,
     /// Ids of what it links in a normal build.
     dependencies: Vec<String>,
-    /// What its build script needs.
     built_with: Vec<String>,
 }
 
-/// The graph, by package id.
 #[derive(Default)]
 pub struct Packages(BTreeMap<String, Package>);
 
 impl Packages {
-    /// Asks cargo, with Cargo.lock as it is.
     pub fn read(root: &Path) -> Result<Self, Error> {
         let mut cargo = Command::new("cargo");
         cargo
@@ -124,7 +118,6 @@ impl Packages {
         self.reached(name, |package| package.dependencies.iter().collect())
     }
 
-    /// The same, with what is needed to build them.
     fn needs(&self, name: &str) -> BTreeSet<&str> {
         let all = self.reached(name, |package| {
             package
@@ -156,7 +149,6 @@ impl Packages {
     }
 }
 
-/// The promised dependency trees hold.
 pub fn trees(project: &Project) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, allowed) in TREES {
@@ -174,7 +166,6 @@ pub fn trees(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// Cargo.lock stays small.
 pub fn cap(project: &Project) -> Vec<Finding> {
     let (cluster, linked_by, most) = CLUSTER;
     let of_cluster = project.packages.needs(cluster);
@@ -218,7 +209,6 @@ pub fn sources(project: &Project) -> Vec<Finding> {
         .collect()
 }
 
-/// Every package from outside may be shipped.
 pub fn licences(project: &Project) -> Vec<Finding> {
     let foreign = project.packages.foreign();
     foreign

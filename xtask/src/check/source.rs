@@ -134,7 +134,6 @@ pub fn test_items(plain: &str) -> Vec<Range<usize>> {
     items
 }
 
-/// Where the item ends whose attribute begins at `start`.
 fn item_end(plain: &str, start: usize) -> usize {
     let body = after_attributes(plain, start);
     let first = plain[body..].split(|c: char| !c.is_alphanumeric()).next();

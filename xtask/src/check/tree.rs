@@ -9,11 +9,9 @@ use super::source::{blank_literals, test_items};
 use crate::error::Error;
 use crate::process::stdout_of;
 
-/// A text file.
 pub struct File {
     /// Path relative to the checkout, with `/`.
     pub path: String,
-    /// Its content.
     pub text: String,
     /// Of Rust: the content with blanks for comments, for what stands in literals and for what
     /// exists in tests only.
@@ -22,9 +20,7 @@ pub struct File {
     test_lines: Vec<RangeInclusive<usize>>,
 }
 
-/// All text files of the project.
 pub struct Tree {
-    /// Where the checkout is.
     pub root: PathBuf,
     /// Sorted by path. Binary files are left out.
     pub files: Vec<File>,
@@ -33,7 +29,6 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads every file that git tracks or would track.
     pub fn read(root: &Path) -> Result<Self, Error> {
         let mut git = Command::new("git");
         git.args([
@@ -94,7 +89,6 @@ impl Tree {
 }
 
 impl File {
-    /// A file with this path and content.
     pub fn new(path: &str, text: String) -> Self {
         let is_rust = path.ends_with(".rs");
         let mut plain = if is_rust {

@@ -32,7 +32,6 @@ const ONCE_WRONG: [(&str, &str, &str); 2] =
 /// At once; trials mostly wait.
 const WORKERS: usize = 8;
 
-/// One call of a command, by its number, and how it breaks.
 #[derive(Debug, Clone)]
 struct Fault {
     scenario: Scenario,
@@ -40,7 +39,6 @@ struct Fault {
     kind: &'static str,
 }
 
-/// One call, as fault.c lists it.
 #[derive(Debug)]
 struct Point {
     name: String,
@@ -59,7 +57,6 @@ impl Point {
         })
     }
 
-    /// The ways in which this call can break.
     fn kinds(&self, base: &Path) -> Vec<&'static str> {
         let name = self.name.as_str();
         let writes = ["write", "pwrite64"].contains(&name);
@@ -87,7 +84,6 @@ impl Point {
     }
 }
 
-/// What came of a fault.
 struct Outcome {
     /// What was broken; `None` where the command made fewer calls this time.
     point: Option<Point>,
@@ -229,7 +225,6 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// What is wrong after a fault, with the fault.
 fn findings(fault: &Fault, outcome: &Outcome) -> impl Iterator<Item = String> {
     let Fault { scenario, at, kind } = fault;
     outcome
@@ -238,7 +233,6 @@ fn findings(fault: &Fault, outcome: &Outcome) -> impl Iterator<Item = String> {
         .map(move |wrong| format!("{scenario:?} {kind} at {at} {:?}: {wrong}", outcome.point))
 }
 
-/// A line for each command and way, and one for all.
 fn summary(outcomes: &[(Fault, Outcome)], seconds: u64) {
     let mut table: BTreeMap<(Scenario, &str), [usize; 3]> = BTreeMap::new();
     let mut places = BTreeSet::new();

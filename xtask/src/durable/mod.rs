@@ -39,7 +39,6 @@ pub struct Programs {
     whole_store: PathBuf,
 }
 
-/// How a call ended.
 #[derive(Debug)]
 pub struct Ended {
     code: i32,
@@ -48,7 +47,6 @@ pub struct Ended {
 }
 
 impl Programs {
-    /// Those that cargo built where this program lies.
     pub fn built() -> Result<Self, Error> {
         let own = std::env::current_exe().map_err(Error::file("xtask"))?;
         let directory = own.parent().unwrap_or(Path::new("."));
@@ -63,7 +61,6 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Has cargo build them, in the profile of this program.
     pub fn build(root: &Path) -> Result<Self, Error> {
         let mut cargo = Command::new("cargo");
         let profile = match cfg!(debug_assertions) {
@@ -114,7 +111,6 @@ impl Programs {
     }
 }
 
-/// What `whole_store` says.
 #[derive(Debug, Default)]
 struct Whole {
     finished: BTreeSet<String>,
@@ -172,13 +168,11 @@ impl Programs {
     }
 }
 
-/// Copies a directory with all below it.
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let mut command = Command::new("cp");
     stdout_of(command.arg("-a").arg(from).arg(to)).map(drop)
 }
 
-/// An empty directory of this name.
 fn empty(path: &Path) -> Result<(), Error> {
     if path.exists() {
         fs::remove_dir_all(path).map_err(Error::file(path))?;

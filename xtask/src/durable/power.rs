@@ -20,10 +20,8 @@ use super::{Programs, empty, missing};
 use crate::error::Error;
 use crate::process::{output_of, stdout_of};
 
-/// Crash points where no number is given.
 const POINTS: usize = 10_000;
 
-/// Starts of an application of each of the two results.
 const STARTS: &str = "12";
 
 /// Bytes of the disk, and of the log of its writes (sparse).
@@ -32,7 +30,6 @@ const DISK: (u64, u64) = (32 << 20, 4 << 30);
 /// A disk writes so much whole or not at all. Bytes.
 const SECTOR: usize = 512;
 
-/// At once.
 const WORKERS: usize = 2;
 
 /// Source: drivers/md/dm-log-writes.c.
@@ -43,7 +40,6 @@ const DISCARD: u64 = 4;
 const MARK: u64 = 8;
 const METADATA: u64 = 16;
 
-/// A line of the log.
 #[derive(Debug, Clone, PartialEq)]
 enum Entry {
     /// Bytes at a sector of the disk. All before it are on disk where it is a flush.
@@ -51,16 +47,13 @@ enum Entry {
         at: usize,
         bytes: Vec<u8>,
         is_flush: bool,
-        /// It is on disk itself when it is done.
         is_forced: bool,
         /// It is the file system's own. ext4 does not mount with a superblock of two halves.
         is_whole: bool,
     },
-    /// loadline had said something.
     Mark(String),
 }
 
-/// A moment, and what the disk had of it.
 #[derive(Debug)]
 struct Crash {
     /// All entries before this one are on disk.
@@ -219,7 +212,6 @@ fn is_flush(entry: &Entry) -> bool {
     matches!(entry, Entry::Write { is_flush: true, .. })
 }
 
-/// The trials that a mark says to be finished.
 fn finished(entry: &Entry) -> Option<usize> {
     match entry {
         Entry::Mark(text) => text.strip_prefix("finished-")?.parse().ok(),
@@ -423,7 +415,6 @@ impl Drop for Replay<'_> {
     }
 }
 
-/// Writes so many bytes of an entry to the disk.
 fn put(disk: &mut [u8], entry: &Entry, length: usize) {
     let Entry::Write { at, bytes, .. } = entry else {
         return;

@@ -5,7 +5,6 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed, the same draws.
     pub fn from_seed(seed: u64) -> Self {
         Self(seed ^ 0x9E37_79B9_7F4A_7C15)
     }

@@ -12,7 +12,6 @@ use super::{Release, image};
 use crate::error::Error;
 use crate::process::{output_of, stdout_of, text};
 
-/// What was tried, and what was seen.
 pub type Outcome = (String, Result<String, Error>);
 
 type Check = fn(&Release, &Programs) -> Result<String, Error>;
@@ -27,7 +26,6 @@ const CHECKS: [(&str, Check); 7] = [
     ("images", images),
 ];
 
-/// Tries everything.
 pub fn all(release: &Release, all: &[Programs]) -> Vec<Outcome> {
     let mut outcomes = vec![("SHA256SUMS".to_owned(), sums(release))];
     for programs in all {
@@ -39,7 +37,6 @@ pub fn all(release: &Release, all: &[Programs]) -> Vec<Outcome> {
     outcomes
 }
 
-/// A fault that was found.
 fn wrong<T>(what: impl Into<String>, detail: impl Into<String>) -> Result<T, Error> {
     Err(Error::Output {
         command: what.into(),
@@ -391,7 +388,6 @@ fn images(release: &Release, programs: &Programs) -> Result<String, Error> {
     Ok("they start".to_owned())
 }
 
-/// Files and links below a directory, by their path in it, sorted.
 fn files(directory: &Path) -> Result<Vec<String>, Error> {
     let mut find = Command::new("find");
     find.arg(directory)

@@ -10,14 +10,11 @@ use crate::process::stdout_of;
 
 /// An image: its name, and the stage of the Dockerfile that makes it (the last without a name).
 pub struct Image {
-    /// Also its name in the engine.
     pub name: &'static str,
     stage: Option<&'static str>,
-    /// How a container of it is run.
     flags: &'static [&'static str],
 }
 
-/// The images of a release.
 pub const IMAGES: [Image; 2] = [
     Image {
         name: "loadline",
@@ -46,13 +43,11 @@ impl Image {
         release.out.join(name)
     }
 
-    /// Its name with the version.
     pub fn tagged(&self, release: &Release) -> String {
         format!("localhost/{}:{}", self.name, release.version)
     }
 }
 
-/// Builds each image and writes it.
 pub fn save(release: &Release, programs: &Programs) -> Result<(), Error> {
     let context = release.empty("context")?;
     copy(&programs.loadline, &context.join("loadline"))?;
@@ -87,7 +82,6 @@ pub fn save(release: &Release, programs: &Programs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes an image out of the engine.
 pub fn remove(release: &Release, image: &Image) -> Result<(), Error> {
     let mut remove = release.command("podman");
     stdout_of(remove.args(["rmi", "--force", &image.tagged(release)])).map(drop)

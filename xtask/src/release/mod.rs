@@ -20,10 +20,8 @@ use crate::error::Error;
 use crate::process::stdout_of;
 use programs::{Architecture, Programs};
 
-/// What is released, and where to.
 pub struct Release {
     root: PathBuf,
-    /// Gets the files of the release.
     out: PathBuf,
     /// Is emptied before each use.
     work: PathBuf,
@@ -66,7 +64,6 @@ impl Release {
         format!("loadline-{}-{}", self.version, architecture.name())
     }
 
-    /// A directory below [`Self::work`], empty.
     fn empty(&self, name: &str) -> Result<PathBuf, Error> {
         let directory = self.work.join(name);
         if directory.exists() {
@@ -76,7 +73,6 @@ impl Release {
         Ok(directory)
     }
 
-    /// A program of this machine, in the checkout, with the release's time.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -86,7 +82,6 @@ impl Release {
         command
     }
 
-    /// Everything but the programs, for each of them.
     fn make(&self, all: &[Programs]) -> Result<(), Error> {
         for programs in all {
             pack::archive(self, programs)?;

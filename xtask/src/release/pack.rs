@@ -196,7 +196,6 @@ pub fn formula(release: &Release, all: &[Programs]) -> Result<(), Error> {
     fs::write(&to, text).map_err(Error::file(&to))
 }
 
-/// A file of `packaging` with `@NAME@` replaced.
 fn filled(release: &Release, name: &str, values: &[(&str, &str)]) -> Result<String, Error> {
     let path = release.root.join("packaging").join(name);
     let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
@@ -207,7 +206,6 @@ fn filled(release: &Release, name: &str, values: &[(&str, &str)]) -> Result<Stri
     }))
 }
 
-/// SHA256SUMS of all that is there.
 pub fn sums(release: &Release) -> Result<(), Error> {
     let to = release.out.join("SHA256SUMS");
     let mut names = Vec::new();
@@ -221,7 +219,6 @@ pub fn sums(release: &Release) -> Result<(), Error> {
     fs::write(&to, text).map_err(Error::file(&to))
 }
 
-/// Makes a copy.
 pub fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     fs::copy(from, to).map(drop).map_err(Error::file(from))
 }

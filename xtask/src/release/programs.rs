@@ -10,7 +10,6 @@ use super::{Release, reproduce};
 use crate::error::Error;
 use crate::process::{output_of, stdout_of};
 
-/// A kind of processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Architecture {
     X86_64,
@@ -28,7 +27,6 @@ impl Architecture {
         }
     }
 
-    /// As Debian and images say it.
     pub fn short(self) -> &'static str {
         match self {
             Self::X86_64 => "amd64",
@@ -36,7 +34,6 @@ impl Architecture {
         }
     }
 
-    /// This machine's.
     pub fn here() -> Result<Self, Error> {
         Self::read(std::env::consts::ARCH)
     }
@@ -46,7 +43,6 @@ impl Architecture {
         found.ok_or_else(|| Error::Usage(format!("{name} is neither x86_64 nor aarch64")))
     }
 
-    /// As Rust says it, with musl.
     pub fn target(self) -> String {
         format!("{}-unknown-linux-musl", self.name())
     }
@@ -62,7 +58,6 @@ impl Architecture {
     }
 }
 
-/// Programs of one architecture.
 pub struct Programs {
     pub architecture: Architecture,
     pub loadline: PathBuf,
@@ -71,7 +66,6 @@ pub struct Programs {
     pub is_released: bool,
 }
 
-/// Builds both.
 pub fn released(release: &Release, architecture: Architecture) -> Result<Programs, Error> {
     let target = target_directory(release)?;
     stdout_of(
@@ -191,7 +185,6 @@ fn cargo_home() -> String {
     })
 }
 
-/// Where cargo builds: this program lies in it.
 fn target_directory(release: &Release) -> Result<PathBuf, Error> {
     let own = std::env::current_exe().map_err(Error::file("xtask"))?;
     let directory = own.parent().and_then(Path::parent);

@@ -11,10 +11,8 @@ use super::programs::Architecture;
 use crate::error::Error;
 use crate::process::stdout_of;
 
-/// The packages whose programs are released.
 const PROGRAMS: [&str; 2] = ["loadline-cli", "loadline-launcher"];
 
-/// Writes the list of an architecture, CycloneDX 1.5.
 pub fn write(release: &Release, architecture: Architecture, to: &Path) -> Result<(), Error> {
     let lock = release.root.join("Cargo.lock");
     let lock = fs::read_to_string(&lock).map_err(Error::file(lock))?;

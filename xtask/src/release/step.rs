@@ -12,14 +12,12 @@ use crate::error::Error;
 use crate::process::{output_of, stdout_of};
 use crate::test::output::Counts;
 
-/// Without these nothing is packed.
 const TOOLS: [(&str, &str); 3] = [
     ("dpkg-deb", "dpkg"),
     ("rpmbuild", "rpm"),
     ("podman", "podman"),
 ];
 
-/// Packs and tries.
 pub fn run(root: &Path) -> Result<Counts, Error> {
     for (tool, package) in TOOLS {
         if output_of(Command::new(tool).arg("--version")).is_err() {

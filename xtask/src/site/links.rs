@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::Error;
 
-/// What a page names and links to.
 struct Page {
     ids: BTreeSet<String>,
     targets: Vec<String>,
@@ -47,7 +46,6 @@ fn read(site: &Path, at: &Path, pages: &mut BTreeMap<PathBuf, Page>) -> Result<(
     Ok(())
 }
 
-/// The values of an attribute.
 fn values<'a>(html: &'a str, attribute: &str) -> impl Iterator<Item = String> + use<'a> {
     let begin = format!(" {attribute}=\"");
     let found: Vec<String> = html
@@ -59,7 +57,6 @@ fn values<'a>(html: &'a str, attribute: &str) -> impl Iterator<Item = String> + 
     found.into_iter()
 }
 
-/// Whether it stays on the site.
 fn is_own(target: &str) -> bool {
     let elsewhere = ["http:", "https:", "mailto:", "data:", "javascript:"];
     !target.is_empty() && !elsewhere.iter().any(|scheme| target.starts_with(scheme))
@@ -77,7 +74,6 @@ fn is_alive(site: &Path, from: &Path, target: &str, pages: &BTreeMap<PathBuf, Pa
     }
 }
 
-/// A path without `.` and `..`.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut all, part| {
         match part {

@@ -28,15 +28,12 @@ const BOOK: &str = "[book]\ntitle = \"loadline\"\nlanguage = \"en\"\n\n\
 const STYLE: &str = ":root { --content-max-width: 60rem; }\n\
     .content table { margin: 0; }\n.content th, .content td { text-align: left; vertical-align: top; }\n";
 
-/// A site that was built.
 pub struct Site {
-    /// Its pages.
     pub pages: usize,
     /// Links that lead nowhere, and what mdBook warned of.
     pub faults: Vec<String>,
 }
 
-/// Builds the site and says where it is.
 pub fn run(root: &Path) -> Result<bool, Error> {
     let Some(site) = build(root)? else {
         eprintln!("xtask: error: mdbook is not here\nhint: scripts/setup.sh docs installs it");

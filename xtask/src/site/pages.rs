@@ -11,19 +11,15 @@ use std::path::Path;
 use crate::check::documents::{resolve, targets};
 use crate::error::Error;
 
-/// What a book is made of; paths are relative to the checkout.
 #[derive(Default)]
 pub struct Pages {
     /// The table of contents, its links as they are from the root.
     summary: String,
-    /// Text of each page.
     texts: BTreeMap<String, String>,
-    /// Files that pages link to.
     files: BTreeSet<String>,
 }
 
 impl Pages {
-    /// Reads the summary and all that can be reached from it.
     pub fn read(root: &Path, summary: &str) -> Result<Self, Error> {
         let full = root.join(summary);
         let text = fs::read_to_string(&full).map_err(Error::file(&full))?;
@@ -52,7 +48,6 @@ impl Pages {
         Ok(pages)
     }
 
-    /// How many pages there are.
     pub fn count(&self) -> usize {
         self.texts.len()
     }
@@ -88,7 +83,6 @@ impl Pages {
         Ok(next)
     }
 
-    /// Writes all of it below a directory.
     pub fn write(&self, root: &Path, to: &Path) -> Result<(), Error> {
         for file in &self.files {
             let (from, to) = (root.join(file), to.join(file));
@@ -110,7 +104,6 @@ fn parent(path: &Path) -> Result<(), Error> {
     fs::create_dir_all(parent).map_err(Error::file(parent))
 }
 
-/// The links of a file, as they are from the root.
 fn at_root(text: &str, file: &str) -> String {
     let moved = |line: &str| {
         targets(line).fold(line.to_owned(), |line, target| {
@@ -124,7 +117,6 @@ fn at_root(text: &str, file: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A page that lists what is in a directory.
 fn list(directory: &Path, name: &str) -> Result<String, Error> {
     let entries = fs::read_dir(directory).map_err(Error::file(directory))?;
     let mut names: Vec<String> = entries

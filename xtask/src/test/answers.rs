@@ -58,7 +58,6 @@ const PROMISES: &[Promise] = &[
     },
 ];
 
-/// Checks every promise with every JDK.
 pub fn run(root: &Path) -> Result<Counts, Error> {
     let mut counts = Counts::default();
     for (jdk, java) in jdks() {
@@ -176,7 +175,6 @@ fn get(port: u16, path: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    /// Answers one connection with this text.
     fn server(answer: &'static str) -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();

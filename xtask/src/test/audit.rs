@@ -11,10 +11,8 @@ use super::output::Counts;
 use crate::error::Error;
 use crate::process::output_of;
 
-/// How cargo-deny says that there is no database.
 const NO_DATABASE: &str = "failed to fetch advisory database";
 
-/// Runs both checks.
 pub fn run(root: &Path) -> Result<Counts, Error> {
     if !deny(root, &["--version"])?.status.success() {
         let reason = "cargo-deny is not installed (make setup)";

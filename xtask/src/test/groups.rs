@@ -9,10 +9,8 @@ use std::path::Path;
 
 use crate::error::Error;
 
-/// What names of tests have that boot a guest.
 const GUESTS: &str = "uml::";
 
-/// Binaries with such tests.
 const WITH_GUESTS: [&str; 4] = ["containment", "layouts", "measure", "real"];
 
 /// What names of tests have that run real trials and judge no time of theirs; the binary has them all.
@@ -22,18 +20,14 @@ const WITH_TRIALS: &str = "measure";
 /// The binary of crate trial's trials: judged by what happens, under any load of the machine.
 const CONTAINED: &str = "containment";
 
-/// Binaries that measure.
 const TIMED: [&str; 9] = [
     "hiccup", "load", "max_rate", "measure", "omission", "proxy", "replay", "start", "warmup",
 ];
 
-/// Programs that cargo tests.
 const PROGRAMS: [&str; 3] = ["loadline", "loadline-zoo", "xtask"];
 
-/// Tests that run together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// They boot a machine of their own.
     Guests,
     /// They run trials of loadline, which wait for each other, and no time matters to them.
     Trials,
@@ -41,15 +35,12 @@ pub enum Group {
     Contained,
     /// They run no trial, and no time matters to them.
     Untimed,
-    /// They measure.
     Timed,
 }
 
 impl Group {
     /// The words of cargo that run the group.
-    ///
-    /// # Errors
-    /// A directory that cannot be read.
+    /// Errors: A directory that cannot be read.
     pub fn arguments(self, root: &Path) -> Result<Vec<String>, Error> {
         let (timed, untimed) = binaries(root)?;
         let (libraries, names, own): (&[&str], _, &[&str]) = match self {

@@ -75,7 +75,6 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     Ok(total.failed == 0)
 }
 
-/// What a lane counts for that ran beside others.
 fn joined(lane: ScopedJoinHandle<'_, Result<Counts, Error>>) -> Result<Counts, Error> {
     lane.join().unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -7,16 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// How a step, or all of them, ended.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// Checks that passed.
     pub passed: usize,
-    /// Checks that failed.
     pub failed: usize,
-    /// What was not checked: name and reason.
     pub skips: BTreeMap<String, String>,
-    /// Names of what failed.
     pub failures: Vec<String>,
     /// Names of what failed beside the other tests and passed alone; counted as passed, and named
     /// at the end: a measurement beside a busy neighbour is one, a race may be another.
@@ -24,7 +19,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// One check that passed.
     pub fn one_passed() -> Self {
         Self {
             passed: 1,
@@ -32,7 +26,6 @@ impl Counts {
         }
     }
 
-    /// One check that failed.
     pub fn one_failed(name: &str) -> Self {
         Self {
             failed: 1,
@@ -41,7 +34,6 @@ impl Counts {
         }
     }
 
-    /// One check that this machine cannot make.
     pub fn one_skipped(name: &str, reason: &str) -> Self {
         Self {
             skips: BTreeMap::from([(name.to_owned(), reason.to_owned())]),
@@ -49,7 +41,6 @@ impl Counts {
         }
     }
 
-    /// Takes over another step's.
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -137,7 +128,6 @@ pub fn count(text: &str) -> Counts {
 /// The failure of a test binary that began and gave no result. No test has this name.
 const ENDED_EARLY: &str = "a test binary ended early";
 
-/// cargo's line before each test binary.
 fn starts_binary(line: &str) -> bool {
     line.starts_with("     Running ") || line.starts_with("   Doc-tests ")
 }
@@ -173,7 +163,6 @@ pub fn explain(text: &str) -> String {
     kept[start..].join("\n")
 }
 
-/// `SKIP NAME: REASON`.
 fn skip(line: &str) -> Option<(&str, &str)> {
     line.trim_start().strip_prefix("SKIP ")?.split_once(": ")
 }
@@ -211,7 +200,6 @@ fn result(line: &str) -> Option<(usize, usize)> {
 mod tests {
     use super::*;
 
-    /// From a real run, shortened.
     const RUN: &str = "\
      Running unittests src/lib.rs (target/debug/deps/a-1)
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::output::Counts;
 use crate::error::Error;
 
-/// Builds it; without mdBook it is skipped by name.
 pub fn run(root: &Path) -> Result<Counts, Error> {
     let Some(site) = crate::site::build(root)? else {
         let reason = "mdbook is not installed (scripts/setup.sh docs)";

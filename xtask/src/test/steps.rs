@@ -24,28 +24,22 @@ const LONGEST: &str = "3600";
 /// Module documentation leads readers to private items; every crate here is read by its developers.
 const RUSTDOC: &str = "-D warnings -A rustdoc::private_intra_doc_links";
 
-/// One step.
 pub struct Step {
-    /// Short name; also names its log.
     pub name: &'static str,
     /// What it checks, for the reader of the terminal.
     pub what: &'static str,
-    /// What it runs beside.
     pub lane: Lane,
     run: Run,
 }
 
-/// Steps of one lane run one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
-    /// As they come.
     Main,
     /// Beside the main lane: machines of their own, which have one slow CPU each, and then what nothing
     /// disturbs and what disturbs no trial.
     Guests,
     /// Beside both: trials, of which a machine runs one at a time.
     Trials,
-    /// When all lanes are empty.
     Alone,
 }
 
@@ -64,13 +58,10 @@ impl Lane {
 enum Run {
     /// A cargo command that passes or fails as a whole.
     Check(&'static [&'static str]),
-    /// Tests; they are counted one by one.
     Tests(Group),
-    /// A function of this program.
     Own(fn(&Path) -> Result<Counts, Error>),
 }
 
-/// All steps.
 pub const STEPS: &[Step] = &[
     Step {
         name: "format",

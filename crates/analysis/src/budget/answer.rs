@@ -20,7 +20,6 @@ const ASSUMED_READ_AHEAD: Bytes = Bytes::from_kib(8192);
 const STUDY_FACTOR: (u64, u64) = (5, 4);
 const STUDY_ROOM: Bytes = Bytes::from_mib(48);
 
-/// Where the wall of a squeezed start is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryWall<'a> {
     /// The smallest limit that was calm.
@@ -110,9 +109,7 @@ pub fn answer_budget(evidence: &Evidence, heap: Option<Bytes>, step: Bytes) -> O
 }
 
 /// The budget of this limit for the same.
-///
-/// # Errors
-/// [`OverCommitted`] where the parts exceed it.
+/// Errors: [`OverCommitted`] where the parts exceed it.
 pub fn budget_at(
     evidence: &Evidence,
     heap: Option<Bytes>,

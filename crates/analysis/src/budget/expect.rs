@@ -84,7 +84,6 @@ fn late_rise(evidence: &Evidence) -> Option<Bytes> {
     (anon.len() >= 3).then(|| last.saturating_sub(half))
 }
 
-/// Every part but the heap and file pages.
 pub(super) fn expected_lines(parts: &MemoryParts, expected: &Expectation) -> Vec<BudgetLine> {
     let line = |part, measured: Bytes, share: f64, reason: &str| BudgetLine {
         part,

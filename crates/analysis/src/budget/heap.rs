@@ -28,7 +28,6 @@ const HEAP_GRAIN: Bytes = Bytes::from_mib(4);
 /// Less is not worth a question: a start alone needs more.
 const SMALLEST_HEAP: Bytes = Bytes::from_mib(16);
 
-/// What becomes of the heap: `heap` of the search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HeapPolicy {
     /// Chosen, run with and shipped.
@@ -38,7 +37,6 @@ pub enum HeapPolicy {
     Keep,
     /// Chosen and run with; only the largest heap ships, so that memory is given back.
     Grow,
-    /// This heap.
     Fixed(Bytes),
 }
 

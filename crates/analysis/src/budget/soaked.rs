@@ -17,7 +17,6 @@ pub const PROVING_SOAK: Duration = Duration::from_secs(30 * 60);
 /// Memory of native memory tracking in a soak that ran with it: 10 and 15 MiB in two services of 190.
 const TRACKING_ROOM: Bytes = Bytes::from_mib(15);
 
-/// How a soak of an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SoakOutcome {
     /// The application ended before the soak did.
@@ -31,24 +30,14 @@ pub enum SoakOutcome {
         after: Duration,
         /// The most anonymous memory.
         most: Bytes,
-        /// What the budget has.
         allowed: Bytes,
     },
     /// It broke the SLO, or could not be measured.
-    Missed {
-        /// Time under load.
-        length: Duration,
-    },
+    Missed { length: Duration },
     /// It stayed within its budget, too short a time to prove anything.
-    TooShort {
-        /// Time under load.
-        length: Duration,
-    },
+    TooShort { length: Duration },
     /// It stayed within its budget.
-    Lasted {
-        /// Time under load.
-        length: Duration,
-    },
+    Lasted { length: Duration },
 }
 
 impl SoakOutcome {

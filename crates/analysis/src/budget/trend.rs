@@ -100,13 +100,11 @@ fn judged_seconds(evidence: &Evidence) -> Option<Vec<(u64, f64)>> {
     (rate > 0.0 && seconds.len() >= FEWEST).then_some(seconds)
 }
 
-/// The judged time at a moment of the load.
 fn judged_time(seconds: &[(u64, f64)], at_ns: u64) -> Option<f64> {
     let next = seconds.partition_point(|(end, _)| *end < at_ns);
     seconds.get(next).map(|(_, time)| *time)
 }
 
-/// The least value of each window.
 fn lows(values: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if values.len() < 2 * WINDOWS {
         return Vec::new();
@@ -122,7 +120,6 @@ const LATE_RISE: f64 = 0.3;
 /// Share of its heap from which on a live set fills it.
 const FULL: f64 = 0.9;
 
-/// The slope of values that rise to their end.
 fn rising_slope(values: &[(f64, f64)], top: f64) -> Option<f64> {
     let slope = theil_sen(values)?;
     // What has filled its heap cannot rise any more.
@@ -135,7 +132,6 @@ fn rising_slope(values: &[(f64, f64)], top: f64) -> Option<f64> {
         .map(|late| late.min(slope))
 }
 
-/// The slopes between all pairs of values.
 fn slopes(values: &[(f64, f64)]) -> Vec<f64> {
     let pairs = values.iter().enumerate();
     let pairs = pairs.flat_map(|(i, a)| values[i + 1..].iter().map(move |b| (a, b)));

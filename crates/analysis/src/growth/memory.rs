@@ -45,7 +45,6 @@ impl SoakLooks<'_> {
         [self.begin, self.rest, self.end]
     }
 
-    /// Good responses of the second cycle.
     fn second_cycle_requests(&self) -> f64 {
         let requests = self.end.requests.saturating_sub(self.rest.requests);
         requests.max(1) as f64
@@ -61,7 +60,6 @@ impl SoakLooks<'_> {
     }
 }
 
-/// A part of native memory in a look.
 type Region = (GrowingPart, fn(&SoakLook) -> Bytes);
 
 const REGIONS: [Region; 6] = [
@@ -227,7 +225,6 @@ impl GrowthJudge<'_> {
     }
 }
 
-/// Bytes as a number to reckon with.
 fn bytes_as_f64(bytes: Bytes) -> f64 {
     bytes.as_bytes() as f64
 }

@@ -18,7 +18,6 @@ const CEILINGS: Ceilings = Ceilings {
     heap: Some(Bytes::from_mib(128)),
 };
 
-/// What a simulated service does.
 #[derive(Clone, Copy, Default)]
 struct Truth {
     /// Bytes a second that stay alive in the heap.
@@ -27,7 +26,6 @@ struct Truth {
     malloc: f64,
     /// The same, bytes a second and second.
     late: f64,
-    /// Threads a second that never end.
     threads: f64,
     /// Bytes that native memory takes over the first hour and no more.
     settles: f64,
@@ -37,7 +35,6 @@ struct Truth {
     step: f64,
 }
 
-/// Noise with a memory of a minute.
 struct Noise {
     value: f64,
     deviation: f64,
@@ -142,7 +139,6 @@ fn soak(truth: Truth, length: f64, seed: u64) -> SoakEvidence {
     soak
 }
 
-/// How many of so many soaks come to this.
 fn share(truth: impl Fn(u64) -> Truth, hours: f64, is_it: impl Fn(&SoakGrowth) -> bool) -> f64 {
     const SOAKS: u64 = 300;
     let judged = |seed: u64| judge_soak(&soak(truth(seed), hours * 3600.0, seed), CEILINGS, seed);

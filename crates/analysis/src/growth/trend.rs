@@ -22,7 +22,6 @@ const SETTLE: f64 = 0.1;
 /// Neighbours that are moved together.
 const BLOCK: usize = 4;
 
-/// Resamples.
 const RESAMPLES: usize = 300;
 
 /// Half an interval in standard deviations of the bootstrap. More than the 2.6 of a normal 99 %
@@ -41,11 +40,9 @@ const STEP: f64 = 0.5;
 /// Growth per unit of the axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// The estimate.
     pub slope: f64,
     /// Lower end of its interval, about 99 %.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
     /// Length of the judged cycle.
     pub span: f64,
@@ -56,18 +53,15 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Growth over the judged cycle.
     pub fn cycle_growth(&self) -> f64 {
         self.slope * self.span
     }
 
-    /// Whether it grows, whatever chance does.
     pub fn is_growing(&self) -> bool {
         self.low > 0.0 && !self.is_settling && !self.is_step
     }
 }
 
-/// Values with their places, in order.
 type Values = [(f64, f64)];
 
 /// Growth from the first cycle to the second; `None` where there are too few lows.

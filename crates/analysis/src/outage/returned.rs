@@ -24,23 +24,17 @@ const LITTLE: u64 = 4 << 20;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplicationState {
-    /// Threads of the application's processes.
     Threads,
-    /// Their sockets: connections, and what they listen on.
     Sockets,
-    /// Heap that is left after collections.
     Heap,
-    /// Anonymous memory.
     Memory,
 }
 
 impl ApplicationState {
     const ALL: [Self; 4] = [Self::Threads, Self::Sockets, Self::Heap, Self::Memory];
 
-    /// Its name in sentences.
     pub fn state_name(self) -> &'static str {
         match self {
             Self::Threads => "threads",
@@ -59,7 +53,6 @@ impl ApplicationState {
         }
     }
 
-    /// A value as people read it.
     pub fn show_value(self, value: u64) -> String {
         match self {
             Self::Threads | Self::Sockets => value.to_string(),
@@ -67,7 +60,6 @@ impl ApplicationState {
         }
     }
 
-    /// What is as these values before were.
     fn calm_range(self, calm: &[(u64, u64)]) -> Option<RangeInclusive<u64>> {
         let values = || calm.iter().map(|(_, value)| *value);
         let (least, most) = (values().min()?, values().max()?);
@@ -81,10 +73,8 @@ impl ApplicationState {
     }
 }
 
-/// How one state went around an outage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateReturn {
-    /// Which.
     pub state: ApplicationState,
     /// The most before the outage; threads and sockets, or bytes.
     pub before: u64,
@@ -92,7 +82,6 @@ pub struct StateReturn {
     pub furthest: u64,
     /// At the end of the load.
     pub last: u64,
-    /// Whether it grew or fell at all.
     pub changed: bool,
     /// From the end of the outage until it is as before and stays so; `None` is not in this time, or
     /// that it never changed.
@@ -129,7 +118,6 @@ impl fmt::Display for StateReturn {
     }
 }
 
-/// How each state went that was seen before an outage and after it.
 pub fn find_returns(evidence: &Evidence, course: &OutageCourse) -> Vec<StateReturn> {
     let measured = evidence
         .phases

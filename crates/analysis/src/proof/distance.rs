@@ -49,7 +49,6 @@ struct Values {
     strays: Option<f64>,
 }
 
-/// The distances of fresh starts of one size; `squeezed` is the start that found the wall.
 pub fn distances(starts: &[&TrialRecord], squeezed: Option<&TrialRecord>) -> Vec<Distance> {
     let mut all = objectives(starts);
     all.extend(start_times(starts));
@@ -58,7 +57,6 @@ pub fn distances(starts: &[&TrialRecord], squeezed: Option<&TrialRecord>) -> Vec
     all.iter().filter_map(Values::distance).collect()
 }
 
-/// The start of a search that found where its memory wall is.
 pub fn squeezed<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<&'a TrialRecord> {
     let has_wall = |trial: &&TrialRecord| {
         trial.purpose == TrialPurpose::Squeeze && MemoryWall::of_start(&trial.evidence).is_some()
@@ -66,7 +64,6 @@ pub fn squeezed<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option
     trials.into_iter().filter(has_wall).last()
 }
 
-/// How many starts are enough for all of these distances.
 pub fn starts_by_distance(distances: &[Distance]) -> u32 {
     let enough = distances.iter().map(|distance| distance.enough);
     enough.max().unwrap_or(FACTORS[0].0)

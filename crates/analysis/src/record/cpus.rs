@@ -22,7 +22,6 @@ impl CpuSets {
         (!cpus.has_no_cpu()).then(|| Self(vec![cpus]))
     }
 
-    /// How many sets there are.
     pub fn set_count(&self) -> usize {
         self.0.len()
     }
@@ -32,7 +31,6 @@ impl CpuSets {
         Self(vec![self.0[index as usize % self.0.len()].clone()])
     }
 
-    /// The CPUs of all instances together, in order.
     pub fn all_cpus(&self) -> CpuSet {
         self.0.iter().flat_map(CpuSet::iter).collect()
     }

@@ -38,7 +38,6 @@ pub struct InstanceEvidence {
 }
 
 impl InstanceEvidence {
-    /// Whether the kernel killed it at its memory limit.
     pub fn is_oom_killed(&self) -> bool {
         self.cgroup.oom_kills.is_some_and(|kills| kills > 0)
     }

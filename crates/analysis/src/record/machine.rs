@@ -83,7 +83,6 @@ pub struct ClusterDescription {
     pub generators: Option<NonZeroU32>,
 }
 
-/// As clusters were used before they had slots.
 fn one_slot() -> NonZeroU32 {
     NonZeroU32::MIN
 }
@@ -128,7 +127,6 @@ pub struct TrialNode {
 }
 
 impl MachineDescription {
-    /// The node that was looked at first, where trials ran as pods.
     pub fn first_node(&self) -> Option<TrialNode> {
         let cluster = self.cluster.as_ref()?;
         Some(TrialNode {
@@ -153,7 +151,6 @@ impl MachineDescription {
 }
 
 impl TrialNode {
-    /// The part of a machine that a trial depends on.
     pub fn from_machine(machine: &MachineDescription, name: &str) -> Self {
         Self {
             name: name.to_owned(),

@@ -159,7 +159,6 @@ pub const STORM_PRESSURE: f64 = 0.20;
 const SILENT_REQUESTS: u64 = 5;
 
 impl SqueezeStep {
-    /// Whether the application worked as before.
     pub fn is_calm(&self) -> bool {
         let is_free = self.full_pressure.is_none_or(|full| full <= STORM_PRESSURE);
         let is_asked = self.offered.is_some_and(|all| all >= SILENT_REQUESTS);

@@ -40,7 +40,6 @@ impl VerdictReason {
         }
     }
 
-    /// Whether there is nothing to say.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -14,12 +14,9 @@ use crate::record::{Configuration, TrialPhase, TrialPurpose, TrialRecord};
 /// Trials of a round: the first alone, the others at once.
 const SIZE: u32 = 3;
 
-/// The comparison of one configuration with itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AbreastSearch {
-    /// What runs.
     pub configuration: Configuration,
-    /// How long a start may take.
     pub start_deadline: Duration,
 }
 
@@ -63,7 +60,6 @@ pub fn judge_rounds<'a>(records: impl IntoIterator<Item = &'a TrialRecord>) -> A
 }
 
 impl AbreastSearch {
-    /// The records of these repeats, all asked for at once.
     fn repeat_records<const N: usize>(
         &self,
         repeats: [u32; N],
@@ -129,7 +125,6 @@ mod tests {
         assert!(!overlap(&trial(2, 10, 20), &unmeasured));
     }
 
-    /// Six rounds that are alike: they are enough, where those at once were so.
     #[test]
     fn rounds_whose_trials_did_not_run_at_once_say_nothing() {
         let rounds = |apart: u64| {

@@ -11,12 +11,10 @@ const FEW: usize = 4;
 /// A guess that is less likely to be needed than this would rather be waste.
 const UNLIKELY: f64 = 0.2;
 
-/// A search as it is between two trials.
 pub(super) trait SearchMachine: Clone {
     /// The next trial it wants; `None` at its end.
     fn wanted_ask(&self) -> Option<TrialAsk>;
 
-    /// Takes the outcome of that trial.
     fn take_outcome(&mut self, outcome: TrialOutcome);
 
     /// The probability that the trial it wants passes, roughly.

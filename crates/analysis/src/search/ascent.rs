@@ -18,7 +18,6 @@ const RARE: f64 = 0.01;
 /// A refuted size moves up by at least this factor: less is within the spread of starts.
 const LEAST: f64 = 1.04;
 
-/// Starts at one size.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct MissTally {
     misses: f64,

@@ -21,34 +21,25 @@ use crate::record::TrialPurpose;
 /// All trials of a search have one length; only shares of it count.
 const LENGTH: Duration = Duration::from_secs(1);
 
-/// What the search wants next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CheapestStep {
     /// Run one instance of this cell at the rate of one of so many replicas.
     Try(CellQuestion),
-    /// The search is over.
     Done(CheapestEnd),
 }
 
-/// What a trial would tell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellQuestion {
-    /// Index of the cell.
     pub cell: usize,
-    /// The replicas that share the rate.
     pub replicas: u32,
     /// Requests a second offered to the one instance that runs.
     pub rate: f64,
-    /// Why.
     pub purpose: TrialPurpose,
 }
 
-/// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CheapestEnd {
-    /// With an answer.
     Found {
-        /// The answer.
         choice: CellChoice,
         /// Its fresh starts were enough and kept the SLO.
         is_proven: bool,
@@ -74,23 +65,17 @@ pub enum CheaperDimension {
     Cpu,
 }
 
-/// The next cheaper neighbour of a choice in one dimension.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CheaperNeighbour {
-    /// In which dimension.
     pub dimension: CheaperDimension,
-    /// Index of the cell.
     pub cell: usize,
-    /// Replicas.
     pub replicas: u32,
 }
 
-/// The search.
 #[derive(Debug, Clone)]
 pub struct CheapestSearch {
     lattice: Lattice,
     goal: RateGoal,
-    /// Fresh starts that prove the answer.
     prove: u32,
     rates: BTreeMap<(usize, u32), Vec<RateSample>>,
     /// Questions that could not be answered: not asked again.
@@ -169,7 +154,6 @@ impl CheapestSearch {
         self.is_closed = true;
     }
 
-    /// The lattice and what is known about it.
     pub fn lattice(&self) -> &Lattice {
         &self.lattice
     }

@@ -13,10 +13,8 @@ const OF_A_START: f64 = 0.15;
 /// The same, where it is the sum of the parts of a start with room. Chosen.
 const OF_A_BUDGET: f64 = 0.06;
 
-/// A size that is expected, and how far that is trusted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExpectedSize {
-    /// The size.
     pub size: Bytes,
     /// Half of all such expectations are off by less, as a share.
     pub spread: f64,

@@ -7,7 +7,6 @@
 
 use crate::price::InstanceSize;
 
-/// What to carry and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatticeParameters {
     /// Requests a second of all replicas together.
@@ -16,7 +15,6 @@ pub struct LatticeParameters {
     pub headroom: f64,
     /// Fewest replicas, for availability; at least 1.
     pub min_replicas: u32,
-    /// Most replicas.
     pub max_replicas: u32,
     /// Replicas that may be lost while the rest still carries the rate.
     pub spare: u32,
@@ -65,10 +63,8 @@ impl LatticeParameters {
     }
 }
 
-/// A cell of the lattice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatticeCell {
-    /// Its size.
     pub size: InstanceSize,
     /// USD per hour of one replica.
     pub per_hour: f64,
@@ -85,26 +81,20 @@ impl LatticeCell {
     }
 }
 
-/// What is known about a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownRates {
     /// Highest rate of one instance that was carried within the SLO; 0 when none was.
     pub carried: f64,
-    /// Lowest rate that was too high; infinite when none was.
     pub too_high: f64,
-    /// Something was measured.
     pub is_touched: bool,
     /// Lowest rate at which nothing could be measured; infinite when that was never so. It says
     /// nothing about lower rates, and nothing about what was carried before.
     pub unmeasured: f64,
 }
 
-/// A cell and its replicas.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellChoice {
-    /// Index of the cell.
     pub cell: usize,
-    /// Replicas for the rate.
     pub replicas: u32,
     /// USD per hour of those replicas.
     pub per_hour: f64,
@@ -186,17 +176,14 @@ impl Lattice {
         is_open.then_some(known.unmeasured)
     }
 
-    /// What to carry.
     pub fn parameters(&self) -> &LatticeParameters {
         &self.parameters
     }
 
-    /// All cells, by variant, CPU, then memory.
     pub fn cells(&self) -> &[LatticeCell] {
         &self.cells
     }
 
-    /// What is known about a cell.
     pub fn known_rates(&self, cell: usize) -> KnownRates {
         self.known[cell]
     }

@@ -14,10 +14,8 @@ use crate::record::{Configuration, TrialPurpose, TrialRecord, TrialVerdict};
 /// above it happens.
 const FAILURES_THAT_END: u32 = 2;
 
-/// One trial of a matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatrixCell {
-    /// What it runs.
     pub configuration: Configuration,
     /// Ordinal, from 1.
     pub repeat: u32,
@@ -33,7 +31,6 @@ pub struct MatrixCell {
 pub struct Matrix {
     /// In the order in which one slot runs them.
     pub cells: Vec<MatrixCell>,
-    /// How long a start may take.
     pub start_deadline: Duration,
 }
 

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use super::TrialOutcome;
 
-/// When a rate counts as carried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateGoal {
     /// Trials at least this long count in full.
@@ -42,27 +41,20 @@ impl RateGoal {
     }
 }
 
-/// One trial at a rate, for one goal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSample {
-    /// How long it lasted.
     pub duration: Duration,
     /// How bad it was, in [0, 1]; 0 or 1 for an SLO that was kept or broken.
     pub loss: f64,
 }
 
-/// What the trials at a rate say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateBound {
-    /// The rate is carried.
     Lower,
-    /// The rate is too high.
     Upper,
-    /// More trials are needed.
     Undecided,
 }
 
-/// Classifies a rate by its trials.
 pub fn classify_trials(trials: &[RateSample], goal: &RateGoal) -> RateBound {
     let sum = |is_full: bool, is_high: bool| -> f64 {
         trials
@@ -123,7 +115,6 @@ pub fn critical_rate(rates: &[f64]) -> Option<f64> {
     are_positive.then(|| (logs / rates.len() as f64).exp())
 }
 
-/// What to search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateParameters {
     /// The goals, most important first; one outcome for each is recorded with every trial.
@@ -165,33 +156,27 @@ impl RateParameters {
     }
 }
 
-/// What the search wants next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RateStep {
     /// Run a trial at this rate, of this length, and record its outcomes.
     Try {
         /// Requests a second.
         rate: f64,
-        /// Length of the measure phase.
         duration: Duration,
     },
     /// The search is over; one answer for each goal.
     Done(Vec<RateFound>),
-    /// A rate could not be measured.
     CouldNotMeasure {
-        /// The rate.
         rate: f64,
     },
 }
 
-/// The answer to one goal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateFound {
     /// The highest rate that is carried; `None` when not even the lowest is.
     pub rate: Option<f64>,
     /// The lowest rate that is too high; `None` when even the highest is carried.
     pub too_high: Option<f64>,
-    /// Trials of the whole search.
     pub trials: u32,
 }
 
@@ -206,7 +191,6 @@ pub struct MaxRate {
     climbs: bool,
 }
 
-/// All trials at one rate, by goal.
 #[derive(Debug, Clone, PartialEq)]
 struct RateTrials {
     rate: f64,
@@ -214,7 +198,6 @@ struct RateTrials {
 }
 
 impl MaxRate {
-    /// A search at its beginning.
     pub fn new(parameters: RateParameters) -> Self {
         Self {
             parameters,
@@ -279,7 +262,6 @@ impl MaxRate {
         }
     }
 
-    /// The next rate for a goal; `None` when it is answered.
     fn wanted_rate(&self, goal: usize) -> Option<f64> {
         let (carried, too_high) = self.bounds(goal);
         let low = carried.unwrap_or(self.parameters.low);

@@ -19,7 +19,6 @@ const DOUBLES_AFTER: u32 = 3;
 /// Where an earlier answer failed, what is tried next, as a factor of it.
 const NEIGHBOUR: f64 = 1.25;
 
-/// What to search and how carefully.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryParameters {
     /// Sizes are whole multiples of it.
@@ -86,28 +85,22 @@ impl MemoryParameters {
     }
 }
 
-/// What the search wants next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MemoryStep {
     /// Run a fresh start at this size and [`MinMemory::record_trial`] its outcome.
     Try(Bytes, TrialPurpose),
-    /// The search is over.
     Done(MemoryFound),
-    /// Even the largest size does not pass reliably.
     Infeasible {
-        /// The largest size tried.
         largest: Bytes,
     },
     /// A size could not be measured in `retries` + 1 attempts in a row.
     CouldNotMeasure {
-        /// The size.
         size: Bytes,
         /// Attempts in a row.
         attempts: u32,
     },
 }
 
-/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryFound {
     /// The size to use: confirmed size plus margin, on the grid, at most the maximum.
@@ -120,17 +113,13 @@ pub struct MemoryFound {
     pub margin: f64,
     /// Trials that counted.
     pub starts: u32,
-    /// Trials that could not be measured.
     pub invalid: u32,
 }
 
-/// An outcome was recorded for something the search did not ask for.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("the search asked for {expected:?}, the outcome is of {given}")]
 pub struct UnexpectedOutcome {
-    /// What it asked for.
     pub expected: MemoryStep,
-    /// The size of the outcome.
     pub given: Bytes,
 }
 
@@ -213,9 +202,7 @@ impl MinMemory {
     }
 
     /// A search brought to where these outcomes leave it.
-    ///
-    /// # Errors
-    /// [`UnexpectedOutcome`] when the outcomes are not those of this search.
+    /// Errors: [`UnexpectedOutcome`] when the outcomes are not those of this search.
     pub fn replay(
         parameters: MemoryParameters,
         outcomes: impl IntoIterator<Item = (Bytes, TrialOutcome)>,
@@ -250,9 +237,8 @@ impl MinMemory {
     }
 
     /// Takes the outcome of the trial that [`MinMemory::next`] asked for.
-    ///
-    /// # Errors
-    /// [`UnexpectedOutcome`] when it asked for another size or for none; the search is unchanged.
+    /// Errors: [`UnexpectedOutcome`] when it asked for another size or for none; the search is
+    /// unchanged.
     pub fn record_trial(
         &mut self,
         size: Bytes,
@@ -282,7 +268,6 @@ impl MinMemory {
         Ok(())
     }
 
-    /// Trials that counted so far.
     pub fn counted_trials(&self) -> u32 {
         self.starts
     }

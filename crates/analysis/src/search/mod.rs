@@ -37,16 +37,12 @@ use crate::record::{AppKo, Configuration, TrialPurpose, TrialRecord, TrialVerdic
 pub use expected::expected_limit as floor;
 pub use seen::{ByAsk, SeenTrials};
 
-/// A trial that a search wants to see.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialAsk {
-    /// What runs.
     pub configuration: Configuration,
-    /// Why.
     pub purpose: TrialPurpose,
     /// Ordinal among the asks of the same configuration and purpose, from 1.
     pub repeat: u32,
-    /// How long the start may take.
     pub start_deadline: Duration,
     /// Asks with the same number stay on one slot and run in the order they are asked, one after
     /// the other: what is compared must have had the same surroundings.
@@ -71,7 +67,6 @@ fn runs_like(one: &Configuration, other: &Configuration) -> bool {
     one == other || (one.label != other.label && *one == relabelled())
 }
 
-/// What a search that has no answer yet wants now.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WantedTrials {
     /// What the answer needs in any case, as far as is known now, most urgent first. Also what runs
@@ -85,16 +80,13 @@ pub struct WantedTrials {
 /// a step that is open ends the step that needs its answer.
 pub type Next<T> = Result<T, WantedTrials>;
 
-/// A search: a pure function of records.
 pub trait TrialSearch {
-    /// What it comes to.
     type Answer;
 
     /// The answer, or the trials that are wanted now.
     fn next(&self, seen: &SeenTrials) -> Next<Self::Answer>;
 }
 
-/// These trials, all asked for at once.
 fn read_records(seen: &SeenTrials, asks: Vec<TrialAsk>) -> Next<Vec<Arc<TrialRecord>>> {
     let records: Option<Vec<_>> = asks
         .iter()
@@ -139,10 +131,8 @@ fn both_answers<A, B>(first: Next<A>, second: Next<B>) -> Next<(A, B)> {
     }
 }
 
-/// What one trial tells a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialOutcome {
-    /// It kept the SLO.
     Pass,
     /// It broke the SLO, or the application failed in a way that more resources may cure.
     Fail,

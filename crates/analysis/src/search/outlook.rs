@@ -42,14 +42,12 @@ const SQUEEZING: Duration = Duration::from_secs(60);
 /// each octave. Assumed, not measured.
 const WARM: (f64, f64) = (1.0, 64.0);
 
-/// What a search takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlook {
     /// Starts, of half of all searches at most.
     pub starts: u32,
     /// Starts, of 95 in 100 searches at most.
     pub starts_95: u32,
-    /// Length of a start, with the warm-up given.
     pub each: Duration,
     /// Time, of half of all searches at most; with the longer warm-ups that some of its starts have.
     pub time: Duration,
@@ -58,7 +56,6 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// The outlook of a search whose trials take `each`.
     pub fn for_search(search: &SizeSearch, slo: &Slo, each: Duration) -> Self {
         let taken =
             (0..SERVICES).map(|service| DrawnService::new(search, service).count_starts(slo, each));
@@ -77,13 +74,11 @@ impl Outlook {
     }
 }
 
-/// A service, for each base of the search.
 struct DrawnService<'a> {
     search: &'a SizeSearch,
     /// MiB at which half of the starts pass.
     middles: Vec<f64>,
     width: f64,
-    /// The warm-up after which it is warm.
     warm: Duration,
     random: RandomStream,
 }

@@ -22,17 +22,13 @@ use super::{Next, SeenTrials, TrialAsk, TrialOutcome, TrialSearch, WantedTrials}
 use crate::deployment::AskedTrial;
 use crate::record::{Configuration, TrialPurpose};
 
-/// The whole search.
 #[derive(Debug)]
 pub struct PriceSearch {
-    /// What it is asked.
     pub purchase: Purchase,
-    /// Stages of comparisons that have ended.
     compared: StageCache,
 }
 
 impl PriceSearch {
-    /// A search that has seen nothing.
     pub fn new(purchase: Purchase) -> Self {
         let compared = StageCache::default();
         Self { purchase, compared }
@@ -42,39 +38,27 @@ impl PriceSearch {
 /// The search for the cheapest deployment, or as far as the budget went.
 #[derive(Debug, Clone)]
 pub struct SearchedPrices {
-    /// The search at its end.
     pub search: CheapestSearch,
-    /// How it ended.
     pub end: CheapestEnd,
-    /// Every trial, in order.
     pub asked: Vec<AskedTrial>,
     /// Length of its trials with all their attempts.
     pub spent: Duration,
 }
 
-/// What [`PriceSearch`] comes to.
 #[derive(Debug, Clone)]
 pub struct PriceAnswer {
-    /// The search for the cheapest deployment.
     pub searched: SearchedPrices,
-    /// What was found; `None` where nothing was.
     pub found: Option<FoundDeployment>,
-    /// What was not looked at, and why.
     pub left_out: Vec<String>,
 }
 
-/// The cheapest deployment, and what came of it.
 #[derive(Debug, Clone)]
 pub struct FoundDeployment {
-    /// Which.
     pub choice: CellChoice,
     /// Its fresh starts were enough and kept the SLO.
     pub is_proven: bool,
-    /// The configuration of one replica as the search found it.
     pub configuration: Configuration,
-    /// The comparison of options in it, where there was one.
     pub tuned: Option<TunedOptions>,
-    /// The search for less memory in it.
     pub refined: MemoryRefinement,
 }
 
@@ -139,7 +123,6 @@ impl TrialSearch for PriceSearch {
 }
 
 impl PriceSearch {
-    /// The search for the cheapest deployment alone.
     pub(super) fn search_cheapest(&self, seen: &SeenTrials) -> Next<SearchedPrices> {
         let rules = CheapestSearch::new(
             self.purchase.cells.clone(),

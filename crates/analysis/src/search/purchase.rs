@@ -13,23 +13,18 @@ use super::min_memory;
 use crate::offer::Offer;
 use crate::record::Configuration;
 
-/// What is bought, and for how long it may be searched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PricingTerms {
-    /// What can be bought.
     pub offer: Offer,
-    /// What to carry and with how many replicas.
     pub parameters: lattice::LatticeParameters,
     /// Pairs of trials for each option that is compared at the size found; `None` is no comparison.
     pub compare: Option<u32>,
-    /// Longest time of all trials.
     pub budget: Option<Duration>,
 }
 
 /// A combination of the factors but CPU, memory and rate.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Its configuration.
     pub configuration: Configuration,
     /// The HotSpot JVM that it starts; `None` where that is not known.
     pub jdk: Option<JdkRelease>,
@@ -38,31 +33,23 @@ pub struct Variant {
 /// What `size --prices` is asked, with what it knows of application and machine.
 #[derive(Debug)]
 pub struct Purchase {
-    /// What is bought.
     pub pricing: PricingTerms,
-    /// The combinations of the other factors.
     pub variants: Vec<Variant>,
-    /// The sizes of every variant that can be measured.
     pub cells: Vec<LatticeCell>,
-    /// What was left out before the search began.
     pub left_out: Vec<String>,
-    /// Fresh starts that prove an answer.
     pub prove: u32,
     /// Expected length of a trial that nobody has seen yet.
     pub trial_length: Duration,
-    /// How long a start may take.
     pub start_deadline: Duration,
     /// Smallest memory, step, confirmations and margin of the search for less memory; its largest
     /// is the size that was found.
     pub memory: min_memory::MemoryParameters,
     /// Words of the application's command and environment: what they set is not varied.
     pub words: Vec<String>,
-    /// Seed of the statistics.
     pub seed: u64,
 }
 
 impl Purchase {
-    /// Whether the budget has room for so much more.
     pub(super) fn has_room(&self, spent: Duration, more: Duration) -> bool {
         let budget = self.pricing.budget;
         budget.is_none_or(|budget| spent.saturating_add(more) <= budget)

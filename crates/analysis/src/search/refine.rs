@@ -20,21 +20,16 @@ use crate::record::{Configuration, TrialRecord, TrialVerdict};
 /// simulated, `tests/size_error_rates.rs`).
 const STARTS: u32 = 10;
 
-/// What came of it.
 #[derive(Debug, Clone)]
 pub enum MemoryRefinement {
-    /// Less memory works, and is proven.
     Smaller(Box<RefinedMemory>),
     /// The size stays as it is; why, where a search ran or should have.
     AsFound(Option<String>),
 }
 
-/// Less memory than that of the size.
 #[derive(Debug, Clone)]
 pub struct RefinedMemory {
-    /// The configuration with it.
     pub configuration: Configuration,
-    /// How it was found.
     pub answer: MemoryFound,
     /// Trials of the search and of the proof.
     pub trials: Vec<Arc<TrialRecord>>,

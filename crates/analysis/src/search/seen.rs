@@ -12,7 +12,6 @@ use std::time::Duration;
 use super::TrialAsk;
 use crate::record::TrialRecord;
 
-/// Things by the trial that they belong to.
 #[derive(Debug, Clone)]
 pub struct ByAsk<T> {
     entries: HashMap<u64, Vec<(TrialAsk, T)>>,
@@ -27,14 +26,12 @@ impl<T> Default for ByAsk<T> {
 }
 
 impl<T> ByAsk<T> {
-    /// What belongs to this trial.
     pub fn value_for(&self, ask: &TrialAsk) -> Option<&T> {
         let entries = self.entries.get(&hash(ask))?;
         let mut same = entries.iter().filter(|(own, _)| own.is_same(ask));
         same.next().map(|(_, thing)| thing)
     }
 
-    /// Puts it in the place of what belonged to this trial.
     pub fn set_value(&mut self, ask: &TrialAsk, thing: T) {
         let entries = self.entries.entry(hash(ask)).or_default();
         match entries.iter_mut().find(|(own, _)| own.is_same(ask)) {
@@ -63,7 +60,6 @@ impl SeenTrials {
         entry.map_or(Duration::ZERO, |(_, spent)| *spent)
     }
 
-    /// Takes the record of a trial and the length of all its attempts.
     pub fn add_record(&mut self, ask: &TrialAsk, record: TrialRecord, spent: Duration) {
         self.by_ask.set_value(ask, (Arc::new(record), spent));
     }

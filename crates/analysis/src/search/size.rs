@@ -36,10 +36,8 @@ const START_FACTOR: u32 = 4;
 /// A start may always take this long: short starts vary more than their length says.
 const START_FLOOR: Duration = Duration::from_secs(5);
 
-/// The smallest memory of each base, the cheapest of them that can be proven.
 #[derive(Debug, Clone)]
 pub struct SizeSearch {
-    /// A search for each combination of the factors but memory.
     pub bases: Vec<SmallestMemory>,
     /// Fresh starts that prove a size when none misses.
     pub prove: u32,
@@ -59,10 +57,8 @@ pub struct SizedLevel {
     pub cpu: Option<Cpus>,
 }
 
-/// What [`SizeSearch`] comes to.
 #[derive(Debug, Clone)]
 pub struct SizeAnswer {
-    /// Every base's search.
     pub searched: Vec<SearchedBase>,
     /// The cheapest; `None` where no base has an answer.
     pub best: Option<BestSize>,
@@ -70,25 +66,19 @@ pub struct SizeAnswer {
     pub by_level: Vec<OfLevel>,
 }
 
-/// What one level comes to.
 #[derive(Debug, Clone)]
 pub struct OfLevel {
-    /// Which one.
     pub level: SizedLevel,
     /// Its cheapest size; how its search ended where none of its bases has an answer.
     pub best: Result<BestSize, SizeEnd>,
 }
 
-/// The cheapest size and its grounds.
 #[derive(Debug, Clone)]
 pub struct BestSize {
-    /// The configuration at its size.
     pub configuration: Configuration,
-    /// How it was found.
     pub answer: MemoryFound,
     /// Trials of its search, of the next smaller size and of the proofs at every size tested.
     pub trials: Vec<Arc<TrialRecord>>,
-    /// Trials of the other bases.
     pub others: Vec<Arc<TrialRecord>>,
     is_proven: bool,
 }
@@ -143,7 +133,6 @@ impl SizeSearch {
         lots
     }
 
-    /// Every base's search.
     fn search_bases(&self, seen: &SeenTrials) -> Next<Vec<SearchedBase>> {
         all_answers(self.bases.iter().map(|search| search.next(seen)))
     }
@@ -166,7 +155,6 @@ impl SizeSearch {
         is_any.then_some(Self { bases, ..*self })
     }
 
-    /// What was proven with its grounds.
     fn best_answer(
         &self,
         proved: ProvedBase,
@@ -252,35 +240,26 @@ impl SizeSearch {
     }
 }
 
-/// The smallest memory of one configuration, whose own memory limit is ignored.
 #[derive(Debug, Clone)]
 pub struct SmallestMemory {
-    /// The configuration without a memory limit of its own.
     pub base: Configuration,
-    /// Where its level is a question of its own.
     pub level: Option<SizedLevel>,
     /// What to search and how carefully. The runner repeats what could not be measured, the search
     /// does not: `retries` is 0.
     pub parameters: MemoryParameters,
-    /// How long the first start may take.
     pub start_deadline: Duration,
     /// Where the answer is for a JVM that is warm: the warm-up to begin with. `None` judges starts as
     /// they come.
     pub warm_up: Option<Duration>,
-    /// What becomes of the heap.
     pub heap: HeapPolicy,
     /// Whether the limit of a running trial may be lowered; a host that cannot says so in its record.
     pub is_squeezable: bool,
 }
 
-/// The search over one combination of the other factors.
 #[derive(Debug, Clone)]
 pub struct SearchedBase {
-    /// The configuration without a memory limit of its own.
     pub base: Configuration,
-    /// How it ended.
     pub end: SizeEnd,
-    /// Every trial that counted, in order.
     pub trials: Vec<Arc<TrialRecord>>,
     /// Longest start that counts as one, from the start with room in it: the same holds for its
     /// proof.
@@ -295,32 +274,12 @@ pub struct SearchedBase {
     longer: Option<Box<SmallestMemory>>,
 }
 
-/// How a search ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SizeEnd {
-    /// It found the smallest size.
     Found(MemoryFound),
-    /// Not even the largest size passes.
-    Infeasible {
-        /// The largest size.
-        largest: Bytes,
-        /// What it broke.
-        reason: String,
-    },
-    /// A size could not be measured.
-    CouldNotMeasure {
-        /// The size.
-        size: Bytes,
-        /// Why.
-        reason: String,
-    },
-    /// What was asked for cannot be run.
-    Refused {
-        /// Why.
-        reason: String,
-        /// What to ask for instead.
-        hint: String,
-    },
+    Infeasible { largest: Bytes, reason: String },
+    CouldNotMeasure { size: Bytes, reason: String },
+    Refused { reason: String, hint: String },
 }
 
 impl SizeEnd {
@@ -337,7 +296,6 @@ impl SizeEnd {
     }
 }
 
-/// A search between two trials.
 #[derive(Debug, Clone)]
 struct SizeSteps<'a> {
     base: &'a Configuration,
@@ -427,7 +385,6 @@ impl SearchMachine for SizeSteps<'_> {
 }
 
 impl SearchedBase {
-    /// What ships at this size.
     pub(super) fn ships(&self, size: Bytes) -> Configuration {
         let configuration = at_size(&self.base, size);
         match self.heap {
@@ -517,7 +474,6 @@ fn proof_ask(configuration: &Configuration, repeat: u32, start_deadline: Duratio
 /// Configurations whose smallest sizes say nothing about which is cheaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IncomparableBases {
-    /// The one at the lowest rate would win.
     #[error("the rate varies, and sizes at different rates do not compare")]
     Rates,
     /// What a configuration without a limit takes has no price.
@@ -526,9 +482,6 @@ pub enum IncomparableBases {
 }
 
 /// Checks that the cheapest of these configurations means something.
-///
-/// # Errors
-/// [`IncomparableBases`].
 pub fn check_comparable(bases: &[Configuration]) -> Result<(), IncomparableBases> {
     let differ = |of: fn(&Configuration, &Configuration) -> bool| {
         bases.windows(2).any(|pair| of(&pair[0], &pair[1]))

@@ -9,12 +9,9 @@ use std::time::Duration;
 use super::{Next, SeenTrials, TrialAsk, TrialSearch, read_records};
 use crate::record::{Configuration, TrialPurpose, TrialRecord};
 
-/// One soak; the answer is its record, whatever its verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoakSearch {
-    /// What is soaked.
     pub configuration: Configuration,
-    /// How long the start may take.
     pub start_deadline: Duration,
 }
 

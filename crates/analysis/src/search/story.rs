@@ -28,7 +28,6 @@ const SPENT: Duration = Duration::from_secs(70);
 /// A search that takes more does not end.
 const MOST: usize = 400;
 
-/// Plays a search to its end: the story, and the answer.
 fn play<S: TrialSearch>(
     search: &S,
     mut world: impl FnMut(&TrialAsk) -> TrialRecord,
@@ -102,7 +101,6 @@ fn record_of_ask(ask: &TrialAsk, verdict: TrialVerdict, needs: Bytes) -> TrialRe
     record
 }
 
-/// The ids of trials, in order.
 fn ids<'a>(trials: impl IntoIterator<Item = &'a std::sync::Arc<TrialRecord>>) -> String {
     let ids: Vec<&str> = trials.into_iter().map(|t| t.id.as_str()).collect();
     ids.join(" ")

@@ -26,26 +26,20 @@ use crate::tuning::{
     cpu_per_request, heap_by_price,
 };
 
-/// Rounds before the worse half is dropped.
 const ROUNDS_BEFORE_HALVING: u32 = 2;
 
 /// So many candidates are never halved.
 const FEW: usize = 6;
 
-/// What the comparisons came to.
 #[derive(Debug, Clone)]
 pub struct TunedOptions {
     /// The configuration with what was adopted; the one that was given where nothing was.
     pub configuration: Configuration,
-    /// Whether anything was.
     pub has_changed: bool,
-    /// Every candidate.
     pub compared: Vec<ComparedCandidate>,
-    /// The trials of the comparisons and of the proof.
     pub trials: Vec<Arc<TrialRecord>>,
     /// Stages that did not run, and why.
     pub left_out: Vec<String>,
-    /// Length of the trials with all their attempts.
     pub spent: Duration,
 }
 
@@ -53,7 +47,6 @@ pub struct TunedOptions {
 #[derive(Debug, Default)]
 pub struct StageCache([KnownStage; 4]);
 
-/// What is known of a stage.
 #[derive(Debug, Default)]
 struct KnownStage {
     /// Which of its racers stop after the first rounds.
@@ -61,7 +54,6 @@ struct KnownStage {
     ended: OnceCell<EndedStage>,
 }
 
-/// A stage at its end.
 #[derive(Debug, Clone, Default)]
 struct EndedStage {
     compared: Vec<ComparedCandidate>,
@@ -72,11 +64,8 @@ struct EndedStage {
     spent: Duration,
 }
 
-/// The comparisons of one search.
 pub(super) struct OptionComparisons<'a> {
-    /// What the search is asked.
     pub purchase: &'a Purchase,
-    /// What was computed before.
     pub known: &'a StageCache,
 }
 
@@ -355,7 +344,6 @@ fn worse_half(racers: &[Racer]) -> Vec<bool> {
     dropped
 }
 
-/// The configuration with a candidate's options behind its own.
 fn with_candidate(base: &Configuration, candidate: &OptionCandidate) -> Configuration {
     let mut next = base.clone();
     let option = |text: &String| JvmOption {

@@ -16,9 +16,7 @@ use crate::proof::is_proof;
 use crate::record::{Configuration, TrialPurpose, TrialRecord};
 use crate::shift::{self, FigureShift, ShiftStanding, measure_shift};
 
-/// Fewest starts.
 pub const FEWEST: u32 = 3;
-/// Most starts that count.
 pub const MOST: u32 = 20;
 /// Starts that become a baseline: those of every later day are held against them.
 pub const FIRST: u32 = MOST;
@@ -32,48 +30,32 @@ const FALSE_ALARM: f64 = 0.01;
 /// Share of broken ones that are not called so, at most.
 const OVERLOOKED: f64 = 0.1;
 
-/// Fresh starts of what is shipped.
 #[derive(Debug, Clone)]
 pub struct VerifySearch {
-    /// What is shipped.
     pub configuration: Configuration,
-    /// How long a start may take.
     pub start_deadline: Duration,
-    /// What the starts of today stand on.
     pub ground: MeasurementConditions,
-    /// What was accepted before.
     pub baseline: Option<Baseline>,
     /// Go on until there are so many starts, whatever they say: they become the next baseline.
     pub at_least: u32,
 }
 
-/// What the starts say of the SLO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SloStanding {
-    /// It is kept.
     Holds,
-    /// It is not.
     Broken,
-    /// More starts decide.
     Open,
-    /// Too many starts could not be measured.
     NotMeasured,
 }
 
-/// What it comes to.
 #[derive(Debug, Clone)]
 pub struct VerifyOutcome {
-    /// Every start, in order.
     pub trials: Vec<Arc<TrialRecord>>,
-    /// The figures of those that could be measured.
     pub starts: Vec<StartFigures>,
-    /// Whether the SLO is kept.
     pub slo: SloStanding,
     /// CPU time a request against the baseline's.
     pub cpu: Option<FigureShift>,
-    /// Memory against the baseline's.
     pub memory: Option<FigureShift>,
-    /// What was not compared, and why.
     pub unlike: ComparisonGaps,
 }
 
@@ -85,7 +67,6 @@ impl VerifyOutcome {
         rose(&self.cpu) || rose(&self.memory)
     }
 
-    /// Whether what is shipped is as good as it was.
     pub fn holds(&self) -> bool {
         self.slo == SloStanding::Holds && !self.has_risen()
     }

@@ -22,9 +22,7 @@ pub struct MachineCpuTimes {
 
 impl MachineCpuTimes {
     /// Reads /proc/stat: of these CPUs, of all of them without.
-    ///
-    /// # Errors
-    /// A file that cannot be read or is not in its documented form.
+    /// Errors: A file that cannot be read or is not in its documented form.
     pub fn read(proc_root: &Path, cpus: Option<&[u32]>) -> Result<Self, CgroupError> {
         let path = proc_root.join("stat");
         let text = file::read(&path)?;
@@ -44,7 +42,6 @@ impl MachineCpuTimes {
         each.try_fold(Self::default(), |sum, line| Some(sum.add_times(line?)))
     }
 
-    /// The line of this name.
     fn parse_line(text: &str, name: &str) -> Option<Self> {
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
         let (_, line) = lines.find(|(first, _)| *first == name)?;

@@ -8,10 +8,8 @@ use crate::error::CgroupError;
 use crate::file;
 use crate::proc_text::visit_keyed_values;
 
-/// Memory and swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineMemory {
-    /// Usable memory of the machine.
     pub total: Bytes,
     /// What new programs can get without swapping, by the kernel's estimate.
     pub available: Bytes,
@@ -21,9 +19,7 @@ pub struct MachineMemory {
 
 impl MachineMemory {
     /// Reads /proc/meminfo.
-    ///
-    /// # Errors
-    /// A file that cannot be read or lacks a field (MemAvailable came with Linux 3.14).
+    /// Errors: A file that cannot be read or lacks a field (MemAvailable came with Linux 3.14).
     pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
         let path = proc_root.join("meminfo");
         let text = file::read(&path)?;
@@ -50,9 +46,7 @@ impl MachineMemory {
 }
 
 /// Pages swapped in since boot; `None` on a kernel without swap.
-///
-/// # Errors
-/// /proc/vmstat cannot be read.
+/// Errors: /proc/vmstat cannot be read.
 pub(crate) fn swapped_in(proc_root: &Path) -> Result<Option<u64>, CgroupError> {
     let text = file::read(&proc_root.join("vmstat"))?;
     let mut pages = None;

@@ -32,19 +32,13 @@ pub struct HostFacts {
     pub kernel: String,
     /// CPU model as the kernel names it; `None` where it gives no name (some ARM machines).
     pub cpu_model: Option<String>,
-    /// CPUs that are switched on.
     pub cpus_online: CpuSet,
     /// CPUs that loadline may use: its affinity, cpuset included.
     pub cpus_allowed: CpuSet,
-    /// Memory and swap of the machine at the time of reading.
     pub memory: MachineMemory,
 }
 
 impl HostFacts {
-    /// Reads them. `proc_root` is normally `/proc`.
-    ///
-    /// # Errors
-    /// A file that cannot be read or is not in its documented form.
     pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
         let text = |name: &str| file::read(&proc_root.join(name));
         let status = proc_root.join("self/status");
@@ -62,7 +56,6 @@ impl HostFacts {
     }
 }
 
-/// The parsers of this module.
 #[cfg(any(test, fuzzing))]
 pub(crate) const PARSERS: &[crate::anything::Parser] = &[
     |text| _ = MachineCpuTimes::parse_stat(text, None).map(MachineCpuTimes::total_time),
@@ -75,9 +68,7 @@ pub(crate) const PARSERS: &[crate::anything::Parser] = &[
 
 /// Stall times of the whole machine; all `None` on a kernel without PSI. Not faster than every
 /// 20 ms.
-///
-/// # Errors
-/// A file that is there but cannot be read.
+/// Errors: A file that is there but cannot be read.
 pub fn host_pressure(proc_root: &Path) -> Result<PressureSample, CgroupError> {
     let read = |name: &str| {
         let path = proc_root.join("pressure").join(name);

@@ -11,10 +11,8 @@ use crate::file;
 use crate::layout::{CgroupHierarchy, CgroupLayout, CgroupVersion, Controller};
 use crate::limits::{CgroupLimits, V1_UNLIMITED};
 
-/// What an outer limit acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OuterLimitScope {
-    /// On trials.
     Trials,
     /// On loadline and its load generator only; trials run beside it.
     Loadline,
@@ -29,25 +27,18 @@ impl fmt::Display for OuterLimitScope {
     }
 }
 
-/// A group around loadline or its trials that has a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OuterLimit {
-    /// Its directory.
     pub dir: PathBuf,
-    /// What it acts on.
     pub scope: OuterLimitScope,
     /// CPU quota, rounded down to a thousandth of a CPU.
     pub cpu: Option<Cpus>,
-    /// Memory limit.
     pub memory: Option<Bytes>,
-    /// Largest number of tasks.
     pub pids: Option<u64>,
 }
 
 /// The limits of every group around trials and around loadline.
-///
-/// # Errors
-/// A file that is there but cannot be read.
+/// Errors: A file that is there but cannot be read.
 pub fn outer_limits(layout: &CgroupLayout) -> Result<Vec<OuterLimit>, CgroupError> {
     let mut found: Vec<OuterLimit> = Vec::new();
     for controller in [Controller::Cpu, Controller::Memory, Controller::Pids] {
@@ -71,7 +62,6 @@ pub fn outer_limits(layout: &CgroupLayout) -> Result<Vec<OuterLimit>, CgroupErro
     Ok(found)
 }
 
-/// The groups around trials, and those around loadline only.
 pub(crate) fn groups_around(place: &CgroupHierarchy) -> Vec<(PathBuf, OuterLimitScope)> {
     let trials = place.parent().map(|p| place.ancestors(p));
     let trials = trials.unwrap_or_default();
@@ -89,7 +79,6 @@ pub(crate) fn groups_around(place: &CgroupHierarchy) -> Vec<(PathBuf, OuterLimit
 
 pub(crate) type Limit = (Option<Cpus>, Option<Bytes>, Option<u64>);
 
-/// The limit of one group, by the files of a controller.
 pub(crate) fn read_limit(
     controller: Controller,
     version: CgroupVersion,
@@ -139,9 +128,7 @@ fn parse_quota(quota: &str, period: &str) -> Option<Cpus> {
 }
 
 /// Refuses limits that an outer limit would spoil: those that are not below it.
-///
-/// # Errors
-/// [`CgroupError::OuterLimit`] with the group whose limit is in the way.
+/// Errors: [`CgroupError::OuterLimit`] with the group whose limit is in the way.
 pub fn outer_conflict(outer: &[OuterLimit], limits: &CgroupLimits) -> Result<(), CgroupError> {
     for around in outer.iter().filter(|o| o.scope == OuterLimitScope::Trials) {
         let conflict = |what, wanted: String, limit: String| CgroupError::OuterLimit {

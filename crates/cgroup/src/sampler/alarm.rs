@@ -15,7 +15,6 @@ use rustix::time::{
 
 use crate::reader::monotonic_ns;
 
-/// The timer, shared by the thread that waits and the one that stops it.
 #[derive(Debug)]
 pub(super) struct SampleTimer {
     timer: OwnedFd,
@@ -30,7 +29,6 @@ pub(super) struct TimerGrid {
 }
 
 impl TimerGrid {
-    /// Whether this timer fires at `due`.
     fn fires_at(self, due: u64) -> bool {
         due >= self.start && (due - self.start).is_multiple_of(self.step)
     }

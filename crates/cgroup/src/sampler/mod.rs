@@ -28,10 +28,8 @@ const SLOW_FLOOR: Duration = Duration::from_millis(20);
 /// At most so many gaps are kept; all are counted.
 const MAX_GAPS: usize = 10_000;
 
-/// How to sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplerOptions {
-    /// When the CPU counters are read.
     pub pace: Pace,
     /// Memory and the number of tasks are read at the first sample after each such interval;
     /// never faster than every 20 ms.
@@ -64,26 +62,19 @@ pub struct CgroupSampler {
     thread: Option<JoinHandle<SamplerReport>>,
 }
 
-/// What a sampler did, and what it cost.
 #[derive(Debug, Default)]
 pub struct SamplerReport {
-    /// Samples taken.
     pub samples: u64,
-    /// How long it ran.
     pub wall: Duration,
     /// CPU time of its thread, sink included.
     pub cpu: Duration,
     /// Times with missed samples, the first 10 000.
     pub gaps: Vec<SampleGap>,
-    /// How many gaps there were.
     pub gap_count: u64,
-    /// The longest.
     pub longest_gap: Duration,
-    /// The CFS phase, when it was asked for and found.
     pub phase_lock: Option<PhaseLock>,
     /// Whether the scheduler let it run at once (SCHED_FIFO); else it waits while CPUs are busy.
     pub is_realtime: bool,
-    /// Why it ended before it was stopped.
     pub failure: Option<CgroupError>,
 }
 
@@ -105,9 +96,7 @@ impl SamplerReport {
 impl CgroupSampler {
     /// Starts the thread. `sink` gets every sample on that thread, in order; it must be quick,
     /// and it clones what it keeps: the sample's memory is reused.
-    ///
-    /// # Errors
-    /// A group that is gone, a thread that cannot be started.
+    /// Errors: A group that is gone, a thread that cannot be started.
     pub fn start_sampling(
         group: &ControlGroup,
         options: SamplerOptions,
@@ -127,7 +116,6 @@ impl CgroupSampler {
         })
     }
 
-    /// Stops it at once and says what it did.
     pub fn stop_sampling(mut self) -> SamplerReport {
         match self.join_thread() {
             Some(Ok(report)) => report,

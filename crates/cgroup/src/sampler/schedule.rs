@@ -21,7 +21,6 @@ const LEARN_PRECISION: u64 = 2_500_000;
 /// How long after the boundary a locked sample is taken.
 const AFTER_BOUNDARY: u64 = 1_500_000;
 
-/// When samples are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// Every so often, at least 100 microseconds.
@@ -31,7 +30,6 @@ pub enum Pace {
     PhaseLocked(Duration),
 }
 
-/// A time without the samples that were due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleGap {
     /// The sample before it, CLOCK_MONOTONIC ns.
@@ -41,7 +39,6 @@ pub struct SampleGap {
 }
 
 impl SampleGap {
-    /// How long it was.
     pub fn gap_length(self) -> Duration {
         Duration::from_nanos(self.to_ns.saturating_sub(self.from_ns))
     }
@@ -68,18 +65,23 @@ pub(super) struct SampleSchedule {
 
 #[derive(Debug)]
 enum PeriodPhase {
-    /// Not asked for.
     Off,
     /// 1 ms samples until this time.
-    Learning { period: u64, until: u64 },
+    Learning {
+        period: u64,
+        until: u64,
+    },
     /// Not found while the group was idle; learning starts again when it is active.
-    Waiting { period: u64 },
-    /// Found.
-    Locked { lock: PhaseLock, period: u64 },
+    Waiting {
+        period: u64,
+    },
+    Locked {
+        lock: PhaseLock,
+        period: u64,
+    },
 }
 
 impl SampleSchedule {
-    /// The first sample is due at `now`.
     pub fn new(pace: Pace, now: u64) -> Self {
         let (interval, phase) = match pace {
             Pace::Every(interval) => (saturating_nanos(interval).max(100_000), PeriodPhase::Off),
@@ -97,7 +99,6 @@ impl SampleSchedule {
         }
     }
 
-    /// When the next sample is due.
     pub fn next(&self) -> u64 {
         self.due
     }
@@ -107,7 +108,6 @@ impl SampleSchedule {
         self.interval
     }
 
-    /// The phase, once it is known.
     pub fn phase_lock(&self) -> Option<PhaseLock> {
         match self.phase {
             PeriodPhase::Locked { lock, .. } => Some(lock),
@@ -161,7 +161,6 @@ impl SampleSchedule {
         }
     }
 
-    /// The first due time after `now`.
     fn due_after(&self, now: u64) -> u64 {
         match &self.phase {
             PeriodPhase::Locked { lock, period } => {

@@ -19,13 +19,10 @@ use super::carried::{OF_FILES, strings, variable_names};
 use crate::error::{Error, FailureKind, experiment_refused};
 use crate::images;
 
-/// Its name in messages.
 const SOURCE: &str = "the experiment of the result in the cluster";
 
 /// A row that arrived, as it may be stored here: its experiment is at `place`, whatever place it names.
-///
-/// # Errors
-/// An experiment that runs elsewhere than in a cluster, or that refers to files.
+/// Errors: An experiment that runs elsewhere than in a cluster, or that refers to files.
 pub fn accepted_row(row: &ResultRow, place: &AwayLocation) -> Result<ResultRow, Error> {
     Ok(ResultRow {
         title: one_line(&row.title),
@@ -37,7 +34,6 @@ pub fn accepted_row(row: &ResultRow, place: &AwayLocation) -> Result<ResultRow, 
     })
 }
 
-/// The text of an experiment that arrived, at `place`.
 fn accepted_text(text: &str, place: &AwayLocation) -> Result<String, Error> {
     let mut file =
         ExperimentFile::from_toml(text, Path::new(SOURCE)).map_err(|e| experiment_refused(&e))?;
@@ -113,9 +109,7 @@ fn not_accepted(problem: &str) -> Error {
 }
 
 /// The variables of loadline's own environment that an experiment refers to.
-///
-/// # Errors
-/// A text that is not TOML.
+/// Errors: A text that is not TOML.
 pub fn referenced_variables(text: &str) -> Result<Vec<String>, Error> {
     let strings = all_strings(text)?;
     let all: BTreeSet<String> = strings
@@ -133,10 +127,6 @@ pub struct AllowedNames {
 }
 
 impl AllowedNames {
-    /// Those that the experiment of the result names.
-    ///
-    /// # Errors
-    /// A text that is no experiment.
     pub fn of_experiment(text: &str) -> Result<Self, Error> {
         let file = ExperimentFile::from_toml(text, Path::new(SOURCE))
             .map_err(|e| experiment_refused(&e))?;
@@ -148,9 +138,7 @@ impl AllowedNames {
 
     /// Refuses a piece whose configurations name a file of this machine, or a variable or an image that
     /// the experiment does not.
-    ///
-    /// # Errors
-    /// With what it names.
+    /// Errors: With what it names.
     pub fn check_piece(&self, piece: &ResultPiece) -> Result<(), Error> {
         let told = |e: serde_json::Error| {
             not_accepted(&format!("came with an answer that cannot be read: {e}"))

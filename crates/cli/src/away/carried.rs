@@ -21,10 +21,6 @@ const NOTIFY: &str = "LOADLINE_NOTIFY";
 /// References that are not to a variable.
 pub(super) const OF_FILES: [&str; 3] = ["{file:", "{compose:", "{env-file:"];
 
-/// The cluster of the experiment, where the flags fit.
-///
-/// # Errors
-/// Usage errors.
 pub fn checked_cluster(
     given: &LoadedExperiment,
     flags: &MeasureFlags,
@@ -63,9 +59,7 @@ fn flag_error(problem: impl std::fmt::Display) -> Error {
 }
 
 /// The values of the variables that the experiment refers to.
-///
-/// # Errors
-/// One that is not set, and whatever it reads from files of this machine.
+/// Errors: One that is not set, and whatever it reads from files of this machine.
 pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, Error> {
     if let Some(file) = given.experiment.load.spec.content_files().first() {
         return Err(flag_error(format!(
@@ -117,7 +111,6 @@ pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, E
     Ok(all)
 }
 
-/// All texts of a table.
 pub(super) fn strings(of: &Value, to: &mut BTreeSet<String>) {
     match of {
         Value::String(text) => {
@@ -129,25 +122,20 @@ pub(super) fn strings(of: &Value, to: &mut BTreeSet<String>) {
     }
 }
 
-/// The variables that a text refers to.
 pub(super) fn variable_names(text: &str) -> impl Iterator<Item = &str> {
     let behind = text.split("{env:").skip(1);
     behind.filter_map(|rest| Some(rest.split_once('}')?.0))
 }
 
 /// What `--notify` is there: its address goes along as a variable.
-///
-/// # Errors
-/// What it names cannot be read.
+/// Errors: What it names cannot be read.
 pub fn notify(text: &str, variables: &mut BTreeMap<String, String>) -> Result<String, Error> {
     variables.insert(NOTIFY.to_owned(), notify::address(text)?);
     Ok(format!("{{env:{NOTIFY}}}"))
 }
 
 /// The text of the experiment, at this place and no other, whatever context is the current one.
-///
-/// # Errors
-/// When it cannot be written.
+/// Errors: When it cannot be written.
 pub fn placed_text(given: &mut LoadedExperiment, place: &AwayLocation) -> Result<String, Error> {
     let table = given.file.kubernetes.get_or_insert_default();
     table.context = Some(place.context.clone());

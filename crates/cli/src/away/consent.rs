@@ -29,9 +29,8 @@ pub struct ConsentFlags {
 
 /// Asks before a result runs whose experiment came from a cluster, and notes the answer. One that was
 /// begun here needs none.
-///
-/// # Errors
-/// The user says no, or there is nobody to ask and no `--yes`; the store; a workload that cannot be read.
+/// Errors: The user says no, or there is nobody to ask and no `--yes`; the store; a workload that
+/// cannot be read.
 pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Result<(), Error> {
     let confirmed = store.is_confirmed(&row.id);
     let Some(is_confirmed) = confirmed.map_err(|e| store_refused(&e))? else {
@@ -55,9 +54,6 @@ pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Resul
 
 /// The same for a command that reads a result and begins a new one with its experiment; its store is
 /// opened to write only where there is something to ask.
-///
-/// # Errors
-/// As [`confirm_run`].
 pub fn confirm_experiment(
     reading: &Store,
     row: &ResultRow,
@@ -70,7 +66,6 @@ pub fn confirm_experiment(
     }
 }
 
-/// What is to be known before.
 fn lines_to_show(
     experiment: &Experiment,
     cluster: &ClusterSettings,
@@ -98,7 +93,6 @@ fn lines_to_show(
     Ok(all)
 }
 
-/// The service account of its pods; with `from` also what runs before the application.
 fn account_of_pods(cluster: &ClusterSettings) -> Result<Vec<(&'static str, String)>, Error> {
     let account = "service account";
     let Some(from) = &cluster.from else {

@@ -47,7 +47,6 @@ use crate::say::print_data;
 /// The directory of a shared class cache: OpenJ9 is told a directory, and so is `loadline-launch`.
 const SHARED: &str = "scc";
 
-/// Where an application listens when nobody says so.
 const PORT: u16 = 8080;
 
 /// Build a start-up cache and verify it
@@ -136,7 +135,6 @@ pub struct CacheArguments {
     command: Vec<String>,
 }
 
-/// Trains, puts in place, verifies, prints.
 pub fn run(mut arguments: CacheArguments) -> Result<CommandOutcome, Error> {
     if arguments.extract {
         arguments.command = extract_command(&arguments.command, arguments.out.as_deref())?;
@@ -242,7 +240,6 @@ fn verify_cache(
     }
 }
 
-/// The JDK that will run and what it runs.
 fn subject(experiment: &Experiment) -> Result<(InstalledJdk, JavaApplication), Error> {
     let places = JdkPlaces::of_process();
     let jdks = DetectedJdks::scan_places(&places);
@@ -333,7 +330,6 @@ fn dockerfile(kind: CacheKind, file: &str) -> String {
     }
 }
 
-/// The experiment: the application as it is, and with a cache of this kind.
 fn cache_experiment(
     arguments: &CacheArguments,
     kind: Option<CacheKind>,
@@ -496,7 +492,6 @@ fn summary(
     text + "\n"
 }
 
-/// What a shared class cache is besides.
 fn limits_and_layers(made: &SharedCacheInfo) -> String {
     let mib = |bytes: u64| Bytes::from_bytes(bytes).as_mib();
     let (hard, soft) = (mib(made.hard_limit), mib(made.soft_limit));
@@ -509,13 +504,11 @@ fn limits_and_layers(made: &SharedCacheInfo) -> String {
     text
 }
 
-/// How a program uses it.
 fn use_it(built: &InstalledCache, place: &Path, is_found: bool) -> String {
     let options = use_options(&built.manifest, place).join(" ");
     format!("java {options} ...{}", found_by(is_found))
 }
 
-/// How an image gets it.
 fn build_it(image: &ImageIdentity, there: &OutputDirectory, dockerfile: &str) -> String {
     format!(
         "{} build -t {}:cached -f {} {}",
@@ -526,7 +519,6 @@ fn build_it(image: &ImageIdentity, there: &OutputDirectory, dockerfile: &str) ->
     )
 }
 
-/// Who else uses it.
 fn found_by(is_found: bool) -> &'static str {
     match is_found {
         true => "; loadline-launch finds it beside the jar",

@@ -34,7 +34,6 @@ pub struct CompareArguments {
     json: bool,
 }
 
-/// Prints it.
 pub fn run(arguments: &CompareArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let state = arguments.state.as_deref();
     if arguments.first == "-" && arguments.second == "-" {

@@ -53,7 +53,6 @@ pub fn run(arguments: DoctorArguments, out: &mut AnswerPrinter) -> Result<Comman
     }
 }
 
-/// Whether this machine can measure, in a sentence.
 pub fn in_short() -> String {
     let mut checks: Vec<PreflightCheck> = without_root().into_iter().collect();
     checks.extend(preflight_checks(&SiteOptions::default()));

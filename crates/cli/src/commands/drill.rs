@@ -6,7 +6,6 @@ use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::LoadedExperiment;
 use crate::output::AnswerPrinter;
 
-/// What an experiment of a drill has.
 const HINT: &str = "add [[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"; loadline run measures without one";
 
 /// Refuses an experiment without an outage, then runs it.
@@ -19,7 +18,6 @@ pub fn run(mut arguments: RunArguments, out: &mut AnswerPrinter) -> Result<Comma
     run::measure(given, &arguments, out)
 }
 
-/// Refuses a search of an experiment with an outage: sizes are searched for what is steady.
 pub fn refuse_search(given: &LoadedExperiment) -> Result<(), Error> {
     if !given.experiment.has_outages() {
         return Ok(());

@@ -52,7 +52,6 @@ const OURS: [&str; 10] = [
 /// The feature release where there is no JVM.
 const NO_JVM: u32 = 0;
 
-/// Permissions of what is written, before the umask.
 const READABLE: u32 = 0o666;
 
 /// What starts Quarkus: it reads these directories beside its jar, and no manifest names them.
@@ -159,7 +158,6 @@ impl EmitArguments {
     }
 }
 
-/// Writes them and says what to do next.
 pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if let Some(namespace) = &arguments.rbac {
         out.print_answer(&rights::role(namespace))?;
@@ -206,7 +204,6 @@ pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<Comm
     Ok(CommandOutcome::Done)
 }
 
-/// Writes the files, says so, and warns where the size is doubtful.
 fn write(
     arguments: &EmitArguments,
     to: &Path,
@@ -359,7 +356,6 @@ fn env(experiment: &Experiment, image: Option<&ImageIdentity>) -> BTreeMap<Strin
     env
 }
 
-/// The pods asked for, else those that the cheapest deployment has.
 fn replicas(arguments: &EmitArguments, view: &ResultView) -> u32 {
     let found = view.recommendation.as_ref();
     let found = found.and_then(|r| r.deployment.as_ref());
@@ -367,7 +363,6 @@ fn replicas(arguments: &EmitArguments, view: &ResultView) -> u32 {
     arguments.replicas.or(found).unwrap_or(1)
 }
 
-/// The autoscaler that --max-replicas asks for.
 fn scaling(
     arguments: &EmitArguments,
     view: &ResultView,
@@ -397,7 +392,6 @@ fn scaling(
     }))
 }
 
-/// The highest rate that one replica of the cheapest deployment was seen to carry.
 fn carried_rate(view: &ResultView) -> Option<f64> {
     let deployment = view.recommendation.as_ref()?.deployment.as_ref()?;
     let chosen = &deployment.chosen;
@@ -407,7 +401,6 @@ fn carried_rate(view: &ResultView) -> Option<f64> {
     Some(highest.max(deployment.each))
 }
 
-/// The command, with what the manifest of its jar names, where the jar is here.
 fn shipped_command(experiment: &Experiment) -> Result<StartCommand, Error> {
     let mut command = StartCommand::read(&experiment.app.command).map_err(emit_refused)?;
     if command.liberty.is_some() {
@@ -495,7 +488,6 @@ fn holds_secret(text: &str) -> bool {
     redact::redact_line(text) != text || text.contains(redact::REDACTED)
 }
 
-/// The feature release of the JDK that was measured.
 fn jdk_feature(jvm: &JvmIdentity) -> Result<u32, Error> {
     jvm.feature.ok_or_else(|| {
         Error::new(

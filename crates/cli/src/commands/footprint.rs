@@ -36,13 +36,11 @@ pub struct FootprintArguments {
     json: bool,
 }
 
-/// The number of a process.
 fn process(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|pid| *pid > 0);
     number.ok_or_else(|| "it is no number of a process; `pgrep -a java` lists them".to_owned())
 }
 
-/// Runs it.
 pub fn run(arguments: &FootprintArguments) -> Result<CommandOutcome, Error> {
     let pid = arguments.pid;
     let seen = match footprint::is_openj9(&smaps(pid)?) {
@@ -65,11 +63,9 @@ pub fn run(arguments: &FootprintArguments) -> Result<CommandOutcome, Error> {
     Ok(CommandOutcome::Done)
 }
 
-/// What a JVM and the kernel say.
 struct FootprintReading {
     vm: Vm,
     footprint: Footprint,
-    /// Heap in use after a collection.
     live_heap: Option<Bytes>,
     /// Whether HotSpot's second compiler is off.
     is_c1_only: Option<bool>,

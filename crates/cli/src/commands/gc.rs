@@ -32,7 +32,6 @@ pub struct GcArgs {
     json: bool,
 }
 
-/// What - stands for.
 const STDIN: &str = "/dev/stdin";
 
 /// Reads each log and prints it. A log that cannot be read does not hide the others; the command
@@ -64,7 +63,6 @@ pub fn run(args: &GcArgs, out: &mut AnswerPrinter) -> Result<CommandOutcome, Err
     }
 }
 
-/// The last failure ends the command; those before it are told on the way.
 fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> Option<Error> {
     if let Some(earlier) = earlier {
         earlier.report();
@@ -88,7 +86,6 @@ fn write_line(text: &str, out: &mut AnswerPrinter) -> Result<(), Error> {
     out.print_answer(text)
 }
 
-/// The report as people read it.
 fn gc_text(report: &GcReport) -> String {
     let mut out = String::new();
     let files = report.files.join(", ");
@@ -138,7 +135,6 @@ fn log_summary(report: &GcReport) -> String {
     text
 }
 
-/// The table of pauses, stalls, parts of pauses and concurrent phases.
 fn pauses(report: &GcReport) -> String {
     let stw = &report.stw;
     let all = NamedDurations {
@@ -188,7 +184,6 @@ fn by_total(entries: &[NamedDurations]) -> Vec<&NamedDurations> {
     sorted
 }
 
-/// A row with one text across.
 fn heading(text: &str) -> [String; 8] {
     let mut row = <[String; 8]>::default();
     row[0] = text.to_owned();
@@ -287,7 +282,6 @@ fn facts(report: &GcReport) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Three significant digits and the unit that suits.
 fn format_seconds(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s >= 60.0 => return format!("{s:.0} s"),

@@ -32,10 +32,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Upkeep", &["doctor", "clean", "schema", "help"]),
 ];
 
-/// Around the groups.
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
 
-/// The same command line, with its commands in groups.
 pub fn group_commands(command: Command) -> Command {
     let mut command = output::with_flag(command);
     // Without it the command `help` is not there yet.
@@ -66,7 +64,6 @@ fn list_commands(command: &Command) -> String {
     text.trim_end().to_owned()
 }
 
-/// What to do first on this machine.
 pub fn first_steps() -> Result<CommandOutcome, Error> {
     print_data(&format!(
         "loadline finds how much a JVM in a container can carry.

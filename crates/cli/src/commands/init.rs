@@ -10,7 +10,6 @@ use crate::error::{CommandOutcome, Error, FailureKind, experiment_refused};
 use crate::files;
 use crate::say::print_data;
 
-/// The file that `verify` reads.
 pub const FILE: &str = "loadline.toml";
 
 /// Write loadline.toml for the project in this directory, from what lies in it
@@ -59,7 +58,6 @@ pub struct InitArguments {
     command: Vec<String>,
 }
 
-/// Looks, says what it found, and writes.
 pub fn run(arguments: &InitArguments) -> Result<CommandOutcome, Error> {
     let directory = &arguments.directory;
     if !directory.is_dir() {

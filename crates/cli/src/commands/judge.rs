@@ -39,10 +39,8 @@ use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::view_by_id;
 use crate::say::one_line_json;
 
-/// Fresh starts of each advice.
 const STARTS: u32 = 3;
 
-/// The JDK of rules where this machine has none.
 const USUAL_JDK: u32 = 17;
 
 /// Run somebody else's numbers under the same SLO; `lint` checks a manifest on paper
@@ -87,7 +85,6 @@ pub struct JudgeArguments {
 }
 
 impl JudgeArguments {
-    /// Those of a check on paper.
     pub fn of_paper(
         manifest: Vec<PathBuf>,
         measured: Option<String>,
@@ -108,7 +105,6 @@ impl JudgeArguments {
     }
 }
 
-/// Checks manifests on paper and prints what is wrong.
 pub fn on_paper(
     arguments: &JudgeArguments,
     as_json: bool,
@@ -129,7 +125,6 @@ pub fn on_paper(
     })
 }
 
-/// Checks, and runs what can be run.
 pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let flags = &arguments.flags;
     let is_named = flags.image.is_some() || flags.cluster.from.is_some();
@@ -203,14 +198,12 @@ fn measured_figures(arguments: &JudgeArguments) -> Result<MeasuredNeeds, Error> 
     })
 }
 
-/// The result of --measured; none where it is not given.
 fn measured_view(arguments: &JudgeArguments) -> Result<Option<ResultView>, Error> {
     let id = arguments.measured.as_ref();
     id.map(|id| view_by_id(id, arguments.measure.state.as_deref()))
         .transpose()
 }
 
-/// Says which rules give a heap that does not fit; manifests were checked before.
 fn warn_of_heaps(rules: &[ContainerAdvice], memory: Option<Bytes>, measured: MeasuredNeeds) {
     for advice in rules {
         let limits = ContainerResources {
@@ -233,7 +226,6 @@ fn warn_of_heaps(rules: &[ContainerAdvice], memory: Option<Bytes>, measured: Mea
     }
 }
 
-/// Runs every advice and prints how it did.
 fn run_trials(
     arguments: &JudgeArguments,
     manifests: Vec<ContainerAdvice>,
@@ -277,7 +269,6 @@ fn run_trials(
     super::run::outcome(&records)
 }
 
-/// The experiment over every advice for each of its configurations.
 fn judged_experiment(
     plain: LoadedExperiment,
     advices: &[ContainerAdvice],
@@ -293,8 +284,6 @@ fn judged_experiment(
     experiment_over(plain.file, plain.experiment, advised, starts, plain.title)
 }
 
-/// A configuration with an advice in the place of its own limits; `memory` is that of advice which
-/// names none.
 fn advised_configuration(
     base: &Configuration,
     advice: &ContainerAdvice,
@@ -325,14 +314,12 @@ fn advised_configuration(
     configuration
 }
 
-/// What `size` recommends in the result of `--measured`, to hold the advice against.
 fn recommended_size(arguments: &JudgeArguments) -> Result<Option<table::ReferenceSize>, Error> {
     let recommendation = measured_view(arguments)?.and_then(|view| view.recommendation);
     let configuration = recommendation.map(|r| r.configuration);
     Ok(configuration.and_then(|c| table::ReferenceSize::from_configuration(&c)))
 }
 
-/// The advice that is named, then that of the manifests.
 fn advices(
     arguments: &JudgeArguments,
     given: &advice::RuleInput,
@@ -410,7 +397,6 @@ mod tests {
 
     use super::*;
 
-    /// A jar of the start-up caches' tests; it has no class of its own.
     const JAR: &[u8] = include_bytes!("../../../jvm/tests/data/cache/class-path.jar");
 
     #[test]

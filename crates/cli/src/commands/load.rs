@@ -78,7 +78,6 @@ pub struct LoadArguments {
     csv: Option<PathBuf>,
 }
 
-/// Makes the load and prints what came of it.
 pub fn run_load(
     arguments: &LoadArguments,
     out: &mut AnswerPrinter,
@@ -125,7 +124,6 @@ fn in_one_line(line: &str) -> &str {
     end.map_or(line, |(end, _)| &line[..end])
 }
 
-/// A load that a signal ended: what was printed is true as far as it goes.
 fn interrupted_error(signals: &Signals) -> Error {
     Error::new(signals.interrupt_kind(), "interrupted")
         .with_hint("the result is of the time until then")
@@ -159,7 +157,6 @@ fn pretty_json(value: &impl serde::Serialize) -> Result<String, Error> {
         .map_err(|e| Error::new(FailureKind::Internal, format!("the result as JSON: {e}")))
 }
 
-/// The instances of one service.
 fn targets(urls: &[String]) -> Result<Vec<LoadTarget>, LoadError> {
     let targets: Vec<LoadTarget> = urls
         .iter()

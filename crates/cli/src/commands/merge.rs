@@ -21,7 +21,6 @@ pub struct MergeArguments {
     json: bool,
 }
 
-/// Reads the files and prints their sum.
 pub fn run(arguments: &MergeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let parts: Result<Vec<PartFile>, Error> =
         arguments.files.iter().map(|path| read(path)).collect();

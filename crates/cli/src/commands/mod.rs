@@ -134,7 +134,6 @@ pub enum LoadlineCommand {
     Neighbour(neighbour::NeighbourArguments),
 }
 
-/// Runs one.
 pub fn run(command: LoadlineCommand, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     match command {
         LoadlineCommand::Doctor(arguments) => doctor::run(arguments, out),

@@ -12,7 +12,6 @@ use crate::CommandLine;
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::output;
 
-/// Shells with a completion.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
 /// Write man pages and completions
@@ -22,7 +21,6 @@ pub struct PagesArguments {
     directory: PathBuf,
 }
 
-/// Writes them.
 pub fn run(arguments: &PagesArguments) -> Result<CommandOutcome, Error> {
     let written = write(&arguments.directory);
     written.map_err(|e| {
@@ -43,7 +41,6 @@ fn write(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The command line without what loadline starts itself.
 fn visible_commands() -> Command {
     let all = output::with_flag(CommandLine::command());
     let subcommands = all.get_subcommands().filter(|c| !c.is_hide_set());

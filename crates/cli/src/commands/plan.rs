@@ -45,7 +45,6 @@ pub struct PlanArguments {
     state: Option<std::path::PathBuf>,
 }
 
-/// Prints the plan.
 pub fn run(mut arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if arguments.schema {
         out.print_answer(&ExperimentFile::schema())?;
@@ -155,7 +154,6 @@ fn agenda_text(agenda: &Agenda) -> String {
 /// Trials of a search, as simulated searches need them: crate simulated, `tests/cheapest_truth.rs`.
 const TRIALS_OF_A_SEARCH: u32 = 40;
 
-/// What a search for the cheapest deployment chooses from, and how long it takes.
 fn deployments(
     experiment: &Experiment,
     pricing: &PricingTerms,

@@ -37,7 +37,6 @@ pub struct PodPartArguments {
     armed: bool,
 }
 
-/// Carries out the order of the pod; its events come out on stdout.
 pub fn run(arguments: PodPartArguments) -> Result<CommandOutcome, Error> {
     let signals = Signals::watch_signals()?;
     if let Some(code) =
@@ -77,7 +76,6 @@ pub struct PodLookArguments {
     fill: bool,
 }
 
-/// Looks from inside an image, and prints what it saw on one line.
 pub fn inspect_image(arguments: PodLookArguments) -> Result<CommandOutcome, Error> {
     if let Some(to) = &arguments.copy_to {
         let copied = std::fs::copy("/proc/self/exe", to);

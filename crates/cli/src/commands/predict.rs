@@ -67,7 +67,6 @@ fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
     }
 }
 
-/// Runs it.
 pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let words = words::split_environment(&arguments.jvm).map_err(|error| {
         Error::new(FailureKind::Usage, format!("--jvm: {error}"))
@@ -188,7 +187,6 @@ fn processor_words(machine: MachineSize) -> String {
     format!("{} processor{}", machine.cpus, plural(machine.cpus))
 }
 
-/// The machine as this JVM sees it.
 fn predicted_machine(
     arguments: &PredictArguments,
     jdk: JdkRelease,

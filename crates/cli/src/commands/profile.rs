@@ -150,7 +150,6 @@ pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
     Ok(CommandOutcome::Done)
 }
 
-/// Writes what the logs have seen as a stub, and says what is not in it.
 fn stub(
     arguments: &ProfileArguments,
     origin: String,
@@ -193,7 +192,6 @@ fn templates(arguments: &ProfileArguments) -> Result<RequestTemplates, Error> {
     RequestTemplates::parse_templates(&text, &folder(path), &beside).map_err(load_error)
 }
 
-/// The format that was given, or that of the first log with lines.
 fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogFormat, Error> {
     let source = arguments
         .server
@@ -224,7 +222,6 @@ const HOW: &str = "say how the server writes its log with --format, in its own w
                    '%h %l %u %t \"%r\" %s %b %D' or '$remote_addr [$time_local] \"$request\" \
                    $status'";
 
-/// Reads all logs into a profile, and says which line was the first that was not understood.
 fn read(
     mut builder: ProfileBuilder,
     logs: &mut [OpenedLog],

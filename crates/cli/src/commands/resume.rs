@@ -42,18 +42,15 @@ pub struct ResumeArguments {
 }
 
 impl ResumeArguments {
-    /// The cluster that is named.
     pub fn named_cluster(&self) -> Option<ClusterSettings> {
         self.cluster.wanted_cluster()
     }
 
-    /// Where results are kept.
     pub fn state(&self) -> Option<&Path> {
         self.state.as_deref()
     }
 }
 
-/// Runs what is left.
 pub fn run(
     mut arguments: ResumeArguments,
     out: &mut AnswerPrinter,
@@ -100,7 +97,6 @@ pub fn run(
     run_rest(&row, store, &arguments, out)
 }
 
-/// Runs what is left of a result that is here.
 pub fn run_rest(
     row: &ResultRow,
     store: Store,

@@ -19,7 +19,6 @@ use crate::experiment::{
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 
-/// What verdicts are that rest on few requests.
 const BY_CHANCE: &str = "single slow requests decide the verdict of a trial";
 
 /// Run every configuration of an experiment
@@ -41,7 +40,6 @@ pub struct RunArguments {
 }
 
 impl RunArguments {
-    /// The experiment as its flags and its file say it.
     pub(super) fn read_experiment(&mut self) -> Result<LoadedExperiment, Error> {
         self.flags.file = self.flags.file.take().or(self.experiment.take());
         let more = ExtraFlags {
@@ -52,13 +50,11 @@ impl RunArguments {
     }
 }
 
-/// Runs the matrix and prints its table.
 pub fn run(mut arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let given = arguments.read_experiment()?;
     measure(given, &arguments, out)
 }
 
-/// The same of what was given.
 pub(super) fn measure(
     given: LoadedExperiment,
     arguments: &RunArguments,
@@ -78,7 +74,6 @@ pub(super) fn measure(
     run_matrix(measuring, &arguments.output, out)
 }
 
-/// Runs what is left of a matrix; also what `resume` does.
 pub fn run_matrix(
     mut measuring: MeasuringSession,
     output: &OutputFlags,

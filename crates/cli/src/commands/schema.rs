@@ -82,7 +82,6 @@ impl SchemaForm {
     }
 }
 
-/// Prints it.
 pub fn run(
     arguments: &SchemaArguments,
     out: &mut AnswerPrinter,

@@ -22,7 +22,6 @@ use crate::result;
 use crate::say::print_data;
 use crate::signals::Signals;
 
-/// Longest file of a token.
 const LONGEST_TOKEN: usize = 4096;
 
 /// Show what runs, all results and their trends in a browser
@@ -40,7 +39,6 @@ pub struct ServeArguments {
     state: Option<PathBuf>,
 }
 
-/// Serves until Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     let token = arguments.token_file.as_ref().map(token).transpose()?;
     if token.is_none() && !arguments.listen.ip().is_loopback() {
@@ -82,7 +80,6 @@ pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     Ok(CommandOutcome::Done)
 }
 
-/// The first line of a file.
 fn token(path: &PathBuf) -> Result<String, Error> {
     let unreadable = |why: std::io::Error| {
         let what = format!("cannot read {}: {why}", path.display());
@@ -140,7 +137,6 @@ fn describe_time_left(store: &Store, row: &ResultRow) -> Option<String> {
     }
 }
 
-/// From the begin of the first trial to now, by the finished ones.
 fn mean_length(store: &Store, row: &ResultRow) -> Option<Duration> {
     let trials = store.finished_trials(&row.id).ok()?;
     let all: Duration = trials.iter().map(|t| t.total_length()).sum();

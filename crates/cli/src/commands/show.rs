@@ -28,7 +28,6 @@ pub struct ShowArguments {
     output: OutputFlags,
 }
 
-/// Prints it. What is no result may be a trial.
 pub fn run(arguments: ShowArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let mut view = match arguments.result.read_view() {
         Ok(view) => view,
@@ -54,7 +53,6 @@ fn show_trial(flags: &ResultFlags, out: &mut AnswerPrinter) -> Result<CommandOut
     Ok(CommandOutcome::Done)
 }
 
-/// Prints a result of the store and writes its report, as the flags say.
 pub fn print_result(
     store: &Store,
     id: &str,

@@ -29,7 +29,6 @@ use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::say::one_line_json;
 
-/// What helps when trials could not be measured.
 fn quieter() -> String {
     let resume = crate::ui::next::next_command("resume");
     format!("close what else uses this machine, then: {resume}")
@@ -61,7 +60,6 @@ pub struct SizeArguments {
     output: OutputFlags,
 }
 
-/// Searches, proves and prints.
 pub fn run(mut arguments: SizeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if arguments.extract {
         arguments.flags.command = extract_command(&arguments.flags.command, None)?;
@@ -95,7 +93,6 @@ pub fn run(mut arguments: SizeArguments, out: &mut AnswerPrinter) -> Result<Comm
     Ok(ended)
 }
 
-/// Runs what is left of a search; also what `resume` does.
 pub fn run_size_search(
     mut measuring: MeasuringSession,
     output: &OutputFlags,
@@ -151,12 +148,10 @@ fn incomparable_error(error: IncomparableBases) -> Error {
         .with_hint("`loadline run` measures all combinations and compares nothing")
 }
 
-/// What a search came to.
 enum SearchConclusion {
     Found(Box<Recommendation>),
     None {
         left: NoAnswer,
-        /// Why that proves nothing; `None` where nothing keeps the SLO.
         error: Option<Error>,
     },
 }

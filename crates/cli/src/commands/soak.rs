@@ -38,7 +38,6 @@ pub struct SoakArguments {
     output: OutputFlags,
 }
 
-/// Soaks and prints.
 pub fn run(arguments: SoakArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     of_store(&arguments.id)?;
     if parse_duration(&arguments.length).is_none() {
@@ -77,7 +76,6 @@ pub fn run(arguments: SoakArguments, out: &mut AnswerPrinter) -> Result<CommandO
     run_soak(measuring, &arguments.output, out)
 }
 
-/// What is soaked: the configuration that the result recommends.
 fn soaked_configuration(row: &ResultRow) -> Result<Configuration, Error> {
     if row.kind == ResultKind::Soak {
         let experiment = experiment_of(row)?;
@@ -96,7 +94,6 @@ fn soaked_configuration(row: &ResultRow) -> Result<Configuration, Error> {
     })
 }
 
-/// Runs what is left of a soak; also what `resume` does.
 pub fn run_soak(
     mut measuring: MeasuringSession,
     output: &OutputFlags,
@@ -137,7 +134,6 @@ pub fn soak_configuration(
     }
 }
 
-/// Makes records of what a killed soak of a result had written.
 pub fn salvage_records(store: &Store, row: &ResultRow) -> Result<(), Error> {
     let experiment = experiment_of(row)?;
     let saved = soak::salvage(store, &row.id, &experiment).map_err(|e| store_refused(&e))?;

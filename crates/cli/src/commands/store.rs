@@ -83,7 +83,6 @@ impl ResultList {
     }
 }
 
-/// Prints the list.
 pub fn list_results(
     arguments: ListArguments,
     out: &mut AnswerPrinter,
@@ -193,7 +192,6 @@ pub struct ExportArguments {
     output: Option<PathBuf>,
 }
 
-/// Writes it.
 pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
     let view = arguments.result.read_view()?;
     let text = match arguments.format {
@@ -246,7 +244,6 @@ pub struct ReportArguments {
     mail: bool,
 }
 
-/// Writes it.
 pub fn write_report(arguments: ReportArguments) -> Result<CommandOutcome, Error> {
     let mut view = arguments.result.read_view()?;
     arguments.today.tell_today(&mut view)?;

@@ -16,7 +16,6 @@ pub fn run() -> Result<CommandOutcome, Error> {
         .map_err(|error| part_refused(&error))
 }
 
-/// Why a part of a trial did not begin, as the command line reports it.
 pub fn part_refused(error: &TrialProcessError) -> Error {
     let kind = match error {
         TrialProcessError::Parent(ParentError::NotForPeople) => FailureKind::Usage,

@@ -24,7 +24,6 @@ use crate::output::{AnswerPrinter, OutputFlags};
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
-/// What verdicts are that rest on few requests.
 const BY_CHANCE: &str = "single slow requests decide the verdict of a start";
 
 /// Where the baseline is unless the caller says otherwise, beside the experiment file.
@@ -66,7 +65,6 @@ pub struct VerifyArguments {
     output: OutputFlags,
 }
 
-/// Runs the starts, prints what they say, and does what was asked for with it.
 pub fn run(
     mut arguments: VerifyArguments,
     out: &mut AnswerPrinter,
@@ -116,7 +114,6 @@ pub fn run(
     seen.outcome()
 }
 
-/// What is shipped: one configuration.
 fn shipped_configuration(given: &LoadedExperiment) -> Result<Configuration, Error> {
     let mut all = given.experiment.configurations();
     match (all.len(), all.pop()) {
@@ -129,7 +126,6 @@ fn shipped_configuration(given: &LoadedExperiment) -> Result<Configuration, Erro
     }
 }
 
-/// What was measured and what it is held against.
 struct VerifyComparison {
     result: String,
     ground: MeasurementConditions,
@@ -222,7 +218,6 @@ fn print_statement(
     Ok(())
 }
 
-/// Writes the baseline.
 fn accept(seen: &VerifyComparison, place: &BaselineLocation) -> Result<(), Error> {
     let is_kept = matches!(
         seen.statement.answer,

@@ -10,9 +10,7 @@ use loadline_protocol::RunRefusal;
 
 use crate::error::{Error, FailureKind};
 
-/// What is measured.
 const EXPERIMENT: &str = "Experiment";
-/// Trials as pods.
 const KUBERNETES: &str = "Kubernetes";
 
 /// Where trials run, if not here.
@@ -101,7 +99,6 @@ fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
 }
 
 impl ClusterFlags {
-    /// The cluster that they name by themselves.
     pub fn wanted_cluster(&self) -> Option<ClusterSettings> {
         let mut table = KubernetesTable::default();
         self.kubernetes.then(|| {
@@ -124,9 +121,7 @@ fn set_if_given(to: &mut Option<String>, flag: &Option<String>) {
 
 impl PodFlags {
     /// Lays them over a file's table; says whether any is given.
-    ///
-    /// # Errors
-    /// `--slots auto` where there are no nodes to count.
+    /// Errors: `--slots auto` where there are no nodes to count.
     pub fn overlay(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         if !self.cluster.kubernetes {
             return self.overlay_slots(file);
@@ -155,9 +150,7 @@ impl PodFlags {
 
     /// Takes what loadline must know of the workload that is named; what of it trials do not have is
     /// said. The rest is taken there, by reference. Says whether there is one.
-    ///
-    /// # Errors
-    /// A cluster that does not answer, a workload that trials cannot be made after.
+    /// Errors: A cluster that does not answer, a workload that trials cannot be made after.
     pub fn overlay_running(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         let (Some(name), Some(table)) = (&self.from, &file.kubernetes) else {
             return Ok(false);

@@ -14,9 +14,7 @@ use super::ExperimentFlags;
 use crate::error::{Error, FailureKind};
 
 /// The variables of the flags, `--env` over `--env-file`, the later over the earlier.
-///
-/// # Errors
-/// Usage errors: a file that cannot be read, what is no variable, a credential.
+/// Errors: Usage errors: a file that cannot be read, what is no variable, a credential.
 pub fn read_environment(
     flags: &ExperimentFlags,
     here: &Path,

@@ -8,13 +8,9 @@ use loadline_load::LoadTarget;
 use super::cluster::PodFlags;
 use crate::load_flags::LoadFlags;
 
-/// What is asked of which configurations.
 const EXPERIMENT: &str = "Experiment";
-/// What is started, and how.
 pub const APPLICATION: &str = "Application";
-/// How a size is looked for and proven.
 pub const SEARCH: &str = "Search";
-/// The cheapest deployment.
 const PRICES: &str = "Prices";
 
 /// The experiment as flags; each is also a key of the experiment file.
@@ -128,7 +124,6 @@ pub struct MatrixFlags {
 }
 
 impl MatrixFlags {
-    /// Whether any of them is given: then a matrix is meant.
     pub fn is_given(&self) -> bool {
         self.repeats.is_some() || !self.memory.is_empty()
     }

@@ -8,7 +8,6 @@ use loadline_protocol::Account;
 /// The application's account where loadline is root: no account of a distribution has this number.
 const APPLICATION_UID: u32 = 64_999;
 
-/// The user who called sudo, where root was reached that way.
 pub fn sudo_caller() -> Option<Account> {
     let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     let is_root = rustix::process::geteuid().is_root();

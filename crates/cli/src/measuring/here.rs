@@ -22,7 +22,6 @@ pub(super) fn enter_namespace() -> Result<(), Error> {
     rootless::enter_user_namespace().map_err(|e| Error::from_refusal(&e))
 }
 
-/// What trials need, tried by doing, before the first of them.
 pub(super) fn try_machine(host: &LocalTrialHost) -> Result<(), Error> {
     let broken: Vec<_> = host
         .site()
@@ -90,7 +89,6 @@ pub(super) fn prepare_engine_apart(
     Ok(Some(Box::new(host)))
 }
 
-/// The machine's lock: two measurements disturb each other.
 pub(super) fn lock_machine(wait: bool, signals: &Signals) -> Result<MachineLock, Error> {
     let mut told = false;
     let locked = if wait {

@@ -11,7 +11,6 @@ use loadline_report::content::shell_quoted;
 /// The directory of results, where the user named one.
 static STATE: OnceLock<PathBuf> = OnceLock::new();
 
-/// Keeps where this command was told that results are.
 pub fn keep_state_flag(matches: &ArgMatches) {
     let of_command = matches.subcommand().map(|(_, found)| found);
     // A command without the flag has no such argument at all, which `get_one` would not forgive.

@@ -18,18 +18,15 @@ use loadline_report::text::one_line as safe;
 use super::text::{format_latency, format_span};
 use crate::signals::Signals;
 
-/// The progress display; also hands Ctrl-C to the engine.
 pub struct ProgressDisplay {
     signals: Signals,
     /// All lines; they stay below what is printed.
     screen: MultiProgress,
-    /// What runs, by slot.
     running: BTreeMap<usize, SlotLine>,
     began: Instant,
     left: TimeLeft,
 }
 
-/// What runs in a slot.
 struct SlotLine {
     head: String,
     /// `None` where there is no terminal.
@@ -37,7 +34,6 @@ struct SlotLine {
 }
 
 impl ProgressDisplay {
-    /// A display for trials of about this length; `expected` where their number is known.
     pub fn new(signals: Signals, expected: Option<u32>, each: Duration) -> Self {
         Self {
             signals,
@@ -64,7 +60,6 @@ impl ProgressDisplay {
         self.running.insert(slot, SlotLine { head, bar });
     }
 
-    /// A line for good, above those that change.
     fn print_line(&self, line: &str) {
         // `suspend` panics where the terminal is gone.
         if self.screen.clear().is_ok() {

@@ -14,14 +14,12 @@ use serde_json::Value;
 use super::quantity;
 use crate::manifest::ManifestFile;
 
-/// Places of the pod template in the kinds that have one, and in a Pod itself.
 const POD_SPECS: [&str; 3] = [
     "/spec/template/spec",
     "/spec/jobTemplate/spec/template/spec",
     "/spec",
 ];
 
-/// Environment variables from which JVMs and common launchers take options.
 pub(crate) const OPTION_VARIABLES: [&str; 5] = [
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
@@ -30,10 +28,8 @@ pub(crate) const OPTION_VARIABLES: [&str; 5] = [
     "JAVA_OPTIONS",
 ];
 
-/// What variables of JVMs, their launchers and frameworks begin with.
 const VARIABLES: [&str; 6] = ["JAVA_", "JDK_", "JVM_", "SPRING_", "QUARKUS_", "BPL_JVM_"];
 
-/// Parts of the names of images that have a JVM.
 const IMAGES: [&str; 14] = [
     "java",
     "jdk",
@@ -79,22 +75,17 @@ const OTHERS: [&str; 24] = [
     "cloud-sql-proxy",
 ];
 
-/// A container of a manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestContainer {
-    /// The file; `-` is standard input.
     pub path: PathBuf,
     /// `Deployment/orders`.
     pub workload: String,
-    /// The container.
     pub container: LintedContainer,
-    /// The container as it is written.
     pub raw: Value,
     /// Why it is not taken for a JVM; `None` where it is.
     pub skipped: Option<&'static str>,
 }
 
-/// All containers of these files.
 pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
     let found = |source: &ManifestFile| {
         let objects = source.documents.iter().flat_map(list_objects);
@@ -107,7 +98,6 @@ pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
     sources.iter().flat_map(found).collect()
 }
 
-/// The objects of a list, or the only one.
 fn list_objects(document: &Value) -> Vec<&Value> {
     match document.get("items").and_then(Value::as_array) {
         Some(items) => items.iter().collect(),
@@ -148,7 +138,6 @@ fn of_object(object: &Value) -> Vec<ManifestContainer> {
     found.collect()
 }
 
-/// What a container looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ContainerSign {
     Jvm,
@@ -201,12 +190,10 @@ impl ContainerSign {
     }
 }
 
-/// What follows the last slash.
 fn last_path_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The texts of a list; none where there is none.
 pub fn list_texts(value: &Value, name: &str) -> Vec<String> {
     let items = value.get(name).and_then(Value::as_array);
     items.map_or_else(Vec::new, |items| items.iter().map(scalar_text).collect())
@@ -254,7 +241,6 @@ fn parse_resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> C
     read
 }
 
-/// A scalar as it is written.
 fn scalar_text(value: &Value) -> String {
     value
         .as_str()

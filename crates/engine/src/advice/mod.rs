@@ -30,24 +30,19 @@ const LOADED: u64 = 35;
 /// Threads that the calculator's build pack assumes.
 const THREADS: u64 = 250;
 
-/// Largest file that is read as advice.
 const LARGEST: u64 = 4 << 20;
 
-/// Limits and options that somebody advises.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ContainerAdvice {
-    /// Who advises it.
     pub label: String,
     /// CPU limit; `None` leaves it as it is.
     pub cpu: Option<Cpus>,
     /// Memory limit; `None` leaves it as it is.
     pub memory: Option<Bytes>,
-    /// JVM options.
     pub jvm: Vec<String>,
 }
 
 impl ContainerAdvice {
-    /// The limits and options of a container of a manifest.
     pub fn from_manifest(label: String, container: &LintedContainer) -> Self {
         Self {
             label,
@@ -58,57 +53,33 @@ impl ContainerAdvice {
     }
 }
 
-/// What rules start from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleInput {
-    /// CPU limit.
     pub cpu: Option<Cpus>,
-    /// Memory limit.
     pub memory: Option<Bytes>,
-    /// The JDK.
     pub jdk: JavaVersion,
     /// Classes in the application's jars; `None` where they could not be counted.
     pub classes: Option<u64>,
-    /// What a result says of its behaviour, or why that is not known.
     pub behaviour: Result<rightsize::RightsizeInput, String>,
 }
 
-/// Advice that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AdviceError {
-    /// The file cannot be read.
     #[error("cannot read {}: {why}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        why: String,
-    },
-    /// A manifest cannot be read.
+    Unreadable { path: PathBuf, why: String },
     #[error(transparent)]
     Refused(#[from] RunRefusal),
-    /// The file is no advice.
     #[error("{} has no advice: {why}", path.display())]
-    NoAdvice {
-        /// The file.
-        path: PathBuf,
-        /// What is missing.
-        why: String,
-    },
-    /// A rule cannot be computed.
+    NoAdvice { path: PathBuf, why: String },
     #[error("{rule} gives no answer: {why}")]
     NoAnswer {
-        /// The rule.
         rule: String,
-        /// Its refusal.
         why: String,
-        /// What to do about it.
         hint: &'static str,
     },
 }
 
 impl AdviceError {
-    /// What to do about it.
     pub fn advice_hint(&self) -> Option<&str> {
         match self {
             Self::Unreadable { .. } => Some(
@@ -124,9 +95,6 @@ impl AdviceError {
 }
 
 /// Reads advice by what it is called: `defaults`, `percent=75`, `paketo`, `boot-ui`, `fabric8`, `rightsize`, or a file.
-///
-/// # Errors
-/// [`AdviceError`].
 pub fn read(named: &str, given: &RuleInput) -> Result<ContainerAdvice, AdviceError> {
     if let Some(share) = named.strip_prefix("percent=") {
         return percent_rule(named, share);
@@ -224,7 +192,6 @@ fn rightsize_rule(given: &RuleInput) -> Result<ContainerAdvice, AdviceError> {
     })
 }
 
-/// The text of a file of reasonable size.
 fn read_advice_file(path: &Path) -> Result<String, AdviceError> {
     let unreadable = |why: String| AdviceError::Unreadable {
         path: path.to_owned(),

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::{AdviceError, ContainerAdvice, manifest, quantity, read_advice_file};
 
-/// Reads the advice of a file: the first container that it speaks about.
 pub fn read(path: &Path) -> Result<ContainerAdvice, AdviceError> {
     let is_json = path
         .extension()
@@ -46,7 +45,6 @@ pub fn read(path: &Path) -> Result<ContainerAdvice, AdviceError> {
 
 type Limits = (Option<Cpus>, Option<Bytes>);
 
-/// The target of the first container: what the autoscaler would request.
 fn vpa(json: &Value) -> Option<Limits> {
     let object = json.pointer("/items/0").unwrap_or(json);
     let target = object.pointer("/status/recommendation/containerRecommendations/0/target")?;

@@ -6,54 +6,35 @@ use loadline_jvm::cache::application::ApplicationError;
 use loadline_jvm::cache::manifest::ManifestError;
 use loadline_jvm::cache::{CacheKind, KindError};
 
-/// A cache that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// The command has no class path that can be cached.
     #[error(transparent)]
     Application(#[from] ApplicationError),
-    /// This JVM has no such cache.
     #[error(transparent)]
     Kind(#[from] KindError),
-    /// The command is no `java`, or its JDK is not known.
     #[error("the JDK behind `{program}` is not known")]
-    NoJdk {
-        /// The program.
-        program: String,
-    },
+    NoJdk { program: String },
     /// The command names a shared class cache of its own.
     #[error("the command has a shared class cache of its own: {option}")]
-    OwnCache {
-        /// Its option.
-        option: String,
-    },
-    /// The application was never ready in the training run.
+    OwnCache { option: String },
     #[error("the training run was never ready: {why}{output}")]
     NeverReady {
         /// What the probe saw, or how it ended.
         why: String,
-        /// The last lines it wrote.
         output: String,
     },
-    /// It ran, but there is no cache.
     #[error("the training run wrote no {kind} cache: {why}{output}")]
     NotWritten {
-        /// What was to be written.
         kind: CacheKind,
-        /// Why, as far as known.
         why: String,
-        /// The last lines it wrote.
         output: String,
-        /// What to do.
         hint: &'static str,
     },
-    /// A file of the cache cannot be read or written.
     #[error(transparent)]
     File(#[from] ManifestError),
 }
 
 impl CacheError {
-    /// What to do about it.
     pub fn cache_hint(&self) -> &'static str {
         match self {
             Self::Application(error) => error.application_hint(),

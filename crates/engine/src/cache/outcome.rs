@@ -94,7 +94,6 @@ pub(super) fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError
     }
 }
 
-/// For people: what the application said last.
 pub(super) fn last_lines(lines: &[String]) -> String {
     const SHOWN: usize = 8;
     // What it said by itself, not the threads that it was asked for.

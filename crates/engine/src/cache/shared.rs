@@ -39,12 +39,10 @@ pub(super) const NO_ROOM: &str = "JVMSHRC561E";
 /// More than any name of a cache has, bytes.
 const NAME: u64 = 256;
 
-/// The limits a cache is made with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CacheRoom {
     /// How much it may hold; 0 where it takes what it needs.
     pub limits: SharedCacheLimits,
-    /// Whether it is the one that is used.
     pub is_final: bool,
 }
 
@@ -67,10 +65,8 @@ pub(super) fn own_option(app: &AppUnderTest) -> Option<&String> {
     options.find(|word| word.starts_with("-Xshareclasses") && app.image.is_none())
 }
 
-/// The layers that an image has, above which one more is made.
 #[derive(Debug)]
 pub(super) struct BaseLayers {
-    /// Where the image has them, and under which name.
     pub place: SharedCachePlace,
     /// Copies of them, the lowest first.
     files: Vec<PathBuf>,
@@ -119,7 +115,6 @@ impl BaseLayers {
         }
     }
 
-    /// Those that the layer of this name lies above.
     fn layers_below(&self, above: &str) -> Result<Vec<CacheLayer>, ManifestError> {
         let Some(above) = FileName::parse_name(above) else {
             return Ok(Vec::new());
@@ -142,7 +137,6 @@ impl BaseLayers {
     }
 }
 
-/// What a manifest says of limits and layers.
 pub(super) fn describe_cache(
     limits: SharedCacheLimits,
     base: Option<&BaseLayers>,
@@ -158,7 +152,6 @@ pub(super) fn describe_cache(
     })
 }
 
-/// The file of a cache whose place is this; `None` where there is none, or are several.
 pub(super) fn file_of(place: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(place.with_file_name(DIRECTORY)).ok()?;
     let files = entries.flatten().map(|entry| entry.path());
@@ -209,7 +202,6 @@ fn without_name(raw: &Path) -> io::Result<String> {
     Ok(name)
 }
 
-/// A start with the cache that says of each class whether it was there.
 pub(super) fn prepare_scc_witness(
     of: &Measurement<'_>,
     with: Configuration,
@@ -229,7 +221,6 @@ pub(crate) fn prepare_statistics(
     said_by(of, with, built, |place| vec![scc::print_statistics(place)])
 }
 
-/// What such a JVM printed.
 pub(crate) fn statistics_in(delivery: &Delivery) -> Result<SharedCacheStatistics, CacheError> {
     let said = output_in(&delivery.log).unwrap_or_default();
     let _ = fs::remove_file(&delivery.log);

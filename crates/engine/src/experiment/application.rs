@@ -14,14 +14,11 @@ use super::error::ExperimentSource;
 use super::said::Text;
 use super::{AppUnderTest, Experiment};
 
-/// The image of an application or a dependency.
 #[derive(Debug, Clone)]
 pub struct ExperimentImage {
-    /// Its name, with tag or digest.
     pub reference: String,
     /// The engine that is to start it; `None` is whichever has it.
     pub engine: Option<EngineKind>,
-    /// What it is, once it was looked for.
     pub found: Option<oci::image::EngineImage>,
 }
 
@@ -41,9 +38,7 @@ impl ExperimentImage {
     }
 
     /// What it is.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] where nobody looked for it.
+    /// Errors: [`RunRefusal`] where nobody looked for it.
     pub(crate) fn found_image(&self) -> Result<&oci::image::EngineImage, RunRefusal> {
         self.found.as_ref().ok_or_else(|| {
             let hint =
@@ -54,7 +49,6 @@ impl ExperimentImage {
     }
 }
 
-/// The image that a table names, if it does.
 pub(super) fn check_image(
     (reference, engine): (Option<&Text>, Option<&Text>),
     source: &ExperimentSource<'_>,
@@ -80,7 +74,6 @@ pub(super) fn check_image(
 }
 
 impl Experiment {
-    /// The application of a configuration: the experiment's, or what a level puts in its place.
     pub fn app_of(&self, configuration: &Configuration) -> Cow<'_, AppUnderTest> {
         let Some(other) = &configuration.application else {
             return Cow::Borrowed(&self.app);
@@ -99,7 +92,6 @@ impl Experiment {
         })
     }
 
-    /// With the images that its configurations name.
     pub(super) fn with_level_images(mut self) -> Self {
         for configuration in self.configurations() {
             let image = configuration
@@ -124,9 +116,7 @@ impl Experiment {
 
     /// Looks for the images: they must be there before anything is assembled. Those of dependencies
     /// are the application's engine's unless they say otherwise: engines share no networks.
-    ///
-    /// # Errors
-    /// [`ImageNotFound`](oci::image::ImageNotFound) when one cannot be started here.
+    /// Errors: [`ImageNotFound`](oci::image::ImageNotFound) when one cannot be started here.
     pub fn find_images(&mut self) -> Result<(), oci::image::ImageNotFound> {
         let mut common = None;
         let of_dependencies = self

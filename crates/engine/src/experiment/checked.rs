@@ -22,7 +22,6 @@ const PERIOD_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::
 
 pub(super) type Checked<T> = Result<T, ExperimentError>;
 
-/// When a program is ready; `whose` names it, `port` is that of `http` where none is given.
 pub(super) fn check_readiness(
     ready: &ReadyTable,
     port: Option<u16>,

@@ -13,26 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use super::wire::KubernetesTable;
 
-/// Where trials run as pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterSettings {
-    /// The context of the kubeconfig; `None` is its current one.
     pub context: Option<String>,
-    /// The namespace; `None` is the context's.
     pub namespace: Option<String>,
-    /// loadline's own image, which measures inside of each pod.
     pub trial_image: String,
     /// What the container may take that generates the load: its own, or that of each generator pod.
     pub trial_cpu: TrialCpu,
-    /// Labels that nodes must have.
     pub node_selector: BTreeMap<String, String>,
     /// The RuntimeClass of its pods; `None` is the workload's own, else the cluster's default.
     pub runtime_class: Option<String>,
-    /// The workload that runs there whose pods are the template of trials.
     pub from: Option<TemplateWorkload>,
-    /// How many trials run at once.
     pub slots: Slots,
-    /// How many of them may share a node.
     pub share_nodes: NonZeroU32,
     /// From how many generator pods the load of a trial comes; `None` is from its own pod.
     pub generators: Option<NonZeroU32>,
@@ -139,12 +131,10 @@ impl From<Slots> for SlotsForm {
     }
 }
 
-/// A container of a workload that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateWorkload {
     /// As `deployment/orders`.
     pub workload: String,
-    /// Name of its container.
     pub container: String,
 }
 

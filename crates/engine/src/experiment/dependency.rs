@@ -29,28 +29,22 @@ const START_DEADLINE: Duration = Duration::from_secs(60);
 /// Names are a part of those of cgroups.
 const LONGEST_NAME: usize = 32;
 
-/// What an application needs beside it.
 #[derive(Debug, Clone)]
 pub struct ExperimentDependency {
-    /// Its name.
     pub name: String,
     /// Program and arguments; of an image its arguments, none for its own.
     pub command: Vec<String>,
-    /// The image that is started in place of a program.
     pub image: Option<ExperimentImage>,
     /// What an image sees of the machine and cannot write: (the machine's path, as it sees it).
     pub volumes: Vec<(PathBuf, PathBuf)>,
     /// Runs once when it is ready; empty is nothing.
     pub seed: Vec<String>,
-    /// How long it lives.
     pub scope: DependencyScope,
     /// Runs between two trials that share it; empty is nothing.
     pub reset: Vec<String>,
     /// Working directory, absolute; `None` is the application's.
     pub directory: Option<PathBuf>,
-    /// Environment variables, with references.
     pub env: BTreeMap<String, String>,
-    /// When it is ready.
     pub readiness: Readiness,
     /// How long its start may take, and its seed again.
     pub start_deadline: Duration,
@@ -58,21 +52,15 @@ pub struct ExperimentDependency {
     pub account: Option<Account>,
     /// Directories that it sees as empty ones of its own.
     pub directories: Vec<PathBuf>,
-    /// CPU limit.
     pub cpu: Option<Cpus>,
-    /// CPUs it may run on.
     pub cpuset: Option<CpuSets>,
-    /// Memory limit.
     pub memory: Option<Bytes>,
-    /// Size of its `/dev/shm`.
     pub shm: Option<Bytes>,
-    /// Where it listens, where that is known.
     pub port: Option<u16>,
     /// What is wrong on the way to it, in the order in which bytes meet it.
     pub toxics: Vec<Toxic>,
 }
 
-/// The dependencies of a trial, and what no file of it may hold.
 pub(crate) struct OrderedDependencies {
     pub(crate) dependencies: Vec<loadline_protocol::DependencySpec>,
     pub(crate) secrets: Vec<String>,
@@ -80,9 +68,7 @@ pub(crate) struct OrderedDependencies {
 
 impl Experiment {
     /// Whether programs and references of application and dependencies lead somewhere.
-    ///
-    /// # Errors
-    /// [`RunError`] names the first that does not.
+    /// Errors: [`RunError`] names the first that does not.
     pub fn check_surroundings(&self, places: &JdkPlaces) -> Result<(), RunError> {
         references::fill_references(&self.app.env)?;
         // Nobody is started: any account will do.
@@ -92,7 +78,6 @@ impl Experiment {
         self.check_networks().map_err(RunError::Refused)
     }
 
-    /// Whether every configuration's application can be where its dependencies are.
     fn check_networks(&self) -> Result<(), RunRefusal> {
         let engine = |image: &Option<ExperimentImage>| {
             let found = image.as_ref()?.found.as_ref();
@@ -123,7 +108,6 @@ impl Experiment {
         })
     }
 
-    /// The dependencies of a trial whose application runs as this account.
     pub(crate) fn ordered_dependencies(
         &self,
         places: &JdkPlaces,
@@ -186,7 +170,6 @@ impl Experiment {
 }
 
 impl ExperimentDependency {
-    /// How the proxy stands before it; each trial has a seed of its own.
     fn proxy_settings(&self) -> Option<ProxiedLink> {
         let port = self.port.filter(|_| !self.toxics.is_empty())?;
         Some(ProxiedLink {
@@ -253,7 +236,6 @@ fn no_directory(name: &str, directory: &std::path::Path) -> RunError {
     .into()
 }
 
-/// A command with the path of its program; nothing of nothing.
 fn locate_command(
     command: &[String],
     directory: &std::path::Path,
@@ -269,7 +251,6 @@ fn locate_command(
         .collect())
 }
 
-/// Checks the dependencies of a file.
 pub(super) fn check_dependencies(
     file: &ExperimentFile,
     source: &ExperimentSource<'_>,
@@ -319,7 +300,6 @@ pub(super) fn check_dependencies(
     Ok((all, stubs))
 }
 
-/// Refuses several instances, whose networks are apart.
 pub(super) fn refuse_several_instances(
     experiment: &Experiment,
     source: &ExperimentSource<'_>,

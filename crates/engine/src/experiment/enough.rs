@@ -71,13 +71,11 @@ fn request_share(spec: &LoadSpec, percentile: &SloPercentile) -> f64 {
     spec.request_share(name)
 }
 
-/// A percentile that rests on too few requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThinPercentile {
     percentile: SloPercentile,
     /// Requests a second that it is about.
     rate: f64,
-    /// Requests of one trial that it is about.
     requests: f64,
     length: Duration,
     /// Whether a profile is replayed: it has its own length.

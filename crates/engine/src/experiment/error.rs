@@ -15,23 +15,17 @@ use super::said::ValueOrigin;
 /// Keys whose lines are not shown.
 const CREDENTIALS: [&str; 3] = ["basic", "bearer", "headers"];
 
-/// What is wrong with an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}{}", excerpt.as_ref().map(|e| format!("\n    {e}")).unwrap_or_default())]
 pub struct ExperimentError {
-    /// `file:line:column`, a flag, or `command line`.
     pub place: String,
-    /// What is wrong.
     pub problem: String,
     /// The line as it stands in the file.
     pub excerpt: Option<String>,
-    /// What to do about it.
     pub hint: Option<String>,
 }
 
-/// Where an experiment comes from.
 pub struct ExperimentSource<'a> {
-    /// Text and path of the file, where there is one.
     file: Option<(&'a str, &'a Path)>,
     /// Flags lie over it: then what does not say where it comes from is theirs, because a file is
     /// checked by itself before.
@@ -39,7 +33,6 @@ pub struct ExperimentSource<'a> {
 }
 
 impl<'a> ExperimentSource<'a> {
-    /// A file.
     pub fn from_file(text: &'a str, path: &'a Path) -> Self {
         Self {
             file: Some((text, path)),
@@ -47,7 +40,6 @@ impl<'a> ExperimentSource<'a> {
         }
     }
 
-    /// Flags, over a file or alone.
     pub fn over_flags(under: Option<(&'a str, &'a Path)>) -> Self {
         Self {
             file: under,
@@ -55,7 +47,6 @@ impl<'a> ExperimentSource<'a> {
         }
     }
 
-    /// A problem of the experiment as a whole.
     pub fn experiment_error(&self, problem: impl Display, hint: impl Display) -> ExperimentError {
         ExperimentError {
             place: self.source_name(),
@@ -65,7 +56,6 @@ impl<'a> ExperimentSource<'a> {
         }
     }
 
-    /// A problem of one value.
     pub fn error_at(
         &self,
         origin: &ValueOrigin,
@@ -84,7 +74,6 @@ impl<'a> ExperimentSource<'a> {
         }
     }
 
-    /// A problem of a key of the load, which is also the flag.
     pub fn key_error(
         &self,
         key: &str,
@@ -97,7 +86,6 @@ impl<'a> ExperimentSource<'a> {
         }
     }
 
-    /// The same for a problem that says what to do.
     pub fn load_key_error(&self, key: &str, problem: &str) -> ExperimentError {
         let (place, excerpt) = match self.file.filter(|_| !self.has_flags) {
             Some((text, _)) => self.locate(span_in_load(text, key)),
@@ -118,7 +106,6 @@ impl<'a> ExperimentSource<'a> {
         }
     }
 
-    /// What the TOML parser refused.
     pub fn syntax_error(&self, error: &toml::de::Error) -> ExperimentError {
         let (place, excerpt) = self.locate(error.span());
         let problem = error.message().trim().replace('\n', " ");
@@ -161,7 +148,6 @@ impl<'a> ExperimentSource<'a> {
     }
 }
 
-/// Where a key of the load stands; its table, where the load lacks it.
 fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
     let file = DeTable::parse(text).ok()?;
     let (table, load) = file.get_ref().get_key_value("load")?;
@@ -170,7 +156,6 @@ fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
     Some(key.unwrap_or(table.span()))
 }
 
-/// Where every key is described.
 const FORMAT: &str = "docs/reference/experiment.schema.json has every key (loadline plan --schema); `loadline init` writes a whole experiment";
 
 /// What the TOML parser says, and what to write instead.

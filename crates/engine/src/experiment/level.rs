@@ -8,58 +8,39 @@ use loadline_analysis::record::{
 };
 use loadline_sizing::{Bytes, Cpus};
 
-/// A change; what is `None` or empty stays as it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LevelChange {
-    /// Instances that run at once.
     pub instances: Option<u32>,
-    /// CPU limit.
     pub cpu: Option<Cpus>,
-    /// CFS period.
     pub cpu_period: Option<Duration>,
     /// Quota that idle periods may save up.
     pub cpu_burst: Option<Duration>,
-    /// Relative weight.
     pub cpu_shares: Option<u64>,
     /// Busy threads in a cgroup beside the application's.
     pub neighbour_threads: Option<u32>,
-    /// CPUs it may run on.
     pub cpuset: Option<CpuSets>,
-    /// Memory limit.
     pub memory: Option<Bytes>,
-    /// JDK by name.
     pub jdk: Option<String>,
-    /// JVM options it adds.
     pub jvm: Vec<String>,
-    /// Arguments it appends.
     pub args: Vec<String>,
-    /// Environment variables it sets.
     pub env: BTreeMap<String, String>,
     /// Requests a second of the open model.
     pub rate: Option<f64>,
-    /// Start-up cache.
     pub cache: Option<StartCache>,
-    /// What runs in the application's place.
     pub application: Option<LevelApplication>,
 }
 
-/// One thing that is varied.
 #[derive(Debug, Clone)]
 pub struct ExperimentFactor {
-    /// Its name.
     pub name: String,
-    /// Its levels, in order.
     pub levels: Vec<FactorLevel>,
     /// Stop after two levels that fail in a row.
     pub descend: bool,
 }
 
-/// One level: a change to a configuration.
 #[derive(Debug, Clone)]
 pub struct FactorLevel {
-    /// Short name.
     pub label: String,
-    /// What it changes.
     pub change: LevelChange,
 }
 

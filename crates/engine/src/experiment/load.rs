@@ -35,7 +35,6 @@ const SQUEEZE: Duration = Duration::from_secs(90);
 /// Connections of a training run: what is trained is code, not concurrency.
 const TRAINING_CONNECTIONS: u32 = 2;
 
-/// How start-up caches are trained.
 #[derive(Debug, Clone, Default)]
 pub struct TrainingSettings {
     /// What is requested; empty is the load's requests.
@@ -44,20 +43,13 @@ pub struct TrainingSettings {
     pub jvm: Vec<String>,
 }
 
-/// The load of every trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentLoad {
-    /// As it is written.
     pub spec: LoadSpec,
-    /// How the judged part is made.
     pub model: LoadModel,
 }
 
 impl ExperimentLoad {
-    /// Checks it.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] names the key.
     pub fn new(spec: LoadSpec) -> Result<Self, LoadError> {
         spec.check_spec()?;
         spec.refuse_literal_credentials()?;
@@ -68,9 +60,7 @@ impl ExperimentLoad {
     /// The phases of a trial of this configuration, which may have a rate, the mean of an open model,
     /// and a warm-up of its own; `bound` is the tightest latency that the SLO asks for, `seed` that of
     /// all that is random in this trial.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] when a file or variable that it names is not there.
+    /// Errors: [`LoadError::Plan`] when a file or variable that it names is not there.
     pub fn phases(
         &self,
         of: &Configuration,
@@ -105,9 +95,6 @@ impl ExperimentLoad {
     }
 
     /// The same for a soak: its two cycles play the judged load for so long each.
-    ///
-    /// # Errors
-    /// As [`Self::phases`].
     pub fn cycles(
         &self,
         of: &Configuration,
@@ -133,9 +120,6 @@ impl ExperimentLoad {
 
     /// The same for a start whose memory is studied behind the judged load: a burst on all connections,
     /// and where it `is_squeezed`, the judged load while the limit is lowered and once more.
-    ///
-    /// # Errors
-    /// As [`Self::phases`].
     pub fn studied(
         &self,
         of: &Configuration,
@@ -174,9 +158,6 @@ impl ExperimentLoad {
 
     /// The phases of a training run: so many requests of the load itself, or to each address that
     /// the training names; none for 0.
-    ///
-    /// # Errors
-    /// As [`Self::phases`].
     pub fn training_phases(
         &self,
         training: &TrainingSettings,
@@ -233,12 +214,10 @@ impl ExperimentLoad {
     }
 }
 
-/// Where an application listens, as its generator sees it.
 fn target(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Checks the load of an experiment.
 pub(super) fn check_load(
     spec: &LoadSpec,
     source: &ExperimentSource<'_>,
@@ -257,7 +236,6 @@ pub(super) fn check_load(
     Ok(load)
 }
 
-/// Refuses a URL of somebody else.
 pub(super) fn refuse_foreign_url(
     url: &LoadTarget,
     source: &ExperimentSource<'_>,

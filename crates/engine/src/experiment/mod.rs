@@ -51,9 +51,7 @@ pub use wire::ExperimentFile;
 impl Experiment {
     /// Reads the text of an experiment file. `path` is for messages and for `app.directory`, which
     /// is relative to the file; without it the application runs in `called_in`.
-    ///
-    /// # Errors
-    /// [`ExperimentError`] with file, line and a hint.
+    /// Errors: [`ExperimentError`] with file, line and a hint.
     pub fn from_file_text(
         text: &str,
         path: &Path,
@@ -79,9 +77,7 @@ impl Experiment {
 
     /// Checks an experiment made from flags, called in a directory; `under` is the text and path
     /// of the experiment file that they lie over.
-    ///
-    /// # Errors
-    /// [`ExperimentError`] with the flag, or file and line of what the file says.
+    /// Errors: [`ExperimentError`] with the flag, or file and line of what the file says.
     pub fn from_flags(
         file: &ExperimentFile,
         under: Option<(&str, &Path)>,
@@ -130,9 +126,7 @@ impl ExperimentFile {
     pub const LARGEST: usize = 1 << 20;
 
     /// Parses TOML; unknown keys and wrong types are refused with their line.
-    ///
-    /// # Errors
-    /// [`ExperimentError`] with file, line and the nearest known key.
+    /// Errors: [`ExperimentError`] with file, line and the nearest known key.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ExperimentError> {
         let source = error::ExperimentSource::from_file(text, path);
         if text.len() > Self::LARGEST {
@@ -146,9 +140,7 @@ impl ExperimentFile {
 
     /// Makes what its files and references name absolute, and the load profile a part of it; all
     /// are relative to `base`. Whether that changed anything.
-    ///
-    /// # Errors
-    /// [`loadline_load::LoadError`] when the load profile cannot be read.
+    /// Errors: [`loadline_load::LoadError`] when the load profile cannot be read.
     pub fn settle_files(&mut self, base: &Path) -> Result<bool, LoadError> {
         let mut changed = self.load.resolve_files(base)?;
         changed |= references::settle_references(&mut self.app.env, base);
@@ -167,9 +159,7 @@ impl ExperimentFile {
     }
 
     /// The experiment as a file says it.
-    ///
-    /// # Errors
-    /// When a text cannot be written as TOML, which no parsed experiment has.
+    /// Errors: When a text cannot be written as TOML, which no parsed experiment has.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string_pretty(self)
     }

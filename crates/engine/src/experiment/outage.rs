@@ -15,10 +15,8 @@ use super::{Experiment, ExperimentDependency, ExperimentStub};
 /// Least time before an outage; the last second of it counts for neither.
 const LEAST_BEFORE: Duration = Duration::from_secs(2);
 
-/// What an SLO around an outage needs.
 const HINT: &str = "[[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"";
 
-/// Adds the outages of a file to the dependencies that they are of.
 pub(super) fn add_outages(
     file: &ExperimentFile,
     dependencies: &mut [ExperimentDependency],
@@ -83,7 +81,6 @@ fn outage_toxics(table: &OutageTable, source: &ExperimentSource<'_>) -> Checked<
 }
 
 impl Experiment {
-    /// Whether a dependency is slow or away on a schedule.
     pub fn has_outages(&self) -> bool {
         self.spans().next().is_some()
     }
@@ -95,7 +92,6 @@ impl Experiment {
     }
 }
 
-/// Refuses an SLO around an outage without one, and an outage without time before and after it.
 pub(super) fn check_outages(experiment: &Experiment, source: &ExperimentSource<'_>) -> Checked<()> {
     if let Some(objective) = experiment.slo.outage.first()
         && !experiment.has_outages()

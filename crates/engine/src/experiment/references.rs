@@ -28,19 +28,15 @@ const SECRET: [&str; 6] = [
     "CREDENTIAL",
 ];
 
-/// An environment with what its references stand for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FilledEnvironment {
-    /// Every variable.
     pub env: BTreeMap<String, String>,
     /// What the references stand for: no file may hold it.
     pub secrets: Vec<String>,
 }
 
 /// Reads what an environment refers to.
-///
-/// # Errors
-/// [`RunRefusal`] names the variable whose reference leads nowhere.
+/// Errors: [`RunRefusal`] names the variable whose reference leads nowhere.
 pub fn fill_references(env: &BTreeMap<String, String>) -> Result<FilledEnvironment, RunRefusal> {
     let mut filled = FilledEnvironment::default();
     for (name, value) in env {
@@ -166,7 +162,6 @@ fn settle_reference(value: &str, base: &Path) -> String {
     out + rest
 }
 
-/// Whether a value refers to one that stands elsewhere.
 pub fn is_reference(value: &str) -> bool {
     next(value).is_some()
 }
@@ -176,7 +171,6 @@ pub(super) fn is_literal_secret(name: &str, value: &str) -> bool {
     is_secret_name(name) && next(value).is_none()
 }
 
-/// Whether a variable holds a credential, by its name.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET.iter().any(|part| name.contains(part))

@@ -38,7 +38,6 @@ const STOP_GRACE: Duration = Duration::from_secs(3);
 const PIDS: u64 = 4096;
 
 impl Experiment {
-    /// Checks a file's texts.
     pub(super) fn resolve(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<Self> {
         let slo = source.parse_text::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
         let load = check_load(&file.load, source)?;
@@ -93,7 +92,6 @@ impl Experiment {
     }
 }
 
-/// Trials at once on this machine.
 fn check_slots(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<u32> {
     let said = file.run.slots.as_ref();
     if let (Some(slots), Some(_)) = (said, &file.kubernetes) {
@@ -115,7 +113,6 @@ fn check_rate(text: &Text, source: &ExperimentSource<'_>) -> Checked<f64> {
     })
 }
 
-/// Refuses an objective about a request that the load does not have.
 fn named_requests(
     slo: &Slo,
     load: &ExperimentLoad,

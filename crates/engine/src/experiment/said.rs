@@ -8,12 +8,9 @@ use std::ops::Range;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Spanned;
 
-/// Where a value was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueOrigin {
-    /// These bytes of the file.
     File(Range<usize>),
-    /// A flag, with its dashes.
     Flag(&'static str),
 }
 
@@ -24,11 +21,9 @@ pub struct ValueWithOrigin<T> {
     origin: ValueOrigin,
 }
 
-/// A text and its origin.
 pub type Text = ValueWithOrigin<String>;
 
 impl<T> ValueWithOrigin<T> {
-    /// Said by a flag, named with its dashes: `--slo`.
     pub fn from_flag(name: &'static str, value: T) -> Self {
         Self {
             value,
@@ -44,12 +39,10 @@ impl<T> ValueWithOrigin<T> {
         }
     }
 
-    /// The value.
     pub fn inner_value(&self) -> &T {
         &self.value
     }
 
-    /// Where it was said.
     pub fn origin(&self) -> &ValueOrigin {
         &self.origin
     }

@@ -28,7 +28,6 @@ const CONFIRM: u32 = 2;
 const DEFAULT_PROVE: u32 = DISTANT_STARTS;
 /// With prices many answers are refuted before one holds; a miss asks for more (`Cheapest`).
 const PROVE_PRICED: u32 = 5;
-/// The largest memory that is tried first where none is given.
 pub(crate) const FIRST_MEMORY: Bytes = Bytes::from_gib(1);
 /// Fewer pairs adopt nothing (`loadline_analysis::tuning::FEWEST_PAIRS`).
 const PAIRS: u32 = 6;
@@ -36,10 +35,8 @@ const PAIRS: u32 = 6;
 /// Most CPUs of a host that may be asked for: what the kernel can be built for.
 const NODE_MAX: u32 = 8192;
 
-/// Most replicas that may be asked for.
 const REPLICAS_MAX: u32 = 10_000;
 
-/// The searches of `loadline size`, from their table.
 pub(super) fn check_search(
     table: &SearchTable,
     limits: &LimitsTable,
@@ -94,7 +91,6 @@ pub(super) fn check_search(
     Ok(search)
 }
 
-/// What becomes of the heap.
 fn heap_policy(
     table: &SearchTable,
     is_priced: bool,
@@ -135,7 +131,6 @@ fn heap_policy(
     Ok(HeapPolicy::Fixed(heap))
 }
 
-/// Which JVM the answer is for.
 fn check_question(
     text: Option<&Text>,
     is_priced: bool,
@@ -158,7 +153,6 @@ fn check_question(
     Ok(question)
 }
 
-/// CPUs of the host that the answer is to run on.
 fn check_node_cpus(
     cpus: Option<&ValueWithOrigin<u32>>,
     source: &ExperimentSource<'_>,
@@ -169,7 +163,6 @@ fn check_node_cpus(
         .map(Some)
 }
 
-/// The length of a soak.
 fn check_soak(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Option<Duration>> {
     let Some(text) = text else { return Ok(None) };
     let length = source.positive_time(Some(text), Duration::ZERO, "soak")?;
@@ -186,7 +179,6 @@ fn check_soak(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Opt
     Ok(Some(length))
 }
 
-/// The pricing, where the table has prices.
 fn check_pricing(
     table: &SearchTable,
     load: &LoadModel,

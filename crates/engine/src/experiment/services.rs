@@ -12,15 +12,12 @@ use super::compose::{self, ComposeService, ServiceReadiness};
 use super::said::{Text, ValueWithOrigin};
 use super::wire::{AppTable, ComposeTable, DependencyTable, ExperimentFile, ReadyTable};
 
-/// What a refusal of a value names.
 const ORIGIN: &str = "the compose file";
 
 impl ExperimentFile {
     /// Makes what it takes of a compose file a part of it; the file is relative to `base`. Whether
     /// that changed anything.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] names the service and what of it cannot be done.
+    /// Errors: [`RunRefusal`] names the service and what of it cannot be done.
     pub fn settle_compose(&mut self, base: &Path) -> Result<bool, RunRefusal> {
         let Some(table) = self.compose.take() else {
             return Ok(false);

@@ -18,7 +18,6 @@ use super::wire::{AppTable, ExperimentFile, LimitsTable, ManifestTable, ReadyTab
 use crate::advice::manifest::{ManifestContainer, OPTION_VARIABLES, containers, list_texts};
 use crate::manifest::{self, ManifestFile};
 
-/// What a refusal of a value names.
 const ORIGIN: &str = "the manifest";
 
 /// Probes that say when the application is ready, the likeliest first.
@@ -27,9 +26,7 @@ const READY: [&str; 2] = ["readinessProbe", "startupProbe"];
 impl ExperimentFile {
     /// Makes the container of its manifest a part of it; the file is relative to `base`. What of the
     /// container is not taken, a sentence each; `None` where no manifest is named.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] names the manifest and what of it cannot be used.
+    /// Errors: [`RunRefusal`] names the manifest and what of it cannot be used.
     pub fn settle_manifest(&mut self, base: &Path) -> Result<Option<Vec<String>>, RunRefusal> {
         let Some(table) = self.manifest.take() else {
             return Ok(None);
@@ -55,9 +52,7 @@ impl ExperimentFile {
     /// not say otherwise: image, limits, readiness, and the variables that a JVM reads. Everything
     /// else of it is taken there, by reference. `name` is as kubectl says it. Gives the container's
     /// name.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] names the workload and what of it cannot be used.
+    /// Errors: [`RunRefusal`] names the workload and what of it cannot be used.
     pub fn settle_running(
         &mut self,
         name: &str,
@@ -113,9 +108,7 @@ pub fn find_probe(
 }
 
 /// Workload and container that a table of an experiment means.
-///
-/// # Errors
-/// [`RunRefusal`] where there is none, or more than one.
+/// Errors: [`RunRefusal`] where there is none, or more than one.
 pub fn find_workload_container(
     path: &Path,
     table: &ManifestTable,
@@ -125,9 +118,7 @@ pub fn find_workload_container(
 }
 
 /// CPU and memory that the one container with a JVM may use, or where it has no limit, asks for.
-///
-/// # Errors
-/// [`RunRefusal`] where there is none, or more than one, or it states no memory.
+/// Errors: [`RunRefusal`] where there is none, or more than one, or it states no memory.
 pub fn container_size(path: &Path) -> Result<(Option<Cpus>, Bytes), RunRefusal> {
     let found = find_jvm_container(path, None, None)?;
     let (limits, requests) = (found.container.limits, found.container.requests);
@@ -141,7 +132,6 @@ pub fn container_size(path: &Path) -> Result<(Option<Cpus>, Bytes), RunRefusal> 
     Ok((limits.cpu.or(requests.cpu), memory))
 }
 
-/// The one container with a JVM that the names leave.
 fn find_jvm_container(
     path: &Path,
     workload: Option<&str>,
@@ -198,7 +188,6 @@ fn choose_container(
     }
 }
 
-/// A container that is shipped.
 struct ShippedWorkload {
     path: PathBuf,
     found: ManifestContainer,
@@ -218,7 +207,6 @@ impl ShippedWorkload {
         Some(text_from_manifest(image.to_owned()))
     }
 
-    /// The value of a variable that stands in it.
     fn literal(&self, name: &str) -> Option<&str> {
         let variables = self.found.raw.get("env")?.as_array()?;
         let is_it = |v: &&Value| v.get("name").and_then(Value::as_str) == Some(name);
@@ -375,7 +363,6 @@ fn text_from_manifest(text: String) -> Text {
     ValueWithOrigin::from_flag(ORIGIN, text)
 }
 
-/// The table that a file names.
 impl From<PathBuf> for ManifestTable {
     fn from(file: PathBuf) -> Self {
         Self {

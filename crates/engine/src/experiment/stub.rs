@@ -17,12 +17,9 @@ use super::wire::{AnswerTable, DependencyTable, ExperimentFile, StubFile};
 use super::{Experiment, ExperimentError};
 use crate::error::RunError;
 
-/// What loadline stands in for.
 #[derive(Debug, Clone)]
 pub struct ExperimentStub {
-    /// Its name.
     pub name: String,
-    /// Where it listens.
     pub port: u16,
     /// What it answers, in the order of the file.
     pub answers: Vec<StubAnswer>,
@@ -32,9 +29,7 @@ pub struct ExperimentStub {
 
 impl ExperimentFile {
     /// Makes the files of stubs a part of it; they are relative to `base`. Whether that changed anything.
-    ///
-    /// # Errors
-    /// [`ExperimentError`] with the line of the file and a hint.
+    /// Errors: [`ExperimentError`] with the line of the file and a hint.
     pub fn settle_stubs(&mut self, base: &Path) -> Result<bool, ExperimentError> {
         let mut changed = false;
         for dependency in &mut self.dependency {
@@ -63,7 +58,6 @@ const LARGEST: usize = ExperimentFile::LARGEST / 2;
 const HISTOGRAM: &str =
     "recorded = \"prices.hlog\", an interval log as `loadline load --hlog` writes it";
 
-/// The answers of a stub's file; what they name is absolute.
 fn read(path: &Path) -> Result<Vec<AnswerTable>, ExperimentError> {
     let mut text = String::new();
     let file = std::fs::File::open(path);
@@ -244,9 +238,7 @@ fn check_body(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<Stu
 
 impl Experiment {
     /// The stubs of a trial; each trial has a seed of its own.
-    ///
-    /// # Errors
-    /// [`RunError`] names a file of a body that is not there.
+    /// Errors: [`RunError`] names a file of a body that is not there.
     pub(crate) fn ordered_stubs(&self) -> Result<Vec<loadline_protocol::StubSpec>, RunError> {
         let ordered = |stub: &ExperimentStub| {
             stub.answers

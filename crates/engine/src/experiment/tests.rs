@@ -201,7 +201,6 @@ fn a_factor_that_loadline_does_not_know_needs_tables() {
     "#);
 }
 
-/// The good file with a mix.
 fn with_mix(slo: &str, more: &str) -> String {
     let text = GOOD.replace("p99<250ms", slo);
     text.replace("rate = \"100/s\"", &format!("rate = \"100/s\"\n{more}"))

@@ -15,13 +15,11 @@ use super::error::ExperimentSource;
 use super::said::{Text, ValueOrigin, ValueWithOrigin};
 use super::wire::{AnswerTable, ToxicTable};
 
-/// Longest interval log that is read, bytes.
 const LARGEST: u64 = 64 << 20;
 
 /// Of a Pareto distribution without one: a hundredth is more than six times the least.
 const SHAPE: f64 = 2.5;
 
-/// Checks the toxics of one dependency, in their order.
 pub(super) fn check_toxics(
     tables: &[ToxicTable],
     source: &ExperimentSource<'_>,
@@ -33,9 +31,7 @@ pub(super) fn check_toxics(
 }
 
 /// Makes what it names a part of it; `recorded` is relative to `base`. Whether that changed anything.
-///
-/// # Errors
-/// [`LoadError::Histogram`] with the path.
+/// Errors: [`LoadError::Histogram`] with the path.
 pub(super) fn settle_recorded(
     recorded: Option<&Text>,
     histogram: &mut Option<String>,
@@ -162,7 +158,6 @@ impl<'a> DelayKeys<'a> {
     }
 }
 
-/// How late something is; `None` where nothing is said.
 pub(super) fn check_delay(
     keys: &DelayKeys<'_>,
     source: &ExperimentSource<'_>,

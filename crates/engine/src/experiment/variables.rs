@@ -10,9 +10,7 @@ use loadline_protocol::RunRefusal;
 pub type Variable = (String, Option<String>);
 
 /// Reads such a file; where a name stands twice the last line counts.
-///
-/// # Errors
-/// [`RunRefusal`] names the file, and the line that is none.
+/// Errors: [`RunRefusal`] names the file, and the line that is none.
 pub fn read(path: &Path) -> Result<Vec<Variable>, RunRefusal> {
     let what = format!("the file of environment variables {}", path.display());
     let form = "it holds NAME=VALUE a line; NAME alone is the variable of the caller";

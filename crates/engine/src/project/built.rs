@@ -6,17 +6,13 @@ use loadline_protocol::RunRefusal;
 
 use super::{ProjectDirectory, ProjectGuess};
 
-/// A build tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuildTool {
-    /// `pom.xml`.
     Maven,
-    /// `build.gradle` or `build.gradle.kts`.
     Gradle,
 }
 
 impl BuildTool {
-    /// Its name.
     pub fn tool_name(self) -> &'static str {
         match self {
             Self::Maven => "Maven",
@@ -35,7 +31,6 @@ impl BuildTool {
     }
 }
 
-/// Build files, with what reads them.
 const FILES: [(&str, BuildTool); 3] = [
     ("pom.xml", BuildTool::Maven),
     ("build.gradle.kts", BuildTool::Gradle),
@@ -59,7 +54,6 @@ const BESIDE: [&str; 5] = [
 ];
 const BEFORE: &str = "original-";
 
-/// Most entries of a directory that are looked at.
 const MOST: usize = 10_000;
 
 pub(super) fn find_tool(place: &ProjectDirectory<'_>) -> Option<ProjectGuess<BuildTool>> {

@@ -9,7 +9,6 @@ use super::{ProjectDirectory, ProjectGuess};
 use crate::advice::manifest::{ManifestContainer, containers};
 use crate::manifest;
 
-/// A manifest and its one container with a JVM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployedManifest {
     /// The file, relative to the directory.
@@ -18,28 +17,19 @@ pub struct DeployedManifest {
     pub workload: String,
     /// Its container, where the file has several.
     pub container: Option<String>,
-    /// The image that it starts.
     pub image: Option<String>,
-    /// Whether it says a memory limit.
     pub has_memory: bool,
 }
 
-/// What a compose file has of an application and what it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComposedApp {
-    /// The file.
     pub file: String,
-    /// The service that is the application.
     pub application: Option<String>,
-    /// Its image, where it names one.
     pub image: Option<String>,
-    /// A port of it.
     pub port: Option<u16>,
-    /// Services that it depends on.
     pub needs: Vec<String>,
 }
 
-/// Directories in which manifests are kept.
 const DIRECTORIES: [&str; 8] = [
     "k8s",
     "kubernetes",

@@ -20,20 +20,16 @@ use loadline_protocol::RunRefusal;
 pub use built::BuildTool;
 pub use deployed::{ComposedApp, DeployedManifest};
 
-/// Largest file that is read whole.
 const LARGEST: u64 = 1 << 20;
 
-/// A guess and what it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectGuess<T> {
-    /// What is guessed.
     pub value: T,
     /// The file that says it, or `default` with why.
     pub from: String,
 }
 
 impl<T> ProjectGuess<T> {
-    /// Said by something.
     pub fn new(value: T, from: impl Into<String>) -> Self {
         Self {
             value,
@@ -42,59 +38,42 @@ impl<T> ProjectGuess<T> {
     }
 }
 
-/// CPU and memory.
 pub type Limits = (ProjectGuess<String>, ProjectGuess<String>);
 
-/// What starts the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartMethod {
-    /// A program with its arguments.
     Command(Vec<String>),
-    /// An image.
     Image(String),
 }
 
 /// What the caller says already; it wins over every guess.
 #[derive(Debug, Clone, Default)]
 pub struct ProjectOverrides {
-    /// What starts it.
     pub starts: Option<StartMethod>,
     /// Path, or URL, of the load.
     pub url: Option<String>,
-    /// Path that answers when it is ready.
     pub ready: Option<String>,
-    /// Requests a second, as `50/s`.
     pub rate: Option<String>,
-    /// The SLO.
     pub slo: Option<String>,
-    /// CPU limit.
     pub cpu: Option<String>,
-    /// Memory limit.
     pub memory: Option<String>,
-    /// The manifest.
     pub manifest: Option<PathBuf>,
 }
 
-/// Everything that goes into the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     /// What builds it; `None` where no build file is known.
     pub tool: Option<ProjectGuess<BuildTool>>,
-    /// What starts it.
     pub starts: ProjectGuess<StartMethod>,
-    /// What is requested.
     pub url: ProjectGuess<String>,
     /// The path that answers when it is ready; `None` is that of the load.
     pub ready: Option<ProjectGuess<String>>,
     /// Requests a second.
     pub rate: ProjectGuess<String>,
-    /// What "it works" means.
     pub slo: ProjectGuess<String>,
     /// CPU and memory limit, where no manifest says them.
     pub limits: Option<Limits>,
-    /// Where limits, options, environment and probes stand.
     pub manifest: Option<ProjectGuess<DeployedManifest>>,
-    /// Services of a compose file that it needs.
     pub needs: Option<ProjectGuess<ComposedApp>>,
     /// What was seen and not taken, and why.
     pub left_out: Vec<String>,
@@ -107,9 +86,8 @@ const MEMORY: &str = "512Mi";
 
 impl Project {
     /// Looks at a directory.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] when nothing in it can be started, or what the caller named cannot be read.
+    /// Errors: [`RunRefusal`] when nothing in it can be started, or what the caller named cannot be
+    /// read.
     pub fn inspect_directory(
         directory: &Path,
         told: &ProjectOverrides,
@@ -265,7 +243,6 @@ fn needed_services(
     })
 }
 
-/// The directory that is looked at.
 struct ProjectDirectory<'a> {
     directory: &'a Path,
 }
@@ -299,7 +276,6 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
 
-    /// A project of these files.
     fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
         let place = tempfile::tempdir().expect("a directory");
         for (name, text) in files {
@@ -314,7 +290,6 @@ mod tests {
         Project::inspect_directory(place.path(), told)
     }
 
-    /// What is written is an experiment.
     fn written(place: &tempfile::TempDir, project: &Project) -> (String, Experiment) {
         let text = project.to_toml();
         let path = place.path().join("loadline.toml");

@@ -10,7 +10,6 @@ use super::{ProjectDirectory, ProjectGuess};
 use crate::experiment::shipped;
 use crate::manifest;
 
-/// Where the service answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServedEndpoint {
     pub port: ProjectGuess<u16>,
@@ -20,7 +19,6 @@ pub(super) struct ServedEndpoint {
 /// What all three frameworks listen on unless told otherwise.
 const PORT: u16 = 8080;
 
-/// Files of settings, as they are found beside the sources or the jar.
 const SETTINGS: [&str; 8] = [
     "src/main/resources/application.properties",
     "src/main/resources/application.yml",
@@ -32,7 +30,6 @@ const SETTINGS: [&str; 8] = [
     "config/application.yml",
 ];
 
-/// Settings of the port.
 const PORTS: [&str; 3] = ["server.port", "quarkus.http.port", "micronaut.server.port"];
 
 /// A library in a build file and the path that it answers health at.
@@ -111,7 +108,6 @@ fn health_path(
     Some(ProjectGuess::new(path, format!("{library} in {name}")))
 }
 
-/// The port that a Dockerfile exposes.
 fn exposed_port(place: &ProjectDirectory<'_>) -> Option<ProjectGuess<u16>> {
     let text = place.read_small_text("Dockerfile")?;
     let port = text.lines().find_map(|line| {
@@ -123,7 +119,6 @@ fn exposed_port(place: &ProjectDirectory<'_>) -> Option<ProjectGuess<u16>> {
     port.map(|port| ProjectGuess::new(port, "EXPOSE in Dockerfile"))
 }
 
-/// A file of settings.
 struct SettingsFile {
     name: &'static str,
     form: SettingsFormat,

@@ -7,7 +7,6 @@ use std::fmt::Write;
 use super::{Project, StartMethod};
 
 impl Project {
-    /// The file.
     pub fn to_toml(&self) -> String {
         let mut text =
             "# What this service promises, and how it is tried: `loadline verify` reads it.\n\
@@ -87,7 +86,6 @@ impl Project {
         text
     }
 
-    /// What was guessed and from what, a line each.
     pub fn describe_guesses(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut say = |what: &str, value: String, from: &str| {
@@ -127,7 +125,6 @@ fn push_key(text: &mut String, name: &str, value: String, from: &str) {
     let _ = writeln!(text, "{name} = {value} # {from}");
 }
 
-/// A TOML string.
 fn toml_string(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

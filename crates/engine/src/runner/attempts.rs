@@ -8,19 +8,16 @@ use loadline_analysis::search::{TrialAsk, WantedTrials};
 use super::{RunError, SearchRunner};
 use crate::store::{StoreError, TrialKey};
 
-/// Attempts at a trial before it counts as not measurable.
 pub const ATTEMPTS: u32 = 3;
 
 /// Wait before the second attempt; doubled before the third. A disturbance needs time to pass; that a
 /// pod was evicted or a process killed is none.
 const BACK_OFF: Duration = Duration::from_secs(2);
 
-/// What was tried of one ask.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AskAttempts {
     /// Attempts that have a record.
     pub attempts: u32,
-    /// Their length.
     pub spent: Duration,
     /// When the next may begin, by the host's clock, ns.
     pub not_before: u64,

@@ -15,7 +15,6 @@ use crate::host::{Delivery, TrialHandle};
 use crate::order;
 use crate::store::{TrialKey, unix_ms};
 
-/// What runs in a slot.
 pub(super) struct SlotJob {
     pub work: SlotWork,
     pub running: Box<dyn TrialHandle>,
@@ -24,13 +23,10 @@ pub(super) struct SlotJob {
 }
 
 pub(super) enum SlotWork {
-    /// A trial.
     Trial(Box<SlotTrial>),
-    /// The training of a start-up cache.
     Training(Box<CacheTraining>),
 }
 
-/// A trial that runs.
 pub(super) struct SlotTrial {
     pub ask: TrialAsk,
     id: String,
@@ -40,7 +36,6 @@ pub(super) struct SlotTrial {
 }
 
 impl SlotJob {
-    /// Tells it to stop, once.
     pub fn stop_once(&mut self) {
         if !self.is_stopped {
             self.running.stop_trial();

@@ -14,27 +14,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{ResultRow, ResultStatus, Store, StoreError, Stored, TrialKey};
 
-/// A finished trial with what its record does not say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FinishedTrial {
-    /// Which attempt at it.
     pub attempt: u32,
-    /// Its record.
     pub record: TrialRecord,
 }
 
-/// Keeps a copy of every trial that finishes.
 pub trait TrialCopies: Debug {
     /// Keeps one; it is safe when this returns.
-    ///
-    /// # Errors
-    /// What keeps it from being safe: the run ends.
+    /// Errors: What keeps it from being safe: the run ends.
     fn keep_trial(&self, finished: &FinishedTrial) -> Result<(), RunRefusal>;
 
     /// Keeps what the result stands on, and its fingerprint where that could be made.
-    ///
-    /// # Errors
-    /// As [`TrialCopies::keep_trial`].
     fn stand_on(
         &self,
         machine: &MachineDescription,
@@ -43,7 +34,6 @@ pub trait TrialCopies: Debug {
 }
 
 impl Store {
-    /// From now on a copy of every finished trial is kept there, before anyone acts on it.
     pub fn copy_to(&mut self, copies: Box<dyn TrialCopies>) {
         self.copies = Some(copies);
     }
@@ -65,10 +55,8 @@ impl Store {
 
     /// Adds a result that was begun elsewhere, with its id. One that is here already stays as it is, and
     /// takes trials only while it is away.
-    ///
-    /// # Errors
-    /// [`StoreError::ForeignId`] for an id that is no UUID, [`StoreError::NotAway`] for a result that is
-    /// here and was not sent away.
+    /// Errors: [`StoreError::ForeignId`] for an id that is no UUID, [`StoreError::NotAway`] for a
+    /// result that is here and was not sent away.
     pub fn take_result(&self, row: &ResultRow) -> Stored<IncomingResult<'_>> {
         self.refuse_odd_id(&row.id)?;
         match self.insert_result(row)? {
@@ -80,10 +68,8 @@ impl Store {
     /// Adds a result that was found in a cluster and notes where it is, and that its experiment came
     /// from there: before anything of it runs, the user confirms it ([`Store::set_confirmed`]). All of
     /// it or nothing. A result that was sent to this place from here stays as it is.
-    ///
-    /// # Errors
-    /// [`StoreError::ForeignId`] for an id that is no UUID, [`StoreError::NotAway`] for a result that is
-    /// here and was not sent to this place.
+    /// Errors: [`StoreError::ForeignId`] for an id that is no UUID, [`StoreError::NotAway`] for a
+    /// result that is here and was not sent to this place.
     pub fn take_from_cluster(&self, row: &ResultRow, place: &AwayLocation) -> Stored<()> {
         self.refuse_odd_id(&row.id)?;
         let transaction = self.check_sql(self.connection.unchecked_transaction())?;
@@ -98,9 +84,7 @@ impl Store {
     }
 
     /// A result that was sent away: what the cluster kept of it may be added.
-    ///
-    /// # Errors
-    /// [`StoreError::NotAway`] for any other.
+    /// Errors: [`StoreError::NotAway`] for any other.
     pub fn incoming_result(&self, id: &str) -> Stored<IncomingResult<'_>> {
         match self.away_location(id)? {
             Some(_) => Ok(self.incoming_handle(id)),
@@ -117,9 +101,6 @@ impl Store {
 
     /// Whether the user has confirmed that the experiment of this result may run; `None` for one that
     /// was begun here, which needs no confirmation.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn is_confirmed(&self, result: &str) -> Stored<Option<bool>> {
         if !self.has_table("from_cluster")? {
             return Ok(None);
@@ -129,10 +110,6 @@ impl Store {
         self.check_sql(row.optional())
     }
 
-    /// Notes that the user has confirmed it.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn set_confirmed(&self, result: &str) -> Stored<()> {
         let sql = "UPDATE from_cluster SET confirmed = 1 WHERE result = ?1";
         self.check_sql(self.connection.execute(sql, [result]))
@@ -164,9 +141,6 @@ impl Store {
     }
 
     /// Notes what a result stands on that was begun before its first node was looked at.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn stand_on(
         &self,
         result: &str,
@@ -203,10 +177,8 @@ pub struct IncomingResult<'a> {
 
 impl IncomingResult<'_> {
     /// Adds a finished trial; whether it was not here.
-    ///
-    /// # Errors
-    /// [`StoreError::OtherResult`] for the trial of another result, [`StoreError::ForeignId`] for an id
-    /// that is no UUID.
+    /// Errors: [`StoreError::OtherResult`] for the trial of another result,
+    /// [`StoreError::ForeignId`] for an id that is no UUID.
     pub fn take_trial(&self, finished: &FinishedTrial) -> Stored<bool> {
         let (store, record) = (self.store, &finished.record);
         store.refuse_odd_id(&record.id)?;
@@ -232,10 +204,6 @@ impl IncomingResult<'_> {
         Ok(taken == 1)
     }
 
-    /// Notes what it stands on.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn take_machine(
         &self,
         machine: &MachineDescription,
@@ -244,10 +212,6 @@ impl IncomingResult<'_> {
         self.store.stand_on(&self.id, machine, fingerprint)
     }
 
-    /// Notes how it ended there.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn take_end(&self, status: ResultStatus, outcome: Option<&str>) -> Stored<()> {
         self.store.set_status(&self.id, status, outcome)
     }
@@ -278,9 +242,6 @@ CREATE TABLE IF NOT EXISTS from_cluster (
 
 impl Store {
     /// Notes that a result is measured elsewhere, or, with `None`, that it is so no more.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn set_away(&self, result: &str, away: Option<&AwayLocation>) -> Stored<()> {
         self.check_sql(match away {
             Some(away) => self.connection.execute(
@@ -295,9 +256,6 @@ impl Store {
     }
 
     /// Where a result is, if it is not here.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn away_location(&self, result: &str) -> Stored<Option<AwayLocation>> {
         if !self.has_table("away")? {
             return Ok(None);

@@ -14,9 +14,6 @@ use super::{ResultRow, ResultStatus, Store, Stored, UnfinishedTrial, is_alive};
 
 impl Store {
     /// The results that run now, newest first.
-    ///
-    /// # Errors
-    /// [`super::StoreError`].
     pub fn running_results(&self) -> Stored<Vec<ResultRow>> {
         let mut rows = self.select("WHERE status = '\"running\"' ORDER BY rowid DESC", [])?;
         rows.retain(|row| row.status == ResultStatus::Running);
@@ -24,18 +21,12 @@ impl Store {
     }
 
     /// The trials of a result that run now with why they run, oldest first.
-    ///
-    /// # Errors
-    /// [`super::StoreError`].
     pub fn running_trials(&self, result: &str) -> Stored<Vec<(TrialPurpose, UnfinishedTrial)>> {
         self.trials_in_state(result, "running")
     }
 
     /// Results and finished trials so far: grows with every change that a list would show, but for
     /// where results stand.
-    ///
-    /// # Errors
-    /// [`super::StoreError`].
     pub fn row_counts(&self) -> Stored<(u64, u64)> {
         let sql = "SELECT (SELECT count(*) FROM result), (SELECT count(*) FROM trial WHERE state = 'finished')";
         let counted: (i64, i64) = self.check_sql(
@@ -47,9 +38,6 @@ impl Store {
 
     /// Asks the loadline that runs a result to end, as Ctrl-C does: what has finished is kept, and
     /// `resume` goes on. `false` when nobody runs it, or its process cannot be signalled from here.
-    ///
-    /// # Errors
-    /// [`super::StoreError`].
     pub fn stop_result(&self, result: &str) -> Stored<bool> {
         let sql = "SELECT owner FROM result WHERE id = ?1 AND status = '\"running\"'";
         let owner: Option<String> = self.check_sql(
@@ -61,7 +49,6 @@ impl Store {
     }
 }
 
-/// Sends SIGINT to the owner of a row, where it lives.
 fn interrupt(owner: &str) -> bool {
     let Ok(name) = owner.parse::<GroupName>() else {
         return false;

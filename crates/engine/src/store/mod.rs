@@ -35,7 +35,6 @@ pub use error::StoreError;
 pub use removal::RemovalTotals;
 pub use rows::{NewResult, ResultKind, ResultRow, ResultStatus, TrialKey, UnfinishedTrial};
 
-/// The open store.
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
@@ -45,7 +44,6 @@ pub struct Store {
 
 type Stored<T> = Result<T, StoreError>;
 
-/// Name of the database in the state directory.
 const DATABASE: &str = "loadline.db";
 
 impl Store {
@@ -70,18 +68,14 @@ impl Store {
 
     /// Opens the store, makes it when there is none, and marks trials interrupted whose loadline
     /// is gone.
-    ///
-    /// # Errors
-    /// [`StoreError`], with the path.
+    /// Errors: [`StoreError`], with the path.
     pub fn open_or_create(directory: &Path) -> Stored<Self> {
         Self::open_in(directory, Directory::open_own)
     }
 
     /// The same in a container whose only user is this one: the way there is as its engine made it,
     /// open to everybody, and there is nobody else.
-    ///
-    /// # Errors
-    /// [`StoreError`], with the path.
+    /// Errors: [`StoreError`], with the path.
     pub fn open_alone(directory: &Path) -> Stored<Self> {
         Self::open_in(directory, Directory::open_or_make)
     }
@@ -129,12 +123,10 @@ impl Store {
         Ok(store)
     }
 
-    /// The state directory.
     pub fn state_directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The event log of a trial: its raw evidence.
     pub fn trial_log_path(&self, trial: &str) -> PathBuf {
         self.directory.join("logs").join(format!("{trial}.log"))
     }
@@ -144,25 +136,18 @@ impl Store {
         self.directory.join("logs").join(trial)
     }
 
-    /// Where the start-up caches of a result lie.
     pub fn cache_directory(&self, result: &str) -> PathBuf {
         self.directory.join("caches").join(result)
     }
 
-    /// Where the files of running trials lie.
     pub fn scratch_root(&self) -> PathBuf {
         self.directory.join("trials")
     }
 
-    /// A directory for the files of a running trial.
     pub fn scratch_directory(&self, trial: &str) -> PathBuf {
         self.scratch_root().join(trial)
     }
 
-    /// Begins a result; gives its id.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn create_result(&self, new: &NewResult) -> Stored<String> {
         let id = uuid::Uuid::now_v7().to_string();
         let machine = self.json_text(&new.machine)?;
@@ -177,9 +162,6 @@ impl Store {
     }
 
     /// Sets where a result stands and its outcome. A running result is owned by this process.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn set_status(&self, id: &str, status: ResultStatus, outcome: Option<&str>) -> Stored<()> {
         let status = self.json_text(&status)?;
         self.check_sql(self.connection.execute(
@@ -190,9 +172,6 @@ impl Store {
     }
 
     /// Notes that a trial starts; gives its id.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn begin_trial(&self, key: &TrialKey) -> Stored<String> {
         let id = uuid::Uuid::now_v7().to_string();
         let text = self.key_text(key)?;
@@ -214,9 +193,7 @@ impl Store {
 
     /// Commits the record of a trial that was begun, once its event log is on disk: a record
     /// without its evidence would look finished after a power loss.
-    ///
-    /// # Errors
-    /// [`StoreError`]; the trial then counts as interrupted.
+    /// Errors: [`StoreError`]; the trial then counts as interrupted.
     pub fn finish_trial(&self, record: &TrialRecord) -> Stored<()> {
         self.sync_log(&record.id)?;
         self.check_sql(self.connection.execute(
@@ -243,10 +220,6 @@ impl Store {
         }
     }
 
-    /// Notes that a trial was stopped before it had a record.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn interrupt_trial(&self, id: &str) -> Stored<()> {
         self.check_sql(self.connection.execute(
             "UPDATE trial SET state = 'interrupted' WHERE id = ?1 AND state = 'running'",
@@ -256,9 +229,6 @@ impl Store {
     }
 
     /// The finished record of exactly this trial, if there is one.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn find_trial(&self, key: &TrialKey) -> Stored<Option<TrialRecord>> {
         let text = self.key_text(key)?;
         let blob: Option<Vec<u8>> = self.check_sql(
@@ -273,10 +243,6 @@ impl Store {
         blob.map(|b| self.decode_record(&b)).transpose()
     }
 
-    /// The finished trials of a result, in the order they ran.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn finished_trials(&self, result: &str) -> Stored<Vec<TrialRecord>> {
         let sql =
             "SELECT record FROM trial WHERE result = ?1 AND state = 'finished' ORDER BY rowid";
@@ -287,9 +253,6 @@ impl Store {
     }
 
     /// The trials of a purpose that were begun and have no record, whose process is gone.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn unfinished_trials(
         &self,
         result: &str,
@@ -338,9 +301,7 @@ impl Store {
     }
 
     /// One trial by its id or the unique start of it.
-    ///
-    /// # Errors
-    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    /// Errors: [`StoreError::Unknown`], [`StoreError::Ambiguous`].
     pub fn trial_by_prefix(&self, prefix: &str) -> Stored<TrialRecord> {
         let sql = "SELECT record FROM trial WHERE substr(id, 1, length(?1)) = ?1 AND state = 'finished' LIMIT 3";
         let mut statement = self.check_sql(self.connection.prepare(sql))?;
@@ -350,18 +311,12 @@ impl Store {
         self.decode_record(&only)
     }
 
-    /// All results, newest first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn all_results(&self) -> Stored<Vec<ResultRow>> {
         self.select("ORDER BY rowid DESC", [])
     }
 
     /// One result by its id, the unique start of it, or `last`.
-    ///
-    /// # Errors
-    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    /// Errors: [`StoreError::Unknown`], [`StoreError::Ambiguous`].
     pub fn result_by_prefix(&self, prefix: &str) -> Stored<ResultRow> {
         let rows = match prefix {
             "last" => self.select("ORDER BY rowid DESC LIMIT 1", [])?,

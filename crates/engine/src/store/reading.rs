@@ -12,7 +12,6 @@ use rusqlite::{Connection, OpenFlags};
 use super::{DATABASE, Store, StoreError, Stored, schema};
 
 impl Store {
-    /// Whether there is one in this directory.
     pub fn is_in(directory: &Path) -> bool {
         directory.join(DATABASE).is_file()
     }
@@ -20,9 +19,7 @@ impl Store {
     /// Opens the store to look at it: as [`Store::open_or_create`] does where that is possible, else, in a
     /// directory that this user may not write, without changing anything. Where there is none, none is
     /// made: it is empty.
-    ///
-    /// # Errors
-    /// [`StoreError`], with the path.
+    /// Errors: [`StoreError`], with the path.
     pub fn open_to_read(directory: &Path) -> Stored<Self> {
         let path = directory.join(DATABASE);
         if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
@@ -60,7 +57,6 @@ impl Store {
         })
     }
 
-    /// A store without results, in memory.
     fn open_empty(directory: &Path, path: PathBuf) -> Stored<Self> {
         let connection = Connection::open_in_memory();
         let prepared = connection.and_then(|connection| {

@@ -15,22 +15,15 @@ use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::{ResultRow, Store, StoreError, Stored, is_alive};
 
-/// What removing came to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RemovalTotals {
-    /// Bytes of files that are gone.
     pub bytes: u64,
-    /// Files and directories that are gone.
     pub files: u64,
-    /// What could not be removed, and why.
     pub failures: Vec<String>,
 }
 
 impl Store {
     /// What a result takes on disk: event logs, start-up caches, records. Bytes.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn bytes_of(&self, row: &ResultRow) -> Stored<u64> {
         let sql = "SELECT coalesce(sum(length(record)), 0) FROM trial WHERE result = ?1";
         let records: i64 =
@@ -42,9 +35,7 @@ impl Store {
     }
 
     /// Removes a result with its trials, logs and caches.
-    ///
-    /// # Errors
-    /// [`StoreError::InUse`] while a loadline works on it: then nothing is changed.
+    /// Errors: [`StoreError::InUse`] while a loadline works on it: then nothing is changed.
     pub fn remove_result(&self, id: &str) -> Stored<RemovalTotals> {
         self.check_sql(self.connection.execute_batch("BEGIN IMMEDIATE"))?;
         let gone = self.check_sql(remove_rows(&self.connection, id));
@@ -65,9 +56,6 @@ impl Store {
     }
 
     /// Removes logs and caches that no row knows: what a removal that was killed left.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn remove_orphans(&self) -> Stored<RemovalTotals> {
         let mut removed = RemovalTotals::default();
         // Rows come before their files: looked at in this order, no file of a trial that has just
@@ -144,7 +132,6 @@ impl RemovalTotals {
         }
     }
 
-    /// Adds what another removal came to.
     pub fn add_totals(&mut self, other: Self) {
         self.bytes += other.bytes;
         self.files += other.files;

@@ -17,10 +17,6 @@ CREATE INDEX IF NOT EXISTS ground_by_fingerprint ON ground (fingerprint);
 ";
 
 impl Store {
-    /// Notes what a result stands on.
-    ///
-    /// # Errors
-    /// [`super::StoreError`].
     pub fn set_ground(&self, result: &str, fingerprint: &str) -> Stored<()> {
         self.check_sql(self.connection.execute(
             "INSERT OR REPLACE INTO ground (result, fingerprint) VALUES (?1, ?2)",
@@ -30,9 +26,6 @@ impl Store {
     }
 
     /// What a result stands on; `None` when that was not known.
-    ///
-    /// # Errors
-    /// [`super::StoreError`].
     pub fn ground_fingerprint(&self, result: &str) -> Stored<Option<String>> {
         let sql = "SELECT fingerprint FROM ground WHERE result = ?1";
         let row = self.connection.query_row(sql, [result], |row| row.get(0));
@@ -42,9 +35,6 @@ impl Store {
     /// The newest record of the same trial in another result on the same ground, where it is
     /// evidence. Results that came from a cluster are left out: their fingerprint is whatever was
     /// written there.
-    ///
-    /// # Errors
-    /// [`super::StoreError`].
     pub fn find_alike(&self, fingerprint: &str, key: &TrialKey) -> Stored<Option<TrialRecord>> {
         let text = self.key_text(key)?;
         let sql = "SELECT record FROM trial JOIN ground ON ground.result = trial.result

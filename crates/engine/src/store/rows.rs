@@ -21,7 +21,6 @@ pub enum ResultKind {
 }
 
 impl ResultKind {
-    /// The command's name.
     pub fn command_name(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -32,14 +31,11 @@ impl ResultKind {
     }
 }
 
-/// A trial that was begun and has no record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnfinishedTrial {
-    /// Its id.
     pub id: String,
     /// What it ran; the label is not kept.
     pub configuration: Configuration,
-    /// Ordinal.
     pub repeat: u32,
     /// Wall clock at its begin, milliseconds since 1970-01-01 UTC.
     pub started_at_unix_ms: u64,
@@ -60,7 +56,6 @@ pub enum ResultStatus {
 }
 
 impl ResultStatus {
-    /// In a word.
     pub fn status_word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -71,14 +66,11 @@ impl ResultStatus {
     }
 }
 
-/// One run of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultRow {
     /// UUIDv7.
     pub id: String,
-    /// Which command made it.
     pub kind: ResultKind,
-    /// Short text for lists.
     pub title: String,
     /// Wall clock, milliseconds since 1970-01-01 UTC.
     pub created_unix_ms: u64,
@@ -86,43 +78,29 @@ pub struct ResultRow {
     pub experiment: String,
     /// Directory it was called in; relative paths start there.
     pub directory: PathBuf,
-    /// The command line, secrets redacted.
     pub command: Vec<String>,
-    /// The machine.
     pub machine: MachineDescription,
-    /// Where it stands.
     pub status: ResultStatus,
     /// The recommendation, JSON, when there is one.
     pub outcome: Option<String>,
-    /// Finished trials.
     pub trials: u64,
 }
 
-/// What a new result needs.
 #[derive(Debug, Clone)]
 pub struct NewResult {
-    /// Which command makes it.
     pub kind: ResultKind,
-    /// Short text for lists.
     pub title: String,
     /// The experiment, TOML.
     pub experiment: String,
-    /// Directory it was called in.
     pub directory: PathBuf,
-    /// The command line, secrets redacted.
     pub command: Vec<String>,
-    /// The machine.
     pub machine: MachineDescription,
 }
 
-/// A trial before it has a record: what it will run.
 #[derive(Debug, Clone)]
 pub struct TrialKey {
-    /// The result it belongs to.
     pub result: String,
-    /// Why it runs.
     pub purpose: TrialPurpose,
-    /// What it runs.
     pub configuration: Configuration,
     /// Ordinal, from 1.
     pub repeat: u32,

@@ -2,7 +2,6 @@
 
 use rusqlite::Connection;
 
-/// Format of the tables.
 pub const VERSION: u32 = 1;
 
 /// Marks the file as loadline's (`ldln`).

@@ -540,7 +540,6 @@ fn staging() -> AwayLocation {
     }
 }
 
-/// A row of a store elsewhere, and one finished trial of it.
 fn foreign() -> (ResultRow, FinishedTrial) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open_or_create(directory.path()).unwrap();

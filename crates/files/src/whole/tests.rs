@@ -4,7 +4,6 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
-/// Somebody else.
 const OTHER: u32 = 64_998;
 
 fn names(folder: &Path) -> Vec<String> {

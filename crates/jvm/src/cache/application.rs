@@ -11,14 +11,12 @@ use loadline_sizing::cache::ClassPathFile;
 
 use super::jar::Jar;
 
-/// What starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JavaApplication {
     /// Files of the class path in order, absolute.
     pub files: Vec<PathBuf>,
     /// The main class that the manifest of its jar names.
     pub main_class: Option<String>,
-    /// Its jar holds the jars of its libraries.
     pub has_nested_jars: bool,
     /// The jar that loadline took its jar out of ([`super::extracted`]).
     pub extracted_from: Option<String>,
@@ -32,22 +30,13 @@ pub enum ApplicationError {
     None,
     /// A file of the class path cannot be read.
     #[error("{path}: {why}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// The cause.
-        why: String,
-    },
+    Unreadable { path: String, why: String },
     /// A directory: HotSpot archives classes of jars only.
     #[error("{path} is a directory of the class path, and HotSpot caches classes of jars only")]
-    Directory {
-        /// The directory.
-        path: String,
-    },
+    Directory { path: String },
 }
 
 impl ApplicationError {
-    /// What to do about it.
     pub fn application_hint(&self) -> &'static str {
         match self {
             Self::None => "give the application's own command: -- java -jar app.jar",
@@ -59,9 +48,6 @@ impl ApplicationError {
 
 impl JavaApplication {
     /// Reads the words after `java`; relative paths start at `directory`.
-    ///
-    /// # Errors
-    /// [`ApplicationError`].
     pub fn from_arguments(
         arguments: &[String],
         directory: &Path,
@@ -122,15 +108,10 @@ impl JavaApplication {
         Ok(())
     }
 
-    /// The jar that names the cache.
     pub fn main(&self) -> &Path {
         self.files.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// The files as a manifest keeps them.
-    ///
-    /// # Errors
-    /// When one cannot be looked at.
     pub fn class_path(&self) -> Result<Vec<ClassPathFile>, ApplicationError> {
         let home = self.main().parent().unwrap_or(Path::new("/"));
         let entry = |path: &PathBuf| {

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use loadline_sizing::cache::CacheKind;
 
-/// Classes of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadedClasses {
     /// All of them.

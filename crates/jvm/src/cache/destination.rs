@@ -23,14 +23,11 @@ const NO_GROUP: u32 = 65_534;
 /// Whose rights write, and who owns what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileOwner {
-    /// The user.
     pub uid: u32,
-    /// Its group.
     pub gid: u32,
 }
 
 impl FileOwner {
-    /// Who loadline is.
     fn current_user() -> Self {
         Self {
             uid: rustix::process::geteuid().as_raw(),
@@ -39,7 +36,6 @@ impl FileOwner {
     }
 }
 
-/// A directory that takes files.
 #[derive(Debug)]
 pub struct OutputDirectory {
     directory: Directory,
@@ -47,10 +43,6 @@ pub struct OutputDirectory {
 }
 
 impl OutputDirectory {
-    /// Opens a directory of loadline's own, which is there.
-    ///
-    /// # Errors
-    /// With the directory and the system's answer.
     pub fn open_own(path: &Path) -> Result<Self, ManifestError> {
         Self::for_owner(path, FileOwner::current_user())
     }
@@ -58,9 +50,7 @@ impl OutputDirectory {
     /// Opens any other directory, makes it where it is not there, and tries whether it takes files.
     /// Root writes with the rights of `caller` (who called sudo) where they suffice; else with those
     /// of who could have redirected the path; as root only where nobody else could.
-    ///
-    /// # Errors
-    /// With the directory and the system's answer.
+    /// Errors: With the directory and the system's answer.
     pub fn open_for_caller(path: &Path, caller: Option<FileOwner>) -> Result<Self, ManifestError> {
         let caller = caller.filter(|_| FileOwner::current_user().uid == 0);
         let keeper = keeper_of(path, caller).map_err(manifest_error("find", path))?;
@@ -88,12 +78,10 @@ impl OutputDirectory {
         })
     }
 
-    /// Where it is.
     pub fn directory(&self) -> &Path {
         self.directory.real_path()
     }
 
-    /// A file in it.
     pub fn file_path(&self, name: &str) -> PathBuf {
         self.directory.real_path().join(name)
     }
@@ -109,9 +97,7 @@ impl OutputDirectory {
 
     /// Puts two files in place, the first one first; neither while `second` is still the one of
     /// before. After a failure each is what it was, or not there.
-    ///
-    /// # Errors
-    /// With the first file and the system's answer.
+    /// Errors: With the first file and the system's answer.
     pub fn put_pair(
         &self,
         first: (&str, impl Read + Send),
@@ -136,9 +122,7 @@ impl OutputDirectory {
     }
 
     /// Puts one file in place, whole or not at all, as `fill` writes it.
-    ///
-    /// # Errors
-    /// With the file and the system's answer.
+    /// Errors: With the file and the system's answer.
     pub fn put_one(
         &self,
         name: &str,
@@ -167,7 +151,6 @@ impl OutputDirectory {
     }
 }
 
-/// Writes a content to a file.
 fn copy_content(mut content: impl Read) -> impl FnOnce(&mut File) -> io::Result<()> {
     move |file| io::copy(&mut content, file).map(drop)
 }

@@ -17,14 +17,11 @@ use super::jar::{self, EXTRACTED_FROM, LIBRARIES, MANIFEST_NAME};
 use super::manifest::ManifestError;
 use super::zip::{self, ZipEntry, central_directory};
 
-/// Largest library, and all of them together, unpacked.
 const LIBRARY: u64 = 256 << 20;
 const ALL: u64 = 2 << 30;
 
-/// Largest class path index.
 const INDEX: u64 = 1 << 20;
 
-/// Where the application's own classes are.
 const CLASSES: &[u8] = b"BOOT-INF/classes/";
 const METADATA: &[u8] = b"META-INF/";
 
@@ -46,59 +43,31 @@ const REPLACED: [&str; 8] = [
 /// Bytes of a manifest's line without its end.
 const LINE: usize = 72;
 
-/// What is there now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractedJar {
-    /// The application's jar.
     pub jar: PathBuf,
-    /// Libraries beside it.
     pub libraries: usize,
 }
 
-/// A jar that is not extracted.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
-    /// It is another one.
     #[error("{path} is no Spring Boot jar: it holds no BOOT-INF/lib/*.jar")]
-    NoLibraries {
-        /// The jar.
-        path: String,
-    },
-    /// Nobody says what starts.
+    NoLibraries { path: String },
     #[error("the manifest of {path} has no Start-Class")]
-    NoStartClass {
-        /// The jar.
-        path: String,
-    },
+    NoStartClass { path: String },
     /// A library whose name cannot stand in a class path.
     #[error("{path} holds {name}, which cannot stand in a class path")]
-    Name {
-        /// The jar.
-        path: String,
-        /// The entry.
-        name: String,
-    },
+    Name { path: String, name: String },
     /// Something else lies where the libraries go.
     #[error("{path} is there already, and no library of this jar")]
-    Foreign {
-        /// The file.
-        path: String,
-    },
-    /// It cannot be read.
+    Foreign { path: String },
     #[error("{path}: {why}")]
-    Unreadable {
-        /// The jar.
-        path: String,
-        /// The cause.
-        why: String,
-    },
-    /// The layout cannot be written.
+    Unreadable { path: String, why: String },
     #[error(transparent)]
     File(#[from] ManifestError),
 }
 
 impl ExtractError {
-    /// What to do about it.
     pub fn extract_hint(&self) -> &'static str {
         match self {
             Self::NoLibraries { .. } => "leave --extract out: its classes are found as it is",
@@ -126,9 +95,7 @@ pub fn place_of(jar: &Path) -> PathBuf {
 
 /// Writes the layout of a jar into a directory. All files have the jar's own time, so the same jar
 /// gives the same files, as a cache compares them.
-///
-/// # Errors
-/// [`ExtractError`]; then the application's jar is what it was, or not there.
+/// Errors: [`ExtractError`]; then the application's jar is what it was, or not there.
 pub fn extract(
     jar: &Path,
     directory: &Path,
@@ -196,7 +163,6 @@ fn nothing_else(
     }
 }
 
-/// What a jar amounts to.
 struct JarLayout<'a> {
     /// The main section of its manifest, a header a line.
     manifest: String,
@@ -205,7 +171,6 @@ struct JarLayout<'a> {
     libraries: Vec<(String, &'a ZipEntry<'a>)>,
 }
 
-/// All entries of a jar.
 struct ZipEntries<'a>(Vec<ZipEntry<'a>>);
 
 impl<'a> ZipEntries<'a> {
@@ -347,7 +312,6 @@ fn manifest(layout: &JarLayout<'_>, from: &str) -> String {
     lines.chain(["\r\n".to_owned()]).collect()
 }
 
-/// A header in lines of a manifest.
 fn folded(line: &str) -> String {
     let mut out = String::new();
     let mut length = 0;

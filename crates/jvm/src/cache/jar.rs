@@ -10,27 +10,22 @@ use std::path::Path;
 
 use super::zip::{ZipEntry, central_directory};
 
-/// Largest manifest that is read.
 const MANIFEST: u64 = 1 << 20;
 
 /// Header of a jar that loadline wrote: the name of the one it was taken out of.
 pub(super) const EXTRACTED_FROM: &str = "Extracted-From:";
 
-/// The manifest's name.
 pub(super) const MANIFEST_NAME: &[u8] = b"META-INF/MANIFEST.MF";
 
-/// Where Spring Boot packs libraries.
 pub(super) const LIBRARIES: &[u8] = b"BOOT-INF/lib/";
 
 /// Largest jar inside a jar whose classes are counted.
 const NESTED: u64 = 256 << 20;
 
-/// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Jar {
     /// `Class-Path` of the manifest, as written: relative to the jar's directory.
     pub class_path: Vec<String>,
-    /// `Main-Class` of the manifest.
     pub main_class: Option<String>,
     /// It holds the jars of its libraries, as Spring Boot packs them; no cache can serve those.
     pub has_nested_jars: bool,
@@ -39,18 +34,10 @@ pub struct Jar {
 }
 
 impl Jar {
-    /// Reads a jar.
-    ///
-    /// # Errors
-    /// When it cannot be read or is no zip file.
     pub fn read(path: &Path) -> io::Result<Self> {
         Self::from_jar_file(&mut File::open(path)?)
     }
 
-    /// Reads a jar that is open.
-    ///
-    /// # Errors
-    /// As [`Jar::read`].
     pub fn from_jar_file(file: &mut (impl Read + Seek)) -> io::Result<Self> {
         let directory = central_directory(file)?;
         let mut jar = Self::default();
@@ -72,9 +59,7 @@ impl Jar {
 }
 
 /// Classes in a jar and in the jars inside it.
-///
-/// # Errors
-/// When one of them cannot be read or is no zip file.
+/// Errors: When one of them cannot be read or is no zip file.
 pub fn count_classes(path: &Path) -> io::Result<u64> {
     count_class_entries(&mut File::open(path)?, true)
 }
@@ -95,12 +80,10 @@ fn count_class_entries(file: &mut (impl Read + Seek), has_inner: bool) -> io::Re
     Ok(classes)
 }
 
-/// Whether Spring Boot put a library there.
 pub(super) fn is_library(name: &[u8]) -> bool {
     name.starts_with(LIBRARIES) && name.ends_with(b".jar")
 }
 
-/// A manifest, unpacked.
 pub(super) fn read_manifest(
     entry: &ZipEntry<'_>,
     file: &mut (impl Read + Seek),
@@ -114,7 +97,6 @@ pub(super) fn unfold_manifest(manifest: &str) -> String {
     manifest.replace("\r\n ", "").replace("\n ", "")
 }
 
-/// The value of a header.
 pub(super) fn header_value(manifest: &str, header: &str) -> Option<String> {
     let text = unfold_manifest(manifest);
     let value = text.lines().find_map(|l| l.strip_prefix(header))?;

@@ -11,20 +11,15 @@ use loadline_sizing::cache::{CacheManifest, Checksum};
 
 use super::destination::OutputDirectory;
 
-/// A file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {path}: {source}")]
 pub struct ManifestError {
-    /// What was tried.
     pub action: &'static str,
-    /// On which file.
     pub path: PathBuf,
-    /// The system's answer.
     pub source: io::Error,
 }
 
 impl ManifestError {
-    /// Whether the disk is full.
     pub fn is_disk_full(&self) -> bool {
         matches!(
             self.source.kind(),
@@ -40,10 +35,6 @@ pub fn path_of(cache: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Length and checksum of a file.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn length_and_checksum(path: &Path) -> Result<(u64, u64), ManifestError> {
     let read = || -> io::Result<(u64, u64)> {
         let mut file = File::open(path)?;
@@ -63,9 +54,7 @@ pub fn length_and_checksum(path: &Path) -> Result<(u64, u64), ManifestError> {
 
 /// Copies a cache to `name` in a directory and writes its manifest, with length and checksum filled
 /// in. A cache that was there is replaced; after a failure it is what it was, or there is none.
-///
-/// # Errors
-/// With the file and the system's answer; what was half written is gone.
+/// Errors: With the file and the system's answer; what was half written is gone.
 pub fn install(
     from: &Path,
     to: &OutputDirectory,

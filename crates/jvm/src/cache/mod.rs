@@ -23,26 +23,21 @@ use crate::detect::InstalledJdk;
 use loadline_sizing::cache::workaround;
 use loadline_sizing::{JavaVersion, Vm};
 
-/// A cache that this JVM cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
     /// The JVM is too old, or another one.
     #[error("JDK {jdk} has no {kind} cache")]
     Unsupported {
-        /// What was asked for.
         kind: CacheKind,
         /// The JDK's name and virtual machine.
         jdk: String,
-        /// What it does have.
         hint: &'static str,
     },
 }
 
 /// The kind that a JVM gains most from: AOT from 25 on (24 has it without profiles and needs two
 /// runs), AppCDS from 13 on, the shared class cache on OpenJ9.
-///
-/// # Errors
-/// For a HotSpot before 13.
+/// Errors: For a HotSpot before 13.
 pub fn best_kind(jdk: &InstalledJdk) -> Result<CacheKind, KindError> {
     let kind = match jdk.kind {
         Vm::OpenJ9 => CacheKind::Scc,
@@ -52,10 +47,6 @@ pub fn best_kind(jdk: &InstalledJdk) -> Result<CacheKind, KindError> {
     check_kind(kind, jdk).map(|()| kind)
 }
 
-/// Whether a JVM can have a kind of cache.
-///
-/// # Errors
-/// With what it can have instead.
 pub fn check_kind(kind: CacheKind, jdk: &InstalledJdk) -> Result<(), KindError> {
     let feature = jdk.version.feature;
     let hint = match (kind, jdk.kind) {
@@ -102,7 +93,6 @@ fn with_workaround(kind: CacheKind, jdk: JavaVersion, options: Vec<String>) -> V
     needed.chain(options).collect()
 }
 
-/// Options of a start that uses it.
 pub fn use_options(kind: CacheKind, file: &Path, jdk: JavaVersion) -> Vec<String> {
     let options = match kind {
         CacheKind::AppCds => vec![format!("-XX:SharedArchiveFile={}", file.display())],

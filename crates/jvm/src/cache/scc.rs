@@ -10,10 +10,8 @@ use std::path::{Path, PathBuf};
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::shared::{self, FileName, NAME};
 
-/// Size of the cache that is filled first.
 pub const FIRST_SIZE: Bytes = Bytes::from_mib(80);
 
-/// How much a cache may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedCacheLimits {
     /// The size of its file (`-XX:SharedCacheHardLimit`).
@@ -32,17 +30,13 @@ impl SharedCacheLimits {
     }
 }
 
-/// A cache as options name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedCachePlace {
-    /// Its name.
     pub name: String,
-    /// The directory of its layers.
     pub directory: PathBuf,
 }
 
 impl SharedCachePlace {
-    /// One of loadline's.
     pub fn in_own_directory(directory: &Path) -> Self {
         Self {
             name: NAME.to_owned(),
@@ -103,7 +97,6 @@ pub fn destroy_option(place: &SharedCachePlace) -> String {
     place.option(",destroyAll")
 }
 
-/// The cache that options name.
 pub fn from_options(options: &str) -> Option<SharedCachePlace> {
     let (name, directory) = shared::named_cache(options)?;
     Some(SharedCachePlace {
@@ -112,16 +105,12 @@ pub fn from_options(options: &str) -> Option<SharedCachePlace> {
     })
 }
 
-/// What `printStats` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedCacheStatistics {
-    /// The uppermost layer.
     pub layer: u64,
     /// What that layer can hold: its soft limit, or its size without the part for line numbers.
     pub room: Bytes,
-    /// What it holds.
     pub held: Bytes,
-    /// Classes in all layers.
     pub classes: u64,
     /// Methods with compiled code in all layers.
     pub aot_methods: u64,
@@ -149,7 +138,6 @@ impl SharedCacheStatistics {
         })
     }
 
-    /// How full it is, percent.
     pub fn full_percent(&self) -> u64 {
         self.held.as_bytes() * 100 / self.room.as_bytes().max(1)
     }

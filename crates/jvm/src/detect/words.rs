@@ -12,7 +12,6 @@ pub const ASK_OPENJ9: [&str; 3] = [
     "-version",
 ];
 
-/// What it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JavaProperties {
     /// `java.vm.name`: `Eclipse OpenJ9 VM`, `OpenJDK 64-Bit Server VM`.
@@ -22,7 +21,6 @@ pub struct JavaProperties {
     pub vm_build: String,
     /// `java.runtime.version`: `25+27`.
     pub runtime: String,
-    /// `java.vendor`, who built the JDK.
     pub vendor: String,
 }
 

@@ -12,7 +12,6 @@ use loadline_sizing::Bytes;
 
 use super::regions::ReservedRange;
 
-/// What a dump says of memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Javacore {
     /// Addresses of the heap, of code and of stacks.
@@ -22,9 +21,7 @@ pub struct Javacore {
     /// Category and what was allocated for it, which may be more than was touched: the collector's
     /// tables are allocated for the largest heap.
     pub allocated: Vec<(&'static str, Bytes)>,
-    /// Java threads with a stack.
     pub threads: u64,
-    /// Classes loaded.
     pub classes: u64,
 }
 

@@ -19,7 +19,6 @@ use self::regions::ReservedRange;
 use self::smaps::Mapping;
 use crate::nmt::{NmtCategory, NmtError, NmtSummary};
 
-/// Every parser of this module on one text, for the fuzzer.
 #[cfg(fuzzing)]
 pub fn parse_anything(text: &str) {
     javacore::Javacore::from_dump(text);
@@ -28,16 +27,12 @@ pub fn parse_anything(text: &str) {
     parts::divide_mappings(text, &HeapHint::default());
 }
 
-/// A report that cannot be laid over the mappings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FootprintError {
-    /// The report cannot be read.
     #[error(transparent)]
     Report(#[from] NmtError),
-    /// The report has no addresses.
     #[error("the report has no memory map")]
     NoMap,
-    /// The Java dump says nothing of memory.
     #[error("the Java dump has no MEMINFO and NATIVEMEMINFO")]
     NoMemory,
     /// smaps is empty: the process has ended, or may not be read.
@@ -46,7 +41,6 @@ pub enum FootprintError {
 }
 
 impl FootprintError {
-    /// What to do about it.
     pub fn footprint_hint(&self) -> Option<&'static str> {
         match self {
             Self::Report(error) => error.nmt_hint(),
@@ -67,15 +61,10 @@ pub struct Footprint {
     pub resident: Bytes,
     /// The touched part of the heap.
     pub heap: Bytes,
-    /// Metaspace and class space.
     pub metaspace: Bytes,
-    /// Compiled code.
     pub code_cache: Bytes,
-    /// Touched stacks.
     pub stacks: Bytes,
-    /// The collector's own.
     pub gc: Bytes,
-    /// Direct buffers.
     pub direct: Bytes,
     /// Compilers' arenas, symbols, modules and everything else the JVM names.
     pub jvm: Bytes,
@@ -85,7 +74,6 @@ pub struct Footprint {
     pub files: Bytes,
     /// What no category has: libraries' own memory, what malloc adds or keeps.
     pub malloc: Bytes,
-    /// Arenas in use and in the pool.
     pub arenas: Bytes,
     /// The most that the compilers' arenas ever held; OpenJ9 does not say.
     pub compiler_peak: Option<Bytes>,
@@ -93,15 +81,11 @@ pub struct Footprint {
     pub tracking: Bytes,
     /// Threads, Java and internal.
     pub threads: u64,
-    /// Classes loaded.
     pub classes: u64,
 }
 
 impl Footprint {
     /// Lays a detailed report (`VM.native_memory detail scale=B`) over smaps of the same moment.
-    ///
-    /// # Errors
-    /// [`FootprintError`].
     pub fn from_nmt_and_smaps(report: &str, smaps: &str) -> Result<Self, FootprintError> {
         let summary = NmtSummary::from_nmt_report(report)?;
         let reserved = regions::parse_regions(report);
@@ -127,9 +111,6 @@ impl Footprint {
 
     /// Lays OpenJ9's Java dump over smaps of the same moment. What compilers hold at their peak it
     /// does not say.
-    ///
-    /// # Errors
-    /// [`FootprintError`].
     pub fn of_java_dump(dump: &str, smaps: &str) -> Result<Self, FootprintError> {
         let said = Javacore::from_dump(dump).ok_or(FootprintError::NoMemory)?;
         let mappings = parse_mappings(smaps)?;

@@ -16,7 +16,6 @@ use super::{add_bytes, is_archive, is_file};
 /// JVM, and nothing that the kernel places by itself.
 const LOW: u64 = 1 << 36;
 
-/// Size and alignment of an arena of glibc.
 const ARENA: u64 = 64 << 20;
 
 /// Largest guard below a stack. Uncommitted memory of the JVM comes in units of 64 KiB.
@@ -28,9 +27,7 @@ const STACK: Range<u64> = 500 << 10..1100 << 10;
 /// What is known of a process beside its mappings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapHint {
-    /// Sizes that the reserved heap may have.
     pub reserved: Vec<Bytes>,
-    /// Stacks of this size, where it is not the default.
     pub stack: Option<Bytes>,
 }
 
@@ -38,29 +35,22 @@ pub struct HeapHint {
 /// but `files`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResidentParts {
-    /// The touched heap of a JVM.
     pub heap: Bytes,
     /// Of it, shared memory: ZGC's.
     pub shared_heap: Bytes,
     /// The class space of a JVM, as far as compressed pointers make it known.
     pub class_space: Bytes,
-    /// Compiled code.
     pub code_cache: Bytes,
-    /// Stacks.
     pub stacks: Bytes,
     /// malloc: its main heap and its arenas.
     pub malloc: Bytes,
     /// Private copies of file pages.
     pub private_files: Bytes,
-    /// Other shared memory.
     pub shared: Bytes,
-    /// Other anonymous memory.
     pub other: Bytes,
-    /// File pages.
     pub files: Bytes,
 }
 
-/// Gives each mapping of smaps to a part.
 pub fn divide_mappings(smaps: &str, hint: &HeapHint) -> ResidentParts {
     let mappings = smaps::parse_smaps(smaps);
     let is_jvm = mappings.iter().any(|m| is_jvm_library(&m.path));

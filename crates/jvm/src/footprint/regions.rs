@@ -4,16 +4,13 @@
 
 use std::ops::Range;
 
-/// Reserved addresses and the category they belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReservedRange {
-    /// The addresses.
     pub range: Range<u64>,
     /// HotSpot's name: `Java Heap`, `Thread Stack`, `Code`, `GC`, ...
     pub category: String,
 }
 
-/// Reads the map. Empty when the report has none.
 pub fn parse_regions(report: &str) -> Vec<ReservedRange> {
     report.lines().filter_map(parse_reserved_line).collect()
 }

@@ -6,10 +6,8 @@ use std::ops::Range;
 
 use loadline_sizing::Bytes;
 
-/// One mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// Its addresses.
     pub range: Range<u64>,
     /// `rw-p`.
     pub permissions: String,
@@ -23,7 +21,6 @@ pub struct Mapping {
     pub anonymous: Bytes,
 }
 
-/// Reads all mappings; what is no mapping is passed over.
 pub fn parse_smaps(text: &str) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = Vec::new();
     for line in text.lines() {

@@ -31,7 +31,6 @@ const STARVED_SHARE: f64 = 0.7;
 /// Pauses that have begun and not ended; more at once there are not.
 const OPEN_LIMIT: usize = 16;
 
-/// Reads a log to its end, in constant memory.
 #[derive(Debug)]
 pub struct GcLogBuilder {
     header: GcLogHeader,
@@ -50,7 +49,6 @@ pub struct GcLogBuilder {
     begun: VecDeque<Option<u64>>,
     clock: LogSpan,
     heap_in_use: Option<u64>,
-    /// The heap after the last pause.
     heap_left: Option<u64>,
     cycles: GcCycles,
 }
@@ -103,7 +101,6 @@ impl GcLogBuilder {
         self
     }
 
-    /// Reads a file of the log, or all of it. A reader that fails ends the file, not the log.
     pub fn read(&mut self, reader: impl Read) {
         let mut counts = self.input.counts;
         let result = lines::for_each(reader, &mut counts, |line| self.add_line(line));
@@ -113,7 +110,6 @@ impl GcLogBuilder {
         }
     }
 
-    /// Reads one line.
     fn add_line(&mut self, line: &[u8]) {
         // A record of a classic log may go on with a line that looks decorated.
         let mut classic = std::mem::take(&mut self.classic);
@@ -442,7 +438,6 @@ impl GcLogBuilder {
         }
     }
 
-    /// The life of a JVM is over.
     fn end_life(&mut self) {
         self.commit_pause();
         let clock = std::mem::take(&mut self.clock);
@@ -458,7 +453,6 @@ impl GcLogBuilder {
         self.numbering.restart();
     }
 
-    /// The log is over.
     pub fn finish_log(mut self) -> GcLog {
         self.commit_pause();
         self.end_life();

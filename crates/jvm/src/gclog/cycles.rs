@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 /// Collections that have begun and not ended; more at once there are not.
 const OPEN_LIMIT: usize = 4;
 
-/// The collections that have begun.
 #[derive(Debug, Default)]
 pub(super) struct GcCycles {
     /// Number of each, and how many had ended when it began.
@@ -17,7 +16,6 @@ pub(super) struct GcCycles {
 }
 
 impl GcCycles {
-    /// Collection `id` has begun.
     pub(super) fn begin_cycle(&mut self, id: u64) {
         if self.begun.len() == OPEN_LIMIT {
             self.begun.pop_front();

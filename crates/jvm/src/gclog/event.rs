@@ -16,7 +16,6 @@ pub struct LogTime {
 }
 
 impl LogTime {
-    /// The same moment, later by `by`.
     pub fn later_by(self, by: Duration) -> Self {
         let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
@@ -46,10 +45,8 @@ impl LogTime {
     }
 }
 
-/// One of the clocks of a log. Times on different ones cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClockAxis {
-    /// Since the JVM started.
     Uptime,
     /// CLOCK_MONOTONIC.
     Monotonic,
@@ -60,27 +57,21 @@ pub(super) enum ClockAxis {
 /// Heap in use before and after, and its size, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeapChange {
-    /// In use before.
     pub before: u64,
-    /// In use after.
     pub after: u64,
     /// Committed after; `None` where the line has none (ZGC).
     pub committed: Option<u64>,
 }
 
-/// CPU time of one collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GcCpuTimes {
     /// In user mode, all GC threads. Logs have a granularity of 10 ms.
     pub user: Duration,
-    /// In the kernel.
     pub system: Duration,
-    /// Wall clock.
     pub real: Duration,
 }
 
 impl GcCpuTimes {
-    /// User and system.
     pub fn total_cpu(self) -> Duration {
         self.user + self.system
     }
@@ -95,51 +86,47 @@ impl GcCpuTimes {
     }
 }
 
-/// A fact of the header or of a set-up line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeaderFact<'a> {
     /// The JDK's version. Unified logs have it once, at the start of a JVM; classic ones at the
     /// begin of every file.
-    Version { text: &'a [u8], is_start: bool },
-    /// The collector by name.
+    Version {
+        text: &'a [u8],
+        is_start: bool,
+    },
     Collector(super::GarbageCollector),
     /// Something that only this collector writes.
     CollectorMark(super::GarbageCollector),
-    /// The JVM is OpenJ9.
     OpenJ9,
-    /// It is the generational mode of that collector.
     Generational,
     /// CPUs of the machine and those the JVM may use.
-    Cpus { total: u64, available: u64 },
+    Cpus {
+        total: u64,
+        available: u64,
+    },
     /// CPUs of the machine, on a line of their own (OpenJ9).
     MachineCpus(u64),
     /// CPUs the JVM may use, likewise.
     AvailableCpus(u64),
-    /// Memory of the machine or container.
     Memory(u64),
     /// Smallest, initial, largest heap.
     HeapMin(u64),
-    /// See above.
     HeapInitial(u64),
-    /// See above.
     HeapMax(u64),
-    /// Size of a heap region.
     RegionSize(u64),
-    /// Threads for the pauses.
     ParallelWorkers(u64),
-    /// Threads for the concurrent work.
     ConcurrentWorkers(u64),
 }
 
-/// One thing that a log says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GcLogEvent<'a> {
-    /// About the JVM.
     Fact(HeaderFact<'a>),
     /// Another JVM's log begins (OpenJ9; unified logs tell it by their version).
     JvmStart,
     /// A stop-the-world pause has begun (unified logs echo it).
-    PauseStart { id: Option<u64> },
+    PauseStart {
+        id: Option<u64>,
+    },
     /// A stop-the-world pause; `text` as unified logs write it, from `Pause` to the last cause.
     Pause {
         id: Option<u64>,
@@ -151,11 +138,17 @@ pub(super) enum GcLogEvent<'a> {
     /// Heap figures of the last pause that came on a line of their own (G1 before JDK 9).
     PauseHeap(HeapChange),
     /// CPU times of the collection that was reported last.
-    Cpu { id: Option<u64>, cpu: GcCpuTimes },
+    Cpu {
+        id: Option<u64>,
+        cpu: GcCpuTimes,
+    },
     /// The collection copied into a heap that was too full (old: to-space exhausted).
     EvacuationFailure,
     /// A part of a collection, while the application stands.
-    Phase { name: &'a [u8], duration: Duration },
+    Phase {
+        name: &'a [u8],
+        duration: Duration,
+    },
     /// Work beside the application.
     Concurrent {
         id: Option<u64>,
@@ -165,7 +158,9 @@ pub(super) enum GcLogEvent<'a> {
         heap: Option<HeapChange>,
     },
     /// A collection of generational ZGC has begun; a minor one may begin and end in a major one.
-    CycleStart { id: u64 },
+    CycleStart {
+        id: u64,
+    },
     /// A whole concurrent cycle and its heap figures (ZGC).
     Cycle {
         id: u64,
@@ -186,7 +181,9 @@ pub(super) enum GcLogEvent<'a> {
         total: Duration,
     },
     /// The log itself says that it lost lines.
-    Dropped { lines: u64 },
+    Dropped {
+        lines: u64,
+    },
 }
 
 impl GcLogEvent<'_> {

@@ -19,7 +19,6 @@ const GZIP_RATIO: u64 = 250;
 /// The ratio counts only above this many bytes of text.
 const GZIP_FREE: u64 = 64 << 20;
 
-/// Text of one gzip file that is read at most.
 const GZIP_LIMIT: u64 = 64 << 30;
 
 /// How much of a file is looked at to find its first time stamp.
@@ -28,35 +27,17 @@ const PEEK: u64 = 64 << 10;
 /// JVMs rotate among at most 1000 files.
 const ROTATION_DIGITS: usize = 3;
 
-/// A file that is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum GcLogError {
-    /// It cannot be opened or read.
     #[error("cannot read the GC log {path}: {source}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// It is a directory.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("{path} is a directory")]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// It has no bytes.
+    Directory { path: PathBuf },
     #[error("{path} is empty")]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Nothing in it is of a GC log.
+    Empty { path: PathBuf },
     #[error("{path}: no GC log of HotSpot or OpenJ9 in its {lines} lines{what}")]
     NotALog {
-        /// The file, or the first one of the set.
         path: PathBuf,
-        /// Lines it has.
         lines: u64,
         /// What it looks like, or why reading stopped; with its separator.
         what: String,
@@ -67,7 +48,6 @@ pub enum GcLogError {
 const WRITTEN_BY: &str = "-Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0";
 
 impl GcLogError {
-    /// What to do about it.
     pub fn gc_log_hint(&self) -> String {
         match self {
             Self::Unreadable { source, .. } => match source.kind() {
@@ -89,10 +69,8 @@ impl GcLogError {
 }
 
 /// Reads one log: a file, or the files of a rotated set in any order.
-///
-/// # Errors
-/// When a file cannot be read at all, or nothing in them is of a GC log. A log that is cut or
-/// damaged is no error: [`super::GcLogInput`] says what is missing.
+/// Errors: When a file cannot be read at all, or nothing in them is of a GC log. A log that is cut
+/// or damaged is no error: [`super::GcLogInput`] says what is missing.
 pub fn read(paths: &[PathBuf], keep: usize) -> Result<GcLog, GcLogError> {
     let mut builder = GcLogBuilder::new(keep);
     for path in in_order(paths)? {
@@ -176,7 +154,6 @@ fn in_order(paths: &[PathBuf]) -> Result<Vec<PathBuf>, GcLogError> {
     Ok(dated.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The clocks of the first line that has any.
 fn first_time(reader: impl Read) -> Option<super::LogTime> {
     let mut found = None;
     let mut counts = lines::LineCounts::default();
@@ -218,13 +195,11 @@ fn open_log(path: &Path) -> Result<Box<dyn Read>, GcLogError> {
     })
 }
 
-/// A gzip stream with a limit on how much it may grow.
 struct GzipReader<R: Read> {
     decoder: MultiGzDecoder<CountingReader<R>>,
     produced: u64,
 }
 
-/// Counts what is read.
 struct CountingReader<R> {
     inner: R,
     bytes: u64,
@@ -263,7 +238,6 @@ impl<R: Read> Read for GzipReader<R> {
     }
 }
 
-/// What a file that is no log looks like.
 fn resemblance(path: &Path, log: &GcLog) -> String {
     if let Some(why) = &log.input.stopped {
         return format!("; reading stopped: {why}");

@@ -88,7 +88,6 @@ pub enum FindingCode {
     TimePaused,
 }
 
-/// Speaks, or has nothing to say.
 type Rule = fn(&GcLog) -> Option<String>;
 
 /// All rules, the ones that matter most first.

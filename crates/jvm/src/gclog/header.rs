@@ -6,22 +6,17 @@ use std::fmt;
 
 use super::event::HeaderFact;
 
-/// A garbage collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GarbageCollector {
     /// Serial: one thread, young and full collections.
     Serial,
     /// Parallel: several threads, young and full collections.
     Parallel,
-    /// G1.
     G1,
     /// Concurrent Mark Sweep, with ParNew; gone since JDK 14.
     Cms,
-    /// ZGC.
     Z,
-    /// Shenandoah.
     Shenandoah,
-    /// Epsilon: allocates only.
     Epsilon,
     /// OpenJ9's default: a nursery that is copied, a global mark beside the application.
     Gencon,
@@ -33,12 +28,10 @@ pub enum GarbageCollector {
     OptAvgPause,
     /// OpenJ9's real-time collector.
     Metronome,
-    /// OpenJ9 without a collector.
     NoGc,
 }
 
 impl GarbageCollector {
-    /// The name in records and tables.
     pub fn collector_name(self) -> &'static str {
         match self {
             Self::Serial => "Serial",
@@ -119,23 +112,15 @@ pub struct GcLogHeader {
     pub is_openj9: bool,
     /// The generational mode of ZGC or Shenandoah.
     pub is_generational: bool,
-    /// CPUs of the machine.
     pub cpus: Option<u64>,
     /// CPUs that the JVM may use: container limits included.
     pub cpus_available: Option<u64>,
-    /// Memory of the machine or container, bytes.
     pub memory_bytes: Option<u64>,
-    /// Smallest heap, bytes.
     pub heap_min_bytes: Option<u64>,
-    /// Initial heap, bytes.
     pub heap_initial_bytes: Option<u64>,
-    /// Largest heap, bytes.
     pub heap_max_bytes: Option<u64>,
-    /// Size of a heap region, bytes.
     pub region_bytes: Option<u64>,
-    /// Threads for the pauses.
     pub parallel_workers: Option<u64>,
-    /// Threads for concurrent work.
     pub concurrent_workers: Option<u64>,
     /// The log names its collector itself.
     is_stated: bool,
@@ -145,7 +130,6 @@ pub struct GcLogHeader {
 const VERSION_LENGTH: usize = 100;
 
 impl GcLogHeader {
-    /// The JVM in words, as far as its log says which it is.
     pub fn jvm_description(&self) -> Option<String> {
         let version = self.jdk.as_ref()?;
         Some(match self.is_openj9 {

@@ -12,7 +12,6 @@ pub(super) const LINE_LIMIT: usize = if cfg!(fuzzing) { 512 } else { 64 << 10 };
 /// Several lines and one of the longest kind fit.
 const BUFFER: usize = 2 * LINE_LIMIT;
 
-/// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LineCounts {
     /// Bytes, after decompression.

@@ -9,14 +9,11 @@ use super::names::PauseName;
 use super::summary::GcSummary;
 use super::window::{DroppedEntries, LogWindow};
 
-/// One stop-the-world pause of the collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GcPause {
-    /// Kind and cause.
     pub name: PauseName,
     /// Number of the collection in unified logs.
     pub id: Option<u64>,
-    /// Its end.
     pub end: LogTime,
     /// Its length; it began so much before its end.
     pub duration: Duration,
@@ -38,7 +35,6 @@ impl GcPause {
 pub struct Safepoint {
     /// The VM operation; JDK 12 and earlier do not name it.
     pub name: Option<std::sync::Arc<str>>,
-    /// Its end.
     pub end: LogTime,
     /// From the request until the last thread stood; a part of `total`.
     pub reaching: Option<Duration>,
@@ -58,9 +54,7 @@ impl Safepoint {
 pub struct AllocationStall {
     /// `Allocation Stall`, `Relocation Stall`, or `Pacing` (a sum over threads and one cycle).
     pub name: std::sync::Arc<str>,
-    /// Its end.
     pub end: LogTime,
-    /// Its length.
     pub duration: Duration,
 }
 
@@ -70,16 +64,12 @@ fn span(end: LogTime, duration: Duration) -> Option<(u64, u64)> {
     Some((end.saturating_sub(nanos), end))
 }
 
-/// What was read, and what of it is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GcLogInput {
-    /// Bytes and lines.
     pub counts: LineCounts,
-    /// Lines of GC and safepoint logs.
     pub gc_lines: u64,
     /// Lines of unified logs with other tags.
     pub other_lines: u64,
-    /// Lines with nothing in them.
     pub empty_lines: u64,
     /// Not empty, and nothing of a GC log.
     pub unknown_lines: u64,
@@ -87,7 +77,6 @@ pub struct GcLogInput {
     pub missing_collections: u64,
     /// Number of the first collection, when it is not 0: the begin of the log is missing.
     pub first_collection: Option<u64>,
-    /// Pauses that began and whose end is not in the log.
     pub unfinished_pauses: u64,
     /// Lines that the JVM says it dropped (`-Xlog:async`).
     pub dropped_lines: u64,
@@ -111,12 +100,9 @@ impl GcLogInput {
     }
 }
 
-/// A log that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GcLog {
-    /// The JVM.
     pub header: GcLogHeader,
-    /// What was read.
     pub input: GcLogInput,
     /// Counts and sums; always of the whole log.
     pub summary: GcSummary,
@@ -125,10 +111,7 @@ pub struct GcLog {
     /// The pauses, in the order of the log; when there are more than were wanted the first ones,
     /// those of the window before others.
     pub pauses: Vec<GcPause>,
-    /// The safepoints, likewise.
     pub safepoints: Vec<Safepoint>,
-    /// The stalls, likewise.
     pub stalls: Vec<AllocationStall>,
-    /// What these lists lack.
     pub cut: DroppedEntries,
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 /// Real logs have less than 40 different texts.
 const TEXTS_LIMIT: usize = 256;
 
-/// Longer texts are no pause of any JVM.
 const TEXT_LENGTH: usize = 200;
 
 /// Parentheses that say which kind of pause it is; any other one is the cause.
@@ -33,7 +32,6 @@ const SUBKINDS: [&str; 17] = [
     "Outside of Cycle",
 ];
 
-/// What a pause was, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PauseName {
     /// `Young (Normal)`, `Full`, `Remark`, `Mark Start`, `Degenerated GC (Mark)`.
@@ -90,7 +88,6 @@ fn take_group(text: &str) -> Option<(&str, &str)> {
     Some((&inner[..close], &inner[close + 1..]))
 }
 
-/// Names that were seen, so that each text is split once.
 #[derive(Debug, Default)]
 pub(super) struct PauseNames {
     by_text: HashMap<Vec<u8>, (PauseName, bool)>,

@@ -7,7 +7,6 @@
 const WINDOW: u64 = 1024;
 const WORDS: usize = (WINDOW / 64) as usize;
 
-/// Which numbers were seen.
 #[derive(Debug, Default)]
 pub(super) struct CollectionNumbers {
     first: Option<u64>,
@@ -22,7 +21,6 @@ pub(super) struct CollectionNumbers {
 }
 
 impl CollectionNumbers {
-    /// A line belongs to collection `id`.
     pub(super) fn note(&mut self, id: u64) {
         if self.last == Some(id) {
             return;
@@ -66,7 +64,6 @@ impl CollectionNumbers {
         }
     }
 
-    /// Another JVM begins.
     pub(super) fn restart(&mut self) {
         self.missing_before = self.missing_count();
         self.is_begun = false;
@@ -87,7 +84,6 @@ impl CollectionNumbers {
         self.missing_before.saturating_add(self.missing_now())
     }
 
-    /// The first number of the log.
     pub(super) fn first_number(&self) -> Option<u64> {
         self.first
     }

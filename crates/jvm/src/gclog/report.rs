@@ -13,12 +13,10 @@ use super::log::{GcLog, GcLogInput};
 use super::summary::ByName;
 use super::tally::DurationTally;
 
-/// Version of the form.
 const SCHEMA: u32 = 1;
 
 /// The summary of one log.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[allow(missing_docs)] // The guide documents each field; names carry the unit.
 pub struct GcReport {
     pub schema: u32,
     pub files: Vec<String>,
@@ -47,7 +45,6 @@ pub struct GcReport {
 
 /// Stop-the-world pauses of the collector.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[allow(missing_docs)]
 pub struct StopTheWorld {
     pub count: u64,
     pub full_count: u64,
@@ -62,7 +59,6 @@ pub struct StopTheWorld {
 
 /// Durations of one name.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[allow(missing_docs)]
 pub struct NamedDurations {
     pub kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +73,6 @@ pub struct NamedDurations {
 
 /// CPU time of collections, where the log has it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[allow(missing_docs)]
 pub struct GcCpu {
     pub collections: u64,
     pub user_seconds: f64,
@@ -87,7 +82,6 @@ pub struct GcCpu {
 
 /// Safepoints of all operations, collections among them.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[allow(missing_docs)]
 pub struct SafepointSummary {
     pub count: u64,
     pub total_seconds: f64,
@@ -99,7 +93,6 @@ pub struct SafepointSummary {
 
 /// What the JVM saw of its machine and was told.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[allow(missing_docs)]
 pub struct JvmMachine {
     pub cpus: Option<u64>,
     pub cpus_available: Option<u64>,
@@ -113,7 +106,6 @@ pub struct JvmMachine {
 
 /// What was read and what is missing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[allow(missing_docs)]
 pub struct InputReport {
     pub complete: bool,
     pub bytes: u64,
@@ -131,7 +123,6 @@ pub struct InputReport {
 }
 
 impl GcReport {
-    /// The report of a log that came from these files.
     pub fn for_log(log: &GcLog, files: &[std::path::PathBuf]) -> Self {
         let summary = &log.summary;
         let header = &log.header;

@@ -11,7 +11,6 @@ use super::tally::DurationTally;
 /// Different names that are told apart; all others are counted as `other`.
 const NAMES_LIMIT: usize = 128;
 
-/// Longest name that is kept.
 const NAME_LENGTH: usize = 80;
 
 /// Durations by name, bounded.
@@ -19,7 +18,6 @@ const NAME_LENGTH: usize = 80;
 pub struct ByName(BTreeMap<Arc<str>, DurationTally>);
 
 impl ByName {
-    /// Adds one and returns the name as kept.
     pub(super) fn add_named(&mut self, name: &[u8], duration: Duration) -> Arc<str> {
         let text = String::from_utf8_lossy(&name[..name.len().min(NAME_LENGTH)]);
         if let Some((known, tally)) = self
@@ -54,7 +52,6 @@ impl ByName {
         self.0.iter().map(|(name, tally)| (name.as_ref(), tally))
     }
 
-    /// All of them together.
     pub fn merged_tally(&self) -> DurationTally {
         let mut all = DurationTally::default();
         self.0.values().for_each(|tally| all.merge(tally));
@@ -62,26 +59,20 @@ impl ByName {
     }
 }
 
-/// Counts and sums of a log.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GcSummary {
-    /// JVM starts in the log.
     pub jvm_starts: u64,
     /// From the first to the last line with a time, each JVM's life by itself; ns.
     pub logged: Duration,
-    /// Stop-the-world pauses of the collector.
     pub stw: DurationTally,
     /// The same by kind and cause.
     pub by_name: BTreeMap<PauseName, DurationTally>,
-    /// Of the pauses, full collections.
     pub full: u64,
     /// Largest heap in use before a collection, bytes; `None` when no line has a heap, as below.
     pub heap_before_max: Option<u64>,
-    /// Largest heap in use after a collection.
     pub heap_after_max: Option<u64>,
     /// Largest heap in use after a full collection: at least the live set.
     pub heap_after_full_max: Option<u64>,
-    /// Largest committed heap.
     pub heap_committed_max: Option<u64>,
     /// Bytes allocated between the first and the last figure of the heap. A lower bound where
     /// collectors work beside the application.

@@ -5,25 +5,19 @@
 
 use std::time::Duration;
 
-/// Classes for each power of two.
 const PER_OCTAVE: u64 = 32;
 const OCTAVE_BITS: u32 = PER_OCTAVE.trailing_zeros();
 
-/// Durations that were added up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DurationTally {
-    /// How many.
     pub count: u64,
-    /// Their sum.
     pub total: Duration,
-    /// The longest.
     pub max: Duration,
     /// Counts by class; grows up to 1920 classes.
     classes: Vec<u32>,
 }
 
 impl DurationTally {
-    /// Adds one.
     pub fn add_duration(&mut self, duration: Duration) {
         self.count += 1;
         self.total = self.total.saturating_add(duration);
@@ -50,7 +44,6 @@ impl DurationTally {
         self.max
     }
 
-    /// Adds all of another.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.total = self.total.saturating_add(other.total);
@@ -75,7 +68,6 @@ fn class_of(nanos: u64) -> usize {
     usize::try_from(u64::from(octave) * PER_OCTAVE + within).unwrap_or(usize::MAX)
 }
 
-/// The largest value of a class.
 fn upper_end(class: usize) -> u64 {
     let class = class as u64;
     if class < 2 * PER_OCTAVE {

@@ -16,7 +16,6 @@ pub struct LogWindow {
     range: std::ops::Range<u64>,
     /// The stop-the-world pauses in it.
     pub stw: DurationTally,
-    /// CPU time of those that report it.
     pub cpu: Duration,
     /// Pauses of the log that have no such clock: they may lie in it or not.
     pub unplaced: u64,
@@ -53,11 +52,8 @@ impl LogWindow {
 /// Entries of the window, or of the whole log where none was asked for, that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DroppedEntries {
-    /// Pauses.
     pub pauses: u64,
-    /// Safepoints.
     pub safepoints: u64,
-    /// Stalls.
     pub stalls: u64,
 }
 
@@ -67,7 +63,6 @@ pub(super) struct BoundedEntries<T> {
     limit: usize,
     /// Entries so far: the number of the next one.
     seen: u64,
-    /// Each with its number in the log.
     inside: Vec<(u64, T)>,
     outside: Vec<(u64, T)>,
     cut: u64,

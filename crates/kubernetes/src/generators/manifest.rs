@@ -27,24 +27,15 @@ const IDLE: u64 = 3600;
 /// However busy, no longer than this, s.
 const LONGEST: u64 = 7 * 24 * 3600;
 
-/// What the Job of a generator is made of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GeneratorJobInput<'a> {
-    /// The Job's name, and its Secret's.
     pub(crate) name: &'a str,
-    /// Its run and slot, as a label.
     pub(crate) slot: &'a str,
-    /// Nodes of trials.
     pub(crate) taken: &'a [String],
-    /// Where it runs.
     pub(crate) cluster: &'a ClusterSettings,
-    /// Who makes it.
     pub(crate) maker: &'a MakerIdentity,
-    /// Who it runs as.
     pub(crate) account: Account,
-    /// The workload that trials are made after.
     pub(crate) template: Option<&'a WorkloadTemplate>,
-    /// What it may take.
     pub(crate) memory: Bytes,
 }
 
@@ -73,7 +64,6 @@ pub(crate) fn generator_job(of: GeneratorJobInput<'_>) -> Value {
     job
 }
 
-/// The Secret of a generator; it goes with its Job.
 pub(crate) fn generator_secret(name: &str, secret: &str, job_uid: &str) -> Value {
     json!({
         "apiVersion": "v1",

@@ -28,24 +28,20 @@ use crate::nodes::NodeRegistry;
 use crate::watched::{LOOK, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
 use crate::{standing, sweep};
 
-/// Those of all slots.
 pub(crate) struct GeneratorPool {
     looks: Arc<NodeInspector>,
     nodes: NodeRegistry,
-    /// For each slot.
     number: NonZeroU32,
     gate: RequestGate,
     sets: Mutex<BTreeMap<usize, GeneratorSet>>,
 }
 
-/// Those of one slot.
 struct GeneratorSet {
     generators: Generators,
     watched: Vec<(String, WatchedPod)>,
 }
 
 impl GeneratorSet {
-    /// Whether none is gone.
     fn is_whole(&self) -> bool {
         let is_there = |watched: &WatchedPod| {
             let pod = watched.latest_pod();
@@ -71,18 +67,14 @@ impl GeneratorPool {
     }
 
     /// Makes those of so many slots at once.
-    ///
-    /// # Errors
-    /// [`PodHalt`]: whatever keeps one from running.
+    /// Errors: [`PodHalt`]: whatever keeps one from running.
     pub(crate) async fn fill_pool(&self, slots: usize) -> Result<(), PodHalt> {
         let all = (0..slots).map(|slot| self.ready_generators(slot, |_| ()));
         try_join_all(all).await.map(drop)
     }
 
     /// The generators of a slot; made anew where one is gone. `waits` hears why one has no node yet.
-    ///
-    /// # Errors
-    /// [`PodHalt`]: whatever keeps one from running.
+    /// Errors: [`PodHalt`]: whatever keeps one from running.
     pub(crate) async fn ready_generators(
         &self,
         slot: usize,
@@ -212,7 +204,6 @@ fn no_room(halt: PodHalt) -> PodHalt {
     }
 }
 
-/// What nobody guesses.
 fn random_secret() -> Result<String, RunRefusal> {
     let mut bytes = [0; 32];
     let got = getrandom(&mut bytes, GetRandomFlags::empty());

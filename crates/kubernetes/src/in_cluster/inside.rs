@@ -19,9 +19,7 @@ pub struct ControllerRecords(Rc<PieceStore>);
 
 impl ControllerRecords {
     /// Of this process; gives what pods before it have kept.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] when the cluster does not answer, or a piece is missing or damaged.
+    /// Errors: [`RunRefusal`] when the cluster does not answer, or a piece is missing or damaged.
     pub fn open_records(
         wanted: &Wanted,
         inside: &ControllerPod,
@@ -39,9 +37,6 @@ impl ControllerRecords {
     }
 
     /// Keeps how it ended: nothing comes after it.
-    ///
-    /// # Errors
-    /// As [`TrialCopies::keep_trial`].
     pub fn keep_end(&self, ended: ControllerEnd) -> Result<(), RunRefusal> {
         self.0.add_piece(&ResultPiece::Ended(ended))
     }

@@ -39,29 +39,18 @@ const PODS: u32 = 20;
 /// A node that does not answer for so long has lost its controller, s; the cluster's default is 300.
 const NODE_AWAY: u64 = 60;
 
-/// Where its store lies.
 const STATE: &str = "/state";
 
-/// What a controller is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct ControllerJobInput<'a> {
-    /// The result.
     pub result: &'a str,
-    /// What it is called in lists.
     pub title: &'a str,
-    /// Digest of its first piece.
     pub first_piece: &'a str,
-    /// Where its trials run.
     pub cluster: &'a ClusterSettings,
-    /// The namespace.
     pub namespace: &'a str,
-    /// The context of who began it: it is recorded.
     pub context: &'a str,
-    /// Whom it runs as.
     pub account: Account,
-    /// Whether there is a Secret with variables.
     pub has_secret: bool,
-    /// Its `--notify`.
     pub notify: Option<&'a str>,
 }
 

@@ -30,13 +30,11 @@ const PART: &str = "loadline.dev/part";
 /// The label of a chunk with its number, for who looks with kubectl; its name is what counts.
 const NUMBER: &str = "loadline.dev/piece";
 
-/// The key of its bytes.
 const BYTES: &str = "piece";
 
 /// Config maps asked for at once: each may have 1 MiB.
 const PAGE: u32 = 50;
 
-/// What of a result is kept in a cluster.
 pub(crate) struct PieceStore {
     cluster: ConnectedCluster,
     result: String,
@@ -52,7 +50,6 @@ impl fmt::Debug for PieceStore {
 }
 
 impl PieceStore {
-    /// Of a Job with this uid; nothing is asked yet.
     pub(crate) fn new(cluster: ConnectedCluster, result: &str, uid: &str) -> Self {
         Self {
             cluster,
@@ -63,9 +60,8 @@ impl PieceStore {
     }
 
     /// Every piece, in its order; what is added from now on comes behind them.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: the cluster, a piece that is missing or damaged, or one of another result.
+    /// Errors: [`RunRefusal`]: the cluster, a piece that is missing or damaged, or one of another
+    /// result.
     pub(crate) fn read(&self) -> Result<Vec<ResultPiece>, RunRefusal> {
         let chunks = read(&self.cluster, (&self.result, &self.uid))?;
         let last = chunks.iter().map(|chunk| chunk.number + 1).max();
@@ -85,9 +81,7 @@ impl PieceStore {
     }
 
     /// Adds one; it is safe when this returns.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: the cluster, or another loadline that works on the result.
+    /// Errors: [`RunRefusal`]: the cluster, or another loadline that works on the result.
     pub(crate) fn add_piece(&self, piece: &ResultPiece) -> Result<(), RunRefusal> {
         for chunk in pieces::split_piece(piece, self.next.get())? {
             let made = make_chunk(&self.cluster, (&self.result, &self.uid), &chunk);
@@ -98,7 +92,6 @@ impl PieceStore {
     }
 }
 
-/// Makes one chunk, again and again while the API server is away.
 async fn make_chunk(
     cluster: &ConnectedCluster,
     (result, uid): (&str, &str),
@@ -129,7 +122,6 @@ async fn make_chunk(
     }
 }
 
-/// Keeps the chunks of the first piece of a result.
 pub(crate) fn begin_result(
     cluster: &ConnectedCluster,
     of: (&str, &str),
@@ -169,9 +161,7 @@ pub(crate) fn read(
 }
 
 /// The chunk in a config map; `None` for one that has not the name of a chunk of this result.
-///
-/// # Errors
-/// [`RunRefusal`] for one that has such a name and does not belong to the Job.
+/// Errors: [`RunRefusal`] for one that has such a name and does not belong to the Job.
 fn owned_chunk(
     map: &ConfigMap,
     (result, uid): (&str, &str),
@@ -197,7 +187,6 @@ fn owned_chunk(
     }
 }
 
-/// The number of a chunk by the exact name of its config map.
 fn chunk_number(map: &ConfigMap, result: &str) -> Option<u32> {
     let found = map.metadata.name.as_deref()?;
     let number = found.rsplit_once('-')?.1.parse().ok()?;
@@ -211,17 +200,13 @@ fn chunk_name(result: &str, number: u32) -> String {
 /// What must be known of the Job of a result before anything that is kept of it counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultJob {
-    /// Its uid: what is kept belongs to it.
     pub(crate) uid: String,
-    /// The digest of the first piece.
     pub(crate) first_piece: Option<String>,
 }
 
 impl ResultJob {
     /// Of a Job that has this result's name and its label.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: its label names another result.
+    /// Errors: [`RunRefusal`]: its label names another result.
     pub(crate) fn of_job(job: &Job, result: &str) -> Result<Self, RunRefusal> {
         let labels = job.metadata.labels.as_ref();
         let label = labels.and_then(|labels| labels.get(RESULT));
@@ -239,7 +224,6 @@ impl ResultJob {
     }
 }
 
-/// A Job that loadline did not make, or that somebody changed.
 pub(crate) fn foreign_job(job: &str, why: &str) -> RunRefusal {
     RunRefusal::new(
         format!("the Job {}", job.escape_debug()),
@@ -249,9 +233,7 @@ pub(crate) fn foreign_job(job: &str, why: &str) -> RunRefusal {
 }
 
 /// Refuses an id that no loadline makes: it becomes part of names and of paths.
-///
-/// # Errors
-/// [`RunRefusal`] with the id.
+/// Errors: [`RunRefusal`] with the id.
 pub(crate) fn refuse_odd_id(result: &str) -> Result<(), RunRefusal> {
     match is_store_id(result) {
         true => Ok(()),
@@ -264,9 +246,7 @@ pub(crate) fn refuse_odd_id(result: &str) -> Result<(), RunRefusal> {
 }
 
 /// The Job of a result, as the API server has it.
-///
-/// # Errors
-/// [`RunRefusal`]: the cluster, an odd id, or a Job with the label of another result.
+/// Errors: [`RunRefusal`]: the cluster, an odd id, or a Job with the label of another result.
 pub(crate) fn find_job(
     cluster: &ConnectedCluster,
     result: &str,
@@ -287,7 +267,6 @@ pub(crate) fn named_job(cluster: &ConnectedCluster, name: &str) -> Result<Option
     Ok(items.find(|job| job.metadata.name.as_deref() == Some(name)))
 }
 
-/// So often it is asked whether something new was kept.
 pub(crate) const ASK: Duration = Duration::from_secs(1);
 
 fn another_controller_refusal(result: &str) -> RunRefusal {

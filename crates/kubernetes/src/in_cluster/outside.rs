@@ -28,41 +28,30 @@ use crate::watched::{NO_NODE, PodHalt, RoomPatience, WatchedPod, wait_until_begu
 /// So long a controller may take to end when it is told to: its grace, and the kubelet's.
 const ENDS: Duration = Duration::from_secs(90);
 
-/// Lines of a controller that ended without a word.
 const LINES: i64 = 20;
 
-/// Where a controller stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControllerState {
-    /// It works, or will.
     Works,
     /// Its Job has ended: it said how, or this is why it did not.
     Ended(String),
-    /// There is no Job.
     Gone,
 }
 
-/// What a controller needs besides the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerNeeds {
-    /// Whom it runs as.
     pub account: Account,
-    /// The variables that the experiment refers to.
     pub variables: BTreeMap<String, String>,
-    /// What `--notify` of its command is: a reference to one of them.
     pub notify: Option<String>,
 }
 
-/// What became of a controller that was sent.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SendOutcome {
     /// It has looked at its first node.
     Works,
-    /// It ended before: nothing is left of it.
     Ended(ControllerEnd),
 }
 
-/// A result in a cluster, seen from outside.
 pub struct ClusterResult {
     cluster: ConnectedCluster,
     result: String,
@@ -70,9 +59,7 @@ pub struct ClusterResult {
 
 impl ClusterResult {
     /// Finds the cluster.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: no kubeconfig, no such context, nobody answers.
+    /// Errors: [`RunRefusal`]: no kubeconfig, no such context, nobody answers.
     pub fn connect_for_result(wanted: &Wanted, result: &str) -> Result<Self, RunRefusal> {
         Ok(Self::for_cluster(
             ConnectedCluster::connect_to(wanted)?,
@@ -80,7 +67,6 @@ impl ClusterResult {
         ))
     }
 
-    /// The same cluster for another result.
     pub fn for_result(self, result: &str) -> Self {
         Self::for_cluster(self.cluster, result)
     }
@@ -92,21 +78,17 @@ impl ClusterResult {
         }
     }
 
-    /// The context and namespace that are meant.
     pub fn context_and_namespace(&self) -> (&str, &str) {
         (&self.cluster.context, &self.cluster.access.namespace)
     }
 
-    /// The name of the Job.
     pub fn job_name(&self) -> String {
         controller_name(&self.result)
     }
 
     /// Finds the one result in the namespace whose id, or name of its Job, begins so; `last` is the
     /// only one.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: there is none, or several.
+    /// Errors: [`RunRefusal`]: there is none, or several.
     pub fn find_by_prefix(self) -> Result<Self, RunRefusal> {
         let jobs = labelled_jobs(&self.cluster)?;
         let wanted = self.result.trim_start_matches("loadline-result-");
@@ -139,16 +121,13 @@ impl ClusterResult {
         })
     }
 
-    /// The result's id.
     pub fn result_id(&self) -> &str {
         &self.result
     }
 
     /// Sends a result there: makes the Job with all it needs, and waits until it has looked at its first
     /// node, or has ended. `told` hears what it waits for.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] with whatever stands in the way; nothing is left of it then.
+    /// Errors: [`RunRefusal`] with whatever stands in the way; nothing is left of it then.
     pub fn send_result(
         &self,
         row: &ResultRow,
@@ -262,9 +241,8 @@ impl ClusterResult {
     }
 
     /// Everything that is kept of it and belongs to its Job.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: the cluster, a piece that is missing or damaged, or one of another result.
+    /// Errors: [`RunRefusal`]: the cluster, a piece that is missing or damaged, or one of another
+    /// result.
     pub fn kept_pieces(&self) -> Result<Vec<ResultPiece>, RunRefusal> {
         let job = kept::find_job(&self.cluster, &self.result)?;
         let job = job.ok_or_else(|| {
@@ -278,10 +256,6 @@ impl ClusterResult {
         pieces::pieces_of_result(&self.result, chunks, job.first_piece.as_deref())
     }
 
-    /// Where its controller stands.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: the cluster.
     pub fn controller_state(&self) -> Result<ControllerState, RunRefusal> {
         let Some(job) = self.read_job()? else {
             return Ok(ControllerState::Gone);
@@ -306,9 +280,7 @@ impl ClusterResult {
     }
 
     /// Ends the controller and waits until its pod is gone; what it kept stays.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: the cluster, or a pod that does not go.
+    /// Errors: [`RunRefusal`]: the cluster, or a pod that does not go.
     pub fn end_controller(&self) -> Result<(), RunRefusal> {
         self.suspend(true)?;
         let begin = Instant::now();
@@ -334,9 +306,7 @@ impl ClusterResult {
     }
 
     /// Removes the Job and with it everything that is kept; it must be safe elsewhere.
-    ///
-    /// # Errors
-    /// [`RunRefusal`]: the cluster.
+    /// Errors: [`RunRefusal`]: the cluster.
     pub fn remove_result_job(&self) -> Result<(), RunRefusal> {
         let removed = self
             .cluster
@@ -355,7 +325,6 @@ impl ClusterResult {
     }
 }
 
-/// Why the first pod of a controller did not begin.
 fn not_begun(halt: PodHalt) -> RunRefusal {
     match halt {
         PodHalt::Refused(refusal) => refusal,
@@ -386,14 +355,12 @@ fn is_working(job: &Job) -> bool {
     !is_told || pods > 0
 }
 
-/// The results that have a Job in the namespace.
 pub(crate) fn list_results(cluster: &ConnectedCluster) -> Result<Vec<String>, RunRefusal> {
     let jobs = labelled_jobs(cluster)?.into_iter();
     let own = jobs.filter(|(job, id)| is_store_id(id) && *job == controller_name(id));
     Ok(own.map(|(_, id)| id).collect())
 }
 
-/// The name of every Job in the namespace that has the label of a result, and what the label says.
 fn labelled_jobs(cluster: &ConnectedCluster) -> Result<Vec<(String, String)>, RunRefusal> {
     let params = ListParams::default().labels(RESULT);
     let listed = cluster.run(within_deadline(cluster.access.jobs().list(&params)));

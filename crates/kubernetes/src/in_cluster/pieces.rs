@@ -19,7 +19,6 @@ pub const LARGEST: usize = 700 << 10;
 /// Bytes of a piece, unpacked: a record of hours has a few. Who may write config maps may write others.
 const MOST: u64 = 64 << 20;
 
-/// One thing that is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "piece", rename_all = "snake_case")]
 pub enum ResultPiece {
@@ -27,33 +26,25 @@ pub enum ResultPiece {
     Begun(Box<ResultRow>),
     /// The machine, once its first node was looked at.
     Machine(Box<ResultGround>),
-    /// A finished trial.
     Trial(Box<FinishedTrial>),
     /// How the controller ended: always the last.
     Ended(ControllerEnd),
 }
 
-/// What a result stands on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultGround {
-    /// The machine.
     pub machine: MachineDescription,
-    /// Its fingerprint, where that could be made.
     pub fingerprint: Option<String>,
 }
 
-/// How a controller ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControllerEnd {
-    /// Where the result stands.
     pub status: ResultStatus,
-    /// Its recommendation, as the store has it.
     pub outcome: Option<String>,
     /// The exit code that the command has by itself.
     pub code: u8,
     /// The error that ended it, without its hints.
     pub error: Option<String>,
-    /// Its hints.
     pub hints: Vec<String>,
 }
 
@@ -64,16 +55,12 @@ pub struct PieceChunk {
     pub number: u32,
     /// Its place in its piece, from 1.
     pub part: u32,
-    /// Chunks of its piece.
     pub parts: u32,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
 /// The chunks of a piece, the first with this number.
-///
-/// # Errors
-/// [`RunRefusal`]: a defect.
+/// Errors: [`RunRefusal`]: a defect.
 pub fn split_piece(piece: &ResultPiece, first: u32) -> Result<Vec<PieceChunk>, RunRefusal> {
     let packed = pack_piece(piece).map_err(|error| {
         let hint = "this is a defect of loadline: please report it";
@@ -98,7 +85,6 @@ fn pack_piece(piece: &ResultPiece) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// The digest of a piece, of all its chunks, as the annotation of its Job has it.
 pub fn piece_digest(chunks: &[PieceChunk]) -> String {
     let bytes: Vec<u8> = chunks.iter().flat_map(|c| c.bytes.clone()).collect();
     digest_of_bytes(&bytes)
@@ -111,18 +97,15 @@ fn digest_of_bytes(bytes: &[u8]) -> String {
 }
 
 /// The pieces of all chunks that are there, in their order, unchecked.
-///
-/// # Errors
-/// [`RunRefusal`] names a chunk that is missing or damaged.
+/// Errors: [`RunRefusal`] names a chunk that is missing or damaged.
 pub fn pieces_from_chunks(chunks: Vec<PieceChunk>) -> Result<Vec<ResultPiece>, RunRefusal> {
     whole_pieces(chunks)?.iter().map(unpacked_piece).collect()
 }
 
 /// The pieces of one result: the first is the one that was sent, which the Job's digest says, and all of
 /// them are of that result.
-///
-/// # Errors
-/// [`RunRefusal`] names a chunk that is missing or damaged, or a piece that does not belong to the result.
+/// Errors: [`RunRefusal`] names a chunk that is missing or damaged, or a piece that does not belong
+/// to the result.
 pub fn pieces_of_result(
     result: &str,
     chunks: Vec<PieceChunk>,

@@ -19,7 +19,6 @@ use loadline_simulated::{World, carry_out};
 use loadline_trial::pod::ship;
 use serde_json::{Value, json};
 
-/// A node on paper.
 #[derive(Debug, Clone)]
 pub(super) struct SimulatedNode {
     pub(super) name: String,
@@ -48,11 +47,9 @@ enum PodStage {
     Running,
     /// The application has ended; the pod still holds its node.
     Ended,
-    /// All has ended, or it was evicted.
     Over,
 }
 
-/// A pod.
 #[derive(Debug)]
 pub(super) struct SimulatedPod {
     pub(super) object: Value,
@@ -66,21 +63,17 @@ pub(super) struct SimulatedPod {
     pub(super) log: String,
 }
 
-/// Everything that the API server knows.
 #[derive(Debug, Default)]
 pub(super) struct ApiServerState {
     pub(super) hosts: Vec<SimulatedNode>,
     pub(super) jobs: BTreeMap<String, Value>,
     pub(super) orders: BTreeMap<String, TrialOrder>,
-    /// Secrets that are no orders, by their name.
     pub(super) secrets: BTreeMap<String, Value>,
-    /// By their name.
     pub(super) config_maps: BTreeMap<String, Value>,
     /// Of so many config maps that are made the answer is lost.
     pub(super) loses_answers: u32,
     /// So many looks at config maps find the server away.
     pub(super) is_away: u32,
-    /// By the name of their Job.
     pub(super) pods: BTreeMap<String, SimulatedPod>,
     /// What a watch tells of the pod of a Job, in order.
     pub(super) told: BTreeMap<String, Vec<String>>,
@@ -90,7 +83,6 @@ pub(super) struct ApiServerState {
     pub(super) unscheduled: BTreeSet<String>,
     /// Jobs whose pod found no room while another of their slot still held a node.
     pub(super) behind_their_own: BTreeSet<String>,
-    /// Jobs whose pod was evicted.
     pub(super) evicted: BTreeSet<String>,
     /// One of so many pods of trials is evicted; 0 is none.
     pub(super) evicts: u64,
@@ -98,11 +90,8 @@ pub(super) struct ApiServerState {
     pub(super) kills_generators: u32,
     /// So many steps a deleted pod still holds its node.
     pub(super) lingers: u32,
-    /// Requests by the Job that they are about.
     pub(super) requests: BTreeMap<String, u32>,
-    /// Resources and verbs that were asked for.
     pub(super) verbs: BTreeSet<(String, &'static str)>,
-    /// How often nodes were asked for.
     pub(super) requests_of_nodes: u32,
     pub(super) random: u64,
     /// How the application of a pod ends that is made as it ships: by itself before its pod is deleted,
@@ -118,7 +107,6 @@ pub(super) enum ShippedEnd {
     /// With exit code 143, once its pod is deleted.
     #[default]
     Told,
-    /// The same by a kill, after its grace.
     Killed,
     /// The kernel killed it for memory under load.
     Oom,
@@ -160,7 +148,6 @@ impl ApiServerState {
         job.starts_with("loadline-result-")
     }
 
-    /// Every Job as the API server shows it.
     pub(super) fn jobs_with_status(&self) -> Vec<Value> {
         let shown = self.jobs.iter().map(|(name, job)| {
             let mut job = job.clone();
@@ -178,7 +165,6 @@ impl ApiServerState {
         shown.collect()
     }
 
-    /// Goes on by one step.
     pub(super) fn advance_step(&mut self) {
         let suspended = self.jobs.iter().filter(|(name, job)| {
             Self::is_controller(name) && job["spec"]["suspend"] == json!(true)
@@ -220,7 +206,6 @@ impl ApiServerState {
         is_there
     }
 
-    /// The pod of a Job is told to go.
     fn end_pod(&mut self, job: &str) {
         let pod = self.pods.get_mut(job).filter(|pod| pod.going.is_none());
         if let Some(pod) = pod {
@@ -416,7 +401,6 @@ fn has_anti_affinity(pod: &Value, other: &Value) -> bool {
     })
 }
 
-/// Whether a node keeps what a pod's affinity says of names.
 fn keeps_affinity(pod: &Value, kind: &str, node: &str) -> bool {
     let affinity = &pod["spec"]["affinity"]["nodeAffinity"];
     let term = match kind {
@@ -504,7 +488,6 @@ fn evicted_status() -> Value {
         "reason": "EvictionByEvictionAPI", "message": "drained" }] })
 }
 
-/// What a look prints there.
 fn inspection_output(host: &SimulatedNode) -> String {
     json!({ "machine": host.node_machine(), "env": {}, "jdk": null, "is_limited": true,
         "throttled_periods": 1 })
@@ -512,7 +495,6 @@ fn inspection_output(host: &SimulatedNode) -> String {
         + "\n"
 }
 
-/// The lines of a trial there.
 fn trial_output(order: &TrialOrder, host: &SimulatedNode) -> String {
     let file = tempfile::tempfile().expect("a file");
     let reading = file.try_clone().expect("it is open");

@@ -4,7 +4,6 @@ use super::*;
 
 use loadline_analysis::record::LoadFrom;
 
-/// A host whose trials have two generators each, and may share nodes with them.
 fn with_generators(
     server: &ApiServer,
     (slots, share_nodes): (u32, u32),

@@ -56,7 +56,6 @@ const ACCOUNT: Account = Account {
     gid: 64_999,
 };
 
-/// A watcher that interrupts after so many records.
 struct StoppingWatcher {
     records: u32,
     stop_after: u32,
@@ -151,7 +150,6 @@ fn run(
     run_search(host, experiment, &matrix, stop_after)
 }
 
-/// The same for any search.
 fn run_search<S: TrialSearch>(
     host: &mut KubernetesHost,
     experiment: Experiment,
@@ -175,7 +173,6 @@ fn run_search<S: TrialSearch>(
     (answer, store.finished_trials(&result).unwrap())
 }
 
-/// Runs a search over a result of a store.
 fn run_in<S: TrialSearch>(
     store: &Store,
     result: &str,
@@ -225,18 +222,13 @@ fn wait_for_leftovers(server: &ApiServer) -> Vec<String> {
 /// The variable with the address of an API server, whose client the process then is and nothing else.
 const CLIENT: &str = "LOADLINE_POD_CLIENT";
 
-/// What a client that is a process of its own tells at its end.
 #[derive(Debug, Serialize, Deserialize)]
 struct ClientReport {
-    /// Trials that were wanted and are evidence.
     trials: usize,
-    /// Records of lost pods.
     repeated: usize,
-    /// All records.
     stored: usize,
     /// Most memory that the process ever had, KiB.
     peak_kib: u64,
-    /// CPU time of all its threads.
     cpu: Duration,
 }
 

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use super::control::{ApiServerState, SimulatedNode};
 use crate::labels::{OWN, RESULT};
 
-/// A step of the cluster.
 const STEP: Duration = Duration::from_millis(5);
 
 /// The API server; its threads end with the test process.
@@ -280,7 +279,6 @@ impl ApiRequest {
         }
     }
 
-    /// The only name that a list is asked for.
     fn selected_name(&self) -> Option<String> {
         self.query.split('&').find_map(|part| {
             let (_, name) = part.split_once("metadata.name%3D")?;

@@ -11,7 +11,6 @@ use super::control::ShippedEnd;
 use super::server::ApiServer;
 use super::{host_on_server, run_search, simulated_nodes, slot_number, wait_for_leftovers};
 
-/// Fresh starts of one configuration.
 struct FreshStarts {
     experiment: Experiment,
     number: u32,

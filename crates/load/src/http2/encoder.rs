@@ -27,24 +27,22 @@ struct FixedField {
     value: Vec<u8>,
     /// Spelt out; kept by the peer if there is room.
     literal: Vec<u8>,
-    /// Spelt out; not kept.
     passing: Vec<u8>,
     is_kept: bool,
 }
 
-/// The header fields of one request.
 #[derive(Debug, Default)]
 pub(crate) struct HeaderFields(Vec<HeaderField>);
 
 #[derive(Debug)]
 enum HeaderField {
-    /// In the static table with its value.
     Static(u8),
-    /// Number of the fixed field.
     Fixed(usize),
     /// A name spelt out, and a value that differs from one request to the next.
-    Varying { name: Vec<u8>, value: TextTemplate },
-    /// The length of the body.
+    Varying {
+        name: Vec<u8>,
+        value: TextTemplate,
+    },
     Length,
 }
 
@@ -130,7 +128,6 @@ impl FixedFields {
     }
 }
 
-/// What the peer of one connection has in its table.
 #[derive(Debug, Default)]
 pub(crate) struct HpackEncoder {
     /// For each fixed field, how many were in the table when it came there; 0 is not there.

@@ -2,7 +2,6 @@
 
 use super::settings;
 
-/// Octets before a payload.
 pub(super) const HEADER: usize = 9;
 /// Largest payload that this side accepts: the default, never raised.
 pub(super) const MAX_PAYLOAD: usize = 1 << 14;
@@ -26,7 +25,6 @@ pub(super) const PRIORITY: u8 = 0x20;
 /// Error code of a RST_STREAM that gives a request up (RFC 9113 §7).
 const CANCEL: u32 = 8;
 
-/// What a client sends first on a connection.
 pub(super) fn push_preface(out: &mut Vec<u8>) {
     out.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     push_frame(out, SETTINGS, 0, 0, &settings::own_settings());
@@ -34,14 +32,12 @@ pub(super) fn push_preface(out: &mut Vec<u8>) {
     push_window_update(out, 0, settings::MAX_WINDOW - 65_535);
 }
 
-/// The header of a frame.
 pub(super) fn frame_header(length: usize, kind: u8, flags: u8, stream: u32) -> [u8; HEADER] {
     let [_, a, b, c] = (length as u32).to_be_bytes();
     let [d, e, f, g] = stream.to_be_bytes();
     [a, b, c, kind, flags, d, e, f, g]
 }
 
-/// A whole frame.
 pub(super) fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     out.extend_from_slice(&frame_header(payload.len(), kind, flags, stream));
     out.extend_from_slice(payload);
@@ -51,7 +47,6 @@ pub(super) fn push_window_update(out: &mut Vec<u8>, stream: u32, increment: u32)
     push_frame(out, WINDOW_UPDATE, 0, stream, &increment.to_be_bytes());
 }
 
-/// Gives a stream up.
 pub(super) fn push_cancel(out: &mut Vec<u8>, stream: u32) {
     push_frame(out, RST_STREAM, 0, stream, &CANCEL.to_be_bytes());
 }

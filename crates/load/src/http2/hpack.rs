@@ -76,12 +76,10 @@ pub(super) const STATIC_NAMES: [&str; 61] = [
     "www-authenticate",
 ];
 
-/// What an answer's header block says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecodedHead {
     /// `:status`; `None` in trailers.
     pub status: Option<u16>,
-    /// `content-length`.
     pub content_length: Option<u64>,
 }
 
@@ -109,7 +107,6 @@ impl DecodedField {
     }
 }
 
-/// The decoder of one connection.
 #[derive(Debug)]
 pub struct HpackDecoder {
     /// The dynamic table, newest first.
@@ -137,10 +134,8 @@ impl HpackDecoder {
     }
 
     /// Decodes a whole block.
-    ///
-    /// # Errors
-    /// [`Http2Violation::Compression`] where the block ends too early, refers to nothing, or has a status
-    /// or length that is no number or comes twice.
+    /// Errors: [`Http2Violation::Compression`] where the block ends too early, refers to nothing,
+    /// or has a status or length that is no number or comes twice.
     pub fn decode_block(&mut self, mut block: &[u8]) -> Result<DecodedHead, Http2Violation> {
         let mut head = DecodedHead::default();
         let mut may_resize = true;
@@ -171,7 +166,6 @@ impl HpackDecoder {
         Ok(head)
     }
 
-    /// A field of the static or dynamic table.
     fn table_field(&self, index: usize) -> Result<DecodedField, Http2Violation> {
         let nth = index.checked_sub(1).ok_or(Http2Violation::Compression)?;
         match STATIC_NAMES.get(nth) {
@@ -237,7 +231,6 @@ impl HpackDecoder {
         }
     }
 
-    /// Makes room.
     fn evict(&mut self, room: usize) {
         while self.size + room > self.limit {
             let Some(oldest) = self.table.pop_back() else {
@@ -293,7 +286,6 @@ fn next_digit(number: u64, octet: u8) -> Option<u64> {
     number.checked_mul(10)?.checked_add(digit)
 }
 
-/// A name that is spelt out, and its length.
 fn literal_name(block: &mut &[u8]) -> Result<(FieldName, usize), Http2Violation> {
     let (is_coded, text) = read_string(block)?;
     if !is_coded {

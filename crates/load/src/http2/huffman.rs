@@ -29,7 +29,6 @@ const LENGTHS: [u8; 257] = [
 const EOS: u16 = 256;
 const LONGEST: usize = 30;
 
-/// The code in the form that decoding wants.
 struct HuffmanCode {
     /// Symbols by the length of their code, then by value.
     symbols: [u16; 257],
@@ -82,9 +81,8 @@ const fn build_code() -> HuffmanCode {
 }
 
 /// Hands every octet of a coded text to `each`.
-///
-/// # Errors
-/// [`Http2Violation::Compression`] for a code that is none or wrong padding (RFC 7541 §5.2).
+/// Errors: [`Http2Violation::Compression`] for a code that is none or wrong padding (RFC 7541
+/// §5.2).
 pub(super) fn decode_huffman(
     coded: &[u8],
     each: &mut impl FnMut(u8),

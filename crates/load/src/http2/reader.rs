@@ -10,33 +10,23 @@ use super::{Http2Settings, Http2Violation};
 /// Longest header block, over all its frames.
 const MAX_BLOCK: usize = 64 * 1024;
 
-/// A frame, or a piece of a DATA frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Http2Frame<'a> {
-    /// Part of an answer's body.
     Data {
-        /// The stream.
         stream: u32,
-        /// The octets of the body.
         piece: &'a [u8],
         /// Octets that flow control counts: with padding.
         flow: u32,
-        /// Whether the answer is complete.
         is_last: bool,
     },
-    /// A whole header block, in [`FrameReader::header_block`].
     Headers {
-        /// The stream.
         stream: u32,
-        /// Whether the answer is complete.
         is_last: bool,
     },
     /// The peer gave a stream up.
     Reset {
-        /// The stream.
         stream: u32,
     },
-    /// Settings of the peer, to be acknowledged.
     Settings(Http2Settings),
     /// A ping, to be answered with the same octets.
     Ping([u8; 8]),
@@ -45,7 +35,6 @@ pub enum Http2Frame<'a> {
         /// The last stream that was or may be processed.
         last: u32,
     },
-    /// More may be sent.
     Window {
         /// The stream, or 0 for the connection.
         stream: u32,
@@ -65,7 +54,6 @@ struct FrameHeader {
 #[derive(Debug, Clone, Copy)]
 enum FrameReaderState {
     Header,
-    /// Before the length of a DATA frame's padding.
     PadLength(FrameHeader),
     /// In the body's octets of a DATA frame; `padding` octets (the length of it included) are
     /// none.
@@ -74,13 +62,10 @@ enum FrameReaderState {
         padding: usize,
         header: FrameHeader,
     },
-    /// In padding.
     Padding(usize),
-    /// In any other payload.
     Payload(FrameHeader),
 }
 
-/// The reader of one connection.
 #[derive(Debug)]
 pub struct FrameReader {
     state: FrameReaderState,
@@ -116,9 +101,7 @@ impl FrameReader {
     }
 
     /// Takes the next frame off `bytes`; `None` when more are needed, then all were taken.
-    ///
-    /// # Errors
-    /// [`Http2Violation`] when the bytes are no frames of a server.
+    /// Errors: [`Http2Violation`] when the bytes are no frames of a server.
     pub fn next<'a>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -228,7 +211,6 @@ impl FrameReader {
         handled.map(Some)
     }
 
-    /// Checks a header and says how its payload is read.
     fn begin_payload(&self, header: FrameHeader) -> Result<FrameReaderState, Http2Violation> {
         if header.length > MAX_PAYLOAD {
             return Err(Http2Violation::FrameSize);
@@ -261,7 +243,6 @@ impl FrameReader {
         })
     }
 
-    /// Reads a whole payload; `None` when it needs no answer.
     fn read_payload<'a>(
         &mut self,
         header: FrameHeader,

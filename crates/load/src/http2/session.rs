@@ -23,10 +23,8 @@ const MAX_GATHERED: usize = 256 * 1024;
 const MOST_REPLIES: u32 = 1000;
 /// The peer gets this much of its window back at once.
 const CREDIT: u32 = 1 << 30;
-/// The last number a stream can have.
 const LAST_STREAM: u32 = MAX_WINDOW;
 
-/// Room for one request.
 #[derive(Debug)]
 pub(crate) struct StreamRoom {
     pub(crate) request: Option<InFlight>,
@@ -39,7 +37,6 @@ pub(crate) struct StreamRoom {
     /// Octets of the request's body that were sent, and how many there are.
     body_sent: usize,
     body_length: usize,
-    /// Octets that may be sent on the stream.
     window: i64,
     /// Octets received since the peer got its window back.
     received: u32,
@@ -53,7 +50,6 @@ struct ResponseSoFar {
     body_bytes: u64,
 }
 
-/// A request that came to its end.
 #[derive(Debug)]
 pub(crate) struct StreamEnd {
     pub(crate) place: usize,
@@ -61,7 +57,6 @@ pub(crate) struct StreamEnd {
     pub(crate) result: Result<(Response, bool), ErrorKind>,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct Http2Connection {
     reader: FrameReader,
@@ -70,19 +65,16 @@ pub(crate) struct Http2Connection {
     pub(crate) places: Vec<StreamRoom>,
     /// The stream of each place; 0 is none.
     streams: Vec<u32>,
-    /// Places without a request.
     free: Vec<usize>,
     /// Places whose request was not sent yet, and some of which that is no longer true.
     waiting: VecDeque<usize>,
     next_stream: u32,
-    /// Requests on streams.
     active: usize,
     /// Streams with a body that is not sent yet.
     uploads: usize,
     max_streams: usize,
     max_payload: usize,
     initial_window: i64,
-    /// Octets that may be sent on the connection.
     window: i64,
     /// Octets received since the peer got its window back.
     received: u32,
@@ -163,7 +155,6 @@ impl Http2Connection {
         frame::push_preface(&mut self.out);
     }
 
-    /// All that gathered was sent.
     pub(crate) fn mark_all_sent(&mut self) {
         self.out.clear();
         self.written = 0;
@@ -175,7 +166,6 @@ impl Http2Connection {
         self.is_settled
     }
 
-    /// Whether the connection is of no more use.
     pub(crate) fn is_over(&self) -> bool {
         self.is_closing && self.active == 0
     }
@@ -269,7 +259,6 @@ impl Http2Connection {
         places.position(|(p, stream)| *stream != 0 && p.body_sent < p.body_length && p.window > 0)
     }
 
-    /// Sends the next piece of a request's body.
     pub(crate) fn upload(&mut self, place: usize, body: &[u8]) {
         let stream = self.streams[place];
         let place = &mut self.places[place];
@@ -296,9 +285,7 @@ impl Http2Connection {
     }
 
     /// Takes received bytes; requests that came to their end are added to `ended`.
-    ///
-    /// # Errors
-    /// The kind of failure when the connection must be closed.
+    /// Errors: The kind of failure when the connection must be closed.
     pub(crate) fn receive_frames(
         &mut self,
         mut bytes: &[u8],
@@ -394,7 +381,6 @@ impl Http2Connection {
         Ok(())
     }
 
-    /// Says that a frame came.
     fn queue_reply(&mut self, kind: u8, payload: &[u8]) -> Result<(), Http2Violation> {
         self.replies += 1;
         if self.replies > MOST_REPLIES {
@@ -464,7 +450,6 @@ impl Http2Connection {
         places.filter(|(_, stream)| *stream != 0)
     }
 
-    /// An answer is complete.
     fn finish_request(&mut self, place: usize, ended: &mut Vec<StreamEnd>) {
         if self.places[place].body_sent < self.places[place].body_length {
             // The server wants no more of the body (RFC 9113 §8.1).
@@ -488,7 +473,6 @@ impl Http2Connection {
         ended.push(StreamEnd { place, result });
     }
 
-    /// Ends the stream of a place.
     fn release_stream(&mut self, place: usize) {
         let room = &mut self.places[place];
         self.uploads -= usize::from(room.body_sent < room.body_length);

@@ -11,24 +11,19 @@ const MAX_FRAME_SIZE: u16 = 5;
 /// The largest window flow control knows.
 pub(super) const MAX_WINDOW: u32 = (1 << 31) - 1;
 
-/// What a SETTINGS frame changes; `None` stays as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Http2Settings {
     /// Octets of the table that the peer decodes headers with.
     pub table_size: Option<u32>,
-    /// Streams that may be open at once.
     pub max_streams: Option<u32>,
     /// Octets that may be sent on a new stream before a WINDOW_UPDATE.
     pub initial_window: Option<u32>,
-    /// Largest payload of a frame.
     pub max_frame: Option<u32>,
 }
 
 impl Http2Settings {
     /// Reads a payload; unknown settings are passed over.
-    ///
-    /// # Errors
-    /// [`Http2Violation`] for a wrong length or a forbidden value.
+    /// Errors: [`Http2Violation`] for a wrong length or a forbidden value.
     pub(super) fn parse_settings(payload: &[u8]) -> Result<Self, Http2Violation> {
         let mut settings = Self::default();
         let (pairs, rest) = payload.as_chunks::<6>();

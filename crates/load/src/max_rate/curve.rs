@@ -44,14 +44,11 @@ pub struct CurvePoint {
     pub max_us: Option<f64>,
 }
 
-/// The points that were measured.
 pub(super) struct LatencyCurve {
     pub(super) points: Vec<CurvePoint>,
-    /// Why they are not all there, or are no evidence.
     pub(super) incomplete: Option<String>,
 }
 
-/// Measures the curve up to `top` requests a second.
 pub(super) fn measure(
     plan: &LoadPlan,
     search: &MaxRateSearch,

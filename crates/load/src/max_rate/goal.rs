@@ -11,15 +11,13 @@ use crate::error::LoadError;
 use crate::histogram::MAX_NS;
 use crate::outcome::LoadTotals;
 
-/// An SLO about load only.
 #[derive(Debug, Clone)]
 pub(super) struct LoadGoal {
     slo: Slo,
 }
 
 impl LoadGoal {
-    /// # Errors
-    /// [`LoadError::Plan`] for an objective that no load can decide.
+    /// Errors: [`LoadError::Plan`] for an objective that no load can decide.
     pub(super) fn new(slo: &Slo) -> Result<Self, LoadError> {
         let is_start = |o: &Objective| matches!(o, Objective::Start { .. });
         if slo.objectives.iter().any(is_start) {
@@ -86,7 +84,6 @@ impl LoadGoal {
     }
 }
 
-/// What a trial measured of it: seconds, or a share.
 fn measured_value(objective: Objective, totals: &LoadTotals) -> Option<f64> {
     let quantile = |q| totals.latency_quantile(q).map(|value| value.as_secs_f64());
     match objective {
@@ -119,7 +116,6 @@ fn objective_words(objective: Objective, measured: Option<f64>) -> String {
     format!("{name} {value} ({objective})")
 }
 
-/// The shortest latency that any of them asks for.
 pub(super) fn shortest_bound(goals: &[LoadGoal]) -> Option<Duration> {
     goals
         .iter()
@@ -135,7 +131,6 @@ mod tests {
         LoadGoal::new(&text.parse().expect("an SLO")).expect("about load")
     }
 
-    /// 1000 requests of 1 to 100 ms, 10 of each.
     fn totals() -> LoadTotals {
         let mut totals = LoadTotals {
             scheduled: 1000,

@@ -8,7 +8,6 @@ use super::{CurvePoint, MaxRateResult, MaxRateTrial};
 pub const TRIALS_HEAD: &str = "   offered/s   achieved/s        p50        p99   failed  verdict";
 
 impl MaxRateTrial {
-    /// One row of the trials' table.
     pub fn trial_row(&self) -> String {
         let kept = self.broke.iter().filter(|b| b.is_none()).count();
         let verdict = match (&self.saturated, kept == self.broke.len()) {
@@ -39,7 +38,6 @@ impl MaxRateTrial {
 }
 
 impl MaxRateResult {
-    /// The answers and the curve, without the table of trials.
     pub fn result_text(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.

@@ -70,7 +70,6 @@ impl TrialFlow {
         self.answered += second.totals.ok + second.totals.failed_requests();
     }
 
-    /// What is wrong with it, in words.
     fn fell_behind(&self) -> Option<String> {
         let (due, answered) = (self.due as f64, self.answered as f64);
         (self.due > 0 && answered + UNDER_WAY < due * KEPT_UP)
@@ -78,7 +77,6 @@ impl TrialFlow {
     }
 }
 
-/// The load of a trial at a rate.
 fn trial_plan(plan: &LoadPlan, search: &MaxRateSearch, goals: &[LoadGoal], rate: f64) -> LoadPlan {
     LoadPlan {
         model: LoadModel::Open {
@@ -92,7 +90,6 @@ fn trial_plan(plan: &LoadPlan, search: &MaxRateSearch, goals: &[LoadGoal], rate:
     }
 }
 
-/// Runs one trial at a rate.
 pub(super) fn run(
     plan: &LoadPlan,
     search: &MaxRateSearch,

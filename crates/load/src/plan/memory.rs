@@ -95,7 +95,6 @@ impl LoadPlan {
         lengths.max().unwrap_or(0)
     }
 
-    /// Octets of all requests.
     fn all_request_octets(&self) -> u64 {
         self.weighted_requests()
             .into_iter()

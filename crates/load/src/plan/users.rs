@@ -16,10 +16,8 @@ use crate::user::User;
 /// A pause between an answer and the next request, drawn evenly between two bounds for each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThinkTime {
-    /// The shortest.
     #[serde(rename = "from_ns", with = "nanos")]
     pub from: Duration,
-    /// The longest.
     #[serde(rename = "to_ns", with = "nanos")]
     pub to: Duration,
 }
@@ -37,10 +35,6 @@ pub struct Users {
     pub present: Vec<User>,
 }
 
-/// Refuses users that cannot be.
-///
-/// # Errors
-/// [`LoadError::Plan`] names the field.
 pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
     let refuse = |field, why: &str| {
         Err(LoadError::Plan {

@@ -11,14 +11,11 @@ use crate::histogram::{self, Histogram};
 /// Classes with a status that are told apart: about 150 KB each.
 const MOST: usize = 500;
 
-/// The answers to requests of one class with one status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassAnswers {
     /// Method and path with identifiers replaced, and keys of its query.
     pub class: String,
-    /// The status.
     pub status: u16,
-    /// How many.
     pub requests: u64,
     /// Mean length of the body, bytes; 0 where the log does not say.
     pub mean_bytes: u64,
@@ -26,7 +23,6 @@ pub struct ClassAnswers {
     pub durations: Histogram,
 }
 
-/// Counts them.
 #[derive(Debug, Default)]
 pub(super) struct AnswerCounter {
     all: BTreeMap<(Vec<u8>, u16), AnswerCount>,

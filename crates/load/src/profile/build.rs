@@ -45,7 +45,6 @@ pub struct ProfileBuilder {
     window: Option<Range<f64>>,
     /// Lines read before the log that is being read.
     before: u64,
-    /// Lines read, whatever they are.
     lines: u64,
     rejected: Option<RejectedLine>,
     stamps: StampParser,
@@ -59,9 +58,7 @@ pub struct ProfileBuilder {
     durations: Histogram,
     sizes: Histogram,
     clients: ClientTracker,
-    /// What needs no more than counting.
     observed: LogObservations,
-    /// How requests were answered, where that is wanted.
     answered: Option<AnswerCounter>,
 }
 
@@ -70,7 +67,6 @@ pub struct ProfileBuilder {
 pub struct RejectedLine {
     /// Its number within its log, from 1.
     pub number: u64,
-    /// The begin of it.
     pub text: String,
 }
 
@@ -81,10 +77,8 @@ struct ReplayedClass {
     replay: ClassReplay,
 }
 
-/// What becomes of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassReplay {
-    /// It is sent as the log has it.
     AsLogged,
     /// It has a body and headers from this template.
     Filled(usize),
@@ -149,9 +143,7 @@ impl ProfileBuilder {
 
     /// Takes a whole log. Lines are read where they lie in the reader's buffer; only one that
     /// reaches over its end is copied.
-    ///
-    /// # Errors
-    /// What the reader says.
+    /// Errors: What the reader says.
     pub fn read(&mut self, mut log: impl BufRead) -> std::io::Result<()> {
         self.before = self.lines;
         let mut begun = Vec::new();
@@ -249,7 +241,6 @@ impl ProfileBuilder {
         self.clients.track_request(line);
     }
 
-    /// What becomes of a class that was not met before.
     fn replay_new_class(&self) -> ClassReplay {
         let is_safe = self.key.starts_with(b"GET ") || self.key.starts_with(b"HEAD ");
         match self.templates.find_template(&self.key) {
@@ -294,7 +285,6 @@ impl ProfileBuilder {
         class.replay
     }
 
-    /// The profile. `origin` says where the lines come from.
     pub fn build_profile(mut self, origin: &str) -> LoadProfile {
         let mut classes: Vec<_> = self.classes.into_iter().collect();
         classes.sort_by(|a, b| b.1.count.cmp(&a.1.count).then_with(|| a.0.cmp(&b.0)));

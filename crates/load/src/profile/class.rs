@@ -28,7 +28,6 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// Writes the class of a path (with its query) to `out`.
 pub(super) fn normalise(path: &[u8], out: &mut Vec<u8>) {
     let (path, query) = match path.iter().position(|b| *b == b'?') {
         Some(at) => (&path[..at], &path[at + 1..]),

@@ -6,7 +6,6 @@
 
 use super::stamp::{days_since_epoch, parse_digits, zone_offset};
 
-/// The parts of a stamp, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StampFormat(Vec<StampPart>);
 
@@ -15,7 +14,6 @@ enum StampPart {
     Text(Vec<u8>),
     Year,
     Month,
-    /// `Jan`.
     MonthName,
     Day,
     Hour,
@@ -31,9 +29,7 @@ enum StampPart {
 
 impl StampFormat {
     /// From `yyyy-MM-dd HH:mm:ss.SSS Z`.
-    ///
-    /// # Errors
-    /// A letter that is not known.
+    /// Errors: A letter that is not known.
     pub(super) fn from_simple_date_format(text: &str) -> Result<Self, String> {
         let mut parts = Self(Vec::new());
         let mut rest = text;
@@ -69,9 +65,7 @@ impl StampFormat {
     }
 
     /// From `%Y-%m-%dT%H:%M:%S%z`.
-    ///
-    /// # Errors
-    /// A letter that is not known.
+    /// Errors: A letter that is not known.
     pub(super) fn from_strftime(text: &str) -> Result<Self, String> {
         let mut parts = Self(Vec::new());
         let text = text

@@ -20,14 +20,12 @@ use super::stamp::{StampParser, parse_iso};
 #[derive(Debug, Default)]
 pub(super) struct JsonFields<'a> {
     stamp: Option<Cow<'a, str>>,
-    /// A stamp that says it is the begin.
     begin: Option<Cow<'a, str>>,
     request: Option<Cow<'a, str>>,
     method: Option<Cow<'a, str>>,
     path: Option<Cow<'a, str>>,
     status: Option<Cow<'a, str>>,
     bytes: Option<Cow<'a, str>>,
-    /// In units of so many ns.
     timed: Option<Cow<'a, str>>,
     unit: u64,
     /// In the unit of the server.
@@ -112,7 +110,6 @@ impl<'a> JsonFields<'a> {
         })
     }
 
-    /// The place of a duration in units of so many ns.
     fn duration_place(&mut self, unit: u64) -> &mut Option<Cow<'a, str>> {
         if self.timed.is_none() {
             self.unit = unit;

@@ -11,11 +11,9 @@ use super::line::{AccessLogFormat, COMBINED, COMMON, LogSource};
 use super::stamp::StampParser;
 use crate::error::LoadError;
 
-/// A format by its name.
 struct NamedFormat {
     name: &'static str,
     text: &'static str,
-    /// What lines may go on with.
     rest: &'static str,
 }
 
@@ -80,7 +78,6 @@ const KNOWN: [NamedFormat; 7] = [
     },
 ];
 
-/// What `--format` may name.
 pub const NAMES: [&str; 10] = [
     "common",
     "combined",
@@ -99,30 +96,23 @@ const SAMPLE: usize = 200;
 /// As much of a line that was not understood is shown.
 const SHOWN: usize = 200;
 
-/// The format a log is in.
 #[derive(Debug, Clone)]
 pub struct DetectedFormat {
-    /// The format.
     pub format: AccessLogFormat,
-    /// What people call it.
     pub name: String,
     /// Its lines have a duration that is not read, because its unit depends on the server.
     pub lacks_unit: bool,
 }
 
-/// No format that is known reads a line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownLogFormat {
     /// The first line, as far as it is shown; empty for a log without lines.
     pub line: String,
-    /// The formats that were tried.
     pub tried: Vec<String>,
 }
 
 /// A format by one of [`NAMES`], or by the server's own text.
-///
-/// # Errors
-/// That of [`AccessLogFormat::from_format_text`], for a text.
+/// Errors: That of [`AccessLogFormat::from_format_text`], for a text.
 pub fn format_by_name(name: &str, source: LogSource) -> Result<AccessLogFormat, LoadError> {
     match name {
         "common" | "combined" => Ok(AccessLogFormat::common_log(source)),
@@ -136,9 +126,7 @@ pub fn format_by_name(name: &str, source: LogSource) -> Result<AccessLogFormat, 
 
 /// Which format the lines at the begin of a log are in: the one that reads most of them, of
 /// several the most particular one.
-///
-/// # Errors
-/// [`UnknownLogFormat`] when none reads a single line.
+/// Errors: [`UnknownLogFormat`] when none reads a single line.
 pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat, UnknownLogFormat> {
     let lines = sample.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end);
     let lines: Vec<_> = lines.filter(|l| !l.is_empty()).take(SAMPLE).collect();
@@ -171,11 +159,9 @@ pub(super) fn shown_line(line: &[u8]) -> String {
     text.chars().map(printable).collect::<String>() + dots
 }
 
-/// A format that a log may be in.
 struct FormatCandidate {
     name: String,
     format: AccessLogFormat,
-    /// A line must end where the format does.
     is_strict: bool,
 }
 
@@ -190,7 +176,6 @@ impl FormatCandidate {
     }
 }
 
-/// In the order they are preferred.
 fn format_candidates(source: LogSource) -> Vec<FormatCandidate> {
     let mut candidates = vec![FormatCandidate {
         name: "json".to_owned(),

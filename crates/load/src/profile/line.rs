@@ -44,7 +44,6 @@ impl LogSource {
     }
 }
 
-/// How lines are written.
 #[derive(Debug, Clone)]
 pub struct AccessLogFormat {
     /// `None` is JSON.
@@ -61,16 +60,13 @@ pub struct AccessLogFormat {
 /// Statuses are less: they have three digits at most (RFC 9110, section 15).
 pub(super) const STATUSES: u16 = 1000;
 
-/// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct AccessLogLine<'a> {
     /// When the request arrived, seconds since 1970.
     pub(super) arrival: f64,
     /// When it ended, the same; the stamp where the line has no duration.
     pub(super) end: f64,
-    /// The stamp has no fraction of a second.
     pub(super) is_whole_second: bool,
-    /// The begin where the line says it beside or instead of the stamp.
     pub(super) begin: Option<f64>,
     pub(super) method: &'a [u8],
     pub(super) path: &'a [u8],
@@ -86,16 +82,13 @@ pub(super) struct AccessLogLine<'a> {
 
 /// The format that most servers write: `combined` begins like `common`.
 pub(super) const COMMON: &str = "%h %l %u %t \"%r\" %s %b";
-/// What `combined` adds.
 pub(super) const COMBINED: &str = " \"%{Referer}i\" \"%{User-Agent}i\"";
 
 impl AccessLogFormat {
-    /// The common and combined formats.
     pub fn common_log(source: LogSource) -> Self {
         Self::with_rest(COMMON, COMBINED, source).expect("the texts are constants that are read")
     }
 
-    /// JSON lines; names of fields are tried by their usual spellings.
     pub fn json_lines(source: LogSource) -> Self {
         Self {
             pieces: None,
@@ -107,10 +100,8 @@ impl AccessLogFormat {
     }
 
     /// From the server's own format text.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] when it names neither a time nor a request, or a duration in a unit
-    /// that depends on a server which is not said.
+    /// Errors: [`LoadError::Plan`] when it names neither a time nor a request, or a duration in a
+    /// unit that depends on a server which is not said.
     pub fn from_format_text(text: &str, source: LogSource) -> Result<Self, LoadError> {
         let format = Self::with_rest(text, "", source)?;
         let pieces = format.pieces.iter().flatten();
@@ -123,7 +114,6 @@ impl AccessLogFormat {
         Ok(format)
     }
 
-    /// From a format text, and one that lines may go on with.
     pub(super) fn with_rest(text: &str, rest: &str, source: LogSource) -> Result<Self, LoadError> {
         let why = |why| refuse_format(format!("`{text}`: {why}"));
         let mut all = parse_pieces(text, source).map_err(why)?;
@@ -149,7 +139,6 @@ impl AccessLogFormat {
         })
     }
 
-    /// `None` for a line that is not of this format.
     pub(super) fn read<'a>(
         &self,
         text: &'a [u8],
@@ -223,7 +212,6 @@ impl AccessLogFormat {
         }
     }
 
-    /// Turns the stamp into arrival and end.
     fn set_arrival(&self, line: &mut AccessLogLine<'_>) {
         let seconds = line.duration_ns.unwrap_or(0) as f64 / 1e9;
         let stamp = line.begin.unwrap_or(line.arrival);

@@ -9,16 +9,13 @@
 use super::date::StampFormat;
 use super::line::LogSource;
 
-/// A stretch of a line.
 #[derive(Debug, Clone)]
 pub(super) enum FormatPiece {
     Text(Vec<u8>),
     Field(LineField),
-    /// A stamp in a form of one's own.
     Date(StampFormat),
 }
 
-/// What a stretch says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineField {
     Common,
@@ -30,7 +27,6 @@ pub(super) enum LineField {
     BeginIso,
     Request,
     Method,
-    /// Path and query.
     Target,
     Status,
     Bytes,
@@ -42,7 +38,6 @@ pub(super) enum LineField {
     Address,
     /// The same with `:` and a port behind it.
     AddressPort,
-    /// The addresses that a proxy says it forwards for.
     Forwarded,
     Agent,
     /// What a syslog daemon writes before the message; may be nothing.
@@ -61,7 +56,6 @@ impl LineField {
 }
 
 impl FormatPiece {
-    /// It says when.
     pub(super) fn is_time(&self) -> bool {
         use LineField::{BeginCommon, BeginIso, Common, Epoch, Iso};
         match self {
@@ -77,9 +71,7 @@ impl FormatPiece {
 }
 
 /// The pieces of a format text, whichever notation it is in.
-///
-/// # Errors
-/// What cannot be read in it, and why.
+/// Errors: What cannot be read in it, and why.
 pub(super) fn parse_pieces(text: &str, source: LogSource) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = match text {
         _ if text.contains('$') => parse_dollar(text),
@@ -276,7 +268,6 @@ fn push_text(pieces: &mut Vec<FormatPiece>, text: &str) {
     }
 }
 
-/// Whether the line has a duration, known or not.
 pub(super) fn has_duration(pieces: &[FormatPiece]) -> bool {
     let mut pieces = pieces.iter();
     pieces.any(|piece| matches!(piece, FormatPiece::Field(field) if field.is_duration()))

@@ -9,10 +9,8 @@ use std::ops::RangeInclusive;
 /// Intervals kept: a week of seconds. Their counts take 25 MB then.
 const MAX_INTERVALS: usize = 7 * 86_400;
 
-/// Counts requests by interval.
 #[derive(Debug)]
 pub(super) struct Intervals {
-    /// Length of each.
     seconds: f64,
     counts: BTreeMap<i64, u64>,
     /// The interval of the last request: most requests are in the same.
@@ -21,14 +19,12 @@ pub(super) struct Intervals {
     dropped: u64,
 }
 
-/// The rate over time.
 #[derive(Debug, PartialEq, Default)]
 pub(super) struct RateCurve {
     /// When it begins, seconds since 1970.
     pub(super) begin: f64,
     /// Requests a second in each interval, from the first to the last.
     pub(super) rates: Vec<f64>,
-    /// Requests that are in none of them.
     pub(super) left_out: u64,
 }
 

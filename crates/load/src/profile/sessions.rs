@@ -31,7 +31,6 @@ const SET_BITS: u32 = if cfg!(fuzzing) { 4 } else { 16 };
 /// plain tuple, because zeroed memory of those is not touched before it is used.
 type Client = (u64, i64);
 
-/// Follows clients from request to request.
 #[derive(Debug)]
 pub(super) struct ClientTracker {
     sets: Vec<[Client; WAYS]>,
@@ -83,9 +82,7 @@ impl LoadProfile {
     /// The profile with the sessions that the logs show: as many of them in the same time, as long,
     /// and with as much thinking in them, of the requests that are replayed. Pauses are spread evenly
     /// from none to twice their mean.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] when the logs do not say who sent a request.
+    /// Errors: [`LoadError::Plan`] when the logs do not say who sent a request.
     pub fn with_sessions(self) -> Result<Self, LoadError> {
         let seen = self.observed.as_ref();
         let seen = seen.filter(|seen| seen.sessions.begun > 0);
@@ -161,7 +158,6 @@ mod tests {
     use super::*;
     use crate::profile::{Distribution, LogObservations};
 
-    /// A request of a client, by begin and end in seconds.
     fn request(address: &str, begin: f64, end: f64) -> AccessLogLine<'_> {
         AccessLogLine {
             arrival: 1e9 + begin,

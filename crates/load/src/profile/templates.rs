@@ -40,10 +40,8 @@ struct RequestTemplate {
 impl RequestTemplates {
     /// Reads the TOML form, whose files of bodies lie relative to `folder`; a profile that will
     /// lie in `beside` names them from there.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] with the template and what is wrong: also when a file of a body cannot
-    /// be read, because nobody wants to learn that when the load starts.
+    /// Errors: [`LoadError::Plan`] with the template and what is wrong: also when a file of a body
+    /// cannot be read, because nobody wants to learn that when the load starts.
     pub fn parse_templates(text: &str, folder: &Path, beside: &Path) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan {
             field: "templates",
@@ -73,7 +71,6 @@ impl RequestTemplates {
         self.0[index].fill_fields(request);
     }
 
-    /// The patterns of those that no class had.
     pub(super) fn unused_patterns(&self, used: &[usize]) -> Vec<String> {
         let all = self.0.iter().enumerate();
         let unused = all.filter(|(index, _)| !used.contains(index));

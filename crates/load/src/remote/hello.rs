@@ -19,11 +19,9 @@ use super::messages::VERSION;
 /// All of it takes one round trip and a half.
 const TAKES: Duration = Duration::from_secs(5);
 
-/// The name of a side before its nonces.
 const CLIENT: &[u8] = b"loadline client";
 const GENERATOR: &[u8] = b"loadline generator";
 
-/// What is said before the load.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "say")]
 enum HelloMessage {
@@ -40,18 +38,14 @@ enum HelloMessage {
     Busy,
 }
 
-/// What a generator said to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Greeting {
     Welcome,
-    /// It has another client.
     Busy,
 }
 
 /// The client's side.
-///
-/// # Errors
-/// Whoever is there does not know the secret, is of another version, or says nothing.
+/// Errors: Whoever is there does not know the secret, is of another version, or says nothing.
 pub(super) fn greet(stream: &TcpStream, secret: &str) -> io::Result<Greeting> {
     let mut timed = TimedReader::new(stream);
     let own = nonce()?;
@@ -85,9 +79,7 @@ pub(super) fn greet(stream: &TcpStream, secret: &str) -> io::Result<Greeting> {
 }
 
 /// The generator's side; `take` says whether it has no other client.
-///
-/// # Errors
-/// Whoever is there does not know the secret, is of another version, or says nothing.
+/// Errors: Whoever is there does not know the secret, is of another version, or says nothing.
 pub(super) fn receive_client(
     stream: &TcpStream,
     secret: &str,

@@ -18,13 +18,11 @@ use crate::clock::clock_ns;
 /// ends the load of a client before. Less than the silence after which the others give up.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// One try to connect.
 const CONNECTS: Duration = Duration::from_secs(5);
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A generator that answers.
 pub(super) struct GeneratorLink<'a> {
     pub(super) member: &'a GeneratorMember,
     stream: TcpStream,
@@ -33,9 +31,7 @@ pub(super) struct GeneratorLink<'a> {
 
 impl<'a> GeneratorLink<'a> {
     /// Connects, and measures the generator's clock.
-    ///
-    /// # Errors
-    /// Why it is lost.
+    /// Errors: Why it is lost.
     pub(super) fn open_link(member: &'a GeneratorMember, secret: &str) -> io::Result<Self> {
         let begin = Instant::now();
         let stream = loop {
@@ -69,7 +65,6 @@ impl<'a> GeneratorLink<'a> {
         }
     }
 
-    /// The clock there once more.
     pub(super) fn measure_again(&self) -> io::Result<ClockOffset> {
         measure_offset(&self.stream)
     }
@@ -83,7 +78,6 @@ impl<'a> GeneratorLink<'a> {
         read_message(&self.stream)
     }
 
-    /// Ends the connection, and with it what anybody waits for on it.
     pub(super) fn close_link(&self) {
         // One that is closed already is closed.
         let _ = self.stream.shutdown(Shutdown::Both);

@@ -19,7 +19,6 @@ pub(super) struct MergedSeconds {
     told: Vec<(u64, bool)>,
 }
 
-/// One generator's second, which ended at `at_ns` of the client's clock.
 pub(super) struct GeneratorSecond {
     pub(super) index: u64,
     pub(super) at_ns: u64,
@@ -28,7 +27,6 @@ pub(super) struct GeneratorSecond {
 }
 
 impl MergedSeconds {
-    /// Of so many.
     pub(super) fn for_generators(generators: usize) -> Self {
         Self {
             pending: BTreeMap::new(),
@@ -37,9 +35,7 @@ impl MergedSeconds {
     }
 
     /// Takes a second of a generator.
-    ///
-    /// # Errors
-    /// [`LoadError::Histogram`] when it is damaged.
+    /// Errors: [`LoadError::Histogram`] when it is damaged.
     pub(super) fn add_generator_second(
         &mut self,
         generator: usize,
@@ -65,7 +61,6 @@ impl MergedSeconds {
         Ok(())
     }
 
-    /// A generator has told its last one.
     pub(super) fn end_generator(&mut self, generator: usize) {
         self.told[generator].1 = true;
     }
@@ -89,9 +84,7 @@ pub(super) struct FinishedPart<'a> {
 }
 
 /// All parts as one, on the client's clock.
-///
-/// # Errors
-/// [`LoadError`] when one is damaged.
+/// Errors: [`LoadError`] when one is damaged.
 pub(super) fn merge_results(parts: Vec<FinishedPart<'_>>) -> Result<ResultMessage, LoadError> {
     let sum = parts::sum_results(parts.iter().map(|part| &part.result))?;
     let of = |moment: fn(&ResultMessage) -> u64| {

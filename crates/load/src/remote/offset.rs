@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-/// Round trips before and after a load.
 pub(super) const ROUNDS: u64 = 20;
 
 /// An offset that is known no better is none: with it the parts of a load would not begin together and
@@ -18,7 +17,6 @@ pub(super) const MOST_ERROR: Duration = Duration::from_millis(10);
 /// suspended or moved.
 const MOST_DRIFT_PPM: u64 = 1000;
 
-/// The offset of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ClockOffset {
     /// How far it is ahead, ns.
@@ -41,7 +39,6 @@ impl ClockOffset {
         }
     }
 
-    /// The better known of two.
     pub(super) fn better_known(self, other: Option<Self>) -> Self {
         match other {
             Some(other) if other.error <= self.error => other,
@@ -59,7 +56,6 @@ impl ClockOffset {
         there.saturating_add_signed(self.ahead.saturating_neg())
     }
 
-    /// Why it is of no use.
     pub(super) fn unknown_reason(self) -> Option<String> {
         (u128::from(self.error) > MOST_ERROR.as_nanos()).then(|| {
             format!(

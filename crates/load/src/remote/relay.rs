@@ -27,13 +27,11 @@ const LEAD_NS: u64 = 100_000_000;
 /// How often generators are told that their client is there.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How often it looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// So long an address of this machine is tried.
 const OWN: Duration = Duration::from_secs(1);
 
-/// What ends it without a result.
 enum RelayHalt {
     Failed(RemoteLoadFailure, String),
     Load(LoadError),
@@ -45,14 +43,11 @@ impl From<LoadError> for RelayHalt {
     }
 }
 
-/// What one generator said, or that it is gone.
 type Heard = (usize, io::Result<FromGenerator>);
 
 /// Has the generators make the load of a plan; `say` gets the same messages that a load of this process
 /// would give.
-///
-/// # Errors
-/// [`LoadError`] when the plan cannot be carried out, or nobody listens.
+/// Errors: [`LoadError`] when the plan cannot be carried out, or nobody listens.
 pub(crate) fn run(
     plan: &LoadPlan,
     generators: &Generators,
@@ -130,7 +125,6 @@ fn merge_finished(
     Ok(merged::merge_results(made)?)
 }
 
-/// A load under way.
 struct RemoteLoad<'a> {
     links: &'a [GeneratorLink<'a>],
     hears: &'a Receiver<Heard>,

@@ -22,16 +22,13 @@ use crate::part::{TotalsMessage, result_message};
 use crate::plan::LoadPlan;
 use crate::run::run_from;
 
-/// Connections at once, those of strangers included.
 const MOST_CONNECTIONS: u32 = 16;
 
-/// How often it looks whether it is to end.
 const LOOK_NS: u64 = 200_000_000;
 
 /// So long it tries to reach an address.
 const REACH: Duration = Duration::from_secs(3);
 
-/// What all connections share.
 struct GeneratorState {
     secret: String,
     connections: AtomicU32,
@@ -41,9 +38,7 @@ struct GeneratorState {
 }
 
 /// Serves one client after the other, until `stop` is set or none has come for so long.
-///
-/// # Errors
-/// A listener that does not work.
+/// Errors: A listener that does not work.
 pub fn serve(
     listener: &TcpListener,
     secret: &str,
@@ -114,7 +109,6 @@ impl GeneratorState {
     }
 }
 
-/// Serves the client until it leaves or is silent.
 fn serve_client(stream: &TcpStream) -> io::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     let writer = Mutex::new(stream);
@@ -158,7 +152,6 @@ fn serve_client(stream: &TcpStream) -> io::Result<()> {
     })
 }
 
-/// Makes the load and tells of it.
 fn run_load(
     plan: &LoadPlan,
     begins: &Receiver<u64>,

@@ -15,7 +15,6 @@ pub struct ChunkedDecoder {
 
 #[derive(Debug)]
 enum ChunkState {
-    /// In the digits of a size.
     Size {
         value: u64,
         digits: u8,
@@ -48,9 +47,7 @@ impl Default for ChunkState {
 
 impl ChunkedDecoder {
     /// Takes bytes; returns how many belong to the body and whether it is complete.
-    ///
-    /// # Errors
-    /// What is not of the coding.
+    /// Errors: What is not of the coding.
     pub fn feed_chunks(
         &mut self,
         bytes: &[u8],

@@ -16,7 +16,6 @@ use crate::wire::ClientSocket;
 const CONNECT_PAUSE_NS: u64 = SECOND_NS / 100;
 
 impl Shard<'_> {
-    /// Sends all that is due, as far as connections are free.
     pub(super) fn dispatch(&mut self, now: u64) {
         self.send_due(now);
         self.flush_sessions();
@@ -87,7 +86,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Whether requests are due that no connection is free for.
     pub(super) fn is_waiting(&self, now: u64) -> bool {
         match &self.source {
             RequestSource::Open { send, .. } => {
@@ -97,7 +95,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Whether nothing is left to send, now or later.
     pub(super) fn is_exhausted(&self, now: u64) -> bool {
         let end = self.times.end;
         match &self.source {
@@ -108,7 +105,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Counts the requests that became due before `until`.
     pub(super) fn count_due(&mut self, until: u64) {
         let RequestSource::Open { due, .. } = &mut self.source else {
             return;
@@ -135,7 +131,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Gives a request to a free connection.
     fn begin_request(&mut self, free: FreePlace, intended: u64, now: u64) {
         let id = free.connection;
         if matches!(self.source, RequestSource::Open { .. }) {
@@ -177,7 +172,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Counts how long a request could have been sent and was not.
     fn count_lag(&mut self, free: FreePlace, intended: u64, now: u64) {
         let possible = intended.max(free.since);
         self.interval.totals[self.times.phase(intended)]
@@ -185,7 +179,6 @@ impl Shard<'_> {
             .saturating_record(now.saturating_sub(possible));
     }
 
-    /// Sends the rest of a connection's request.
     pub(super) fn send_rest(&mut self, id: u32, now: u64) {
         let connection = &mut self.connections[id as usize];
         let (ConnectionState::Open(wire), Some(request)) =
@@ -259,7 +252,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Makes a place free for the next request.
     pub(super) fn free_place(&mut self, id: u32, now: u64) {
         if let Some(session) = &mut self.connections[id as usize].session
             && session.places.len() - session.held > session.request_capacity()
@@ -279,7 +271,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Counts a request that was begun and has failed.
     pub(super) fn count_failure(&mut self, request: InFlight, kind: ErrorKind) {
         let intended = request.intended;
         let phase = self.times.phase(intended);
@@ -304,7 +295,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Fails the requests whose time is over.
     pub(super) fn scan_timeouts(&mut self, now: u64) {
         let timeout = self.times.timeout;
         for id in 0..self.connections.len() as u32 {

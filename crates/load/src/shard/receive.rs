@@ -151,7 +151,6 @@ impl Shard<'_> {
         now
     }
 
-    /// Ends a request with a complete response.
     fn complete_request(&mut self, id: u32, response: Response, has_more: bool, now: u64) {
         let connection = &mut self.connections[id as usize];
         let Some(request) = connection.request.take() else {

@@ -11,7 +11,6 @@ use crate::outcome::ErrorKind;
 use crate::socket::SocketProgress;
 
 impl Shard<'_> {
-    /// Sends what waits on a connection, as far as it may be sent.
     pub(super) fn send_streams(&mut self, id: u32, now: u64) {
         self.open_streams(id, now);
         self.upload_bodies(id);
@@ -50,7 +49,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Sends the frames that gathered.
     pub(super) fn flush_sessions(&mut self) {
         // Usually one connection several times over, each time with nothing left to send.
         let mut unflushed = std::mem::take(&mut self.unflushed);
@@ -63,7 +61,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Sends the frames of one connection.
     pub(super) fn flush_frames(&mut self, id: u32) {
         loop {
             let connection = &mut self.connections[id as usize];
@@ -92,7 +89,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Takes `n` received bytes.
     pub(super) fn take_frames(&mut self, id: u32, n: usize, now: u64) {
         let Some(session) = &mut self.connections[id as usize].session else {
             return;
@@ -117,7 +113,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Counts a request that came to its end.
     fn end_stream(&mut self, id: u32, end: StreamEnd, now: u64) {
         let Some(session) = &mut self.connections[id as usize].session else {
             return;

@@ -23,7 +23,6 @@ impl Shard<'_> {
         }
     }
 
-    /// The connections that nobody has yet.
     pub(super) fn vacate_connections(&mut self) {
         if self.plan.users.is_none() {
             return;

@@ -13,9 +13,7 @@ use crate::template;
 impl LoadSpec {
     /// Reads the profile and makes every path absolute; those of the load are relative to `base`,
     /// those of the profile to its own directory. Whether that changed anything.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] when the profile cannot be read.
+    /// Errors: [`LoadError::Plan`] when the profile cannot be read.
     pub fn resolve_files(&mut self, base: &Path) -> Result<bool, LoadError> {
         let before = self.clone();
         if let Some(ProfileSource::File(path)) = &self.profile {
@@ -54,7 +52,6 @@ impl LoadSpec {
         Ok(*self != before)
     }
 
-    /// The files whose content is part of the load.
     pub fn content_files(&self) -> Vec<PathBuf> {
         let mix = self.mix().iter();
         let mut files: Vec<PathBuf> = mix.clone().filter_map(|r| r.body_file.clone()).collect();

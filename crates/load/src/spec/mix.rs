@@ -19,7 +19,6 @@ impl LoadSpec {
         }
     }
 
-    /// Names of the requests of the mix, as an SLO can name them.
     pub fn request_names(&self) -> Vec<String> {
         self.mix().iter().map(MixRequest::request_name).collect()
     }
@@ -165,9 +164,7 @@ impl LoadSpec {
 
 impl MixRequest {
     /// What is sent, from its file where it has one.
-    ///
-    /// # Errors
-    /// [`LoadError::Plan`] when the file cannot be read, or there are two bodies.
+    /// Errors: [`LoadError::Plan`] when the file cannot be read, or there are two bodies.
     pub(crate) fn read_body(&self) -> Result<Vec<u8>, LoadError> {
         match &self.body_file {
             None => Ok(self.body.clone().into_bytes()),

@@ -14,15 +14,12 @@ use crate::error::LoadError;
 
 const OPEN: &str = "{env:";
 
-/// Headers that log somebody in.
 const HEADERS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 /// Parts of a header's name that say the same.
 const PARTS: [&str; 5] = ["token", "api-key", "apikey", "secret", "password"];
 
 /// The text with the values of its variables.
-///
-/// # Errors
-/// [`LoadError::Plan`] names a variable that is not set.
+/// Errors: [`LoadError::Plan`] names a variable that is not set.
 pub(super) fn fill_variables(text: &str, field: &'static str) -> Result<String, LoadError> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -49,9 +46,7 @@ fn environment_value(name: &str, field: &'static str) -> Result<String, LoadErro
 }
 
 /// The value of the Authorization header; `None` without credentials.
-///
-/// # Errors
-/// [`LoadError::Plan`] when there are two, or what they name cannot be read.
+/// Errors: [`LoadError::Plan`] when there are two, or what they name cannot be read.
 pub fn authorization(
     basic: Option<&str>,
     bearer: Option<&str>,
@@ -74,9 +69,7 @@ pub fn authorization(
 }
 
 /// A credential as it is, or from the file behind `@`.
-///
-/// # Errors
-/// [`LoadError::Plan`] when what it names cannot be read.
+/// Errors: [`LoadError::Plan`] when what it names cannot be read.
 pub fn read_credential(text: &str, field: &'static str) -> Result<String, LoadError> {
     let Some(path) = text.strip_prefix('@') else {
         return fill_variables(text, field);
@@ -86,9 +79,7 @@ pub fn read_credential(text: &str, field: &'static str) -> Result<String, LoadEr
 }
 
 /// Refuses a credential that stands in the load itself: it would be stored with the result.
-///
-/// # Errors
-/// [`LoadError::Plan`] names where.
+/// Errors: [`LoadError::Plan`] names where.
 pub(super) fn refuse_literals(spec: &LoadSpec) -> Result<(), LoadError> {
     let refuse = |field, what: &str| {
         let why = format!(

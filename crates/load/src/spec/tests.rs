@@ -159,7 +159,6 @@ fn a_credential_is_read_when_the_plan_is_made_and_kept_out_of_the_load() {
     assert_snapshot!(literal("headers = { Cookie = \"a=b\" }"), @"headers: the value of Cookie stands in it and would be stored with the result; name an environment variable instead: {env:NAME}");
 }
 
-/// The example of RFC 7617 §2.
 #[test]
 fn a_user_in_a_file_becomes_a_header() {
     let file = std::env::temp_dir().join(format!("loadline-basic-{}", std::process::id()));

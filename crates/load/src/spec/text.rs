@@ -30,7 +30,6 @@ pub struct TimeOrNone(pub Duration);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PositiveFactor(pub f64);
 
-/// The rate over time, in requests a second.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RateShape {
     /// `5000/s`.
@@ -102,9 +101,7 @@ impl fmt::Display for PositiveFactor {
 }
 
 /// Reads `5000/s`, `5000`, `30/m`; requests a second.
-///
-/// # Errors
-/// What would be a rate.
+/// Errors: What would be a rate.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
@@ -150,7 +147,6 @@ impl fmt::Display for RateShape {
 }
 
 impl RateShape {
-    /// Its mean.
     fn mean(&self) -> f64 {
         match self {
             Self::Constant(rate) => *rate,
@@ -159,7 +155,6 @@ impl RateShape {
         }
     }
 
-    /// Over a duration.
     pub(super) fn segments_over(&self, duration: Duration) -> Vec<RateSegment> {
         match self {
             Self::Constant(rate) => vec![RateSegment::constant_rate(*rate, duration)],
@@ -281,18 +276,12 @@ pub mod as_text {
         }
     }
 
-    /// Writes the text.
-    ///
-    /// # Errors
-    /// Those of the serializer.
     pub fn serialize<T: Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(value)
     }
 
     /// Reads the text, or a bare number.
-    ///
-    /// # Errors
-    /// What the text's parser says.
+    /// Errors: What the text's parser says.
     pub fn deserialize<'de, T, D>(d: D) -> Result<T, D::Error>
     where
         T: FromStr<Err: Display>,
@@ -305,10 +294,6 @@ pub mod as_text {
     pub mod opt {
         use super::*;
 
-        /// Writes the text.
-        ///
-        /// # Errors
-        /// Those of the serializer.
         pub fn serialize<T: Display, S: Serializer>(
             value: &Option<T>,
             s: S,
@@ -317,9 +302,7 @@ pub mod as_text {
         }
 
         /// Reads the text, or a bare number.
-        ///
-        /// # Errors
-        /// What the text's parser says.
+        /// Errors: What the text's parser says.
         pub fn deserialize<'de, T, D>(d: D) -> Result<Option<T>, D::Error>
         where
             T: FromStr<Err: Display>,
@@ -329,7 +312,6 @@ pub mod as_text {
         }
     }
 
-    /// The same for a list.
     pub mod list {
         use serde::Deserialize;
 
@@ -343,18 +325,12 @@ pub mod as_text {
             }
         }
 
-        /// Writes the texts.
-        ///
-        /// # Errors
-        /// Those of the serializer.
         pub fn serialize<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
             s.collect_seq(values.iter().map(ToString::to_string))
         }
 
         /// Reads the texts.
-        ///
-        /// # Errors
-        /// What the text's parser says.
+        /// Errors: What the text's parser says.
         pub fn deserialize<'de, T, D>(d: D) -> Result<Vec<T>, D::Error>
         where
             T: FromStr<Err: Display>,

@@ -8,10 +8,8 @@ use std::io::{self, Read};
 use super::{ChunkContent, FileChunk, HEAD, LABEL, LARGEST_PAYLOAD, LogEntry, LogError, MAGIC};
 use super::{checksum, unpack};
 
-/// Read at once.
 const BLOCK: usize = 64 << 10;
 
-/// Reads records one after the other.
 #[derive(Debug)]
 pub struct EventLogReader<R> {
     from: R,
@@ -22,7 +20,6 @@ pub struct EventLogReader<R> {
 }
 
 impl<R: Read> EventLogReader<R> {
-    /// Reads a log from its begin.
     pub fn new(from: R) -> Self {
         Self::resume_at(from, 0)
     }
@@ -44,9 +41,7 @@ impl<R: Read> EventLogReader<R> {
 
     /// The next record; `None` where no whole one is there yet, which is the end of a log that
     /// nobody writes.
-    ///
-    /// # Errors
-    /// [`LogError`]; there is nothing behind it.
+    /// Errors: [`LogError`]; there is nothing behind it.
     pub fn next_entry(&mut self) -> Result<Option<LogEntry>, LogError> {
         if self.offset == 0 {
             if !self.has_bytes(MAGIC.len())? {
@@ -76,9 +71,6 @@ impl<R: Read> EventLogReader<R> {
     }
 
     /// The next piece, past all events.
-    ///
-    /// # Errors
-    /// As [`EventLogReader::next_entry`].
     pub fn next_chunk(&mut self) -> Result<Option<FileChunk>, LogError> {
         loop {
             match self.next_entry()? {
@@ -155,7 +147,6 @@ fn parse_entry(payload: &[u8]) -> Result<LogEntry, LogError> {
     }
 }
 
-/// One file of a log, its pieces joined.
 #[derive(Debug)]
 pub struct JoinedFile<R> {
     log: EventLogReader<R>,

@@ -17,7 +17,6 @@ use crate::TrialEvent;
 /// zstd's: samples and logs shrink to a tenth with it, and more costs time that is not ours.
 const LEVEL: i32 = 3;
 
-/// The log of a running trial.
 #[derive(Debug)]
 pub struct EventLog {
     state: Mutex<EventLogState>,
@@ -33,9 +32,7 @@ struct EventLogState {
 
 impl EventLog {
     /// Begins a log in an empty file, opened for reading and appending.
-    ///
-    /// # Errors
-    /// A file that is not empty, no regular one, or cannot be written.
+    /// Errors: A file that is not empty, no regular one, or cannot be written.
     pub fn begin_log(mut file: File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.len() > 0 {
@@ -52,10 +49,6 @@ impl EventLog {
         })
     }
 
-    /// Appends an event.
-    ///
-    /// # Errors
-    /// What the system says; the log is as it was before.
     pub fn append_event(&self, event: &TrialEvent) -> io::Result<()> {
         self.append_entry(0, 0, &serde_json::to_vec(event)?)
     }
@@ -68,7 +61,6 @@ impl EventLog {
         }
     }
 
-    /// The same, in one record.
     pub fn append_whole_chunk(&self, content: ChunkContent, instance: u32, bytes: &[u8]) {
         if let Err(error) = self.append_entry(content.to_code(), instance, bytes) {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,9 +75,7 @@ impl EventLog {
     }
 
     /// Reads the log from its begin, while it is written.
-    ///
-    /// # Errors
-    /// A file that has no second descriptor to give.
+    /// Errors: A file that has no second descriptor to give.
     pub fn open_reader(&self) -> Result<EventLogReader<impl Read + use<>>, io::Error> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let file = state.file.try_clone()?;

@@ -20,22 +20,18 @@ const REMEMBERED: usize = 4096;
 /// Requests without an answer that are told apart; those of others are counted together.
 const NAMED: usize = 100;
 
-/// How all others without an answer are called.
 const OTHERS: &str = "others";
 
 /// How bytes are called that are no request: TLS, HTTP/2.
 const MALFORMED: &str = "bytes that are no HTTP/1.1";
 
-/// An answer as bytes.
 #[derive(Debug)]
 pub(crate) struct RenderedAnswer {
     /// Head, empty line and body.
     pub(crate) bytes: Vec<u8>,
-    /// Of it the head, without the empty line.
     pub(crate) head: usize,
 }
 
-/// What a request gets.
 #[derive(Debug, Clone)]
 pub(crate) struct StubReply {
     pub(crate) rendered: Rc<RenderedAnswer>,
@@ -43,16 +39,13 @@ pub(crate) struct StubReply {
     pub(crate) delay: u64,
 }
 
-/// The answers of one stub.
 #[derive(Debug)]
 pub(crate) struct StubAnswers {
     /// Those of one pattern together, in the order of the file.
     groups: Vec<AnswerGroup>,
     none: Rc<RenderedAnswer>,
     known: HashMap<Vec<u8>, Option<usize>>,
-    /// Requests that came.
     pub(crate) requests: u64,
-    /// Those without an answer, by what they ask for.
     pub(crate) unanswered: BTreeMap<String, u64>,
 }
 
@@ -65,9 +58,7 @@ struct AnswerGroup {
 
 impl StubAnswers {
     /// Reads bodies and histograms.
-    ///
-    /// # Errors
-    /// In words: a file that cannot be read, a histogram that is none.
+    /// Errors: In words: a file that cannot be read, a histogram that is none.
     pub(crate) fn new(answers: &[StubAnswer]) -> Result<Self, String> {
         let mut groups: Vec<AnswerGroup> = Vec::new();
         for answer in answers {
@@ -144,7 +135,6 @@ impl StubAnswers {
         found
     }
 
-    /// Something came that is no request.
     pub(crate) fn count_malformed(&mut self) {
         self.requests += 1;
         self.count_unanswered(MALFORMED.to_owned());

@@ -19,7 +19,6 @@ use crate::meter::Lag;
 /// Turns of one connection in a row: others wait meanwhile.
 const TURNS: usize = 32;
 
-/// A stub that listens.
 #[derive(Debug)]
 struct ListeningStub {
     listeners: Vec<TcpListener>,
@@ -28,7 +27,6 @@ struct ListeningStub {
     made: u64,
 }
 
-/// A connection to one of them.
 #[derive(Debug)]
 struct StubConnection {
     stub: usize,
@@ -42,20 +40,14 @@ struct StubConnection {
     has_ended: bool,
 }
 
-/// How a connection goes on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StubProgress {
-    /// By an event.
     Event,
-    /// At this time, or by an event.
     Time(u64),
-    /// Others first.
     Again,
-    /// It is over.
     Over,
 }
 
-/// All stubs of a trial.
 #[derive(Debug, Default)]
 pub(crate) struct StubServer {
     all: Vec<ListeningStub>,
@@ -65,9 +57,7 @@ pub(crate) struct StubServer {
 
 impl StubServer {
     /// Listens in the network in which this thread is; its sockets.
-    ///
-    /// # Errors
-    /// In words: a port that is taken, a body that cannot be read.
+    /// Errors: In words: a port that is taken, a body that cannot be read.
     pub(crate) fn listen_for_stub(&mut self, order: &StubOrder) -> Result<&[TcpListener], String> {
         let stub = ListeningStub {
             listeners: listen_all(order.port)?,
@@ -79,12 +69,10 @@ impl StubServer {
         Ok(self.all.last().map_or(&[], |stub| &stub.listeners))
     }
 
-    /// How many there are.
     pub(crate) fn stub_count(&self) -> usize {
         self.all.len()
     }
 
-    /// A socket of one of them.
     pub(crate) fn stub_listener(&self, stub: usize, listener: usize) -> Option<&TcpListener> {
         self.all.get(stub)?.listeners.get(listener)
     }
@@ -113,7 +101,6 @@ impl StubServer {
         Some((id, &served.stream))
     }
 
-    /// What an event says of a connection.
     pub(crate) fn note_readable(&mut self, id: u64, is_readable: bool) {
         if let Some(served) = self.served.get_mut(&id) {
             served.is_readable |= is_readable && !served.has_ended;
@@ -141,7 +128,6 @@ impl StubServer {
         next
     }
 
-    /// What was asked of each.
     pub(crate) fn counted_answers(&self) -> impl Iterator<Item = &StubAnswers> {
         self.all.iter().map(|stub| &stub.answers)
     }
@@ -187,7 +173,6 @@ impl StubConnection {
         (self.output, self.sent, self.is_last) = (bytes, 0, is_last);
     }
 
-    /// Whether all has left.
     fn flush_queue(&mut self) -> io::Result<bool> {
         while self.sent < self.output.len() {
             match self.stream.write(&self.output[self.sent..]) {

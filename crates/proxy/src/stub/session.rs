@@ -17,7 +17,6 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const MALFORMED: &[u8] = b"HTTP/1.1 400 \r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 const CLOSE: &[u8] = b"connection: close\r\n\r\n";
 
-/// The state of one connection.
 #[derive(Debug)]
 pub(crate) struct StubProtocol {
     input: Vec<u8>,
@@ -29,15 +28,12 @@ pub(crate) struct StubProtocol {
 enum StubProtocolState {
     /// Until the head of a request is whole.
     Head,
-    /// Until its body is.
     Body(StubRequest, BodyRemainder),
     /// The answer waits for its time.
     Due(StubRequest, StubReply, u64),
-    /// Nothing is read any more.
     Over,
 }
 
-/// What is known of a request by its head.
 #[derive(Debug)]
 struct StubRequest {
     method: Vec<u8>,
@@ -52,18 +48,14 @@ enum BodyRemainder {
     Chunks(ChunkedDecoder),
 }
 
-/// What a session wants next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProtocolWant {
-    /// More bytes.
     Bytes,
-    /// This time to come.
     Time(u64),
     /// Bytes are to be sent; then it goes on, or with `true` it is over.
     Send(Vec<u8>, bool),
     /// An answer that was due then is to be sent, the same.
     Answer(Vec<u8>, u64, bool),
-    /// The connection is over.
     End,
 }
 
@@ -76,7 +68,6 @@ impl StubProtocol {
         }
     }
 
-    /// Takes bytes that have come.
     pub(crate) fn take_bytes(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }
@@ -86,7 +77,6 @@ impl StubProtocol {
         self.input.len() >= MAX_HEAD
     }
 
-    /// Goes on as far as it can.
     pub(crate) fn next(&mut self, now: u64, answers: &mut StubAnswers) -> ProtocolWant {
         loop {
             match std::mem::replace(&mut self.state, StubProtocolState::Over) {
@@ -252,7 +242,6 @@ mod tests {
         StubAnswers::new(&[answer("* /a", 0), answer("* /slow", 20)]).expect("they are good")
     }
 
-    /// All that it says to these bytes at once, and what it wants then.
     fn said(bytes: &[u8]) -> (Vec<String>, ProtocolWant) {
         let mut session = StubProtocol::new(RandomStream::from_seed(1));
         let mut answers = answers();

@@ -20,7 +20,6 @@ const FEWEST: usize = 3;
 /// A difference smaller than this share is none.
 const EFFECT: f64 = 0.02;
 
-/// What an interval says of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureChange {
     /// The whole interval lies above.
@@ -29,32 +28,24 @@ pub enum FigureChange {
     Less,
     /// The interval holds "no change".
     NotShown,
-    /// Too few trials for an interval.
     TooFew,
     /// In a trial of either side it lies in requests that failed: it has no ratio.
     InFailures,
 }
 
-/// A figure on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedFigure {
-    /// What it is.
     pub name: &'static str,
-    /// Name in JSON, with its unit.
     pub key: &'static str,
     /// The medians: seconds, bytes, or as the name says; `None` where it was not measured.
     pub medians: [Option<f64>; 2],
-    /// The medians as text.
     pub shown: [String; 2],
-    /// Trials behind each.
     pub trials: [usize; 2],
     /// The second over the first.
     pub ratio: Option<ConfidenceInterval>,
-    /// What that says.
     pub change: FigureChange,
 }
 
-/// How a value is read from a trial and shown.
 struct FigureRow {
     name: &'static str,
     key: &'static str,

@@ -26,7 +26,6 @@ pub use write::{
     ExportedComparison, comparison_html, comparison_json, comparison_markdown, comparison_terminal,
 };
 
-/// Compares `b` with `a`.
 pub fn compare(a: &ResultView, b: &ResultView) -> ResultComparison {
     let views = [a, b];
     let recommendations = views.map(|v| v.recommendation.as_ref());
@@ -89,7 +88,6 @@ fn cannot_say(views: [&ResultView; 2]) -> Option<String> {
         .then(|| "the second ended before it had an answer".to_owned())
 }
 
-/// The change of what is recommended, and whether it is for the worse.
 fn size_sentence(recommendations: [Option<&Recommendation>; 2]) -> (Option<String>, bool) {
     match recommendations {
         [Some(before), Some(after)] => {
@@ -146,7 +144,6 @@ fn shared_configurations(a: &ResultView, b: &ResultView) -> Vec<SharedConfigurat
         .collect()
 }
 
-/// What was not the same.
 fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
     let mut found = Vec::new();
     let mut differ = |what: &str, one: String, two: String| {

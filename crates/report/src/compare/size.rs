@@ -13,14 +13,12 @@ use loadline_sizing::{Bytes, Cpus};
 use crate::content::groups;
 use crate::format;
 
-/// What one result recommends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecommendedSize {
     /// `1 CPU and 212Mi`, or `2 x 1 vCPU, 2Gi, $84.10 a month`.
     pub name: String,
     /// CPU limit of one instance; `None` is no limit.
     pub cpu: Option<Cpus>,
-    /// Memory limit of one instance.
     pub memory: Bytes,
     /// Replicas; `None` where no prices were given.
     pub replicas: Option<u32>,
@@ -29,7 +27,6 @@ pub struct RecommendedSize {
 }
 
 impl RecommendedSize {
-    /// Reads it off a recommendation.
     pub fn from_recommendation(recommendation: &Recommendation) -> Self {
         let chosen = recommendation.deployment.as_ref().map(|d| &d.chosen);
         Self {
@@ -45,16 +42,13 @@ impl RecommendedSize {
     }
 }
 
-/// The change from one recommendation to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeChange {
-    /// In a sentence.
     pub sentence: String,
     /// Whether the second needs or costs more.
     pub is_worse: bool,
 }
 
-/// From `before` to `after`.
 pub fn size_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
     match (&before.deployment, &after.deployment) {
         (Some(one), Some(two)) => price_change(one, two),
@@ -84,7 +78,6 @@ fn no_verdict(sentence: String) -> SizeChange {
     }
 }
 
-/// Where two values lie to each other.
 enum ValueStep {
     More,
     Less,

@@ -13,7 +13,6 @@ use crate::html::parts;
 use crate::table::{Table, TableCell, Tone};
 use crate::{markdown, terminal, text};
 
-/// For a terminal of this width.
 pub fn comparison_terminal(comparison: &ResultComparison, width: usize) -> String {
     terminal::page(
         &comparison.sentence,
@@ -23,7 +22,6 @@ pub fn comparison_terminal(comparison: &ResultComparison, width: usize) -> Strin
     )
 }
 
-/// For a pull request.
 pub fn comparison_markdown(comparison: &ResultComparison) -> String {
     markdown::page(
         &comparison.sentence,
@@ -32,7 +30,6 @@ pub fn comparison_markdown(comparison: &ResultComparison) -> String {
     )
 }
 
-/// One HTML document without a script, for a browser or a mail.
 pub fn comparison_html(comparison: &ResultComparison) -> String {
     let (tone, badge) = match (&comparison.cannot_say, comparison.is_worse) {
         (Some(_), _) => (Tone::Muted, "Cannot say"),
@@ -243,7 +240,6 @@ struct ExportedShared {
     figures: Vec<ExportedFigure>,
 }
 
-/// For other programs.
 pub fn comparison_json(comparison: &ResultComparison) -> String {
     let [first, second] = comparison.names.clone();
     let sizes = comparison.sizes.each_ref().map(Option::as_ref);

@@ -13,12 +13,9 @@ use super::proven::proven_how;
 use super::{budget, money, saving};
 use crate::view::ResultView;
 
-/// A fact of the first screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerFact {
-    /// What it is about, in a few words.
     pub name: &'static str,
-    /// A sentence.
     pub words: String,
 }
 
@@ -28,7 +25,6 @@ impl AnswerFact {
     }
 }
 
-/// The facts, most important first; none without a recommendation.
 pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
     let Some(recommendation) = &view.recommendation else {
         return Vec::new();

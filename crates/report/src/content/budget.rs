@@ -77,7 +77,6 @@ fn row(line: &BudgetLine, share: &WholeShare) -> [TableCell; 5] {
 
 const MIB: Bytes = Bytes::from_mib(1);
 
-/// One line in whole MiB.
 struct WholeShare {
     measured: u64,
     growth: u64,

@@ -18,7 +18,6 @@ use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
 
-/// An answer with its soak.
 pub(crate) struct AnswerClaim<'a> {
     view: &'a ResultView,
     recommendation: &'a Recommendation,
@@ -48,7 +47,6 @@ impl<'a> AnswerClaim<'a> {
         }
     }
 
-    /// Whether a soak lasted, and nothing rises.
     pub(crate) fn is_proven(&self) -> bool {
         let lasted = |(trial, outcome): &(&TrialRecord, SoakOutcome)| {
             let grows = growth::growth_of(trial).is_some_and(|g| g.verdict == Growth::Growing);
@@ -58,14 +56,12 @@ impl<'a> AnswerClaim<'a> {
         self.recommendation.is_proven() && is_steady && self.soak.as_ref().is_some_and(lasted)
     }
 
-    /// Whether its own soak refutes it.
     pub(crate) fn is_refuted(&self) -> bool {
         self.soak
             .as_ref()
             .is_some_and(|(_, outcome)| outcome.refutes())
     }
 
-    /// The claim in two words.
     pub(crate) fn badge(&self) -> (Tone, &'static str) {
         match self.soak.as_ref().map(|(_, outcome)| outcome) {
             Some(SoakOutcome::Died { .. }) => (Tone::Bad, "Did not last"),
@@ -119,7 +115,6 @@ impl<'a> AnswerClaim<'a> {
         format!("{starts}, judged for {}{warm_up}", format::elapsed(judged))
     }
 
-    /// The fresh starts at the size.
     pub(crate) fn fresh_starts(&self) -> impl Iterator<Item = &'a TrialRecord> {
         let (view, recommendation) = (self.view, self.recommendation);
         // Another JDK may have been tested at the same size.
@@ -137,7 +132,6 @@ impl<'a> AnswerClaim<'a> {
         of_phase.map(|load| load.duration).min()
     }
 
-    /// `Not soaked.`
     pub(crate) fn describe_soak(&self) -> String {
         let Some((trial, outcome)) = &self.soak else {
             return "Not soaked.".to_owned();
@@ -190,7 +184,6 @@ impl<'a> AnswerClaim<'a> {
         }
     }
 
-    /// The rising live set and what to do about it.
     pub(crate) fn describe_trend(&self) -> Option<String> {
         let trend = self.recommendation.live_set_trend?;
         let rate = match trend.per_minute.as_mib() {
@@ -259,7 +252,6 @@ fn round_length(length: Duration) -> String {
     }
 }
 
-/// What speaks against shipping an answer, a sentence each; nothing where nothing does.
 pub fn answer_doubts(view: &ResultView) -> Vec<String> {
     let Some(recommendation) = &view.recommendation else {
         return Vec::new();

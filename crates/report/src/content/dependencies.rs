@@ -14,13 +14,10 @@ use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
 
-/// Requests without an answer that are named.
 const NAMED: usize = 5;
 
-/// One dependency in one trial.
 type Seen<'a> = (&'a TrialRecord, &'a DependencyEvidence);
 
-/// The section; `None` where no trial had a dependency.
 pub fn dependencies_section(view: &ResultView) -> Option<Section> {
     let (all, names) = all_dependencies(view);
     names.first()?;
@@ -51,7 +48,6 @@ pub fn dependencies_section(view: &ResultView) -> Option<Section> {
     })
 }
 
-/// All dependencies of all trials, and their names.
 fn all_dependencies(view: &ResultView) -> (Vec<Seen<'_>>, Vec<&str>) {
     let all: Vec<Seen<'_>> = view
         .trials
@@ -168,7 +164,6 @@ fn dependency_table(names: &[&str], all: &[Seen<'_>]) -> Table {
     table
 }
 
-/// What stubs were asked for, a sentence each.
 fn stubs(names: &[&str], all: &[Seen<'_>]) -> Vec<String> {
     let of = |name: &&str| {
         let mine = stubs_of(name, all);
@@ -212,7 +207,6 @@ fn unanswered_sentence(stubs: &[&StubEvidence]) -> Option<String> {
     })
 }
 
-/// The last words of the first that failed.
 fn first_failed(view: &ResultView, all: &[Seen<'_>]) -> Option<(String, String)> {
     let (trial, dependency) = all.iter().find(|(_, d)| !d.last_output.is_empty())?;
     let number = view.trial_number(&trial.id).unwrap_or(0);

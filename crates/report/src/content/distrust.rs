@@ -38,7 +38,6 @@ pub fn distrust_section(view: &ResultView) -> Option<Section> {
     })
 }
 
-/// How many trials no figure has in it.
 pub(crate) fn left_out(view: &ResultView) -> Option<String> {
     let excluded = excluded_trials(view).count();
     let all = format::count_of(view.trials.len(), "trial");
@@ -86,7 +85,6 @@ fn damaged_histograms(view: &ResultView) -> Option<String> {
     })
 }
 
-/// Each warning once, with the trials that had it.
 fn warnings(view: &ResultView) -> Vec<String> {
     let mut seen: Vec<(&str, Vec<String>)> = Vec::new();
     for trial in &view.trials {

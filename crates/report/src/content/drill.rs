@@ -16,7 +16,6 @@ use crate::view::ResultView;
 
 const STATES: &str = "Whether what the outage made grow or fall came back: the most before it, what was furthest from that from its begin on, and from how long after its end on it stays within 10 % of before. A pool that loses its connections shows in the sockets.";
 
-/// The section; `None` where there was no outage.
 pub fn drill_section(view: &ResultView) -> Option<Section> {
     let courses: Vec<(&TrialRecord, OutageCourse)> = (view.trials.iter())
         .filter_map(|trial| {
@@ -51,7 +50,6 @@ pub fn drill_section(view: &ResultView) -> Option<Section> {
     })
 }
 
-/// What latencies are about where there was an outage.
 pub(super) fn before_outage(view: &ResultView) -> Option<&'static str> {
     let any = view.trials.iter().any(|t| !t.evidence.outages.is_empty());
     any.then_some("Latencies are those before the outage, as the verdict is.")

@@ -12,17 +12,14 @@ use crate::format;
 use crate::redact;
 use crate::view::ResultView;
 
-/// The trials of one configuration, in running order.
 #[derive(Debug, Clone)]
 pub struct ConfigurationGroup<'a> {
-    /// What they ran.
     pub configuration: &'a Configuration,
     /// All of them, also those without evidence.
     pub trials: Vec<&'a TrialRecord>,
 }
 
 impl ConfigurationGroup<'_> {
-    /// Trials that may be believed.
     pub fn evidence_trials(&self) -> impl Iterator<Item = &TrialRecord> {
         self.trials
             .iter()
@@ -70,7 +67,6 @@ pub fn group_trials(view: &ResultView) -> Vec<ConfigurationGroup<'_>> {
     groups
 }
 
-/// The group of one configuration.
 pub fn group_of<'a>(
     view: &'a ResultView,
     configuration: &Configuration,
@@ -80,7 +76,6 @@ pub fn group_of<'a>(
         .find(|g| is_same(g.configuration, configuration))
 }
 
-/// Whether two configurations differ in nothing but the label.
 pub fn is_same(a: &Configuration, b: &Configuration) -> bool {
     a.memory == b.memory && a.cpu == b.cpu && {
         let mut b = b.clone();
@@ -109,7 +104,6 @@ pub fn limits_of(configuration: &Configuration) -> String {
     )
 }
 
-/// The CPU limit in words.
 pub fn cpu_words(configuration: &Configuration) -> String {
     match configuration.cpu {
         Some(cpu) if cpu.as_millis() > 1000 && cpu.as_millis() % 1000 == 0 => format!("{cpu} CPUs"),
@@ -139,11 +133,8 @@ pub(crate) fn memory_and_heap(configuration: &Configuration) -> String {
 /// How configurations of one result are called: by what tells them apart, nothing else.
 #[derive(Debug, Clone)]
 pub struct ConfigurationNames {
-    /// Parts that every configuration of the result has.
     shared: Vec<String>,
-    /// Whether the configurations differ in more than memory.
     differ: bool,
-    /// Whether some run another application than the experiment's.
     others: bool,
     /// What the experiment's labels stand for.
     labels: OptionLabels,
@@ -152,7 +143,6 @@ pub struct ConfigurationNames {
 /// What the labels of a result tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
 enum LabelScope {
-    /// Options.
     #[default]
     Options,
     /// JDKs too: `17-none` and `25-none` have the same options.
@@ -164,7 +154,6 @@ enum LabelScope {
 /// The experiment's label of each set of options, where the labels tell the sets apart.
 #[derive(Debug, Clone, Default)]
 struct OptionLabels {
-    /// What a set is.
     by: LabelScope,
     /// The sets and their labels; empty where labels do not tell sets apart.
     all: Vec<(Vec<String>, String)>,
@@ -205,7 +194,6 @@ impl OptionLabels {
     }
 }
 
-/// What a label stands for.
 fn label_meaning(configuration: &Configuration, by: LabelScope) -> Vec<String> {
     let jdk = configuration
         .jdk
@@ -218,7 +206,6 @@ fn label_meaning(configuration: &Configuration, by: LabelScope) -> Vec<String> {
 }
 
 impl ConfigurationNames {
-    /// Looks at every configuration of a result.
     pub fn for_result(view: &ResultView) -> Self {
         let mut all = view
             .trials
@@ -243,7 +230,6 @@ impl ConfigurationNames {
         }
     }
 
-    /// Whether the configurations differ in more than memory.
     pub fn differ_beyond_memory(&self) -> bool {
         self.differ
     }
@@ -346,21 +332,18 @@ fn own_label(configuration: &Configuration) -> String {
         .join(" ")
 }
 
-/// What a configuration has besides memory.
 fn parts_besides_memory(configuration: &Configuration) -> Vec<String> {
     let mut parts = limits_besides_memory(configuration);
     parts.extend(option_words(configuration));
     parts
 }
 
-/// Limits besides memory, and the JDK.
 fn limits_besides_memory(configuration: &Configuration) -> Vec<String> {
     let mut parts = vec![cpu_words(configuration)];
     parts.extend(other_limits(configuration));
     parts
 }
 
-/// Limits besides CPU and memory, and the JDK.
 fn other_limits(configuration: &Configuration) -> Vec<String> {
     let mut parts: Vec<String> = configuration.jdk.iter().cloned().collect();
     if configuration.instances > 1 {

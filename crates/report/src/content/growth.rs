@@ -27,7 +27,6 @@ const GIVEN_BACK: f64 = 0.2;
 /// What a soak adds to the application. Seen: `records/README.md`, soaks of 2026-11-25.
 pub(crate) const TRACKED: &str = "The soak ran with native memory tracking, which takes memory of its own, about 10Mi and 15Mi in two services of some 190Mi: soak it with so much more to see whether it lasts without.";
 
-/// The soak of a result: the last one.
 pub(crate) fn last_soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidence)> {
     let soaks = view.trials.iter().rev();
     soaks
@@ -35,7 +34,6 @@ pub(crate) fn last_soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidenc
         .next()
 }
 
-/// The judgement of a trial that was a soak.
 pub fn growth_of(trial: &TrialRecord) -> Option<SoakGrowth> {
     let soak = trial.evidence.soak.as_ref()?;
     Some(judge_soak(soak, ceilings(trial), SEED))
@@ -53,7 +51,6 @@ fn ceilings(trial: &TrialRecord) -> Ceilings {
     }
 }
 
-/// The judgement of a result's soak.
 pub(crate) fn soak_growth(view: &ResultView) -> Option<(&TrialRecord, SoakGrowth)> {
     let (trial, _) = last_soak(view)?;
     Some((trial, growth_of(trial)?))
@@ -64,7 +61,6 @@ pub(crate) fn did_not_last(trial: &TrialRecord) -> bool {
     matches!(trial.verdict, Kept::AppKo(_))
 }
 
-/// The verdict as a sentence.
 pub(crate) fn growth_sentence(growth: &SoakGrowth) -> String {
     let (length, requests) = (show_length(growth.soaked), growth.requests);
     match growth.verdict {
@@ -150,7 +146,6 @@ fn levers(growth: &SoakGrowth) -> Vec<String> {
     growth.growing().map(lever).collect()
 }
 
-/// The section; `None` where nothing was soaked.
 pub fn growth_section(view: &ResultView) -> Option<Section> {
     let (trial, soak) = last_soak(view)?;
     let growth = growth_of(trial)?;
@@ -209,7 +204,6 @@ fn growth_table(looks: &[SoakLook]) -> Table {
     table
 }
 
-/// A sentence behind a colon.
 pub(crate) fn lower(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| {
@@ -217,7 +211,6 @@ pub(crate) fn lower(sentence: &str) -> String {
     })
 }
 
-/// Bytes that may be many.
 fn amount(bytes: f64) -> String {
     format::measured_bytes(Bytes::from_bytes(bytes.max(0.0) as u64))
 }

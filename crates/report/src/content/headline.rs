@@ -32,20 +32,14 @@ const JUMP: f64 = 1.25;
 /// Below this multiple of what the SLO allows, three digits of the multiple say nothing.
 const SO_NEAR: f64 = 1.01;
 
-/// The top of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Headline {
-    /// Whether it is good news.
     pub tone: Tone,
-    /// The verdict in two words.
     pub badge: &'static str,
-    /// The verdict.
     pub sentence: String,
-    /// Why it may be believed.
     pub details: Vec<String>,
 }
 
-/// The verdict on a result.
 pub fn headline(view: &ResultView) -> Headline {
     let mut headline = match &view.recommendation {
         Some(recommendation) => recommendation_headline(view, recommendation),
@@ -81,13 +75,11 @@ pub fn headline(view: &ResultView) -> Headline {
     headline
 }
 
-/// Why the result is not complete, where it is not.
 pub(super) fn incomplete_sentence(view: &ResultView) -> Option<String> {
     let why = view.incomplete.as_ref()?;
     Some(format!("The result is not complete: {why}."))
 }
 
-/// A soak by itself: what grows.
 fn soak_headline(view: &ResultView) -> Headline {
     let Some((trial, growth)) = growth::soak_growth(view) else {
         return nothing_measured(view);
@@ -181,7 +173,6 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     headline_of(&claim, sentence, details)
 }
 
-/// A headline with the badge of its claim.
 fn headline_of(claim: &AnswerClaim<'_>, sentence: String, details: Vec<String>) -> Headline {
     let (tone, badge) = claim.badge();
     Headline {
@@ -295,7 +286,6 @@ fn deployment_headline(
     headline_of(&claim, sentence, details)
 }
 
-/// A text that begins a sentence.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
@@ -303,7 +293,6 @@ fn capital(text: &str) -> String {
     })
 }
 
-/// What each replica carried of the rate.
 pub(super) fn carried_sentence(deployment: &Deployment) -> String {
     let spare = match deployment.spare {
         0 => String::new(),

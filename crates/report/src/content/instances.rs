@@ -17,7 +17,6 @@ use crate::view::ResultView;
 /// Seed of the intervals: the same records give the same words.
 const SEED: u64 = 1;
 
-/// The section; `None` when every trial ran the same number.
 pub fn instances_section(view: &ResultView) -> Option<Section> {
     let mut section = Section::new("instances", "How many instances?");
     for (configuration, study) in studies(view) {

@@ -12,7 +12,6 @@ use crate::table::{Table, TableCell, Tone};
 use crate::text;
 use crate::view::ResultView;
 
-/// The section; `None` where one was asked about.
 pub fn jdks_section(view: &ResultView) -> Option<Section> {
     let all = &view.recommendation.as_ref()?.by_level;
     let first = all.first()?;

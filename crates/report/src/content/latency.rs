@@ -10,7 +10,6 @@ use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
-/// The section; `None` when no load was measured.
 pub fn latency_section(view: &ResultView) -> Option<Section> {
     let mut table = Table::new().wrapping("Configuration").right("Trials");
     for quantile in QUANTILES {

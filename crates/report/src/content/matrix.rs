@@ -13,7 +13,6 @@ use crate::format;
 use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
 
-/// The section; `None` when nothing was tried.
 pub fn matrix_section(view: &ResultView) -> Option<Section> {
     let groups = groups::group_trials(view);
     if groups.is_empty() {
@@ -71,7 +70,6 @@ fn meanings(view: &ResultView) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Whether the reason of the trial speaks of thrash.
 fn is_thrash(trial: &TrialRecord) -> bool {
     trial.verdict != TrialVerdict::Pass
         && verdict::is_thrash(&trial.evidence, &VerdictThresholds::default())
@@ -201,7 +199,6 @@ pub fn group_verdict(group: &ConfigurationGroup<'_>) -> (String, Tone) {
     )
 }
 
-/// The slowest headline latency of the trials.
 fn worst_latency(figures: &[TrialFigures]) -> String {
     let slowest = figures.iter().filter_map(|f| f.headline).max();
     slowest.map_or_else(|| format::NONE.to_owned(), SeenLatency::show)

@@ -16,10 +16,8 @@ use crate::view::ResultView;
 /// Most configurations that are shown; the recommended one is among them.
 const MOST: usize = 12;
 
-/// How a limit is filled in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryFill {
-    /// The limit.
     pub limit: Bytes,
     /// Anonymous memory: heap, metaspace, stacks and all else the JVM wrote to.
     pub anon: Bytes,
@@ -48,7 +46,6 @@ impl MemoryFill {
         })
     }
 
-    /// What was left of the limit.
     pub fn free(&self) -> Bytes {
         let used = self
             .anon
@@ -94,7 +91,6 @@ fn rows<'a>(view: &'a ResultView) -> Vec<(String, MemoryFill, ConfigurationGroup
         .collect()
 }
 
-/// The section; `None` when no second of memory was recorded under a limit.
 pub fn memory_section(view: &ResultView) -> Option<Section> {
     let rows = rows(view);
     if rows.is_empty() {

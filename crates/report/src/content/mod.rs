@@ -85,19 +85,16 @@ const LEADS: &[fn(&ResultView) -> Option<Section>] = &[
     matrix::matrix_section,
 ];
 
-/// The one section of a short page.
 pub fn lead_section(view: &ResultView) -> Option<Section> {
     LEADS.iter().find_map(|section| section(view))
 }
 
-/// What grows, where all that ran is a soak.
 pub fn soak_section(view: &ResultView) -> Option<Section> {
     let is_soak =
         !view.trials.is_empty() && view.trials.iter().all(|t| t.purpose == TrialPurpose::Soak);
     is_soak.then(|| growth::growth_section(view)).flatten()
 }
 
-/// Whether the SLO asks about the start, and about no latency.
 pub(crate) fn is_of_starts(view: &ResultView) -> bool {
     let all = &view.slo.objectives;
     let is_start = |o: &Objective| matches!(o, Objective::Start { .. });
@@ -105,7 +102,6 @@ pub(crate) fn is_of_starts(view: &ResultView) -> bool {
     all.iter().any(is_start) && !all.iter().any(is_latency)
 }
 
-/// All sections that have something to say, in the order of the page.
 pub fn sections(view: &ResultView) -> Vec<Section> {
     PAGE.iter().filter_map(|section| section(view)).collect()
 }

@@ -14,7 +14,6 @@ use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
-/// A deployment that was measured: its price and what it brings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredDeployment {
     /// `2 x 1 vCPU, 2Gi`.
@@ -23,9 +22,7 @@ pub struct MeasuredDeployment {
     pub per_month: f64,
     /// p99; `None` when it lies in requests that failed, or none was answered.
     pub p99: Option<Duration>,
-    /// Whether it kept the SLO.
     pub keeps_slo: bool,
-    /// Whether it is the recommended one.
     pub is_chosen: bool,
     /// Why it does not do; empty for one that does.
     pub breaks: String,
@@ -69,7 +66,6 @@ pub fn measured_deployments(view: &ResultView) -> Vec<MeasuredDeployment> {
     all
 }
 
-/// The recommended deployment, by its proof.
 fn proven_deployment(view: &ResultView, deployment: &Deployment) -> MeasuredDeployment {
     let chosen = view.recommendation.as_ref().map(|r| &r.configuration);
     let proofs = view.trials.iter().filter(|t| {
@@ -99,7 +95,6 @@ fn priced_name(priced: &PricedSize) -> String {
     format!("{} x {}{variant}", priced.replicas, priced.limits)
 }
 
-/// The section; `None` where no prices were given.
 pub fn money_section(view: &ResultView) -> Option<Section> {
     let deployment = view.recommendation.as_ref()?.deployment.as_ref()?;
     let why_not = deployment.why_not.iter().map(|w| why_not(view, w));

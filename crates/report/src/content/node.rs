@@ -16,9 +16,7 @@ use crate::view::{ResultView, TargetNode};
 /// What an answer's files pin for a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePins {
-    /// JVM options.
     pub options: Vec<String>,
-    /// Most arenas of malloc.
     pub arenas: Option<u32>,
     /// Why: one sentence without a full stop.
     pub because: String,
@@ -36,7 +34,6 @@ pub fn pins(view: &ResultView) -> NodePins {
     }
 }
 
-/// What is said with the answer.
 pub fn node_sentences(view: &ResultView) -> Vec<String> {
     let Some(node) = &view.node else {
         return Vec::new();

@@ -8,7 +8,6 @@ use crate::redact;
 use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
 
-/// The section; `None` without a recommendation.
 pub fn options_section(view: &ResultView) -> Option<Section> {
     let recommendation = view.recommendation.as_ref()?;
     let configuration = &recommendation.configuration;
@@ -54,7 +53,6 @@ pub fn options_section(view: &ResultView) -> Option<Section> {
     Some(section.with_block(SectionBlock::Table(table)))
 }
 
-/// A provenance in words.
 pub fn chosen_by(provenance: ValueProvenance) -> &'static str {
     match provenance {
         ValueProvenance::Default => "the JVM",
@@ -64,7 +62,6 @@ pub fn chosen_by(provenance: ValueProvenance) -> &'static str {
     }
 }
 
-/// What stands behind a value of this provenance.
 pub fn provenance_evidence(
     view: &ResultView,
     r: &Recommendation,

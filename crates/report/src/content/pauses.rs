@@ -18,7 +18,6 @@ use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
-/// The section; `None` when no trial that may be believed paused for long.
 pub fn pauses_section(view: &ResultView) -> Option<Section> {
     let (worst, explanation) = worst_pauses(view)?;
     let number = view.trial_number(&worst.id)?;
@@ -69,7 +68,6 @@ fn legend() -> &'static str {
     "Pauses over 50 ms in the measured phase, as the application saw them where it writes them down, else from the GC log and the cgroup. Each row is the median of its trials, the longest pause the longest of all. Throttled time is a sum over CPUs: it may exceed wall time."
 }
 
-/// The trial with the longest time in pauses.
 pub(crate) fn worst_pauses(view: &ResultView) -> Option<(&TrialRecord, Explanation)> {
     let explained = view
         .evidence_trials()

@@ -7,7 +7,6 @@ use crate::table::{Table, TableCell, Tone};
 use crate::text;
 use crate::view::ResultView;
 
-/// The section; always there.
 pub fn reproduce_section(view: &ResultView) -> Option<Section> {
     let machine = &view.machine;
     let mut table = Table::new().left("Machine").wrapping("");
@@ -45,7 +44,6 @@ pub fn reproduce_section(view: &ResultView) -> Option<Section> {
     Some(section)
 }
 
-/// An argument as a POSIX shell reads it back.
 pub fn shell_quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {

@@ -16,10 +16,8 @@ use crate::view::ResultView;
 /// A profile has up to thousands; more rows say no more.
 const SHOWN: usize = 20;
 
-/// Percentiles of each.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// The section; `None` where every request was the same.
 pub fn requests_section(view: &ResultView) -> Option<Section> {
     let recommended = view
         .recommendation
@@ -65,7 +63,6 @@ pub fn requests_section(view: &ResultView) -> Option<Section> {
     )
 }
 
-/// One request in the trials of a configuration.
 struct RequestFigures {
     name: String,
     /// In each trial: what was measured, and for how many seconds.

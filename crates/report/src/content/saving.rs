@@ -73,7 +73,6 @@ fn put_difference(
     }
 }
 
-/// A part of today's.
 fn share_of_today(part: f64, whole: f64) -> String {
     format::as_percent(part / whole)
 }

@@ -13,14 +13,11 @@ use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
-/// What one replica of a size was seen to carry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CarriedSize {
     /// What tells it from others of the same size; empty where nothing does.
     pub variant: String,
-    /// Its CPU limit.
     pub cpu: Cpus,
-    /// Its memory limit.
     pub memory: Option<Bytes>,
     /// Highest rate that kept the SLO, requests a second; `None` when none did.
     pub carried: Option<f64>,
@@ -39,7 +36,6 @@ impl CarriedSize {
     }
 }
 
-/// The sizes, by variant and CPU; none when they do not differ in CPU or nothing was carried.
 pub fn sizes(view: &ResultView) -> Vec<CarriedSize> {
     let recommended = view.recommendation.as_ref();
     let mut sizes: Vec<CarriedSize> = match recommended.and_then(|r| r.deployment.as_ref()) {

@@ -2,14 +2,11 @@
 
 use crate::table::Table;
 
-/// A part of the report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
     /// Name in links; the HTML writer hangs charts on it.
     pub id: &'static str,
-    /// Its heading.
     pub title: String,
-    /// Its text.
     pub blocks: Vec<SectionBlock>,
     /// Long: HTML and Markdown fold it, the terminal leaves it out.
     pub folds: bool,
@@ -17,14 +14,10 @@ pub struct Section {
     pub in_depth: bool,
 }
 
-/// A piece of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SectionBlock {
-    /// Sentences.
     Paragraph(String),
-    /// A table.
     Table(Table),
-    /// One sentence each.
     List(Vec<String>),
     /// Text as it is: commands, files, log lines.
     Verbatim(String),

@@ -11,7 +11,6 @@ use crate::format;
 use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
 
-/// The section; `None` without a recommendation.
 pub fn smaller_section(view: &ResultView) -> Option<Section> {
     let recommendation = view.recommendation.as_ref()?;
     let group = groups::group_of(view, &recommendation.configuration)?;
@@ -29,7 +28,6 @@ pub fn smaller_section(view: &ResultView) -> Option<Section> {
     Some(section)
 }
 
-/// The trials of the next smaller size.
 pub fn next_smaller<'a>(
     view: &'a ResultView,
     r: &Recommendation,

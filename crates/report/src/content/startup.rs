@@ -37,21 +37,17 @@ pub fn startup_section(view: &ResultView) -> Option<Section> {
     (!section.blocks.is_empty()).then_some(section)
 }
 
-/// Start-up caches of one family, each against what the JVM does by itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheFamily {
-    /// What the family has in common.
     pub name: String,
     /// From no archive to the richest cache.
     pub rows: Vec<CacheRow>,
 }
 
-/// One way to share classes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheRow {
     /// `JDK's default`, `aot, 500 requests`.
     pub name: String,
-    /// The others are relative to it.
     pub is_reference: bool,
     /// Start time relative to the reference's.
     pub start: Option<ConfidenceInterval>,
@@ -59,7 +55,6 @@ pub struct CacheRow {
     pub memory: Option<ConfidenceInterval>,
 }
 
-/// What the drawing of the caches shows.
 pub fn cache_families(view: &ResultView) -> Vec<CacheFamily> {
     let groups = startup::group_starts(&view.trials);
     let names = ConfigurationNames::for_result(view);
@@ -83,15 +78,12 @@ pub fn cache_families(view: &ResultView) -> Vec<CacheFamily> {
 /// Start time over the CPU limit: the model and the starts it was made from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitFamily {
-    /// What the family has in common.
     pub name: String,
-    /// The model and its check.
     pub study: CpuStudy,
     /// Every start: CPU limit and seconds.
     pub starts: Vec<(Cpus, f64)>,
 }
 
-/// What the drawing of start times shows.
 pub fn limit_families(view: &ResultView) -> Vec<LimitFamily> {
     let groups = startup::group_starts(&view.trials);
     let family = |family: Family<'_, '_>| {
@@ -246,7 +238,6 @@ fn pair_with(
     compare_paired(group, reference, figure, Bootstrap::default())
 }
 
-/// What a configuration runs with, in a word or two.
 fn sharing(configuration: &Configuration) -> String {
     match ClassSharing::for_configuration(configuration) {
         ClassSharing::Off => "none".to_owned(),

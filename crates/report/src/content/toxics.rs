@@ -10,10 +10,8 @@ use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
 
-/// One link in one trial.
 type Seen<'a> = (&'a TrialRecord, &'a LinkEvidence);
 
-/// The section; `None` where nothing stood in between.
 pub fn toxics_section(view: &ResultView) -> Option<Section> {
     let names = link_names(view);
     names.first()?;
@@ -97,7 +95,6 @@ fn toxics_table(view: &ResultView, names: &[&str]) -> Table {
     table
 }
 
-/// Requests of the measured load.
 fn request_count(trial: &TrialRecord) -> u64 {
     let measured = trial
         .evidence
@@ -107,7 +104,6 @@ fn request_count(trial: &TrialRecord) -> u64 {
     measured.map(|load| load.scheduled).sum()
 }
 
-/// What the proxy took itself.
 pub(super) fn proxy_overhead(view: &ResultView) -> String {
     let all: Vec<&ProxyEvidence> = (view.trials.iter())
         .filter_map(|trial| trial.evidence.proxy.as_ref())

@@ -10,7 +10,6 @@ use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
-/// The section; `None` when there are no trials.
 pub fn trials_section(view: &ResultView) -> Option<Section> {
     let table = trials_table(view);
     if table.has_no_rows() {
@@ -27,7 +26,6 @@ pub fn trials_section(view: &ResultView) -> Option<Section> {
     )
 }
 
-/// Over which time the shares are of trials that were ended early.
 fn early_end_note(view: &ResultView) -> Option<String> {
     let ran = |(number, trial): (usize, &TrialRecord)| {
         let early = trial.evidence.ended_early.as_ref()?;
@@ -49,7 +47,6 @@ fn early_end_note(view: &ResultView) -> Option<String> {
     })
 }
 
-/// The table of all trials.
 pub fn trials_table(view: &ResultView) -> Table {
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let mut table = Table::new()
@@ -91,7 +88,6 @@ pub fn trials_table(view: &ResultView) -> Table {
     table
 }
 
-/// Why a trial ran, in a word.
 pub fn purpose(purpose: TrialPurpose) -> &'static str {
     match purpose {
         TrialPurpose::Matrix => "matrix",

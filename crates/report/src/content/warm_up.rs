@@ -15,10 +15,8 @@ use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
 
-/// Most configurations that are shown.
 const MOST: usize = 12;
 
-/// Seconds of load of one trial.
 struct LoadSeconds<'a> {
     warm_up: Vec<&'a SecondEvidence>,
     measured: Vec<&'a SecondEvidence>,
@@ -43,7 +41,6 @@ impl<'a> LoadSeconds<'a> {
         has_both.then_some(loaded)
     }
 
-    /// Seconds of load until it was steady, in words.
     fn steady_state(&self) -> SteadyState {
         let all = [self.warm_up.as_slice(), self.measured.as_slice()].concat();
         let rule = SteadinessRule::default();
@@ -69,7 +66,6 @@ impl<'a> LoadSeconds<'a> {
     }
 }
 
-/// What a series says.
 #[derive(Clone, Copy)]
 enum SteadyState {
     From(usize),
@@ -77,10 +73,8 @@ enum SteadyState {
     TooShort,
 }
 
-/// The load of a configuration second by second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WarmUpCurve {
-    /// The configuration.
     pub name: String,
     /// p50 of each second since the load began, the median over the trials; `None` where nothing
     /// was answered.
@@ -127,7 +121,6 @@ fn groups_with_load(
     })
 }
 
-/// The section; `None` when no trial had a warm-up under load.
 pub fn warm_up_section(view: &ResultView) -> Option<Section> {
     let names = ConfigurationNames::for_result(view);
     let mut table = Table::new()

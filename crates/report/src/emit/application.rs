@@ -7,7 +7,6 @@ use loadline_analysis::record::StartCache;
 use super::base_image::BaseImage;
 use super::command::StartCommand;
 
-/// What the records do not know about the application in production.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProductionApplication {
     /// Name of the workload; made a DNS label where it must be one.
@@ -17,19 +16,13 @@ pub struct ProductionApplication {
     /// Where that image is the one that was measured: whether its name has its digest. `None` is an
     /// image that is built from the emitted Dockerfile.
     pub measured_image: Option<ImagePinning>,
-    /// The image the Dockerfile builds on.
     pub base_image: BaseImage,
-    /// The command that was measured, taken apart.
     pub command: StartCommand,
     /// Environment of the application; the configuration's is added to it.
     pub env: BTreeMap<String, String>,
-    /// Port the application listens on.
     pub port: u16,
-    /// When it is ready.
     pub ready: ReadinessCheck,
-    /// How many pods.
     pub replicas: u32,
-    /// Bounds of an autoscaler; `None` emits none.
     pub scaling: Option<AutoscalerNeeds>,
     /// Feature release of the JDK (8, 17, 25); decides the form of the options.
     pub jdk: u32,
@@ -49,30 +42,24 @@ pub enum ImagePinning {
     No,
 }
 
-/// When a pod takes requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadinessCheck {
     /// A request is answered with a status below 400.
     Http {
-        /// Port it is sent to.
         port: u16,
         /// Path and query, with the leading slash.
         path: String,
     },
-    /// A connection is accepted.
     Tcp {
-        /// The port.
         port: u16,
     },
 }
 
-/// What an autoscaler needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AutoscalerNeeds {
     /// Largest rate at which one pod was seen to keep the SLO, requests a second.
     pub max_rate: u32,
     /// Whether this result's trials found it; else the user gave it.
     pub is_measured: bool,
-    /// Most pods.
     pub max_replicas: u32,
 }

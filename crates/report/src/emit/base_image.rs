@@ -10,12 +10,9 @@ use crate::text;
 /// The vendor of an OpenJ9 that is not IBM's.
 pub const OPENJ9: &str = "openj9";
 
-/// An image to build on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseImage {
-    /// Its name with its tag or digest.
     pub name: String,
-    /// What of the measured JVM it has.
     pub likeness: Likeness,
     /// The measured JVM, `25.0.3+9-LTS (temurin)`.
     pub measured: String,
@@ -24,11 +21,9 @@ pub struct BaseImage {
 /// How near the JVM of an image is to the one that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Likeness {
-    /// The same build.
     Build,
     /// The vendor and the feature release; perhaps another build.
     Vendor,
-    /// The feature release alone.
     Feature,
     /// The user's choice, which nobody looked into.
     Given,
@@ -61,7 +56,6 @@ impl BaseImage {
         }
     }
 
-    /// One of the user's.
     pub fn from_user(name: &str, vendor: &str, version: &str) -> Self {
         Self {
             name: name.to_owned(),

@@ -21,14 +21,12 @@ pub const REQUESTS: u64 = 20;
 /// How long a start in an image build may take, seconds: builders are slow and shared.
 const READY_WITHIN: u32 = 300;
 
-/// The parts of a Dockerfile with a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheStage {
     /// The stage, to stand between the stage `app` and the last one.
     pub stage: String,
     /// The line of the last stage that takes the file over.
     pub copy: String,
-    /// JVM options of the command.
     pub options: Vec<String>,
 }
 
@@ -73,23 +71,18 @@ pub fn cache_stage(
     }
 }
 
-/// The line that runs a script.
 fn run(script: &str) -> String {
     // Not shortened like foreign text: half a script would be another one.
     let script = serde_json::Value::from(script).to_string();
     format!("RUN [\"bash\", \"-euo\", \"pipefail\", \"-c\", {script}]\n")
 }
 
-/// What a cache of an image is, for its Dockerfile.
 #[derive(Debug, Clone, Copy)]
 pub struct ImageCache<'a> {
-    /// Its files, beside the Dockerfile.
     pub files: &'a [String],
     /// Where the image has them: a file, or a directory with a slash at its end.
     pub place: &'a str,
-    /// The variable that its JVM reads, and what the image has in it.
     pub variable: (&'a str, Option<&'a str>),
-    /// Options that use it.
     pub options: &'a [String],
 }
 
@@ -134,7 +127,6 @@ pub fn training_script(
     )
 }
 
-/// A function of bash that asks the application once.
 fn ask_function(ready: &ReadinessCheck) -> String {
     let (port, question) = match ready {
         ReadinessCheck::Tcp { port } => (*port, "exec 3>&-".to_owned()),

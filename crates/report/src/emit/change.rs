@@ -25,12 +25,9 @@ const HANDLERS: [&str; 4] = ["httpGet", "tcpSocket", "exec", "grpc"];
 /// The defaults of Kubernetes for a probe: period in seconds, failures.
 const PROBE: (u64, u64) = (10, 3);
 
-/// A variable to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VariableChange {
-    /// Its name.
     pub name: String,
-    /// Its value, as a manifest has it.
     pub value: String,
     /// Whether the container takes it from elsewhere, which must go.
     pub was_reference: bool,
@@ -63,19 +60,15 @@ pub fn needed_variables<'a>(set: &[VariableChange], container: &'a Value) -> Vec
         .collect()
 }
 
-/// What changes, and what has to be said about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContainerChange {
-    /// Variables.
     pub variables: Vec<VariableChange>,
     /// What stays against the measurement, and what was replaced; a sentence each.
     pub notes: Vec<String>,
 }
 
 /// The JVM options that the trials had, in order: those of the variable, then the others.
-///
-/// # Errors
-/// [`EmitError::ToolOptions`] where the trials had a secret in the variable.
+/// Errors: [`EmitError::ToolOptions`] where the trials had a secret in the variable.
 pub fn measured_options(facts: &EmitFacts<'_>) -> Result<Vec<String>, EmitError> {
     let mut all = Vec::new();
     for variable in facts.variables.iter().filter(|v| v.name == TOOL_OPTIONS) {
@@ -87,9 +80,7 @@ pub fn measured_options(facts: &EmitFacts<'_>) -> Result<Vec<String>, EmitError>
 }
 
 /// What changes in the variables of a container.
-///
-/// # Errors
-/// [`EmitError`] where a measured option would not arrive.
+/// Errors: [`EmitError`] where a measured option would not arrive.
 pub fn container_change(
     view: &ResultView,
     facts: &EmitFacts<'_>,
@@ -181,7 +172,6 @@ fn foreign_parts(container: &Value) -> Option<String> {
     })
 }
 
-/// Limits and requests that stay although no trial had them.
 pub fn kept_limits(facts: &EmitFacts<'_>, resources: &Value) -> Option<String> {
     let cpu = resources.pointer("/limits/cpu")?;
     facts.cpu.is_none().then(|| {
@@ -244,7 +234,6 @@ fn startup(
     Some(yaml_map(entries))
 }
 
-/// How the trials asked.
 fn measured_handler(ready: &ReadinessCheck) -> YamlEntry {
     match ready {
         ReadinessCheck::Http { port, path } => {
@@ -272,7 +261,6 @@ fn handler(probe: &Value) -> Option<YamlEntry> {
     is_open.then(|| yaml_entry(name, value))
 }
 
-/// How long a probe waits, seconds.
 fn wait_seconds(probe: &Value) -> u64 {
     let number =
         |name: &str, default: u64| probe.get(name).and_then(Value::as_u64).unwrap_or(default);

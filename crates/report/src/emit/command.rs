@@ -32,9 +32,7 @@ const DEFAULT_SERVER: &str = "defaultServer";
 pub struct StartCommand {
     /// JVM options between `java` and `-jar`; files that they name have their place in the image.
     pub options: Vec<String>,
-    /// The jar, as it was given.
     pub jar: String,
-    /// Arguments after the jar.
     pub arguments: Vec<String>,
     /// Files and directories beside the jar that its manifest and the options need, relative to the
     /// jar's directory and below it; whoever can read the jar adds those of the manifest.
@@ -62,10 +60,8 @@ impl StartCommand {
     }
 
     /// Reads a measured command.
-    ///
-    /// # Errors
-    /// [`EmitError::Command`] when it is of neither form: where its files are cannot be known then. [`EmitError::File`] when an option names a file that an image would not
-    /// have.
+    /// Errors: [`EmitError::Command`] when it is of neither form: where its files are cannot be
+    /// known then. [`EmitError::File`] when an option names a file that an image would not have.
     pub fn read(words: &[String]) -> Result<Self, EmitError> {
         if let Some(server) = parse_liberty(words) {
             return Ok(server);
@@ -119,7 +115,6 @@ impl StartCommand {
         format!("/app/{name}")
     }
 
-    /// The jar's name without its directory: how it lies beside the Dockerfile.
     pub fn jar_name(&self) -> &str {
         self.jar.rsplit('/').next().unwrap_or(&self.jar)
     }
@@ -143,11 +138,9 @@ fn parse_liberty(words: &[String]) -> Option<StartCommand> {
     })
 }
 
-/// An agent that lies below the jar's directory.
 struct JavaAgent {
     /// The option with its file's place in the image.
     option: String,
-    /// What to copy.
     beside: String,
 }
 
@@ -180,9 +173,6 @@ fn parse_agent(option: &str, jar: &str) -> Option<JavaAgent> {
 }
 
 /// Refuses an option that names a file: the image would not have it.
-///
-/// # Errors
-/// [`EmitError::File`].
 pub(super) fn names_no_file(option: &str) -> Result<(), EmitError> {
     let mut known = AGENTS.iter().chain(&FILES);
     if known.any(|prefix| option.starts_with(prefix)) {

@@ -8,7 +8,6 @@ use super::facts::{EmitFacts, SHM};
 use super::yaml::{Yaml, yaml_entry, yaml_list, yaml_map};
 use crate::format;
 
-/// The file.
 pub fn compose(facts: &EmitFacts<'_>) -> String {
     let application = facts.application;
     let memory = facts.memory.value.to_jvm_size();

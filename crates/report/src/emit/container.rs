@@ -157,7 +157,6 @@ pub fn container_command(facts: &EmitFacts<'_>) -> Vec<String> {
     command
 }
 
-/// The JVM options as words of the command.
 fn command_options(facts: &EmitFacts<'_>) -> Vec<String> {
     if uses_file(facts) {
         return vec!["@/app/jvm.options".to_owned()];
@@ -165,7 +164,6 @@ fn command_options(facts: &EmitFacts<'_>) -> Vec<String> {
     facts.options.iter().map(|o| o.value.clone()).collect()
 }
 
-/// The stage that makes the cache which was asked for.
 fn cache(facts: &EmitFacts<'_>) -> Option<CacheStage> {
     let application = facts.application;
     Some(cache_stage(

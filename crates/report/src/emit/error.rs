@@ -2,19 +2,13 @@
 
 use loadline_sizing::regions::heap::HeapOverrun;
 
-/// Why nothing can be emitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmitError {
-    /// The result recommends nothing.
     #[error("result {result} has no recommendation to emit")]
-    NoRecommendation {
-        /// Id of the result.
-        result: String,
-    },
+    NoRecommendation { result: String },
     /// The heap that the options allow leaves too little for everything else that was measured.
     #[error("the size is over-committed: {0}")]
     OverCommitted(HeapOverrun),
-    /// An option names a file that the image would not have.
     #[error("the option {option} names a file that the image would not have")]
     File {
         /// The option, without its secrets.
@@ -27,22 +21,13 @@ pub enum EmitError {
     ToolOptions,
     /// A manifest or values file of the user that nothing can be written for.
     #[error("{why}")]
-    Manifest {
-        /// What is wrong with it.
-        why: String,
-        /// What to do.
-        hint: String,
-    },
+    Manifest { why: String, hint: String },
     /// The command is not `java ... -jar JAR`.
     #[error("cannot tell the jar of the command that was measured: {command}")]
-    Command {
-        /// The command.
-        command: String,
-    },
+    Command { command: String },
 }
 
 impl EmitError {
-    /// What to do about it.
     pub fn emit_hint(&self) -> String {
         match self {
             Self::NoRecommendation { result } => format!(
@@ -61,7 +46,6 @@ impl EmitError {
     }
 }
 
-/// Whether a command starts the `java` launcher.
 fn is_java(command: &str) -> bool {
     let program = command.split_whitespace().next().unwrap_or_default();
     program.rsplit('/').next() == Some("java")

@@ -37,20 +37,14 @@ const SHORTEST_GRACE: Duration = Duration::from_secs(30);
 pub const SHM: &str =
     "the /dev/shm of every trial behind this size; what lies there counts towards the memory limit";
 
-/// What the JVMs of the recommended size logged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoggedFacts {
-    /// The JDK, as its log states it.
     pub jdk: Option<String>,
-    /// The collector, as its log names it.
     pub collector: Option<String>,
-    /// The largest heap in use after a collection.
     pub live_heap: Option<BackedValue<Bytes>>,
 }
 
-/// Everything the artefacts need.
 pub struct EmitFacts<'a> {
-    /// What the records do not know.
     pub application: &'a ProductionApplication,
     /// The name as a DNS label.
     pub slug: String,
@@ -66,28 +60,20 @@ pub struct EmitFacts<'a> {
     pub options: Vec<BackedValue<String>>,
     /// Arguments of the configuration, after those of the application; none with a secret in it.
     pub arguments: Vec<String>,
-    /// What was left out and why, one sentence each.
     pub left_out: Vec<String>,
-    /// Environment.
     pub variables: Vec<EnvironmentVariable>,
     /// Everything outside the heap, growth included.
     pub rest: Option<Bytes>,
-    /// What the JVM said about itself.
     pub seen: LoggedFacts,
-    /// Why so many pods.
     pub replicas: String,
-    /// How a start is probed, and how long it may take.
     pub probes: BackedValue<ProbeSettings>,
-    /// The deployment in money, where the result has one.
     pub deployment: Option<&'a Deployment>,
-    /// How long a stop may take.
     pub grace: BackedValue<Duration>,
     /// Whether the image is emitted too: its command has the options.
     pub has_image: bool,
 }
 
 impl<'a> EmitFacts<'a> {
-    /// Reads them off a result.
     pub fn from_result(
         view: &'a ResultView,
         application: &'a ProductionApplication,

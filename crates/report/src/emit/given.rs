@@ -19,22 +19,17 @@ use crate::view::ResultView;
 /// A value and why it is what it is; the reason is one clean line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackedValue<T> {
-    /// The value.
     pub value: T,
-    /// Its evidence.
     pub because: String,
 }
 
-/// A variable of the application's environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvironmentVariable {
-    /// Its name.
     pub name: String,
     /// Its value; `None` when the name is that of a secret.
     pub value: Option<String>,
 }
 
-/// Whether a text can be written, or why not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TextFit {
     Fits,
@@ -140,7 +135,6 @@ fn all_arguments(
     all
 }
 
-/// Arguments after the jar.
 pub fn arguments(
     recommendation: &Recommendation,
     application: &ProductionApplication,
@@ -188,9 +182,7 @@ pub fn variables(
 /// The Secret that the manifests refer to; its values are in no file of loadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// Its name.
     pub name: String,
-    /// Its keys, which are the names of the variables.
     pub keys: Vec<String>,
 }
 
@@ -214,7 +206,6 @@ fn is_variable_name(name: &str) -> bool {
         && name.chars().all(is_part)
 }
 
-/// What was left out and why, one sentence each.
 pub fn left_out(
     recommendation: &Recommendation,
     application: &ProductionApplication,

@@ -26,7 +26,6 @@ pub fn argument_file(facts: &EmitFacts<'_>) -> String {
     out
 }
 
-/// The options in one variable, for images whose command cannot be changed.
 pub fn environment_file(facts: &EmitFacts<'_>) -> String {
     let mut out = options_header(facts);
     for option in &facts.options {
@@ -61,7 +60,6 @@ pub(super) fn options_header(facts: &EmitFacts<'_>) -> String {
         .collect()
 }
 
-/// An option in an argument file.
 fn argument(option: &str) -> String {
     let is_plain = |c: char| !c.is_whitespace() && !"\"'#\\".contains(c);
     if option.chars().all(is_plain) {
@@ -71,7 +69,6 @@ fn argument(option: &str) -> String {
     }
 }
 
-/// An option in `JAVA_TOOL_OPTIONS`.
 pub(super) fn tool_option(option: &str) -> Option<String> {
     if !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'') {
         Some(option.to_owned())

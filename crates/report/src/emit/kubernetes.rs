@@ -15,7 +15,6 @@ use super::scaling;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::text;
 
-/// All manifests, one document each.
 pub fn manifests(facts: &EmitFacts<'_>) -> String {
     let mut documents = vec![deployment(facts), service(facts)];
     if let Some(bounds) = facts.application.scaling {
@@ -93,7 +92,6 @@ fn pod(facts: &EmitFacts<'_>) -> Yaml {
     yaml_map(entries)
 }
 
-/// Of what it writes.
 fn size_limit(facts: &EmitFacts<'_>) -> YamlEntry {
     match facts.application.command.liberty {
         Some(_) => yaml_entry("sizeLimit", "256Mi").because(
@@ -230,7 +228,6 @@ fn variables(facts: &EmitFacts<'_>) -> Vec<Yaml> {
     all
 }
 
-/// What a container asks for and may use: the same.
 pub(super) fn resources(facts: &EmitFacts<'_>) -> Yaml {
     let memory = facts.memory.value.to_string();
     let mut limits = vec![yaml_entry("memory", memory.clone()).because(&*facts.memory.because)];
@@ -281,14 +278,12 @@ pub(super) fn literal(value: &str) -> String {
     value.replace("$(", "$$(")
 }
 
-/// The port that readiness is asked at.
 fn probed_port(ready: &ReadinessCheck) -> u16 {
     match ready {
         ReadinessCheck::Http { port, .. } | ReadinessCheck::Tcp { port } => *port,
     }
 }
 
-/// Its name in the manifest.
 fn ready_port(facts: &EmitFacts<'_>) -> &'static str {
     if probed_port(&facts.application.ready) == facts.application.port {
         "http"

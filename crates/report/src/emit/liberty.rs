@@ -12,7 +12,6 @@ use super::facts::EmitFacts;
 use super::jvm_options;
 use super::words::{env, json_string};
 
-/// Where the image has the installation.
 const HOME: &str = "/opt/wlp";
 
 /// Where it writes, unless the trials say: its user may write in `/tmp` only.
@@ -21,7 +20,6 @@ const WRITTEN: [(&str, &str); 2] = [
     ("LOG_DIR", "/tmp/liberty/logs"),
 ];
 
-/// Its `jvm.options`. What no line can say is left out of the facts already.
 pub fn jvm_options(facts: &EmitFacts<'_>) -> String {
     let mut out = jvm_options::options_header(facts);
     out.push_str(
@@ -33,7 +31,6 @@ pub fn jvm_options(facts: &EmitFacts<'_>) -> String {
     out
 }
 
-/// What the image adds to `server.xml`.
 pub fn server_xml(facts: &EmitFacts<'_>) -> String {
     // A comment of XML has no two hyphens in a row.
     let lines = facts.origin.iter().chain(&facts.left_out);

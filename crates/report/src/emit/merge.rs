@@ -21,10 +21,8 @@ const STRONGER: [&str; 4] = [
     "JAVA_OPTIONS",
 ];
 
-/// What a variable becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergedOptions {
-    /// Its value, as a manifest has it.
     pub value: String,
     /// What was replaced, and what was not measured; a sentence each.
     pub notes: Vec<String>,
@@ -32,9 +30,7 @@ pub struct MergedOptions {
 
 /// The measured options behind those of `there`, the value that a file of the user has. `escaped`
 /// writes an option as that file takes it.
-///
-/// # Errors
-/// [`EmitError::Manifest`] when the value is none that a JVM reads, or holds a secret;
+/// Errors: [`EmitError::Manifest`] when the value is none that a JVM reads, or holds a secret;
 /// [`EmitError::ToolOptions`] when a measured option cannot be said in a variable.
 pub fn merge_options(
     there: &str,
@@ -84,9 +80,6 @@ pub fn merge_options(
 
 /// Options of a container that win over `JAVA_TOOL_OPTIONS`: refused where they contradict a
 /// measured one, named where they decide what was not measured.
-///
-/// # Errors
-/// [`EmitError::Manifest`].
 pub fn stronger_options(container: &Value, measured: &[String]) -> Result<Vec<String>, EmitError> {
     let mut notes = Vec::new();
     for (place, word) in stronger_words(container) {

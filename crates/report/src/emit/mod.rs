@@ -47,19 +47,15 @@ pub use workload::EmittedWorkload;
 use crate::view::ResultView;
 use facts::EmitFacts;
 
-/// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artefact {
-    /// Its name.
     pub name: &'static str,
-    /// Its text.
     pub text: String,
 }
 
 /// The artefacts of a result's recommendation, each once, in the order in which they are read.
-///
-/// # Errors
-/// [`EmitError`] when the result has no recommendation, or when its options would have no place in the files.
+/// Errors: [`EmitError`] when the result has no recommendation, or when its options would have no
+/// place in the files.
 pub fn emit(
     view: &ResultView,
     application: &ProductionApplication,
@@ -81,7 +77,6 @@ pub fn emit(
     Ok(artefacts)
 }
 
-/// The files for one purpose.
 fn files_for(purpose: EmitPurpose, facts: &EmitFacts<'_>) -> Vec<Artefact> {
     let artefact = |name, text| Artefact { name, text };
     let is_liberty = facts.application.command.liberty.is_some();

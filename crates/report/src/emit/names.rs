@@ -24,17 +24,14 @@ pub fn slug(name: &str) -> String {
     }
 }
 
-/// The Secret that holds what no file of loadline may.
 pub(super) fn secret_name(slug: &str) -> String {
     format!("{slug}-secrets")
 }
 
-/// The labels of everything that belongs to the application.
 pub(super) fn labels(slug: &str) -> Yaml {
     yaml_map([yaml_entry("app.kubernetes.io/name", slug)])
 }
 
-/// The metadata of an object of its name.
 pub(super) fn metadata(slug: &str) -> YamlEntry {
     yaml_entry(
         "metadata",

@@ -22,22 +22,18 @@ use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::text;
 use crate::view::ResultView;
 
-/// The annotation with the id of the result.
 pub const ANNOTATION: &str = "loadline/result";
 
-/// Files for an application that has its own, and what has to be said about them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchFiles {
-    /// The files.
     pub artefacts: Vec<Artefact>,
     /// What was replaced or stays against the measurement; a sentence each.
     pub notes: Vec<String>,
 }
 
 /// The patch of a workload, with its component.
-///
-/// # Errors
-/// [`EmitError`] when the result has no recommendation, or a measured option would not arrive.
+/// Errors: [`EmitError`] when the result has no recommendation, or a measured option would not
+/// arrive.
 pub fn patch(
     view: &ResultView,
     application: &ProductionApplication,
@@ -89,7 +85,6 @@ pub fn patch(
     })
 }
 
-/// The variables that change and those that they need, in the container's order; new ones last.
 fn patched_environment(set: &[VariableChange], container: &Value) -> Yaml {
     let place = |name: &str| variables(container).position(|(own, _)| own == name);
     let needed = needed_variables(set, container).into_iter();
@@ -137,7 +132,6 @@ fn patch_document(view: &ResultView, workload: &EmittedWorkload, container: Yaml
     ])
 }
 
-/// The image that was measured, where it is known by its digest.
 fn measured_image(
     facts: &EmitFacts<'_>,
     container: &Value,
@@ -176,7 +170,6 @@ pub(super) fn reaches_port(container: &Value, port: u16) -> bool {
     })
 }
 
-/// Where the container is another one than was measured.
 fn differences(facts: &EmitFacts<'_>, container: &Value) -> Vec<String> {
     let application = facts.application;
     let mut all = Vec::new();

@@ -11,7 +11,6 @@ use super::facts::EmitFacts;
 /// The option that keeps to the first compiler.
 const C1_ONLY: &str = "-XX:TieredStopAtLevel=1";
 
-/// The file.
 pub fn profile(facts: &EmitFacts<'_>) -> String {
     let seen = &facts.seen;
     let collector = seen.collector.as_deref();

@@ -19,7 +19,6 @@ const TARGET_PERCENT: u32 = 70;
 /// The metric that an adapter must serve (custom.metrics.k8s.io).
 const METRIC: &str = "http_requests_per_second";
 
-/// The autoscaler: metric type Pods, average of the pods' rates.
 pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Yaml {
     let (target, why) = target(facts, scaling);
     let reference = yaml_map([

@@ -20,10 +20,8 @@ use crate::redact;
 use crate::text;
 use crate::view::ResultView;
 
-/// What a chart can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChartField {
-    /// Requests and limits, as in a container.
     Resources,
     /// The JVM options, as the value of `JAVA_TOOL_OPTIONS`.
     JavaOptions,
@@ -31,16 +29,13 @@ pub enum ChartField {
     Env,
     /// The image: a text, or a map with `repository` and `tag` or `digest`.
     Image,
-    /// The startup probe, as in a container.
     StartupProbe,
-    /// The readiness probe, as in a container.
     ReadinessProbe,
     /// Annotations, of which one gets the id of the result.
     Annotations,
 }
 
 impl ChartField {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Resources,
         Self::JavaOptions,
@@ -51,7 +46,6 @@ impl ChartField {
         Self::Annotations,
     ];
 
-    /// Its name on the command line.
     pub fn flag_name(self) -> &'static str {
         match self {
             Self::Resources => "resources",
@@ -68,7 +62,6 @@ impl ChartField {
 /// Where a chart reads a value from: keys from the outermost on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValuePath {
-    /// What goes there.
     pub what: ChartField,
     /// The keys; at least one.
     pub path: Vec<String>,
@@ -76,9 +69,7 @@ pub struct ValuePath {
 
 impl ValuePath {
     /// Reads `resources=app.resources`; a dot of a key itself is written `\.`, as for `helm --set`.
-    ///
-    /// # Errors
-    /// With what would be right.
+    /// Errors: With what would be right.
     pub fn from_assignment(text: &str) -> Result<Self, String> {
         let names = || ChartField::ALL.map(ChartField::flag_name).join(", ");
         let (name, path) = text.split_once('=').ok_or_else(|| {
@@ -113,13 +104,11 @@ impl ValuePath {
         self.path.join(".")
     }
 
-    /// What the chart's values have there.
     fn value_in<'a>(&self, values: &'a Value) -> Option<&'a Value> {
         self.path.iter().try_fold(values, |at, key| at.get(key))
     }
 }
 
-/// Adds a letter to the last text.
 trait ExtendLast {
     fn extend_last(&mut self, letter: Option<char>);
 }
@@ -133,10 +122,8 @@ impl ExtendLast for Vec<String> {
 }
 
 /// The values of a recommendation at these places, over `values` of the chart.
-///
-/// # Errors
-/// [`EmitError`] when the result has no recommendation, when a measured option has no place or would
-/// not arrive, or when a place holds something else.
+/// Errors: [`EmitError`] when the result has no recommendation, when a measured option has no place
+/// or would not arrive, or when a place holds something else.
 pub fn values(
     view: &ResultView,
     application: &ProductionApplication,
@@ -208,7 +195,6 @@ pub fn values(
     Ok(PatchFiles { artefacts, notes })
 }
 
-/// A chart's own values and where it reads what.
 struct ChartValues<'a> {
     values: &'a Value,
     places: &'a [ValuePath],
@@ -294,7 +280,6 @@ impl ChartValues<'_> {
         missing.map(note).collect()
     }
 
-    /// The variables in the form that the chart has them in.
     fn env_in_form(&self, place: &ValuePath, set: &[VariableChange]) -> Result<Yaml, EmitError> {
         if let Some(Value::Object(_)) = place.value_in(self.values) {
             let all = set.iter();
@@ -375,7 +360,6 @@ impl ChartValues<'_> {
     }
 }
 
-/// Measured variables without a place: options are refused, others named.
 fn variables_without_path(set: &[VariableChange]) -> Result<Option<String>, EmitError> {
     if let Some(options) = set.iter().find(|s| s.name == TOOL_OPTIONS) {
         return Err(EmitError::Manifest {
@@ -397,7 +381,6 @@ fn variables_without_path(set: &[VariableChange]) -> Result<Option<String>, Emit
     }))
 }
 
-/// Puts a value at a path.
 fn insert(out: &mut Vec<YamlEntry>, path: &[String], value: Yaml, why: Option<&str>) {
     let [key, rest @ ..] = path else { return };
     if rest.is_empty() {
@@ -419,7 +402,6 @@ fn insert(out: &mut Vec<YamlEntry>, path: &[String], value: Yaml, why: Option<&s
     }
 }
 
-/// Refuses places of which one lies inside another, or is the same.
 fn refuse_overlaps(places: &[ValuePath]) -> Result<(), EmitError> {
     for (at, one) in places.iter().enumerate() {
         for other in &places[at + 1..] {

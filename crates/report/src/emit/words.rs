@@ -2,7 +2,6 @@
 
 use crate::text;
 
-/// A text as a JSON string.
 pub fn json_string(text: &str) -> String {
     serde_json::Value::from(text::one_line(text)).to_string()
 }

@@ -21,26 +21,21 @@ const OTHERS: [&str; 6] = [
     "ReplicationController",
 ];
 
-/// A container and the workload it is in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmittedWorkload {
     /// `apps/v1`.
     pub api_version: String,
     /// `Deployment` or `StatefulSet`.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// Its namespace, where the manifest says one.
     pub namespace: Option<String>,
-    /// The container, as it is written.
     pub container: Value,
 }
 
 impl EmittedWorkload {
     /// The one workload and container that the names leave; `workload` is `NAME` or `KIND/NAME`.
-    ///
-    /// # Errors
-    /// [`EmitError::Manifest`] when there is none, or more than one: with all that there are.
+    /// Errors: [`EmitError::Manifest`] when there is none, or more than one: with all that there
+    /// are.
     pub fn find_container(
         documents: &[Value],
         workload: Option<&str>,
@@ -77,7 +72,6 @@ impl EmittedWorkload {
         }
     }
 
-    /// Its name in the pod.
     pub fn container_name(&self) -> Option<&str> {
         self.container.get("name").and_then(Value::as_str)
     }

@@ -3,26 +3,19 @@
 //! Owns quoting and indentation, of keys that are foreign text as well. A double-quoted YAML scalar takes
 //! the escapes of JSON (YAML 1.2, 5.7), so nothing in a value can end it.
 
-/// A node of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Yaml {
     /// A text; always quoted.
     Text(String),
-    /// A whole number.
     Number(u64),
-    /// True or false.
     Flag(bool),
     /// Nothing: in a patch and in Helm's values it takes a field away.
     Null,
-    /// A number as another file has it.
     Literal(serde_json::Number),
-    /// Keys and values in order.
     Map(Vec<YamlEntry>),
-    /// Values in order.
     List(Vec<Yaml>),
 }
 
-/// A key with its value, and why the value is what it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct YamlEntry {
     key: String,
@@ -30,7 +23,6 @@ pub struct YamlEntry {
     because: Option<String>,
 }
 
-/// A key with its value.
 pub fn yaml_entry(key: impl Into<String>, value: impl Into<Yaml>) -> YamlEntry {
     YamlEntry {
         key: key.into(),
@@ -40,17 +32,14 @@ pub fn yaml_entry(key: impl Into<String>, value: impl Into<Yaml>) -> YamlEntry {
 }
 
 impl YamlEntry {
-    /// Its key.
     pub fn key_name(&self) -> &str {
         &self.key
     }
 
-    /// Its value alone.
     pub fn into_value(self) -> Yaml {
         self.value
     }
 
-    /// The entries of the map that it holds.
     pub fn entries(&mut self) -> Option<&mut Vec<YamlEntry>> {
         match &mut self.value {
             Yaml::Map(entries) => Some(entries),
@@ -65,12 +54,10 @@ impl YamlEntry {
     }
 }
 
-/// A map.
 pub fn yaml_map(entries: impl IntoIterator<Item = YamlEntry>) -> Yaml {
     Yaml::Map(entries.into_iter().collect())
 }
 
-/// A list.
 pub fn yaml_list(values: impl IntoIterator<Item = Yaml>) -> Yaml {
     Yaml::List(values.into_iter().collect())
 }
@@ -149,7 +136,6 @@ impl Yaml {
         }
     }
 
-    /// Writes a value after `key:`.
     fn write_beside_key(&self, out: &mut String, depth: usize) {
         match self {
             Self::Text(text) => out.push_str(&format!(" {}\n", quoted_scalar(text))),

@@ -25,7 +25,6 @@ const PER_DECADE: i32 = 10;
 /// Decades of 1/(1-q): to 99.999 %.
 const DECADES: i32 = 5;
 
-/// All charts of a page.
 #[derive(Serialize)]
 pub struct Charts {
     /// The SLO's bounds as lines: latencies in ms.
@@ -55,14 +54,12 @@ struct PercentileLine {
     y: Column,
 }
 
-/// One trial over time.
 #[derive(Serialize)]
 struct TrialChart {
     name: String,
     /// What the charts show, in a sentence: for who cannot see them.
     #[serde(skip)]
     words: String,
-    /// The memory limit of all instances together, Mi.
     memory_limit: Option<f64>,
     /// The CPU limit of all instances together, CPUs.
     cpu_limit: Option<f64>,
@@ -73,7 +70,6 @@ struct TrialChart {
     series: ChartSeries,
 }
 
-/// The data of all charts.
 pub fn charts(view: &ResultView) -> Charts {
     Charts {
         slo: bounds(view),
@@ -83,7 +79,6 @@ pub fn charts(view: &ResultView) -> Charts {
 }
 
 impl Charts {
-    /// Whether there is a percentile line.
     pub fn has_percentiles(&self) -> bool {
         !self.percentile.lines.is_empty()
     }
@@ -210,7 +205,6 @@ fn courses(view: &ResultView) -> Vec<TrialChart> {
         .collect()
 }
 
-/// Outages as bands over the phases.
 fn outages(
     evidence: &Evidence,
     since: impl Fn(u64) -> f64,
@@ -261,7 +255,6 @@ fn course(number: usize, trial: &TrialRecord, names: &ConfigurationNames) -> Tri
     }
 }
 
-/// The extremes of a course: how large, and in which second.
 fn course_extremes(
     series: &ChartSeries,
     memory_limit: Option<f64>,

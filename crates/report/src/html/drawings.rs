@@ -5,10 +5,8 @@ use crate::content;
 use crate::svg;
 use crate::view::ResultView;
 
-/// The one picture of the first screen.
 pub(super) struct LeadPicture {
     pub(super) html: String,
-    /// The section that it was taken from.
     of: Option<&'static str>,
 }
 
@@ -94,7 +92,6 @@ fn of_section(section: &str, view: &ResultView) -> String {
     }
 }
 
-/// What is drawn below the text of a section.
 pub(super) fn drawings_after(section: &str, view: &ResultView) -> String {
     match section {
         "sizes" => drawing(

@@ -17,10 +17,8 @@ use crate::view::ResultView;
 /// names the command that exports it.
 const LARGEST_RECORDS: usize = 2_000_000;
 
-/// Heading of the charts over time.
 const OVER_TIME: &str = "What happened over time";
 
-/// The whole report as one HTML document.
 pub fn render_html(view: &ResultView) -> String {
     let charts = charts::charts(view);
     let charts_json = serde_json::to_string(&charts)
@@ -139,7 +137,6 @@ const AROUND_OUTAGE: [(&str, &str); 3] = [
     ("threads", "Threads, and sockets"),
 ];
 
-/// The charts of one trial over time, with the choice of the trial.
 fn over_time(charts: &charts::Charts) -> String {
     let names: Vec<&str> = charts.course_names().collect();
     if names.is_empty() {

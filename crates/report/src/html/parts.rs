@@ -36,20 +36,15 @@ pub(super) fn html_document(
 
 /// The box that a reader sees first: the sentence, its facts side by side, and the rest.
 pub(crate) struct VerdictBox<'a> {
-    /// Whether it is good news.
     pub tone: Tone,
-    /// The verdict in two words.
     pub badge: &'a str,
-    /// The verdict.
     pub sentence: &'a str,
-    /// What it stands on.
     pub facts: &'a [AnswerFact],
     /// Whatever else there is to say; folded away below facts. What a fact says is left out.
     pub details: &'a [String],
 }
 
 impl VerdictBox<'_> {
-    /// The section.
     pub(crate) fn to_section(&self, is_open: bool) -> String {
         let class = match self.tone {
             Tone::Good => "good",
@@ -104,7 +99,6 @@ fn open_attribute(is_open: bool) -> &'static str {
     if is_open { " open" } else { "" }
 }
 
-/// The words and tables of a section.
 pub(crate) fn blocks(section: &Section) -> String {
     let mut out = String::new();
     for block in &section.blocks {

@@ -20,10 +20,8 @@ const LIVE_JS: &str = include_str!("../../assets/live.js");
 /// What these pages add to the report's style.
 const LIVE_CSS: &str = include_str!("../../assets/live.css");
 
-/// A page and what a browser may do with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LivePage {
-    /// The document.
     pub html: String,
     /// Its content security policy, for the header of that name.
     pub policy: String,
@@ -37,7 +35,6 @@ struct PageData<'a> {
     secret: &'a str,
 }
 
-/// A document around the content of `main`.
 fn live_document(title: &str, main: &str, data: &PageData<'_>) -> LivePage {
     let style = format!("{}\n{}\n{LIVE_CSS}", assets::UPLOT_CSS, assets::REPORT_CSS);
     let policy = format!(
@@ -67,7 +64,6 @@ fn live_document(title: &str, main: &str, data: &PageData<'_>) -> LivePage {
     LivePage { html, policy }
 }
 
-/// A page that only says something, such as that there is no such result.
 pub fn message(title: &str, sentence: &str) -> LivePage {
     let main = format!("<p>{}</p>\n", escape::escape_html(sentence));
     let nothing = PageData {

@@ -4,28 +4,22 @@ use super::{LivePage, PageData, live_document};
 use crate::escape;
 use crate::format;
 
-/// A result in the list; plain words, escaped here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultListing {
     /// UUIDv7.
     pub id: String,
-    /// Which command made it.
     pub kind: String,
     /// Short name people gave it: the service.
     pub title: String,
-    /// Where it stands, in a word.
     pub status: String,
-    /// Whether it runs now.
     pub is_running: bool,
     /// When it was begun, milliseconds since 1970-01-01 UTC.
     pub begun_unix_ms: u64,
-    /// Finished trials.
     pub trials: u64,
     /// What it came to, in a few words; empty where it came to nothing.
     pub answer: String,
 }
 
-/// The page of all results.
 pub fn overview(listings: &[ResultListing]) -> LivePage {
     let main = format!("<div id=\"list\">\n{}</div>\n", listing_html(listings));
     let data = PageData {

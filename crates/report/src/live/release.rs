@@ -27,19 +27,14 @@ pub struct ServiceRelease {
     pub begun_unix_ms: u64,
     /// Its version, short enough for an axis, where it is known.
     pub short_version: Option<String>,
-    /// All that is known of its version.
     pub version: Option<String>,
     /// The CPU model and number, by which results may be compared.
     pub machine: String,
-    /// The memory limit.
     pub memory: Option<Bytes>,
-    /// What it cannot do without.
     pub needed: Option<Spread<Bytes>>,
-    /// CPU time a request.
     pub cpu_per_request: Option<Spread<Duration>>,
     /// From exec to the first good response.
     pub start: Option<Spread<Duration>>,
-    /// p99 of the judged phase.
     pub p99: Option<Spread<SeenLatency>>,
 }
 
@@ -91,7 +86,6 @@ fn shipped_configuration(view: &ResultView) -> Option<&Configuration> {
     is_one.then_some(first)
 }
 
-/// The same but for its label.
 fn is_same(one: &Configuration, other: &Configuration) -> bool {
     let unlabelled = |c: &Configuration| Configuration {
         label: String::new(),

@@ -11,7 +11,6 @@ use crate::html::parts::drawing;
 use crate::svg;
 use crate::view::ResultView;
 
-/// Charts of the running trial; the script draws into them.
 const CHARTS: [(&str, &str); 4] = [
     (
         "p99",
@@ -95,7 +94,6 @@ fn so_far(view: &ResultView) -> String {
     )
 }
 
-/// What stands there for a result that cannot be read.
 pub fn unreadable_notice(why: &str) -> String {
     format!(
         "<section>\n<p>{}</p>\n</section>\n",

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 
-/// What stands in place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
 /// Texts inside a name that make its value a secret (`dbPassword`, `ACCESS_TOKEN`).
@@ -34,7 +33,6 @@ const WORDS: [&str; 8] = [
 /// Words after `key` that make it the name of something else: `keyStore` is a path.
 const NO_KEYS: [&str; 4] = ["store", "alias", "serializer", "deserializer"];
 
-/// Whether a variable, property or option of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     if INSIDE.iter().any(|part| lower.contains(part)) {
@@ -89,7 +87,6 @@ pub fn redact_line(text: &str) -> String {
     }
 }
 
-/// An environment variable: `NAME=value`, or `NAME=[redacted]`.
 pub fn redact_variable(name: &str, value: &str) -> String {
     if is_secret_name(name) {
         format!("{name}={REDACTED}")
@@ -121,7 +118,6 @@ fn name_before(text: &str, at: usize) -> &str {
     name.rsplit(is_end).find(|w| !w.is_empty()).unwrap_or(name)
 }
 
-/// Replaces the user part of each URL.
 fn url_user(text: &str) -> Cow<'_, str> {
     if !text.contains("://") {
         return Cow::Borrowed(text);

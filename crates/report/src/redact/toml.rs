@@ -25,7 +25,6 @@ pub fn redact_experiment(file: &str) -> String {
     reader.out
 }
 
-/// A table or array that is open.
 #[derive(Debug, Default, Clone)]
 struct TomlLevel {
     /// Its key, or one around it, names a secret.
@@ -45,7 +44,6 @@ struct TomlReader<'a> {
 }
 
 impl<'a> TomlReader<'a> {
-    /// Takes one token; `None` when it is none.
     fn take_token(&mut self) -> Option<()> {
         match self.rest.chars().next()? {
             '#' => {

@@ -10,17 +10,14 @@ use crate::text;
 /// Width of every drawing; the page scales it.
 pub(super) const WIDTH: f64 = 760.0;
 
-/// Space of a line of text.
 const LINE: f64 = 16.0;
 /// Mean width of a letter of a label.
 const LETTER: f64 = 6.4;
-/// Half the size of a mark.
 const HALF: f64 = 5.0;
 
 /// A place in the drawing; y grows downwards.
 pub(super) type At = (f64, f64);
 
-/// Where a text stands relative to its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextAnchor {
     Start,
@@ -31,39 +28,30 @@ pub(super) enum TextAnchor {
 /// A mark. What it means is told by its shape; colour only helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// The SLO was kept: a dot.
     Kept,
-    /// It was not: a cross.
     Broke,
     /// Nothing can be said: an empty square.
     Silent,
     /// A prediction: an empty diamond.
     Predicted,
-    /// A value of the nth series.
     Of(usize),
 }
 
-/// An entry of the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeySymbol {
-    /// A filled area of this class.
     Area(&'static str),
-    /// A mark.
     Mark(Mark),
-    /// A line of this class.
     Line(&'static str),
     /// The ring around the chosen mark.
     Ring,
 }
 
-/// A drawing as it grows.
 #[derive(Debug)]
 pub(super) struct SvgDrawing {
     out: String,
 }
 
 impl SvgDrawing {
-    /// Begins a drawing; `label` tells those who do not see it what it shows.
     pub(super) fn new(class: &str, height: f64, label: &str) -> Self {
         Self {
             out: format!(
@@ -73,13 +61,11 @@ impl SvgDrawing {
         }
     }
 
-    /// The SVG element.
     pub(super) fn finish_svg(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out
     }
 
-    /// A label; any text.
     pub(super) fn draw_text(&mut self, (x, y): At, anchor: TextAnchor, text: &str) {
         let anchor = match anchor {
             TextAnchor::Start => "",
@@ -107,7 +93,6 @@ impl SvgDrawing {
         ));
     }
 
-    /// A filled area with a title for the mouse.
     pub(super) fn draw_area(&mut self, class: &str, (x, y): At, (width, height): At, title: &str) {
         self.out.push_str(&format!(
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{}</title></rect>\n",
@@ -115,7 +100,6 @@ impl SvgDrawing {
         ));
     }
 
-    /// A mark with a title for the mouse, ringed when it is the chosen one.
     pub(super) fn draw_mark(&mut self, mark: Mark, at: At, is_chosen: bool, title: &str) {
         let (x, y) = at;
         let ring = if is_chosen {
@@ -201,7 +185,6 @@ impl SvgDrawing {
     }
 }
 
-/// The shape of a mark around a place.
 fn shape(mark: Mark, (x, y): At) -> String {
     let (left, right, top, bottom) = (x - HALF, x + HALF, y - HALF, y + HALF);
     let circle = |class: &str| {
@@ -247,7 +230,6 @@ pub(super) fn series_class(series: usize) -> &'static str {
     ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"][series % 8]
 }
 
-/// The class of the line of the nth series.
 pub(super) fn line_class(series: usize) -> &'static str {
     [
         "trend s1", "trend s2", "trend s3", "trend s4", "trend s5", "trend s6", "trend s7",

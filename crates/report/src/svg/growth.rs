@@ -15,7 +15,6 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
 
-/// The lines, by name.
 type Line = (&'static str, fn(&SoakPoint) -> Option<Bytes>);
 
 const LINES: [Line; 4] = [
@@ -25,7 +24,6 @@ const LINES: [Line; 4] = [
     ("metaspace", |p| p.metaspace),
 ];
 
-/// The drawing; `None` where nothing was soaked.
 pub fn draw_growth(view: &ResultView) -> Option<String> {
     let (trial, soak) = last_soak(view)?;
     let begin = soak.points.first()?.at_ns;

@@ -9,7 +9,6 @@ use crate::format;
 use crate::view::ResultView;
 
 const HEIGHT: f64 = 266.0;
-/// Where the two are named; the key stands above.
 const NAME: f64 = 40.0;
 const TOP: f64 = 52.0;
 const BOTTOM: f64 = 38.0;
@@ -30,7 +29,6 @@ pub fn draw_instances(view: &ResultView) -> Option<String> {
     Some(drawing.finish_svg())
 }
 
-/// What the marks mean.
 const KEY: [(KeySymbol, &str); 4] = [
     (KeySymbol::Mark(Mark::Kept), "requests a second, measured"),
     (KeySymbol::Area("anon"), "RSS (dots)"),

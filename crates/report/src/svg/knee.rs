@@ -27,7 +27,6 @@ const LABEL: f64 = 46.0;
 /// into a corner.
 const WIDEST: u64 = 2;
 
-/// A size that was tried.
 struct KneeSize {
     memory: Bytes,
     /// The headline quantile of its trials, lowest and highest; `None` where it lies in failures.

@@ -14,10 +14,8 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 48.0;
 const BAR: f64 = 14.0;
 const ROW: f64 = 30.0;
-/// Longest name of a row, in characters.
 const NAME: usize = 24;
 
-/// The drawing; `None` where one was asked about, or none has a size.
 pub fn draw_levels(view: &ResultView) -> Option<String> {
     let recommendation = view.recommendation.as_ref()?;
     let all = &recommendation.by_level;

@@ -22,16 +22,13 @@ const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
 /// Lines that can be told apart.
 const MOST: usize = 8;
-/// Longest name of a line, in characters.
 const NAME: usize = 24;
 /// Room of a level below the drawing.
 const LABEL: f64 = 46.0;
 
-/// A factor whose levels are numbers.
 struct FactorAxis {
     title: &'static str,
     level: fn(&Configuration) -> Option<(f64, String)>,
-    /// Takes it out of a configuration.
     clear: fn(&mut Configuration),
 }
 
@@ -62,7 +59,6 @@ const AXES: [FactorAxis; 4] = [
     },
 ];
 
-/// The trials of one configuration.
 struct MatrixPoint {
     level: (f64, String),
     seen: Spread<SeenLatency>,
@@ -70,7 +66,6 @@ struct MatrixPoint {
     title: String,
 }
 
-/// What differs only in the factor.
 struct MatrixLine {
     name: String,
     points: Vec<MatrixPoint>,

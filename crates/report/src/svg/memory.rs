@@ -43,7 +43,6 @@ pub fn memory_bars(view: &ResultView) -> Option<String> {
     Some(drawing.finish_svg())
 }
 
-/// The parts of a fill with their class and name.
 fn parts(fill: &MemoryFill) -> [(&'static str, &'static str, Bytes); 3] {
     [
         ("anon", "anonymous", fill.anon),

@@ -33,14 +33,12 @@ const CLOSE: u64 = 3_000_000_000;
 /// Narrowest bar: what is shorter than a pixel shall still be seen.
 const NARROWEST: f64 = 0.6;
 
-/// A row of the drawing below the pauses.
 struct PauseLane {
     label: &'static str,
     class: &'static str,
     spans: TimeSpans,
 }
 
-/// The drawings; `None` when no trial that may be believed paused for long.
 pub fn pause_axis(view: &ResultView) -> Option<String> {
     let (trial, explanation) = worst_pauses(view)?;
     let evidence = trial.evidence.pauses.as_ref()?;
@@ -164,7 +162,6 @@ impl PauseDrawing<'_> {
         bars_path("seen", "pauses over 50 ms", floor, bars)
     }
 
-    /// The largest latency of each second, as a line.
     fn latency_line(&self, window: TimeSpan, floor: f64) -> String {
         let inside = self.seconds.iter().filter(|s| is_in(s.at_ns, window));
         let points: Vec<String> = inside

@@ -18,7 +18,6 @@ const NAME: usize = 28;
 /// Room for a name right of its mark; with less it stands on the left.
 const ROOM: f64 = 190.0;
 
-/// The drawing; `None` where fewer than two deployments were priced and measured.
 pub fn draw_price(view: &ResultView) -> Option<String> {
     let all = measured_deployments(view);
     if all.len() < 2 {

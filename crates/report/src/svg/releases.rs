@@ -11,7 +11,6 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 48.0;
-/// Releases that are named below a drawing, about.
 const NAMED: usize = 7;
 /// Longest name of one, in characters: so many have room.
 const LONGEST: usize = 13;
@@ -19,7 +18,6 @@ const LONGEST: usize = 13;
 /// Lowest, middle and highest value of one release.
 type Of = fn(&ServiceRelease) -> Option<[f64; 3]>;
 
-/// How a value reads.
 type Show = fn(f64) -> String;
 
 /// What is drawn: its caption, its values, how they read, what the marks mean.
@@ -82,10 +80,8 @@ fn shorten_version(version: &str) -> String {
     }
 }
 
-/// What mark and line of a figure mean.
 type Means = [&'static str; 2];
 
-/// What they mean where trials scatter.
 const SPREAD: Means = ["the middle start", "from the lowest to the highest"];
 
 fn drawing(

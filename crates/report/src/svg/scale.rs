@@ -2,12 +2,10 @@
 //!
 //! Owns the choice of round ends and ticks. [`AxisScale::position_of`] keeps at the edge what lies outside.
 
-/// Ticks of a scale, about.
 const TICKS: f64 = 5.0;
 /// Ticks at 1, 2 and 5 up to this many decades, at powers of ten beyond.
 const FINE_DECADES: f64 = 2.5;
 
-/// A scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct AxisScale {
     from: f64,
@@ -80,12 +78,10 @@ impl AxisScale {
         self.start + share.clamp(0.0, 1.0) * (self.end - self.start)
     }
 
-    /// The places of its ends.
     pub(super) fn end_positions(&self) -> (f64, f64) {
         (self.start, self.end)
     }
 
-    /// Round values within.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if !self.is_log {
             let step = round_step(self.to);
@@ -106,7 +102,6 @@ impl AxisScale {
     }
 }
 
-/// Values that can be placed.
 fn usable_values(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
     let values = values.into_iter();
     values.filter(|v| v.is_finite() && *v > 0.0)

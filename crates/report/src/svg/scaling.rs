@@ -17,7 +17,6 @@ const BOTTOM: f64 = 48.0;
 const BESIDE: f64 = 9.0;
 /// Longest name of a variant in the key, in characters.
 const NAME: usize = 24;
-/// Variants that can be told apart.
 const MOST: usize = 4;
 
 /// The drawing; `None` where rates were not varied over CPU limits.

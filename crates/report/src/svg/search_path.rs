@@ -9,17 +9,14 @@ use crate::content::trials;
 use crate::figures;
 use crate::view::ResultView;
 
-/// Height of one size.
 const STEP: f64 = 22.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 16.0;
 /// The key stands above.
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 46.0;
-/// Numbers below the drawing, about.
 const NUMBERS: usize = 12;
 
-/// What the marks mean.
 const KEY: [(KeySymbol, &str); 3] = [
     (KeySymbol::Mark(Mark::Kept), "kept the SLO"),
     (KeySymbol::Mark(Mark::Broke), "did not"),
@@ -101,7 +98,6 @@ fn of_verdict(verdict: TrialVerdict) -> Mark {
     }
 }
 
-/// Trial numbers below.
 fn numbers(drawing: &mut SvgDrawing, trials: usize, height: f64, x: impl Fn(usize) -> f64) {
     let base = height - BOTTOM + 24.0;
     for i in (0..trials).step_by((trials / NUMBERS).max(1)) {

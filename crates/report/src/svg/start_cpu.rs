@@ -15,12 +15,9 @@ const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
 /// Points of the model's curve.
 const POINTS: usize = 60;
-/// Families that can be told apart.
 const MOST: usize = 4;
-/// Longest name of a family, in characters.
 const NAME: usize = 24;
 
-/// The drawing; `None` where no CPU limits were compared.
 pub fn start_cpu(view: &ResultView) -> Option<String> {
     let mut families = limit_families(view);
     families.truncate(MOST);

@@ -15,12 +15,9 @@ const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
 /// Configurations that can be told apart.
 const MOST: usize = 4;
-/// Points of a line; more would not be seen.
 const POINTS: usize = 200;
-/// Longest name in the key, in characters.
 const NAME: usize = 30;
 
-/// The drawing; `None` where no trial had a warm-up under load.
 pub fn warm_up(view: &ResultView) -> Option<String> {
     let curves = curves(view, MOST);
     let ms = |curve: &WarmUpCurve| -> Vec<Option<f64>> {

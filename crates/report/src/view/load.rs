@@ -31,7 +31,6 @@ impl LoadWords {
         }
     }
 
-    /// The same at another rate, in words.
     pub fn at_rate(&self, rate: &str) -> String {
         let Self { before, after, .. } = self;
         match self.rate_per_second {

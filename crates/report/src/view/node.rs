@@ -5,7 +5,6 @@ use loadline_sizing::JvmOptionSet;
 /// A host with another number of CPUs than the one that measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetNode {
-    /// Its CPUs.
     pub cpus: u32,
     /// The JVM options of the application's command and environment; those of configurations stand
     /// in the records.

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use loadline_sizing::{Bytes, Cpus};
 
-/// Limits of one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CurrentLimits {
     /// Its CPU limit; `None` where it is not told, or there is none.

@@ -21,9 +21,7 @@ const LONGEST: usize = 64;
 pub struct FileName<'a> {
     /// Version of the cache, the JVM and the references.
     pub version: &'a str,
-    /// The name that was given to it.
     pub name: &'a str,
-    /// Generation of the format.
     pub generation: u32,
     /// Its layer, from 0.
     pub layer: u32,
@@ -63,7 +61,6 @@ impl<'a> FileName<'a> {
         rest[..end].parse().ok()
     }
 
-    /// Whether both are layers of one cache.
     pub fn is_layer_of(&self, other: &FileName<'_>) -> bool {
         let of = |file: &FileName<'a>| (file.version, file.name, file.generation);
         of(self) == (other.version, other.name, other.generation)
@@ -83,7 +80,6 @@ pub fn named_cache(options: &str) -> Option<(&str, &str)> {
     value("name=").zip(value("cacheDir="))
 }
 
-/// What the manifest of a shared class cache says besides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedCacheInfo {
     /// Its hard limit (`-XX:SharedCacheHardLimit`), bytes: how large the file is.
@@ -96,14 +92,10 @@ pub struct SharedCacheInfo {
     pub below: Vec<CacheLayer>,
 }
 
-/// The file of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheLayer {
-    /// Its name, in the same directory.
     pub name: String,
-    /// Its length, bytes.
     pub size: u64,
-    /// Its checksum.
     pub checksum: u64,
 }
 

@@ -9,23 +9,17 @@ use super::LauncherOutput;
 use crate::Bytes;
 use crate::options::JvmOptionSet;
 
-/// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
-    /// Paketo libjvm.
     Paketo,
     /// Cloud Foundry memory calculator v4.
     CloudFoundry,
 }
 
-/// What the calculator is told.
 #[derive(Debug, Clone, Copy)]
 pub struct CalculatorInput<'a> {
-    /// All memory of the container.
     pub total: Bytes,
-    /// Loaded classes.
     pub classes: u64,
-    /// Threads.
     pub threads: u64,
     /// Percentage kept free.
     pub headroom_percent: u64,
@@ -33,10 +27,8 @@ pub struct CalculatorInput<'a> {
     pub options: &'a JvmOptionSet,
 }
 
-/// The calculator's refusal, with its own text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoesNotFit {
-    /// The text as the calculator prints it.
     pub text: String,
 }
 
@@ -84,7 +76,6 @@ impl RegionSizes {
             .fold(Bytes::default(), Bytes::saturating_add)
     }
 
-    /// The regions as the refusal lists them.
     fn list_regions(&self, times: char) -> String {
         format!(
             "-XX:MaxDirectMemorySize={}, -XX:MaxMetaspaceSize={}, -XX:ReservedCodeCacheSize={}, -Xss{} {times} {} threads",
@@ -97,10 +88,6 @@ impl RegionSizes {
     }
 }
 
-/// Computes what the calculator would.
-///
-/// # Errors
-/// [`DoesNotFit`], where the calculator refuses to start the application.
 pub fn calculate_memory(
     flavour: Flavour,
     input: &CalculatorInput<'_>,

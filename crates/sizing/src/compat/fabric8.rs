@@ -9,24 +9,18 @@ use crate::{Bytes, Cpus, JavaVersion};
 /// The limit up to which it takes a quarter and C1 alone.
 const SMALL: Bytes = Bytes::from_mib(300);
 
-/// What the script is told.
 #[derive(Debug, Clone, Copy)]
 pub struct Fabric8Input<'a> {
-    /// The memory limit, if there is one.
     pub limit: Option<Bytes>,
-    /// The CPU quota, if there is one.
     pub cpus: Option<Cpus>,
-    /// The JDK.
     pub jdk: JavaVersion,
     /// `JAVA_MAX_MEM_RATIO`, a percentage; 0 is off.
     pub max_ratio: Option<u64>,
     /// `JAVA_INIT_MEM_RATIO`, a percentage; 0 is off.
     pub init_ratio: Option<u64>,
-    /// `JAVA_OPTIONS`.
     pub options: &'a JvmOptionSet,
 }
 
-/// Computes what the script would.
 pub fn calculate(input: &Fabric8Input<'_>) -> LauncherOutput {
     let is_tuned = input.jdk.feature < 10;
     let mut options = memory_options(input, is_tuned);

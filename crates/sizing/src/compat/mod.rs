@@ -9,12 +9,10 @@ pub mod fabric8;
 pub mod openj9;
 pub mod rightsize;
 
-/// What a launcher says about a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LauncherOutput {
     /// The options in the order it prints them.
     pub options: Vec<String>,
-    /// What it leaves out of account.
     pub leaves_out: &'static str,
 }
 
@@ -26,7 +24,6 @@ impl LauncherOutput {
             .find_map(|option| option.strip_prefix("-Xmx"))
     }
 
-    /// The value of an option with this prefix, as printed.
     pub fn value(&self, prefix: &str) -> Option<&str> {
         self.options
             .iter()

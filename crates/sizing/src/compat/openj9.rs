@@ -6,7 +6,6 @@ use super::LauncherOutput;
 use crate::Bytes;
 use crate::openj9::default_max;
 
-/// Its `-Xmx`, as it would be written.
 pub fn calculate_max_heap(limit: Bytes) -> LauncherOutput {
     let heap = default_max(limit);
     let text = match heap.as_bytes() {

@@ -14,56 +14,41 @@ use crate::{Bytes, Cpus};
 /// What it takes a thread to need.
 const STACK: Bytes = Bytes::from_mib(1);
 
-/// Shortest observation.
 const SHORTEST: Duration = Duration::from_secs(60);
 
-/// Least collections.
 const COLLECTIONS: u64 = 2;
 
 /// Rates above which it gives more CPU, bytes a second.
 const ALLOCATION: f64 = 256.0 * 1_048_576.0;
 const PROMOTION: f64 = 64.0 * 1_048_576.0;
 
-/// What a JVM was seen to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RightsizeInput {
     /// Heap in use after collections.
     pub live: Bytes,
-    /// Metaspace.
     pub metaspace: Bytes,
-    /// Direct buffers.
     pub direct: Bytes,
-    /// Compiled code.
     pub code_cache: Bytes,
-    /// Threads.
     pub threads: u64,
     /// Bytes allocated a second.
     pub allocation: f64,
     /// Of them, bytes that came into the old generation a second.
     pub promotion: f64,
-    /// How long it was watched.
     pub observed: Duration,
-    /// Collections in that time.
     pub collections: u64,
 }
 
-/// What it advises.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RightsizeAdvice {
-    /// Heap options.
     pub calculated: LauncherOutput,
-    /// The memory limit.
     pub memory: Bytes,
     /// The CPU request, which is taken as the limit.
     pub cpu: Cpus,
 }
 
-/// What is too little to advise anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TooLittle {
-    /// Watched for too short a time.
     Time(Duration),
-    /// Too few collections.
     Collections(u64),
 }
 
@@ -82,10 +67,6 @@ impl fmt::Display for TooLittle {
     }
 }
 
-/// Computes what the tool would.
-///
-/// # Errors
-/// Where the tool refuses.
 pub fn calculate(input: &RightsizeInput) -> Result<RightsizeAdvice, TooLittle> {
     if input.observed < SHORTEST {
         return Err(TooLittle::Time(input.observed));

@@ -5,16 +5,12 @@ use crate::hotspot::threads::parallel_workers;
 use crate::options::dimension::OptionDimension;
 use crate::regions::SizeProvenance;
 
-/// What follows for the other dimensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Parallelism {
-    /// Processors the JVM will count.
     pub processors: u32,
-    /// Workers of a parallel collector.
     pub gc_workers: u32,
 }
 
-/// Decides CPU.
 pub fn decide_cpu(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> Parallelism {
     let processors = decide_processors(input, decision);
     decide_common_pool(input, processors, decision);

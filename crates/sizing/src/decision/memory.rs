@@ -15,14 +15,10 @@ use crate::profile::AppProfile;
 use crate::regions::heap::{self, Budget, HeapOverrun, LEAST};
 use crate::regions::{RegionInputs, SizeProvenance};
 
-/// What was decided before memory.
 #[derive(Debug, Clone, Copy)]
 pub struct RuntimeChoices {
-    /// The collector.
     pub collector: CollectorKind,
-    /// Whether C1 alone compiles.
     pub is_c1_only: bool,
-    /// CPU.
     pub cpu: Parallelism,
 }
 
@@ -34,7 +30,6 @@ const SMALL_SHARE: f64 = 30.0;
 /// The most a heap gets where nothing was measured.
 const LARGEST_SHARE: f64 = 75.0;
 
-/// Plans memory.
 pub fn plan_memory(
     input: &DecisionInput<'_>,
     choice: RuntimeChoices,
@@ -238,7 +233,6 @@ pub(super) fn check_sum(
     }
 }
 
-/// The heap option, or the user's heap as it will really be.
 fn decide_heap(input: &DecisionInput<'_>, wanted: Bytes, decision: &mut LaunchDecision) -> Bytes {
     if let Some(option) = input.options.freezing_option(OptionDimension::Heap) {
         let option = option.to_owned();
@@ -292,7 +286,6 @@ fn decide_heap(input: &DecisionInput<'_>, wanted: Bytes, decision: &mut LaunchDe
     heap
 }
 
-/// The heap of the profile.
 pub(super) fn measured_heap(input: &DecisionInput<'_>) -> Option<ChosenOption> {
     let option = input.profile?.heap_option()?;
     Some(ChosenOption::new(

@@ -25,27 +25,19 @@ use crate::regions::heap::Budget;
 use crate::sight::PerceivedMachine;
 use crate::{Bytes, Cpus};
 
-/// Everything a decision depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionInput<'a> {
-    /// The JVM.
     pub jdk: JdkRelease,
-    /// What the container may use.
     pub limits: &'a ContainerLimits,
-    /// What the JVM believes.
     pub sight: &'a PerceivedMachine,
-    /// What the user set.
     pub options: &'a JvmOptionSet,
     /// What was measured; `None` takes the fallback policy.
     pub profile: Option<&'a AppProfile>,
 }
 
-/// One option to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenOption {
-    /// The option as the JVM takes it.
     pub option: String,
-    /// Where its value came from.
     pub provenance: SizeProvenance,
     /// Why, in plain words.
     pub reason: String,
@@ -71,25 +63,18 @@ impl fmt::Display for ChosenOption {
     }
 }
 
-/// A dimension that the user decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrozenDimension {
-    /// The user's option as written.
     pub option: String,
-    /// What it decides.
     pub dimension: OptionDimension,
 }
 
-/// What to start the JVM with, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchDecision {
-    /// The memory planned for.
     pub memory: SourcedValue<Bytes>,
-    /// The CPU planned for.
     pub cpus: SourcedValue<Cpus>,
     /// Options to add, before the user's.
     pub options: Vec<ChosenOption>,
-    /// Dimensions the user froze.
     pub kept: Vec<FrozenDimension>,
     /// Where the memory goes; `None` without a limit, and on OpenJ9 with a heap that is a share.
     pub budget: Option<Budget>,
@@ -112,7 +97,6 @@ pub const SMALL_LIMIT: Bytes = Bytes::from_mib(300);
 /// (+36 %), so below the border a measured profile is worth more than any rule.
 pub const G1_LIMIT: Bytes = Bytes::from_mib(1792);
 
-/// Decides.
 pub fn decide_launch(input: &DecisionInput<'_>) -> LaunchDecision {
     let mut decision = LaunchDecision {
         memory: input.limits.usable_memory(),
@@ -324,7 +308,6 @@ fn measured_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     }
 }
 
-/// Drops what this JDK does not know.
 fn drop_unknown_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     let is_known = |chosen: &ChosenOption| {
         let own = JvmOptionSet::from_words([chosen.option.as_str()]);
@@ -396,7 +379,6 @@ impl LaunchDecision {
     }
 }
 
-/// The user's options with the chosen ones below them.
 fn with_chosen(options: &JvmOptionSet, chosen: &[ChosenOption]) -> JvmOptionSet {
     let chosen = chosen
         .iter()

@@ -12,7 +12,6 @@ use crate::profile::AppProfile;
 use crate::regions::SizeProvenance;
 use crate::regions::heap::{Budget, LEAST, left_by, left_by_rest};
 
-/// Decides for OpenJ9.
 pub fn decide_openj9(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     let calculated = SizeProvenance::Calculated;
     let is_free = |dimension| input.options.freezing_option(dimension).is_none();

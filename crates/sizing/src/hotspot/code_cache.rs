@@ -11,7 +11,6 @@ use crate::options::JvmOptionSet;
 
 /// Code cache with both compilers.
 const TIERED: Bytes = Bytes::from_mib(240);
-/// Code cache with one compiler.
 const SINGLE: Bytes = Bytes::from_mib(48);
 /// Code cache of the emulated client VM.
 const CLIENT: Bytes = Bytes::from_mib(32);
@@ -26,7 +25,6 @@ const C1_BUFFER: u64 = 576_716;
 /// Buffer of one C2 thread; as above.
 const C2_BUFFER: u64 = 6_592;
 
-/// Sizes of the code cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeCache {
     /// `ReservedCodeCacheSize`.
@@ -43,10 +41,6 @@ pub struct CodeCache {
     pub non_profiled: Bytes,
 }
 
-/// Sizes the code cache.
-///
-/// # Errors
-/// [`HotSpotRefusal::CodeCacheTooSmall`].
 pub fn size_code_cache(
     jdk: JdkRelease,
     compilers: &HotSpotJit,

@@ -7,18 +7,14 @@ use crate::Bytes;
 use crate::jdk::JdkRelease;
 use crate::options::JvmOptionSet;
 
-/// A HotSpot collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CollectorKind {
-    /// One thread, stops the world.
     Serial,
     /// Several threads, stops the world.
     Parallel,
     /// Regions, mostly concurrent marking.
     G1,
-    /// Concurrent, low pauses.
     Z,
-    /// Concurrent, low pauses.
     Shenandoah,
 }
 
@@ -76,9 +72,6 @@ pub const SERVER_CLASS_MEMORY: Bytes = Bytes::from_mib(1792);
 pub const SERVER_CLASS_CPUS: u32 = 2;
 
 /// The collector the options name, else the one HotSpot chooses.
-///
-/// # Errors
-/// [`HotSpotRefusal::TwoCollectors`].
 pub fn choose(
     jdk: JdkRelease,
     machine: MachineSize,
@@ -91,9 +84,7 @@ pub fn choose(
 }
 
 /// The collector the options name.
-///
-/// # Errors
-/// [`HotSpotRefusal::TwoCollectors`]: HotSpot exits with 1.
+/// Errors: [`HotSpotRefusal::TwoCollectors`]: HotSpot exits with 1.
 pub fn named_collector(options: &JvmOptionSet) -> Result<Option<CollectorKind>, HotSpotRefusal> {
     // AggressiveHeap sets UseParallelGC as if it were on the command line (arguments.cpp,
     // set_aggressive_heap_flags; measured on 17 and 25: with another collector the JVM exits).

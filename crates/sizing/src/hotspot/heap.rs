@@ -26,7 +26,6 @@ const OOP_ENCODING_MAX: Bytes = Bytes::from_gib(32);
 /// Card table alignment: a page of 512-byte cards.
 const CARD_ALIGNMENT: Bytes = Bytes::from_mib(2);
 
-/// The sizes of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotSpotHeap {
     /// `MaxHeapSize`.
@@ -41,9 +40,7 @@ pub struct HotSpotHeap {
     pub g1_region: Bytes,
     /// Sizes are multiples of this.
     pub alignment: Bytes,
-    /// `UseCompressedOops`.
     pub compressed_oops: bool,
-    /// `MaxRAM`.
     pub max_ram: Bytes,
 }
 
@@ -121,10 +118,6 @@ pub fn with_aggressive(machine: MachineSize, options: &JvmOptionSet) -> Cow<'_, 
     Cow::Owned(JvmOptionSet::merge(set.chain(own)))
 }
 
-/// Sizes the heap.
-///
-/// # Errors
-/// A [`HotSpotRefusal`] for sizes that HotSpot does not start with.
 pub fn size_heap(
     jdk: JdkRelease,
     machine: MachineSize,

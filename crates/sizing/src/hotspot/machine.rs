@@ -6,7 +6,6 @@ use crate::{Bytes, Cpus};
 /// The memory page on x86-64 and most aarch64 systems.
 pub(crate) const PAGE: Bytes = Bytes::from_kib(4);
 
-/// The machine as the JVM sees it, after container detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineSize {
     /// Physical memory: the container's limit, or the host's memory without one.

@@ -51,21 +51,13 @@ pub fn rests_on(jdk: JdkRelease) -> Option<String> {
 /// Everything the emulator predicts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HotSpotErgonomics {
-    /// The JDK it is predicted for.
     pub jdk: JdkRelease,
-    /// The machine as the JVM sees it.
     pub machine: MachineSize,
-    /// The collector.
     pub collector: CollectorKind,
-    /// The heap.
     pub heap: HotSpotHeap,
-    /// The young generation.
     pub young: YoungGeneration,
-    /// The collector's threads.
     pub gc_threads: GcThreads,
-    /// The JIT compilers.
     pub compilers: HotSpotJit,
-    /// The code cache.
     pub code_cache: CodeCache,
     /// `MaxMetaspaceSize`; `None` is unlimited.
     pub max_metaspace: Option<Bytes>,
@@ -73,7 +65,6 @@ pub struct HotSpotErgonomics {
     pub class_space: Bytes,
     /// `UseCompactObjectHeaders`: off until 26, the default from 27 on (JEP 519, 534).
     pub compact_headers: bool,
-    /// Stack of a Java thread.
     pub thread_stack: Bytes,
     /// `MaxDirectMemorySize` as set; zero means "as large as the heap".
     pub max_direct: Bytes,
@@ -84,9 +75,7 @@ pub struct HotSpotErgonomics {
 }
 
 /// Predicts what this JDK chooses on this machine with these options.
-///
-/// # Errors
-/// A [`HotSpotRefusal`] when the JVM would not start with these options.
+/// Errors: A [`HotSpotRefusal`] when the JVM would not start with these options.
 pub fn predict(
     jdk: JdkRelease,
     machine: MachineSize,

@@ -21,14 +21,11 @@ pub const ARENAS: &str = "MALLOC_ARENA_MAX";
 /// Arenas that glibc makes at most for each CPU of the host, on 64 bits.
 const ARENAS_A_CPU: u32 = 8;
 
-/// A container as it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeasuredContainer {
-    /// Its memory limit.
     pub memory: Option<Bytes>,
     /// Memory of the host where it was measured.
     pub host_memory: Bytes,
-    /// Its CPU limit.
     pub cpu: Option<Cpus>,
     /// v1 `cpu.shares`, 1024 each CPU; a pod's CPU request is one.
     pub shares: Option<u64>,
@@ -61,12 +58,9 @@ impl MeasuredContainer {
     }
 }
 
-/// A container on another host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostChange {
-    /// What the JVM chose where it was measured.
     pub here: HotSpotErgonomics,
-    /// What it chooses on the other host.
     pub there: HotSpotErgonomics,
     /// Most arenas of glibc's malloc: here, there.
     pub arenas: (u32, u32),
@@ -75,9 +69,7 @@ pub struct HostChange {
 }
 
 /// Predicts what changes on a host where the container may run on `node` CPUs.
-///
-/// # Errors
-/// A [`HotSpotRefusal`] when the JVM would not start with these options.
+/// Errors: A [`HotSpotRefusal`] when the JVM would not start with these options.
 pub fn predict_move(
     jdk: JdkRelease,
     container: &MeasuredContainer,

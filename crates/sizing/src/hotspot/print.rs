@@ -8,7 +8,6 @@ use crate::Bytes;
 /// A flag's value as PrintFlagsFinal prints it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PrintedValue {
-    /// `true` or `false`.
     Switch(bool),
     /// A number; sizes are bytes unless the flag's own unit is another (ThreadStackSize: KiB).
     Number(u64),
@@ -23,12 +22,9 @@ impl fmt::Display for PrintedValue {
     }
 }
 
-/// A flag with its predicted value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PrintedFlag {
-    /// HotSpot's name.
     pub name: &'static str,
-    /// The predicted value.
     pub value: PrintedValue,
 }
 

@@ -10,70 +10,45 @@ use crate::options::{JvmOptionSet, dimension, gate};
 /// Why a JVM would exit with 1 instead of starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HotSpotRefusal {
-    /// Two collectors are switched on.
     TwoCollectors {
-        /// One of them.
         first: CollectorKind,
-        /// Another.
         second: CollectorKind,
     },
-    /// The flag does not exist in this JDK.
     UnknownFlag {
-        /// The option as written.
         option: String,
-        /// The JDK.
         jdk: JdkRelease,
     },
-    /// The value does not fit the flag.
     BadValue {
-        /// The option as written.
         option: String,
-        /// What would be accepted.
         expected: &'static str,
     },
-    /// The initial (or smallest) heap is above the largest.
     InitialAboveMax {
-        /// Initial or smallest size.
         initial: Bytes,
-        /// Largest size.
         max: Bytes,
     },
-    /// The soft limit of the heap is above the largest heap.
     SoftMaxAboveMax {
-        /// `SoftMaxHeapSize`.
         soft_max: Bytes,
-        /// Largest size.
         max: Bytes,
     },
-    /// The heap is below the least that starts.
     HeapTooSmall {
-        /// The size asked for.
         size: Bytes,
     },
-    /// A parallel collector without workers.
     NoGcThreads {
-        /// The collector.
         collector: CollectorKind,
     },
-    /// More concurrent than parallel workers.
     ConcurrentAboveParallel {
         /// `ConcGCThreads`.
         concurrent: u32,
         /// `ParallelGCThreads`.
         parallel: u32,
     },
-    /// Fewer compiler threads than compilers.
     TooFewCompilers {
         /// `CICompilerCount`.
         count: u32,
-        /// The least.
         needed: u32,
     },
-    /// The code cache is below the least that starts.
     CodeCacheTooSmall {
-        /// The size asked for.
         size: Bytes,
-        /// The least.
         least: Bytes,
     },
 }
@@ -128,7 +103,6 @@ impl fmt::Display for HotSpotRefusal {
 
 impl std::error::Error for HotSpotRefusal {}
 
-/// Flags whose value is an amount of memory.
 const SIZES: &[&str] = &[
     "MaxHeapSize",
     "InitialHeapSize",
@@ -151,7 +125,6 @@ const PERCENTAGES: &[&str] = &[
     "InitialRAMPercentage",
 ];
 
-/// Flags whose value is a count.
 const COUNTS: &[&str] = &[
     "ParallelGCThreads",
     "ConcGCThreads",
@@ -161,7 +134,6 @@ const COUNTS: &[&str] = &[
     "TieredStopAtLevel",
 ];
 
-/// Other flags that are heeded here.
 const OTHERS: &[&str] = &[
     "AggressiveHeap",
     "AlwaysActAsServerClassMachine",
@@ -187,9 +159,7 @@ pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
 }
 
 /// Checks every option's form, value and version.
-///
-/// # Errors
-/// The first [`HotSpotRefusal`] found.
+/// Errors: The first [`HotSpotRefusal`] found.
 pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpotRefusal> {
     let lenient = options.switch_value("IgnoreUnrecognizedVMOptions") == Some(true);
     // Whether it knows the name or not: without a sign or a value it takes none.

@@ -29,10 +29,6 @@ pub const fn parallel_workers(cpus: u32) -> u32 {
     }
 }
 
-/// The collector's threads.
-///
-/// # Errors
-/// A [`HotSpotRefusal`] for counts that the collector does not start with.
 pub fn collector_threads(
     jdk: JdkRelease,
     machine: MachineSize,
@@ -159,7 +155,6 @@ fn refuse_impossible(
     Ok(())
 }
 
-/// How the JIT compilers are set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotSpotJit {
     /// `TieredCompilation`.
@@ -194,9 +189,6 @@ pub fn compiler_threads(cpus: u32) -> u32 {
 /// The JIT compilers.
 ///
 /// `NeverActAsServerClassMachine` emulates the client VM (measured on 17 and 25).
-///
-/// # Errors
-/// [`HotSpotRefusal::TooFewCompilers`].
 pub fn choose_compilers(
     jdk: JdkRelease,
     machine: MachineSize,

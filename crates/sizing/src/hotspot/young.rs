@@ -9,7 +9,6 @@ use crate::Bytes;
 use crate::jdk::JdkRelease;
 use crate::options::JvmOptionSet;
 
-/// Sizes of the young generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct YoungGeneration {
     /// `NewSize`.
@@ -20,7 +19,6 @@ pub struct YoungGeneration {
     pub old: Option<Bytes>,
 }
 
-/// Sizes the young generation.
 pub fn size_young(
     jdk: JdkRelease,
     collector: CollectorKind,

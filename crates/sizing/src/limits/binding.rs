@@ -1,23 +1,18 @@
 //! Where the own cgroup lies in the mounted trees: `/proc/self/cgroup` and `mountinfo` to a list of
 //! directories, the own one first, then every ancestor that is mounted.
 
-/// Which tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hierarchy {
-    /// A v1 controller's.
     V1,
-    /// The unified one.
     V2,
 }
 
 /// A cgroup file system in `mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HierarchyMount {
-    /// Which kind.
     pub hierarchy: Hierarchy,
     /// The cgroup that is visible at the mount point.
     pub root: String,
-    /// The mount point.
     pub point: String,
     /// v1: the controllers of this tree.
     pub controllers: Vec<String>,
@@ -26,7 +21,6 @@ pub struct HierarchyMount {
 /// The cgroup directories that bind one controller, own group first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerBinding {
-    /// Which kind of files to expect.
     pub hierarchy: Hierarchy,
     /// Directories from the own group up to the mount point.
     pub directories: Vec<String>,

@@ -8,7 +8,6 @@ use super::{
 use super::{parse_cpu_max, parse_limit};
 use crate::{Bytes, CpuSet};
 
-/// Finds every limit of this process.
 pub fn discover(files: &impl FileSource, host: SystemCallFacts) -> ContainerLimits {
     let mut notes = Vec::new();
     let mut read_proc = |path: &str| match files.read(path) {
@@ -170,7 +169,6 @@ impl<F: FileSource> LimitFinder<'_, F> {
         Some(SourcedValue::new(quota, path))
     }
 
-    /// A number of the own group alone.
     fn own_value(&mut self, name: &str, hierarchy: Hierarchy) -> Option<SourcedValue<u64>> {
         let mut bindings = self.bindings("cpu").into_iter();
         let binding = bindings.find(|binding| binding.hierarchy == hierarchy)?;

@@ -25,13 +25,9 @@ pub use value::{parse_cpu_max, parse_limit};
 /// Where files are read. Implemented over the file system by those who may, over a map in tests.
 pub trait FileSource {
     /// The text of a file, or why there is none.
-    ///
-    /// # Errors
-    /// [`UnreadableFile`].
     fn read(&self, path: &str) -> Result<String, UnreadableFile>;
 }
 
-/// Why a file has no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnreadableFile {
     /// It does not exist: ordinary, most kernels lack most files.
@@ -40,17 +36,13 @@ pub enum UnreadableFile {
     Refused,
 }
 
-/// A value and the file it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcedValue<T> {
-    /// The value.
     pub value: T,
-    /// The file, or the system call.
     pub from: String,
 }
 
 impl<T> SourcedValue<T> {
-    /// A value from this file.
     pub fn new(value: T, from: impl Into<String>) -> Self {
         Self {
             value,
@@ -65,7 +57,6 @@ impl<T: fmt::Display> fmt::Display for SourcedValue<T> {
     }
 }
 
-/// A CFS quota as the kernel keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// CPU time a period, in microseconds.
@@ -124,7 +115,6 @@ pub struct ContainerLimits {
     pub shares: Option<SourcedValue<u64>>,
     /// cpu.weight (v2) of the own group: a relative weight.
     pub weight: Option<SourcedValue<u64>>,
-    /// Processors in the effective cpuset.
     pub cpuset: Option<SourcedValue<u32>>,
     /// The tightest pids.max.
     pub pids: Option<SourcedValue<u64>>,

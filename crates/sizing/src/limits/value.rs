@@ -4,9 +4,7 @@ use super::Quota;
 
 /// A limit file's number. `None` means "no limit": `max`, -1, and anything at or above v1's
 /// unlimited value, which is the largest multiple of a page in a signed 64-bit number.
-///
-/// # Errors
-/// The text itself when it is no number.
+/// Errors: The text itself when it is no number.
 pub fn parse_limit(text: &str) -> Result<Option<u64>, String> {
     let text = text.trim();
     if text == "max" || text == "-1" {
@@ -23,9 +21,7 @@ pub fn parse_limit(text: &str) -> Result<Option<u64>, String> {
 }
 
 /// v2's `cpu.max`: `max 100000` or `150000 100000`; the period may be missing (100 ms).
-///
-/// # Errors
-/// The text itself when it has another form.
+/// Errors: The text itself when it has another form.
 pub fn parse_cpu_max(text: &str) -> Result<Option<Quota>, String> {
     let mut words = text.split_whitespace();
     let quota = words.next().ok_or_else(|| shorten(text))?;

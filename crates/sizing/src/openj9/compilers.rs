@@ -17,10 +17,8 @@ const SEGMENT: Bytes = Bytes::from_mib(2);
 /// Share of memory that it takes where that is less.
 const PERCENT: f64 = 25.0;
 
-/// The JIT compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenJ9Jit {
-    /// Threads that may compile at once.
     pub threads: u32,
     /// The code cache: reserved, not used.
     pub code_cache: Bytes,

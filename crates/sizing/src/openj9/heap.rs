@@ -8,20 +8,16 @@ use super::OpenJ9Refusal;
 use super::options::OpenJ9Settings;
 use crate::Bytes;
 
-/// Sizes of the heap are multiples of this.
 const STEP: Bytes = Bytes::from_kib(64);
 /// The young generation is two halves of such steps.
 const YOUNG_STEP: Bytes = Bytes::from_kib(128);
-/// The initial heap without options.
 const INITIAL: Bytes = Bytes::from_mib(8);
 /// The old area of that heap: what stays beside a young one of a size that was given.
 const INITIAL_OLD: Bytes = Bytes::from_mib(6);
-/// The least old area.
 const LEAST_OLD: Bytes = Bytes::from_mib(1);
 /// The largest heap by itself: references keep their shift of 3.
 const MOST: Bytes = Bytes::from_gib(25);
 
-/// The heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenJ9Heap {
     /// The largest (`-Xmx`).
@@ -44,7 +40,6 @@ pub fn default_max(limit: Bytes) -> Bytes {
     heap.min(MOST).round_down(STEP)
 }
 
-/// Sizes the heap for this memory limit and these options.
 pub(super) fn size_openj9_heap(
     memory: Bytes,
     asked: &OpenJ9Settings,

@@ -26,23 +26,17 @@ pub use options::{IgnoredOption, TAKEN};
 /// A collector, in OpenJ9's words a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GcPolicy {
-    /// Generational, the default.
     #[default]
     Gencon,
-    /// By regions, for large heaps.
     Balanced,
-    /// One area, stop the world.
     OptThruput,
     /// One area, marked beside the application.
     OptAvgPause,
-    /// Real time.
     Metronome,
-    /// None at all.
     NoGc,
 }
 
 impl GcPolicy {
-    /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Gencon,
         Self::Balanced,
@@ -52,7 +46,6 @@ impl GcPolicy {
         Self::NoGc,
     ];
 
-    /// Its name after `-Xgcpolicy:`.
     pub const fn policy_name(self) -> &'static str {
         match self {
             Self::Gencon => "gencon",
@@ -74,25 +67,17 @@ impl fmt::Display for GcPolicy {
 /// Why OpenJ9 would exit with 1 instead of starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenJ9Refusal {
-    /// The value does not fit the option.
     BadValue {
-        /// The option as written.
         option: String,
-        /// What would be taken.
         expected: &'static str,
     },
-    /// The initial heap is above the largest that was given.
     InitialAboveMax {
-        /// The initial one.
         initial: Bytes,
-        /// The largest.
         max: Bytes,
     },
     /// The young generation leaves no room for the old one.
     NoRoomForOld {
-        /// The young generation.
         young: Bytes,
-        /// The largest heap.
         max: Bytes,
     },
     /// It was told not to look at the container's limits, so this size says nothing of it.
@@ -120,10 +105,8 @@ impl fmt::Display for OpenJ9Refusal {
     }
 }
 
-/// The release that was measured.
 const MEASURED: u32 = 25;
 
-/// What a prediction for this JDK rests on, where that is not one that was measured.
 pub fn rests_on(jdk: JdkRelease) -> Option<String> {
     let feature = jdk.version.feature;
     (feature != MEASURED).then(|| {
@@ -133,18 +116,12 @@ pub fn rests_on(jdk: JdkRelease) -> Option<String> {
     })
 }
 
-/// Everything that is predicted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenJ9Ergonomics {
-    /// The JDK it is predicted for.
     pub jdk: JdkRelease,
-    /// The machine as the JVM sees it.
     pub machine: MachineSize,
-    /// The collector.
     pub policy: GcPolicy,
-    /// The heap.
     pub heap: OpenJ9Heap,
-    /// Threads of the collector.
     pub gc_threads: u32,
     /// The JIT compiler's threads and code cache.
     pub compilers: OpenJ9Jit,
@@ -156,7 +133,6 @@ pub struct OpenJ9Ergonomics {
     pub virtual_thread_carriers: Option<u32>,
 }
 
-/// Most threads that a collector takes by itself.
 const MOST_GC_THREADS: u32 = 64;
 /// The largest heap that is addressed with a shift of 3: 4 GiB of references, 8 bytes each.
 const SHIFT_3: Bytes = Bytes::from_gib(32);
@@ -171,10 +147,8 @@ pub fn count_processors(limit: Option<Cpus>, host: u32) -> u32 {
 }
 
 /// Predicts what OpenJ9 chooses on this machine with these options.
-///
-/// # Errors
-/// A [`OpenJ9Refusal`] when it would not start with these options, or they make the answer depend on
-/// what is not known.
+/// Errors: A [`OpenJ9Refusal`] when it would not start with these options, or they make the answer
+/// depend on what is not known.
 pub fn predict(
     jdk: JdkRelease,
     machine: MachineSize,

@@ -53,7 +53,6 @@ impl fmt::Display for IgnoredOption {
 }
 
 impl IgnoredOption {
-    /// Those among the options.
     pub fn find_among(options: &JvmOptionSet) -> Vec<Self> {
         let texts = options.option_texts().map(|(text, _)| text);
         let unheard = texts.filter(|text| {
@@ -68,7 +67,6 @@ impl IgnoredOption {
     }
 }
 
-/// What was asked for, by any name; of two the last.
 #[derive(Debug, Default)]
 pub(super) struct OpenJ9Settings {
     pub policy: GcPolicy,
@@ -126,7 +124,6 @@ impl OpenJ9Settings {
         Ok(())
     }
 
-    /// Whether it is about the JIT compiler.
     fn apply_compiler_option(&mut self, text: &str) -> Result<bool, OpenJ9Refusal> {
         let after = |names: [&str; 2]| names.iter().find_map(|name| text.strip_prefix(name));
         if let Some(value) = after(["-Xcodecachetotal", "-XX:codecachetotal="]) {

@@ -48,7 +48,6 @@ fn flag_names(option: &str) -> Vec<String> {
         .collect()
 }
 
-/// The name of a system property.
 fn property(option: &str) -> Option<&str> {
     let rest = option.strip_prefix("-D")?;
     Some(rest.split('=').next().unwrap_or(rest))

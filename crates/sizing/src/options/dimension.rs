@@ -4,34 +4,21 @@
 
 use super::{FlagSetting, JvmOptionSet};
 
-/// One thing that options decide about a JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OptionDimension {
-    /// The largest heap.
     Heap,
     /// The heap at the start and when it shrinks or grows.
     HeapShape,
-    /// Which collector.
     Collector,
-    /// Threads of the collector.
     GcThreads,
-    /// The stack of a Java thread.
     ThreadStack,
-    /// Metaspace.
     Metaspace,
-    /// The code cache.
     CodeCache,
-    /// Direct (NIO) buffers.
     Direct,
-    /// Which JIT compilers, and their threads.
     Compiler,
-    /// How many CPUs the JVM believes it has.
     CpuCount,
-    /// The common fork-join pool.
     CommonPool,
-    /// What happens at the first OutOfMemoryError.
     OutOfMemory,
-    /// A start-up cache.
     StartupCache,
 }
 

@@ -112,7 +112,6 @@ pub fn is_known(jdk: JdkRelease, flag: &str) -> bool {
     is_there && !is_gone
 }
 
-/// Whether the table has the flag.
 pub fn is_listed(flag: &str) -> bool {
     TABLE.iter().any(|row| row.flag == flag)
 }

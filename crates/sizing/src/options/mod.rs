@@ -45,14 +45,12 @@ impl fmt::Display for OptionOrigin {
     }
 }
 
-/// One flag's value and the option it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlagSetting {
     /// The value as text: `true`, `512m`, `75.0`.
     pub value: String,
     /// The option as it was written: `-Xmx512m`.
     pub text: String,
-    /// Where it was written.
     pub origin: OptionOrigin,
 }
 
@@ -64,7 +62,6 @@ pub struct JvmOptionSet {
 }
 
 impl JvmOptionSet {
-    /// No options at all.
     pub fn none() -> Self {
         Self::default()
     }
@@ -104,7 +101,6 @@ impl JvmOptionSet {
             .map(|(text, origin)| (text.as_str(), *origin))
     }
 
-    /// Every flag set, by name.
     pub fn settings(&self) -> impl Iterator<Item = (&str, &FlagSetting)> {
         self.settings
             .iter()
@@ -116,7 +112,6 @@ impl JvmOptionSet {
         self.settings.get(name)
     }
 
-    /// Whether the flag is set at all.
     pub fn is_set(&self, name: &str) -> bool {
         self.settings.contains_key(name)
     }

@@ -9,7 +9,6 @@ use std::fmt;
 /// printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnclosedQuote {
-    /// The quote: `'` or `"`.
     pub quote: char,
 }
 
@@ -26,9 +25,7 @@ impl std::error::Error for UnclosedQuote {}
 ///
 /// Source: arguments.cpp, `Arguments::parse_options_buffer`; args.c, `JLI_AddArgsFromEnvVar`.
 /// `JAVA_OPTS` is read the same way, so that a value means the same wherever it stands.
-///
-/// # Errors
-/// [`UnclosedQuote`]: the JVM refuses such a variable.
+/// Errors: [`UnclosedQuote`]: the JVM refuses such a variable.
 pub fn split_environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -7,7 +7,6 @@ use crate::Bytes;
 /// (records/2026-11-20-regions); the larger figures are G1's, which maps the archived heap too.
 const DEFAULT: Bytes = Bytes::from_mib(14);
 
-/// Plans the region.
 pub fn plan_cds(situation: &RegionInputs<'_>) -> Region {
     measured_or(
         "CDS",

@@ -10,7 +10,6 @@ use crate::Bytes;
 /// Measured: 18 to 21 MiB on 17, 20 to 23 on 25 (records/2026-11-20-regions).
 const DEFAULT: Bytes = Bytes::from_mib(22);
 
-/// Plans the region.
 pub fn plan_files(situation: &RegionInputs<'_>) -> Region {
     let how = "the JVM's code and libraries";
     measured_or("mapped files", situation.profile.files, DEFAULT, how)

@@ -25,7 +25,6 @@ pub struct CollectorCost {
     pub share: f64,
 }
 
-/// The cost of a collector with this many parallel workers.
 pub fn collector_cost(jdk: JdkRelease, collector: CollectorKind, workers: u32) -> CollectorCost {
     let workers = f64::from(workers);
     let is_25 = jdk.at_least(25);
@@ -49,7 +48,6 @@ pub fn collector_cost(jdk: JdkRelease, collector: CollectorKind, workers: u32) -
     }
 }
 
-/// The fixed part.
 pub fn fixed_region(situation: &RegionInputs<'_>) -> Region {
     let cost = collector_cost(situation.jdk, situation.collector, situation.gc_workers);
     Region {

@@ -18,11 +18,8 @@ pub const LEAST: Bytes = Bytes::from_mib(16);
 /// soon as the heap is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapOverrun {
-    /// What the heap may take.
     pub heap: Bytes,
-    /// What everything else takes.
     pub rest: Bytes,
-    /// The memory limit.
     pub limit: Bytes,
 }
 
@@ -33,7 +30,6 @@ impl HeapOverrun {
         (overrun.total_need() > limit).then_some(overrun)
     }
 
-    /// Heap and everything else.
     pub fn total_need(&self) -> Bytes {
         self.heap.saturating_add(self.rest)
     }
@@ -92,12 +88,9 @@ pub fn check_container(
     HeapOverrun::find_overrun(heap, rest.unwrap_or_else(typical), machine.memory)
 }
 
-/// A whole budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budget {
-    /// The memory planned for: the limit.
     pub limit: Bytes,
-    /// Kept free.
     pub reserve: Bytes,
     /// All regions but heap and the collector's share of it.
     pub fixed: Vec<Region>,
@@ -120,7 +113,6 @@ impl Budget {
             .saturating_add(self.gc_for(heap))
     }
 
-    /// The smallest limit that this budget fits into with a heap of this size.
     pub fn minimum_limit(&self, heap: Bytes) -> Bytes {
         let total = self.total_bytes(heap).as_bytes() as f64;
         // Where nothing is kept free, the regions have room for it.
@@ -133,7 +125,6 @@ impl Budget {
     }
 }
 
-/// Plans a limit for HotSpot.
 pub fn plan_limit(limit: Bytes, situation: &RegionInputs<'_>) -> Budget {
     if let Some(budget) = left_by_rest(limit, situation.profile) {
         return budget;

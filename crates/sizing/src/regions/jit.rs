@@ -15,7 +15,6 @@ const C1_ONLY: Bytes = Bytes::from_mib(8);
 /// Each further thread. Origin: an estimate; peaks seldom coincide.
 const FURTHER: Bytes = Bytes::from_mib(6);
 
-/// Plans the region.
 pub fn plan_jit(situation: &RegionInputs<'_>) -> Region {
     let (peak, compilers) = match situation.is_c1_only {
         true => (C1_ONLY, "C1"),

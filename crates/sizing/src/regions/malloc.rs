@@ -8,7 +8,6 @@ use crate::Bytes;
 /// given back, which [`super::jit`] has. Too small: killed late (Cloud Foundry #157: arenas).
 const DEFAULT: Bytes = Bytes::from_mib(24);
 
-/// Plans the region.
 pub fn plan_malloc(situation: &RegionInputs<'_>) -> Region {
     measured_or(
         "malloc",

@@ -45,7 +45,6 @@ pub fn fixed_regions(situation: &RegionInputs<'_>) -> Vec<Region> {
     ]
 }
 
-/// The sum of regions.
 pub fn sum_sizes(regions: &[Region]) -> Bytes {
     let sizes = regions.iter().map(|region| region.size);
     sizes.fold(Bytes::default(), Bytes::saturating_add)

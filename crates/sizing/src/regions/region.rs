@@ -8,16 +8,13 @@ use crate::jdk::JdkRelease;
 use crate::options::JvmOptionSet;
 use crate::profile::AppProfile;
 
-/// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SizeProvenance {
     /// A constant of this crate, with its origin in the source.
     Default,
     /// From a formula over limits and other values.
     Calculated,
-    /// Measured by loadline: from the profile.
     Measured,
-    /// Set by the user.
     User,
 }
 
@@ -32,35 +29,24 @@ impl fmt::Display for SizeProvenance {
     }
 }
 
-/// One region's budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     /// Its name: metaspace, code cache, thread stacks, ...
     pub name: &'static str,
-    /// Resident memory planned for it.
     pub size: Bytes,
-    /// Where the size came from.
     pub provenance: SizeProvenance,
     /// How it was reached, in plain words.
     pub how: String,
 }
 
-/// What the regions depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct RegionInputs<'a> {
-    /// The JVM.
     pub jdk: JdkRelease,
-    /// The collector that will run.
     pub collector: CollectorKind,
-    /// Its parallel workers.
     pub gc_workers: u32,
-    /// Whether C2 is off.
     pub is_c1_only: bool,
-    /// Compiler threads.
     pub compiler_threads: u32,
-    /// What was measured.
     pub profile: &'a AppProfile,
-    /// What the user set.
     pub options: &'a JvmOptionSet,
 }
 
@@ -93,7 +79,6 @@ impl<'a> RegionInputs<'a> {
     }
 }
 
-/// A measured value, or the default with its explanation.
 pub(crate) fn measured_or(
     name: &'static str,
     measured: Option<Bytes>,

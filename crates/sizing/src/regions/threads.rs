@@ -10,7 +10,6 @@ pub const TOUCHED: Bytes = Bytes::from_kib(96);
 /// Application threads of a service nobody measured: a small pool and the framework's own.
 const TYPICAL_THREADS: u64 = 60;
 
-/// Plans the region: application threads, collector and compiler threads.
 pub fn plan_threads(situation: &RegionInputs<'_>) -> Region {
     let profile = situation.profile;
     let touched = profile.thread_stack.unwrap_or(TOUCHED);

@@ -19,13 +19,10 @@ const BELOW: &str = "/loadline";
 /// Exit code of what was ended by signal 9.
 const KILLED: i32 = 137;
 
-/// What to do where an engine's containers cannot be limited or looked into.
 const HINT: &str = "on cgroup v2 a user's podman needs the controllers delegated (cpu, cpuset, memory, pids: Delegate= of user@.service); else measure where the engine runs, as root: docs/guides/images.md";
 
 /// Looks into an image by its id; takes two seconds.
-///
-/// # Errors
-/// [`RunRefusal`]: what the engine said, or a limit that held nothing.
+/// Errors: [`RunRefusal`]: what the engine said, or a limit that held nothing.
 pub fn probe_image(engine: &ContainerEngine, id: &str) -> Result<ImageReading, RunRefusal> {
     let own = own_image::ensure_image(engine)?;
     let seen = probe_inside(engine, id)?;

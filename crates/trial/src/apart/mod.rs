@@ -29,7 +29,6 @@ pub use pair::{ApartContainers, ContainerEnd, unsupported_apart};
 /// What everything that is made has as a label; its value says what for.
 const LABEL: &str = "loadline.apart";
 
-/// The label with the machine whose loadline made it.
 const CLIENT: &str = "loadline.client";
 
 /// loadline's own directory in its container.
@@ -38,7 +37,6 @@ const WORK: &str = "/work";
 /// The application's /tmp, as loadline's own container has it.
 const TMP: &str = "/application-tmp";
 
-/// A name that tells its owner.
 fn owned_name(what: &str) -> Result<String, RunRefusal> {
     let name = GroupName::new(Path::new("/proc"), what);
     name.map(|name| name.to_string())
@@ -59,8 +57,6 @@ fn labels(of: &str) -> [String; 2] {
     ]
 }
 
-/// Ends containers without asking, and removes them with what is theirs. What is not there is no
-/// error.
 fn remove_containers(
     engine: &ContainerEngine,
     containers: &[&str],
@@ -79,14 +75,10 @@ fn remove_containers(
     }
 }
 
-/// What a sweep removed.
 #[derive(Debug, Default)]
 pub struct EngineSweep {
-    /// Containers.
     pub containers: Vec<String>,
-    /// Volumes.
     pub volumes: Vec<String>,
-    /// What could not be removed, and why.
     pub failures: Vec<String>,
 }
 
@@ -123,7 +115,6 @@ pub fn sweep_engine(engine: &ContainerEngine) -> EngineSweep {
     swept
 }
 
-/// Removes loadline's own images of an engine; gives how many.
 pub fn remove_images(engine: &ContainerEngine) -> usize {
     own_image::remove_all(engine)
 }

@@ -17,17 +17,13 @@ use super::tar::TarArchive;
 use super::{LABEL, TMP, WORK};
 use crate::oci::engine;
 
-/// Where the program lies in it.
 pub(super) const PROGRAM: &str = "/loadline";
 
-/// Start of its name.
 const NAME: &str = "localhost/loadline-part";
 
-/// This program and what it is linked with, by their paths here.
 #[derive(Debug)]
 pub(super) struct LinkedProgram {
     path: PathBuf,
-    /// The dynamic linker, as the program names it.
     pub(super) loader: Option<String>,
     libraries: Vec<PathBuf>,
 }
@@ -91,7 +87,6 @@ impl LinkedProgram {
         ]
     }
 
-    /// A tag that another build does not have.
     fn build_tag(&self) -> io::Result<String> {
         let file = fs::metadata(&self.path)?;
         let mut hasher = DefaultHasher::new();
@@ -102,9 +97,7 @@ impl LinkedProgram {
 }
 
 /// The name of the image, which the engine has then.
-///
-/// # Errors
-/// [`RunRefusal`] with what the engine said.
+/// Errors: [`RunRefusal`] with what the engine said.
 pub(super) fn ensure_image(engine: &ContainerEngine) -> Result<String, RunRefusal> {
     let what = format!("putting loadline's own image into {}", engine.kind);
     let failed = |why: &dyn ToString| {
@@ -132,7 +125,6 @@ pub(super) fn ensure_image(engine: &ContainerEngine) -> Result<String, RunRefusa
     imported.map(|_| name)
 }
 
-/// Removes all such images of an engine; those in use stay. Gives how many went.
 pub(super) fn remove_all(engine: &ContainerEngine) -> usize {
     let filter = format!("label={LABEL}=image");
     let listed = engine::run(engine, &["images", "--quiet", "--filter", &filter]);

@@ -27,10 +27,8 @@ use crate::instance::GENERATOR_SHARES;
 use crate::oci::{self, engine};
 use crate::pod::{self, ImageReading, MARK};
 
-/// How the name of loadline's own container ends.
 pub(super) const OWN: &str = "-own";
 
-/// Where its order lies.
 const ORDER: &str = "/order";
 
 /// Memory of loadline's own container beside what the load generator may take.
@@ -49,19 +47,15 @@ pub struct ApartContainers {
     is_removed: bool,
 }
 
-/// How the application's container ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContainerEnd {
-    /// Exit code, when it exited.
     pub code: Option<i32>,
-    /// Signal, when a signal ended it.
     pub signal: Option<i32>,
     /// Whether the engine says that it was killed for its memory. podman 4.3 on v1 says no when it
     /// was.
     pub is_oom: bool,
 }
 
-/// What an order has that a trial at an engine apart does not do.
 pub fn unsupported_apart(order: &TrialOrder) -> Option<&'static str> {
     let has_files = match &order.app {
         AppSpec::Image(image) => !image.volumes.is_empty(),
@@ -77,9 +71,7 @@ pub fn unsupported_apart(order: &TrialOrder) -> Option<&'static str> {
 
 impl ApartContainers {
     /// Makes both; starts none. `seen` is what the look into the image saw.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] with what the engine said; what was made is gone again.
+    /// Errors: [`RunRefusal`] with what the engine said; what was made is gone again.
     pub fn make_both(
         engine: &ContainerEngine,
         order: &TrialOrder,
@@ -216,9 +208,7 @@ impl ApartContainers {
 
     /// A program whose standard output is that of loadline's own container from its begin on; it ends
     /// with the container.
-    ///
-    /// # Errors
-    /// An engine's program that does not start.
+    /// Errors: An engine's program that does not start.
     pub fn follow_output(&self) -> io::Result<Child> {
         use std::os::unix::process::CommandExt;
         let mut command = engine::engine_command(&self.engine);
@@ -229,10 +219,6 @@ impl ApartContainers {
         crate::spawn_command(command)
     }
 
-    /// Starts the application.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] with what the engine said.
     pub fn start_app_container(&self) -> Result<(), RunRefusal> {
         let started = engine::run(&self.engine, &["start", &self.application]);
         started.map(drop).map_err(|error| {
@@ -242,7 +228,6 @@ impl ApartContainers {
         })
     }
 
-    /// Asks loadline's own container to end the trial.
     pub fn ask_to_end(&self) {
         // One that has ended does not mind.
         let _ = engine::run(&self.engine, &["kill", "--signal=TERM", &self.own]);
@@ -281,10 +266,6 @@ impl ApartContainers {
         text.lines().rfind(is_word).map(crate::output::plain_text)
     }
 
-    /// Ends and removes everything.
-    ///
-    /// # Errors
-    /// What the engine said.
     pub fn remove_both(&mut self) -> Result<(), engine::EngineError> {
         if !self.is_removed {
             let containers = [self.application.as_str(), &self.own];

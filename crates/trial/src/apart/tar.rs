@@ -5,23 +5,18 @@
 
 use std::io;
 
-/// A block.
 const BLOCK: usize = 512;
 
-/// Longest name of a file.
 const NAME: usize = 100;
 
-/// An archive in memory.
 #[derive(Debug, Default)]
 pub(super) struct TarArchive(Vec<u8>);
 
 impl TarArchive {
-    /// A directory, owned by root.
     pub(super) fn add_directory(&mut self, path: &str, mode: u32) -> io::Result<()> {
         self.add_entry(b'5', &format!("{path}/"), mode, (0, 0), &[])
     }
 
-    /// A regular file of a user and a group.
     pub(super) fn add_file(
         &mut self,
         path: &str,
@@ -32,7 +27,6 @@ impl TarArchive {
         self.add_entry(b'0', path, mode, owner, bytes)
     }
 
-    /// The archive, whole.
     pub(super) fn finish_archive(mut self) -> Vec<u8> {
         self.0.resize(self.0.len() + 2 * BLOCK, 0);
         self.0

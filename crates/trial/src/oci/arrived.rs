@@ -77,7 +77,6 @@ fn lacking_reason(wanted: &[String], given: &str, who: &str) -> Option<String> {
     None
 }
 
-/// What an option is about.
 fn option_key(option: &str) -> &str {
     if let Some(flag) = option.strip_prefix("-XX:") {
         let flag = flag.strip_prefix(['+', '-']).unwrap_or(flag);

@@ -40,7 +40,6 @@ const INHERITED: [&str; 18] = [
 /// The runtime that starts containers on every layout of cgroups.
 const RUNTIME: &str = "runc";
 
-/// A call of an engine that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("`{engine} {subcommand}`: {said}")]
 pub struct EngineError {
@@ -72,9 +71,7 @@ pub fn installed_engines(wanted: Option<EngineKind>) -> Vec<ContainerEngine> {
 
 /// An engine that answers, with whether it is apart: then loadline makes no cgroup for its containers
 /// and reads theirs from a container beside.
-///
-/// # Errors
-/// [`RunRefusal`]: it does not answer.
+/// Errors: [`RunRefusal`]: it does not answer.
 pub fn reach_engine(engine: ContainerEngine) -> Result<ContainerEngine, RunRefusal> {
     let elsewhere = remote_location(&engine);
     let said = match engine.kind {
@@ -91,7 +88,6 @@ pub fn reach_engine(engine: ContainerEngine) -> Result<ContainerEngine, RunRefus
     Ok(ContainerEngine { apart, ..engine })
 }
 
-/// What whatever starts its containers says of itself.
 fn ask_daemon(
     engine: &ContainerEngine,
     format: &str,
@@ -121,7 +117,6 @@ fn out_of_reach(said: &str) -> Option<String> {
     (driver != "cgroupfs").then(|| format!("its daemon leaves cgroups to {driver}"))
 }
 
-/// Why loadline may make no cgroup here.
 fn hidden_cgroup_reason() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("loadline is not root".to_owned());
@@ -168,7 +163,6 @@ pub fn full_disk_hint(engine: &ContainerEngine, said: &str) -> Option<String> {
     })
 }
 
-/// The directory of an engine's images.
 fn kept_in(engine: &ContainerEngine) -> Option<String> {
     let format = match engine.kind {
         EngineKind::Podman => "{{.Store.GraphRoot}}",
@@ -180,7 +174,6 @@ fn kept_in(engine: &ContainerEngine) -> Option<String> {
     place.starts_with('/').then(|| place.to_owned())
 }
 
-/// Where containers are started, if that is not known to be here.
 fn remote_location(engine: &ContainerEngine) -> Option<String> {
     let given = |name: &str| engine.env.get(name).filter(|value| !value.is_empty());
     let host = match engine.kind {
@@ -233,9 +226,7 @@ fn needs_runtime(engine: &ContainerEngine) -> bool {
 }
 
 /// Calls it and gives what it wrote to its standard output.
-///
-/// # Errors
-/// [`EngineError`] with the last line of its standard error.
+/// Errors: [`EngineError`] with the last line of its standard error.
 pub fn run<S: AsRef<OsStr>>(
     engine: &ContainerEngine,
     arguments: &[S],
@@ -272,9 +263,6 @@ fn last_words(output: &Output) -> String {
 }
 
 /// Calls it and gives what it wrote to both outputs.
-///
-/// # Errors
-/// As [`run`].
 pub fn call_for_both<S: AsRef<OsStr>>(
     engine: &ContainerEngine,
     arguments: &[S],
@@ -285,9 +273,6 @@ pub fn call_for_both<S: AsRef<OsStr>>(
 }
 
 /// Unpacks an archive into a directory of a container that does not run yet.
-///
-/// # Errors
-/// As [`run`].
 pub fn unpack_into(
     engine: &ContainerEngine,
     name: &str,
@@ -313,7 +298,6 @@ pub fn unpack_into(
     }
 }
 
-/// The program of a name on a path.
 fn which(path: &str, name: &str) -> Option<PathBuf> {
     let places = path.split(':').filter(|place| place.starts_with('/'));
     // Where a system's own programs are, which the path of a user may lack.

@@ -21,45 +21,31 @@ use crate::apart;
 use crate::pagecache;
 use crate::pod::{ImageJdk, ImageReading};
 
-/// An image of an engine of this machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineImage {
-    /// The engine that has it.
     pub engine: ContainerEngine,
-    /// As it was asked for.
     pub reference: String,
-    /// Its id.
     pub id: String,
     /// Its name with its digest, where a registry or the engine gave it one.
     pub pinned: Option<String>,
     /// Entry point, before every argument.
     pub entrypoint: Vec<String>,
-    /// Arguments where none are given.
     pub cmd: Vec<String>,
-    /// Where it starts.
     pub directory: PathBuf,
-    /// Its variables.
     pub env: BTreeMap<String, String>,
-    /// Ports that it says it listens on.
     pub ports: BTreeSet<u16>,
     /// What asks it to stop, where that is not SIGTERM.
     pub stop_signal: Option<i32>,
     /// Directories of this machine with its files, the uppermost first.
     pub layers: Vec<PathBuf>,
-    /// The JVM in it; its paths are those of this machine.
     pub jdk: Option<InstalledJdk>,
-    /// Its version, by its label.
     pub version: Option<String>,
-    /// What it was built from, by its label.
     pub revision: Option<String>,
-    /// What was seen from inside, at an engine apart.
     pub seen: Option<Box<ImageReading>>,
 }
 
-/// Why there is no image to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageNotFound {
-    /// What was asked for is no image, or none that could run here.
     Wrong(RunRefusal),
     /// This machine, its engine or the way to a registry does not allow it.
     Here(RunRefusal),
@@ -71,7 +57,6 @@ impl From<RunRefusal> for ImageNotFound {
     }
 }
 
-/// One element of `image inspect`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct InspectedImage {
@@ -103,10 +88,8 @@ struct InspectedConfig {
 impl EngineImage {
     /// Finds an image: in the engine that is asked for, else in the first that has it; pulls it where
     /// none has.
-    ///
-    /// # Errors
-    /// [`ImageNotFound`]: no engine that could be measured from here, no such image, or one that does not
-    /// start on this machine.
+    /// Errors: [`ImageNotFound`]: no engine that could be measured from here, no such image, or one
+    /// that does not start on this machine.
     pub fn find_image(reference: &str, wanted: Option<EngineKind>) -> Result<Self, ImageNotFound> {
         refuse_reference(reference).map_err(ImageNotFound::Wrong)?;
         let (usable, refusals): (Vec<_>, Vec<_>) = engine::installed_engines(wanted)
@@ -204,9 +187,8 @@ impl EngineImage {
     }
 
     /// All that runs with these arguments; none are the image's own.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] for an image that says nothing to start and arguments that do not either.
+    /// Errors: [`RunRefusal`] for an image that says nothing to start and arguments that do not
+    /// either.
     pub fn full_command(&self, arguments: &[String]) -> Result<Vec<String>, RunRefusal> {
         let arguments = match arguments.is_empty() {
             true => &self.cmd,

@@ -16,7 +16,6 @@ pub(super) struct GraphDriver {
 }
 
 impl GraphDriver {
-    /// The directories of an image, the uppermost first.
     pub(super) fn layers(&self) -> Vec<PathBuf> {
         let Some(data) = &self.data else {
             return Vec::new();

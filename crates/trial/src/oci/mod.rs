@@ -78,9 +78,8 @@ struct EngineContainer {
 impl OciContainer {
     /// Makes everything but the application's process. Its output goes to `output`; remarks for the
     /// record go to `warnings`.
-    ///
-    /// # Errors
-    /// [`HaltReason::Refused`] when the engine or this machine cannot; what was made is gone again.
+    /// Errors: [`HaltReason::Refused`] when the engine or this machine cannot; what was made is
+    /// gone again.
     pub fn prepare_in_engine(
         layout: &CgroupLayout,
         frame: &ContainerBase<'_>,
@@ -250,9 +249,7 @@ impl Drop for EngineContainer {
 }
 
 /// Removes a container with its volumes. One that is not there is no error.
-///
-/// # Errors
-/// What the engine said.
+/// Errors: What the engine said.
 pub fn remove_by_name(engine: &ContainerEngine, name: &str) -> Result<(), engine::EngineError> {
     let remove = || match engine::run(engine, &["rm", "--force", "--volumes", name]) {
         Err(error) if !is_unknown(&error.said) => Err(error),
@@ -276,10 +273,6 @@ fn files_on_machine(engine: &ContainerEngine, name: &str) -> Vec<PathBuf> {
     said.map_or_else(|_| Vec::new(), |text| layers::container_directories(&text))
 }
 
-/// Names of the containers of an engine that some loadline made.
-///
-/// # Errors
-/// What the engine said.
 pub fn labelled_containers(engine: &ContainerEngine) -> Result<Vec<String>, engine::EngineError> {
     let filter = format!("label={LABEL}");
     let arguments = ["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"];
@@ -298,7 +291,6 @@ fn evict_image(image: &ImageSpec, warnings: &mut Vec<String>) {
     volumes.for_each(|(source, _)| pagecache::evict_from_page_cache(source, pagecache::NEAR));
 }
 
-/// Has the engine make the container; gives its id.
 fn make_container(
     layout: &CgroupLayout,
     (frame, image): (&ContainerBase<'_>, &ImageSpec),
@@ -360,7 +352,6 @@ fn group_path(layout: &CgroupLayout, name: &str) -> String {
     Path::new("/").join(parent).join(name).display().to_string()
 }
 
-/// The name that an engine gives to the cgroup of a container.
 fn leaf_name(kind: EngineKind, id: &str) -> String {
     match kind {
         EngineKind::Podman => format!("libpod-{id}"),
@@ -394,7 +385,6 @@ fn host_flags(kind: EngineKind, frame: &ContainerBase<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Who runs what: the last words of `create`.
 pub(crate) fn image_arguments(image: &ImageSpec) -> Vec<String> {
     let user = image.user;
     let user = user.map(|user| format!("--user={}:{}", user.uid, user.gid));
@@ -438,7 +428,6 @@ pub(crate) fn limit_flags(limits: &CgroupLimits) -> Vec<String> {
     all
 }
 
-/// The size of `/dev/shm` in the engine's words.
 pub(crate) fn shm(size: Bytes) -> String {
     format!("--shm-size={}", size.as_bytes())
 }
@@ -457,7 +446,6 @@ pub(crate) fn ulimits(open_files: u64) -> [String; 2] {
     ]
 }
 
-/// Writes variables as both engines read them.
 pub(crate) fn write_variables(
     file: &mut impl Write,
     env: &std::collections::BTreeMap<String, String>,

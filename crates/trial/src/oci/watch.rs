@@ -23,7 +23,6 @@ use crate::clock::monotonic_ns;
 use crate::container::{ContainerEvent, how_it_ended};
 use crate::oci::engine;
 
-/// Takes what is told.
 pub type Tell = Box<dyn Fn(ContainerEvent) + Send>;
 
 /// Pause between two looks for the application's process: the start is known to so much.
@@ -38,16 +37,12 @@ const RUNTIMES: [&str; 3] = ["runc", "crun", "exe"];
 /// When a container was started that never was: Go's zero time, as both engines print it.
 const NEVER: &str = "0001-01-01";
 
-/// What was started, for questions about it.
 #[derive(Debug)]
 pub struct StartedContainer {
-    /// The engine.
     pub engine: ContainerEngine,
-    /// The container.
     pub name: String,
 }
 
-/// A container that is being started, runs or has ended.
 #[derive(Debug)]
 pub struct WatchedContainer {
     state: Arc<Mutex<WatchState>>,
@@ -64,9 +59,7 @@ struct WatchState {
 
 impl WatchedContainer {
     /// Watches what a client starts in a group that is empty.
-    ///
-    /// # Errors
-    /// When no thread can be started.
+    /// Errors: When no thread can be started.
     pub fn watch_client(
         client: Child,
         leaf: ControlGroup,
@@ -87,7 +80,6 @@ impl WatchedContainer {
         Ok(Self { state })
     }
 
-    /// The application's process, once there is one.
     pub fn application_pid(&self) -> Option<u32> {
         lock_state(&self.state)
             .application
@@ -95,19 +87,16 @@ impl WatchedContainer {
             .map(|(pid, _)| *pid)
     }
 
-    /// Sends it a signal. One that has ended does not mind.
     pub fn signal_process(&self, signal: Signal) {
         if let Some((_, descriptor)) = &lock_state(&self.state).application {
             let _ = pidfd_send_signal(descriptor, signal);
         }
     }
 
-    /// The counters of its group when it was executed.
     pub fn counters_at_exec(&self) -> Option<CgroupSample> {
         lock_state(&self.state).at_exec.clone()
     }
 
-    /// The counters of its group when it ended.
     pub fn counters_at_end(&self) -> Option<CgroupSample> {
         lock_state(&self.state).at_end.clone()
     }
@@ -167,7 +156,6 @@ fn watch_container(
 
 enum StartOutcome {
     Running,
-    /// The client, before an application was seen.
     Ended(Option<ExitStatus>),
     Nowhere,
 }

@@ -38,19 +38,14 @@ use sandbox::{Sandbox, SandboxError};
 /// How long dying may take once killed; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);
 
-/// What one of these containers is made of.
 pub struct NamespaceContainerSpec<'a> {
-    /// What every container is made of.
     pub frame: &'a ContainerBase<'a>,
-    /// What runs.
     pub program: &'a ProgramSpec,
-    /// CPUs it may run on.
     pub cpus: &'a [u32],
     /// Directories of the machine that it sees as empty ones of its own.
     pub directories: &'a [PathBuf],
     /// Directories that it must not see.
     pub hidden: &'a [PathBuf],
-    /// The program with the subcommand `init`; loadline itself.
     pub loadline: &'a Path,
 }
 
@@ -67,9 +62,7 @@ pub struct NamespaceContainer {
 impl NamespaceContainer {
     /// Makes everything but the application's process. Its output goes to `output`; remarks for the
     /// record go to `warnings`.
-    ///
-    /// # Errors
-    /// [`HaltReason::Refused`] when this machine cannot; what was made is gone again.
+    /// Errors: [`HaltReason::Refused`] when this machine cannot; what was made is gone again.
     pub fn prepare_in_namespaces(
         layout: &CgroupLayout,
         wanted: &NamespaceContainerSpec<'_>,
@@ -187,9 +180,7 @@ impl AppContainer for NamespaceContainer {
 }
 
 /// Tries what a container is made of, without an application.
-///
-/// # Errors
-/// What does not work, in words.
+/// Errors: What does not work, in words.
 pub fn try_sandbox(loadline: &Path) -> Result<(), String> {
     let program = ProgramSpec {
         command: vec!["/bin/true".to_owned()],
@@ -232,7 +223,6 @@ fn init_order(
     }
 }
 
-/// An order without limits and environment.
 fn bare_order(program: &ProgramSpec, view: FilesystemView) -> InitOrder {
     InitOrder {
         command: program.command.clone(),

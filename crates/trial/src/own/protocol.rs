@@ -25,19 +25,14 @@ pub struct InitOrder {
     pub env: BTreeMap<String, String>,
     /// Its working directory, absolute.
     pub directory: PathBuf,
-    /// User id it runs as.
     pub uid: u32,
-    /// Group id it runs as.
     pub gid: u32,
     /// Files to write `0` to in order to join the trial's cgroup.
     pub join: Vec<PathBuf>,
     /// CPUs it may run on; empty leaves it as it is.
     pub cpus: Vec<u32>,
-    /// Open files it may have.
     pub open_files: u64,
-    /// Size of its `/dev/shm`, in bytes.
     pub shm_bytes: u64,
-    /// Its network.
     pub network: ContainerNetwork,
     /// Whether its supplementary groups stay: in the user namespace of a loadline that is not
     /// root they cannot be dropped.
@@ -64,11 +59,8 @@ pub struct FilesystemView {
 /// since then is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VisiblePath {
-    /// Where it is, and is seen.
     pub path: PathBuf,
-    /// Its file system.
     pub device: u64,
-    /// Its number there.
     pub inode: u64,
     /// A file that its user could not reach without loadline: to be read only.
     pub read_only: bool,
@@ -78,16 +70,10 @@ pub struct VisiblePath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "command")]
 pub enum InitCommand {
-    /// Start the application.
     Start,
-    /// Send it a signal.
-    Signal {
-        /// The signal's number.
-        number: i32,
-    },
+    Signal { number: i32 },
 }
 
-/// Holder, init and application stage to loadline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum InitEvent {
@@ -98,33 +84,25 @@ pub enum InitEvent {
     },
     /// Mounts and network stand; init waits for [`InitCommand::Start`].
     Prepared,
-    /// The application's process is about to execute the command.
     Exec {
         /// CLOCK_MONOTONIC.
         at_ns: u64,
     },
-    /// It has ended, and had not become the command.
     NotExecuted,
-    /// The application's process has ended.
     Exited {
-        /// Exit code, when it exited.
         code: Option<i32>,
-        /// Signal, when a signal ended it.
         signal: Option<i32>,
         /// CLOCK_MONOTONIC.
         at_ns: u64,
     },
     /// A stage could not do its work; nothing of the application runs.
     Failed {
-        /// The step with its path, and why.
         detail: String,
     },
 }
 
-/// A message that could not be sent or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtocolError {
-    /// The socket failed.
     #[error("the socket between loadline and the trial's init: {0}")]
     Socket(#[source] std::io::Error),
     /// A line is no message: the two ends are not of one version.
@@ -132,7 +110,6 @@ pub enum ProtocolError {
     Message(#[source] serde_json::Error),
 }
 
-/// Writes one message as a line, in one write.
 pub fn send_message(to: &mut impl Write, message: &impl Serialize) -> Result<(), ProtocolError> {
     let mut line = serde_json::to_vec(message).map_err(ProtocolError::Message)?;
     line.push(b'\n');

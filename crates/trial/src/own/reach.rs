@@ -46,20 +46,16 @@ pub const SERVICES: [&str; 12] = [
 pub struct UnreachableFile {
     /// Its part: `the program`, `the working directory`.
     pub what: String,
-    /// The file or directory.
     pub path: PathBuf,
     /// `read`, `entered`, `found`.
     pub access: &'static str,
-    /// The application's user.
     pub uid: u32,
 }
 
-/// The files a command names, and the JDK behind its program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramFiles {
     /// The program, absolute.
     pub program: PathBuf,
-    /// The directory of the JDK, when the program is one's `java`.
     pub jdk: Option<PathBuf>,
     /// Files and directories that arguments and JVM variables name, absolute, existing.
     pub named: BTreeSet<PathBuf>,
@@ -87,10 +83,6 @@ impl ProgramFiles {
         roots
     }
 
-    /// Finds what the command of a program names.
-    ///
-    /// # Errors
-    /// When the program does not exist.
     pub fn from_program(spec: &ProgramSpec) -> Result<Self, UnreachableFile> {
         let program = find_program(spec)?;
         let real = fs::canonicalize(&program).unwrap_or_else(|_| program.clone());
@@ -178,9 +170,7 @@ fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
 /// Plans the view: `replaced` directories, and hidden ones with what must stay visible; `hidden` is
 /// closed to every account. Files that the command names and its user may not read are told to
 /// `warn`: the application may do without.
-///
-/// # Errors
-/// When the program, a jar or the working directory is closed to the user.
+/// Errors: When the program, a jar or the working directory is closed to the user.
 pub fn build_view(
     spec: &ProgramSpec,
     needs: &ProgramFiles,

@@ -20,21 +20,12 @@ use crate::spawner;
 /// How long namespaces and mounts may take; milliseconds as a rule.
 const PREPARE: Duration = Duration::from_secs(20);
 
-/// Containment that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// A process or pipe of loadline.
     #[error("{step}: {source}")]
-    System {
-        /// The step.
-        step: String,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// The socket to init.
+    System { step: String, source: io::Error },
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// A stage of init said no.
     #[error("{0}")]
     Stage(String),
     /// The holder ended without a word.
@@ -42,7 +33,6 @@ pub enum SandboxError {
     Silent,
 }
 
-/// The namespaces of one trial, with init waiting in them.
 #[derive(Debug)]
 pub struct Sandbox {
     holder: Child,
@@ -53,9 +43,7 @@ pub struct Sandbox {
 impl Sandbox {
     /// Makes the namespaces and mounts. `output` becomes the application's output; each later
     /// event goes to `tell` from a thread of its own, `None` when all of the trial is dead.
-    ///
-    /// # Errors
-    /// When a stage fails; nothing is left of it then.
+    /// Errors: When a stage fails; nothing is left of it then.
     pub fn open_sandbox(
         program: &Path,
         order: &InitOrder,
@@ -89,7 +77,6 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// Sends the order and waits until init is prepared.
     fn greet(&mut self, order: &InitOrder) -> Result<BufReader<UnixStream>, SandboxError> {
         let socket = self
             .socket
@@ -120,14 +107,11 @@ impl Sandbox {
     }
 
     /// Starts the application; an [`InitEvent::Exec`] or [`InitEvent::Failed`] follows.
-    ///
-    /// # Errors
-    /// When init is not there any more.
+    /// Errors: When init is not there any more.
     pub fn send_start(&mut self) -> Result<(), ProtocolError> {
         send_message(&mut self.socket, &InitCommand::Start)
     }
 
-    /// Sends the application a signal. One that has ended does not mind.
     pub fn send_signal(&mut self, signal: rustix::process::Signal) {
         let number = signal.as_raw();
         // A closed socket means that everything is dead: the signal has nobody to go to.

@@ -13,13 +13,10 @@ use std::time::Duration;
 use loadline_load::remote::serve;
 use loadline_protocol::RunRefusal;
 
-/// A secret that is shorter was not made for this.
 const SHORTEST: usize = 32;
 
 /// Makes load for its client until `stop` is set, or none has come for so long.
-///
-/// # Errors
-/// [`RunRefusal`] without a secret, or where it cannot listen.
+/// Errors: [`RunRefusal`] without a secret, or where it cannot listen.
 pub fn generate_load(
     secret: &Path,
     port: u16,

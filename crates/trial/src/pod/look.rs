@@ -25,10 +25,8 @@ use crate::oci;
 use crate::pagecache;
 use crate::site::{Site, SiteOptions};
 
-/// The CPU limit of a look, thousandths of a CPU.
 pub const QUOTA_MILLIS: u32 = 200;
 
-/// The memory limit of a look, MiB.
 pub const MEMORY_MIB: u32 = 64;
 
 /// Memory that is taken where the limit is [`MEMORY_MIB`], bytes.
@@ -43,19 +41,14 @@ const SPIN: Duration = Duration::from_secs(5);
 /// Variables of the image that trials must know.
 const WANTED: [&str; 2] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"];
 
-/// What a look saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImageReading {
-    /// The node.
     pub machine: MachineDescription,
-    /// Variables of the image: those that a JVM reads.
     pub env: BTreeMap<String, String>,
-    /// The JVM in the image.
     pub jdk: Option<ImageJdk>,
     /// Who looked: the image's own user, where nobody said another.
     #[serde(default)]
     pub account: Option<Account>,
-    /// The CPUs that a container may use.
     #[serde(default)]
     pub cpus: Vec<u32>,
     /// Whether its CPU limit held it back; `None` where the node gave it no more than that anyway and no
@@ -109,9 +102,7 @@ impl ImageJdk {
 }
 
 /// Looks. Takes half a second.
-///
-/// # Errors
-/// [`RunRefusal`] outside of a pod, or where it has no cgroups.
+/// Errors: [`RunRefusal`] outside of a pod, or where it has no cgroups.
 pub fn probe_from_inside() -> Result<ImageReading, RunRefusal> {
     in_pod()?;
     let site = Site::detect_site(SiteOptions::in_pod(None))?;
@@ -142,9 +133,7 @@ pub fn probe_from_inside() -> Result<ImageReading, RunRefusal> {
 }
 
 /// Takes [`FILLED`] of memory, which a container whose limit is enforced does not survive.
-///
-/// # Errors
-/// [`RunRefusal`] outside of a pod.
+/// Errors: [`RunRefusal`] outside of a pod.
 pub fn fill_memory() -> Result<(), RunRefusal> {
     in_pod()?;
     // Pages that are never written are never there.
@@ -189,7 +178,6 @@ fn probe_throttling() -> (Option<bool>, Option<u64>) {
     (None, None)
 }
 
-/// CPU time of this process.
 fn own_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(

@@ -57,7 +57,6 @@ pub struct PodPaths {
     pub order: PathBuf,
     /// A directory for the event log, and for the file that says that the application may start.
     pub work: PathBuf,
-    /// The application's [`TMP`].
     pub tmp: PathBuf,
     /// Whether application and load generator have CPUs of their own; else who runs where is the
     /// node's kernel's to say.
@@ -67,7 +66,6 @@ pub struct PodPaths {
 }
 
 impl PodPaths {
-    /// There once everything watches and the application may start.
     pub fn armed_file(&self) -> PathBuf {
         self.work.join("armed")
     }
@@ -84,7 +82,6 @@ impl PodPaths {
         true
     }
 
-    /// The event log.
     pub fn event_log_path(&self) -> PathBuf {
         self.work.join("events")
     }
@@ -124,20 +121,15 @@ pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
     Some(first.1)
 }
 
-/// What a pod must have given the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderedLimits {
-    /// CPU quota.
     pub cpu: Option<Cpus>,
-    /// Memory limit.
     pub memory: Option<Bytes>,
 }
 
-/// The application of a pod.
 pub struct PodContainer {
     watched: WatchedProcess,
     group: ControlGroup,
-    /// The root of its files.
     root: OwnedFd,
     tmp: PathBuf,
     given: OrderedLimits,
@@ -148,10 +140,8 @@ pub struct PodContainer {
 impl PodContainer {
     /// Lets the application start and waits until it does: from here on it runs. What its output
     /// would say goes to the kubelet's own log.
-    ///
-    /// # Errors
-    /// [`HaltReason::Stopped`] when the pod ends before; [`HaltReason::Failed`] when it runs already, never starts
-    /// or has other limits than were ordered.
+    /// Errors: [`HaltReason::Stopped`] when the pod ends before; [`HaltReason::Failed`] when it
+    /// runs already, never starts or has other limits than were ordered.
     pub fn prepare_in_pod(
         place: &PodPaths,
         trial: &str,

@@ -13,14 +13,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
-/// Between two looks at who has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Starts this program again with the same arguments and reaps until that one has ended; gives how it
 /// ended. `None` where this is not the first process, and at once.
-///
-/// # Errors
-/// When it cannot be started.
+/// Errors: When it cannot be started.
 pub fn reap_until_end(told_to_end: &AtomicBool) -> io::Result<Option<String>> {
     if std::process::id() != 1 {
         return Ok(None);

@@ -19,44 +19,28 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// What a line begins with.
 pub const LINE: &str = "LL1 ";
 
 /// Bytes of the log in a line: runtimes cut lines of 16 KiB.
 const BYTES: usize = 6000;
 
-/// How often the log is looked at.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A line, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ShippedLine {
-    /// A part of the log.
-    Part {
-        /// Where it begins.
-        offset: u64,
-        /// The bytes.
-        bytes: Vec<u8>,
-    },
-    /// The application may start.
+    Part { offset: u64, bytes: Vec<u8> },
     Armed,
 }
 
-/// What a line was to a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineEffect {
-    /// It is a part of it, perhaps one that was there.
     Part,
-    /// It says that the application may start.
     Armed,
-    /// Nothing of this trial.
     Nothing,
 }
 
 /// Appends what a line has of a log of which `written` bytes are there. What came before is dropped.
-///
-/// # Errors
-/// Why the trial is lost: lines between are gone, or the log cannot be written.
+/// Errors: Why the trial is lost: lines between are gone, or the log cannot be written.
 pub fn append_line(
     log: &mut impl Write,
     text: &str,
@@ -97,9 +81,7 @@ fn parse_shipped_line(text: &str) -> Option<ShippedLine> {
 
 /// Writes what is appended to a log as lines, until `is_over` is set and all of it is written; and once
 /// `armed` says so, that the application may start.
-///
-/// # Errors
-/// A log that cannot be read, an output that cannot be written.
+/// Errors: A log that cannot be read, an output that cannot be written.
 pub fn ship(
     log: &File,
     mut to: impl Write,

@@ -27,10 +27,8 @@ const LOOK: Duration = Duration::from_millis(1);
 /// anyway. The image is on its node already.
 const BEGINS: Duration = Duration::from_secs(20);
 
-/// What the record of such a trial says.
 pub const AS_SHIPPED: &str = "as shipped, without the PID namespace that the containers of other trials share: its CPU, memory and throttling, and what else used CPU on the node, were not counted; a kill of a process that is not its first one was not seen; its start counts from the begin of its JVM's log, and without one from when the kubelet was let start it";
 
-/// The application of a pod that is made as it ships.
 pub struct ShippedPodContainer {
     group: ControlGroup,
     tmp: PathBuf,
@@ -39,9 +37,7 @@ pub struct ShippedPodContainer {
 impl ShippedPodContainer {
     /// Lets the application start, and waits for the begin of its JVM's log where it has one (`gc_log`,
     /// as the application sees it): from here on it counts as executed.
-    ///
-    /// # Errors
-    /// [`HaltReason::Stopped`] when the pod ends before.
+    /// Errors: [`HaltReason::Stopped`] when the pod ends before.
     pub fn prepare_shipped(
         place: &PodPaths,
         gc_log: Option<&Path>,

@@ -33,7 +33,6 @@ const APPEARS: Duration = Duration::from_secs(600);
 /// How long dying may take once killed; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);
 
-/// The application's first process, just executed.
 pub(super) struct AppProcess {
     pub(super) group: ControlGroup,
     /// The root of its files, within reach also when it has ended.
@@ -44,12 +43,10 @@ pub(super) struct AppProcess {
 }
 
 impl AppProcess {
-    /// Whether it is there already.
     pub(super) fn already_runs(trial: &str) -> bool {
         find_marked(&environment_mark(trial)).is_some()
     }
 
-    /// Waits until it is executed.
     pub(super) fn wait_for_exec(trial: &str, told_to_end: &AtomicBool) -> Result<Self, HaltReason> {
         let begin = Instant::now();
         let mark = environment_mark(trial);
@@ -72,7 +69,6 @@ impl AppProcess {
     }
 }
 
-/// What the environment of a trial's application has.
 fn environment_mark(trial: &str) -> String {
     format!("{MARK}={trial}")
 }
@@ -111,7 +107,6 @@ fn application_with_mark(pid: u32, mark: &str) -> Option<AppProcess> {
     })
 }
 
-/// An application that runs or has ended.
 pub(super) struct WatchedProcess {
     pid: Arc<OwnedFd>,
     at_exec: Option<CgroupSample>,

@@ -10,7 +10,6 @@ use crate::halt::HaltReason;
 use crate::soaking::SoakRun;
 
 impl OngoingTrial<'_> {
-    /// Of a soak: the looks before its cycles, and the rest between them.
     pub(super) fn prepare_soak_cycle(&mut self, phase: TrialPhase) -> Result<(), HaltReason> {
         let rest = self.soaking.as_ref().map(SoakRun::rest_length);
         match (phase, rest) {
@@ -26,7 +25,6 @@ impl OngoingTrial<'_> {
         Ok(())
     }
 
-    /// What a study does before a phase; `false`: it goes no further.
     pub(super) fn begin_study(&mut self, phase: TrialPhase) -> bool {
         let requests = self.answered();
         let instances = &self.instances.all;
@@ -47,7 +45,6 @@ impl OngoingTrial<'_> {
         }
     }
 
-    /// The same behind a phase.
     pub(super) fn end_study(&mut self, phase: TrialPhase) {
         let (Some(study), [instance]) = (&mut self.study, &mut self.instances.all[..]) else {
             return;
@@ -64,7 +61,6 @@ impl OngoingTrial<'_> {
         }
     }
 
-    /// Good responses so far.
     pub(super) fn answered(&self) -> u64 {
         self.load.iter().map(|load| load.ok).sum()
     }

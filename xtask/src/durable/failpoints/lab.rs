@@ -18,18 +18,14 @@ const ALIVE: i32 = 120;
 /// A result as `export` wrote it, whose application is a jar: what `emit` ships.
 const KEPT: &str = "records/2026-11-20-spring-web-size/result.json.gz";
 
-/// A command that is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scenario {
     /// The first trial in a directory where there is no store yet.
     First,
     /// A result whose first trial is finished goes on.
     Resume,
-    /// A report is written over another.
     Report,
-    /// Files to ship, into a directory that has some.
     Emit,
-    /// A result is removed.
     Remove,
 }
 
@@ -41,7 +37,6 @@ pub(super) const SCENARIOS: [Scenario; 5] = [
     Scenario::Remove,
 ];
 
-/// Where all of it happens.
 pub(super) struct Lab<'a> {
     programs: &'a Programs,
     pub base: PathBuf,
@@ -128,7 +123,6 @@ impl<'a> Lab<'a> {
             .collect()
     }
 
-    /// The command of a scenario, in this directory.
     fn command(&self, scenario: Scenario, directory: &Path) -> Vec<String> {
         let state = directory.join("state");
         let to = directory.join("to").display().to_string();
@@ -145,7 +139,6 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// What a command begins with.
     fn prepare(&self, scenario: Scenario, directory: &Path) -> Result<(), Error> {
         empty(directory)?;
         let template = match scenario {
@@ -400,7 +393,6 @@ fn has_result(listed: &Ended) -> bool {
         .is_some_and(|all| !all.is_empty())
 }
 
-/// Ordinals of the starts that passed.
 fn passed(shown: &str) -> BTreeSet<u64> {
     let shown: Value = serde_json::from_str(shown).unwrap_or_default();
     let trials = shown["trials"].as_array().into_iter().flatten();
@@ -410,7 +402,6 @@ fn passed(shown: &str) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Names in a directory, sorted; none where there is no such directory.
 fn names(directory: &Path) -> Result<BTreeSet<String>, Error> {
     if !directory.is_dir() {
         return Ok(BTreeSet::new());

@@ -12,18 +12,15 @@ use crate::search::ascent::Ascent;
 use crate::search::min_memory::MemoryFound;
 use crate::search::{Next, SeenTrials, TrialOutcome, WantedTrials};
 
-/// A base's answer with its fresh starts.
 pub(super) struct ProvedBase {
     pub(super) base: usize,
     pub(super) is_proven: bool,
     pub(super) answer: MemoryFound,
     /// The fresh starts at every size that was tested, in order.
     pub(super) trials: Vec<Arc<TrialRecord>>,
-    /// They were judged too early.
     pub(super) is_cold: bool,
 }
 
-/// The fresh starts of one base, as far as they ran.
 pub(super) struct Climb {
     pub(super) found: MemoryFound,
     pub(super) ascent: Ascent,
@@ -69,7 +66,6 @@ impl Climb {
         })
     }
 
-    /// The answer at the size that is tested now.
     fn current_answer(&self) -> MemoryFound {
         let (size, confirmed) = (self.ascent.current_size(), self.found.confirmed);
         MemoryFound {
@@ -127,7 +123,6 @@ impl Climb {
     }
 }
 
-/// What the climb of a base has come to.
 pub(super) fn conclude_climb(base: usize, mut climbs: Vec<Option<Climb>>) -> Option<ProvedBase> {
     let climb = climbs[base].take()?;
     Some(ProvedBase {

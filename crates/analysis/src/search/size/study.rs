@@ -30,17 +30,14 @@ use crate::verdict::{VerdictThresholds, judge_trial};
 const MORE_ROOM: (u64, u64) = (3, 2);
 /// An answer whose aged start missed its SLO moves up by so much.
 const AGED_MISS: (u64, u64) = (104, 100);
-/// Lines of an application that could not start.
 const LAST_LINES: usize = 3;
 
-/// What the start with room came to.
 enum Room {
     Measured(Arc<TrialRecord>),
     TooEarly,
     Ended(SizeEnd),
 }
 
-/// What the squeezed start came to.
 enum Study {
     Wall(Arc<TrialRecord>),
     /// No wall was found; whether it kept its SLO at this limit.
@@ -48,7 +45,6 @@ enum Study {
     Ended(SizeEnd),
 }
 
-/// One search on its way.
 struct Course<'a> {
     search: &'a SmallestMemory,
     seen: &'a SeenTrials,
@@ -126,7 +122,6 @@ impl SmallestMemory {
 }
 
 impl Course<'_> {
-    /// The record of a trial, once there is one.
     fn start(&mut self, size: Bytes, purpose: TrialPurpose, repeat: u32) -> Next<Arc<TrialRecord>> {
         let ask = TrialAsk {
             configuration: at_size(&self.base, size),
@@ -141,7 +136,6 @@ impl Course<'_> {
         Ok(record)
     }
 
-    /// Takes a record; the first says how long a start may take.
     fn take(&mut self, record: &Arc<TrialRecord>) {
         if self.trials.is_empty()
             && let Some(ready) = record.evidence.start.ready
@@ -187,7 +181,6 @@ impl Course<'_> {
         }
     }
 
-    /// The same search with a longer warm-up.
     fn begin_again(self) -> Next<SearchedBase> {
         let Some(longer) = self.search.with_longer_warm_up() else {
             unreachable!("a start is too early only where a longer warm-up is left");
@@ -242,7 +235,6 @@ impl Course<'_> {
         }
     }
 
-    /// The answer of a squeezed start.
     fn answer(self, squeezed: Arc<TrialRecord>) -> SearchedBase {
         let end = self.found(&squeezed);
         self.ended(end, Some(squeezed))

@@ -16,7 +16,6 @@ use crate::search::purchase::tests::purchase;
 use crate::search::purchase::{Purchase, Variant};
 use crate::search::refine::MemoryRefinement;
 
-/// What a trial takes.
 const LENGTH: Duration = Duration::from_secs(50);
 
 /// Three CPU rows of two memories, one or two ways to run in each.

@@ -49,7 +49,6 @@ fn with_option(label: &str, text: &str) -> SmallestMemory {
     search
 }
 
-/// The story of a search of these bases, and all that it comes to.
 fn story(
     bases: Vec<SmallestMemory>,
     world: impl FnMut(&TrialAsk) -> (TrialVerdict, u64),

@@ -41,7 +41,6 @@ pub struct PatchFlags {
 }
 
 impl PatchFlags {
-    /// One container of a manifest.
     pub fn for_container(manifest: PathBuf, workload: String, container: String) -> Self {
         Self {
             manifest: Some(manifest),
@@ -52,7 +51,6 @@ impl PatchFlags {
         }
     }
 
-    /// The files, where a manifest or values are given.
     pub fn patch_files(
         &self,
         view: &ResultView,
@@ -113,7 +111,6 @@ impl PatchFlags {
         Ok(values(view, application, &own, &places))
     }
 
-    /// What to do with the files in `to`.
     pub fn next(&self, to: &Path) -> Option<String> {
         let shown = shell_quoted(&to.display().to_string());
         let file = |path: &Path| shell_quoted(&path.display().to_string());
@@ -134,7 +131,6 @@ impl PatchFlags {
     }
 }
 
-/// A refusal with the file that it is about.
 fn error_in_file(path: &Path, error: EmitError) -> Error {
     match error {
         EmitError::Manifest { why, hint } => {

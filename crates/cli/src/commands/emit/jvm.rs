@@ -10,7 +10,6 @@ use loadline_report::ResultView;
 use loadline_report::emit::OPENJ9;
 use loadline_sizing::jdk::JavaVersion;
 
-/// What is known of the JVM.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct JvmIdentity {
     /// Who built it, as [`loadline_report::emit::BaseImage`] takes it; empty where nothing says so.
@@ -19,7 +18,6 @@ pub(super) struct JvmIdentity {
     pub version: String,
     /// Its feature release; `None` where nothing says so.
     pub feature: Option<u32>,
-    /// Whether it is an OpenJ9.
     pub is_openj9: bool,
 }
 

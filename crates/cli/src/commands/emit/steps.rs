@@ -7,10 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use loadline_report::content::shell_quoted;
 use loadline_report::emit::{Artefact, Likeness, ProductionApplication, Secret};
 
-/// What the user has to do with the files.
 pub(super) struct ShippingSteps<'a> {
     pub(super) to: &'a Path,
-    /// Where the application ran.
     pub(super) home: &'a Path,
     pub(super) application: &'a ProductionApplication,
     pub(super) artefacts: &'a [Artefact],
@@ -22,7 +20,6 @@ impl ShippingSteps<'_> {
         self.artefacts.iter().any(|a| a.name == name)
     }
 
-    /// A file of the application as it is reached from here.
     pub(super) fn reachable_path(&self, path: &Path) -> PathBuf {
         let path = self.home.join(path);
         let here = std::env::current_dir().unwrap_or_default();
@@ -55,7 +52,6 @@ impl ShippingSteps<'_> {
         other.into_iter().chain(unread).collect()
     }
 
-    /// Commands for a shell, in order.
     pub(super) fn next(&self) -> Vec<String> {
         let to = shell_quoted(&self.to.display().to_string());
         let mut steps = Vec::new();
@@ -83,7 +79,6 @@ impl ShippingSteps<'_> {
         steps
     }
 
-    /// Copies what the Dockerfile needs beside it.
     pub(super) fn copy_command(&self, to: &str) -> String {
         let command = &self.application.command;
         let jar = Path::new(&command.jar);

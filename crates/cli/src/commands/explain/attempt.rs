@@ -20,21 +20,17 @@ use crate::experiment::{LoadedExperiment, experiment_over};
 use crate::measuring::{MeasuringSession, experiment_of};
 use crate::ui::text::short;
 
-/// Label of the configuration as it was.
 const BEFORE: &str = "before";
 
-/// The experiment of a result.
 pub fn stored_experiment(row: &ResultRow) -> Result<ExperimentFile, Error> {
     parse_experiment(&row.experiment)
 }
 
-/// The experiment of a result, as it was stored or exported.
 pub fn parse_experiment(text: &str) -> Result<ExperimentFile, Error> {
     let place = Path::new("stored experiment");
     ExperimentFile::from_toml(text, place).map_err(|e| experiment_refused(&e))
 }
 
-/// The advice of this kind; the first that can be tried for an empty word.
 pub fn choose<'a>(all: &'a [TrialAdvice], word: &str) -> Result<&'a TrialAdvice, Error> {
     let mut can: Vec<&TrialAdvice> = all.iter().filter(|a| a.configuration.is_some()).collect();
     if !word.is_empty() {
@@ -59,7 +55,6 @@ pub fn choose<'a>(all: &'a [TrialAdvice], word: &str) -> Result<&'a TrialAdvice,
     })
 }
 
-/// Runs both sides in turn and compares them.
 pub fn run(
     store: &Store,
     record: &TrialRecord,
@@ -138,7 +133,6 @@ fn own_threads(command: &mut Vec<String>) -> Option<JvmOption> {
     })
 }
 
-/// The numbers of GC threads that the logs of a side tell.
 fn threads(records: &[Arc<TrialRecord>], is_before: bool) -> BTreeSet<u32> {
     let of_side = records
         .iter()

@@ -161,7 +161,6 @@ struct TriedSide {
     operations_per_second: Option<f64>,
 }
 
-/// The document as text.
 pub(super) fn document_text(
     told: &TrialExplanation,
     tried: Option<(&TrialAdvice, &ChangeEffect)>,

@@ -49,19 +49,15 @@ pub struct ExplainArguments {
     consent: ConsentFlags,
 }
 
-/// Everything that is said about a trial.
 pub struct TrialExplanation {
     record: TrialRecord,
     explanation: Explanation,
-    /// What to do about it, the most effective first.
     pub advice: Vec<TrialAdvice>,
-    /// The GC log of the trial, where it was kept.
     log: Option<String>,
     /// What the cgroup used around each of the longest pauses; empty where samples were not kept.
     timelines: Vec<Vec<TimelineStep>>,
 }
 
-/// Explains it, and tries the advice where asked.
 pub fn run(arguments: &ExplainArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if arguments.advice.is_some() {
         of_store(&arguments.id)?;
@@ -92,7 +88,6 @@ pub fn run(arguments: &ExplainArguments, out: &mut AnswerPrinter) -> Result<Comm
     Ok(CommandOutcome::Done)
 }
 
-/// What is said where nothing is tried.
 fn explain_text(told: &TrialExplanation, as_json: bool) -> Result<String, Error> {
     match as_json {
         true => json::document_text(told, None),
@@ -141,9 +136,7 @@ fn explain_record(record: &TrialRecord) -> Result<Explanation, Error> {
 }
 
 /// What there is to say about a trial, or the trial of a result that paused most.
-///
-/// # Errors
-/// When there is no such trial, or it was not watched.
+/// Errors: When there is no such trial, or it was not watched.
 pub fn explain_trial(store: &Store, id: &str) -> Result<TrialExplanation, Error> {
     let record = find_trial(store, id)?;
     let explanation = explain_record(&record)?;
@@ -181,7 +174,6 @@ fn find_trial(store: &Store, id: &str) -> Result<TrialRecord, Error> {
     most_paused(trials, &row.id)
 }
 
-/// The trial of a result that paused most; says which.
 fn most_paused(trials: Vec<TrialRecord>, result: &str) -> Result<TrialRecord, Error> {
     let paused = |t: &TrialRecord| Explanation::for_trial(t).map(|e| e.total_ns());
     let most = trials.into_iter().max_by_key(paused).ok_or_else(|| {

@@ -17,7 +17,6 @@ use crate::ui::text::short;
 /// Lines of the log shown for one pause; a pause of two collections has about so many.
 const LOG_LINES: usize = 4;
 
-/// The whole text but for a try.
 pub fn explanation_text(told: &TrialExplanation) -> String {
     let mut out = String::new();
     let (record, explanation) = (&told.record, &told.explanation);
@@ -152,7 +151,6 @@ fn advice_line(advice: &TrialAdvice) -> String {
     format!("- {}{try_it}{removes}: {}.", advice.text, advice.expected)
 }
 
-/// What a try showed.
 pub fn effect(advice: &TrialAdvice, effect: &ChangeEffect) -> String {
     let mut out = format!("\nTried: {}\n", advice.text);
     for (name, side) in [("before", &effect.before), ("after", &effect.after)] {

@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::error::{Error, FailureKind};
 
-/// Every container of these namespaces, all without one.
 pub fn read(context: Option<&str>, namespaces: &[String]) -> Result<Vec<DeclaredWorkload>, Error> {
     let objects = workload::list_workloads(context, namespaces).map_err(|refusal| {
         Error::new(FailureKind::Environment, &refusal).with_hint(&refusal.hint)

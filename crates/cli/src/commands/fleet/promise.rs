@@ -13,13 +13,11 @@ use loadline_report::ResultView;
 use crate::error::{Error, FailureKind};
 use crate::result::view_by_id;
 
-/// A workload as it was named, with the promise.
 pub struct NamedPromise {
     workload: String,
     promise: Promise,
 }
 
-/// Reads the results that were named, before anything is asked.
 pub fn read(measured: &[String], state: Option<&Path>) -> Result<Vec<NamedPromise>, Error> {
     let one = |text: &String| {
         let Some((workload, id)) = text.split_once('=') else {
@@ -36,7 +34,6 @@ pub fn read(measured: &[String], state: Option<&Path>) -> Result<Vec<NamedPromis
     measured.iter().map(one).collect()
 }
 
-/// The workload that a text means.
 pub fn find_workload<'a>(fleet: &'a FleetView, text: &str) -> Result<&'a FleetWorkload, Error> {
     let workloads = fleet.workloads.iter();
     let mut found: Vec<&FleetWorkload> = workloads.filter(|w| w.name.is_meant_by(text)).collect();
@@ -63,7 +60,6 @@ pub fn find_workload<'a>(fleet: &'a FleetView, text: &str) -> Result<&'a FleetWo
     }
 }
 
-/// Each promise held against its workload.
 pub fn hold_promises(
     fleet: &FleetView,
     promises: &[NamedPromise],
@@ -74,7 +70,6 @@ pub fn hold_promises(
     promises.iter().map(one).collect()
 }
 
-/// What a result says of its answer: the starts of its proof.
 fn promise(view: &ResultView) -> Result<Promise, Error> {
     let Some(answer) = &view.recommendation else {
         let what = format!("{} recommends nothing, so it promised nothing", view.title);

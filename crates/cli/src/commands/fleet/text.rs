@@ -8,7 +8,6 @@ use loadline_report::table::{Table, TableCell, Tone};
 
 use super::{FleetDocument, RankedWorkload};
 
-/// The workloads, what is most at stake first.
 pub fn ranked_table(document: &FleetDocument, top: usize, width: usize) -> String {
     let FleetDocument::Ranked {
         window,
@@ -118,7 +117,6 @@ fn dollars(value: f64) -> String {
     }
 }
 
-/// Promises held against production.
 pub fn promises_table(all: &[PromiseCheck], width: usize) -> String {
     let mut table = Table::new()
         .left("workload")

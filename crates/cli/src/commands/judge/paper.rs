@@ -18,7 +18,6 @@ use serde::Serialize;
 use super::table::instance_cost;
 use crate::error::{Error, FailureKind};
 
-/// Manifests with their findings.
 pub struct PaperCheck {
     checked: Vec<CheckedContainer>,
     offer: Offer,
@@ -32,9 +31,7 @@ struct CheckedContainer {
 
 impl PaperCheck {
     /// Reads and checks files, directories and standard input.
-    ///
-    /// # Errors
-    /// When one cannot be read, or none of them has a container with a JVM.
+    /// Errors: When one cannot be read, or none of them has a container with a JVM.
     pub fn check_manifests(
         paths: &[PathBuf],
         measured: MeasuredNeeds,
@@ -66,13 +63,11 @@ impl PaperCheck {
         })
     }
 
-    /// Whether no rule found an error.
     pub fn is_sound(&self) -> bool {
         let mut findings = self.checked.iter().flat_map(|c| &c.findings);
         findings.all(|f| f.severity != Severity::Error)
     }
 
-    /// The numbers of every JVM, to be run.
     pub fn advice(&self) -> Vec<ContainerAdvice> {
         let jvms = || self.checked.iter().filter(|c| c.found.skipped.is_none());
         let is_only = jvms().count() == 1;
@@ -89,7 +84,6 @@ impl PaperCheck {
             .collect()
     }
 
-    /// As text.
     pub fn to_text(&self) -> String {
         let files = self.manifest_files();
         let mut lines = Vec::new();
@@ -138,7 +132,6 @@ impl PaperCheck {
         files
     }
 
-    /// As JSON.
     pub fn to_document(&self) -> PaperDocument {
         let container = |c: &CheckedContainer| JudgedContainer {
             file: c.found.path.display().to_string(),

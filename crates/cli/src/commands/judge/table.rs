@@ -14,7 +14,6 @@ use loadline_analysis::sli::Sli;
 use loadline_report::format;
 use loadline_report::table::{Table, TableCell};
 
-/// What the advice is held against.
 pub struct ReferenceSize {
     size: InstanceSize,
 }
@@ -28,7 +27,6 @@ impl ReferenceSize {
     }
 }
 
-/// One advice and how it did.
 struct AdviceRow<'a> {
     configuration: &'a Configuration,
     trials: Vec<&'a TrialRecord>,
@@ -50,7 +48,6 @@ impl AdviceRow<'_> {
     }
 }
 
-/// The table and the sentence below it.
 pub fn advice_table(
     matrix: &Matrix,
     records: &[Arc<TrialRecord>],

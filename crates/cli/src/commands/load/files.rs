@@ -15,7 +15,6 @@ use super::{LoadArguments, pretty_json};
 use crate::error::{Error, FailureKind};
 use crate::files::cannot_write;
 
-/// The files asked for.
 pub(super) struct LoadFiles<'a> {
     hlog: OutputFile<'a>,
     has_hlog_head: bool,
@@ -25,7 +24,6 @@ pub(super) struct LoadFiles<'a> {
 }
 
 impl<'a> LoadFiles<'a> {
-    /// Opens all of them, empty.
     pub(super) fn create_all(arguments: &'a LoadArguments) -> Result<Self, Error> {
         let mut csv = OutputFile::create(&arguments.csv)?;
         csv.write(export::CSV_HEAD);
@@ -38,7 +36,6 @@ impl<'a> LoadFiles<'a> {
         })
     }
 
-    /// Writes what there is of each second.
     pub(super) fn write_second(&mut self, second: &LoadSecond) {
         if !self.has_hlog_head {
             self.has_hlog_head = true;
@@ -49,7 +46,6 @@ impl<'a> LoadFiles<'a> {
         self.csv.write(&export::csv_rows(second));
     }
 
-    /// Writes what there is at the end; an error of any file.
     pub(super) fn write_end(
         mut self,
         plan: &LoadPlan,

@@ -105,7 +105,6 @@ struct CellForm {
 }
 
 impl PlanDocument {
-    /// Of a search over these configurations.
     pub fn for_search(told: &SearchOutlook, configurations: Vec<Configuration>) -> Self {
         let outlook = &told.outlook;
         Self::Search(PlannedSearch {
@@ -120,7 +119,6 @@ impl PlanDocument {
         })
     }
 
-    /// Of a matrix.
     pub fn for_matrix(agenda: &Agenda) -> Self {
         let trials = agenda.matrix.cells.iter().map(|t| PlannedTrial {
             configuration: t.configuration.clone(),

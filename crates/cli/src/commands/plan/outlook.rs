@@ -15,13 +15,10 @@ use loadline_report::format::count_of;
 use crate::measuring::{open_store_to_read, state_directory};
 use crate::ui::text::format_span;
 
-/// The outlook of a search, and where the length of its trials is from.
 pub struct SearchOutlook {
-    /// Starts and time.
     pub outlook: Outlook,
     /// Whether start and stop take as long as this application's took here before.
     pub is_seen: bool,
-    /// Which JVM the answer is for.
     question: JvmQuestion,
 }
 
@@ -33,7 +30,6 @@ pub fn outlook_from_state(experiment: &Experiment, state: Option<&Path>) -> Sear
     outlook_from_store(experiment, store.as_ref())
 }
 
-/// The outlook with what a store knows.
 pub fn outlook_from_store(experiment: &Experiment, store: Option<&Store>) -> SearchOutlook {
     let seen = store.and_then(|store| before::around_the_load(store, experiment));
     let each = match seen {
@@ -79,12 +75,10 @@ impl SearchOutlook {
     }
 }
 
-/// An estimate: whole minutes.
 fn minutes(time: Duration) -> String {
     loadline_report::format::elapsed(time)
 }
 
-/// What is searched, and what that takes.
 pub fn search_text(experiment: &Experiment, told: &SearchOutlook) -> String {
     let search = &experiment.search;
     let bases = size_search(experiment, None).bases;

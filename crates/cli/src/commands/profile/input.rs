@@ -12,7 +12,6 @@ use loadline_load::profile::AccessLogFormat;
 
 use crate::error::{Error, FailureKind};
 
-/// What to give instead of what has no lines.
 pub(super) const LOGS: &str =
     "give the access logs of a server, plain or packed (gzip, zstd); - is standard input";
 
@@ -23,21 +22,14 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// RFC 8878 §3.1.1.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A log that is opened, with its begin looked at.
 pub struct OpenedLog {
-    /// Its name.
     pub path: PathBuf,
-    /// The first lines.
     pub head: Vec<u8>,
     /// What follows them; `None` for a file, which is opened again.
     rest: Option<Box<dyn Read>>,
 }
 
 impl OpenedLog {
-    /// Opens a log and looks at its begin; `-` is standard input.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn open_log(path: &Path) -> Result<Self, Error> {
         let failed = |error| cannot_read(path, &error);
         let mut text = open_decoded(path).map_err(failed)?;
@@ -54,9 +46,7 @@ impl OpenedLog {
     }
 
     /// Its text, from the first line on.
-    ///
-    /// # Errors
-    /// When it cannot be read, or was read before and is no file.
+    /// Errors: When it cannot be read, or was read before and is no file.
     pub fn text_reader(&mut self) -> Result<impl io::BufRead + use<>, Error> {
         let text: Box<dyn Read> = match self.rest.take() {
             Some(rest) => Box::new(Cursor::new(std::mem::take(&mut self.head)).chain(rest)),
@@ -65,13 +55,11 @@ impl OpenedLog {
         Ok(BufReader::with_capacity(1 << 20, text))
     }
 
-    /// It can be read twice.
     pub fn can_reread(&self) -> bool {
         is_regular_file(&self.path)
     }
 }
 
-/// A log that cannot be read.
 pub fn cannot_read(path: &Path, error: &io::Error) -> Error {
     Error::new(
         FailureKind::Environment,
@@ -80,7 +68,6 @@ pub fn cannot_read(path: &Path, error: &io::Error) -> Error {
     .with_hint(LOGS)
 }
 
-/// Puts logs in the order of their first requests; those without one come first.
 pub fn sort(logs: &mut [OpenedLog], format: &AccessLogFormat) {
     let begin = |log: &OpenedLog| format.first_arrival(&log.head).unwrap_or(f64::MIN);
     logs.sort_by(|a, b| begin(a).total_cmp(&begin(b)));

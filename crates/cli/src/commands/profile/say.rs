@@ -10,7 +10,6 @@ use loadline_load::profile::{
 };
 use loadline_report::format::date;
 
-/// The format that was found.
 pub fn report_format(found: &DetectedFormat) {
     talk!("format: {}", found.name);
     if found.lacks_unit {
@@ -21,7 +20,6 @@ pub fn report_format(found: &DetectedFormat) {
     }
 }
 
-/// The first line that was not understood.
 pub fn report_rejected_line(place: &str) {
     talk!("not understood: {place}");
 }
@@ -36,7 +34,6 @@ pub fn report_window(window: &Range<f64>, share: f64) {
     );
 }
 
-/// What a stub is made of.
 pub fn report_answers(seen: &[ClassAnswers], left_out: u64) {
     let requests: u64 = seen.iter().map(|seen| seen.requests).sum();
     talk!(
@@ -53,7 +50,6 @@ pub fn report_answers(seen: &[ClassAnswers], left_out: u64) {
     );
 }
 
-/// What the logs looked like, beside what is replayed.
 pub fn report_observed(seen: &LogObservations, profile: &LoadProfile) {
     talk!(
         "{} requests, {} lines rejected, {} left out for their method, {} for their path",

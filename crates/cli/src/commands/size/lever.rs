@@ -21,13 +21,10 @@ use crate::experiment::experiment_over;
 use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store};
 use crate::output::AnswerPrinter;
 
-/// The warm-up that is tried.
 const WARM: Duration = Duration::from_secs(30);
 
 /// Tries the lever of a result, and prints what it changed.
-///
-/// # Errors
-/// When its trials cannot be run, or none could be measured.
+/// Errors: When its trials cannot be run, or none could be measured.
 pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) -> Result<(), Error> {
     let store = open_store(flags.state.as_deref())?;
     let trials = store
@@ -67,7 +64,6 @@ fn flat_misses(trials: &[TrialRecord]) -> Option<FlatMisses> {
     ))
 }
 
-/// The configuration that missed, at the largest size.
 fn at_top(trials: &[TrialRecord], flat: &FlatMisses) -> Result<Configuration, Error> {
     let example = trials.iter().find(|t| t.id == flat.example);
     let example =
@@ -78,12 +74,10 @@ fn at_top(trials: &[TrialRecord], flat: &FlatMisses) -> Result<Configuration, Er
     })
 }
 
-/// What is run.
 struct LeverTest {
     file: ExperimentFile,
     experiment: Experiment,
     configuration: Configuration,
-    /// The change, in words.
     what: String,
 }
 

@@ -18,7 +18,6 @@ use super::{SearchConclusion, owned_records};
 use crate::error::{Error, FailureKind, command_refused, not_measured};
 use crate::measuring::MeasuringSession;
 
-/// Searches and derives the recommendation.
 pub fn conclude_prices(
     measuring: &mut MeasuringSession,
     pricing: &PricingTerms,

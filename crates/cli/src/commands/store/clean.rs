@@ -44,7 +44,6 @@ pub struct CleanArguments {
     cluster: ClusterFlags,
 }
 
-/// Removes it and says what; where there is no state directory, none is made.
 pub fn run(arguments: CleanArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if let Some(older) = arguments.older {
         return old_results(&arguments, older, out);
@@ -132,7 +131,6 @@ fn not_removed(failures: &[String]) -> Result<CommandOutcome, Error> {
     }
 }
 
-/// Shows the results that are older, and removes them where that was asked for.
 fn old_results(
     arguments: &CleanArguments,
     older: PointInTime,

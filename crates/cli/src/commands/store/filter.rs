@@ -80,10 +80,8 @@ impl ResultFilter {
     }
 }
 
-/// A point in time, as people give it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointInTime {
-    /// So long before now.
     Ago(Duration),
     /// The begin of a day in UTC, milliseconds since 1970-01-01.
     Day(u64),

@@ -12,13 +12,11 @@ use crate::experiment::LoadedExperiment;
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 
-/// What is searched, should it come to that.
 pub struct TunePlan {
     given: LoadedExperiment,
     manifest: Option<PatchTarget>,
 }
 
-/// The container that the patch is for.
 struct PatchTarget {
     path: PathBuf,
     workload: String,
@@ -27,9 +25,7 @@ struct PatchTarget {
 
 impl TunePlan {
     /// The same experiment with a search that begins at its memory limit.
-    ///
-    /// # Errors
-    /// Where nothing says what is shipped.
+    /// Errors: Where nothing says what is shipped.
     pub fn from_experiment(given: &LoadedExperiment, path: &Path) -> Result<Self, Error> {
         let Some(memory) = given.experiment.base.memory else {
             return Err(Error::new(
@@ -78,9 +74,7 @@ impl TunePlan {
 }
 
 /// Searches where there is reason to, and writes the patch.
-///
-/// # Errors
-/// Those of the search and of the files.
+/// Errors: Those of the search and of the files.
 pub fn tune(
     plan: TunePlan,
     statement: &VerifyStatement,

@@ -21,19 +21,14 @@ use variables::ComposeVariables;
 
 use crate::manifest;
 
-/// Services of a compose file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComposeServices {
-    /// The application.
     pub application: Option<ComposeService>,
-    /// What it needs, in the order in which they start.
     pub dependencies: Vec<ComposeService>,
 }
 
 /// Takes a service with all that it depends on, and these besides.
-///
-/// # Errors
-/// [`RunRefusal`] names the service and what of it cannot be done.
+/// Errors: [`RunRefusal`] names the service and what of it cannot be done.
 pub fn take_services(
     path: &Path,
     application: Option<&str>,
@@ -63,9 +58,7 @@ pub fn take_services(
 }
 
 /// The value of one variable of a service: for credentials, which stand in no experiment.
-///
-/// # Errors
-/// [`RunRefusal`] where it is not there any more.
+/// Errors: [`RunRefusal`] where it is not there any more.
 pub fn service_variable(path: &Path, service: &str, name: &str) -> Result<String, RunRefusal> {
     let file = ComposeFile::read(path)?;
     let all = service::service_environment(
@@ -101,7 +94,6 @@ pub fn parse_anything(text: &str) {
     }
 }
 
-/// A compose file that was read.
 struct ComposeFile<'a> {
     path: &'a Path,
     services: Map<String, Value>,

@@ -15,7 +15,6 @@ use super::super::references;
 use super::variables::{ComposeVariables, FilledText, pairs};
 use super::words::split_words;
 
-/// Keys that are taken, here or by the order of services.
 const TAKEN: [&str; 18] = [
     "image",
     "build",
@@ -59,11 +58,8 @@ const WITHOUT_MEANING: [&str; 15] = [
 /// A service in loadline's terms. Texts are as they stand in an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComposeService {
-    /// Its name.
     pub name: String,
-    /// Its image.
     pub image: String,
-    /// What replaces the image's own command; empty is that.
     pub command: Vec<String>,
     /// Variables; a credential is a reference to this file.
     pub env: BTreeMap<String, String>,
@@ -71,43 +67,31 @@ pub struct ComposeService {
     pub volumes: Vec<String>,
     /// Volumes with a name; each is empty when a trial begins.
     pub named: BTreeSet<String>,
-    /// Ports that it listens on.
     pub ports: Vec<ServicePort>,
-    /// When it is ready, as far as the file says.
     pub ready: Option<ServiceReadiness>,
     /// When it counts as unhealthy, where its check says so.
     pub start_deadline: Option<Duration>,
-    /// CPU limit.
     pub cpu: Option<String>,
-    /// CPUs it may run on.
     pub cpuset: Option<String>,
-    /// Memory limit.
     pub memory: Option<String>,
-    /// Size of its `/dev/shm`.
     pub shm: Option<String>,
-    /// Who it runs as.
     pub user: Option<String>,
 }
 
-/// A port of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePort {
-    /// The one it listens on.
     pub target: u16,
     /// The machine's, which a trial does not open.
     pub published: Option<u16>,
 }
 
-/// When a service is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceReadiness {
     /// A command in its container ends with 0.
     Command(Vec<String>),
-    /// A port accepts connections.
     Tcp(u16),
 }
 
-/// Where a service stands, for messages and for what is relative to it.
 pub(super) struct ServiceLocation<'a> {
     pub(super) file: &'a Path,
     pub(super) name: &'a str,
@@ -319,7 +303,6 @@ pub(super) fn service_environment(
     Ok(all.into_iter().collect())
 }
 
-/// The variables as an experiment may store them.
 fn references(
     table: &Table,
     at: &ServiceLocation<'_>,

@@ -14,19 +14,15 @@ use loadline_protocol::RunRefusal;
 
 use super::super::references;
 
-/// Largest file of variables.
 const LARGEST: u64 = 1 << 20;
 
-/// A text with its variables filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FilledText {
-    /// The text.
     pub text: String,
     /// Whether one of its variables holds a credential, by its name.
     pub is_secret: bool,
 }
 
-/// Variables of one compose file.
 #[derive(Debug, Default)]
 pub struct ComposeVariables {
     file: BTreeMap<String, String>,
@@ -34,9 +30,7 @@ pub struct ComposeVariables {
 
 impl ComposeVariables {
     /// Those of `.env` beside a compose file.
-    ///
-    /// # Errors
-    /// [`RunRefusal`] for a file that is there and cannot be read.
+    /// Errors: [`RunRefusal`] for a file that is there and cannot be read.
     pub fn from_env_beside(compose: &Path) -> Result<Self, RunRefusal> {
         let path = compose.with_file_name(".env");
         let file = match path.exists() {
@@ -48,14 +42,12 @@ impl ComposeVariables {
         })
     }
 
-    /// The value of a variable.
     pub fn get_variable(&self, name: &str) -> Option<String> {
         std::env::var(name)
             .ok()
             .or_else(|| self.file.get(name).cloned())
     }
 
-    /// Fills a text; the error says what is wrong with it.
     pub fn fill_text(&self, text: &str) -> Result<FilledText, String> {
         let mut filled = FilledText::default();
         let mut rest = text;
@@ -114,10 +106,6 @@ fn name_length(text: &str) -> usize {
     text.find(|c: char| !is_name(c)).unwrap_or(text.len())
 }
 
-/// The pairs of a file of variables, in order.
-///
-/// # Errors
-/// [`RunRefusal`] for a file that cannot be read.
 pub fn pairs(path: &Path) -> Result<Vec<(String, String)>, RunRefusal> {
     let failed = |error: io::Error| {
         let hint = "it is named by the compose file, relative to that";

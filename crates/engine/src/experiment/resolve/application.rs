@@ -9,7 +9,6 @@ use crate::experiment::error::ExperimentSource;
 use crate::experiment::said::ValueWithOrigin;
 use crate::experiment::wire::{AppTable, LevelTable};
 
-/// What the user calls the version.
 pub(super) fn check_version(
     app: &AppTable,
     source: &ExperimentSource<'_>,
@@ -26,7 +25,6 @@ pub(super) fn check_version(
     Ok(Some(name.to_owned()))
 }
 
-/// The application of a level, if it names one.
 pub(super) fn of_level<T>(
     table: &LevelTable,
     entry: &ValueWithOrigin<T>,

@@ -45,7 +45,6 @@ fn burst_refusal(configuration: &Configuration) -> Option<(String, String)> {
     })
 }
 
-/// A time as experiment files have it.
 fn time_text(time: Duration) -> String {
     match time.as_micros() {
         us if us.is_multiple_of(1000) => format!("{}ms", us / 1000),

@@ -15,7 +15,6 @@ const CLIENTS: [&str; 6] = [
     "ctr",
 ];
 
-/// Refuses a command that starts a client.
 pub(super) fn refuse_client_command(
     command: &[String],
     source: &ExperimentSource<'_>,
@@ -58,7 +57,6 @@ const VALUED: [&str; 17] = [
     "--workdir",
 ];
 
-/// The image of a `run` among these words.
 fn image_of_run(command: &[String]) -> Option<&str> {
     let mut words = command
         .iter()

@@ -4,7 +4,6 @@ use super::super::checked::Checked;
 use crate::experiment::Experiment;
 use crate::experiment::error::ExperimentSource;
 
-/// Refuses what an image brings itself.
 pub(super) fn refuse_image_settings(
     experiment: &Experiment,
     source: &ExperimentSource<'_>,

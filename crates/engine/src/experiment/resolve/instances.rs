@@ -14,13 +14,11 @@ use loadline_protocol::NetworkMode;
 /// more about the machine than about the application.
 const RANGE: Range<u32> = 1..65;
 
-/// A plain level of the factor `instances`.
 pub(super) fn plain_instances(text: &Text, source: &ExperimentSource<'_>) -> Checked<u32> {
     let number = source.parse_text(text, "a whole number of instances, as 4")?;
     check_instance_count(&text.with_same_origin(number), source)
 }
 
-/// A number of instances.
 pub(super) fn check_instance_count(
     number: &ValueWithOrigin<u32>,
     source: &ExperimentSource<'_>,
@@ -28,7 +26,6 @@ pub(super) fn check_instance_count(
     source.in_range(Some(number), 1, RANGE, "instances")
 }
 
-/// Refuses combinations that cannot run.
 pub(super) fn check_instances(
     experiment: &Experiment,
     source: &ExperimentSource<'_>,

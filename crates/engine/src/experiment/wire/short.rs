@@ -10,7 +10,6 @@ use serde::{Deserialize, Deserializer};
 
 use super::ManifestTable;
 
-/// The table as it is written in full.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct FullManifestTable {

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::said::{Text, ValueWithOrigin};
 
-/// Who said what was not in a file.
 const STUB: &str = "--stub";
 
 /// A stub's file: what it answers. `loadline profile --stub` writes one from access logs.
@@ -29,7 +28,6 @@ pub struct StubFile {
 }
 
 impl StubFile {
-    /// The answers that logs have seen, each with how late it came and how large it was.
     pub fn from_seen_answers(origin: String, seen: Vec<ClassAnswers>) -> Self {
         let recorded =
             |seen: &ClassAnswers| (!seen.durations.is_empty()).then(|| seen.durations.clone());
@@ -54,10 +52,6 @@ impl StubFile {
         }
     }
 
-    /// The stub as a file says it.
-    ///
-    /// # Errors
-    /// When a text cannot be written as TOML.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string(self)
     }

@@ -2,7 +2,6 @@
 //!
 //! Owns the list by which such a line is told from what is no GC log at all.
 
-/// How such lines begin, after blanks.
 const BEGINS: [&[u8]; 31] = [
     b"Heap",
     b"{Heap",

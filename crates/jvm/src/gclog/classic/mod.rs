@@ -21,14 +21,12 @@ use record::ClassicRecord;
 /// A date as every JVM writes it: `2016-04-14T22:30:09.108+0200`.
 const DATE_LENGTH: usize = 28;
 
-/// A record that is not closed after so many lines has lost its end.
 const RECORD_LINES: u32 = 20_000;
 
 /// Reader of classic logs; holds the record that is open.
 #[derive(Debug, Default)]
 pub(super) struct ClassicReader {
     open: Option<ClassicRecord>,
-    /// The record around the open one.
     outer: Option<ClassicRecord>,
     /// Records that another one replaced or the end of the log cut.
     pub(super) unfinished: u64,
@@ -193,7 +191,6 @@ impl ClassicReader {
     }
 }
 
-/// The clocks at the start of a line.
 pub(super) fn time_of(line: &[u8]) -> LogTime {
     ClassicStamp::at_start(line).at
 }
@@ -228,7 +225,6 @@ struct ClassicStamp {
 }
 
 impl ClassicStamp {
-    /// At the start of a line.
     fn at_start(line: &[u8]) -> Self {
         let mut at = LogTime::default();
         let mut rest = line;

@@ -26,7 +26,6 @@ const NO_PAUSE: [&[u8]; 5] = [
     b" Others",
 ];
 
-/// How a record of a pause begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordOpener {
     /// `[GC`
@@ -62,7 +61,6 @@ impl RecordOpener {
         (!is_part).then_some(Self::Young)
     }
 
-    /// Length of its words.
     pub(super) fn len(self) -> usize {
         match self {
             Self::Young => b"GC".len(),
@@ -74,13 +72,10 @@ impl RecordOpener {
     }
 }
 
-/// An open record.
 #[derive(Debug)]
 pub(super) struct ClassicRecord {
     opener: RecordOpener,
-    /// When it began.
     start: LogTime,
-    /// Lines since then.
     pub(super) lines: u32,
     /// Open brackets, its own one included.
     depth: u32,
@@ -148,7 +143,6 @@ impl ClassicRecord {
         self.depth == 0
     }
 
-    /// What a record inside says about this one.
     pub(super) fn note_leaf(&mut self, inner: &[u8]) {
         if inner.starts_with(b"1 CMS-initial-mark") {
             self.cms_phase = Some(b"Pause Initial Mark");

@@ -17,13 +17,11 @@ use super::super::event::LogTime;
 /// saw it, or a part of the log is missing. Less than that a thread may have waited for CPU before it wrote.
 const STEP_US: i64 = 1_000_000;
 
-/// Stamps are cut to this.
 const CUT_US: i64 = 1_000;
 
 /// Time zones differ by multiples of this.
 const ZONE_MS: i64 = 15 * 60 * 1_000;
 
-/// How the wall clock of a log is related to CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WallClock {
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC when the JVM was started, ns.
@@ -35,7 +33,6 @@ pub struct WallClock {
     pub started_ms: i64,
 }
 
-/// The wall clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockAdjustment {
     /// The last look at it before that and the first one after it, on CLOCK_MONOTONIC, ns.
@@ -69,12 +66,10 @@ pub(super) struct StopClock {
     chain: i64,
     /// Stamp minus chain, the smallest one, us.
     base: Option<i64>,
-    /// Stamps that agreed.
     agreed: i64,
 }
 
 impl StopClock {
-    /// Tells where the wall clock lies on CLOCK_MONOTONIC.
     pub fn set_wall(&mut self, wall: WallClock) {
         self.wall = Some(wall);
     }
@@ -240,7 +235,6 @@ mod tests {
         assert_eq!(at.unix_ms, Some(DAY_MS + 3_602_000));
     }
 
-    /// The clock is set twice, and seen 40 ms before and 10 ms after.
     fn with_sets(sets: &[(i64, i64)], stops: impl Iterator<Item = i64>) -> i64 {
         let mut clock = clock(0);
         let wall = clock.wall.as_mut().expect("it was told");

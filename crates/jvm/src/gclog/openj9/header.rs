@@ -4,7 +4,6 @@ use super::super::event::{GcLogEvent, HeaderFact};
 use super::super::header::GarbageCollector;
 use super::tag::{XmlTag, parse_whole};
 
-/// Reads one attribute.
 pub(super) fn emit_attribute(tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
     let (Some(name), Some(value)) = (tag.attribute_text(b"name"), tag.attribute_text(b"value"))
     else {

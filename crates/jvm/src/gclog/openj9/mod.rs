@@ -25,12 +25,10 @@ const OPEN_LIMIT: usize = 8;
 /// Longest name of a concurrent phase that is told from others.
 const NAME_LENGTH: usize = 60;
 
-/// Reader of such logs; holds the stop that is open.
 #[derive(Debug, Default)]
 pub(super) struct OpenJ9 {
     /// A `verbosegc` was opened, so a line that begins with `<` is of this log.
     is_on: bool,
-    /// It was said that the log is of this JVM.
     is_told: bool,
     clock: StopClock,
     open: Option<JvmStop>,
@@ -41,12 +39,10 @@ pub(super) struct OpenJ9 {
     text: Vec<u8>,
     /// The version that the file's head states; told with the first line that only this log has.
     version: Option<Vec<u8>>,
-    /// The highest number of a line.
     number: u64,
 }
 
 impl OpenJ9 {
-    /// Tells where the wall clock of the log lies on CLOCK_MONOTONIC.
     pub(super) fn set_wall(&mut self, wall: WallClock) {
         self.clock.set_wall(wall);
     }
@@ -118,7 +114,6 @@ impl OpenJ9 {
         self.open = Some(JvmStop::new(number, at));
     }
 
-    /// Threads go on.
     fn end_stop(&mut self, tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         let Some(duration) = tag.attribute_millis(b"durationms") else {
             return;
@@ -144,7 +139,6 @@ impl OpenJ9 {
         });
     }
 
-    /// What stands in a stop.
     fn read_inside_stop(&mut self, tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         let Some(stop) = &mut self.open else { return };
         let was_gc = stop.is_gc();

@@ -6,7 +6,6 @@ use super::super::event::{GcCpuTimes, GcLogEvent, HeapChange, LogTime};
 use super::clock::LocalMoment;
 use super::tag::XmlTag;
 
-/// Longest cause that is kept.
 const CAUSE_LENGTH: usize = 60;
 
 /// What a collector did in a stop; one that stands later says more.
@@ -20,11 +19,9 @@ enum StopKind {
     Partial,
     /// An increment of balanced's global mark.
     Mark,
-    /// Another type than is known here.
     Other,
     /// The end of a global collection whose mark ran beside the application.
     Final,
-    /// The whole heap.
     Global,
 }
 
@@ -43,12 +40,9 @@ impl StopKind {
     }
 }
 
-/// All threads stand.
 #[derive(Debug)]
 pub(super) struct JvmStop {
-    /// The number of its first line.
     pub number: u64,
-    /// When it began.
     pub begin: Option<LocalMoment>,
     /// How long threads took to stand, before it began.
     pub reaching: Option<Duration>,
@@ -78,7 +72,6 @@ impl JvmStop {
         }
     }
 
-    /// Whether a collector works in it.
     pub fn is_gc(&self) -> bool {
         self.kind.is_some()
     }
@@ -97,7 +90,6 @@ impl JvmStop {
         }
     }
 
-    /// A cycle begins; where no collection follows, that is all.
     pub fn start_cycle(&mut self) {
         self.raise(StopKind::Start);
     }
@@ -108,7 +100,6 @@ impl JvmStop {
         self.set_cause(b"Concurrent");
     }
 
-    /// A collection, or an increment of one, begins.
     pub fn start_collection(&mut self, kind: &[u8]) {
         self.raise(match kind {
             b"scavenge" => StopKind::Scavenge,
@@ -143,12 +134,10 @@ impl JvmStop {
         self.before = self.before.or(memory.used_bytes());
     }
 
-    /// The heap after a collection; the last one counts.
     pub fn set_heap_after(&mut self, memory: &HeapMemory) {
         self.after = memory.used_bytes().zip(memory.total).or(self.after);
     }
 
-    /// What the stop is called as a safepoint.
     pub fn operation(&self) -> Option<&'static [u8]> {
         self.kind.map(StopKind::pause_words)
     }
@@ -213,7 +202,6 @@ impl HeapMemory {
         }
     }
 
-    /// Bytes in use.
     fn used_bytes(&self) -> Option<u64> {
         let (free, total) = self.free.zip(self.total)?;
         Some(total.saturating_sub(free).saturating_sub(self.survivor))

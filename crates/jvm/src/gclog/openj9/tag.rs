@@ -8,12 +8,10 @@ use std::time::Duration;
 
 use super::super::number;
 
-/// A tag on a line of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct XmlTag<'a> {
     /// Its name, with the slash where it closes: `gc-start`, `/gc-start`.
     pub name: &'a [u8],
-    /// What follows the name.
     rest: &'a [u8],
 }
 
@@ -32,7 +30,6 @@ impl<'a> XmlTag<'a> {
         (!name.is_empty()).then_some(Self { name, rest })
     }
 
-    /// An attribute's text.
     pub fn attribute_text(&self, name: &[u8]) -> Option<&'a [u8]> {
         let mut rest = self.rest;
         while let Some(at) = memchr::memchr(b'"', rest) {

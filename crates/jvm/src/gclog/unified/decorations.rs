@@ -22,10 +22,8 @@ const FIELDS_LIMIT: usize = 14;
 /// First words of a classic record: `[Times: ...]`, `[GC ...]`, `[CMS-concurrent-mark-start]`.
 const CLASSIC: [&[u8]; 7] = [b"GC", b"Full", b"CMS", b"Par", b"PS", b"Def", b"Unloading"];
 
-/// What the fields say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in super::super) struct Decorations<'a> {
-    /// The clocks.
     pub at: LogTime,
     /// `gc,start` without padding; empty when the log has no tags.
     pub tags: &'a [u8],

@@ -3,7 +3,6 @@
 use super::super::event::{GcLogEvent, HeaderFact};
 use super::super::{GarbageCollector, number};
 
-/// Collector names after `Using ` and `Initializing `.
 const COLLECTORS: [(&[u8], GarbageCollector); 7] = [
     (b"G1", GarbageCollector::G1),
     (b"Serial", GarbageCollector::Serial),

@@ -9,7 +9,6 @@ use super::super::event::{GcCpuTimes, GcLogEvent, HeaderFact, HeapChange};
 use super::super::{GarbageCollector, number};
 use super::{Decorations, header};
 
-/// Reads a message: the collection it belongs to, and what it says if that counts.
 pub(super) fn parse_message<'a>(
     line: &Decorations<'a>,
     text: &'a [u8],
@@ -23,7 +22,6 @@ pub(super) fn parse_message<'a>(
     }
 }
 
-/// A message of the collection `id`.
 fn collection_event<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
     let plain = match text {
         [b'Y' | b'O' | b'y', b':', b' ', rest @ ..] => rest,
@@ -46,7 +44,6 @@ fn collection_event<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Opti
     }
 }
 
-/// A message outside any collection.
 fn standalone_event<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
     match text.first()? {
         b'S' if text.starts_with(b"Safepoint \"") => safepoint_event(line, text),
@@ -235,7 +232,6 @@ fn split_heap(text: &[u8]) -> (&[u8], Option<HeapChange>) {
     }
 }
 
-/// Heap figures alone; the whole text must be them.
 fn parse_heap(text: &[u8]) -> Option<HeapChange> {
     let (before, rest) = number::take_size(text)?;
     let (_, rest) = take_parenthesis(rest);

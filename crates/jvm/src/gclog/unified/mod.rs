@@ -16,7 +16,6 @@ use super::event::GcLogEvent;
 /// What a line was, beside the event that it may have emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnifiedLine {
-    /// No line of a unified log.
     None,
     /// Of other tags (`-Xlog:all`): no loss, no evidence.
     Other,
@@ -24,7 +23,6 @@ pub(super) enum UnifiedLine {
     Gc(Option<u64>),
 }
 
-/// Reads one line.
 pub(super) fn parse_unified_line<'a>(
     line: &'a [u8],
     emit: &mut impl FnMut(GcLogEvent<'a>),

@@ -8,7 +8,6 @@ use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
 
-/// The headline of a matrix.
 pub fn matrix_headline(view: &ResultView) -> Headline {
     let groups = groups::group_trials(view);
     let judged = groups

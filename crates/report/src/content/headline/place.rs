@@ -124,7 +124,6 @@ fn image_words(view: &ResultView, image: &ImageIdentity) -> String {
     format!("; image {name}{of}, started by {}", image.engine)
 }
 
-/// The sentence about where and when it was measured, by what, and on which JVM.
 pub(super) fn measured_where(view: &ResultView) -> String {
     let MachineDescription {
         kernel,

@@ -16,7 +16,6 @@ const FIRST: u32 = 80;
 /// A cache this full, percent, may have refused something.
 const FULL: u32 = 95;
 
-/// The stage of an image whose stage `app` has the jar at `jar`.
 pub(super) fn stage(
     requests: u64,
     jar: &str,
@@ -40,7 +39,6 @@ fn base(directory: &str) -> String {
     format!("-Xshareclasses:name={NAME},cacheDir={directory}")
 }
 
-/// A bash script that fills the cache in a directory.
 pub fn shared_cache_script(
     options: &[String],
     (jar, arguments): (&str, &[String]),

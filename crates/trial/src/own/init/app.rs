@@ -85,7 +85,6 @@ fn set_descriptors() -> Result<(), InitError> {
     Ok(())
 }
 
-/// Root to nobody, without a way back.
 fn give_up_rights(order: &InitOrder) -> Result<(), InitError> {
     // Every bit, also those that this program has no name for yet; EINVAL: this kernel neither.
     for bit in 0..u64::BITS {

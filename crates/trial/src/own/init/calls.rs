@@ -73,9 +73,7 @@ const NAMESPACE_BITS: u32 = 32;
 
 /// Puts the filter around this process and all that it starts, for good. It must not be able to gain
 /// rights any more (`no_new_privs`).
-///
-/// # Errors
-/// A kernel without seccomp, a machine that the filter is not made for.
+/// Errors: A kernel without seccomp, a machine that the filter is not made for.
 pub fn install_filter() -> Result<(), InitError> {
     // The flags of clone3 are in memory, where no filter reads. To ENOSYS the C library answers
     // with clone, whose flags are in a register.

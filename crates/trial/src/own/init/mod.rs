@@ -32,7 +32,6 @@ use error::StepContext;
 /// PF_FORKNOEXEC of include/linux/sched.h: forked, and no other program yet.
 const FORKED_ONLY: u64 = 0x40;
 
-/// The socket to loadline: standard input of the holder, inherited by init.
 struct ParentSocket {
     reader: BufReader<UnixStream>,
     writer: UnixStream,
@@ -40,9 +39,7 @@ struct ParentSocket {
 
 /// Runs the hidden subcommand. It returns in each of the processes; the exit code is only seen by
 /// the next one up. What failed has been told to loadline already.
-///
-/// # Errors
-/// [`InitError::NotForPeople`] when nothing sent an order.
+/// Errors: [`InitError::NotForPeople`] when nothing sent an order.
 pub fn run() -> Result<(), InitError> {
     // First of all: from here on the holder cannot outlive the thread that started it.
     die_with_parent()?;
@@ -81,7 +78,6 @@ fn die_with_parent() -> Result<(), InitError> {
         .at_step("prctl(PR_SET_PDEATHSIG)")
 }
 
-/// The holder: namespaces, init, and waiting for init.
 fn hold_namespaces(order: &InitOrder, line: &mut ParentSocket) -> Result<(), InitError> {
     if let Some(namespace) = order.network.namespace_path() {
         enter_namespace(namespace)?;

@@ -15,7 +15,6 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursi
 use super::error::{InitError, StepContext};
 use crate::own::protocol::{FilesystemView, VisiblePath};
 
-/// What a mount for an application never needs.
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// Files and directories of the kernel that say or change something about the machine: nobody in a
@@ -44,7 +43,6 @@ const FROZEN: [&str; 5] = [
     "/proc/sysrq-trigger",
 ];
 
-/// Makes the view. Called once, by PID 1 of the new PID namespace.
 pub fn make_view(view: &FilesystemView, shm_bytes: u64) -> Result<(), InitError> {
     // Without this the mounts below would appear on the whole machine (systemd makes / shared). The
     // other way stays open: what the machine unmounts must not stay busy because of a trial.
@@ -141,7 +139,6 @@ fn frozen_file(handle: &OwnedFd, path: &Path) -> Result<(), InitError> {
     rustix::mount::mount_remount(path, flags, c"").at_step(step())
 }
 
-/// Binds what the handle stands for, mounts below it included.
 fn bind(handle: &OwnedFd, onto: &Path) -> Result<(), InitError> {
     let source = format!("/proc/self/fd/{}", handle.as_raw_fd());
     mount_bind_recursive(source, onto).at_step(format!("binding {}", onto.display()))
