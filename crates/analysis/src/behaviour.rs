@@ -31,7 +31,7 @@ pub fn read_longest_soak(trials: &[TrialRecord]) -> Result<RightsizeInput, Strin
     Ok(RightsizeInput {
         live: look.live_heap.ok_or_else(|| missing("live heap"))?,
         metaspace: look.metaspace,
-        direct: look.direct,
+        direct: look.direct.unwrap_or_default(),
         code_cache: look.code_cache,
         threads: look.threads,
         allocation: gc

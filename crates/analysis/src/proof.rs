@@ -15,6 +15,7 @@ use crate::pooled::{PooledPercentile, pool_percentiles};
 use crate::record::{TrialPurpose, TrialRecord, TrialVerdict};
 use crate::search::TrialOutcome;
 use crate::text;
+use crate::verdict::lacked_memory;
 
 pub use distance::{Distance, distances, squeezed, starts_by_distance};
 
@@ -108,12 +109,20 @@ pub struct Proof {
     pub failure_upper_bound: f64,
     /// The starts that failed: trial id and reason.
     pub failures: Vec<(String, String)>,
+    /// Of the starts that failed, those without any sign of too little memory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub blind_misses: u64,
     /// Percentiles that rest on too few requests in one start, over all starts together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pooled: Vec<PooledPercentile>,
     /// How far the starts are from each bound, where a squeezed start found the wall.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub distances: Vec<Distance>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Counts the fresh starts at this size that ran as proof.
@@ -127,8 +136,12 @@ pub fn count_proof(size: Bytes, trials: &[TrialRecord]) -> Proof {
         .filter(|t| t.verdict != TrialVerdict::Pass)
         .map(|t| (t.id.clone(), t.reason.to_string()))
         .collect();
+    let blind = counted
+        .iter()
+        .filter(|t| t.verdict == TrialVerdict::SloMiss && !lacked_memory(t));
     let starts = counted.len() as u64;
     Proof {
+        blind_misses: blind.count() as u64,
         passes: starts - failures.len() as u64,
         starts,
         not_measured: not.len() as u64,

@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::latency::{Latency, LatencyError};
 use crate::noise::{self, NoiseThresholds};
 use crate::record::{
-    AppKo, Configuration, Evidence, InvalidReason, ObjectiveResult, PhaseSpan, TrialVerdict,
-    VerdictReason,
+    AppKo, Configuration, Evidence, InvalidReason, ObjectiveResult, PhaseSpan, TrialRecord,
+    TrialVerdict, VerdictReason,
 };
 use crate::sli::{self, MeasuredLoad};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
@@ -526,6 +526,22 @@ fn bound_text(objective: Objective) -> String {
 pub fn is_thrash(evidence: &Evidence, thresholds: &VerdictThresholds) -> bool {
     let refaults = evidence.cgroup.file_refaults.unwrap_or(0);
     refaults as f64 > thresholds.refaults_per_second * trial_seconds(evidence)
+}
+
+/// Whether a start that did not keep the SLO lacked memory, as far as counters tell: a miss without
+/// re-reads and with a quiet collector is one that more memory does not cure.
+pub fn lacked_memory(trial: &TrialRecord) -> bool {
+    let thresholds = VerdictThresholds::default();
+    let evidence = &trial.evidence;
+    match trial.verdict {
+        TrialVerdict::Pass | TrialVerdict::Invalid(_) => false,
+        TrialVerdict::AppKo(_) => true,
+        TrialVerdict::SloMiss => {
+            let gc = sli::gc_cpu_share(evidence);
+            is_thrash(evidence, &thresholds)
+                || gc.is_some_and(|share| share > thresholds.gc_share_worth_a_word)
+        }
+    }
 }
 
 /// What lies behind a miss, from counters: thrash, collections, throttling.

@@ -7,27 +7,20 @@ use std::fs::File;
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    Configuration, Evidence, InvalidReason, JvmOption, MOST_POINTS, MeasurementFailure, SCHEMA,
-    SoakEvidence, TrialPurpose, TrialRecord, ValueProvenance,
+    Evidence, InvalidReason, MOST_POINTS, MeasurementFailure, SCHEMA, SoakEvidence, TrialPurpose,
+    TrialRecord,
 };
-use loadline_analysis::search::soak::SoakSearch;
 use loadline_analysis::slo::Slo;
 use loadline_analysis::verdict::{VerdictThresholds, judge_trial};
-use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_protocol::log::{ChunkContent, EventLogReader, LogEntry};
 use loadline_protocol::{SoakSettings, TrialEvent};
-use loadline_sizing::Vm;
 use loadline_trial::soaking::fold_collections;
 
-use crate::command::{CommandError, assemble};
 use crate::experiment::Experiment;
 use crate::store::{Store, StoreError, UnfinishedTrial};
 
 /// Shorter soaks have too few lows to say anything: responses are counted once a second.
 pub const SHORTEST: Duration = Duration::from_secs(60);
-
-/// What makes the JVM keep the account that a look asks for.
-const TRACKING: &str = "-XX:NativeMemoryTracking=detail";
 
 /// Distance of points that costs nothing.
 const EVERY: Duration = Duration::from_millis(500);
@@ -41,30 +34,6 @@ pub fn divide_soak(length: Duration) -> (SoakSettings, Duration) {
     let every = (length / MOST_POINTS).max(EVERY);
     let cycle = length.saturating_sub(rest) / 2;
     (SoakSettings { every, rest }, cycle)
-}
-
-/// The soak of a configuration. A HotSpot JVM is told to keep an account of its native memory, which
-/// takes some MiB and a little time of its own.
-/// Errors: [`CommandError`] when it cannot be run.
-pub fn soak_search(
-    experiment: &Experiment,
-    configuration: &Configuration,
-    jdks: &DetectedJdks,
-    places: &JdkPlaces,
-) -> Result<SoakSearch, CommandError> {
-    let mut configuration = configuration.clone();
-    let jdk = assemble(experiment, &configuration, jdks, places)?.jdk;
-    let is_tracked = configuration.jvm_options.iter().any(|o| o.text == TRACKING);
-    if jdk.is_some_and(|jdk| jdk.kind == Vm::HotSpot) && !is_tracked {
-        configuration.jvm_options.push(JvmOption {
-            text: TRACKING.to_owned(),
-            provenance: ValueProvenance::Default,
-        });
-    }
-    Ok(SoakSearch {
-        configuration,
-        start_deadline: experiment.app.start_deadline,
-    })
 }
 
 /// Makes records of the soaks of a result that were killed, from what their logs hold; how many.

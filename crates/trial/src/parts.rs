@@ -23,7 +23,7 @@ use crate::soaking::{heap_committed, status_number};
 
 /// Most of smaps that is read, bytes, all processes together: a JVM with thousands of threads has some
 /// MB.
-pub(crate) const LARGEST_SMAPS: u64 = 64 << 20;
+const LARGEST_SMAPS: u64 = 64 << 20;
 
 /// Most of another file of /proc that is read, bytes.
 const LARGEST_TEXT: u64 = 1 << 20;
@@ -70,10 +70,7 @@ pub(crate) fn read_parts(
         has_shared_heap |= of.shared_heap > Bytes::default();
         shared = sum([shared, of.shared_heap, of.shared]);
         add_process(&mut parts, &of, counters.as_ref());
-        let status = read_bounded(&format!("/proc/{pid}/status"), LARGEST_TEXT);
-        parts.threads += status
-            .and_then(|text| status_number(&text, "Threads:"))
-            .unwrap_or(0);
+        parts.threads += count_threads(*pid);
     }
     let memory = group.read().ok().and_then(|sample| sample.memory);
     let memory = memory.unwrap_or_default();
@@ -86,6 +83,24 @@ pub(crate) fn read_parts(
     };
     *part = part.saturating_add(unmapped);
     (seen > 0).then_some(parts)
+}
+
+/// The parts of one process; `None` where the kernel shows nothing of it.
+pub(crate) fn read_process(pid: u32) -> Option<MemoryParts> {
+    let smaps = read_smaps(pid, LARGEST_SMAPS)?;
+    let counters = HsperfCounters::for_jvm(pid).ok();
+    let mut parts = MemoryParts::default();
+    let of = divide_mappings(&smaps, &heap_hint(pid, counters.as_ref()));
+    add_process(&mut parts, &of, counters.as_ref());
+    parts.threads = count_threads(pid);
+    Some(parts)
+}
+
+fn count_threads(pid: u32) -> u64 {
+    let status = read_bounded(&format!("/proc/{pid}/status"), LARGEST_TEXT);
+    status
+        .and_then(|text| status_number(&text, "Threads:"))
+        .unwrap_or(0)
 }
 
 fn add_process(parts: &mut MemoryParts, of: &ResidentParts, counters: Option<&HsperfCounters>) {
@@ -155,7 +170,7 @@ fn option_words(pid: u32) -> Vec<String> {
 }
 
 /// At most so many bytes of a process's smaps.
-pub(crate) fn read_smaps(pid: u32, most: u64) -> Option<String> {
+fn read_smaps(pid: u32, most: u64) -> Option<String> {
     read_bounded(&format!("/proc/{pid}/smaps"), most).filter(|text| !text.is_empty())
 }
 

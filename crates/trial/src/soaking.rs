@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{SecondEvidence, SoakEvidence, SoakLook, SoakPoint, TrialPhase};
 use loadline_cgroup::MemorySample;
 use loadline_jvm::attach::run_jcmd;
-use loadline_jvm::footprint::{Footprint, live_heap};
+use loadline_jvm::footprint::{direct_buffers, live_heap};
 use loadline_jvm::gclog;
 use loadline_jvm::hsperf::HsperfCounters;
 use loadline_protocol::log::EventLog;
@@ -22,7 +22,7 @@ use loadline_sizing::Bytes;
 
 use crate::clock::monotonic_ns;
 use crate::instance::Instance;
-use crate::parts::{LARGEST_SMAPS, read_smaps};
+use crate::parts::read_process;
 
 /// Most descriptors of a process that are asked what they are; more are only counted.
 const MOST_ASKED: usize = 20_000;
@@ -259,33 +259,28 @@ pub(crate) fn heap_committed(counters: &HsperfCounters) -> Option<u64> {
     (0..GENERATIONS).filter_map(of).reduce(|a, b| a + b)
 }
 
-/// The JVM's own account, then a collection and what it left, then what malloc gives back. `None`
-/// for what is no JVM, or one that does not track its memory.
+/// Its mappings, then a collection and what it left, then what malloc gives back. `None` for what is no
+/// JVM. Native memory tracking would say more and takes 10 to 15 MiB, which the limit does not have.
 fn probe_jvm(pid: u32, is_last: bool) -> Option<SoakLook> {
-    let report = |pid| run_jcmd(pid, "VM.native_memory detail scale=B").ok();
-    let seen =
-        Footprint::from_nmt_and_smaps(&report(pid)?, &read_smaps(pid, LARGEST_SMAPS)?).ok()?;
-    let live = run_jcmd(pid, "GC.class_histogram").ok();
+    let histogram = run_jcmd(pid, "GC.class_histogram").ok()?;
+    let seen = read_process(pid)?;
     let trimmed = is_last.then(|| {
         run_jcmd(pid, "System.trim_native_heap").ok()?;
-        Some(
-            Footprint::from_nmt_and_smaps(&report(pid)?, &read_smaps(pid, LARGEST_SMAPS)?)
-                .ok()?
-                .malloc,
-        )
+        Some(read_process(pid)?.malloc)
     });
     Some(SoakLook {
         at_ns: monotonic_ns(),
         requests: 0,
-        live_heap: live.as_deref().and_then(live_heap),
+        live_heap: live_heap(&histogram),
+        direct_buffers: Some(direct_buffers(&histogram)),
         heap: seen.heap,
-        direct: seen.direct,
+        direct: None,
         stacks: seen.stacks,
         metaspace: seen.metaspace,
         code_cache: seen.code_cache,
-        jvm: seen.jvm.saturating_add(seen.gc),
+        jvm: seen.other,
         malloc: seen.malloc,
-        files: seen.files.saturating_add(seen.archive),
+        files: seen.files.saturating_add(seen.private_files),
         threads: seen.threads,
         malloc_trimmed: trimmed.flatten(),
     })
@@ -294,12 +289,14 @@ fn probe_jvm(pid: u32, is_last: bool) -> Option<SoakLook> {
 /// What two JVMs have together, at the time of the later look.
 fn add_looks(a: SoakLook, b: SoakLook) -> SoakLook {
     let both = |a: Option<Bytes>, b: Option<Bytes>| Some(a?.saturating_add(b?));
+    let buffers = a.direct_buffers.zip(b.direct_buffers);
     SoakLook {
         at_ns: a.at_ns.max(b.at_ns),
         requests: a.requests,
         live_heap: both(a.live_heap, b.live_heap),
         heap: a.heap.saturating_add(b.heap),
-        direct: a.direct.saturating_add(b.direct),
+        direct: both(a.direct, b.direct),
+        direct_buffers: buffers.map(|(a, b)| a + b),
         stacks: a.stacks.saturating_add(b.stacks),
         metaspace: a.metaspace.saturating_add(b.metaspace),
         code_cache: a.code_cache.saturating_add(b.code_cache),
@@ -342,7 +339,8 @@ mod tests {
     fn several_jvms_are_looked_at_together() {
         let of = |mib: u64| SoakLook {
             live_heap: Some(Bytes::from_mib(mib)),
-            direct: Bytes::from_mib(mib),
+            direct: None,
+            direct_buffers: Some(mib),
             malloc: Bytes::from_mib(10 * mib),
             threads: mib,
             ..SoakLook::default()
@@ -353,8 +351,8 @@ mod tests {
             (Some(Bytes::from_mib(3)), 3)
         );
         assert_eq!(
-            (both.direct, both.malloc),
-            (Bytes::from_mib(3), Bytes::from_mib(30))
+            (both.direct_buffers, both.malloc),
+            (Some(3), Bytes::from_mib(30))
         );
         let unknown = SoakLook {
             live_heap: None,

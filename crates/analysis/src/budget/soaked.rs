@@ -14,8 +14,9 @@ use crate::record::{SoakEvidence, SoakPoint, TrialPhase, TrialRecord, TrialVerdi
 /// minutes after that.
 pub const PROVING_SOAK: Duration = Duration::from_secs(30 * 60);
 
-/// Memory of native memory tracking in a soak that ran with it: 10 and 15 MiB in two services of 190.
-const TRACKING_ROOM: Bytes = Bytes::from_mib(15);
+/// A size whose soak died grows by this, and so does what another lacked: the end of a soak is not the
+/// end of growth.
+const RAISED: (u64, u64) = (5, 4);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SoakOutcome {
@@ -45,14 +46,7 @@ impl SoakOutcome {
     pub fn for_trial(trial: &TrialRecord, budget: Option<&Budget>) -> Option<Self> {
         let soak = trial.evidence.soak.as_ref()?;
         let length = time_under_load(soak);
-        let mut options = trial.configuration.jvm_options.iter();
-        let is_tracked = options.any(|o| o.text.starts_with("-XX:NativeMemoryTracking="));
-        let more = if is_tracked {
-            TRACKING_ROOM
-        } else {
-            Bytes::default()
-        };
-        let overrun = budget.and_then(|budget| find_overrun(soak, budget, more));
+        let overrun = budget.and_then(|budget| find_overrun(soak, budget));
         Some(match (trial.verdict, overrun) {
             (TrialVerdict::AppKo(_), _) => Self::Died { after: length },
             (_, Some(overrun)) => overrun,
@@ -65,6 +59,18 @@ impl SoakOutcome {
     /// Whether the size must not be shipped as it is.
     pub fn refutes(&self) -> bool {
         matches!(self, Self::Died { .. } | Self::Outgrew { .. })
+    }
+
+    /// The size to test after a soak that refutes this one; `None` where the size may ship.
+    pub fn raised_size(&self, size: Bytes) -> Option<Bytes> {
+        match self {
+            Self::Died { .. } => Some(size.mul_ratio(RAISED.0, RAISED.1)),
+            Self::Outgrew { most, allowed, .. } => {
+                let missing = most.saturating_sub(*allowed);
+                Some(size.saturating_add(missing.mul_ratio(RAISED.0, RAISED.1)))
+            }
+            Self::Missed { .. } | Self::TooShort { .. } | Self::Lasted { .. } => None,
+        }
     }
 }
 
@@ -84,12 +90,13 @@ fn time_under_load(soak: &SoakEvidence) -> Duration {
     of_phase(TrialPhase::Measure) + of_phase(TrialPhase::Again)
 }
 
-/// The first point above the anonymous memory of the budget (all lines but kernel and files) plus
-/// `more`.
-fn find_overrun(soak: &SoakEvidence, budget: &Budget, more: Bytes) -> Option<SoakOutcome> {
+/// The first point above the anonymous memory of the budget: its limit without kernel and files.
+fn find_overrun(soak: &SoakEvidence, budget: &Budget) -> Option<SoakOutcome> {
     let is_charged = |part| matches!(part, MemoryPart::Kernel | MemoryPart::Files);
-    let anonymous = budget.lines().iter().filter(|line| !is_charged(line.part));
-    let allowed = anonymous.fold(more, |sum, line| sum.saturating_add(line.need()));
+    let charged = budget.lines().iter().filter(|line| is_charged(line.part));
+    let allowed = charged.fold(budget.limit(), |room, line| {
+        room.saturating_sub(line.need())
+    });
     let begin = loaded_points(soak).next()?.at_ns;
     let above = |p: &&SoakPoint| p.anon.is_some_and(|anon| anon > allowed);
     let first = loaded_points(soak).find(above)?;

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use crate::fixture;
 use crate::record::{
@@ -214,6 +216,21 @@ fn a_start_needs_no_more_room_than_it_has_files() {
     assert_eq!(room(&evidence), Some(mib(23.0)));
     evidence.cgroup.peak_memory = Some(mib(38.0));
     assert_eq!(room(&evidence), Some(mib(6.0)));
+}
+
+#[test]
+fn a_soak_that_refutes_a_size_raises_it() {
+    let after = Duration::from_secs(680);
+    let outgrew = SoakOutcome::Outgrew {
+        after,
+        most: mib(210.0),
+        allowed: mib(190.0),
+    };
+    assert_eq!(outgrew.raised_size(mib(256.0)), Some(mib(281.0)));
+    let died = SoakOutcome::Died { after };
+    assert_eq!(died.raised_size(mib(256.0)), Some(mib(320.0)));
+    let lasted = SoakOutcome::Lasted { length: after };
+    assert_eq!(lasted.raised_size(mib(256.0)), None);
 }
 
 /// A heap after full collections once in two seconds, 100 requests in each.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use super::trend::Trend;
-use super::{GrowingPart, GrowthJudge, GrowthVerdict, PartGrowth};
+use super::{COUNT_FLOOR, GrowingPart, GrowthJudge, GrowthVerdict, PartGrowth};
 use crate::record::SoakLook;
 
 /// Growth of native memory in the second cycle that matters, of the limit.
@@ -50,6 +50,13 @@ impl SoakLooks<'_> {
         requests.max(1) as f64
     }
 
+    /// Whether direct buffers grew in number in both cycles.
+    fn has_more_buffers(&self) -> bool {
+        let counts = self.in_order().map(|look| look.direct_buffers.unwrap_or(0));
+        let grown = counts.windows(2).map(|two| two[1].saturating_sub(two[0]));
+        grown.min() >= Some(COUNT_FLOOR as u64)
+    }
+
     /// Growth per response in the first and in the second cycle.
     fn growth_rates(&self, get: impl Fn(&SoakLook) -> f64) -> (f64, f64) {
         let rate = |from: &SoakLook, to: &SoakLook| {
@@ -63,7 +70,7 @@ impl SoakLooks<'_> {
 type Region = (GrowingPart, fn(&SoakLook) -> Bytes);
 
 const REGIONS: [Region; 6] = [
-    (GrowingPart::Direct, |l| l.direct),
+    (GrowingPart::Direct, |l| l.direct.unwrap_or_default()),
     (GrowingPart::Threads, |l| l.stacks),
     (GrowingPart::Metaspace, |l| l.metaspace),
     (GrowingPart::CodeCache, |l| l.code_cache),
@@ -193,14 +200,20 @@ impl GrowthJudge<'_> {
         else {
             return;
         };
-        growth.part = part;
+        growth.part = match part {
+            // They are malloc's, or mapped one by one.
+            GrowingPart::Malloc | GrowingPart::Jvm if looks.has_more_buffers() => {
+                GrowingPart::Direct
+            }
+            part => part,
+        };
         (growth.per_million, growth.first_cycle) = (now * 1e6, Some(before * 1e6));
         if part == GrowingPart::Threads {
             let (before, now) = looks.growth_rates(|look| look.threads as f64);
             growth.bytes_per_million = Some(growth.per_million);
             (growth.per_million, growth.first_cycle) = (now * 1e6, Some(before * 1e6));
         }
-        if part == GrowingPart::Malloc {
+        if growth.part == GrowingPart::Malloc {
             let held = bytes_as_f64(looks.end.malloc).max(1.0);
             let trimmed = looks.end.malloc_trimmed;
             growth.given_back = trimmed.map(|left| (1.0 - bytes_as_f64(left) / held).max(0.0));

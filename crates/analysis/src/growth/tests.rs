@@ -123,7 +123,7 @@ fn soak(truth: Truth, length: f64, seed: u64) -> SoakEvidence {
                 requests: requests as u64,
                 live_heap: Some(bytes(live)),
                 heap: bytes(touched),
-                direct: Bytes::from_mib(5),
+                direct: Some(Bytes::from_mib(5)),
                 stacks: bytes(stacks),
                 metaspace: Bytes::from_mib(40),
                 code_cache: Bytes::from_mib(20),

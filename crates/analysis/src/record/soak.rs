@@ -79,9 +79,14 @@ pub struct SoakLook {
     /// Heap that is resident.
     #[serde(rename = "heap_bytes", with = "wire::bytes")]
     pub heap: Bytes,
-    /// Direct buffers.
-    #[serde(rename = "direct_bytes", with = "wire::bytes")]
-    pub direct: Bytes,
+    /// Direct buffers, in records of soaks with native memory tracking; without it `malloc` and `jvm`
+    /// hold them.
+    #[serde(rename = "direct_bytes", with = "wire::bytes_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direct: Option<Bytes>,
+    /// Direct buffers that are alive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct_buffers: Option<u64>,
     /// Thread stacks.
     #[serde(rename = "stacks_bytes", with = "wire::bytes")]
     pub stacks: Bytes,

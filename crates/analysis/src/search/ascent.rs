@@ -38,6 +38,8 @@ pub struct Ascent {
     /// The largest size that is tested: the first of the search, or twice the size it found.
     top: u64,
     count: ProofCount,
+    /// Of the misses at this size, those without any sign that memory lacked.
+    blind_misses: u32,
 }
 
 impl Ascent {
@@ -59,6 +61,7 @@ impl Ascent {
             tallies: BTreeMap::new(),
             refuted: Vec::new(),
             count: ProofCount::default(),
+            blind_misses: 0,
         };
         for (size, outcome) in trials {
             ascent.tally_start(size.as_bytes() / parameters.step_bytes(), outcome);
@@ -77,7 +80,8 @@ impl Ascent {
         self.parameters.steps_to_bytes(self.at)
     }
 
-    /// How the size stands. Refuted: it is the largest that is tested.
+    /// How the size stands. Refuted: it is the largest that is tested, or its misses are none that more
+    /// memory cures.
     pub fn size_standing(&self) -> ProofStanding {
         let mut count = self.count;
         if self.is_by_distance {
@@ -95,8 +99,9 @@ impl Ascent {
         self.count.add_outcome(outcome);
         // The size that was found stands on few starts: one that misses there moves it up a little,
         // and the next needs twice as many. From then on a miss asks for more.
-        let is_doubted = self.refuted.is_empty() && self.count.misses > 0;
-        let is_refuted = self.size_standing() == ProofStanding::Refuted;
+        let lacks_memory = self.count.misses > self.blind_misses;
+        let is_doubted = self.refuted.is_empty() && lacks_memory;
+        let is_refuted = self.size_standing() == ProofStanding::Refuted && lacks_memory;
         if (is_refuted || is_doubted) && self.at < self.top {
             self.refuted.push(self.at);
             self.at = match is_refuted {
@@ -104,7 +109,15 @@ impl Ascent {
                 false => self.little_higher().min(self.top),
             };
             self.count = ProofCount::default();
+            self.blind_misses = 0;
         }
+    }
+
+    /// Takes a fresh start at [`Ascent::current_size`] that missed and did not lack memory: it counts
+    /// against the size, and no larger one is tried for it.
+    pub fn record_blind_miss(&mut self) {
+        self.count.add_outcome(TrialOutcome::Fail);
+        self.blind_misses += 1;
     }
 
     fn tally_start(&mut self, at: u64, outcome: TrialOutcome) {
@@ -208,6 +221,21 @@ mod tests {
 
     fn mib(value: u64) -> Bytes {
         Bytes::from_mib(value)
+    }
+
+    #[test]
+    fn a_miss_that_no_memory_cures_raises_nothing() {
+        let parameters = MemoryParameters::new(mib(64), mib(1024));
+        let mut ascent = Ascent::new(parameters, 3, mib(224), []).by_distance();
+        ascent.record_start(TrialOutcome::Pass);
+        ascent.record_blind_miss();
+        assert!(matches!(ascent.size_standing(), ProofStanding::More(18)));
+        ascent.record_blind_miss();
+        assert_eq!(ascent.size_standing(), ProofStanding::Refuted);
+        assert_eq!(ascent.current_size(), mib(224));
+        let mut ascent = Ascent::new(parameters, 3, mib(224), []).by_distance();
+        ascent.record_start(TrialOutcome::Fail);
+        assert_eq!(ascent.current_size(), mib(236));
     }
 
     /// What is tried from 324 MiB up with 20 starts, where a start misses when `misses` says so of

@@ -201,6 +201,8 @@ impl<'a> DrawnService<'a> {
             .get(base)
             .is_some_and(|base| base.is_squeezable);
         evidence.memory = is_squeezable.then_some(parts);
+        // All misses of the population are of too little memory.
+        evidence.cgroup.file_refaults = (!passes).then_some(1_000_000);
         TrialRecord {
             schema: SCHEMA,
             id: String::new(),

@@ -45,6 +45,15 @@ pub struct SizeSearch {
     pub is_counted: bool,
 }
 
+impl SizeSearch {
+    /// The same search with answers of at least this size. Its first starts are the same ones.
+    pub fn raise_to(&mut self, size: Bytes) {
+        for base in &mut self.bases {
+            base.parameters.low = base.parameters.low.max(size);
+        }
+    }
+}
+
 /// A level that is a question of its own, with a size that is proven, and not one more way to the
 /// cheapest: a JDK, an application, a CPU limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -97,6 +97,8 @@ fn record_of_ask(ask: &TrialAsk, verdict: TrialVerdict, needs: Bytes) -> TrialRe
     record.repeat = ask.repeat;
     let share = |percent| Some(needs.mul_ratio(percent, 100));
     record.evidence.cgroup.peak_anon = share(85);
+    // A miss here is one of too little memory.
+    record.evidence.cgroup.file_refaults = (verdict == MISS).then_some(1_000_000);
     record.evidence.cgroup.peak_working_set = share(115);
     record
 }

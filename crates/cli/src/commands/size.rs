@@ -7,6 +7,8 @@ mod prices;
 use std::sync::Arc;
 
 use clap::Args;
+use loadline_analysis::budget::SoakOutcome;
+use loadline_analysis::growth::GrowthVerdict;
 use loadline_analysis::recommend::{Conclusion, LevelSize, NoAnswer, Recommendation, recommend};
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::search::size::{
@@ -15,6 +17,7 @@ use loadline_analysis::search::size::{
 use loadline_analysis::warming::JvmQuestion;
 use loadline_engine::searches::{bases, size_search};
 use loadline_engine::store::ResultKind;
+use loadline_sizing::Bytes;
 
 use super::drill;
 use super::plan::outlook;
@@ -28,6 +31,9 @@ use crate::extract::extract_command;
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::say::one_line_json;
+
+/// Sizes that are tested after a soak refuted one before.
+const MOST_RAISES: u32 = 2;
 
 fn quieter() -> String {
     let resume = crate::ui::next::next_command("resume");
@@ -99,36 +105,19 @@ pub fn run_size_search(
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let concluded = match measuring.experiment.search.pricing.clone() {
-        Some(pricing) => prices::conclude_prices(&mut measuring, &pricing)?,
-        None => {
-            let memory = measuring.host.host_machine().memory;
-            let search = size_search(&measuring.experiment, memory);
-            let question = measuring.experiment.search.question;
-            // What half of such searches take.
-            let starts = outlook::outlook_from_store(&measuring.experiment, Some(&measuring.store))
-                .outlook
-                .starts;
-            search_conclusion(&measuring.search(&search, Some(starts))?, question)
+        Some(pricing) => {
+            let concluded = prices::conclude_prices(&mut measuring, &pricing)?;
+            soak_conclusion(&mut measuring, concluded)?.0
         }
+        None => conclude_memory(&mut measuring)?,
     };
-    let (conclusion, mut ended) = match concluded {
-        SearchConclusion::Found(best) => {
-            let ended = how_it_stands(&best, measuring.experiment.search.prove);
-            (Conclusion::Answer(best), ended)
-        }
+    let (conclusion, ended) = match concluded {
+        SearchConclusion::Found(best, ended) => (Conclusion::Answer(best), ended),
         SearchConclusion::None { left, error } => (
             Conclusion::NoAnswer(left),
             error.map_or(Ok(CommandOutcome::SloMissed), Err),
         ),
     };
-    if let (Conclusion::Answer(best), Ok(CommandOutcome::Done), Some(_)) =
-        (&conclusion, &ended, measuring.experiment.search.soak)
-    {
-        let soaked = super::soak::soak_configuration(&mut measuring, &best.configuration)?;
-        if soaked.is_some_and(|record| super::soak::did_not_last(&record)) {
-            ended = Ok(CommandOutcome::SloMissed);
-        }
-    }
     let conclusion = one_line_json(&conclusion)?;
     match &ended {
         Ok(_) => measuring.note_done(Some(&conclusion))?,
@@ -136,6 +125,64 @@ pub fn run_size_search(
     }
     super::show::print_result(&measuring.store, &measuring.result, output, out)?;
     ended
+}
+
+/// Searches the smallest memory, and soaks the answer where that is asked for. A soak that refutes its
+/// size raises it: the larger size is tested and soaked like the first.
+fn conclude_memory(measuring: &mut MeasuringSession) -> Result<SearchConclusion, Error> {
+    let memory = measuring.host.host_machine().memory;
+    let mut search = size_search(&measuring.experiment, memory);
+    let (question, prove) = (
+        measuring.experiment.search.question,
+        measuring.experiment.search.prove,
+    );
+    // What half of such searches take.
+    let starts = outlook::outlook_from_store(&measuring.experiment, Some(&measuring.store))
+        .outlook
+        .starts;
+    let mut raises = 0;
+    loop {
+        let sized = measuring.search(&search, Some(starts))?;
+        let concluded = search_conclusion(&sized, question, prove);
+        let (concluded, raised) = soak_conclusion(measuring, concluded)?;
+        let Some(raised) = raised.filter(|_| raises < MOST_RAISES) else {
+            return Ok(concluded);
+        };
+        talk!("the soak refutes this size: going on with at least {raised}");
+        search.raise_to(raised);
+        raises += 1;
+    }
+}
+
+/// Soaks an answer where that is asked for; also the larger size to test where the soak refutes it and
+/// nothing grows without end.
+fn soak_conclusion(
+    measuring: &mut MeasuringSession,
+    concluded: SearchConclusion,
+) -> Result<(SearchConclusion, Option<Bytes>), Error> {
+    let SearchConclusion::Found(best, Ok(CommandOutcome::Done)) = concluded else {
+        return Ok((concluded, None));
+    };
+    let soaked = match measuring.experiment.search.soak {
+        Some(_) => super::soak::soak_configuration(measuring, &best.configuration)?,
+        None => None,
+    };
+    let Some(soaked) = soaked else {
+        let done = SearchConclusion::Found(best, Ok(CommandOutcome::Done));
+        return Ok((done, None));
+    };
+    let outcome = SoakOutcome::for_trial(&soaked, best.budget.as_ref());
+    let raised = outcome.and_then(|outcome| outcome.raised_size(best.configuration.memory?));
+    let growth = loadline_report::growth_of(&soaked);
+    let grows = growth.is_some_and(|growth| growth.verdict == GrowthVerdict::Growing);
+    let holds = raised.is_none() && !super::soak::did_not_last(&soaked);
+    let ended = if holds {
+        CommandOutcome::Done
+    } else {
+        CommandOutcome::SloMissed
+    };
+    let concluded = SearchConclusion::Found(best, Ok(ended));
+    Ok((concluded, raised.filter(|_| !grows)))
 }
 
 fn incomparable_error(error: IncomparableBases) -> Error {
@@ -149,14 +196,14 @@ fn incomparable_error(error: IncomparableBases) -> Error {
 }
 
 enum SearchConclusion {
-    Found(Box<Recommendation>),
+    Found(Box<Recommendation>, Result<CommandOutcome, Error>),
     None {
         left: NoAnswer,
         error: Option<Error>,
     },
 }
 
-fn search_conclusion(sized: &SizeAnswer, question: JvmQuestion) -> SearchConclusion {
+fn search_conclusion(sized: &SizeAnswer, question: JvmQuestion, prove: u32) -> SearchConclusion {
     let Some(best) = &sized.best else {
         return SearchConclusion::None {
             left: NoAnswer::default(),
@@ -168,7 +215,8 @@ fn search_conclusion(sized: &SizeAnswer, question: JvmQuestion) -> SearchConclus
     let mut recommendation = recommend(configuration, &best.answer, &trials, &others);
     recommendation.by_level = sized.by_level.iter().map(LevelSize::for_level).collect();
     recommendation.question = question;
-    SearchConclusion::Found(Box::new(recommendation))
+    let ended = how_it_stands(&recommendation, prove);
+    SearchConclusion::Found(Box::new(recommendation), ended)
 }
 
 fn owned_records(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use clap::Args;
 use loadline_analysis::growth::GrowthVerdict;
 use loadline_analysis::record::{Configuration, TrialRecord, TrialVerdict as Kept};
+use loadline_analysis::search::soak::SoakSearch;
 use loadline_analysis::slo::parse_duration;
-use loadline_engine::command::CommandError;
 use loadline_engine::experiment::{ExperimentFile, ValueWithOrigin};
 use loadline_engine::soak;
 use loadline_engine::store::{ResultKind, ResultRow, Store};
 
 use crate::away::{ConsentFlags, confirm_experiment};
 use crate::error::{
-    CommandOutcome, Error, FailureKind, command_refused, experiment_refused, not_measured,
-    store_refused,
+    CommandOutcome, Error, FailureKind, experiment_refused, not_measured, store_refused,
 };
 use crate::experiment::experiment_over;
 use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store_to_read};
@@ -114,13 +113,10 @@ pub fn soak_configuration(
     measuring: &mut MeasuringSession,
     configuration: &Configuration,
 ) -> Result<Option<Arc<TrialRecord>>, Error> {
-    let search = soak::soak_search(
-        &measuring.experiment,
-        configuration,
-        &measuring.jdks,
-        &measuring.places,
-    );
-    let search = search.map_err(|e: CommandError| command_refused(&e))?;
+    let search = SoakSearch {
+        configuration: configuration.clone(),
+        start_deadline: measuring.experiment.app.start_deadline,
+    };
     match measuring.search(&search, None) {
         Ok(record) => Ok(record),
         Err(error) => {

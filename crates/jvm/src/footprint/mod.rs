@@ -292,6 +292,16 @@ pub fn live_heap(histogram: &str) -> Option<Bytes> {
     bytes.parse().ok().map(Bytes::from_bytes)
 }
 
+/// Direct buffers that are alive: each has one object that frees it. Netty's own have none.
+pub fn direct_buffers(histogram: &str) -> u64 {
+    const FREES: &str = "java.nio.DirectByteBuffer$Deallocator";
+    let line = histogram
+        .lines()
+        .find(|line| line.split_whitespace().nth(3) == Some(FREES));
+    let count = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    count.unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -421,5 +431,7 @@ mod tests {
         let text = " num     #instances         #bytes  class name (module)\n   1:  10  300  [B (java.base@17)\nTotal         26412        1653560\n";
         assert_eq!(live_heap(text), Some(Bytes::from_bytes(1_653_560)));
         assert_eq!(live_heap("nothing"), None);
+        let text = "   9:  1425  45600  java.nio.DirectByteBuffer$Deallocator (java.base@17)\n";
+        assert_eq!((direct_buffers(text), direct_buffers("nothing")), (1425, 0));
     }
 }

@@ -166,7 +166,7 @@ pub fn growth_section(view: &ResultView) -> Option<Section> {
     }
     if !soak.looks.is_empty() {
         section = section.with_block(SectionBlock::Table(growth_table(&soak.looks))).with_block(SectionBlock::Paragraph(
-            "Resident memory by part, before the first cycle of the load, in the rest between the cycles and after the second. What grows in the first cycle only is kept, what grows as much in the second is lost. The soak runs with native memory tracking, which takes memory of its own.".to_owned(),
+            "Resident memory by part, before the first cycle of the load, in the rest between the cycles and after the second. What grows in the first cycle only is kept, what grows as much in the second is lost.".to_owned(),
         ));
     }
     Some(section)
@@ -192,7 +192,7 @@ fn growth_table(looks: &[SoakLook]) -> Table {
             look.requests.to_string().into(),
             format::bytes_or(look.live_heap).into(),
             format::measured_bytes(look.heap).into(),
-            format::measured_bytes(look.direct).into(),
+            format::bytes_or(look.direct).into(),
             format::measured_bytes(look.stacks).into(),
             format::measured_bytes(look.metaspace).into(),
             format::measured_bytes(look.code_cache).into(),

@@ -9,6 +9,10 @@ use crate::format;
 /// many misses (1 − 0.05^(1/60) is 4.9 %).
 const NARROWER: (u32, u64) = (60, 20);
 
+/// What more memory would not cure.
+const NO_MEMORY: &str = " None of the misses shows too little memory (no page re-reads, a quiet collector): look at CPU and other programs.";
+const SOME_NO_MEMORY: &str = " Some of the misses do not show too little memory (no page re-reads, a quiet collector): look at CPU and other programs.";
+
 /// What the starts show, and how many would show clearly more.
 pub(super) fn proven_how(proof: &Proof) -> String {
     if proof.starts == 0 {
@@ -25,8 +29,13 @@ pub(super) fn proven_how(proof: &Proof) -> String {
         ),
         false => String::new(),
     };
+    let blind = match proof.blind_misses {
+        0 => "",
+        n if n == proof.starts - proof.passes => NO_MEMORY,
+        _ => SOME_NO_MEMORY,
+    };
     format!(
-        "{} of {} fresh starts of exactly this size failed; {}{narrower}.",
+        "{} of {} fresh starts of exactly this size failed; {}{narrower}.{blind}",
         proof.starts - proof.passes,
         proof.starts,
         could_still(bound),

@@ -51,7 +51,8 @@ fn look(requests: u64, lost: u64) -> SoakLook {
         requests,
         live_heap: Some(Bytes::from_mib(30)),
         heap: Bytes::from_mib(50),
-        direct: Bytes::from_mib(4),
+        direct: Some(Bytes::from_mib(4)),
+        direct_buffers: None,
         stacks: Bytes::from_mib(3),
         metaspace: Bytes::from_mib(38),
         code_cache: Bytes::from_mib(12),
@@ -122,7 +123,7 @@ fn growth_is_told_with_its_part_and_what_to_try() {
     | rest | 8640000 | 30Mi | 50Mi | 4Mi | 3Mi | 38Mi | 12Mi | 9Mi | 30.5Mi | 34 |
     | end | 17274000 | 30Mi | 50Mi | 4Mi | 3Mi | 38Mi | 12Mi | 9Mi | 46.9Mi | 34 |
 
-    Resident memory by part, before the first cycle of the load, in the rest between the cycles and after the second. What grows in the first cycle only is kept, what grows as much in the second is lost. The soak runs with native memory tracking, which takes memory of its own.
+    Resident memory by part, before the first cycle of the load, in the rest between the cycles and after the second. What grows in the first cycle only is kept, what grows as much in the second is lost.
     "#);
     let first = render_terminal(&alone(2), 2000);
     insta::assert_snapshot!(first.lines().next().unwrap_or_default(), @"spring-web with 1 CPU and 212Mi: growing: malloc by 1.91Mi per million requests, the limit is full after 28.4 h.");

@@ -11,6 +11,7 @@ use crate::record::{TrialPurpose, TrialRecord};
 use crate::search::ascent::Ascent;
 use crate::search::min_memory::MemoryFound;
 use crate::search::{Next, SeenTrials, TrialOutcome, WantedTrials};
+use crate::verdict::lacked_memory;
 
 pub(super) struct ProvedBase {
     pub(super) base: usize,
@@ -114,7 +115,12 @@ impl Climb {
                     guesses: Vec::new(),
                 });
             };
-            self.ascent.record_start(TrialOutcome::from(record.verdict));
+            match TrialOutcome::from(record.verdict) {
+                TrialOutcome::Fail if self.squeezed.is_some() && !lacked_memory(record) => {
+                    self.ascent.record_blind_miss();
+                }
+                outcome => self.ascent.record_start(outcome),
+            }
             self.trials.push(Arc::clone(record));
             self.is_cold = searched.longer.is_some() && is_cold(&self.trials);
             repeat += 1;

@@ -14,7 +14,7 @@ use loadline_engine::searches::price_search;
 use loadline_engine::store::unix_ms;
 use loadline_report::format;
 
-use super::{SearchConclusion, owned_records};
+use super::{SearchConclusion, how_it_stands, owned_records};
 use crate::error::{Error, FailureKind, command_refused, not_measured};
 use crate::measuring::MeasuringSession;
 
@@ -32,10 +32,11 @@ pub fn conclude_prices(
     );
     let search = search.map_err(|e| command_refused(&e))?;
     let priced = measuring.search(&search, None)?;
-    Ok(derive_conclusion(&search, priced))
+    let prove = measuring.experiment.search.prove;
+    Ok(derive_conclusion(&search, priced, prove))
 }
 
-fn derive_conclusion(search: &PriceSearch, priced: PriceAnswer) -> SearchConclusion {
+fn derive_conclusion(search: &PriceSearch, priced: PriceAnswer, prove: u32) -> SearchConclusion {
     let variants = search.purchase.variants.iter();
     let labels: Vec<String> = variants.map(|v| v.configuration.label.clone()).collect();
     let today = format::day(unix_ms());
@@ -48,7 +49,11 @@ fn derive_conclusion(search: &PriceSearch, priced: PriceAnswer) -> SearchConclus
         today: &today,
     };
     match priced.found {
-        Some(found) => SearchConclusion::Found(Box::new(recommend(&grounds, found))),
+        Some(found) => {
+            let best = recommend(&grounds, found);
+            let ended = how_it_stands(&best, prove);
+            SearchConclusion::Found(Box::new(best), ended)
+        }
         None => no_deployment(&priced.searched, &grounds),
     }
 }
