@@ -18,9 +18,9 @@ impl Store {
     /// # Errors
     /// [`super::StoreError`].
     pub fn running_results(&self) -> Stored<Vec<ResultRow>> {
-        let mut rows = self.select("WHERE status = '\"running\"' ORDER BY rowid DESC", [])?;
-        rows.retain(|row| row.status == ResultStatus::Running);
-        Ok(rows)
+        let mut found = self.select("WHERE status = '\"running\"' ORDER BY rowid DESC", [])?;
+        found.rows.retain(|row| row.status == ResultStatus::Running);
+        Ok(found.rows)
     }
 
     /// The trials of a result that run now with why they run, oldest first.
