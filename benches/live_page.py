@@ -28,10 +28,10 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def follow(address, stop, seen):
+def follow(address, token, stop, seen):
     """Reads the events as a page does, until told to stop."""
     connection = http.client.HTTPConnection(address, timeout=10)
-    connection.request("GET", "/events")
+    connection.request("GET", "/events", headers={"Authorization": f"Bearer {token}"})
     answer = connection.getresponse()
     while not stop.is_set():
         line = answer.readline()
@@ -72,10 +72,11 @@ def main():
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     stop, seen, pages = threading.Event(), [], []
     try:
-        address = server.stdout.readline().strip().removeprefix("http://").rstrip("/")
+        link = server.stdout.readline().strip().removeprefix("http://")
+        address, token = link.split("/?token=")
         print(f"no page: {share(server, arguments.seconds):.2f} % of a core", flush=True)
         for _ in range(arguments.pages):
-            pages.append(threading.Thread(target=follow, args=(address, stop, seen)))
+            pages.append(threading.Thread(target=follow, args=(address, token, stop, seen)))
             pages[-1].start()
         time.sleep(2)
         events = len(seen)

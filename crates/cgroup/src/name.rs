@@ -76,6 +76,12 @@ impl GroupName {
             Err(error) => Err(error),
         }
     }
+
+    /// Whether this machine made the name since it was started: the only thing that tells it from
+    /// another one, which may be a clone with the same machine-id and host name.
+    pub fn is_of_this_boot(&self, proc_root: &Path) -> bool {
+        boot_id(proc_root).is_ok_and(|boot| boot == self.boot)
+    }
 }
 
 /// First eight hex digits of the boot id.
@@ -211,7 +217,7 @@ mod tests {
             pid: 4_000_000_000,
             ..name
         };
-        assert!(elsewhere.is_owner_alive(proc).unwrap());
+        assert!(elsewhere.is_owner_alive(proc).unwrap() && elsewhere.is_of_this_boot(proc));
     }
 
     #[test]

@@ -469,11 +469,8 @@ fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Er
 /// The experiment of a stored result, with the directory it ran in.
 /// Errors: When the stored text is not understood (an older or newer loadline wrote it).
 pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
-    let parsed = Experiment::from_file_text(
-        &row.experiment,
-        Path::new("stored experiment"),
-        &row.directory,
-    );
+    let name = Path::new("stored experiment");
+    let parsed = Experiment::from_record_text(&row.experiment, name, &row.directory);
     let mut experiment = parsed.map_err(|e| experiment_refused(&e))?;
     experiment.app.directory = row.directory.clone();
     Ok(experiment)

@@ -29,7 +29,7 @@ use crate::ui::text::short;
 const LAST: &str = "last";
 
 /// Largest file of records that is read, unpacked. A thousand trials are some tens of MiB.
-const LARGEST: u64 = 1 << 30;
+const LARGEST: u64 = 256 << 20;
 
 /// Which result.
 #[derive(Args, Debug, Clone)]
@@ -46,6 +46,11 @@ pub struct ResultFlags {
 impl ResultFlags {
     pub fn read_view(&self) -> Result<ResultView, Error> {
         view_by_id(&self.id, self.state.as_deref())
+    }
+
+    /// Whether it is a file, which anybody may have written.
+    pub fn is_from_elsewhere(&self) -> bool {
+        is_file_name(&self.id) || files::is_standard(Path::new(&self.id))
     }
 
     /// Reads it with the experiment that it was measured with, whose paths begin where it was
@@ -165,7 +170,7 @@ fn experiment_of_view(view: &ResultView) -> Result<Experiment, Error> {
         // It is refused below, with the place of what is wrong.
         Err(_) => view.experiment.clone(),
     };
-    Experiment::from_file_text(&text, name, Path::new(".")).map_err(|e| experiment_refused(&e))
+    Experiment::from_record_text(&text, name, Path::new(".")).map_err(|e| experiment_refused(&e))
 }
 
 /// A stored result as reports read it: what names a secret, in configurations and in what trials

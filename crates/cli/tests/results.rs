@@ -742,3 +742,118 @@ fn a_link_that_an_application_planted_is_not_written_through() {
         &null.file_type()
     ));
 }
+
+/// A record is data: what its experiment names is not opened, a FIFO that nobody writes to neither.
+#[test]
+fn no_file_that_a_record_names_is_opened() {
+    let place = tempfile::tempdir().expect("a directory");
+    let fifo = place.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).expect("a FIFO");
+    let fifo = fifo.display();
+    let load = |more: &str| format!("[load]\nurl = \"http://localhost:8080/\"\n{more}\n");
+    let app =
+        "[app]\ncommand = [\"java\", \"-jar\", \"a.jar\"]\nready.http = \"/\"\n[app.env]\nA = ";
+    let profile = format!("profile = \"{fifo}\"");
+    let table = format!("rate = \"1/s\"\nbody = \"{{csv:{fifo}:a}}\"\nmethod = \"POST\"");
+    let dependency = |more: &str| format!("[[dependency]]\nname = \"db\"\n{more}\n");
+    let stub = dependency(&format!("stub = \"{fifo}\""));
+    let toxic = format!(
+        "ports = [5432]\nimage = \"db:1\"\nready.tcp = 5432\n[[dependency.toxic]]\ntype = \"latency\"\nrecorded = \"{fifo}\""
+    );
+    let reference = format!("\"{{file:{fifo}}}\"");
+    let experiments = [
+        format!("{app}\"b\"\n{}", load(&profile)),
+        format!(
+            "{}{reference}\n{}",
+            app.replace("a.jar", &fifo.to_string()),
+            load("rate = \"1/s\"")
+        ),
+        format!("{app}\"b\"\n{}", load(&table)),
+        format!("{app}\"b\"\n{}{stub}", load("rate = \"1/s\"")),
+        format!(
+            "{app}\"b\"\n{}{}",
+            load("rate = \"1/s\""),
+            dependency(&toxic)
+        ),
+        format!(
+            "{app}\"b\"\n{}[compose]\nfile = \"{fifo}\"\n",
+            load("rate = \"1/s\"")
+        ),
+        format!(
+            "{app}\"b\"\n{}[manifest]\nfile = \"{fifo}\"\n",
+            load("rate = \"1/s\"")
+        ),
+    ];
+    for experiment in experiments {
+        // A comment with that word makes a reader look at the whole experiment.
+        let text = format!("# node\nslo = \"p99<250ms\"\n{experiment}");
+        let file = changed(place.path(), |json| {
+            json["experiment"] = text.clone().into();
+        });
+        for words in [
+            "show FILE",
+            "report FILE --output r.html",
+            "compare FILE FILE",
+            "emit FILE --to deploy --force",
+        ] {
+            let words = words.replace("FILE", &file);
+            let output = Command::new("timeout")
+                .args(["--signal=KILL", "60", env!("CARGO_BIN_EXE_loadline")])
+                .args(words.split(' '))
+                .current_dir(place.path())
+                .output()
+                .expect("it starts");
+            // Refused or not: it comes to an end, which that of a killed one is not.
+            assert!(
+                output.status.code().is_some_and(|code| code < 100),
+                "{words}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn emit_ships_no_command_that_a_file_brings_along() {
+    let place = tempfile::tempdir().expect("a directory");
+    let emitted = |option: &str, at: fn(&mut serde_json::Value, &str)| {
+        let file = changed(place.path(), |json| at(json, option));
+        loadline(place.path(), &["emit", &file, "--to", "deploy", "--force"])
+    };
+    let of_configuration = |json: &mut serde_json::Value, option: &str| {
+        let options = json["recommendation"]["configuration"]["jvm_options"].as_array_mut();
+        let option = serde_json::json!({"text": option, "provenance": "user"});
+        options.expect("options").push(option);
+    };
+    let of_command = |json: &mut serde_json::Value, option: &str| {
+        let experiment = json["experiment"].as_str().expect("a text");
+        let with = format!("\"java\",\n    \"{option}\",");
+        json["experiment"] = experiment.replace("\"java\",", &with).into();
+    };
+    let of_variable = |json: &mut serde_json::Value, option: &str| {
+        add_to_app(
+            json,
+            &format!("env = {{ JAVA_TOOL_OPTIONS = '-Xss1m {option}' }}"),
+        );
+    };
+    for option in [
+        "-XX:OnOutOfMemoryError=touch owned",
+        "-XX:OnError=id",
+        "-XX:Flags=x",
+    ] {
+        for at in [of_configuration, of_command, of_variable] {
+            let output = emitted(option, at);
+            assert_eq!(output.status.code(), Some(2), "{option}: {}", said(&output));
+            let name = option.split('=').next().expect("a name");
+            assert!(
+                said(&output).contains(name) && said(&output).contains("hint: "),
+                "{}",
+                said(&output)
+            );
+            assert!(!place.path().join("deploy").exists(), "{option}");
+        }
+    }
+    let agent = emitted("-agentlib:jdwp=transport=dt_socket", of_configuration);
+    assert!(agent.status.success(), "{}", said(&agent));
+    let warned = "warning: the file ships `-agentlib:jdwp=transport=dt_socket`";
+    assert!(said(&agent).contains(warned), "{}", said(&agent));
+}

@@ -239,3 +239,65 @@ fn reading_commands_create_nothing() {
         assert_eq!(there, ["pod.yaml"], "loadline {row}: {ended:?}");
     }
 }
+
+/// A podman that lists these containers as loadline's and notes what it is asked for.
+fn podman_with(place: &Path, containers: &[String]) {
+    let names = containers.join(" ");
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >>'{}/asked'\ncase \"$*\" in *'ps --all'*) printf '%s\\n' {names};; *) ;; esac\n",
+        place.display()
+    );
+    let program = place.join("podman");
+    std::fs::write(&program, script).expect("written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).expect("a mode");
+}
+
+#[test]
+fn clean_removes_containers_of_this_boot_of_this_machine_only() {
+    let place = tempfile::tempdir().expect("a directory");
+    Store::open_or_create(&place.path().join("state")).expect("a store");
+    let own = loadline_cgroup::GroupName::new(Path::new("/proc"), "trial").expect("a name");
+    let named = |boot: &str, pid: u32| {
+        let name = loadline_cgroup::GroupName {
+            boot: boot.to_owned(),
+            pid,
+            ..own.clone()
+        };
+        name.to_string()
+    };
+    let (no_process, alive) = (4_000_000_000, std::process::id());
+    // Another machine's, a clone's, and this one's as it was before it was started anew: all look alike.
+    let others = [named("deadbeef", 4242), named("deadbeef", alive)];
+    let ours = [named(&own.boot, no_process), named(&own.boot, alive)];
+    podman_with(place.path(), &[&others[..], &ours[..]].concat());
+    for variable in [
+        None,
+        Some(("CONTAINER_HOST", "ssh://elsewhere/podman.sock")),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(["clean", "--state"])
+            .arg(place.path().join("state"))
+            .env("PATH", format!("{}:/usr/bin:/bin", place.path().display()))
+            .envs(variable)
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let asked = std::fs::read_to_string(place.path().join("asked")).expect("it was asked");
+        for other in &others {
+            let removed = asked
+                .lines()
+                .find(|l| l.contains("rm ") && l.contains(other));
+            assert_eq!(removed, None, "{variable:?}: {asked}");
+            assert!(!said.contains(other), "{variable:?}: {said}");
+        }
+        assert!(
+            !asked.contains(&format!("rm --force --volumes {}", ours[1])),
+            "{asked}"
+        );
+        assert!(
+            said.contains(&ours[0]),
+            "{variable:?}: {said}\n{asked}\n{output:?}"
+        );
+    }
+}

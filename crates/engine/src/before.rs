@@ -32,7 +32,7 @@ pub fn around_the_load(store: &Store, experiment: &Experiment) -> Option<Duratio
 }
 
 fn is_of(row: &ResultRow, experiment: &Experiment) -> bool {
-    let stored = Experiment::from_file_text(&row.experiment, Path::new("stored"), &row.directory);
+    let stored = Experiment::from_record_text(&row.experiment, Path::new("stored"), &row.directory);
     let reference = |e: &Experiment| e.app.image.as_ref().map(|i| i.reference.clone());
     stored.is_ok_and(|stored| {
         stored.app.command == experiment.app.command

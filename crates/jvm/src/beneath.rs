@@ -10,7 +10,10 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
+
+/// Names of a directory that are read: more than any image or JDK has in one.
+const MOST_NAMES: usize = 1 << 16;
 
 /// Opens a regular file by a path below the directory; no link is followed, not even on the way.
 /// Errors: A file that is not there, has a link on its way or is no regular file.
@@ -60,15 +63,33 @@ pub fn open_only(
     Ok((name, file))
 }
 
+/// Opens a regular file by a path of this machine that somebody else may have said.
+///
+/// # Errors
+/// A file that is not there or is no regular file.
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
+    open_by(CWD, path, ResolveFlags::empty())
+}
+
+/// Whether something has this path below the directory; links on the way lead as in
+/// [`open_in_root`], and nothing is opened.
+pub fn is_in_root(root: impl AsFd, name: &Path) -> bool {
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat2(root, name, flags, Mode::empty(), resolve).is_ok()
+}
+
 /// Names and kinds in a directory, where links lead where they lead for a process that has the
-/// directory `root` as its root.
-/// Errors: A directory that is not there.
+/// directory `root` as its root; the first [`MOST_NAMES`].
+///
+/// # Errors
+/// A directory that is not there.
 pub fn list_in_root(root: impl AsFd, name: &Path) -> io::Result<Vec<(OsString, FileType)>> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
     let inner = openat2(root, name, flags, Mode::empty(), resolve)?;
     let mut entries = Vec::new();
-    for entry in Dir::read_from(&inner)? {
+    for entry in Dir::read_from(&inner)?.take(MOST_NAMES) {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name != "." && name != ".." {
@@ -79,14 +100,18 @@ pub fn list_in_root(root: impl AsFd, name: &Path) -> io::Result<Vec<(OsString, F
 }
 
 fn open_by(directory: impl AsFd, name: &Path, resolve: ResolveFlags) -> io::Result<File> {
-    // Not blocking: it may be a FIFO.
+    // Looked at first: to open a device may be to use it. Then not blocking: it may have become a FIFO.
+    let look = OFlags::PATH | OFlags::CLOEXEC;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(openat2(directory, name, flags, Mode::empty(), resolve)?);
-    if !file.metadata()?.is_file() {
+    let open = |flags| {
+        let file = File::from(openat2(&directory, name, flags, Mode::empty(), resolve)?);
+        let is_file = file.metadata()?.is_file();
         let text = "it is no regular file";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    }
-    Ok(file)
+        is_file
+            .then_some(file)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, text))
+    };
+    open(look).and_then(|_| open(flags))
 }
 
 /// Reads a file to its end, at most `cap` bytes.

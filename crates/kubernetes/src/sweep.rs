@@ -1,7 +1,8 @@
 //! What a killed loadline left in a cluster.
 //!
-//! Owns who made what. Only what a process of this machine made that is dead is removed: a cluster
-//! has other users, whose processes nobody can see from here. Theirs ends by itself
+//! Owns who made what. Only what a process of this machine made since it was started, and that is
+//! dead, is removed: a cluster has other users, whose processes nobody can see from here, and a clone
+//! of this machine has its machine-id and its host name. Theirs ends by itself
 //! (`activeDeadlineSeconds`, `ttlSecondsAfterFinished`).
 
 use std::path::Path;
@@ -11,7 +12,7 @@ use kube::api::ListParams;
 use loadline_cgroup::GroupName;
 use loadline_engine::experiment::ClusterSettings as Wanted;
 use loadline_protocol::RunRefusal;
-use loadline_trial::{client_id, is_dead};
+use loadline_trial::{client_id, is_dead_of_ours};
 
 use crate::cluster::{ConnectedCluster, remove_job, within_deadline};
 use crate::in_cluster::identity::ControllerPod;
@@ -66,7 +67,7 @@ pub(crate) fn sweep_jobs(cluster: &ConnectedCluster) -> Result<ClusterSweep, Run
     let own = maker_identity(cluster.inside.as_ref());
     let is_left = |owner: &String| match &own.within {
         Some(_) => *owner != own.owner,
-        None => is_dead(owner, Path::new("/proc")),
+        None => is_dead_of_ours(owner),
     };
     let labels = format!("{}={},{CLIENT}={}", MANAGED.0, MANAGED.1, own.client);
     let params = ListParams::default().labels(&labels);
@@ -94,9 +95,16 @@ mod tests {
 
     #[test]
     fn a_living_owner_and_a_text_that_is_none_are_left_alone() {
-        let proc = Path::new("/proc");
-        assert!(!is_dead(&maker_identity(None).owner, proc));
-        assert!(!is_dead("somebody", proc));
+        let owner = maker_identity(None).owner;
+        assert!(!is_dead_of_ours(&owner) && !is_dead_of_ours("somebody"));
+        // A clone has our machine-id and host name, and a boot of its own.
+        let clone = "loadline-ffffffff-4026531836-4242-777-x";
+        assert!(!is_dead_of_ours(clone));
+        let process = format!("-{}-", std::process::id());
+        assert!(
+            is_dead_of_ours(&owner.replacen(&process, "-4000000000-", 1)),
+            "{owner}"
+        );
         assert_eq!(client_id().len(), 16);
     }
 }

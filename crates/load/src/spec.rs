@@ -11,6 +11,8 @@ pub mod text;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -491,14 +493,28 @@ fn refuse_key(field: &'static str, why: &str) -> LoadError {
     }
 }
 
+/// Largest file that a load names: a profile, a body, a certificate, a table of values.
+pub(crate) const LARGEST_FILE: u64 = 64 << 20;
+
+/// What a file holds.
 fn read(path: &Path, field: &'static str) -> Result<Vec<u8>, LoadError> {
-    std::fs::read(path).map_err(|error| LoadError::Plan {
+    read_bounded(path).map_err(|error| LoadError::Plan {
         field,
         why: format!(
             "{} cannot be read: {error}; a path is relative to the file that names it",
             path.display()
         ),
     })
+}
+
+/// The same; a file without an end is refused.
+pub(crate) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    match file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)? as u64 > LARGEST_FILE {
+        true => Err(io::Error::other("it is larger than 64 MiB")),
+        false => Ok(bytes),
+    }
 }
 
 #[cfg(test)]

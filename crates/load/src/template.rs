@@ -5,12 +5,12 @@
 //! stands for itself, as bodies are often JSON. In a path values are percent-encoded. Rows of a
 //! CSV file are taken in turn; its first line names the columns.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::LoadError;
 use crate::random::SeededRandom;
 use crate::schedule::shard_seed;
+use crate::spec::read_bounded;
 
 #[derive(Debug, Default)]
 pub(crate) struct TextTemplate(Vec<TemplateSegment>);
@@ -210,7 +210,8 @@ fn find_table(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 fn read_column(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
-    let text = fs::read_to_string(file).map_err(|e| format!("cannot be read: {e}"))?;
+    let bytes = read_bounded(Path::new(file)).map_err(|e| format!("cannot be read: {e}"))?;
+    let text = String::from_utf8(bytes).map_err(|e| format!("cannot be read: {e}"))?;
     let mut lines = text.lines();
     let head = split_csv_fields(lines.next().unwrap_or_default());
     let index = head.iter().position(|name| name == column);

@@ -1,116 +1,106 @@
 //! Who may read the pages, and who may stop a run.
 //!
-//! Owns the decision alone, over the words of a request. Without a token the server listens on the
-//! loopback only, and a request must name a loopback host: a page of another site that lets its name
-//! mean 127.0.0.1 names its own. With one, every request brings it along: in a header, or in the
-//! cookie that the first visit with `?token=` sets. A request that changes something also brings a
-//! secret that only our own pages were told.
+//! Owns the decision alone, over the words of a request. Every request brings the token along in a
+//! header, or the value of a session in the cookie that the first visit with `?token=` sets, also on
+//! the loopback: an application with the machine's network is a visitor like others. A request that
+//! changes something also brings a secret that only our own pages were told.
+//!
+//! Facts: a cookie goes to every port of its host (RFC 6265, section 8.5), so it holds no token, and
+//! its name is the port's; a page of another site has no cookie of ours, by whatever name it reaches
+//! this server (DNS rebinding).
 
 use sha2::{Digest, Sha256};
 
-pub const COOKIE: &str = "loadline";
+use crate::http::RequestHead;
 
 /// Shortest token: half of what a UUID holds.
 const SHORTEST: usize = 16;
 
 #[derive(Debug)]
 pub struct AccessRules {
-    token: Option<String>,
+    /// What a visitor brings along first.
+    pub token: String,
+    /// What the cookie of a visitor holds, until the server ends.
+    session: String,
     /// What a request that changes something brings along.
-    pub secret: String,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AccessRequest<'a> {
-    pub host: Option<&'a str>,
-    pub authorization: Option<&'a str>,
-    pub cookie: Option<&'a str>,
-    pub token: Option<&'a str>,
-    /// The header `X-Loadline-Secret`.
-    pub secret: Option<&'a str>,
+    pub(crate) secret: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessDecision {
+pub(crate) enum AccessDecision {
+    /// Yes.
     Granted,
     /// Yes, after the token has moved from the address to a cookie.
     WithCookie,
-    ForeignHost,
+    /// No: it brings no token, or a wrong one.
     NoToken,
 }
 
 impl AccessRules {
-    /// The rules with a token, or without one for a server that only this machine reaches.
-    /// Errors: A token that is short or has other characters than letters, digits and `-._~`, which
-    /// pass through addresses and cookies as they are.
+    /// The rules with this token, or one made up.
+    ///
+    /// # Errors
+    /// A token that is short or has other characters than letters, digits and `-._~`, which pass
+    /// through addresses as they are.
     pub fn new(token: Option<String>) -> Result<Self, String> {
-        if let Some(token) = &token {
-            let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-            if token.len() < SHORTEST || !token.bytes().all(is_plain) {
-                return Err(format!(
-                    "a token has at least {SHORTEST} characters, of letters, digits and -._~"
-                ));
-            }
+        let token = token.map_or_else(random_token, Ok)?;
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+        if token.len() < SHORTEST || !token.bytes().all(is_plain) {
+            return Err(format!(
+                "a token has at least {SHORTEST} characters, of letters, digits and -._~"
+            ));
         }
         Ok(Self {
             token,
+            session: random_token()?,
             secret: random_token()?,
         })
     }
 
-    pub fn decide_access(&self, asked: &AccessRequest<'_>) -> AccessDecision {
-        let Some(token) = &self.token else {
-            return match asked.host.is_some_and(is_loopback) {
-                true => AccessDecision::Granted,
-                false => AccessDecision::ForeignHost,
-            };
-        };
-        let bearer = asked.authorization.and_then(|a| a.strip_prefix("Bearer "));
-        if [bearer, token_cookie(asked.cookie)]
-            .into_iter()
-            .flatten()
-            .any(|given| is_same(given, token))
-        {
-            return AccessDecision::Granted;
+    /// Whether the request may read.
+    pub(crate) fn decide_access(&self, asked: &RequestHead) -> AccessDecision {
+        let is_token = |given: &str| is_same(given, &self.token);
+        if asked.token.as_deref().is_some_and(is_token) {
+            return AccessDecision::WithCookie;
         }
-        match asked.token.is_some_and(|given| is_same(given, token)) {
-            true => AccessDecision::WithCookie,
+        let authorization = asked.authorization.as_deref();
+        let bearer = authorization.and_then(|a| a.strip_prefix("Bearer "));
+        match bearer.is_some_and(is_token) || self.has_session(asked) {
+            true => AccessDecision::Granted,
             false => AccessDecision::NoToken,
         }
     }
 
-    pub fn may_change(&self, asked: &AccessRequest<'_>) -> bool {
-        asked.secret.is_some_and(|s| is_same(s, &self.secret))
+    fn has_session(&self, asked: &RequestHead) -> bool {
+        let name = cookie_name(asked);
+        let cookies = asked.cookie.as_deref().unwrap_or_default().split(';');
+        cookies
+            .filter_map(|pair| pair.trim().split_once('='))
+            .any(|(of, value)| of == name && is_same(value, &self.session))
     }
 
-    /// The cookie that stands for the token; `None` without one.
-    pub fn set_cookie(&self) -> Option<String> {
-        let token = self.token.as_ref()?;
-        Some(format!(
-            "{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
-        ))
+    /// Whether a request that may read may also change something.
+    pub(crate) fn may_change(&self, asked: &RequestHead) -> bool {
+        let secret = asked.secret.as_deref();
+        secret.is_some_and(|s| is_same(s, &self.secret))
+    }
+
+    /// The cookie that stands for the token.
+    pub(crate) fn session_cookie(&self, asked: &RequestHead) -> String {
+        let (name, session) = (cookie_name(asked), &self.session);
+        let secure = if asked.is_over_tls { "; Secure" } else { "" };
+        format!("{name}={session}; HttpOnly; SameSite=Strict; Path=/{secure}")
     }
 }
 
-/// Whether a `Host` names the loopback, with or without a port.
-fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(rest),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost")
-        || name
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
-}
-
-fn token_cookie(header: Option<&str>) -> Option<&str> {
-    let mut pairs = header?
-        .split(';')
-        .filter_map(|pair| pair.trim().split_once('='));
-    pairs
-        .find(|(name, _)| *name == COOKIE)
-        .map(|(_, value)| value)
+/// The cookie's name, by the port in the address.
+fn cookie_name(asked: &RequestHead) -> String {
+    let host = asked.host.as_deref().unwrap_or_default();
+    let port = host.rsplit_once(':').map_or("", |(_, port)| port);
+    match port.parse::<u16>() {
+        Ok(port) => format!("loadline-{port}"),
+        Err(_) => "loadline".to_owned(),
+    }
 }
 
 /// Compares digests, so that the time it takes says nothing of the text.
@@ -135,83 +125,94 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef";
 
-    fn asked(host: &str) -> AccessRequest<'_> {
-        AccessRequest {
-            host: Some(host),
-            ..AccessRequest::default()
+    fn rules() -> AccessRules {
+        AccessRules::new(Some(TOKEN.to_owned())).expect("rules")
+    }
+
+    fn asked(host: &str) -> RequestHead {
+        RequestHead {
+            host: Some(host.to_owned()),
+            ..RequestHead::default()
         }
     }
 
     #[test]
-    fn without_a_token_only_names_of_the_loopback_are_answered() {
-        let access = AccessRules::new(None).expect("rules");
-        for host in [
-            "localhost",
-            "LOCALHOST:7007",
-            "127.0.0.1:7007",
-            "127.1.2.3",
-            "[::1]:7007",
-            "[::1]",
-        ] {
+    fn every_request_brings_the_token_or_the_session_along_whatever_host_it_names() {
+        let access = rules();
+        for host in ["localhost", "127.0.0.1:7007", "[::1]", "evil.example", ""] {
+            let bare = asked(host);
             assert_eq!(
-                access.decide_access(&asked(host)),
-                AccessDecision::Granted,
+                access.decide_access(&bare),
+                AccessDecision::NoToken,
                 "{host}"
             );
+            let bearer = |text: &str| RequestHead {
+                authorization: Some(text.to_owned()),
+                ..asked(host)
+            };
+            let granted = access.decide_access(&bearer(&format!("Bearer {TOKEN}")));
+            assert_eq!(granted, AccessDecision::Granted, "{host}");
+            for wrong in ["Bearer x", TOKEN, "Bearer ", "Bearer 0123456789abcdeX"] {
+                let decision = access.decide_access(&bearer(wrong));
+                assert_eq!(decision, AccessDecision::NoToken, "{host} {wrong}");
+            }
         }
-        for host in [
-            "evil.example",
-            "evil.example:7007",
-            "localhost.evil.example",
-            "10.0.0.1",
-            "",
-        ] {
-            assert_eq!(
-                access.decide_access(&asked(host)),
-                AccessDecision::ForeignHost,
-                "{host}"
-            );
-        }
+    }
+
+    #[test]
+    fn a_link_sets_a_cookie_without_the_token_that_counts_for_its_port_only() {
+        let access = rules();
+        let link = RequestHead {
+            token: Some(TOKEN.to_owned()),
+            ..asked("node-1:7007")
+        };
+        assert_eq!(access.decide_access(&link), AccessDecision::WithCookie);
+        let cookie = access.session_cookie(&link);
+        assert!(!cookie.contains(TOKEN), "{cookie}");
+        let (pair, rest) = cookie.split_once("; ").expect("attributes");
+        assert!(pair.starts_with("loadline-7007="), "{pair}");
+        assert_eq!(rest, "HttpOnly; SameSite=Strict; Path=/");
+        let over_tls = RequestHead {
+            is_over_tls: true,
+            ..asked("node-1")
+        };
+        let secure = access.session_cookie(&over_tls);
+        assert!(
+            secure.starts_with("loadline=") && secure.ends_with("; Secure"),
+            "{secure}"
+        );
+        let with = |cookie: String, host| RequestHead {
+            cookie: Some(cookie),
+            ..asked(host)
+        };
+        let decide = |cookie: String, host| access.decide_access(&with(cookie, host));
         assert_eq!(
-            access.decide_access(&AccessRequest::default()),
-            AccessDecision::ForeignHost
+            decide(format!("a=b; {pair}"), "node-1:7007"),
+            AccessDecision::Granted
+        );
+        assert_eq!(
+            decide(pair.to_owned(), "node-1:7008"),
+            AccessDecision::NoToken
+        );
+        assert_eq!(
+            decide(format!("{pair}0"), "node-1:7007"),
+            AccessDecision::NoToken
+        );
+        let token = format!("loadline-7007={TOKEN}");
+        assert_eq!(decide(token, "node-1:7007"), AccessDecision::NoToken);
+        let other = rules().session_cookie(&link);
+        assert_eq!(
+            decide(other, "node-1:7007"),
+            AccessDecision::NoToken,
+            "of another server"
         );
     }
 
     #[test]
-    fn with_a_token_every_request_brings_it_along() {
-        let access = AccessRules::new(Some(TOKEN.to_owned())).expect("rules");
-        let with = |authorization, cookie, token| AccessRequest {
-            host: Some("node-1:7007"),
-            authorization,
-            cookie,
-            token,
-            secret: None,
-        };
-        let bearer = format!("Bearer {TOKEN}");
-        let jar = format!("a=b; {COOKIE}={TOKEN}");
-        let wrong = format!("{COOKIE}=0123456789abcdeX");
-        for (request, decision) in [
-            (with(None, None, None), AccessDecision::NoToken),
-            (
-                with(Some("Bearer x"), Some(&wrong), Some("x")),
-                AccessDecision::NoToken,
-            ),
-            (with(Some(TOKEN), None, None), AccessDecision::NoToken),
-            (with(Some(&bearer), None, None), AccessDecision::Granted),
-            (with(None, Some(&jar), None), AccessDecision::Granted),
-            (with(None, None, Some(TOKEN)), AccessDecision::WithCookie),
-        ] {
-            assert_eq!(access.decide_access(&request), decision, "{request:?}");
-        }
-    }
-
-    #[test]
     fn to_change_something_takes_the_secret_of_this_server() {
-        let access = AccessRules::new(None).expect("rules");
-        let other = AccessRules::new(None).expect("rules");
-        let with = |secret| AccessRequest {
-            secret,
+        let (access, other) = (rules(), rules());
+        let with = |secret: Option<&str>| RequestHead {
+            secret: secret.map(str::to_owned),
             ..asked("localhost")
         };
         assert!(access.may_change(&with(Some(&access.secret))));
@@ -224,5 +225,7 @@ mod tests {
         for wrong in ["short", "0123456789abcde ", "0123456789abcde;", ""] {
             assert!(AccessRules::new(Some(wrong.to_owned())).is_err(), "{wrong}");
         }
+        let made = AccessRules::new(None).expect("rules");
+        assert_eq!(made.token.len(), 32, "made up where none is given");
     }
 }

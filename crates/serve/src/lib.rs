@@ -10,6 +10,7 @@
 
 pub mod access;
 mod feed;
+mod http;
 mod routes;
 mod server;
 mod trial;

@@ -1,10 +1,12 @@
 //! Requests in, answers out.
 //!
-//! Owns the listener, the threads that answer, how many there may be, and the headers that keep a
-//! page to itself.
+//! Owns the listener, the threads that answer, and how many connections and threads there may be. One
+//! thread accepts connections and reads heads, and waits for nobody; whatever may wait has a thread of
+//! its own. A connection that cannot be had, or a head too many, costs the oldest head that is not
+//! whole: a visitor sends it at once.
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,32 +14,42 @@ use std::time::Duration;
 
 use loadline_engine::store::Store;
 use loadline_report::live;
-use tiny_http::{Header, Method, Request, Response};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::ResultReading;
-use crate::access::{AccessDecision, AccessRequest, AccessRules};
+use crate::access::{AccessDecision, AccessRules};
 use crate::feed::Feed;
+use crate::http::{HttpAnswer, PendingRequest, RequestHead, event_stream_head};
 use crate::routes::{self, Route, RouteAnswer};
 
 /// Requests that are answered at a time, but for those that follow the stream.
 const ANSWERS: usize = 32;
 /// Pages that follow the stream at a time.
 const READERS: usize = 200;
-const PATIENCE: Duration = Duration::from_millis(250);
+/// Connections whose heads are not whole.
+const HEADS: usize = 256;
+/// How often the end is looked for.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 250_000_000,
+};
+/// How long nothing is accepted after the system gave no connection and none could be closed for it.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot listen on {address}: {source}")]
     Listen {
         address: SocketAddr,
-        source: Box<dyn std::error::Error + Send + Sync>,
+        /// The cause.
+        source: io::Error,
     },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
 pub struct StateServer {
-    listener: tiny_http::Server,
+    listener: TcpListener,
     shared: Arc<SharedServer>,
 }
 
@@ -57,7 +69,8 @@ impl StateServer {
         reading: ResultReading,
         access: AccessRules,
     ) -> Result<Self, ServeError> {
-        let listener = tiny_http::Server::http(address)
+        let listener = TcpListener::bind(address)
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .map_err(|source| ServeError::Listen { address, source })?;
         let shared = SharedServer {
             directory,
@@ -74,7 +87,7 @@ impl StateServer {
     }
 
     pub fn listen_address(&self) -> Option<SocketAddr> {
-        self.listener.server_addr().to_ip()
+        self.listener.local_addr().ok()
     }
 
     pub fn run(self, is_asked_to_end: impl Fn() -> bool) -> Result<(), ServeError> {
@@ -85,11 +98,11 @@ impl StateServer {
             shared.feed.run(directory, shared.reading, &shared.is_over);
         });
         let feed = feed.map_err(ServeError::Thread)?;
+        let mut pending = Vec::new();
         while !is_asked_to_end() {
-            // What goes wrong with one connection is that connection's end.
-            if let Ok(Some(request)) = self.listener.recv_timeout(PATIENCE) {
-                self.answer_in_thread(request);
-            }
+            self.wait_for_bytes(&pending);
+            self.accept_connections(&mut pending);
+            pending = self.read_heads(pending);
         }
         self.shared.is_over.store(true, Ordering::Relaxed);
         // It ends within one look; a panic in it has been printed.
@@ -97,89 +110,124 @@ impl StateServer {
         Ok(())
     }
 
+    /// Waits for a connection or bytes, but not for long.
+    fn wait_for_bytes(&self, pending: &[PendingRequest]) {
+        let streams = pending
+            .iter()
+            .map(|p| PollFd::new(&p.stream, PollFlags::IN));
+        let mut wanted: Vec<PollFd<'_>> = streams.collect();
+        wanted.push(PollFd::new(&self.listener, PollFlags::IN));
+        // A signal that interrupts it is one that may ask for the end.
+        let _ = poll(&mut wanted, Some(&PATIENCE));
+    }
+
+    /// Takes the connections that wait. What goes wrong with one is its own end.
+    fn accept_connections(&self, pending: &mut Vec<PendingRequest>) {
+        for _ in 0..HEADS {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    if pending.len() >= HEADS {
+                        drop(pending.remove(0));
+                    }
+                    pending.extend(PendingRequest::new(stream));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // No descriptor is left: the oldest one makes room.
+                Err(_) if !pending.is_empty() => drop(pending.remove(0)),
+                Err(_) => return std::thread::sleep(ACCEPT_PAUSE),
+            }
+        }
+    }
+
+    /// Hands over each request whose head is whole; gives back those that are not.
+    fn read_heads(&self, pending: Vec<PendingRequest>) -> Vec<PendingRequest> {
+        let mut rest = Vec::with_capacity(pending.len());
+        for mut request in pending {
+            match request.read_head() {
+                Ok(Some(head)) => self.answer_in_thread(request, head),
+                Ok(None) => rest.push(request),
+                Err(Some(status)) => request.refuse(status),
+                Err(None) => {}
+            }
+        }
+        rest
+    }
+
     /// Answers in a thread of its own, or says at once that there are too many.
-    fn answer_in_thread(&self, request: Request) {
+    fn answer_in_thread(&self, request: PendingRequest, head: RequestHead) {
         let shared = Arc::clone(&self.shared);
         if shared.busy.fetch_add(1, Ordering::Relaxed) >= ANSWERS {
             shared.busy.fetch_sub(1, Ordering::Relaxed);
-            send_text(request, 503, "too many requests at a time");
-            return;
+            return request.refuse(503);
         }
+        let permit = ThreadPermit(shared);
         let thread = std::thread::Builder::new().name("answer".to_owned());
-        // Without a thread the request is dropped, which answers 500.
-        let _ = thread.spawn(move || shared.answer_http_request(request));
+        // Without a thread the connection is closed and the permit given back.
+        let _ = thread.spawn(move || {
+            if let Ok(stream) = request.into_stream() {
+                answer_http_request(permit, stream, &head);
+            }
+        });
     }
 }
 
+/// Answers a request. A page that went away is no error.
+fn answer_http_request(permit: ThreadPermit, mut stream: TcpStream, head: &RequestHead) {
+    let shared = Arc::clone(&permit.0);
+    if let Some(answer) = shared.answer_request(head) {
+        let _ = stream.write_all(&answer.into_bytes());
+        return;
+    }
+    drop(permit);
+    shared.send_events(stream);
+}
+
 impl SharedServer {
-    fn answer_http_request(&self, request: Request) {
-        let free = ThreadPermit(&self.busy);
-        let (path, token) = split_token(request.url());
-        let asked = AccessRequest {
-            token,
-            ..to_access_request(&request)
-        };
-        match self.access.decide_access(&asked) {
+    /// The answer; `None` for a page that follows the stream.
+    fn answer_request(&self, head: &RequestHead) -> Option<HttpAnswer> {
+        let route = Route::from_path(&head.path);
+        match self.access.decide_access(head) {
             AccessDecision::Granted => {}
             AccessDecision::WithCookie => {
-                let path = path.to_owned();
-                return self.with_cookie(request, &path);
-            }
-            AccessDecision::ForeignHost => {
-                return send_text(
-                    request,
-                    403,
-                    "this server answers to localhost and 127.0.0.1 only; start it with --token-file to reach it by another name",
-                );
+                // The token moves to a cookie, so that it stands in no history and no link. Only an
+                // address of ours is gone to: `//elsewhere` is another server's.
+                let path = route.map_or("/", |_| &head.path).to_owned();
+                let cookie = self.access.session_cookie(head);
+                return Some(HttpAnswer::elsewhere(path).with_header("Set-Cookie", cookie));
             }
             AccessDecision::NoToken => {
-                return send_text(
-                    request,
+                return Some(HttpAnswer::with_text(
                     401,
-                    "this server wants its token: open it once with ?token=... behind the address",
-                );
+                    "open the link that `loadline serve` printed, or the address with ?token=...",
+                ));
             }
         }
-        let may_change = self.access.may_change(&asked);
-        let Some(route) = Route::from_path(path) else {
-            return send_page(
-                request,
-                404,
-                &live::message("Not found", "There is no such page."),
-            );
+        let Some(route) = route else {
+            let page = live::message("Not found", "There is no such page.");
+            return Some(page_answer(404, page));
         };
-        match (request.method(), &route) {
-            (Method::Get, Route::Events) => {
-                drop(free);
-                self.send_events(request);
-            }
-            (Method::Post, Route::Stop(_)) if !may_change => {
-                send_text(request, 403, "only the page of the run itself can stop it");
-            }
-            (Method::Post, Route::Stop(id)) => {
+        match (head.method.as_str(), &route) {
+            ("GET", Route::Events) => self.refuse_reader(),
+            ("POST", Route::Stop(_)) if !self.access.may_change(head) => Some(
+                HttpAnswer::with_text(403, "only the page of the run itself can stop it"),
+            ),
+            ("POST", Route::Stop(id)) => {
                 let (status, text) = self.stop_result(id);
-                send_text(request, status, &text);
+                Some(HttpAnswer::with_text(status, &text))
             }
-            (Method::Get, Route::Stop(_)) | (Method::Post, _) => {
-                send_text(request, 405, "not with this method");
-            }
-            (Method::Get, _) => {
+            ("GET", Route::Stop(_)) => Some(HttpAnswer::with_text(405, "not with this method")),
+            ("GET", _) => {
                 let secret = &self.access.secret;
                 let answer = routes::answer_route(&route, &self.directory, &self.reading, secret);
-                send_answer(request, answer);
+                Some(to_http_answer(answer))
             }
-            _ => send_text(request, 405, "not with this method"),
+            _ => Some(HttpAnswer::with_text(405, "not with this method")),
         }
     }
 
-    /// The token moves to a cookie, so that it stands in no history and no link.
-    fn with_cookie(&self, request: Request, path: &str) {
-        let mut response = Response::from_string("").with_status_code(303);
-        let cookie = self.access.set_cookie().unwrap_or_default();
-        for (name, value) in [("Set-Cookie", cookie.as_str()), ("Location", path)] {
-            response = with_header(response, name, value);
-        }
-        send_response(request, response);
+    fn refuse_reader(&self) -> Option<HttpAnswer> {
+        (self.feed.reader_count() >= READERS)
+            .then(|| HttpAnswer::with_text(503, "too many pages follow already"))
     }
 
     fn stop_result(&self, id: &str) -> (u16, String) {
@@ -200,14 +248,10 @@ impl SharedServer {
         }
     }
 
-    fn send_events(&self, request: Request) {
-        if self.feed.reader_count() >= READERS {
-            return send_text(request, 503, "too many pages follow already");
-        }
+    /// Sends events until the page goes away or the server ends.
+    fn send_events(&self, mut out: TcpStream) {
         let mut reader = self.feed.read();
-        let mut out = request.into_writer();
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\nretry: 2000\n\n";
-        let mut sent = out.write_all(head.as_bytes());
+        let mut sent = out.write_all(event_stream_head().as_bytes());
         while sent.is_ok() && !self.is_over.load(Ordering::Relaxed) {
             let mut text = String::new();
             for (name, json) in reader.next() {
@@ -218,102 +262,39 @@ impl SharedServer {
                 // Tells a page that went away from one that has nothing to hear.
                 text.push_str(":\n\n");
             }
-            sent = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            sent = out.write_all(text.as_bytes());
         }
     }
 }
 
 /// Gives a place back, also when an answer panics.
-struct ThreadPermit<'a>(&'a AtomicUsize);
+struct ThreadPermit(Arc<SharedServer>);
 
-impl Drop for ThreadPermit<'_> {
+impl Drop for ThreadPermit {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn split_token(url: &str) -> (&str, Option<&str>) {
-    let (path, query) = url.split_once('?').unwrap_or((url, ""));
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let token = pairs.find(|(name, _)| *name == "token");
-    (path, token.map(|(_, value)| value))
-}
-
-fn to_access_request(request: &Request) -> AccessRequest<'_> {
-    let header = |name: &'static str| {
-        let mut found = request.headers().iter();
-        let found = found.find(|h| h.field.equiv(name));
-        found.map(|h| h.value.as_str())
-    };
-    AccessRequest {
-        host: header("Host"),
-        authorization: header("Authorization"),
-        cookie: header("Cookie"),
-        token: None,
-        secret: header("X-Loadline-Secret"),
-    }
-}
-
-fn send_answer(request: Request, answer: RouteAnswer) {
+fn to_http_answer(answer: RouteAnswer) -> HttpAnswer {
     match answer {
-        RouteAnswer::Page(found) => send_page(request, 200, &found),
+        RouteAnswer::Page(page) => page_answer(200, page),
         RouteAnswer::Report(html) => {
             // Its own policy is stricter; this one keeps it out of frames.
             let policy = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-            send_document(request, 200, html, policy);
+            document_answer(200, html, policy.to_owned())
         }
-        RouteAnswer::Elsewhere(path) => {
-            let response = Response::from_string("").with_status_code(303);
-            send_response(request, with_header(response, "Location", &path));
-        }
-        RouteAnswer::Unknown(why) => send_page(request, 404, &live::message("Not found", &why)),
-        RouteAnswer::Failed(why) => {
-            send_page(request, 500, &live::message("It cannot be read", &why))
-        }
+        RouteAnswer::Elsewhere(path) => HttpAnswer::elsewhere(path),
+        RouteAnswer::Unknown(why) => page_answer(404, live::message("Not found", &why)),
+        RouteAnswer::Failed(why) => page_answer(500, live::message("It cannot be read", &why)),
     }
 }
 
-fn send_page(request: Request, status: u16, page: &live::LivePage) {
-    send_document(request, status, page.html.clone(), &page.policy);
+fn page_answer(status: u16, page: live::LivePage) -> HttpAnswer {
+    document_answer(status, page.html, page.policy)
 }
 
-fn send_document(request: Request, status: u16, html: String, policy: &str) {
-    let response = Response::from_string(html).with_status_code(status);
-    let response = with_header(response, "Content-Security-Policy", policy);
-    send_response(
-        request,
-        with_header(response, "Content-Type", "text/html; charset=utf-8"),
-    );
-}
-
-fn send_text(request: Request, status: u16, text: &str) {
-    let response = Response::from_string(format!("{text}\n")).with_status_code(status);
-    send_response(
-        request,
-        with_header(response, "Content-Type", "text/plain; charset=utf-8"),
-    );
-}
-
-type Text = Response<io::Cursor<Vec<u8>>>;
-
-fn with_header(mut response: Text, name: &str, value: &str) -> Text {
-    // A path that is no header is left out; ours are all plain.
-    if let Ok(header) = Header::from_bytes(name, value) {
-        response.add_header(header);
-    }
-    response
-}
-
-/// A page that went away is no error.
-fn send_response(request: Request, mut response: Text) {
-    for (name, value) in [
-        ("X-Content-Type-Options", "nosniff"),
-        ("Referrer-Policy", "no-referrer"),
-        ("Cache-Control", "no-store"),
-        ("Cross-Origin-Resource-Policy", "same-origin"),
-        ("Cross-Origin-Opener-Policy", "same-origin"),
-    ] {
-        response = with_header(response, name, value);
-    }
-    let _ = request.respond(response);
+fn document_answer(status: u16, html: String, policy: String) -> HttpAnswer {
+    HttpAnswer::with_body(status, "text/html; charset=utf-8", html)
+        .with_header("Content-Security-Policy", policy)
 }

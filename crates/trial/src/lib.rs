@@ -81,4 +81,4 @@ pub use scratch::remove_scratch;
 pub use sight::blindness;
 pub use site::{Site, SiteOptions};
 pub use spawner::spawn_command;
-pub use sweep::{SiteSweep, client_id, is_dead};
+pub use sweep::{SiteSweep, client_id, is_dead_of_ours};

@@ -49,7 +49,7 @@ pub fn files_below(root: &Path, extent: WalkExtent) -> Vec<PathBuf> {
             let entries = fs::read_dir(&path).into_iter().flatten();
             open.extend(entries.filter_map(|entry| Some((entry.ok()?.path(), depth + 1))));
         } else if depth == 0 && path.is_file() {
-            files.push(path);
+            files.extend(path.canonicalize());
         }
         if files.len() >= extent.files {
             break;
@@ -60,8 +60,8 @@ pub fn files_below(root: &Path, extent: WalkExtent) -> Vec<PathBuf> {
 
 /// Written back first: pages of a jar that was just built are dirty, and would stay.
 fn evict_file(path: &Path) {
-    // O_NONBLOCK: the file may have become a FIFO.
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    // The file may have become a FIFO or a link.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
     let open = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())

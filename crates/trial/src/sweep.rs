@@ -57,17 +57,18 @@ impl Site {
         Ok(swept)
     }
 
-    /// The same, and every container of these engines that a dead loadline made, whichever state
-    /// directory it had: one that was killed while an engine worked for it may be in none.
+    /// The same, and every container of these engines that a dead loadline of this machine made,
+    /// whichever state directory it had: one that was killed while an engine worked for it may be in
+    /// none.
+    ///
+    /// # Errors
+    /// As [`Site::sweep_leftovers`].
     pub fn sweep_with(&self, engines: &[ContainerEngine]) -> Result<SiteSweep, RunRefusal> {
         let (mut containers, mut failures) = (Vec::new(), Vec::new());
         for engine in engines {
             // One that does not answer has nothing that could be found.
             let names = oci::labelled_containers(engine).unwrap_or_default();
-            for name in names
-                .into_iter()
-                .filter(|name| is_dead(name, Path::new("/proc")))
-            {
+            for name in names.into_iter().filter(|name| is_dead_of_ours(name)) {
                 match oci::remove_by_name(engine, &name) {
                     Ok(()) => containers.push(name),
                     Err(error) => failures.push(format!("{name}: {error}")),
@@ -93,7 +94,16 @@ pub fn client_id() -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Whether the owner in a name is dead. Unknown is alive.
+/// Whether the owner in a name was a process of this machine since it was started, and is dead: what
+/// may be removed from a place that other machines share. What this machine made before it was started
+/// anew cannot be told from what a clone of it makes.
+pub fn is_dead_of_ours(name: &str) -> bool {
+    let proc = Path::new("/proc");
+    let owner = name.parse::<GroupName>();
+    owner.is_ok_and(|owner| owner.is_of_this_boot(proc)) && is_dead(name, proc)
+}
+
+/// Whether the owner in a name of something on this machine is dead. Unknown is alive.
 pub fn is_dead(name: &str, proc: &Path) -> bool {
     name.parse::<GroupName>()
         .and_then(|name| name.is_owner_alive(proc))

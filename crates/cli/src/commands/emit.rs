@@ -2,6 +2,7 @@
 
 mod cached;
 mod existing;
+mod foreign;
 mod jvm;
 mod steps;
 
@@ -32,6 +33,7 @@ use crate::result::{ResultFlags, target_node};
 
 use cached::{asked_for, refuse_cache_of_another_jvm, refuse_cache_of_image};
 use existing::PatchFlags;
+use foreign::refuse_foreign_commands;
 use jvm::JvmIdentity;
 use steps::ShippingSteps;
 
@@ -167,6 +169,9 @@ pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<Comm
     let (mut view, mut experiment) = arguments.result.view_and_experiment()?;
     if let Some(recommended) = &view.recommendation {
         experiment.app = experiment.app_of(&recommended.configuration).into_owned();
+    }
+    if arguments.result.is_from_elsewhere() {
+        refuse_foreign_commands(&view, &experiment)?;
     }
     if arguments.node.is_some() {
         view.node = target_node(&experiment, &view.machine, arguments.node);

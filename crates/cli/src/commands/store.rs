@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
 use loadline_engine::store::{AwayLocation, ResultKind, ResultRow, ResultStatus, unix_ms};
 use loadline_report::ResultView;
+use loadline_report::format::count_of;
 use loadline_report::table::{Table, TableCell};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,6 +90,13 @@ pub fn list_results(
 ) -> Result<CommandOutcome, Error> {
     let store = open_store_to_read(arguments.state.as_deref())?;
     let mut rows = store.all_results().map_err(|e| store_refused(&e))?;
+    let left_out = store.unreadable_results().map_err(|e| store_refused(&e))?;
+    if left_out > 0 {
+        say!(
+            "left out: {} of another version of loadline",
+            count_of(left_out, "result")
+        );
+    }
     let (all, now) = (rows.len(), unix_ms());
     rows.retain(|row| arguments.filter.fits(row, now));
     if rows.is_empty() && all > 0 {

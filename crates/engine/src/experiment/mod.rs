@@ -75,6 +75,25 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// Reads the text of a record, which is data, whoever wrote it: no file that it names is opened.
+    /// What a loadline stored lacks nothing, because files were made a part of it. Its own directory is
+    /// relative to `directory`.
+    ///
+    /// # Errors
+    /// As [`Experiment::from_file_text`].
+    pub fn from_record_text(
+        text: &str,
+        name: &Path,
+        directory: &Path,
+    ) -> Result<Self, ExperimentError> {
+        let file = ExperimentFile::from_toml(text, name)?;
+        let source = error::ExperimentSource::from_file(text, name);
+        let mut experiment = Self::resolve(&file, &source)?;
+        let own = file.app.directory.as_deref().unwrap_or(Path::new(""));
+        experiment.app.directory = join_inside(directory, own);
+        Ok(experiment)
+    }
+
     /// Checks an experiment made from flags, called in a directory; `under` is the text and path
     /// of the experiment file that they lie over.
     /// Errors: [`ExperimentError`] with the flag, or file and line of what the file says.

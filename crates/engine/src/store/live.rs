@@ -15,9 +15,9 @@ use super::{ResultRow, ResultStatus, Store, Stored, UnfinishedTrial, is_alive};
 impl Store {
     /// The results that run now, newest first.
     pub fn running_results(&self) -> Stored<Vec<ResultRow>> {
-        let mut rows = self.select("WHERE status = '\"running\"' ORDER BY rowid DESC", [])?;
-        rows.retain(|row| row.status == ResultStatus::Running);
-        Ok(rows)
+        let mut found = self.select("WHERE status = '\"running\"' ORDER BY rowid DESC", [])?;
+        found.rows.retain(|row| row.status == ResultStatus::Running);
+        Ok(found.rows)
     }
 
     /// The trials of a result that run now with why they run, oldest first.

@@ -312,17 +312,32 @@ impl Store {
     }
 
     pub fn all_results(&self) -> Stored<Vec<ResultRow>> {
-        self.select("ORDER BY rowid DESC", [])
+        Ok(self.select("ORDER BY rowid DESC", [])?.rows)
+    }
+
+    /// How many results a loadline of another version has made that this one does not understand: the
+    /// lists of results leave them out.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn unreadable_results(&self) -> Stored<usize> {
+        Ok(self.select("", [])?.unreadable.len())
     }
 
     /// One result by its id, the unique start of it, or `last`.
     /// Errors: [`StoreError::Unknown`], [`StoreError::Ambiguous`].
     pub fn result_by_prefix(&self, prefix: &str) -> Stored<ResultRow> {
-        let rows = match prefix {
-            "last" => self.select("ORDER BY rowid DESC LIMIT 1", [])?,
+        let mut found = match prefix {
+            "last" => self.select("ORDER BY rowid DESC", [])?,
             _ => self.select("WHERE substr(id, 1, length(?1)) = ?1", [prefix])?,
         };
-        self.only_match(prefix, rows)
+        if prefix == "last" {
+            found.rows.truncate(1);
+        }
+        match (found.rows.is_empty(), found.unreadable.pop()) {
+            (true, Some(error)) => Err(error),
+            _ => self.only_match(prefix, found.rows),
+        }
     }
 
     /// Marks what dead processes left running. Alive ones are another instance's.
@@ -364,7 +379,7 @@ impl Store {
         Ok(name.map_err(|e| self.unreadable_error(&e))?.to_string())
     }
 
-    fn select<P: rusqlite::Params>(&self, tail: &str, parameters: P) -> Stored<Vec<ResultRow>> {
+    fn select<P: rusqlite::Params>(&self, tail: &str, parameters: P) -> Stored<SelectedRows> {
         let sql = format!(
             "SELECT id, kind, title, created_unix_ms, experiment, directory, command, machine, status, outcome, owner,
                     (SELECT count(*) FROM trial WHERE trial.result = result.id AND state = 'finished')
@@ -372,11 +387,15 @@ impl Store {
         );
         let mut statement = self.check_sql(self.connection.prepare(&sql))?;
         let mut rows = self.check_sql(statement.query(parameters))?;
-        let mut all = Vec::new();
+        let mut found = SelectedRows::default();
         while let Some(row) = self.check_sql(rows.next())? {
-            all.push(self.result_row(row)?);
+            match self.result_row(row) {
+                Ok(row) => found.rows.push(row),
+                Err(error @ StoreError::Record { .. }) => found.unreadable.push(error),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(all)
+        Ok(found)
     }
 
     fn result_row(&self, row: &Row<'_>) -> Stored<ResultRow> {
@@ -461,10 +480,17 @@ fn by_name() -> OpenFlags {
     OpenFlags::default() | OpenFlags::SQLITE_OPEN_NOFOLLOW
 }
 
+/// Rows of results: one that cannot be understood takes no other with it.
+#[derive(Default)]
+struct SelectedRows {
+    rows: Vec<ResultRow>,
+    unreadable: Vec<StoreError>,
+}
+
 /// Whether the process that owns a row still runs. What cannot be found out counts as alive.
 fn is_alive(owner: &str) -> bool {
     let alive = |name: GroupName| name.is_owner_alive(Path::new("/proc")).unwrap_or(true);
-    owner.parse().is_ok_and(alive)
+    owner.parse().map_or(true, alive)
 }
 
 /// Wall clock, milliseconds since 1970-01-01 UTC.

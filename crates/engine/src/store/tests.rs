@@ -70,7 +70,7 @@ fn a_killed_soak_keeps_its_log_and_other_trials_do_not() {
         id
     };
     let (search, soaked) = (begin(&search), begin(&soak));
-    let dead = "UPDATE trial SET owner = 'loadline-1-1-1'";
+    let dead = "UPDATE trial SET owner = 'loadline-ffffffff-1-1-1-x'";
     store.connection.execute(dead, []).unwrap();
     let store = Store::open_or_create(directory.path()).unwrap();
     let unfinished = |purpose| store.unfinished_trials(&result, purpose).unwrap();
@@ -130,7 +130,7 @@ fn what_a_dead_process_left_running_is_interrupted() {
     store.begin_trial(&key(&result, "64Mi", 1)).unwrap();
     store
         .connection
-        .execute_batch("UPDATE trial SET owner = 'x 1 1'; UPDATE result SET owner = 'x 1 1'")
+        .execute_batch("UPDATE trial SET owner = 'loadline-ffffffff-1-1-1-x'; UPDATE result SET owner = 'loadline-ffffffff-1-1-1-x'")
         .unwrap();
     drop(store);
     let store = Store::open_or_create(directory.path()).unwrap();
@@ -139,6 +139,38 @@ fn what_a_dead_process_left_running_is_interrupted() {
         ResultStatus::Interrupted
     );
     assert!(store.finished_trials(&result).unwrap().is_empty());
+}
+
+#[test]
+fn an_owner_that_cannot_be_read_counts_as_alive() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let result = new_result(&store);
+    let trial = store.begin_trial(&key(&result, "64Mi", 1)).unwrap();
+    fs::write(store.trial_log_path(&trial), "what it has written").unwrap();
+    let foreign = "UPDATE trial SET owner = 'pod-7 of node 3'; UPDATE result SET owner = ''";
+    store.connection.execute_batch(foreign).unwrap();
+    drop(store);
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let status = store.result_by_prefix(&result).unwrap().status;
+    assert_eq!(status, ResultStatus::Running);
+    assert!(store.trial_log_path(&trial).exists());
+    assert!(store.remove_result(&result).is_err());
+}
+
+#[test]
+fn a_result_that_is_not_understood_takes_no_other_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let (known, unknown) = (new_result(&store), new_result(&store));
+    let kind = "UPDATE result SET kind = '\"horoscope\"' WHERE id = ?1";
+    store.connection.execute(kind, [&unknown]).unwrap();
+    let rows = store.all_results().unwrap();
+    assert_eq!((rows.len(), &rows[0].id), (1, &known));
+    assert_eq!(store.unreadable_results().unwrap(), 1);
+    assert_eq!(store.result_by_prefix("last").unwrap().id, known);
+    let refused = store.result_by_prefix(&unknown).unwrap_err().to_string();
+    assert!(refused.contains("horoscope"), "{refused}");
 }
 
 #[test]
@@ -389,7 +421,7 @@ fn a_result_somebody_works_on_is_not_removed_and_one_of_the_dead_is() {
     store.set_status(&result, ResultStatus::Done, None).unwrap();
     assert!(store.remove_result(&result).is_err());
     for table in ["trial", "result"] {
-        let dead = format!("UPDATE {table} SET owner = 'loadline-1-1-1'");
+        let dead = format!("UPDATE {table} SET owner = 'loadline-ffffffff-1-1-1-x'");
         store.connection.execute(&dead, []).unwrap();
     }
     store.remove_result(&result).unwrap();

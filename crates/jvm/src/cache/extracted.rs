@@ -16,6 +16,7 @@ use super::destination::{FileOwner as Owner, OutputDirectory};
 use super::jar::{self, EXTRACTED_FROM, LIBRARIES, MANIFEST_NAME};
 use super::manifest::ManifestError;
 use super::zip::{self, ZipEntry, central_directory};
+use crate::beneath::open_regular_file;
 
 const LIBRARY: u64 = 256 << 20;
 const ALL: u64 = 2 << 30;
@@ -106,7 +107,7 @@ pub fn extract(
         path: shown.clone(),
         why: e.to_string(),
     };
-    let mut file = File::open(jar).map_err(unreadable)?;
+    let mut file = open_regular_file(jar).map_err(unreadable)?;
     let metadata = file.metadata().and_then(|m| m.modified());
     let modified = metadata.map_err(unreadable)?;
     let entries = central_directory(&mut file).map_err(unreadable)?;

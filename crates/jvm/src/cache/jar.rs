@@ -4,11 +4,11 @@
 //! Nothing is unpacked to disk, sizes are capped. Source: JAR specification, "Class-Path" and line
 //! continuation.
 
-use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 
 use super::zip::{ZipEntry, central_directory};
+use crate::beneath::open_regular_file;
 
 const MANIFEST: u64 = 1 << 20;
 
@@ -35,7 +35,7 @@ pub struct Jar {
 
 impl Jar {
     pub fn read(path: &Path) -> io::Result<Self> {
-        Self::from_jar_file(&mut File::open(path)?)
+        Self::from_jar_file(&mut open_regular_file(path)?)
     }
 
     pub fn from_jar_file(file: &mut (impl Read + Seek)) -> io::Result<Self> {
@@ -61,7 +61,7 @@ impl Jar {
 /// Classes in a jar and in the jars inside it.
 /// Errors: When one of them cannot be read or is no zip file.
 pub fn count_classes(path: &Path) -> io::Result<u64> {
-    count_class_entries(&mut File::open(path)?, true)
+    count_class_entries(&mut open_regular_file(path)?, true)
 }
 
 fn count_class_entries(file: &mut (impl Read + Seek), has_inner: bool) -> io::Result<u64> {

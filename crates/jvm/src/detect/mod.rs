@@ -10,10 +10,13 @@ mod release;
 pub mod words;
 
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use loadline_sizing::Vm;
 use loadline_sizing::jdk::OPENJ9_FILES;
+
+use crate::beneath;
 
 pub use places::JdkPlaces;
 pub use release::ReleaseFile;
@@ -108,20 +111,36 @@ impl InstalledJdk {
             home: home.to_owned(),
         };
         let home = home.canonicalize().map_err(|_| no_java())?;
-        let java = home.join("bin/java");
-        if !places::is_executable(&java) {
+        if !places::is_executable(&home.join("bin/java")) {
             return Err(no_java());
         }
-        let release = ReleaseFile::read(&home.join("release"))?;
-        let kind = kind_of(&home, &release);
+        Self::inspect_in_root(Path::new("/"), &home)
+    }
+
+    /// The same of files that others made, as those of an image, which has them below the directory
+    /// `root`: no link leads out of it. Whether its `java` can be run is not looked at.
+    ///
+    /// # Errors
+    /// As [`InstalledJdk::inspect`].
+    pub fn inspect_in_root(root: &Path, home: &Path) -> Result<Self, DetectError> {
+        let below = home.strip_prefix("/").unwrap_or(home);
+        let (seen, java) = (root.join(below), below.join("bin/java"));
+        let directory = File::open(root).ok();
+        let directory = directory.filter(|root| beneath::is_in_root(root, &java));
+        let directory = directory.ok_or_else(|| DetectError::NoJava { home: seen.clone() })?;
+        let release = beneath::open_in_root(&directory, &below.join("release"));
+        let release = ReleaseFile::read(&seen.join("release"), release)?;
+        let kind = kind_of(&release, |file| {
+            beneath::is_in_root(&directory, &below.join(file))
+        });
         Ok(Self {
             name: release.version.feature.to_string(),
             kind,
             vendor: vendor(&release, kind),
             version: release.version,
             modules: release.modules,
-            home,
-            java,
+            home: seen,
+            java: root.join(java),
         })
     }
 
@@ -150,10 +169,10 @@ fn vendor(release: &ReleaseFile, kind: Vm) -> String {
 }
 
 /// Builds with a vendor say so in their `release` file since JDK 9; else the library tells.
-fn kind_of(home: &Path, release: &ReleaseFile) -> Vm {
+fn kind_of(release: &ReleaseFile, has_file: impl Fn(&str) -> bool) -> Vm {
     let is_openj9 = match release.plain_value("JVM_VARIANT") {
         Some(variant) => variant.eq_ignore_ascii_case("openj9"),
-        None => OPENJ9_FILES.iter().any(|below| home.join(below).exists()),
+        None => OPENJ9_FILES.iter().any(|file| has_file(file)),
     };
     if is_openj9 { Vm::OpenJ9 } else { Vm::HotSpot }
 }

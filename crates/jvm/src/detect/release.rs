@@ -2,12 +2,15 @@
 //!
 //! Owns its text form and the vendor's short name. Facts: files of OpenJDK 8-25 builds.
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use super::{DetectError, JdkVersion};
+use crate::beneath;
 
 /// Larger files are no `release` file; real ones have 1-3 KiB.
-const SIZE_LIMIT: usize = 1 << 20;
+const SIZE_LIMIT: u64 = 1 << 20;
 
 /// Implementor texts and the short names made of them, in order: the first that occurs wins.
 const VENDORS: [(&str, &str); 13] = [
@@ -36,14 +39,17 @@ pub struct ReleaseFile {
 }
 
 impl ReleaseFile {
-    /// Reads a file.
-    /// Errors: When it cannot be read or names no version.
-    pub fn read(path: &Path) -> Result<Self, DetectError> {
-        let bytes = std::fs::read(path).map_err(|source| DetectError::Unreadable {
+    /// Reads a file that stands at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read or names no version.
+    pub fn read(path: &Path, file: io::Result<File>) -> Result<Self, DetectError> {
+        let bytes = file.and_then(|file| beneath::read(file, SIZE_LIMIT));
+        let bytes = bytes.map_err(|source| DetectError::Unreadable {
             path: path.to_owned(),
             source,
         })?;
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SIZE_LIMIT)]);
+        let text = String::from_utf8_lossy(&bytes);
         Self::from_release_text(&text).ok_or_else(|| DetectError::NoVersion {
             path: path.to_owned(),
         })

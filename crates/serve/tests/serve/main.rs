@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use devtools::Page;
 use loadline_engine::store::ResultStatus;
-use site::Site;
+use site::{Site, TOKEN};
 
 fn open(name: &str, site: &Site, path: &str, width: u32) -> Option<Page> {
     let page = Page::open(&site.url(path), width);
@@ -71,52 +71,58 @@ fn a_thousand_trials_are_listed_and_each_leads_to_its_report_and_its_trend() {
 }
 
 #[test]
-fn a_page_of_another_site_reads_nothing_and_stops_nothing() {
+fn a_visitor_without_token_or_session_reads_nothing_and_stops_nothing() {
     let site = Site::new();
     let running = site.running();
-    for path in ["/", "/events", &format!("/results/{running}")] {
-        let refused = site.send(&format!(
-            "GET {path} HTTP/1.1\r\nHost: evil.example:80\r\nConnection: close\r\n\r\n"
-        ));
-        assert_eq!(refused.status, 403, "{path}");
-        assert!(!refused.body.contains(&running[..8]), "{path}");
+    for host in ["localhost", "127.0.0.1", "evil.example:80"] {
+        for path in ["/", "/events", &format!("/results/{running}"), "/?token=0"] {
+            let refused = site.send(&format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            assert_eq!(refused.status, 401, "{host} {path}");
+            assert!(!refused.body.contains(&running[..8]), "{host} {path}");
+        }
     }
     let stop = |headers: &str| {
         site.send(&format!(
-            "POST /results/{running}/stop HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n"
+            "POST /results/{running}/stop HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: 0\r\n\r\n"
         ))
     };
-    assert_eq!(stop("").status, 403);
-    assert_eq!(
-        stop("X-Loadline-Secret: 00112233445566778899aabbccddeeff\r\n").status,
-        403
-    );
+    let known = format!("Authorization: Bearer {TOKEN}\r\n");
+    assert_eq!(stop("").status, 401);
+    assert_eq!(stop(&known).status, 403);
+    let wrong = "X-Loadline-Secret: 00112233445566778899aabbccddeeff\r\n";
+    assert_eq!(stop(&format!("{known}{wrong}")).status, 403);
     assert_eq!(site.get(&format!("/results/{running}/stop")).status, 405);
-    let put = site.send(
-        "PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-    );
-    assert_eq!(put.status, 405);
+    let put = format!("PUT / HTTP/1.1\r\nHost: localhost\r\n{known}\r\n");
+    assert_eq!(site.send(&put).status, 405);
 }
 
 #[test]
-fn with_a_token_the_first_visit_leaves_a_cookie_and_no_token_in_the_address() {
-    let site = Site::with_token("0123456789abcdef");
-    assert_eq!(site.get("/").status, 401);
-    let first = site.get("/?token=0123456789abcdef");
+fn the_first_visit_leaves_a_cookie_without_the_token_and_no_token_in_the_address() {
+    let site = Site::new();
+    let visit = |path: &str, headers: &str| {
+        site.send(&format!(
+            "GET {path} HTTP/1.1\r\nHost: node-1\r\n{headers}\r\n"
+        ))
+    };
+    let first = visit(&format!("/results/0190/trend?token={TOKEN}"), "");
+    let location = first.header("location");
     assert_eq!(
-        (first.status, first.header("location")),
-        (303, Some("/".to_owned()))
+        (first.status, location.as_deref()),
+        (303, Some("/results/0190/trend"))
     );
     let cookie = first.header("set-cookie").expect("a cookie");
-    assert!(
-        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
-        "{cookie}"
+    let is_strict = cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict");
+    assert!(is_strict && !cookie.contains(TOKEN), "{cookie}");
+    let pair = cookie.split(';').next().expect("a pair");
+    assert_eq!(visit("/", &format!("Cookie: {pair}\r\n")).status, 200);
+    let stolen = format!("Cookie: loadline={TOKEN}\r\n");
+    assert_eq!(visit("/", &stolen).status, 401, "the token is no session");
+    let away = visit(&format!("//evil.example/?token={TOKEN}"), "");
+    assert_eq!(
+        away.header("location").as_deref(),
+        Some("/"),
+        "a link leads to no other server"
     );
-    let pair = cookie.split(';').next().expect("a pair").to_owned();
-    let page = site.send(&format!(
-        "GET / HTTP/1.1\r\nHost: node-1\r\nCookie: {pair}\r\nConnection: close\r\n\r\n"
-    ));
-    assert_eq!(page.status, 200);
 }
 
 #[test]

@@ -59,16 +59,12 @@ fn view(store: &Store, row: &ResultRow) -> Result<ResultView, String> {
     })
 }
 
+/// What the tests bring along.
+pub const TOKEN: &str = "0123456789abcdef";
+
 impl Site {
     pub fn new() -> Self {
-        Self::of(AccessRules::new(None).expect("rules"))
-    }
-
-    pub fn with_token(token: &str) -> Self {
-        Self::of(AccessRules::new(Some(token.to_owned())).expect("rules"))
-    }
-
-    fn of(access: AccessRules) -> Self {
+        let access = AccessRules::new(Some(TOKEN.to_owned())).expect("rules");
         let place = tempfile::tempdir().expect("a directory");
         let reading = ResultReading {
             view,
@@ -183,13 +179,14 @@ impl Site {
         Trial { log }
     }
 
+    /// The address of a page, as a link that lets the browser in.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("http://{}{path}?token={TOKEN}", self.address)
     }
 
     pub fn get(&self, path: &str) -> Answer {
         self.send(&format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
         ))
     }
 
@@ -210,7 +207,9 @@ impl Site {
 
     pub fn follow(&self) -> Followed {
         let mut stream = TcpStream::connect(self.address).expect("it listens");
-        let request = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let request = format!(
+            "GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+        );
         stream.write_all(request.as_bytes()).expect("sent");
         let patience = stream.set_read_timeout(Some(Duration::from_millis(200)));
         patience.expect("a timeout");

@@ -21,7 +21,7 @@ use loadline_protocol::{ContainerEngine, RunRefusal};
 
 use crate::clock::monotonic_ns;
 use crate::oci::engine::{self, EngineError};
-use crate::sweep::{client_id, is_dead};
+use crate::sweep::{client_id, is_dead_of_ours};
 
 pub use look::probe_image;
 pub use pair::{ApartContainers, ContainerEnd, unsupported_apart};
@@ -82,8 +82,8 @@ pub struct EngineSweep {
     pub failures: Vec<String>,
 }
 
-/// Removes what dead loadlines of this machine left in an engine. An engine has other users, whose
-/// processes nobody can see from here: theirs is left alone. One that does not answer has nothing that
+/// Removes what dead loadlines left in an engine since this machine was started. An engine has other
+/// users, whose processes nobody can see from here: theirs is left alone. One that does not answer has nothing that
 /// could be found.
 pub fn sweep_engine(engine: &ContainerEngine) -> EngineSweep {
     let filter = format!("label={CLIENT}={}", client_id());
@@ -93,7 +93,7 @@ pub fn sweep_engine(engine: &ContainerEngine) -> EngineSweep {
         let names = engine::run(engine, &all).unwrap_or_default();
         let names = names.lines().map(str::to_owned);
         names
-            .filter(|name| is_dead(name, Path::new("/proc")))
+            .filter(|name| is_dead_of_ours(name))
             .collect::<Vec<_>>()
     };
     let mut swept = EngineSweep::default();

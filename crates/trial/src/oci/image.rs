@@ -358,12 +358,15 @@ fn jdk_in_layers(
 fn homes(directory: &Path, root: &Path) -> Vec<(InstalledJdk, PathBuf)> {
     let files = pagecache::files_below(directory, pagecache::WHOLE);
     let libraries = files.iter().filter(|path| path.ends_with("libjvm.so"));
+    let Ok(open_root) = File::open(root) else {
+        return Vec::new();
+    };
+    let has_release = |home: &Path| beneath::is_in_root(&open_root, &home.join("release"));
     let home = |library: &PathBuf| {
-        let home = library
-            .ancestors()
-            .find(|home| home.join("release").is_file())?;
-        let seen = home.strip_prefix(root).ok()?;
-        Some((InstalledJdk::inspect(home).ok()?, Path::new("/").join(seen)))
+        let mut homes = library.strip_prefix(root).ok()?.ancestors();
+        let home = homes.find(|home| has_release(home))?;
+        let jdk = InstalledJdk::inspect_in_root(root, home).ok()?;
+        Some((jdk, Path::new("/").join(home)))
     };
     libraries.filter_map(home).collect()
 }
@@ -641,5 +644,40 @@ mod tests {
         assert_eq!(feature(&[("JAVA_HOME", "/opt/a")], None), Some(17));
         assert_eq!(feature(&[], Some("/opt/a/bin/java")), Some(17));
         assert_eq!(jdk_in_layers(&[], &BTreeMap::new(), None), None);
+    }
+
+    #[test]
+    fn what_an_image_plants_in_the_place_of_a_release_file_is_not_followed_or_waited_for() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (layer, secret) = (place.path().join("layer"), place.path().join("secret"));
+        std::fs::write(&secret, "JAVA_VERSION=\"99\"\n").expect("a file");
+        let home = layer.join("opt/jre");
+        for directory in ["bin", "lib/server"] {
+            std::fs::create_dir_all(home.join(directory)).expect("a directory");
+        }
+        for file in ["bin/java", "lib/server/libjvm.so"] {
+            std::fs::write(home.join(file), "").expect("a file");
+        }
+        let release = home.join("release");
+        let found = || jdk_in_layers(std::slice::from_ref(&layer), &BTreeMap::new(), None);
+        let link = |to: &Path| std::os::unix::fs::symlink(to, &release).expect("a link");
+        let up = Path::new("../../../secret");
+        for planted in [&secret, up, Path::new("/proc/kmsg"), Path::new("/dev/zero")] {
+            link(planted);
+            assert_eq!(found(), None, "{}", planted.display());
+            std::fs::remove_file(&release).expect("a link");
+        }
+        rustix::fs::mkfifoat(rustix::fs::CWD, &release, rustix::fs::Mode::RUSR).expect("a FIFO");
+        assert_eq!(found(), None, "a FIFO");
+        std::fs::remove_file(&release).expect("a FIFO");
+        // A terabyte that begins as such a file does.
+        std::fs::write(&release, "JAVA_VERSION=\"17.0.1\"\n").expect("a file");
+        let file = File::options().write(true).open(&release).expect("a file");
+        file.set_len(1 << 40).expect("a hole");
+        assert_eq!(found().map(|jdk| jdk.version.feature), Some(17));
+        // A link within the image is the rule, and counts from its root.
+        std::fs::rename(&release, layer.join("version")).expect("a file");
+        link(Path::new("/version"));
+        assert_eq!(found().map(|jdk| jdk.version.feature), Some(17));
     }
 }

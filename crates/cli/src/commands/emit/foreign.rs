@@ -1,0 +1,74 @@
+//! What a record from elsewhere would have production run beside the application.
+//!
+//! Facts: options of HotSpot and OpenJ9 that start a command or load code; a file of options may hold any
+//! (one that is named by `@` is refused for every result).
+
+use loadline_engine::experiment::Experiment;
+use loadline_report::ResultView;
+
+use crate::error::{Error, FailureKind};
+
+/// Options that start a command, or name a file with options.
+const COMMANDS: [&str; 6] = [
+    "-XX:OnOutOfMemoryError=",
+    "-XX:OnError=",
+    "-XX:Flags=",
+    "-XX:VMOptionsFile=",
+    "-Xoptionsfile=",
+    "-Xdump:tool",
+];
+
+/// Options that load code of their own into the JVM.
+const AGENTS: [&str; 5] = [
+    "-javaagent:",
+    "-agentlib:",
+    "-agentpath:",
+    "-Xrun",
+    "-Xbootclasspath",
+];
+
+/// Refuses options that start commands, and says which agents come along.
+///
+/// # Errors
+/// The first such option.
+pub(super) fn refuse_foreign_commands(
+    view: &ResultView,
+    experiment: &Experiment,
+) -> Result<(), Error> {
+    let words = shipped_words(view, experiment);
+    let has = |starts: &'static [&str]| {
+        let is_one = move |word: &&String| starts.iter().any(|start| word.starts_with(start));
+        words.iter().filter(is_one)
+    };
+    if let Some(word) = has(&COMMANDS).next() {
+        let what =
+            format!("the file ships the option `{word}`, which starts a command in production");
+        return Err(Error::new(FailureKind::Usage, what).with_hint(
+            "measure it yourself and emit that result; or take the option out of the file: grep OnError, OnOutOfMemoryError",
+        ));
+    }
+    for word in has(&AGENTS) {
+        say!("warning: the file ships `{word}`, which loads code into the JVM; is it yours?");
+    }
+    Ok(())
+}
+
+/// The words from which JVM options may come: command, configuration and variables.
+fn shipped_words(view: &ResultView, experiment: &Experiment) -> Vec<String> {
+    let mut words = experiment.app.command.clone();
+    let mut values: Vec<&String> = experiment.app.env.values().collect();
+    if let Some(recommended) = &view.recommendation {
+        let configuration = &recommended.configuration;
+        words.extend(
+            configuration
+                .jvm_options
+                .iter()
+                .map(|option| option.text.clone()),
+        );
+        words.extend(configuration.args.iter().cloned());
+        values.extend(configuration.env.values());
+    }
+    let split = values.iter().flat_map(|value| value.split_whitespace());
+    words.extend(split.map(|word| word.trim_matches(['"', '\'']).to_owned()));
+    words
+}
