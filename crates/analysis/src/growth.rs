@@ -121,8 +121,6 @@ pub struct SoakGrowth {
     pub verdict: GrowthVerdict,
     pub soaked: Duration,
     pub requests: u64,
-    /// Whether the second cycle was there to judge; else the last half of what there was.
-    pub has_second_cycle: bool,
     /// Heap and native memory always, others when they grow; what is full first comes first.
     pub parts: Vec<PartGrowth>,
 }
@@ -215,7 +213,6 @@ pub fn judge_soak(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> SoakGro
         verdict: overall_verdict(&parts),
         soaked,
         requests,
-        has_second_cycle: cycles.has_second,
         parts,
     }
 }

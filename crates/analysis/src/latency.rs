@@ -123,11 +123,6 @@ impl Latency {
         self.at_rank(self.scheduled.max(1))
     }
 
-    /// The largest latency of the requests that succeeded; `None` when none did.
-    pub fn max_of_successes(&self) -> Option<Duration> {
-        self.at_rank(self.histogram.len().max(1))
-    }
-
     /// The quantile of the successes only; a separate line in reports, never judged.
     pub fn quantile_of_successes(&self, quantile: Quantile) -> Option<Duration> {
         let rank = quantile.as_fraction() * self.histogram.len() as f64 * (1.0 - 1e-12);
@@ -193,7 +188,6 @@ mod tests {
         assert_eq!(millis(latency.quantile(q(0.98))), Some(98.0));
         assert_eq!(latency.quantile(q(0.99)), None);
         assert_eq!(latency.max(), None);
-        assert_eq!(millis(latency.max_of_successes()), Some(98.0));
         assert_eq!(millis(latency.quantile_of_successes(q(0.5))), Some(49.0));
     }
 

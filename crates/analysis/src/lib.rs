@@ -4,7 +4,6 @@
 //! trial ([`record`]), so that every result can be judged again from it, on another machine.
 //! Read [`record`] first, then [`slo`], [`verdict`] and [`search`].
 
-pub mod abreast;
 pub mod advice;
 pub mod app_ko;
 pub mod attained;

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use crate::interval::ConfidenceInterval;
 use crate::record::{InvalidReason, NoiseEvidence};
 use crate::text;
 
@@ -112,12 +111,6 @@ pub fn contention(psi_cpu_full: f64, throttled_share: f64) -> f64 {
     (psi_cpu_full - throttled_share).clamp(0.0, 1.0)
 }
 
-/// Whether an A/A canary (two groups of trials of one configuration) shows a difference that
-/// cannot be: then the batch around it is suspect.
-pub fn canary_is_suspect(ratio: &ConfidenceInterval) -> bool {
-    !ratio.contains(1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,17 +168,6 @@ mod tests {
         // Measured on a throttled cgroup beside a busy neighbour: 0.50 full, 0.31 of it throttled.
         assert!((contention(0.50, 0.31) - 0.19).abs() < 1e-12);
         assert_eq!(contention(0.1, 0.3), 0.0);
-    }
-
-    #[test]
-    fn a_canary_must_contain_one() {
-        let ratio = |low, high| ConfidenceInterval {
-            estimate: 1.0,
-            low,
-            high,
-        };
-        assert!(!canary_is_suspect(&ratio(0.97, 1.04)));
-        assert!(canary_is_suspect(&ratio(1.01, 1.09)));
     }
 
     #[test]

@@ -144,23 +144,6 @@ pub fn deployment_cost(
     }
 }
 
-/// Replicas for a rate: at least `at_least`, enough for the rate with headroom, and with
-/// `spare` instances lost still enough. `None` when one carries nothing.
-pub fn replicas_for_rate(
-    rate: f64,
-    headroom: f64,
-    capacity: f64,
-    at_least: u32,
-    spare: u32,
-) -> Option<u32> {
-    if capacity <= 0.0 {
-        return None;
-    }
-    let needed = (rate * (1.0 + headroom) / capacity * (1.0 - 1e-12)).ceil();
-    let needed = needed.min(f64::from(u32::MAX / 2)) as u32;
-    Some(needed.saturating_add(spare).max(at_least).max(1))
-}
-
 /// Reads a price list (CSV with a header, fields without commas in quotes).
 /// Errors: [`DataError`] with the line that cannot be read.
 pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
@@ -315,15 +298,6 @@ mod tests {
         assert_eq!(days_since_epoch("1970-01-01"), Some(0));
         assert_eq!(days_since_epoch("2000-03-01"), Some(11_017));
         assert_eq!(days_since_epoch("2026-13-01"), None);
-    }
-
-    #[test]
-    fn replicas_cover_rate_headroom_and_loss() {
-        assert_eq!(replicas_for_rate(3000.0, 0.0, 376.9, 2, 0), Some(8));
-        assert_eq!(replicas_for_rate(3000.0, 0.0, 1000.0, 2, 0), Some(3));
-        assert_eq!(replicas_for_rate(3000.0, 0.0, 1000.0, 2, 1), Some(4));
-        assert_eq!(replicas_for_rate(10.0, 0.5, 1000.0, 2, 0), Some(2));
-        assert_eq!(replicas_for_rate(10.0, 0.0, 0.0, 2, 0), None);
     }
 
     #[test]

@@ -73,8 +73,6 @@ pub enum TrialPurpose {
     Compare,
     /// One long start that shows what grows.
     Soak,
-    /// Alone or beside another, before a search with several slots.
-    Abreast,
     /// The first start of a search, with room: whether it works at all, and where its memory is.
     Room,
     /// A start with the options that ship, aged and squeezed: where the memory wall is.

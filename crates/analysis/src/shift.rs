@@ -72,12 +72,6 @@ pub fn measure_shift(before: &[f64], now: &[f64], bounds: ShiftBounds) -> Option
     })
 }
 
-/// The values now over those before, all above 0, with the interval of so many standard errors below
-/// and above; `None` with fewer than [`FEWEST`] on a side.
-pub fn ratio_of_values(before: &[f64], now: &[f64], errors: f64) -> Option<ConfidenceInterval> {
-    LogDifference::between_sides(before, now).map(|seen| seen.to_ratio(errors))
-}
-
 /// How far the logarithms of two sides lie apart.
 struct LogDifference {
     rise: f64,

@@ -122,26 +122,6 @@ fn work_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The same wall time without a loop, where the quota runs out before the first period does:
-/// T = (P−t0) + (k−1)·P + (W−r−(k−1)·Q)/n with r = Q − u and k = ⌈(W−r)/Q⌉. `None` elsewhere.
-/// In seconds; no burst.
-pub fn closed_form(limit: QuotaLimit, work: ThreadWork, start: PeriodStart) -> Option<f64> {
-    let (p, q) = (limit.period.as_secs_f64(), limit.quota.as_secs_f64());
-    let (w, n) = (work.cpu.as_secs_f64(), f64::from(work.threads.max(1)));
-    let to_end = p - start.phase.as_secs_f64();
-    let r = q - start.used.as_secs_f64();
-    // What was subtracted is off by some 1e-16: work that just fits must not wait a period.
-    let just_within = 1.0 + 1e-12;
-    if w <= r * just_within && w / n <= to_end * just_within {
-        return Some(w / n);
-    }
-    if r > n * to_end || n * p < q {
-        return None;
-    }
-    let k = ((w - r) / q * (1.0 - 1e-12)).ceil();
-    Some(to_end + (k - 1.0) * p + (w - r - (k - 1.0) * q) / n)
-}
-
 /// Most GC threads that a quota lets work at once without emptying it: max(1, ⌊Q/P⌋). Trials
 /// decide: one more or less may be better.
 pub fn gc_threads(limit: QuotaLimit) -> u32 {
@@ -154,6 +134,26 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The same wall time without a loop, where the quota runs out before the first period does:
+    /// T = (P−t0) + (k−1)·P + (W−r−(k−1)·Q)/n with r = Q − u and k = ⌈(W−r)/Q⌉. `None` elsewhere.
+    /// In seconds; no burst.
+    fn closed_form(limit: QuotaLimit, work: ThreadWork, start: PeriodStart) -> Option<f64> {
+        let (p, q) = (limit.period.as_secs_f64(), limit.quota.as_secs_f64());
+        let (w, n) = (work.cpu.as_secs_f64(), f64::from(work.threads.max(1)));
+        let to_end = p - start.phase.as_secs_f64();
+        let r = q - start.used.as_secs_f64();
+        // What was subtracted is off by some 1e-16: work that just fits must not wait a period.
+        let just_within = 1.0 + 1e-12;
+        if w <= r * just_within && w / n <= to_end * just_within {
+            return Some(w / n);
+        }
+        if r > n * to_end || n * p < q {
+            return None;
+        }
+        let k = ((w - r) / q * (1.0 - 1e-12)).ceil();
+        Some(to_end + (k - 1.0) * p + (w - r - (k - 1.0) * q) / n)
+    }
 
     fn ms(value: f64) -> Duration {
         Duration::from_nanos((value * 1e6) as u64)

@@ -76,32 +76,9 @@ impl ScalingModel {
         self.lambda * n / self.overhead(n)
     }
 
-    /// Mean latency with `n` requests in flight, seconds.
-    pub fn mean_latency(&self, n: f64) -> f64 {
-        self.overhead(n) / self.lambda
-    }
-
-    /// Mean latency at a throughput, seconds; it neglects κ, so it holds well below the peak.
-    pub fn latency_at_throughput(&self, throughput: f64) -> f64 {
-        (self.sigma - 1.0) / (self.sigma * throughput - self.lambda)
-    }
-
-    /// Throughput at a mean latency in seconds. `None` when κ is 0.
-    pub fn throughput_at_latency(&self, latency: f64) -> Option<f64> {
-        let (s, k, l) = (self.sigma, self.kappa, self.lambda);
-        let root = (s * s + k * k + 2.0 * k * (2.0 * l * latency + s - 2.0)).sqrt();
-        let n = (k - s + root) / (2.0 * k);
-        n.is_finite().then(|| n / latency)
-    }
-
     /// Instances at the peak; `None` when throughput grows without end.
     pub fn peak(&self) -> Option<f64> {
         (self.kappa > 0.0 && self.sigma < 1.0).then(|| ((1.0 - self.sigma) / self.kappa).sqrt())
-    }
-
-    pub fn largest_residual(&self, points: &[ScalingPoint]) -> f64 {
-        let of = |p: &ScalingPoint| (self.throughput(p.n) / p.throughput - 1.0).abs();
-        points.iter().map(of).fold(0.0, f64::max)
     }
 
     fn overhead(&self, n: f64) -> f64 {
@@ -154,7 +131,6 @@ mod tests {
         near(model.lambda, 167_940.0, 1e-4);
         near(model.peak().unwrap(), 6.376, 2e-4);
         near(model.throughput(model.peak().unwrap()), 509_610.0, 1e-4);
-        near(model.largest_residual(&points), 0.037, 0.02);
         let plain = ScalingModel::fit_model(&points, Residuals::Plain).unwrap();
         near(plain.sigma, 0.08084, 2e-4);
         near(plain.kappa, 0.022362, 1e-4);
@@ -196,29 +172,7 @@ mod tests {
         near(model.lambda, 995.6486, 2e-4);
         assert_eq!(model.peak().unwrap().floor(), 35.0);
         near(model.throughput(35.0), 12_341.0, 2e-4);
-        near(model.mean_latency(20.0), 0.00180772, 2e-4);
         near(model.throughput(20.0), 11_063.633, 2e-4);
-        near(
-            11_048.0 * model.latency_at_throughput(11_048.0),
-            15.3504,
-            2e-4,
-        );
-        // The inverse of the latency, where a widely used library errs by 2.7 times.
-        let back = model
-            .throughput_at_latency(model.mean_latency(20.0))
-            .unwrap();
-        near(back, model.throughput(20.0), 1e-9);
-    }
-
-    #[test]
-    fn a_given_model_converts_as_published() {
-        let model = ScalingModel {
-            sigma: 0.06,
-            kappa: 0.06,
-            lambda: 40.0,
-        };
-        near(model.latency_at_throughput(400.0), 0.05875, 1e-9);
-        near(model.throughput_at_latency(0.03).unwrap(), 69.38887, 1e-6);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! misspelt name is an error and not a new file in a fake tree.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -36,17 +36,6 @@ fn read_io(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The text of an open file, from its start.
-pub(crate) fn read_open(path: &Path, mut file: &File) -> Result<String, CgroupError> {
-    let mut read = || {
-        file.seek(SeekFrom::Start(0))?;
-        let mut bytes = Vec::new();
-        file.take(MAX_FILE).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    read().map_err(|e: io::Error| CgroupError::for_file("read", path, e))
 }
 
 pub(crate) fn write(path: &Path, value: &str) -> Result<(), CgroupError> {

@@ -238,20 +238,6 @@ impl ControlGroup {
     pub fn read(&self) -> Result<CgroupSample, CgroupError> {
         self.open_reader()?.read()
     }
-
-    /// Sets the peak of memory usage back to the usage now. `false`: this kernel cannot (v2
-    /// before 6.12, where the reset acts on one open file only).
-    /// Errors: A group that is gone.
-    pub fn reset_peak(&self) -> Result<bool, CgroupError> {
-        match self.controller_dir(Controller::Memory) {
-            Some((CgroupVersion::V1, dir)) => {
-                file::write(&dir.join("memory.max_usage_in_bytes"), "0")?;
-                Ok(true)
-            }
-            // v2: a write resets the peak only for the file description that wrote.
-            _ => Ok(false),
-        }
-    }
 }
 
 fn create_dir(

@@ -24,7 +24,6 @@ mod layout;
 mod limits;
 mod name;
 mod noise;
-mod oom;
 mod probe;
 mod proc_text;
 mod reader;
@@ -40,7 +39,6 @@ pub use layout::{CgroupHierarchy, CgroupLayout, CgroupVersion, Controller, Hiera
 pub use limits::{CgroupLimits, LimitChange, weight_from_shares};
 pub use name::GroupName;
 pub use noise::{Noise, NoiseMeter};
-pub use oom::OomWatch;
 pub use probe::{CheckStatus, PreflightCheck, probe_cgroups};
 pub use reader::CgroupReader;
 pub use sample::{CgroupSample, CpuSample, MemorySample, Pressure, PressureSample};

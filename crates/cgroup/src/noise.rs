@@ -49,8 +49,6 @@ pub struct Noise {
 #[derive(Debug)]
 pub struct NoiseMeter {
     proc_root: PathBuf,
-    /// Where it looks for others; on the whole machine without.
-    cpus: Option<Vec<u32>>,
     groups: Vec<CgroupReader>,
     processes: Vec<PathBuf>,
     /// cpuacct.usage of the whole machine, where there is one.
@@ -81,14 +79,12 @@ struct NoiseReading {
 
 impl NoiseMeter {
     /// Begins a window. `groups` are loadline's, the application's first; `processes` are children
-    /// of loadline that are in none of them, such as the load generator. With `cpus` only what runs on
-    /// these counts: others are another trial's.
+    /// of loadline that are in none of them, such as the load generator.
     /// Errors: A group that is gone, a file under /proc that cannot be read.
     pub fn start_window(
         layout: &CgroupLayout,
         groups: &[&ControlGroup],
         processes: &[u32],
-        cpus: Option<&[u32]>,
     ) -> Result<Self, CgroupError> {
         let proc_root = layout.proc_root().to_owned();
         let mut readers = Vec::new();
@@ -101,10 +97,9 @@ impl NoiseMeter {
             .collect();
         let mut meter = Self {
             proc_root,
-            cpus: cpus.map(<[u32]>::to_vec),
             groups: readers,
             processes,
-            machine_usage: machine_usage_file(layout).filter(|_| cpus.is_none()),
+            machine_usage: machine_usage_file(layout),
             outer: outer_stat_files(layout),
             start: NoiseReading::default(),
             clocks: ClockReading::now(),
@@ -165,7 +160,7 @@ impl NoiseMeter {
         let usage = self.machine_usage.as_deref().map(file::read).transpose()?;
         Ok(NoiseReading {
             at_ns,
-            cpu: MachineCpuTimes::read(&self.proc_root, self.cpus.as_deref())?,
+            cpu: MachineCpuTimes::read(&self.proc_root)?,
             machine_usage: usage.and_then(|u| u.trim().parse().ok().map(Duration::from_nanos)),
             groups,
             refaults,

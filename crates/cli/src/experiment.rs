@@ -188,7 +188,7 @@ fn finish_loading(
 fn read(path: &Path) -> Result<String, Error> {
     files::read(path).map_err(|e| {
         Error::new(FailureKind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
-            .with_hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline plan --schema)")
+            .with_hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline schema experiment)")
     })
 }
 

@@ -10,10 +10,8 @@ mod preflight;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::abreast::AbreastStanding;
 use loadline_analysis::record::{ApplicationVersion, MachineDescription};
 use loadline_analysis::search::TrialSearch;
-use loadline_analysis::search::abreast::AbreastSearch;
 use loadline_analysis::verdict::VerdictThresholds;
 use loadline_engine::commit;
 use loadline_engine::experiment::{Experiment, Slots};
@@ -322,17 +320,7 @@ impl MeasuringSession {
         expected: Option<u32>,
     ) -> Result<S::Answer, Error> {
         let mut progress = self.progress_display(expected);
-        let abreast = searches::abreast_search(&self.experiment);
-        let is_compared = matches!(self.kind, ResultKind::Size | ResultKind::Run);
-        self.run(&mut progress, |runner| {
-            match &abreast {
-                None => {}
-                Some(abreast) if is_compared => side_by_side(runner, abreast)?,
-                // A few starts are not worth the comparison, and without it none run at once.
-                Some(_) => runner.at_most(1),
-            }
-            runner.run(search)
-        })
+        self.run(&mut progress, |runner| runner.run(search))
     }
 
     pub fn note_done(&self, outcome: Option<&str>) -> Result<(), Error> {
@@ -479,21 +467,6 @@ pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
 fn find_java() -> (DetectedJdks, JdkPlaces) {
     let places = JdkPlaces::of_process();
     (DetectedJdks::scan_places(&places), places)
-}
-
-/// Lets trials run at once where they tell what one alone tells, else one after the other.
-fn side_by_side(runner: &mut SearchRunner<'_>, abreast: &AbreastSearch) -> Result<(), RunError> {
-    let standing = runner.run(abreast)?;
-    let sentence = standing.comparison_sentence().unwrap_or_default();
-    let then = match standing {
-        AbreastStanding::Alike => "several run at once",
-        _ => "one runs after the other, on the CPUs that one had",
-    };
-    if standing != AbreastStanding::Alike {
-        runner.at_most(1);
-    }
-    talk!("--slots: {sentence}; {then}");
-    Ok(())
 }
 
 fn machine_with_jdks(

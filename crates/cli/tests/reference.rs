@@ -77,7 +77,7 @@ fn the_command_line_reference_is_up_to_date() {
 
 #[test]
 fn the_schema_of_experiment_files_is_up_to_date() {
-    let schema = loadline(&["plan", "--schema"]);
+    let schema = loadline(&["schema", "experiment"]);
     assert!(schema.contains("start-deadline"));
     check("experiment.schema.json", &schema);
 }

@@ -28,6 +28,5 @@ mod program;
 pub mod project;
 pub mod runner;
 pub mod searches;
-mod shares;
 pub mod soak;
 pub mod store;

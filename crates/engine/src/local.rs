@@ -1,8 +1,7 @@
 //! This machine as a host: each trial is a process of its own, `loadline trial-part`.
 //!
 //! Owns that process: its start, its event log, its end however it comes. What a trial does is
-//! [`loadline_trial`]'s. One trial at a time, because two disturb each other, unless more are asked for:
-//! then each has CPUs of its own.
+//! [`loadline_trial`]'s. One trial at a time, because two disturb each other.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,15 +14,12 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{Evidence, InvalidReason, MachineDescription, MeasurementFailure};
 use loadline_protocol::log::{ChunkContent, EventLogReader, FileChunk, LogEntry, LogError};
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
-use loadline_sizing::CpuSet;
-use loadline_trial::part::{CPUS, PARENT};
+use loadline_trial::part::PARENT;
 use loadline_trial::{Site, SiteOptions, monotonic_ns, plain_text, spawn_command};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::experiment::Experiment;
 use crate::host::{Delivery, TrialHandle, TrialHost};
 use crate::keeper::{self, JoiningTrial, Place};
-use crate::shares;
 
 /// How often the log of a running trial is looked at.
 const POLL: Duration = Duration::from_millis(25);
@@ -43,10 +39,8 @@ const LAST_WORDS: usize = 4096;
 #[derive(Debug)]
 pub struct LocalTrialHost {
     site: Site,
-    /// What trials share, one after the other: several at once share nothing.
+    /// What trials share, one after the other.
     keeper: Place,
-    /// The CPUs of each trial where several run at once; empty where one has all.
-    shares: Vec<Vec<u32>>,
 }
 
 impl LocalTrialHost {
@@ -56,22 +50,7 @@ impl LocalTrialHost {
         Site::detect_site(options).map(|site| Self {
             site,
             keeper: Place::default(),
-            shares: Vec::new(),
         })
-    }
-
-    /// The same with as many trials at once as the experiment asks for.
-    /// Errors: [`RunRefusal`] when they do not fit beside each other.
-    pub fn with_slots_of(mut self, experiment: &Experiment) -> Result<Self, RunRefusal> {
-        if experiment.slots > 1 {
-            let (cpus, memory) = (self.site.usable_cpus(), self.site.describe_machine().memory);
-            let shares = shares::divide_cpus(cpus, experiment.slots as usize, shares::core_of_cpu);
-            match shares::refuse_parallel_trials(experiment, &shares, cpus.len(), memory) {
-                Some(refusal) => return Err(refusal),
-                None => self.shares = shares,
-            }
-        }
-        Ok(self)
     }
 
     pub fn site(&self) -> &Site {
@@ -85,7 +64,7 @@ impl TrialHost for LocalTrialHost {
     }
 
     fn slot_count(&self) -> usize {
-        self.shares.len().max(1)
+        1
     }
 
     fn order_refusal(&self, _order: &TrialOrder) -> Option<RunRefusal> {
@@ -94,7 +73,7 @@ impl TrialHost for LocalTrialHost {
 
     fn launch_trial(
         &mut self,
-        slot: usize,
+        _slot: usize,
         order: &TrialOrder,
         delivery: &Delivery,
     ) -> Result<Box<dyn TrialHandle>, RunRefusal> {
@@ -115,9 +94,8 @@ impl TrialHost for LocalTrialHost {
             .map_err(|error| failed(&making, error))?;
         let reading = File::open(&delivery.log).map_err(|error| failed(&making, error))?;
         let (site, delivery) = (self.site.clone(), delivery.clone());
-        let cpus = self.shares.get(slot).cloned();
         let begin = move |order: &TrialOrder| {
-            LocalTrialProcess::spawn_process(site, order, (log, reading), delivery, cpus)
+            LocalTrialProcess::spawn_process(site, order, (log, reading), delivery)
         };
         if keeper::is_needed(order) {
             let begin =
@@ -145,7 +123,6 @@ impl LocalTrialProcess {
         order: &TrialOrder,
         (log, reading): (File, File),
         delivery: Delivery,
-        cpus: Option<Vec<u32>>,
     ) -> io::Result<Self> {
         let mut command = Command::new(&site.chosen_options().program);
         command
@@ -159,10 +136,6 @@ impl LocalTrialProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::from(log))
             .stderr(Stdio::piped());
-        if let Some(cpus) = cpus {
-            let cpus: CpuSet = cpus.iter().copied().collect();
-            command.env(CPUS, cpus.to_string());
-        }
         let text = serde_json::to_vec(order)?;
         let mut child = spawn_command(command)?;
         if let Some(stderr) = &child.stderr {

@@ -183,11 +183,9 @@ fn gives_up(of: &Measurement<'_>, purpose: TrialPurpose) -> bool {
         | TrialPurpose::Neighbour
         | TrialPurpose::Room
         | TrialPurpose::Squeeze => true,
-        TrialPurpose::Prove
-        | TrialPurpose::Matrix
-        | TrialPurpose::Compare
-        | TrialPurpose::Soak
-        | TrialPurpose::Abreast => false,
+        TrialPurpose::Prove | TrialPurpose::Matrix | TrialPurpose::Compare | TrialPurpose::Soak => {
+            false
+        }
     };
     is_search && of.experiment.search.pricing.is_none() && !of.experiment.has_outages()
 }

@@ -91,10 +91,6 @@ impl<'a> SearchRunner<'a> {
         }
     }
 
-    pub fn at_most(&mut self, slots: usize) {
-        self.slots.truncate(slots.max(1));
-    }
-
     /// Runs what the search asks for until it has its answer. Nothing runs afterwards, whatever
     /// came of it.
     /// Errors: [`RunError`]; what was finished is in the store and is not run again by the next

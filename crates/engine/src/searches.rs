@@ -5,7 +5,6 @@
 
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::{Configuration, MachineDescription};
-use loadline_analysis::search::abreast::AbreastSearch;
 use loadline_analysis::search::lattice::LatticeCell;
 use loadline_analysis::search::min_memory::MemoryParameters;
 use loadline_analysis::search::prices::PriceSearch;
@@ -66,23 +65,6 @@ pub fn load_memory(experiment: &Experiment) -> Bytes {
         .map(|phase| phase.plan.usual_memory())
         .max();
     Bytes::from_bytes(most.unwrap_or_default())
-}
-
-/// Whether trials at once on one machine tell what one alone tells: the first configuration, with the
-/// most memory that it is given; `None` where one runs after the other.
-pub fn abreast_search(experiment: &Experiment) -> Option<AbreastSearch> {
-    if experiment.slots < 2 || experiment.cluster.is_some() {
-        return None;
-    }
-    let first = experiment.configurations().into_iter().next()?;
-    let searched = experiment.search.max_memory.unwrap_or(FIRST_MEMORY);
-    Some(AbreastSearch {
-        configuration: Configuration {
-            memory: first.memory.or(Some(searched)),
-            ..first
-        },
-        start_deadline: experiment.app.start_deadline,
-    })
 }
 
 pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch {

@@ -146,11 +146,6 @@ impl HsperfCounters {
         ))
     }
 
-    /// Time at safepoints so far, reaching them included.
-    pub fn safepoint_time(&self) -> Option<Duration> {
-        self.counter_time("sun.rt.safepointTime")
-    }
-
     /// Classes loaded so far, those of the archive included.
     pub fn classes_loaded(&self) -> Option<u64> {
         let own = self.counter_number("java.cls.loadedClasses")?;
@@ -270,7 +265,6 @@ mod tests {
         );
         assert!(counters.collections()[0].count > 0);
         assert!(counters.collections()[0].time > Duration::ZERO);
-        assert!(counters.safepoint_time() > Some(counters.collections()[0].time));
         assert!(counters.classes_loaded() > Some(300));
 
         let counters = HsperfCounters::from_hsperfdata(JDK_25).unwrap();

@@ -11,12 +11,10 @@ mod rig;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use loadline_analysis::abreast::{AbreastStanding, LOOKS};
 use loadline_analysis::baseline::{Baseline, MeasurementConditions, StartFigures};
 use loadline_analysis::random::RandomStream;
 use loadline_analysis::record::{MachineDescription, TrialPurpose, TrialRecord};
 use loadline_analysis::search::TrialSearch;
-use loadline_analysis::search::abreast::AbreastSearch;
 use loadline_analysis::search::prices::PriceAnswer;
 use loadline_analysis::search::refine::MemoryRefinement;
 use loadline_analysis::search::size::{OfLevel, SizeAnswer, SizeEnd};
@@ -172,31 +170,6 @@ fn a_soak_is_one_trial_on_any_number_of_slots() {
         start_deadline: experiment.app.start_deadline,
     };
     same(&experiment, search, |record| names(record.as_slice()));
-}
-
-/// Starts of the simulated service stray by 5 %, too much to show a difference of 2 %: trials at once
-/// are not allowed, and with one slot there are none.
-#[test]
-fn trials_at_once_are_compared_with_trials_alone() {
-    let experiment = rig::experiment("[limits]\nmemory = \"700Mi\"\ncpu = \"1\"", "100/s");
-    let search = AbreastSearch {
-        configuration: experiment.configurations().remove(0),
-        start_deadline: experiment.app.start_deadline,
-    };
-    let of = |slots| rig::answer(World::default(), 1, slots, &experiment, &search);
-    let (standing, watch, two) = of(2);
-    assert!(
-        matches!(standing, AbreastStanding::Unlike { .. }),
-        "{standing:?}"
-    );
-    let most = LOOKS[LOOKS.len() - 1];
-    assert!(watch.measured <= 3 * most && watch.measured % 3 == 0);
-    let (standing, watch, one) = of(1);
-    assert_eq!(
-        (standing, watch.measured),
-        (AbreastStanding::TooFew, 3 * most)
-    );
-    assert!(two < one, "{two:?} {one:?}");
 }
 
 #[test]

@@ -39,7 +39,6 @@ pub(crate) struct Instances {
     neighbour: Option<BusyNeighbour>,
     pub(crate) dependencies: TrialDependencies,
     layout: CgroupLayout,
-    cpus: Option<Vec<u32>>,
     log: Arc<EventLog>,
     notes: Receiver<(usize, InstanceNote)>,
     /// Keeps the queue open, whoever has ended.
@@ -94,7 +93,6 @@ impl Instances {
             neighbour,
             dependencies,
             layout: site.layout.clone(),
-            cpus: site.options.cpus.clone(),
             log: Arc::clone(log),
             notes,
             _queue: queue,
@@ -215,8 +213,7 @@ impl Instances {
         let beside: Vec<u32> = (generators.iter().copied())
             .chain(self.dependencies.keeper_pid())
             .collect();
-        self.meter =
-            NoiseMeter::start_window(&self.layout, &groups, &beside, self.cpus.as_deref()).ok();
+        self.meter = NoiseMeter::start_window(&self.layout, &groups, &beside).ok();
         self.dependencies.begin_window();
     }
 

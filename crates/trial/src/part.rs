@@ -13,9 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loadline_analysis::record::{InvalidReason, MeasurementFailure, TrialNode};
 use loadline_protocol::log::EventLog;
 use loadline_protocol::{NetworkMode, TrialEnding, TrialEvent, TrialOrder};
-use loadline_sizing::CpuSet;
 
-use crate::cpus::pin_this_thread;
 use crate::halt::{HaltReason, Stop};
 use crate::pod::{self, PodPaths};
 use crate::site::{Site, SiteOptions};
@@ -26,9 +24,6 @@ pub use crate::spawner::ParentError;
 
 /// The variable with the process id of the loadline that started it.
 pub const PARENT: &str = "LOADLINE_PARENT";
-
-/// The variable with the CPUs of the trial, where others run beside it: `0-3`.
-pub const CPUS: &str = "LOADLINE_CPUS";
 
 pub const NODE: &str = "LOADLINE_NODE";
 
@@ -77,21 +72,9 @@ pub fn run(
         .try_clone_to_owned()
         .map_err(TrialProcessError::Log)?;
     let log = Arc::new(EventLog::begin_log(File::from(file)).map_err(TrialProcessError::Log)?);
-    let options = SiteOptions {
-        cpus: own_cpus(),
-        ..SiteOptions::default()
-    };
-    let ending = run_to_ending(&order, &log, options, stop);
+    let ending = run_to_ending(&order, &log, SiteOptions::default(), stop);
     log.append_event(&TrialEvent::Ended(ending))
         .map_err(TrialProcessError::Log)
-}
-
-/// The CPUs that were given to this trial; it keeps to them from now on.
-fn own_cpus() -> Option<Vec<u32>> {
-    let set: CpuSet = std::env::var(CPUS).ok()?.parse().ok()?;
-    let cpus: Vec<u32> = set.iter().collect();
-    pin_this_thread(&cpus);
-    Some(cpus)
 }
 
 /// The same in the pod of a trial, whose application the kubelet starts once it is let; what is

@@ -29,8 +29,6 @@ pub struct SiteOptions {
     pub open_files: u64,
     /// Memory of the machine that trials must leave alone.
     pub memory_reserve: Bytes,
-    /// The CPUs of this trial, where other trials have the others of this machine.
-    pub cpus: Option<Vec<u32>>,
     /// In a pod of Kubernetes, or its like at an engine apart: limits and memory are not loadline's to
     /// give.
     pub is_pod: bool,
@@ -59,7 +57,6 @@ impl Default for SiteOptions {
             // What most container engines give at least.
             open_files: 65_536,
             memory_reserve: Bytes::from_mib(256),
-            cpus: None,
             is_pod: false,
             pod: None,
         }

@@ -26,15 +26,6 @@ pub struct SiteSweep {
     pub failures: Vec<String>,
 }
 
-impl SiteSweep {
-    pub fn found_nothing(&self) -> bool {
-        self.groups.is_empty()
-            && self.containers.is_empty()
-            && self.directories.is_empty()
-            && self.failures.is_empty()
-    }
-}
-
 impl Site {
     /// Removes leftovers of dead owners; what a living loadline has is not touched. Called at
     /// start and by `loadline clean`.

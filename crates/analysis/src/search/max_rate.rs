@@ -80,33 +80,6 @@ pub fn classify_trials(trials: &[RateSample], goal: &RateGoal) -> RateBound {
     }
 }
 
-/// Conditional throughput of a rate that is a lower bound: the rate less the loss that the worst
-/// trial within the allowed time had.
-pub fn conditional_throughput(rate: f64, trials: &[RateSample], goal: &RateGoal) -> f64 {
-    let mut full: Vec<&RateSample> = trials
-        .iter()
-        .filter(|t| t.duration >= goal.final_duration)
-        .collect();
-    full.sort_by(|a, b| a.loss.total_cmp(&b.loss));
-    let measured: f64 = full.iter().map(|t| t.duration.as_secs_f64()).sum();
-    let whole = measured.max(goal.duration_sum.as_secs_f64());
-    let mut remaining = whole * (1.0 - goal.exceed_ratio);
-    let mut loss = 0.0;
-    for trial in full {
-        // Sums of decimal seconds: what is left below a nanosecond is nothing.
-        if remaining <= 1e-9 {
-            break;
-        }
-        loss = trial.loss;
-        remaining -= trial.duration.as_secs_f64();
-    }
-    if remaining > 1e-9 {
-        0.0
-    } else {
-        rate * (1.0 - loss)
-    }
-}
-
 /// SPECjbb2015-style critical rate: the geometric mean of the rates that keep p99 at 10, 25, 50,
 /// 75 and 100 ms. `None` when one of them is not positive.
 pub fn critical_rate(rates: &[f64]) -> Option<f64> {
@@ -390,16 +363,6 @@ mod tests {
         };
         let rows: Vec<String> = (1..=6).map(row).collect();
         assert_eq!(rows, ["UUUU", "^UUU", "^UU^", "^Uv^", "^Uv^", "^vv^"]);
-    }
-
-    #[test]
-    fn conditional_throughput_is_the_draft_s() {
-        let got: Vec<f64> = appendix()[1..]
-            .iter()
-            .map(|goal| conditional_throughput(1e6, &after(6), goal).round())
-            .collect();
-        assert_eq!(got, [1e6, 1e6, 999_000.0]);
-        assert_eq!(conditional_throughput(1e6, &after(1), &appendix()[0]), 0.0);
     }
 
     #[test]

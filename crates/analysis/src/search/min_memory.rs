@@ -268,10 +268,6 @@ impl MinMemory {
         Ok(())
     }
 
-    pub fn counted_trials(&self) -> u32 {
-        self.starts
-    }
-
     /// Passes in a row that the size under confirmation still needs; 0 where none is.
     pub fn confirmations_left(&self) -> u32 {
         self.confirming.map_or(0, |confirming| {
@@ -610,7 +606,7 @@ mod tests {
             MemoryStep::CouldNotMeasure { size, attempts: 3 }
         );
         search.record_trial(size, TrialOutcome::Pass).unwrap();
-        assert_eq!(search.counted_trials(), 1);
+        assert_eq!(search.starts, 1);
         while let MemoryStep::Try(size, _) = search.next() {
             search.record_trial(size, TrialOutcome::Pass).unwrap();
         }
@@ -628,13 +624,13 @@ mod tests {
             search.next(),
             MemoryStep::Try(mib(256), TrialPurpose::Search)
         );
-        assert_eq!(search.counted_trials(), 1);
+        assert_eq!(search.starts, 1);
         search.record_trial(mib(256), TrialOutcome::Crash).unwrap();
         assert_eq!(
             search.next(),
             MemoryStep::Try(mib(512), TrialPurpose::Search)
         );
-        assert_eq!(search.counted_trials(), 2);
+        assert_eq!(search.starts, 2);
     }
 
     #[test]

@@ -8,7 +8,6 @@
 //!
 //! Read in this order: [`TrialSearch`], [`matrix`] (the simplest), [`size`], [`prices`].
 
-pub mod abreast;
 mod ahead;
 pub mod ascent;
 pub mod cheapest;

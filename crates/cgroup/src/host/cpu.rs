@@ -21,30 +21,20 @@ pub struct MachineCpuTimes {
 }
 
 impl MachineCpuTimes {
-    /// Reads /proc/stat: of these CPUs, of all of them without.
+    /// Reads /proc/stat.
     /// Errors: A file that cannot be read or is not in its documented form.
-    pub fn read(proc_root: &Path, cpus: Option<&[u32]>) -> Result<Self, CgroupError> {
+    pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
         let path = proc_root.join("stat");
         let text = file::read(&path)?;
-        Self::parse_stat(&text, cpus).ok_or_else(|| CgroupError::Malformed {
+        Self::parse_stat(&text).ok_or_else(|| CgroupError::Malformed {
             path,
             detail: "no `cpu` line with eight numbers".to_owned(),
         })
     }
 
-    pub(super) fn parse_stat(text: &str, cpus: Option<&[u32]>) -> Option<Self> {
-        let Some(cpus) = cpus else {
-            return Self::parse_line(text, "cpu");
-        };
-        let mut each = cpus
-            .iter()
-            .map(|cpu| Self::parse_line(text, &format!("cpu{cpu}")));
-        each.try_fold(Self::default(), |sum, line| Some(sum.add_times(line?)))
-    }
-
-    fn parse_line(text: &str, name: &str) -> Option<Self> {
+    pub(super) fn parse_stat(text: &str) -> Option<Self> {
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-        let (_, line) = lines.find(|(first, _)| *first == name)?;
+        let (_, line) = lines.find(|(first, _)| *first == "cpu")?;
         let ticks: Vec<u64> = line
             .split_ascii_whitespace()
             .map_while(|v| v.parse().ok())
@@ -57,14 +47,6 @@ impl MachineCpuTimes {
             idle: from_ticks(sum(&[idle, iowait])),
             steal: from_ticks(steal),
         })
-    }
-
-    fn add_times(self, other: Self) -> Self {
-        Self {
-            busy: self.busy.saturating_add(other.busy),
-            idle: self.idle.saturating_add(other.idle),
-            steal: self.steal.saturating_add(other.steal),
-        }
     }
 
     /// Growth since an earlier reading. idle and iowait may step back a little; that counts as 0.
@@ -100,13 +82,6 @@ pub(crate) fn process_time(stat: &str) -> Option<Duration> {
     Some(from_ticks(ticks))
 }
 
-/// The CPUs with a line of their own in /proc/stat.
-pub(super) fn online_cpus(stat: &str) -> CpuSet {
-    stat.lines()
-        .filter_map(|line| line.split(' ').next()?.strip_prefix("cpu")?.parse().ok())
-        .collect()
-}
-
 /// `Cpus_allowed_list` of /proc/PID/status.
 pub(super) fn allowed_cpus(status: &str) -> Option<CpuSet> {
     let list = status
@@ -136,41 +111,23 @@ mod tests {
     #[test]
     fn times_are_summed_and_subtracted() {
         let hz = rustix::param::clock_ticks_per_second();
-        let before =
-            MachineCpuTimes::parse_stat("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 0 0\n", None).unwrap();
+        let before = MachineCpuTimes::parse_stat("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 0 0\n").unwrap();
         assert_eq!(before.busy, Duration::from_nanos(19 * 1_000_000_000 / hz));
         let text = format!("cpu  {0} 0 0 {0} 0 0 0 {0} 0 0\n", 100 * hz);
-        let growth = MachineCpuTimes::parse_stat(&text, None)
+        let growth = MachineCpuTimes::parse_stat(&text)
             .unwrap()
             .since(MachineCpuTimes::default());
         assert_eq!(growth.total_time(), Duration::from_secs(300));
-        assert_eq!(MachineCpuTimes::parse_stat("cpu 1 2 3\n", None), None);
-        assert_eq!(MachineCpuTimes::parse_stat("", None), None);
+        assert_eq!(MachineCpuTimes::parse_stat("cpu 1 2 3\n"), None);
+        assert_eq!(MachineCpuTimes::parse_stat(""), None);
     }
 
     #[test]
-    fn online_allowed_and_model_are_found() {
-        assert_eq!(
-            online_cpus("cpu  1 2\ncpu0 1\ncpu2 1\nintr 5\n").to_string(),
-            "0,2"
-        );
+    fn allowed_and_model_are_found() {
         let status = "Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n";
         assert_eq!(allowed_cpus(status).unwrap().to_string(), "0-1");
         let info = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n";
         assert_eq!(cpu_model(info).unwrap(), "Some CPU @ 2 GHz");
         assert_eq!(cpu_model("processor\t: 0\n"), None);
-    }
-
-    #[test]
-    fn some_cpus_are_summed_by_their_own_lines() {
-        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 0 0 2 0 0 0 3 0 0\ncpu1 10 0 0 20 0 0 0 30 0 0\ncpu10 5 5 5 5 5 5 5 5 0 0\nintr 1\n";
-        let of = |cpus: &[u32]| MachineCpuTimes::parse_stat(text, Some(cpus));
-        let both = of(&[0, 1]).unwrap();
-        assert_eq!(
-            (both.busy, both.idle, both.steal),
-            (from_ticks(11), from_ticks(22), from_ticks(33))
-        );
-        assert_eq!(of(&[0]).unwrap().busy, from_ticks(1));
-        assert_eq!(of(&[0, 2]), None, "a CPU that is not there");
     }
 }

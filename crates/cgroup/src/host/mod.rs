@@ -32,7 +32,6 @@ pub struct HostFacts {
     pub kernel: String,
     /// CPU model as the kernel names it; `None` where it gives no name (some ARM machines).
     pub cpu_model: Option<String>,
-    pub cpus_online: CpuSet,
     /// CPUs that loadline may use: its affinity, cpuset included.
     pub cpus_allowed: CpuSet,
     pub memory: MachineMemory,
@@ -46,7 +45,6 @@ impl HostFacts {
         Ok(Self {
             kernel: text("sys/kernel/osrelease")?.trim().to_owned(),
             cpu_model: cpu::cpu_model(&text("cpuinfo")?),
-            cpus_online: cpu::online_cpus(&text("stat")?),
             cpus_allowed: allowed.ok_or_else(|| CgroupError::Malformed {
                 path: status,
                 detail: "no Cpus_allowed_list".to_owned(),
@@ -58,10 +56,9 @@ impl HostFacts {
 
 #[cfg(any(test, fuzzing))]
 pub(crate) const PARSERS: &[crate::anything::Parser] = &[
-    |text| _ = MachineCpuTimes::parse_stat(text, None).map(MachineCpuTimes::total_time),
+    |text| _ = MachineCpuTimes::parse_stat(text).map(MachineCpuTimes::total_time),
     |text| _ = MachineMemory::parse_meminfo(text),
     |text| _ = cpu::allowed_cpus(text),
-    |text| _ = cpu::online_cpus(text),
     |text| _ = cpu::cpu_model(text),
     |text| _ = cpu::process_time(text),
 ];

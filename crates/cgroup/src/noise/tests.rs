@@ -114,7 +114,7 @@ fn a_window_gives_shares_of_the_machine() {
     machine(&fake, 1000);
     let layout = fake.detected_layout(ROOT);
     let group = ControlGroup::open_existing(&layout, "loadline-x").unwrap();
-    let mut meter = NoiseMeter::start_window(&layout, &[&group], &[42], None).unwrap();
+    let mut meter = NoiseMeter::start_window(&layout, &[&group], &[42]).unwrap();
     machine(&fake, 1001);
     // The clock is real, the counters are not: a window of one second.
     meter.start.at_ns = monotonic_ns() - 1_000_000_000;
@@ -175,7 +175,7 @@ fn a_window_of_a_group_that_reads_dropped_pages_again() {
     pages(0);
     let layout = fake.detected_layout(ROOT);
     let group = ControlGroup::open_existing(&layout, "loadline-x").unwrap();
-    let mut meter = NoiseMeter::start_window(&layout, &[&group], &[42], None).unwrap();
+    let mut meter = NoiseMeter::start_window(&layout, &[&group], &[42]).unwrap();
     machine(&fake, 1001);
     thread(580);
     pages(1_000_000);

@@ -44,7 +44,7 @@ const STARTS: u32 = 3;
 const USUAL_JDK: u32 = 17;
 
 /// Run somebody else's numbers under the same SLO; `lint` checks a manifest on paper
-#[derive(Args, Default)]
+#[derive(Args)]
 pub struct JudgeArguments {
     /// Kubernetes manifest whose numbers are run: a file, a directory of them, or - for standard
     /// input; may be given several times. Checked on paper first, as `lint` does
@@ -84,47 +84,6 @@ pub struct JudgeArguments {
     output: OutputFlags,
 }
 
-impl JudgeArguments {
-    pub fn of_paper(
-        manifest: Vec<PathBuf>,
-        measured: Option<String>,
-        prices: String,
-        state: Option<PathBuf>,
-    ) -> Self {
-        let measure = MeasureFlags {
-            state,
-            ..MeasureFlags::default()
-        };
-        Self {
-            manifest,
-            measured,
-            prices,
-            measure,
-            ..Self::default()
-        }
-    }
-}
-
-pub fn on_paper(
-    arguments: &JudgeArguments,
-    as_json: bool,
-    out: &mut AnswerPrinter,
-) -> Result<CommandOutcome, Error> {
-    let paper = PaperCheck::check_manifests(
-        &arguments.manifest,
-        measured_figures(arguments)?,
-        offer(arguments)?,
-    )?;
-    out.print_answer(&match as_json {
-        true => one_line_json(&paper.to_document())?,
-        false => paper.to_text(),
-    })?;
-    Ok(match paper.is_sound() {
-        true => CommandOutcome::Done,
-        false => CommandOutcome::SloMissed,
-    })
-}
-
 pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let flags = &arguments.flags;
     let is_named = flags.image.is_some() || flags.cluster.from.is_some();
@@ -137,13 +96,22 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
                 .with_hint("loadline judge --advice percent=75 --memory 512Mi --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar"),
         );
     }
-    let paper = match arguments.manifest.is_empty() {
-        false => Some(PaperCheck::check_manifests(
+    let measured = measured_view(
+        arguments.measured.as_deref(),
+        arguments.measure.state.as_deref(),
+    )?;
+    let paper = if arguments.manifest.is_empty() {
+        None
+    } else {
+        let (figures, offer) = (
+            measured_figures(measured.as_ref()),
+            offer(&arguments.prices)?,
+        );
+        Some(PaperCheck::check_manifests(
             &arguments.manifest,
-            measured_figures(&arguments)?,
-            offer(&arguments)?,
-        )?),
-        true => None,
+            figures,
+            offer,
+        )?)
     };
     // With a command, stdout is the result's where JSON is asked for.
     match &paper {
@@ -155,11 +123,8 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
         None => {}
     }
     if has_command {
-        return run_trials(
-            &arguments,
-            paper.map_or_else(Vec::new, |paper| paper.advice()),
-            out,
-        );
+        let manifests = paper.map_or_else(Vec::new, |paper| paper.advice());
+        return run_trials(&arguments, manifests, measured, out);
     }
     if !arguments.advice.is_empty() {
         return Err(Error::new(
@@ -168,21 +133,18 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
         )
         .with_hint("put it last, after --, as you would start it: -- java -jar app.jar"));
     }
-    Ok(match paper.is_none_or(|paper| paper.is_sound()) {
-        true => CommandOutcome::Done,
-        false => CommandOutcome::SloMissed,
-    })
+    Ok(paper.map_or(CommandOutcome::Done, |paper| paper.outcome()))
 }
 
-fn offer(arguments: &JudgeArguments) -> Result<Offer, Error> {
-    Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(FailureKind::Usage, e))
+pub fn offer(prices: &str) -> Result<Offer, Error> {
+    Offer::built_in(prices, None).map_err(|e| Error::new(FailureKind::Usage, e))
 }
 
 /// The longest start and the highest memory use of the passing trials of a result, and the budget of its
 /// answer.
-fn measured_figures(arguments: &JudgeArguments) -> Result<MeasuredNeeds, Error> {
-    let Some(view) = measured_view(arguments)? else {
-        return Ok(MeasuredNeeds::default());
+pub fn measured_figures(view: Option<&ResultView>) -> MeasuredNeeds {
+    let Some(view) = view else {
+        return MeasuredNeeds::default();
     };
     let budget = view.recommendation.as_ref().and_then(|r| r.budget.as_ref());
     let passed = view
@@ -191,17 +153,15 @@ fn measured_figures(arguments: &JudgeArguments) -> Result<MeasuredNeeds, Error> 
         .filter(|t| t.verdict == TrialVerdict::Pass);
     let starts = passed.clone().filter_map(|t| t.evidence.start.ready);
     let memory = passed.filter_map(|t| t.evidence.cgroup.peak_working_set);
-    Ok(MeasuredNeeds {
+    MeasuredNeeds {
         start: starts.max(),
         memory: memory.max(),
         rest: budget.map(Budget::rest_need),
-    })
+    }
 }
 
-fn measured_view(arguments: &JudgeArguments) -> Result<Option<ResultView>, Error> {
-    let id = arguments.measured.as_ref();
-    id.map(|id| view_by_id(id, arguments.measure.state.as_deref()))
-        .transpose()
+pub fn measured_view(id: Option<&str>, state: Option<&Path>) -> Result<Option<ResultView>, Error> {
+    id.map(|id| view_by_id(id, state)).transpose()
 }
 
 fn warn_of_heaps(rules: &[ContainerAdvice], memory: Option<Bytes>, measured: MeasuredNeeds) {
@@ -229,14 +189,15 @@ fn warn_of_heaps(rules: &[ContainerAdvice], memory: Option<Bytes>, measured: Mea
 fn run_trials(
     arguments: &JudgeArguments,
     manifests: Vec<ContainerAdvice>,
+    measured: Option<ResultView>,
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
-    let offer = offer(arguments)?;
+    let offer = offer(&arguments.prices)?;
     let plain = load_experiment(&arguments.flags, None)?;
     let places = JdkPlaces::of_process();
     let found = DetectedJdks::scan_places(&places);
-    let trials = measured_view(arguments)?.map_or_else(Vec::new, |view| view.trials);
-    let behaviour = read_longest_soak(&trials);
+    let trials = measured.as_ref().map_or(&[][..], |view| &view.trials);
+    let behaviour = read_longest_soak(trials);
     let start = rule_inputs(
         &plain.experiment,
         arguments.memory,
@@ -247,7 +208,7 @@ fn run_trials(
     let checked = manifests.len();
     let advices = advices(arguments, &start, manifests)?;
     let rules = &advices[..advices.len() - checked];
-    warn_of_heaps(rules, start.memory, measured_figures(arguments)?);
+    warn_of_heaps(rules, start.memory, measured_figures(measured.as_ref()));
     let given = judged_experiment(plain, &advices, arguments)?;
     if arguments.in_cluster.in_cluster {
         return away::send_result(
@@ -261,7 +222,7 @@ fn run_trials(
     let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
     measuring.note_done(None)?;
     if !arguments.output.json {
-        let reference = recommended_size(arguments)?;
+        let reference = recommended_size(measured);
         let table = table::advice_table(&agenda.matrix, &records, &offer, reference.as_ref());
         out.print_answer(&table)?;
     }
@@ -314,10 +275,9 @@ fn advised_configuration(
     configuration
 }
 
-fn recommended_size(arguments: &JudgeArguments) -> Result<Option<table::ReferenceSize>, Error> {
-    let recommendation = measured_view(arguments)?.and_then(|view| view.recommendation);
-    let configuration = recommendation.map(|r| r.configuration);
-    Ok(configuration.and_then(|c| table::ReferenceSize::from_configuration(&c)))
+fn recommended_size(measured: Option<ResultView>) -> Option<table::ReferenceSize> {
+    let recommendation = measured?.recommendation?;
+    table::ReferenceSize::from_configuration(&recommendation.configuration)
 }
 
 fn advices(

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::judge::{JudgeArguments, on_paper};
+use super::judge::paper::PaperCheck;
+use super::judge::{measured_figures, measured_view, offer};
 use crate::error::{CommandOutcome, Error};
 use crate::output::AnswerPrinter;
+use crate::say::one_line_json;
 
 /// Check manifests on paper: limits, requests, JVM options, probes; nothing is run
 #[derive(Args)]
@@ -35,11 +37,16 @@ pub struct LintArguments {
 
 /// Checks and prints. Exit code 1 where something is wrong.
 pub fn run(arguments: LintArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
-    let paper = JudgeArguments::of_paper(
-        arguments.manifest,
-        arguments.measured,
-        arguments.prices,
-        arguments.state,
+    let measured = measured_view(arguments.measured.as_deref(), arguments.state.as_deref())?;
+    let (figures, offer) = (
+        measured_figures(measured.as_ref()),
+        offer(&arguments.prices)?,
     );
-    on_paper(&paper, arguments.json, out)
+    let paper = PaperCheck::check_manifests(&arguments.manifest, figures, offer)?;
+    out.print_answer(&if arguments.json {
+        one_line_json(&paper.to_document())?
+    } else {
+        paper.to_text()
+    })?;
+    Ok(paper.outcome())
 }

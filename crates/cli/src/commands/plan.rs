@@ -6,7 +6,7 @@ pub mod outlook;
 
 use clap::Args;
 use loadline_engine::agenda::{Agenda, trial_length};
-use loadline_engine::experiment::{Experiment, ExperimentFile, PricingTerms};
+use loadline_engine::experiment::{Experiment, PricingTerms};
 use loadline_engine::searches::{bases, lattice_on_machine};
 use loadline_report::format::count_of;
 use loadline_report::table::{Table, TableCell};
@@ -37,19 +37,12 @@ pub struct PlanArguments {
     /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// Print the JSON schema of experiment files
-    #[arg(long, exclusive = true)]
-    schema: bool,
     /// Where results are kept, for how long starts of this application took before
     #[arg(long, value_name = "DIR")]
     state: Option<std::path::PathBuf>,
 }
 
 pub fn run(mut arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
-    if arguments.schema {
-        out.print_answer(&ExperimentFile::schema())?;
-        return Ok(CommandOutcome::Done);
-    }
     let file = arguments.experiment.take();
     arguments.flags.file = arguments.flags.file.or(file);
     let more = ExtraFlags {

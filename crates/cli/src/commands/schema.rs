@@ -1,10 +1,11 @@
-//! `loadline schema NAME`: the form of what a command prints with `--json`.
+//! `loadline schema NAME`: the form of what a command prints with `--json`, and of experiment files.
 //!
 //! Owns the list of forms; each follows from the type that the command writes. The test
 //! `tests/json` runs the commands and compares.
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::record::TrialRecord;
+use loadline_engine::experiment::ExperimentFile;
 use loadline_jvm::gclog::report::GcReport;
 use loadline_load::max_rate::MaxRateResult;
 use loadline_load::summary::LoadSummary;
@@ -14,7 +15,7 @@ use crate::error::CommandOutcome;
 use crate::output::AnswerPrinter;
 use crate::say::schema_of;
 
-/// Print the JSON schema of what a command prints with --json
+/// Print the JSON schema of what a command prints with --json, or of experiment files
 #[derive(Args)]
 pub struct SchemaArguments {
     /// Which form
@@ -22,7 +23,6 @@ pub struct SchemaArguments {
     form: SchemaForm,
 }
 
-/// The forms. The schema of experiment files is not among them: `loadline plan --schema`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SchemaForm {
     /// A result: size, run, drill, judge, cache, soak, resume, show and export
@@ -57,11 +57,14 @@ enum SchemaForm {
     List,
     /// What this machine can measure: doctor
     Doctor,
+    /// An experiment file
+    Experiment,
 }
 
 impl SchemaForm {
     fn schema(self) -> String {
         match self {
+            Self::Experiment => ExperimentFile::schema(),
             Self::Result => schema_of::<loadline_report::ExportedResult>(),
             Self::Verify => schema_of::<loadline_report::verified::VerifyStatement>(),
             Self::Judge => schema_of::<judge::paper::PaperDocument>(),

@@ -70,9 +70,8 @@ pub struct PodFlags {
     #[arg(long, value_name = "NAME", requires = "from", help_heading = KUBERNETES)]
     pub container: Option<String>,
 
-    /// Trials that run at once: on this machine each on cores of its own, where a comparison made first
-    /// shows that they differ from one alone by no more than 2 %; in a cluster each on a node of its
-    /// own, `auto`: as many as there are nodes of one kind with room for one [default: 1]
+    /// Trials that run at once in a cluster, each on a node of its own, `auto`: as many as there are
+    /// nodes of one kind with room for one [default: 1]
     #[arg(long, value_name = "N", help_heading = EXPERIMENT)]
     pub slots: Option<Slots>,
 
@@ -121,7 +120,7 @@ fn set_if_given(to: &mut Option<String>, flag: &Option<String>) {
 
 impl PodFlags {
     /// Lays them over a file's table; says whether any is given.
-    /// Errors: `--slots auto` where there are no nodes to count.
+    /// Errors: `--slots` where trials run on this machine.
     pub fn overlay(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         if !self.cluster.kubernetes {
             return self.overlay_slots(file);
@@ -130,19 +129,15 @@ impl PodFlags {
         Ok(true)
     }
 
-    /// Trials at once on this machine, or in the cluster that the file names.
+    /// Trials at once in the cluster that the file names.
     fn overlay_slots(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         match (self.slots, &mut file.kubernetes) {
             (None, _) => return Ok(false),
             (Some(slots), Some(table)) => table.slots = Some(slots),
-            (Some(Slots::Number(number)), None) => {
-                file.run.slots = Some(ValueWithOrigin::from_flag("--slots", number.get()));
-            }
-            (Some(Slots::Auto), None) => {
-                let problem =
-                    "--slots auto counts the nodes of a cluster, and trials run on this machine";
+            (Some(_), None) => {
+                let problem = "--slots: trials on this machine run one after the other";
                 return Err(Error::new(FailureKind::Usage, problem)
-                    .with_hint("say how many: --slots 2; or let trials be pods: --kubernetes"));
+                    .with_hint("leave --slots out, or let trials be pods: --kubernetes"));
             }
         }
         Ok(true)

@@ -9,7 +9,6 @@ use loadline_engine::host::TrialHost;
 use loadline_engine::local::LocalTrialHost;
 use loadline_engine::lock::{LockError, MachineLock};
 use loadline_engine::store::Store;
-use loadline_protocol::RunRefusal;
 use loadline_trial::{SiteOptions, rootless};
 
 use crate::error::{Error, FailureKind};
@@ -49,7 +48,7 @@ pub(super) fn try_machine(host: &LocalTrialHost) -> Result<(), Error> {
 }
 
 /// This machine, after what killed loadlines left is gone, also in the engines that are going to be
-/// used; with the slots that the experiment asks for.
+/// used.
 pub(super) fn prepare_host(
     store: &Store,
     experiment: &Experiment,
@@ -64,8 +63,7 @@ pub(super) fn prepare_host(
     for failure in &swept.failures {
         say!("warning: left over from an earlier trial and not removed: {failure}");
     }
-    host.with_slots_of(experiment)
-        .map_err(|e| Error::from_refusal(&e))
+    Ok(host)
 }
 
 /// The engine apart that starts the images of an experiment, if one does, after what killed loadlines
@@ -76,12 +74,6 @@ pub(super) fn prepare_engine_apart(
     let Some(images) = images::images_apart(experiment) else {
         return Ok(None);
     };
-    if experiment.slots > 1 {
-        let what = format!("running {} trials at once", experiment.slots);
-        let why = "the engine is apart: which CPUs its machine has for each is not known here";
-        let refusal = RunRefusal::new(what, why, "leave --slots out: one trial after the other");
-        return Err(Error::from_refusal(&refusal));
-    }
     let (host, swept) = ApartHost::new(&images).map_err(|e| Error::from_refusal(&e))?;
     for failure in &swept.failures {
         say!("warning: left over from an earlier trial and not removed: {failure}");

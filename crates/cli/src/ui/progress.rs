@@ -179,7 +179,6 @@ fn purpose_name(purpose: TrialPurpose) -> &'static str {
         TrialPurpose::Neighbour => "below",
         TrialPurpose::Compare => "pair",
         TrialPurpose::Soak => "soak",
-        TrialPurpose::Abreast => "abreast",
         TrialPurpose::Room => "room",
         TrialPurpose::Squeeze => "squeeze",
     }

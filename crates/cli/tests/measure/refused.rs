@@ -52,16 +52,6 @@ fn wrong_commands_are_refused() -> Outcome {
         .args(&["--", "java", "-version"])
         .into_end();
     refused(&lab, ended, 3, &["no JDK `99` here", "hint: "]);
-    // Each would need all CPUs for the application, and one more.
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let cpu = format!("--cpu={cpus}");
-    let slots = ["--slots=2", &cpu, "--", "java", "-version"];
-    let ended = lab.measure("run").args(&slots).into_end().expect_code(3);
-    ended.says(&[
-        "running 2 trials at once",
-        "and its load generator",
-        "hint: leave --slots out",
-    ]);
     None
 }
 

@@ -335,8 +335,8 @@ const WRONG: &[Wrong] = &[
         "--slots auto",
         USAGE,
         &[
-            "auto counts the nodes of a cluster",
-            "hint: say how many: --slots 2",
+            "trials on this machine run one after the other",
+            "hint: leave --slots out, or let trials be pods: --kubernetes",
         ],
     ),
     (

@@ -42,7 +42,6 @@ pub struct Experiment {
     pub repeats: u32,
     /// Seed of the order of trials and of the statistics.
     pub seed: u64,
-    pub slots: u32,
     /// Judge trials although other programs disturbed them.
     pub accept_noise: bool,
     pub sampling: SamplingRate,

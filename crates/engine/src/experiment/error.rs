@@ -156,7 +156,7 @@ fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
     Some(key.unwrap_or(table.span()))
 }
 
-const FORMAT: &str = "docs/reference/experiment.schema.json has every key (loadline plan --schema); `loadline init` writes a whole experiment";
+const FORMAT: &str = "docs/reference/experiment.schema.json has every key (loadline schema experiment); `loadline init` writes a whole experiment";
 
 /// What the TOML parser says, and what to write instead.
 const KINDS: [(&str, &str); 6] = [

@@ -74,7 +74,6 @@ impl Experiment {
             factors,
             listed: file.configuration.clone(),
             repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
-            slots: check_slots(file, source)?,
             seed: file.run.seed.unwrap_or(1),
             accept_noise: file.run.accept_noise.unwrap_or(false),
             sampling: sampling::sampling(file.run.samples.as_ref(), source)?,
@@ -90,21 +89,6 @@ impl Experiment {
         outage::check_outages(&experiment, source)?;
         Ok(experiment)
     }
-}
-
-fn check_slots(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<u32> {
-    let said = file.run.slots.as_ref();
-    if let (Some(slots), Some(_)) = (said, &file.kubernetes) {
-        let problem = "trials at once on this machine, and the experiment runs in a cluster";
-        let hint = "write kubernetes.slots in place of run.slots";
-        return Err(source.error_at(slots.origin(), problem, hint));
-    }
-    if let (Some(slots), Some(_)) = (said, &file.search.prices) {
-        let problem = "trials at once, and prices are compared by the rate that one trial carries";
-        let hint = "leave slots out: with prices one trial runs after the other";
-        return Err(source.error_at(slots.origin(), problem, hint));
-    }
-    source.in_range(said, 1, 1..65, "slots")
 }
 
 fn check_rate(text: &Text, source: &ExperimentSource<'_>) -> Checked<f64> {

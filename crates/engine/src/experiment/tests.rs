@@ -183,7 +183,7 @@ fn what_is_missing_and_what_is_no_toml() {
     assert_snapshot!(told("slo = \"p99<1s\"\n"), @r##"
     exp.toml:1:1: missing field `load`
         slo = "p99<1s"
-    hint: docs/reference/experiment.schema.json has every key (loadline plan --schema); `loadline init` writes a whole experiment
+    hint: docs/reference/experiment.schema.json has every key (loadline schema experiment); `loadline init` writes a whole experiment
     "##);
     assert_snapshot!(told("slo = \n"), @r##"
     exp.toml:1:7: string values must be quoted, expected literal string

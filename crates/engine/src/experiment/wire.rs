@@ -369,11 +369,6 @@ pub struct RunTable {
     /// Seed of the order of trials and of the statistics; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Trials that run at once on this machine, each on cores of its own; default 1. First it is
-    /// compared whether they tell what one alone tells. In a cluster: kubernetes.slots.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u32>")]
-    pub slots: Option<ValueWithOrigin<u32>>,
     /// Judge trials although other programs disturbed them; each disturbed trial says so in its
     /// warnings. For trying things out on a busy machine; default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]

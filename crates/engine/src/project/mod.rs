@@ -331,7 +331,7 @@ mod tests {
         let (text, experiment) = written(&place, &found);
         insta::assert_snapshot!(text, @r#"
         # What this service promises, and how it is tried: `loadline verify` reads it.
-        # Every key: docs/reference/experiment.schema.json (loadline plan --schema).
+        # Every key: docs/reference/experiment.schema.json (loadline schema experiment).
 
         slo = "p99<250ms,errors<1%" # default: write what you promise them
 
@@ -384,7 +384,7 @@ mod tests {
         let text = found.to_toml();
         insta::assert_snapshot!(text, @r#"
         # What this service promises, and how it is tried: `loadline verify` reads it.
-        # Every key: docs/reference/experiment.schema.json (loadline plan --schema).
+        # Every key: docs/reference/experiment.schema.json (loadline schema experiment).
 
         slo = "p99<250ms,errors<1%" # default: write what you promise them
 

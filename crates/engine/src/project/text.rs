@@ -10,7 +10,7 @@ impl Project {
     pub fn to_toml(&self) -> String {
         let mut text =
             "# What this service promises, and how it is tried: `loadline verify` reads it.\n\
-             # Every key: docs/reference/experiment.schema.json (loadline plan --schema).\n\n"
+             # Every key: docs/reference/experiment.schema.json (loadline schema experiment).\n\n"
                 .to_owned();
         push_key(
             &mut text,

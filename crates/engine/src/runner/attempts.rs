@@ -137,7 +137,6 @@ impl SearchRunner<'_> {
             TrialPurpose::Prove,
             TrialPurpose::Compare,
             TrialPurpose::Soak,
-            TrialPurpose::Abreast,
             TrialPurpose::Squeeze,
         ];
         let is_fresh = fresh.contains(&key.purpose);

@@ -112,8 +112,6 @@ pub struct SharedCacheStatistics {
     pub room: Bytes,
     pub held: Bytes,
     pub classes: u64,
-    /// Methods with compiled code in all layers.
-    pub aot_methods: u64,
 }
 
 impl SharedCacheStatistics {
@@ -134,7 +132,6 @@ impl SharedCacheStatistics {
             room: Bytes::from_bytes(room),
             held: Bytes::from_bytes(held),
             classes: value("# ROMClasses")?,
-            aot_methods: value("# AOT Methods")?,
         })
     }
 
@@ -179,7 +176,6 @@ mod tests {
                 room: Bytes::from_bytes(15_445_408),
                 held: Bytes::from_bytes(216_444),
                 classes: 510,
-                aot_methods: 15,
             }
         );
         assert_eq!(statistics.full_percent(), 1);

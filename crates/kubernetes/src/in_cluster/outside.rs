@@ -121,10 +121,6 @@ impl ClusterResult {
         })
     }
 
-    pub fn result_id(&self) -> &str {
-        &self.result
-    }
-
     /// Sends a result there: makes the Job with all it needs, and waits until it has looked at its first
     /// node, or has ended. `told` hears what it waits for.
     /// Errors: [`RunRefusal`] with whatever stands in the way; nothing is left of it then.

@@ -5,13 +5,11 @@
 mod matrix;
 mod place;
 
-use loadline_analysis::abreast::AbreastStanding;
 use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::obstacle::{self, FlatMisses};
 use loadline_analysis::recommend::{LevelSize, Recommendation};
-use loadline_analysis::record::{TrialPurpose, TrialRecord, TrialVerdict};
-use loadline_analysis::search::abreast;
+use loadline_analysis::record::{TrialPurpose, TrialVerdict};
 use loadline_analysis::slo::Objective;
 use loadline_analysis::warming::{self, JvmQuestion};
 
@@ -150,7 +148,6 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
         recommendation.configuration.warm_up,
     )));
     details.extend(next_smaller(view, recommendation));
-    details.extend(at_once(view));
     details.extend(jdks::knee_sentence(&recommendation.by_level));
     details.extend(throttling::throttling_sentence(view, claim.fresh_starts()));
     details.extend(node::node_sentences(view));
@@ -366,26 +363,6 @@ fn budget_or_margin(view: &ResultView, recommendation: &Recommendation) -> Optio
     };
     let has_margin = recommendation.margin > 0.0;
     budget::describe_budget(recommendation).or_else(|| has_margin.then(found))
-}
-
-/// Whether trials ran at once, by the comparison that was made first.
-fn at_once(view: &ResultView) -> Option<String> {
-    let compared = view
-        .trials
-        .iter()
-        .filter(|t| t.purpose == TrialPurpose::Abreast);
-    let compared: Vec<&TrialRecord> = compared.collect();
-    let number = (!compared.is_empty()).then_some(compared.len())?;
-    let standing = abreast::judge_rounds(compared);
-    let ran = match standing {
-        AbreastStanding::Alike => "Trials ran at once",
-        _ => "Trials ran one after the other",
-    };
-    let why = standing.comparison_sentence()?;
-    Some(format!(
-        "{ran}: {why} ({}).",
-        format::count_of(number, "trial")
-    ))
 }
 
 /// The load, and the latency that was seen under it at the recommended size.

@@ -97,7 +97,6 @@ pub fn purpose(purpose: TrialPurpose) -> &'static str {
         TrialPurpose::Neighbour => "neighbour",
         TrialPurpose::Compare => "compare",
         TrialPurpose::Soak => "soak",
-        TrialPurpose::Abreast => "abreast",
         TrialPurpose::Room => "room",
         TrialPurpose::Squeeze => "squeeze",
     }

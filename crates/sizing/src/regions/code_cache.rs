@@ -9,8 +9,6 @@ use crate::Bytes;
 const BOTH: Bytes = Bytes::from_mib(36);
 /// Used with C1 alone; measured 18 to 20 MiB, same origin.
 const C1_ONLY: Bytes = Bytes::from_mib(22);
-/// What HotSpot reserves for C1 alone by itself.
-pub const C1_RESERVED: Bytes = Bytes::from_mib(48);
 
 /// Plans the region. A user's ReservedCodeCacheSize bounds it from above.
 pub fn plan_code_cache(situation: &RegionInputs<'_>) -> Region {

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::instance_cost;
-use crate::error::{Error, FailureKind};
+use crate::error::{CommandOutcome, Error, FailureKind};
 
 pub struct PaperCheck {
     checked: Vec<CheckedContainer>,
@@ -63,9 +63,17 @@ impl PaperCheck {
         })
     }
 
-    pub fn is_sound(&self) -> bool {
+    fn is_sound(&self) -> bool {
         let mut findings = self.checked.iter().flat_map(|c| &c.findings);
         findings.all(|f| f.severity != Severity::Error)
+    }
+
+    pub fn outcome(&self) -> CommandOutcome {
+        if self.is_sound() {
+            CommandOutcome::Done
+        } else {
+            CommandOutcome::SloMissed
+        }
     }
 
     pub fn advice(&self) -> Vec<ContainerAdvice> {
