@@ -297,6 +297,8 @@ pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn render(text: &str, encoding: ValueEncoding, count: usize) -> Vec<String> {

@@ -39,7 +39,7 @@ fn a_run_is_followed_and_stopped_from_its_page() -> Outcome {
     let page = PageAddress { address, token };
     let sizing = lab.size_with(&["--prove=20", "--measure=3s"]).start();
     let events = page.until("\"phase\":\"measure\"");
-    assert!(events.contains("\"label\":\"search "), "{events}");
+    assert!(events.contains("\"label\":\"room "), "{events}");
     let memory = page.until("\"memory_mib\":");
     assert!(
         memory.contains("half of such searches end within"),
