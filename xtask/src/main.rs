@@ -5,6 +5,7 @@
 
 mod check;
 mod durable;
+mod endurance;
 mod error;
 mod fuzz;
 mod grid;
@@ -26,6 +27,9 @@ usage: cargo xtask CHORE
   pictures     the pictures of the documents, from a recorded result by the program of this checkout
   test [STEP]...
                everything that checks the project; what `make test` runs
+  endurance [--minutes COUNT] [NAME...]
+               services of experiments/endurance at their answered sizes for an hour (or COUNT
+               minutes) of their rate, with bursts; records/endurance. Goes on where it ended; root
   failpoints [COUNT [SEED]]
                every system call that changes a file or starts a process, broken in every way: what
                was finished stays, answers are the same, nothing is left; root. A sample of COUNT
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         "docs" => site::run(&root),
         "pictures" => pictures(&root),
         "test" => test::run(&root, words),
+        "endurance" => endurance::run(&root, words),
         "failpoints" => durable::failpoints::run(&root, words),
         "fuzz" => fuzz::run(&root, words),
         "grid" => grid::run(&root, words),
