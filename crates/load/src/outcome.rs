@@ -52,11 +52,56 @@ error_kinds! {
     WrongStatus => "wrong_status",
     WrongBody => "wrong_body",
     Io => "io",
+    GrpcCancelled => "grpc_cancelled",
+    GrpcUnknown => "grpc_unknown",
+    GrpcInvalidArgument => "grpc_invalid_argument",
+    GrpcDeadlineExceeded => "grpc_deadline_exceeded",
+    GrpcNotFound => "grpc_not_found",
+    GrpcAlreadyExists => "grpc_already_exists",
+    GrpcPermissionDenied => "grpc_permission_denied",
+    GrpcResourceExhausted => "grpc_resource_exhausted",
+    GrpcFailedPrecondition => "grpc_failed_precondition",
+    GrpcAborted => "grpc_aborted",
+    GrpcOutOfRange => "grpc_out_of_range",
+    GrpcUnimplemented => "grpc_unimplemented",
+    GrpcInternal => "grpc_internal",
+    GrpcUnavailable => "grpc_unavailable",
+    GrpcDataLoss => "grpc_data_loss",
+    GrpcUnauthenticated => "grpc_unauthenticated",
     /// Never sent: no connection was free within the timeout of its intended time.
     Shed => "shed",
 }
 
 impl ErrorKind {
+    /// The kinds of failed gRPC calls by their code, from 1. Source: gRPC, "Status codes and their
+    /// use in gRPC".
+    pub(crate) const GRPC: [Self; 16] = [
+        Self::GrpcCancelled,
+        Self::GrpcUnknown,
+        Self::GrpcInvalidArgument,
+        Self::GrpcDeadlineExceeded,
+        Self::GrpcNotFound,
+        Self::GrpcAlreadyExists,
+        Self::GrpcPermissionDenied,
+        Self::GrpcResourceExhausted,
+        Self::GrpcFailedPrecondition,
+        Self::GrpcAborted,
+        Self::GrpcOutOfRange,
+        Self::GrpcUnimplemented,
+        Self::GrpcInternal,
+        Self::GrpcUnavailable,
+        Self::GrpcDataLoss,
+        Self::GrpcUnauthenticated,
+    ];
+
+    /// The kind of a gRPC call that ended with this code, other than 0.
+    pub(crate) fn from_grpc_status(code: u16) -> Self {
+        let kind = usize::from(code)
+            .checked_sub(1)
+            .and_then(|nth| Self::GRPC.get(nth));
+        kind.copied().unwrap_or(Self::GrpcUnknown)
+    }
+
     pub(crate) fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::CONNREFUSED => Self::Refused,

@@ -29,7 +29,7 @@ use crate::plan::{
 use crate::profile::{LoadProfile, MixRequest};
 use crate::schedule::{ArrivalPattern, RateSegment};
 use crate::target::LoadTarget;
-use text::{PositiveFactor, PositiveTime, RateShape, TimeOrNone, as_text};
+use text::{GrpcCode, PositiveFactor, PositiveTime, RateShape, TimeOrNone, as_text};
 
 pub const CONNECTIONS: u32 = 20;
 pub const TIMEOUT: Duration = Duration::from_secs(5);
@@ -209,6 +209,11 @@ pub struct LoadSpec {
     /// Size in bytes of the body of a good answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_bytes: Option<u64>,
+    /// How a good gRPC call ends, by name or number; default: `OK`. With it, an answer that is no call
+    /// has failed. Needs `http2`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub expect_grpc_status: Vec<GrpcCode>,
     /// Requests to choose from, at random by their weights, as in a profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub request: Vec<MixRequest>,
@@ -257,6 +262,10 @@ impl LoadSpec {
             let why =
                 "the URL is http, where no certificate is checked; write https://, or leave it out";
             return Err(refuse_key("cacert", why));
+        }
+        if !self.expect_grpc_status.is_empty() && self.http2().is_none() {
+            let why = "gRPC is spoken over HTTP/2 only; add http2 = true (--http2)";
+            return Err(refuse_key("expect-grpc-status", why));
         }
         self.check_mix()?;
         self.draft(vec![nowhere], self.judged_model()?)?
@@ -456,6 +465,7 @@ impl LoadSpec {
                 status: self.expect_status.clone(),
                 body_contains: self.expect_body.clone(),
                 body_bytes: self.expect_bytes,
+                grpc_status: self.expect_grpc_status.iter().map(|code| code.0).collect(),
             },
             tls: self.tls(),
             http2: self.http2(),
