@@ -176,25 +176,10 @@ pub(crate) fn find_response_error(
     found: bool,
     expect: &Expectation,
 ) -> Option<ErrorKind> {
-    let status = response.status;
-    let is_expected = if expect.status.is_empty() {
-        (200..400).contains(&status)
-    } else {
-        expect.status.contains(&status)
-    };
-    if !is_expected {
-        return Some(match status {
-            300..=399 => ErrorKind::Http3xx,
-            400..=499 => ErrorKind::Http4xx,
-            500.. => ErrorKind::Http5xx,
-            _ => ErrorKind::WrongStatus,
-        });
-    }
-    if let Some(kind) = find_call_error(response.grpc_status, &expect.grpc_status) {
-        return Some(kind);
-    }
     let right_size = expect.body_bytes.is_none_or(|b| b == response.body_bytes);
-    (!found || !right_size).then_some(ErrorKind::WrongBody)
+    ErrorKind::from_http_status(response.status, &expect.status)
+        .or_else(|| find_call_error(response.grpc_status, &expect.grpc_status))
+        .or((!found || !right_size).then_some(ErrorKind::WrongBody))
 }
 
 /// Whether a gRPC call ended as expected; what is no call is not looked at unless one is expected.

@@ -102,6 +102,20 @@ impl ErrorKind {
         kind.copied().unwrap_or(Self::GrpcUnknown)
     }
 
+    /// Why an answer with this status is no good one; `None` where it is. Nothing expected is 200 to 399.
+    pub fn from_http_status(status: u16, expected: &[u16]) -> Option<Self> {
+        let is_expected = match expected.is_empty() {
+            true => (200..400).contains(&status),
+            false => expected.contains(&status),
+        };
+        (!is_expected).then_some(match status {
+            300..=399 => Self::Http3xx,
+            400..=499 => Self::Http4xx,
+            500.. => Self::Http5xx,
+            _ => Self::WrongStatus,
+        })
+    }
+
     pub(crate) fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::CONNREFUSED => Self::Refused,
@@ -166,16 +180,10 @@ impl RequestTotals {
     /// Nothing yet, for so many requests. A profile has up to thousands: each one's histogram
     /// begins small, and a thread keeps one set for the whole run, not one for each second.
     pub(crate) fn zeros_for_each(requests: usize) -> Vec<Self> {
-        let empty = Self {
-            ok: 0,
-            failed: 0,
-            unfinished: 0,
-            latency: histogram::growing_histogram(),
-        };
-        vec![empty; requests]
+        vec![Self::default(); requests]
     }
 
-    pub(crate) fn count_success(&mut self, latency: u64) {
+    pub fn count_success(&mut self, latency: u64) {
         self.ok += 1;
         histogram::record_value(&mut self.latency, latency);
     }
@@ -185,6 +193,17 @@ impl RequestTotals {
         self.failed += other.failed;
         self.unfinished += other.unfinished;
         histogram::add_histogram(&mut self.latency, &other.latency);
+    }
+}
+
+impl Default for RequestTotals {
+    fn default() -> Self {
+        Self {
+            ok: 0,
+            failed: 0,
+            unfinished: 0,
+            latency: histogram::growing_histogram(),
+        }
     }
 }
 
@@ -211,13 +230,13 @@ impl Default for LoadTotals {
 }
 
 impl LoadTotals {
-    pub(crate) fn count_success(&mut self, latency: u64, service_time: u64) {
+    pub fn count_success(&mut self, latency: u64, service_time: u64) {
         self.ok += 1;
         self.latency.saturating_record(latency);
         self.service_time.saturating_record(service_time);
     }
 
-    pub(crate) fn count_failure(&mut self, kind: ErrorKind) {
+    pub fn count_failure(&mut self, kind: ErrorKind) {
         self.count_failures(kind, 1);
     }
 

@@ -4,6 +4,7 @@
 //! environment variables); [`LoadSpec::to_plan`] reads them and makes the [`LoadPlan`] that is run. It is
 //! stored, a plan never is.
 
+mod command;
 mod files;
 mod mix;
 mod secret;
@@ -53,6 +54,12 @@ pub struct LoadSpec {
     )]
     #[schemars(with = "String")]
     pub url: Option<LoadTarget>,
+    /// Another program makes the load, as `["vegeta", "attack", "-rate={rate}", ...]`: in the
+    /// application's network, where `url` says which port it listens on, on the generator's CPUs. loadline
+    /// times each HTTP/1.1 exchange from before the service. `{url} {host} {port} {rate} {duration_s}
+    /// {results}` are filled in, and stand in the environment as `LOADLINE_URL` and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     /// Request method; default GET.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
@@ -267,6 +274,7 @@ impl LoadSpec {
             let why = "gRPC is spoken over HTTP/2 only; add http2 = true (--http2)";
             return Err(refuse_key("expect-grpc-status", why));
         }
+        self.check_command()?;
         self.check_mix()?;
         self.draft(vec![nowhere], self.judged_model()?)?
             .check_plan()
@@ -301,6 +309,10 @@ impl LoadSpec {
     pub fn judged_model(&self) -> Result<LoadModel, LoadError> {
         let duration = self.duration.map_or(DURATION, |time| time.0);
         let curve = self.replayed_profile();
+        if !self.command.is_empty() && self.rate.is_none() {
+            // When its requests leave is the command's to say.
+            return Ok(LoadModel::ClosedFor { duration });
+        }
         if self.rate.is_some() || self.closed == Some(true) || curve.is_none() {
             self.refuse_factors()?;
         }
