@@ -114,7 +114,7 @@ fn cpu_of_others(dependency: &DependencyEvidence, evidence: &Evidence) -> Durati
         .load
         .iter()
         .filter(|l| l.phase == TrialPhase::Measure);
-    let generator: Duration = measured.map(|load| load.generator_cpu).sum();
+    let generator: Duration = measured.filter_map(|load| load.generator_cpu).sum();
     let proxy = evidence.proxy.as_ref().map_or(Duration::ZERO, |p| p.cpu);
     // The proxy runs where the generator does.
     let generator = generator + proxy;

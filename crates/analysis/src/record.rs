@@ -38,7 +38,10 @@ pub use cpus::CpuSets;
 pub use dependency::{CpuNeighbours, DependencyEvidence, SharedEvidence, StubEvidence};
 pub use gc::{GcEvidence, HeapAfter};
 pub use instance::{ExitEvidence, InstanceEvidence};
-pub use load::{DueEvidence, GeneratorEvidence, LoadEvidence, LoadFrom, RequestEvidence};
+pub use load::{
+    DueEvidence, GeneratorEvidence, LoadCommandEvidence, LoadEvidence, LoadFrom, ObservedModel,
+    RequestEvidence,
+};
 pub use machine::{
     ClusterDescription, EnforcedLimits, ImageIdentity, MachineDescription, TrialNode,
 };
@@ -167,6 +170,8 @@ pub enum InvalidReason {
     Dependency,
     /// The container runtime went away, or in a cluster the pod of the trial or of a generator.
     RuntimeLost,
+    /// The load command ended early, sent nothing, or spoke what cannot be timed.
+    LoadCommand,
     /// The JVM in an image did not run with the options of the configuration.
     OtherOptions,
     /// A limit was not the one that was ordered, or changed meanwhile: a webhook, a policy, a resize.
@@ -189,6 +194,7 @@ impl InvalidReason {
             Self::DiskFull => "disk_full",
             Self::Dependency => "dependency",
             Self::RuntimeLost => "runtime_lost",
+            Self::LoadCommand => "load_command",
             Self::OtherOptions => "other_options",
             Self::OtherLimits => "other_limits",
             Self::OtherNode => "other_node",

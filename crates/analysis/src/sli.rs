@@ -9,7 +9,7 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use crate::latency::{self, Latency, LatencyError};
-use crate::record::{Evidence, RequestEvidence, TrialPhase, TrialRecord};
+use crate::record::{Evidence, LoadFrom, RequestEvidence, TrialPhase, TrialRecord};
 use crate::slo::Quantile;
 use crate::startup;
 
@@ -25,8 +25,10 @@ pub struct MeasuredLoad {
     pub ok: u64,
     pub errors: BTreeMap<String, u64>,
     pub unfinished: u64,
-    /// The largest send lag p99 of the parts.
-    pub send_lag_p99: Duration,
+    /// The largest send lag p99 of the parts; `None` where none was measured.
+    pub send_lag_p99: Option<Duration>,
+    /// Whether a load command made it, which does not say how.
+    pub is_observed: bool,
     /// What a generator says that was itself the bottleneck.
     pub saturated: Option<String>,
     pub by_request: Vec<MeasuredRequest>,
@@ -82,6 +84,7 @@ impl MeasuredLoad {
                 errors: part.errors.clone(),
                 unfinished: part.unfinished,
                 send_lag_p99: part.send_lag_p99,
+                is_observed: matches!(part.load_from, Some(LoadFrom::Command { .. })),
                 saturated: part.saturated.clone(),
                 by_request: part
                     .by_request

@@ -293,9 +293,9 @@ fn generator_limit(
         return Some((InvalidReason::GeneratorSaturated, reason));
     }
     let allowed = allowed_lag(slo, thresholds)?;
-    let is_late = measured.offered_rate.is_some() && measured.send_lag_p99 > allowed;
-    is_late.then(|| {
-        let lag = text::duration_beside(measured.send_lag_p99, allowed);
+    let lag = measured.send_lag_p99.filter(|lag| *lag > allowed)?;
+    measured.offered_rate.is_some().then(|| {
+        let lag = text::duration_beside(lag, allowed);
         let allowed = text::exact_duration(allowed);
         let reason = format!(
             "the load generator was late: send lag p99 {lag}, at most {allowed} for this SLO"
@@ -485,6 +485,7 @@ fn pass_reason(objectives: &[ObjectiveResult], measured: &MeasuredLoad) -> Strin
     let rate = text::short_rate(measured.achieved_rate);
     parts.push(match measured.offered_rate {
         Some(offered) => format!("{rate} of {} offered", text::short_rate(offered)),
+        None if measured.is_observed => rate,
         None => format!("{rate} closed loop"),
     });
     parts.join(", ")

@@ -311,7 +311,10 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
     if flags.url.is_some() {
         file.load.url.clone_from(&flags.url);
     }
-    flags.load.overlay(&mut file.load);
+    if let Some(command) = &flags.load {
+        file.load.command.clone_from(&command.0);
+    }
+    flags.load_flags.overlay(&mut file.load);
     let here = called::working_directory()?;
     file.load.resolve_files(&here).map_err(load_error)?;
     Ok(file.load != before)

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use loadline_load::profile::LoadProfile;
-use loadline_load::spec::text::{PositiveFactor, PositiveTime, RateShape, TimeOrNone};
+use loadline_load::spec::text::{GrpcCode, PositiveFactor, PositiveTime, RateShape, TimeOrNone};
 use loadline_load::{LoadSpec, Pacing, ProfileSource, ThinkTime};
 
 const HEADING: &str = "Load";
@@ -96,6 +96,10 @@ pub struct LoadFlags {
     /// Size in bytes of the body of a good answer
     #[arg(long, value_name = "BYTES", help_heading = HEADING)]
     pub expect_bytes: Option<u64>,
+    /// How a good gRPC call ends, as NOT_FOUND or 5; several times for several [default: OK for what
+    /// is a call]. Needs --http2
+    #[arg(long, value_name = "STATUS", help_heading = HEADING)]
+    pub expect_grpc_status: Vec<GrpcCode>,
     /// A request without an answer after this has failed [default: 5s]
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub timeout: Option<PositiveTime>,
@@ -146,6 +150,9 @@ impl LoadFlags {
         }
         if !self.expect_status.is_empty() {
             load.expect_status.clone_from(&self.expect_status);
+        }
+        if !self.expect_grpc_status.is_empty() {
+            load.expect_grpc_status.clone_from(&self.expect_grpc_status);
         }
         switch_on(&mut load.poisson, self.poisson);
         switch_on(&mut load.http2, self.http2);

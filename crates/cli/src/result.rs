@@ -290,6 +290,19 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
     // Parts of a profile are whole ns long: what they add up to is not always round.
     let round = |value: f64| (value * 1e3).round() / 1e3;
     let seconds = |d: std::time::Duration| format!("{} s", round(d.as_secs_f64()));
+    if !load.command.is_empty() {
+        let length = model.scheduled_duration().unwrap_or_default();
+        let asked = model
+            .mean_rate()
+            .map(|rate| format!(", asked for {}/s", round(rate)));
+        return LoadWords::without_rate(format!(
+            "the command `{}`{}, {} from its first request after a warm-up of {}",
+            redact::redact_command(&load.command).join(" "),
+            asked.unwrap_or_default(),
+            seconds(length),
+            seconds(load.warm_up())
+        ));
+    }
     let path = load.url.as_ref().map_or("/", |url| url.path.as_str());
     let requests = match load.mix().len() {
         0 => format!("{} {path}", load.method.as_deref().unwrap_or("GET")),

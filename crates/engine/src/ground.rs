@@ -18,6 +18,7 @@ use loadline_sizing::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::experiment::Experiment;
+use crate::load_command::command_files;
 use loadline_proxy::stub::StubBody;
 
 const CLASS_PATHS: [&str; 4] = ["-cp", "-classpath", "--class-path", "--module-path"];
@@ -61,6 +62,9 @@ pub fn fingerprint(experiment: &Experiment, machine: &MachineDescription) -> io:
         }
     }
     for file in load.spec.content_files() {
+        add_file(&mut digest, &file)?;
+    }
+    for file in command_files(&load.spec.command, &app.directory) {
         add_file(&mut digest, &file)?;
     }
     match &experiment.cluster {

@@ -18,6 +18,7 @@ pub mod heaps;
 pub mod host;
 mod keeper;
 pub mod left;
+mod load_command;
 pub mod local;
 pub mod lock;
 pub mod logs;

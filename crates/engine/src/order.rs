@@ -15,6 +15,7 @@ use crate::cache::{InstalledCache, assemble_with};
 use crate::command::{AssembledCommand, assemble};
 use crate::error::RunError;
 use crate::experiment::references::{self, FilledEnvironment};
+use crate::load_command::load_command;
 use crate::measurement::Measurement;
 use crate::soak::divide_soak;
 use crate::store::TrialKey;
@@ -69,6 +70,7 @@ pub(crate) fn trial_order(
                 phase.plan.by_second = of.experiment.has_outages();
             }
             TrialOrder {
+                load_command: load_command(of, level, &phases)?,
                 load: phases,
                 memory_study: study,
                 ..order
@@ -161,6 +163,7 @@ pub(crate) fn order_without_load(
         memory_study: None,
         as_shipped: false,
         generators: None,
+        load_command: None,
     })
 }
 

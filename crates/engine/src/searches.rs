@@ -71,7 +71,8 @@ pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch
     let smallest = |base: Configuration| SmallestMemory {
         level: level_of_base(experiment, &base),
         heap: policy_of(experiment, &base),
-        is_squeezable: experiment.cluster.is_none(),
+        // A squeeze lasts as long as it takes, and a command as long as it was written to.
+        is_squeezable: experiment.cluster.is_none() && experiment.load.spec.command.is_empty(),
         base,
         parameters: memory_parameters(experiment, memory),
         start_deadline: experiment.app.start_deadline,

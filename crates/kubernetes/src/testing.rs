@@ -105,5 +105,6 @@ pub(crate) fn test_order() -> TrialOrder {
         memory_study: None,
         as_shipped: false,
         generators: None,
+        load_command: None,
     }
 }

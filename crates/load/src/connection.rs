@@ -176,22 +176,21 @@ pub(crate) fn find_response_error(
     found: bool,
     expect: &Expectation,
 ) -> Option<ErrorKind> {
-    let status = response.status;
-    let is_expected = if expect.status.is_empty() {
-        (200..400).contains(&status)
-    } else {
-        expect.status.contains(&status)
-    };
-    if !is_expected {
-        return Some(match status {
-            300..=399 => ErrorKind::Http3xx,
-            400..=499 => ErrorKind::Http4xx,
-            500.. => ErrorKind::Http5xx,
-            _ => ErrorKind::WrongStatus,
-        });
-    }
     let right_size = expect.body_bytes.is_none_or(|b| b == response.body_bytes);
-    (!found || !right_size).then_some(ErrorKind::WrongBody)
+    ErrorKind::from_http_status(response.status, &expect.status)
+        .or_else(|| find_call_error(response.grpc_status, &expect.grpc_status))
+        .or((!found || !right_size).then_some(ErrorKind::WrongBody))
+}
+
+/// Whether a gRPC call ended as expected; what is no call is not looked at unless one is expected.
+fn find_call_error(status: Option<u16>, expected: &[u16]) -> Option<ErrorKind> {
+    match status {
+        None if expected.is_empty() => None,
+        None => Some(ErrorKind::GrpcUnknown),
+        Some(code) if expected.contains(&code) || (expected.is_empty() && code == 0) => None,
+        Some(0) => Some(ErrorKind::WrongStatus),
+        Some(code) => Some(ErrorKind::from_grpc_status(code)),
+    }
 }
 
 /// Looks for a text in a body that comes in pieces.
@@ -263,12 +262,13 @@ mod tests {
             status,
             keep_alive: true,
             body_bytes,
+            grpc_status: None,
         };
         let any = Expectation::default();
         let sized = Expectation {
             status: vec![200],
-            body_contains: None,
             body_bytes: Some(3),
+            ..Expectation::default()
         };
         for (expect, status, bytes, expected) in [
             (&any, 200, 0, None),
@@ -285,5 +285,31 @@ mod tests {
                 expected
             );
         }
+    }
+
+    #[test]
+    fn a_call_ended_well_by_its_code_and_not_by_its_http_status() {
+        let call = |grpc_status, expected: &[u16]| {
+            let response = Response {
+                status: 200,
+                keep_alive: true,
+                body_bytes: 5,
+                grpc_status,
+            };
+            let expect = Expectation {
+                grpc_status: expected.to_vec(),
+                ..Expectation::default()
+            };
+            find_response_error(response, true, &expect).map(ErrorKind::name)
+        };
+        assert_eq!(call(None, &[]), None);
+        assert_eq!(call(Some(0), &[]), None);
+        assert_eq!(call(Some(5), &[]), Some("grpc_not_found"));
+        assert_eq!(call(Some(16), &[]), Some("grpc_unauthenticated"));
+        assert_eq!(call(Some(99), &[]), Some("grpc_unknown"));
+        assert_eq!(call(Some(5), &[5, 0]), None);
+        assert_eq!(call(Some(0), &[5]), Some("wrong_status"));
+        // An answer of a gateway, which is no call at all.
+        assert_eq!(call(None, &[0]), Some("grpc_unknown"));
     }
 }

@@ -52,11 +52,70 @@ error_kinds! {
     WrongStatus => "wrong_status",
     WrongBody => "wrong_body",
     Io => "io",
+    GrpcCancelled => "grpc_cancelled",
+    GrpcUnknown => "grpc_unknown",
+    GrpcInvalidArgument => "grpc_invalid_argument",
+    GrpcDeadlineExceeded => "grpc_deadline_exceeded",
+    GrpcNotFound => "grpc_not_found",
+    GrpcAlreadyExists => "grpc_already_exists",
+    GrpcPermissionDenied => "grpc_permission_denied",
+    GrpcResourceExhausted => "grpc_resource_exhausted",
+    GrpcFailedPrecondition => "grpc_failed_precondition",
+    GrpcAborted => "grpc_aborted",
+    GrpcOutOfRange => "grpc_out_of_range",
+    GrpcUnimplemented => "grpc_unimplemented",
+    GrpcInternal => "grpc_internal",
+    GrpcUnavailable => "grpc_unavailable",
+    GrpcDataLoss => "grpc_data_loss",
+    GrpcUnauthenticated => "grpc_unauthenticated",
     /// Never sent: no connection was free within the timeout of its intended time.
     Shed => "shed",
 }
 
 impl ErrorKind {
+    /// The kinds of failed gRPC calls by their code, from 1. Source: gRPC, "Status codes and their
+    /// use in gRPC".
+    pub(crate) const GRPC: [Self; 16] = [
+        Self::GrpcCancelled,
+        Self::GrpcUnknown,
+        Self::GrpcInvalidArgument,
+        Self::GrpcDeadlineExceeded,
+        Self::GrpcNotFound,
+        Self::GrpcAlreadyExists,
+        Self::GrpcPermissionDenied,
+        Self::GrpcResourceExhausted,
+        Self::GrpcFailedPrecondition,
+        Self::GrpcAborted,
+        Self::GrpcOutOfRange,
+        Self::GrpcUnimplemented,
+        Self::GrpcInternal,
+        Self::GrpcUnavailable,
+        Self::GrpcDataLoss,
+        Self::GrpcUnauthenticated,
+    ];
+
+    /// The kind of a gRPC call that ended with this code, other than 0.
+    pub(crate) fn from_grpc_status(code: u16) -> Self {
+        let kind = usize::from(code)
+            .checked_sub(1)
+            .and_then(|nth| Self::GRPC.get(nth));
+        kind.copied().unwrap_or(Self::GrpcUnknown)
+    }
+
+    /// Why an answer with this status is no good one; `None` where it is. Nothing expected is 200 to 399.
+    pub fn from_http_status(status: u16, expected: &[u16]) -> Option<Self> {
+        let is_expected = match expected.is_empty() {
+            true => (200..400).contains(&status),
+            false => expected.contains(&status),
+        };
+        (!is_expected).then_some(match status {
+            300..=399 => Self::Http3xx,
+            400..=499 => Self::Http4xx,
+            500.. => Self::Http5xx,
+            _ => Self::WrongStatus,
+        })
+    }
+
     pub(crate) fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::CONNREFUSED => Self::Refused,
@@ -121,16 +180,10 @@ impl RequestTotals {
     /// Nothing yet, for so many requests. A profile has up to thousands: each one's histogram
     /// begins small, and a thread keeps one set for the whole run, not one for each second.
     pub(crate) fn zeros_for_each(requests: usize) -> Vec<Self> {
-        let empty = Self {
-            ok: 0,
-            failed: 0,
-            unfinished: 0,
-            latency: histogram::growing_histogram(),
-        };
-        vec![empty; requests]
+        vec![Self::default(); requests]
     }
 
-    pub(crate) fn count_success(&mut self, latency: u64) {
+    pub fn count_success(&mut self, latency: u64) {
         self.ok += 1;
         histogram::record_value(&mut self.latency, latency);
     }
@@ -140,6 +193,17 @@ impl RequestTotals {
         self.failed += other.failed;
         self.unfinished += other.unfinished;
         histogram::add_histogram(&mut self.latency, &other.latency);
+    }
+}
+
+impl Default for RequestTotals {
+    fn default() -> Self {
+        Self {
+            ok: 0,
+            failed: 0,
+            unfinished: 0,
+            latency: histogram::growing_histogram(),
+        }
     }
 }
 
@@ -166,13 +230,13 @@ impl Default for LoadTotals {
 }
 
 impl LoadTotals {
-    pub(crate) fn count_success(&mut self, latency: u64, service_time: u64) {
+    pub fn count_success(&mut self, latency: u64, service_time: u64) {
         self.ok += 1;
         self.latency.saturating_record(latency);
         self.service_time.saturating_record(service_time);
     }
 
-    pub(crate) fn count_failure(&mut self, kind: ErrorKind) {
+    pub fn count_failure(&mut self, kind: ErrorKind) {
         self.count_failures(kind, 1);
     }
 

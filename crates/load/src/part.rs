@@ -1,12 +1,12 @@
 //! One generator process of a trial: an order on standard input, messages on standard output.
 //!
-//! Owns the JSON of both. The order is one JSON document; messages are JSON lines: a
+//! Owns the JSON of both. An order is one JSON document; messages are JSON lines: a
 //! [`LoadMessage::Second`] a second, then one [`LoadMessage::Result`]. SIGTERM and SIGINT stop the load;
 //! the result still comes. With generators elsewhere the process drives them ([`crate::remote`]) and
 //! says the same.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -34,6 +34,11 @@ pub struct LoadOrder {
     /// Who makes the load in the place of this process, which only drives them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generators: Option<Generators>,
+    /// Another program makes the load: this process stands before the service at this port, in a
+    /// network that it makes, and times each exchange. Then an order may follow each result, and begins
+    /// another phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front_port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +46,13 @@ pub struct LoadOrder {
 pub enum LoadMessage {
     Second(SecondMessage),
     Result(Box<ResultMessage>),
+    /// It stands before the service; whoever sends load does so in this network.
+    Standing {
+        /// The file that stands for it, while this process lives.
+        network: PathBuf,
+    },
+    /// A phase of load that another program sent is over.
+    Observed(Box<ObservedMessage>),
     /// Of generators elsewhere there is no result; the last message.
     Failed {
         how: RemoteLoadFailure,
@@ -90,6 +102,45 @@ pub struct ResultMessage {
     /// The generators that made it together; empty where this process did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<GeneratorMessage>,
+}
+
+/// A phase of load that another program sent, as seen from before the service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObservedMessage {
+    /// Its begin, CLOCK_MONOTONIC; the first phase begins with the first request.
+    pub start_ns: u64,
+    /// Its end, CLOCK_MONOTONIC; the drain came after it.
+    pub end_ns: u64,
+    /// Outcomes, from the first byte of each request to the last of its answer. When requests were
+    /// meant to be sent is not known, so service time and send lag mean nothing.
+    pub totals: TotalsMessage,
+    /// The names of `totals.by_request`, in its order.
+    pub names: Vec<String>,
+    /// Connections opened.
+    pub connections: u64,
+    /// How late the front itself was, 99th percentile.
+    #[serde(rename = "lag_p99_ns", with = "nanos")]
+    pub lag_p99: Duration,
+    /// CPU time of the front.
+    #[serde(rename = "cpu_ns", with = "nanos")]
+    pub cpu: Duration,
+    /// What came while the service answered nothing.
+    pub stalls: StallMessage,
+    /// What was spoken that cannot be timed, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
+}
+
+/// Arrivals while the service answered nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StallMessage {
+    /// How long that was, in all.
+    #[serde(rename = "stalled_ns", with = "nanos")]
+    pub stalled: Duration,
+    /// Requests that came in it.
+    pub arrived: u64,
+    /// Requests that would have come at the rate of the rest of the phase.
+    pub expected: f64,
 }
 
 /// Outcomes of one part: `scheduled` = `ok` + sum of `errors` + `unfinished`.
@@ -148,7 +199,8 @@ impl TotalsMessage {
         }
     }
 
-    pub(crate) fn new(totals: &LoadTotals, duration: Duration) -> Self {
+    /// Those of a part of this length.
+    pub fn new(totals: &LoadTotals, duration: Duration) -> Self {
         Self {
             duration,
             scheduled: totals.scheduled,
@@ -179,39 +231,43 @@ fn request_message(totals: &RequestTotals) -> RequestMessage {
     }
 }
 
-/// Reads the order, makes the load, writes the messages.
-/// Errors: [`LoadError`] when the order is wrong, the namespace is closed, or the load cannot be
-/// made.
-pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), LoadError> {
-    let mut text = String::new();
-    input
-        .read_to_string(&mut text)
-        .map_err(|e| LoadError::Order(serde_json::Error::io(e)))?;
-    let order: LoadOrder = serde_json::from_str(&text).map_err(LoadError::Order)?;
+/// Reads the next order, and nothing behind it; `None` is the end of them.
+/// Errors: [`LoadError::Order`].
+pub fn read_order(input: &mut impl BufRead) -> Result<Option<LoadOrder>, LoadError> {
+    let orders = serde_json::Deserializer::from_reader(input);
+    let next = orders.into_iter().next().transpose();
+    next.map_err(LoadError::Order)
+}
+
+/// Makes the load of an order, writes the messages.
+/// Errors: [`LoadError`] when the namespace is closed, or the load cannot be made.
+pub fn run(order: &LoadOrder, mut output: impl Write) -> Result<(), LoadError> {
     let stop = stop_on_signals()?;
     if let Some(path) = &order.netns {
         enter_network_namespace(path)?;
     }
     if let Some(generators) = &order.generators {
         return run_remote(&order.plan, generators, &stop, &mut |message| {
-            write(&mut output, message)
+            write_message(&mut output, message)
         });
     }
     let mut broken = None;
     let outcome = run_plan(&order.plan, &stop, &mut |second| {
-        let written = write(&mut output, &LoadMessage::Second(second_message(second)));
+        let written = write_message(&mut output, &LoadMessage::Second(second_message(second)));
         broken = broken.take().or(written.err());
     })?;
     if let Some(error) = broken {
         return Err(error);
     }
-    write(
+    write_message(
         &mut output,
         &LoadMessage::Result(Box::new(result_message(&order.plan, &outcome))),
     )
 }
 
-fn stop_on_signals() -> Result<Arc<AtomicBool>, LoadError> {
+/// A flag that SIGTERM and SIGINT set.
+/// Errors: [`LoadError::System`].
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>, LoadError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|e| LoadError::System {
@@ -234,14 +290,17 @@ fn enter_network_namespace(path: &PathBuf) -> Result<(), LoadError> {
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(refuse)
 }
 
-fn write(output: &mut impl Write, message: &LoadMessage) -> Result<(), LoadError> {
+/// Writes a message, a line.
+/// Errors: [`LoadError::Output`].
+pub fn write_message(output: &mut impl Write, message: &LoadMessage) -> Result<(), LoadError> {
     let mut line = serde_json::to_vec(message).map_err(|e| LoadError::Output(e.into()))?;
     line.push(b'\n');
     output.write_all(&line).map_err(LoadError::Output)?;
     output.flush().map_err(LoadError::Output)
 }
 
-pub(crate) fn second_message(second: &LoadSecond) -> SecondMessage {
+/// One second as a message.
+pub fn second_message(second: &LoadSecond) -> SecondMessage {
     let totals = &second.totals;
     let latency = &totals.latency;
     SecondMessage {

@@ -307,6 +307,9 @@ pub struct Expectation {
     pub body_contains: Option<String>,
     #[serde(default)]
     pub body_bytes: Option<u64>,
+    /// Accepted codes of gRPC calls; empty is 0 for what is a call. With any, what is none has failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grpc_status: Vec<u16>,
 }
 
 /// When sends happen relative to their intended times. Each wake-up costs CPU; a quantum bundles

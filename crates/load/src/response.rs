@@ -20,6 +20,8 @@ pub struct Response {
     pub keep_alive: bool,
     /// Bytes of the body, without chunk framing.
     pub body_bytes: u64,
+    /// How a gRPC call ended, 0 for well; `None` for what is no call, which HTTP/1 cannot carry.
+    pub grpc_status: Option<u16>,
 }
 
 /// A response that breaks the protocol; the connection must be closed.
@@ -162,6 +164,7 @@ impl ResponseParser {
             status: self.status,
             keep_alive: self.keep_alive,
             body_bytes: self.body_bytes,
+            grpc_status: None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! environment variables); [`LoadSpec::to_plan`] reads them and makes the [`LoadPlan`] that is run. It is
 //! stored, a plan never is.
 
+mod command;
 mod files;
 mod mix;
 mod secret;
@@ -31,7 +32,7 @@ use crate::plan::{
 use crate::profile::{LoadProfile, MixRequest};
 use crate::schedule::{ArrivalPattern, RateSegment};
 use crate::target::LoadTarget;
-use text::{PositiveFactor, PositiveTime, RateShape, TimeOrNone, as_text};
+use text::{GrpcCode, PositiveFactor, PositiveTime, RateShape, TimeOrNone, as_text};
 
 pub const CONNECTIONS: u32 = 20;
 pub const TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,6 +56,12 @@ pub struct LoadSpec {
     )]
     #[schemars(with = "String")]
     pub url: Option<LoadTarget>,
+    /// Another program makes the load, as `["vegeta", "attack", "-rate={rate}", ...]`: in the
+    /// application's network, where `url` says which port it listens on, on the generator's CPUs. loadline
+    /// times each HTTP/1.1 exchange from before the service. `{url} {host} {port} {rate} {duration_s}
+    /// {results}` are filled in, and stand in the environment as `LOADLINE_URL` and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     /// Request method; default GET.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
@@ -211,6 +218,11 @@ pub struct LoadSpec {
     /// Size in bytes of the body of a good answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_bytes: Option<u64>,
+    /// How a good gRPC call ends, by name or number; default: `OK`. With it, an answer that is no call
+    /// has failed. Needs `http2`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub expect_grpc_status: Vec<GrpcCode>,
     /// Requests to choose from, at random by their weights, as in a profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub request: Vec<MixRequest>,
@@ -260,6 +272,11 @@ impl LoadSpec {
                 "the URL is http, where no certificate is checked; write https://, or leave it out";
             return Err(refuse_key("cacert", why));
         }
+        if !self.expect_grpc_status.is_empty() && self.http2().is_none() {
+            let why = "gRPC is spoken over HTTP/2 only; add http2 = true (--http2)";
+            return Err(refuse_key("expect-grpc-status", why));
+        }
+        self.check_command()?;
         self.check_mix()?;
         self.draft(vec![nowhere], self.judged_model()?)?
             .check_plan()
@@ -294,6 +311,10 @@ impl LoadSpec {
     pub fn judged_model(&self) -> Result<LoadModel, LoadError> {
         let duration = self.duration.map_or(DURATION, |time| time.0);
         let curve = self.replayed_profile();
+        if !self.command.is_empty() && self.rate.is_none() {
+            // When its requests leave is the command's to say.
+            return Ok(LoadModel::ClosedFor { duration });
+        }
         if self.rate.is_some() || self.closed == Some(true) || curve.is_none() {
             self.refuse_factors()?;
         }
@@ -458,6 +479,7 @@ impl LoadSpec {
                 status: self.expect_status.clone(),
                 body_contains: self.expect_body.clone(),
                 body_bytes: self.expect_bytes,
+                grpc_status: self.expect_grpc_status.iter().map(|code| code.0).collect(),
             },
             tls: self.tls(),
             http2: self.http2(),

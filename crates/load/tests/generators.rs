@@ -95,10 +95,10 @@ fn said(plan: LoadPlan, generators: Option<Generators>) -> Vec<LoadMessage> {
         plan,
         netns: None,
         generators,
+        front_port: None,
     };
-    let order = serde_json::to_vec(&order).unwrap();
     let mut output = Vec::new();
-    part::run(order.as_slice(), &mut output).unwrap();
+    part::run(&order, &mut output).unwrap();
     let text = String::from_utf8(output).unwrap();
     let lines = text.lines();
     lines.map(|l| serde_json::from_str(l).unwrap()).collect()
@@ -110,7 +110,7 @@ fn result(messages: Vec<LoadMessage>) -> (Vec<SecondMessage>, ResultMessage) {
         match message {
             LoadMessage::Second(second) => seconds.push(second),
             LoadMessage::Result(result) => return (seconds, *result),
-            LoadMessage::Failed { how, detail } => panic!("{how:?}: {detail}"),
+            other => panic!("{other:?}"),
         }
     }
     panic!("no result");

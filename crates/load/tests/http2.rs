@@ -115,6 +115,56 @@ fn answers_may_come_in_any_order_with_padding_trailers_and_interim_heads() {
 }
 
 #[test]
+fn a_call_that_failed_is_no_good_answer() {
+    let literal = |name: &str, value: &str| {
+        let parts = [&[0, name.len() as u8][..], name.as_bytes()];
+        let value = [&[value.len() as u8][..], value.as_bytes()];
+        [parts.concat(), value.concat()].concat()
+    };
+    let server = Server::start(move |talk, frame| {
+        if let Frame::Headers { stream, .. } = frame {
+            let kind = literal("content-type", "application/grpc");
+            let head = [vec![0x88], kind].concat();
+            match stream / 2 % 4 {
+                // The only block of a call that fails at once.
+                0 => talk.headers(stream, &[head, literal("grpc-status", "5")].concat(), true),
+                1 => {
+                    talk.headers(stream, &head, false);
+                    talk.data(stream, b"\0\0\0\0\0", false);
+                    talk.headers(stream, &literal("grpc-status", "14"), true);
+                }
+                2 => {
+                    talk.headers(stream, &head, false);
+                    talk.data(stream, b"\0\0\0\0\0", false);
+                    talk.headers(stream, &literal("grpc-status", "0"), true);
+                }
+                // It ends without saying how.
+                _ => talk.headers(stream, &head, true),
+            }
+        }
+    });
+    let calls = LoadPlan {
+        connections: 1,
+        ..plan(server.address, 1, 40)
+    };
+    let totals = go(&calls);
+    assert_eq!(totals.ok, 10);
+    let errors = totals.errors_by_name();
+    let errors: Vec<_> = errors.iter().map(|(k, n)| (k.as_str(), *n)).collect();
+    let expected = [
+        ("grpc_not_found", 10),
+        ("grpc_unavailable", 10),
+        ("grpc_unknown", 10),
+    ];
+    assert_eq!(errors, expected);
+    let expect = Expectation {
+        grpc_status: vec![5],
+        ..Expectation::default()
+    };
+    assert_eq!(go(&LoadPlan { expect, ..calls }).ok, 10);
+}
+
+#[test]
 fn a_large_body_is_sent_as_flow_control_allows() {
     const BODY: usize = 300_000;
     // Windows of 1000 octets; the connection's of 65,535 is widened by what came.

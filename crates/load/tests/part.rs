@@ -18,7 +18,8 @@ fn an_order_gives_seconds_and_one_result() {
         server.address
     );
     let mut output = Vec::new();
-    part::run(order.as_bytes(), &mut output).unwrap();
+    let order = part::read_order(&mut order.as_bytes()).unwrap().unwrap();
+    part::run(&order, &mut output).unwrap();
     let messages: Vec<part::LoadMessage> = String::from_utf8(output)
         .unwrap()
         .lines()
@@ -63,6 +64,7 @@ fn an_order_reads_back_as_it_was_written() {
         },
         netns: Some("/proc/1/ns/net".into()),
         generators: None,
+        front_port: None,
     };
     let text = serde_json::to_string(&order).unwrap();
     assert_eq!(
@@ -82,7 +84,9 @@ fn a_wrong_order_says_what_is_wrong() {
             "targets: no address is given",
         ),
     ] {
-        let error = part::run(order.as_bytes(), Vec::new()).unwrap_err();
+        let order = part::read_order(&mut order.as_bytes());
+        let error = order.and_then(|order| part::run(&order.unwrap(), Vec::new()));
+        let error = error.unwrap_err();
         assert!(error.to_string().starts_with(expected), "{error}");
     }
 }

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, TrialPhase};
 use loadline_analysis::slo::Slo;
+use loadline_analysis::wire;
 use loadline_load::LoadPlan;
 use loadline_load::remote::Generators;
+use loadline_sizing::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{DependencySpec, SharedDependencies, StubSpec};
@@ -69,6 +71,27 @@ pub struct TrialOrder {
     /// Who makes the load, in the place of a process beside the application. They are there already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generators: Option<Generators>,
+    /// The program that makes the load, in the place of loadline's own generator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_command: Option<LoadCommandSpec>,
+}
+
+/// A program of the user's that makes the load of a trial, in one run over all phases.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadCommandSpec {
+    /// What runs: a program of the host.
+    pub app: AppSpec,
+    /// Program and arguments as the experiment says them, for the record.
+    pub words: Vec<String>,
+    /// Who it runs as.
+    pub account: Account,
+    /// Where it expects the service, on its loopback.
+    pub port: u16,
+    /// From its start to its first request: a JVM or Node takes seconds of CPU to get there.
+    pub first_request: Duration,
+    /// The most memory that it may take.
+    #[serde(rename = "memory_bytes", with = "wire::bytes")]
+    pub memory: Bytes,
 }
 
 impl TrialOrder {

@@ -11,6 +11,7 @@ use loadline_load::clock_ns;
 
 use crate::lane::{ConnectionLane, LaneItem};
 use crate::meter::{Lag, LinkCounters};
+use crate::observe::{ExchangeBook, ExchangeWatch};
 use crate::toxic::ToxicStream;
 
 /// Reads in a row from one socket: others wait meanwhile.
@@ -49,6 +50,8 @@ pub(crate) struct ProxiedConnection {
     pub(crate) lanes: [ConnectionLane; 2],
     /// By toxic of the link: whether it befalls this one.
     pub(crate) befallen: Vec<bool>,
+    /// Its exchanges, where they are timed.
+    watch: ExchangeWatch,
     spoke: Option<ToxicStream>,
     is_connected: bool,
     shut: [bool; 2],
@@ -74,6 +77,8 @@ pub(crate) struct ProxyContext<'a> {
     pub(crate) buffer: &'a mut [u8],
     /// Whether all connections together may hold more.
     pub(crate) has_room: bool,
+    /// What is counted of exchanges, where they are timed.
+    pub(crate) book: Option<&'a mut ExchangeBook>,
 }
 
 impl ProxiedConnection {
@@ -88,6 +93,7 @@ impl ProxiedConnection {
             sides: [ConnectionSide::new(client), ConnectionSide::new(server)],
             lanes,
             befallen,
+            watch: ExchangeWatch::default(),
             spoke: None,
             is_connected: false,
             shut: [false; 2],
@@ -160,20 +166,53 @@ impl ProxiedConnection {
     fn read(&mut self, from: usize, with: &mut ProxyContext<'_>) -> io::Result<()> {
         match self.sides[from].stream.read(with.buffer) {
             Ok(0) => {
+                let now = clock_ns();
                 self.sides[from].has_ended = true;
-                self.lanes[from].end_direction(clock_ns(), with.zero);
+                self.lanes[from].end_direction(now, with.zero);
+                if let (Some(book), SERVER) = (&mut with.book, from) {
+                    self.watch.end_responses(now, book);
+                }
             }
             Ok(length) => {
+                let now = clock_ns();
                 self.count_bytes(from, length as u64, with.counters);
-                self.pass_bytes(from, length, with)?;
+                self.time_exchanges(from, length, now, with);
+                self.pass_bytes(from, length, now, with)?;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.sides[from].is_readable = false;
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => {
+                self.sides[from].has_ended = true;
+                return Err(error);
+            }
         }
         Ok(())
+    }
+
+    fn time_exchanges(
+        &mut self,
+        from: usize,
+        length: usize,
+        now: u64,
+        with: &mut ProxyContext<'_>,
+    ) {
+        let bytes = &with.buffer[..length];
+        match (&mut with.book, from) {
+            (None, _) => {}
+            (Some(book), CLIENT) => self.watch.take_request_bytes(bytes, now, book),
+            (Some(book), _) => self.watch.take_response_bytes(bytes, now, book),
+        }
+    }
+
+    /// The connection is gone; a client that left before its answer gave up on it.
+    pub(crate) fn abandon_exchanges(&mut self, book: &mut ExchangeBook) {
+        let kind = match self.sides[CLIENT].has_ended {
+            true => loadline_load::ErrorKind::Timeout,
+            false => loadline_load::ErrorKind::Closed,
+        };
+        self.watch.abandon_exchanges(kind, book);
     }
 
     /// Bytes in the buffer: on at once where nothing is wrong, else into the lane.
@@ -181,9 +220,9 @@ impl ProxiedConnection {
         &mut self,
         from: usize,
         length: usize,
+        now: u64,
         with: &mut ProxyContext<'_>,
     ) -> io::Result<()> {
-        let now = clock_ns();
         let bytes = &with.buffer[..length];
         let to = &mut self.sides[1 - from];
         let lane = &mut self.lanes[from];

@@ -24,6 +24,7 @@ use crate::connection::{CLIENT, ProxiedConnection, ProxyContext, ProxyProgress, 
 use crate::link::{LinkOrder, ProxyLink, RefusedConnects, accept};
 use crate::meter::{Lag, SECOND};
 use crate::network::{ApplicationNetwork, EnteredNetwork};
+use crate::observe::ExchangeBook;
 use crate::part::{LinkReport, ProxyReport, StubReport};
 use crate::stub::StubOrder;
 use crate::stub::serve::{self, StubServer};
@@ -80,6 +81,8 @@ pub(crate) struct TrialProxy {
     lag: Lag,
     next_beat: u64,
     next_second: u64,
+    /// What is counted of exchanges, where this is the front of a load.
+    book: Option<ExchangeBook>,
     /// Begin of the window and CPU time used before it.
     window: Option<(u64, Duration)>,
 }
@@ -108,6 +111,7 @@ impl TrialProxy {
             lag: Lag::new(),
             next_beat: u64::MAX,
             next_second: u64::MAX,
+            book: None,
             window: None,
         })
     }
@@ -195,12 +199,32 @@ impl TrialProxy {
             .collect()
     }
 
+    /// Times the exchanges of its links' connections from now on.
+    pub(crate) fn observe(&mut self, book: ExchangeBook) {
+        self.book = Some(book);
+    }
+
+    /// What is counted of exchanges.
+    pub(crate) fn book_mut(&mut self) -> &mut ExchangeBook {
+        self.book.get_or_insert_with(|| ExchangeBook::new(&[]))
+    }
+
     /// Forwards until there is an order.
     /// Errors: What the kernel says to epoll.
     pub(crate) fn forward_until_order(&mut self) -> io::Result<()> {
+        self.forward(u64::MAX, true)
+    }
+
+    /// Forwards until this time, whatever is ordered.
+    /// Errors: What the kernel says to epoll.
+    pub(crate) fn forward_until(&mut self, latest: u64) -> io::Result<()> {
+        self.forward(latest, false)
+    }
+
+    fn forward(&mut self, latest: u64, ends_with_order: bool) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
-            self.wait_for_sockets(&mut events)?;
+            self.wait_for_sockets(&mut events, latest)?;
             let mut has_order = false;
             for event in events.drain(..) {
                 match event.data.u64() {
@@ -226,15 +250,15 @@ impl TrialProxy {
                 self.serve_stub(id);
             }
             self.run_timers()?;
-            if has_order {
+            if (has_order && ends_with_order) || clock_ns() >= latest {
                 return Ok(());
             }
         }
     }
 
-    fn wait_for_sockets(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
+    fn wait_for_sockets(&self, events: &mut Vec<epoll::Event>, latest: u64) -> io::Result<()> {
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
-        let at = timer.min(self.next_beat).min(self.next_second);
+        let at = timer.min(self.next_beat).min(self.next_second).min(latest);
         let left = match self.unread.is_empty() && self.unserved.is_empty() {
             true => at.saturating_sub(clock_ns()),
             false => 0,
@@ -372,6 +396,9 @@ impl TrialProxy {
             Ok(server) => server,
             Err(_) => {
                 link.counters.now.refused += 1;
+                if let Some(book) = &mut self.book {
+                    book.count_refused(now);
+                }
                 let _ = rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO));
                 return;
             }
@@ -386,6 +413,9 @@ impl TrialProxy {
             }
         }
         link.counters.open += 1;
+        if let Some(book) = &mut self.book {
+            book.count_connection();
+        }
         let connection = ProxiedConnection::new(index, [client, server], lanes, befallen);
         self.connections.insert(id, connection);
         if let Some((after, how)) = doom {
@@ -417,6 +447,7 @@ impl TrialProxy {
             lag: &mut self.lag,
             buffer: &mut self.buffer,
             has_room: self.held < MOST,
+            book: self.book.as_mut(),
         });
         self.held = self.held + connection.held_bytes() - before;
         match next {
@@ -427,13 +458,19 @@ impl TrialProxy {
             ProxyProgress::Broken => self.reset_client(id),
             ProxyProgress::Refused => {
                 link.counters.now.refused += 1;
+                if let Some(book) = &mut self.book {
+                    book.count_refused(clock_ns());
+                }
                 self.reset_client(id);
             }
         }
     }
 
     fn take_connection(&mut self, id: u64) -> Option<ProxiedConnection> {
-        let connection = self.connections.remove(&id)?;
+        let mut connection = self.connections.remove(&id)?;
+        if let Some(book) = &mut self.book {
+            connection.abandon_exchanges(book);
+        }
         self.held -= connection.held_bytes();
         self.links[connection.link].counters.open -= 1;
         Some(connection)

@@ -11,11 +11,15 @@
 mod connection;
 mod delay;
 mod forward;
+pub mod front;
 mod lane;
 mod link;
 mod meter;
 mod network;
+mod observe;
 pub mod part;
+mod request;
+mod stalls;
 pub mod stub;
 pub mod toxic;
 

@@ -168,7 +168,8 @@ fn write_answer(answers: &mut impl Write, answer: &ProxyAnswer) -> io::Result<()
     answers.flush()
 }
 
-fn pin(cpus: &[u32]) -> io::Result<()> {
+/// Runs this process on these CPUs; none are all.
+pub(crate) fn pin(cpus: &[u32]) -> io::Result<()> {
     let mut mask = CpuSet::new();
     for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU as u32) {
         mask.set(*cpu as usize);
@@ -180,7 +181,7 @@ fn pin(cpus: &[u32]) -> io::Result<()> {
 }
 
 /// Two descriptors a connection: as many as this machine gives.
-fn allow_connections() {
+pub(crate) fn allow_connections() {
     let most = getrlimit(Resource::Nofile).maximum;
     let all = Rlimit {
         current: most,

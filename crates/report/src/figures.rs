@@ -109,6 +109,7 @@ pub fn invalid_reason(cause: InvalidReason) -> &'static str {
         InvalidReason::RuntimeLost => "the container runtime went away",
         InvalidReason::OtherLimits => "the cluster gave it other limits than were ordered",
         InvalidReason::OtherNode => "it ran on a node unlike that of the other trials",
+        InvalidReason::LoadCommand => "the load command did not make its load",
         InvalidReason::OtherOptions => "the JVM ran with other options than were ordered",
         InvalidReason::ToolError => "loadline itself failed",
     }

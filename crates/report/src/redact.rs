@@ -8,7 +8,7 @@ mod toml;
 
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Configuration, MachineDescription, TrialRecord};
+use loadline_analysis::record::{Configuration, LoadFrom, MachineDescription, TrialRecord};
 use loadline_analysis::slo::Slo;
 
 use crate::view::LoadWords;
@@ -65,6 +65,11 @@ pub fn redact_record(trial: &TrialRecord) -> TrialRecord {
     trial.reason = redact_line(&trial.reason.to_string()).into();
     // A request without a name has its path's.
     trial.slo = redact_slo(&trial.slo);
+    for part in &mut trial.evidence.load {
+        if let Some(LoadFrom::Command { command }) = &mut part.load_from {
+            command.words = redact_command(&command.words);
+        }
+    }
     let of_load = trial.evidence.load.iter_mut();
     let of_load = of_load.flat_map(|part| part.by_request.iter_mut().map(|r| &mut r.name));
     let judged = trial

@@ -112,6 +112,7 @@ fn order(memory: Bytes, model: LoadModel) -> TrialOrder {
         memory_study: None,
         as_shipped: false,
         generators: None,
+        load_command: None,
     }
 }
 

@@ -321,21 +321,21 @@ impl RunningDependency {
     }
 }
 
-struct DependencyStart<'a> {
-    site: &'a Site,
-    order: &'a TrialOrder,
-    dependency: &'a DependencySpec,
+pub(crate) struct DependencyStart<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) order: &'a TrialOrder,
+    pub(crate) dependency: &'a DependencySpec,
     /// Tells its cgroup and files from those of others of the trial.
-    suffix: String,
-    limits: CgroupLimits,
-    cpus: &'a [u32],
-    network: ContainerNetwork,
+    pub(crate) suffix: String,
+    pub(crate) limits: CgroupLimits,
+    pub(crate) cpus: &'a [u32],
+    pub(crate) network: ContainerNetwork,
     /// CPUs of loadline's own threads.
-    own: &'a [u32],
+    pub(crate) own: &'a [u32],
 }
 
 impl DependencyStart<'_> {
-    fn prepare_process(
+    pub(crate) fn prepare_process(
         self,
         app: &AppSpec,
         watched: Option<String>,
@@ -383,17 +383,18 @@ impl DependencyStart<'_> {
     }
 }
 
-struct DependencyProcess {
-    container: Box<dyn AppContainer>,
-    output: AppOutput,
+/// A contained process and what is known of it.
+pub(crate) struct DependencyProcess {
+    pub(crate) container: Box<dyn AppContainer>,
+    pub(crate) output: AppOutput,
     notes: Receiver<(usize, InstanceNote)>,
     teller: NoteSender,
-    state: InstanceState,
+    pub(crate) state: InstanceState,
 }
 
 impl DependencyProcess {
     /// Takes what it told; waits at most so long for something.
-    fn take_notes(&mut self, patience: Duration) {
+    pub(crate) fn take_notes(&mut self, patience: Duration) {
         let first = self.notes.recv_timeout(patience).ok();
         for (_, note) in first.into_iter().chain(self.notes.try_iter()) {
             self.state.take_note(note);
@@ -419,7 +420,7 @@ impl DependencyProcess {
     }
 
     /// Kills it, removes its group, and gives the last that it wrote.
-    fn end_process(&mut self) -> Vec<String> {
+    pub(crate) fn end_process(&mut self) -> Vec<String> {
         // What survives, or stays, is found by the next sweep.
         let _ = self.container.kill_container();
         if self.container.shut_down() {
@@ -452,7 +453,8 @@ fn dependency_limits(site: &Site, dependency: &DependencySpec, cpus: &[u32]) -> 
     }
 }
 
-fn quote_lines(lines: &[String]) -> String {
+/// The last lines of what something said, as the end of a sentence.
+pub(crate) fn quote_lines(lines: &[String]) -> String {
     let said: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
     let said: Vec<&str> = said.into_iter().filter(|line| !line.is_empty()).collect();
     let from = said.len().saturating_sub(LAST);

@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
@@ -14,10 +14,12 @@ use loadline_analysis::record::{
     RequestEvidence, SecondEvidence,
 };
 use loadline_cgroup::ControlGroup;
-use loadline_load::part::{LoadMessage, LoadOrder, RequestMessage, ResultMessage, SecondMessage};
+use loadline_load::part::{
+    self, LoadMessage, LoadOrder, ObservedMessage, RequestMessage, ResultMessage, SecondMessage,
+};
 use loadline_load::remote::{GeneratorMessage, Generators, RemoteLoadFailure};
 use loadline_load::{LoadError, LoadModel, LoadPart, LoadPlan, User, Users};
-use loadline_protocol::LoadPhase;
+use loadline_protocol::{LoadCommandSpec, LoadPhase};
 use loadline_sizing::Bytes;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit,
@@ -26,6 +28,7 @@ use rustix::process::{
 
 use crate::cpus::CpuPlan;
 use crate::halt::{self, HaltReason};
+use crate::load_command::observed_share;
 use crate::notes::{GeneratorLine, InstanceNote, NoteSender};
 use crate::output::plain_text;
 use crate::spawner;
@@ -36,6 +39,9 @@ const SLACK: Duration = Duration::from_secs(20);
 /// After SIGTERM the result comes as soon as answers stop coming.
 const STOPPED: Duration = Duration::from_secs(3);
 
+/// Memory of a front, which holds back 512 MiB at most.
+pub(crate) const FRONT_MEMORY: Bytes = Bytes::from_mib(1024);
+
 /// What Rust's allocator says before it gives up (`handle_alloc_error`).
 const NO_MEMORY: &str = "memory allocation of";
 
@@ -44,7 +50,7 @@ const COMPLAINT: u64 = 4096;
 /// The process itself, `loadline load-part`: dies with the loadline that started it, instead of
 /// going on for the rest of the phase.
 pub fn run_load_process(
-    order: impl std::io::Read,
+    mut orders: impl BufRead + std::os::fd::AsFd,
     messages: impl std::io::Write,
 ) -> Result<(), LoadError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| LoadError::System {
@@ -52,7 +58,13 @@ pub fn run_load_process(
         errno,
         hint: "a seccomp profile may forbid it",
     })?;
-    loadline_load::part::run(order, messages)
+    match part::read_order(&mut orders)? {
+        None => Ok(()),
+        Some(order) => match order.front_port {
+            None => part::run(&order, messages),
+            Some(port) => loadline_proxy::front::run(order, port, orders, messages),
+        },
+    }
 }
 
 pub(crate) struct GeneratorSetup<'a> {
@@ -69,11 +81,15 @@ pub(crate) struct GeneratorSetup<'a> {
     pub(crate) network: Option<PathBuf>,
     /// Who makes the load in the place of the process, which only drives them.
     pub(crate) generators: Option<&'a Generators>,
+    /// The program that makes it in the place of the process, which only stands before the service.
+    pub(crate) command: Option<&'a LoadCommandSpec>,
 }
 
 /// One instance's share of a load phase under way. Dropping it kills the generator.
 pub(crate) struct GeneratorProcess {
     child: Child,
+    /// Of a front, which gets an order a phase.
+    orders: Option<ChildStdin>,
     begin: Instant,
     allowed: Duration,
     drain: Duration,
@@ -81,6 +97,9 @@ pub(crate) struct GeneratorProcess {
     stopped: Option<Instant>,
     seconds: Vec<SecondEvidence>,
     result: Option<Box<ResultMessage>>,
+    observed: Option<Box<ObservedMessage>>,
+    /// The network of a front.
+    standing: Option<PathBuf>,
     failed: Option<(RemoteLoadFailure, String)>,
     complaint: Option<String>,
 }
@@ -113,38 +132,80 @@ impl GeneratorProcess {
             .map_err(halt::step_failed("starting the load generator"))?;
         let mut generator = Self {
             child,
+            orders: None,
             begin: Instant::now(),
-            allowed: generator_deadline(&load.plan),
-            drain: load.plan.drain,
-            memory: generator_memory(load, wanted.part),
+            allowed: Duration::ZERO,
+            drain: Duration::ZERO,
+            memory: match wanted.command {
+                Some(_) => FRONT_MEMORY,
+                None => generator_memory(load, wanted.part),
+            },
             stopped: None,
             seconds: Vec::new(),
             result: None,
+            observed: None,
+            standing: None,
             failed: None,
             complaint: None,
         };
         generator.join_group(wanted.group)?;
         generator.limit_memory()?;
-        let order = serde_json::to_vec(&generator_order(load, wanted))
-            .map_err(halt::step_failed("writing the load generator's order"))?;
         let (stdin, stdout, stderr) = (
             generator.child.stdin.take(),
             generator.child.stdout.take(),
             generator.child.stderr.take(),
         );
-        let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(halt::measurement_failed("the load generator has no pipes"));
         };
-        stdin
-            .write_all(&order)
-            .map_err(halt::step_failed("sending the load generator its order"))?;
-        // Closing it ends the order.
-        drop(stdin);
+        generator.orders = Some(stdin);
+        generator.begin_phase(load, wanted)?;
         std::thread::Builder::new()
             .name("generator".to_owned())
             .spawn(move || read(stdout, stderr, &tell))
             .map_err(halt::step_failed("starting a thread"))?;
         Ok(generator)
+    }
+
+    /// Orders a phase; a front may have carried out others before.
+    pub(crate) fn begin_phase(
+        &mut self,
+        load: &LoadPhase,
+        wanted: &GeneratorSetup<'_>,
+    ) -> Result<(), HaltReason> {
+        self.begin = Instant::now();
+        self.allowed = generator_deadline(&load.plan);
+        self.drain = load.plan.drain;
+        self.seconds.clear();
+        if let Some(command) = wanted.command {
+            self.allowed += command.first_request;
+        }
+        let order = serde_json::to_vec(&generator_order(load, wanted))
+            .map_err(halt::step_failed("writing the load generator's order"))?;
+        if let Some(orders) = &mut self.orders {
+            let sent = orders.write_all(&order).and_then(|()| orders.flush());
+            sent.map_err(halt::step_failed("sending the load generator its order"))?;
+        }
+        if wanted.command.is_none() {
+            // A process that gets one order ends with it.
+            self.orders = None;
+        }
+        Ok(())
+    }
+
+    /// The network in which a front stands, once it does.
+    pub(crate) fn front_network(&self) -> Option<&Path> {
+        self.standing.as_deref()
+    }
+
+    /// Whether it is a front, and can carry out another phase.
+    pub(crate) fn is_front(&self) -> bool {
+        self.orders.is_some() && self.complaint.is_none()
+    }
+
+    /// How long the phase under way has been ordered.
+    pub(crate) fn ordered_for(&self) -> Duration {
+        self.begin.elapsed()
     }
 
     /// Puts it into its own group before it gets its order, that is before it does anything.
@@ -189,6 +250,12 @@ impl GeneratorProcess {
                 return self.seconds.last();
             }
             GeneratorLine::Message(LoadMessage::Result(result)) => self.result = Some(result),
+            GeneratorLine::Message(LoadMessage::Observed(observed)) => {
+                self.observed = Some(observed);
+            }
+            GeneratorLine::Message(LoadMessage::Standing { network }) => {
+                self.standing = Some(network);
+            }
             GeneratorLine::Message(LoadMessage::Failed { how, detail }) => {
                 self.failed = Some((how, detail))
             }
@@ -204,13 +271,14 @@ impl GeneratorProcess {
     /// Whether its output has come to its end. Also after the result it is read so far: what is left
     /// would reach the next phase.
     pub(crate) fn is_over(&self) -> bool {
-        self.complaint.is_some()
+        self.complaint.is_some() || self.observed.is_some()
     }
 
     /// Asks it to end before its time, once. Before its first word it may not be ready for a signal,
     /// which would end it without a result.
     pub(crate) fn ask_to_stop(&mut self) {
-        let can_be_stopped = self.result.is_some() || !self.seconds.is_empty();
+        let has_spoken = self.result.is_some() || self.standing.is_some();
+        let can_be_stopped = has_spoken || !self.seconds.is_empty();
         if self.stopped.is_some() || !can_be_stopped {
             return;
         }
@@ -228,11 +296,15 @@ impl GeneratorProcess {
 
     /// What it gave, once it is over; `group` is its own.
     pub(crate) fn finish_share(
-        mut self,
+        &mut self,
         load: &LoadPhase,
         part: LoadPart,
         group: Option<&ControlGroup>,
     ) -> Result<LoadShare, HaltReason> {
+        self.stopped = None;
+        if let Some(observed) = self.observed.take() {
+            return observed_share(load, *observed, std::mem::take(&mut self.seconds));
+        }
         if let Some((how, detail)) = self.failed.take() {
             return Err(no_load_halt(how, detail));
         }
@@ -249,7 +321,8 @@ impl GeneratorProcess {
         })
     }
 
-    fn gave_nothing(&mut self, group: Option<&ControlGroup>) -> HaltReason {
+    /// Why it gave nothing.
+    pub(crate) fn gave_nothing(&mut self, group: Option<&ControlGroup>) -> HaltReason {
         let complaint = self.complaint.take().unwrap_or_default();
         // In a pod it has that of the container, which is as old as the trial.
         let container = || ControlGroup::of_process(Path::new("/proc"), std::process::id()).ok();
@@ -369,6 +442,7 @@ fn generator_order(load: &LoadPhase, wanted: &GeneratorSetup<'_>) -> LoadOrder {
         },
         netns: wanted.network.clone(),
         generators: wanted.generators.cloned(),
+        front_port: wanted.command.map(|command| command.port),
     }
 }
 
@@ -399,11 +473,14 @@ fn load_evidence(load: &LoadPhase, part: LoadPart, result: ResultMessage) -> Loa
         errors: measure.errors,
         unfinished: measure.unfinished,
         latency: measure.latency,
-        service_time: measure.service_time,
-        send_lag_p99: result.health.send_lag_p99,
-        generator_cpu: result.health.cpu,
+        service_time: Some(measure.service_time),
+        send_lag_p99: Some(result.health.send_lag_p99),
+        generator_cpu: Some(result.health.cpu),
         saturated: result.health.saturated,
-        by_request: by_request(load, measure.by_request),
+        by_request: named_requests(
+            load.plan.mix.iter().map(|weighted| weighted.name.clone()),
+            measure.by_request,
+        ),
         by_second: measure.by_second.into_iter().map(due_evidence).collect(),
         load_from: load_from(result.generators),
     }
@@ -433,8 +510,11 @@ fn due_evidence(totals: RequestMessage) -> DueEvidence {
     }
 }
 
-fn by_request(load: &LoadPhase, totals: Vec<RequestMessage>) -> Vec<RequestEvidence> {
-    let names = load.plan.mix.iter().map(|weighted| weighted.name.clone());
+/// Requests by their names.
+pub(crate) fn named_requests(
+    names: impl Iterator<Item = String>,
+    totals: Vec<RequestMessage>,
+) -> Vec<RequestEvidence> {
     let named = names.zip(totals).map(|(name, totals)| RequestEvidence {
         name,
         ok: totals.ok,

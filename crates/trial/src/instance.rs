@@ -475,10 +475,10 @@ fn generator_group(
     let making = |error| halt::cgroup_refusal("making the load generator's cgroup", &error);
     let trial = format!("{name}-generator");
     let name = GroupName::new(Path::new("/proc"), &trial).map_err(making)?;
-    let memory = order
-        .load
-        .iter()
-        .map(|load| generator::generator_memory(load, part));
+    let memory = order.load.iter().map(|load| match order.load_command {
+        Some(_) => generator::FRONT_MEMORY,
+        None => generator::generator_memory(load, part),
+    });
     let has_memory = site.layout.hierarchy_of(Controller::Memory).is_some();
     if !has_memory {
         warnings.push(NO_GENERATOR_LIMIT.to_owned());

@@ -19,6 +19,7 @@ use crate::dependencies::TrialDependencies;
 use crate::disk::{self, DiskRoom};
 use crate::halt::HaltReason;
 use crate::instance::Instance;
+use crate::load_command::LoadTool;
 use crate::neighbour::BusyNeighbour;
 use crate::notes::{GeneratorLine, InstanceNote, NoteSender};
 use crate::program::ProgramSpec;
@@ -38,6 +39,8 @@ pub(crate) struct Instances {
     pub(crate) all: Vec<Instance>,
     neighbour: Option<BusyNeighbour>,
     pub(crate) dependencies: TrialDependencies,
+    /// What makes the load in the place of generators.
+    pub(crate) load_tool: Option<LoadTool>,
     layout: CgroupLayout,
     log: Arc<EventLog>,
     notes: Receiver<(usize, InstanceNote)>,
@@ -92,6 +95,7 @@ impl Instances {
             all,
             neighbour,
             dependencies,
+            load_tool: None,
             layout: site.layout.clone(),
             log: Arc::clone(log),
             notes,
@@ -210,6 +214,7 @@ impl Instances {
             .collect();
         groups.extend(self.neighbour.as_ref().map(BusyNeighbour::own_group));
         groups.extend(self.dependencies.dependency_groups());
+        groups.extend(self.load_tool.as_ref().map(LoadTool::tool_group));
         let beside: Vec<u32> = (generators.iter().copied())
             .chain(self.dependencies.keeper_pid())
             .collect();

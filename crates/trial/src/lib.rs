@@ -39,6 +39,7 @@ mod instances;
 pub mod jvm_words;
 pub mod keeper;
 mod listener;
+mod load_command;
 mod neighbour;
 pub mod networks;
 mod notes;

@@ -4,6 +4,7 @@
 
 mod start_watch;
 mod study;
+mod tool;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,6 @@ use loadline_analysis::record::{
     DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, PhaseSpan, ProxyEvidence, SecondEvidence,
     TrialPhase,
 };
-use loadline_analysis::slo::Slo;
 use loadline_analysis::{early, together};
 use loadline_protocol::log::EventLog;
 use loadline_protocol::{LoadPhase, NetworkMode, Readiness, TrialOrder, TrialProgress};
@@ -55,6 +55,8 @@ struct OngoingTrial<'a> {
     instances: Instances,
     phases: Vec<PhaseSpan>,
     load: Vec<LoadEvidence>,
+    /// The front of a load command, from one phase to the next.
+    front: Option<GeneratorProcess>,
     seconds: Vec<SecondEvidence>,
     ended_early: Option<EarlyEnd>,
     soaking: Option<SoakRun>,
@@ -94,6 +96,7 @@ pub(crate) fn run(
         instances,
         phases: Vec::new(),
         load: Vec::new(),
+        front: None,
         seconds: Vec::new(),
         ended_early: None,
         soaking: order.soak.map(|soak| SoakRun::new(soak, log)),
@@ -205,6 +208,7 @@ impl OngoingTrial<'_> {
             self.take_load_results(load, generators)?;
             self.end_study(load.phase);
         }
+        self.end_load_tool();
         if let (Some(_), false) = (&self.soaking, self.is_cut()) {
             self.wait_without_load(TrialPhase::Again, DRAINED)?;
             self.probe_soak(true);
@@ -232,6 +236,7 @@ impl OngoingTrial<'_> {
             let is_measured = load.phase == TrialPhase::Measure;
             self.instances.dependencies.begin_load(at_ns, is_measured)?;
         }
+        let mut front = self.front.take();
         let start = |instance: &Instance| {
             let wanted = GeneratorSetup {
                 loadline: &self.site.options.program,
@@ -247,11 +252,16 @@ impl OngoingTrial<'_> {
                     .namespace_path()
                     .map(Path::to_owned),
                 generators: self.order.generators.as_ref(),
+                command: self.order.load_command.as_ref(),
             };
-            GeneratorProcess::start_generator(load, &wanted, instance.teller.clone())
+            match front.take() {
+                Some(mut front) => front.begin_phase(load, &wanted).map(|()| front),
+                None => GeneratorProcess::start_generator(load, &wanted, instance.teller.clone()),
+            }
         };
         let started = self.instances.all.iter().map(start);
         let mut generators = started.collect::<Result<Vec<_>, _>>()?;
+        self.start_load_tool(&mut generators)?;
         let without_group = |(generator, instance): (&GeneratorProcess, &Instance)| {
             instance.generator_group.is_none().then(|| generator.id())
         };
@@ -283,8 +293,9 @@ impl OngoingTrial<'_> {
                 }
             }
             self.go_on()?;
+            self.look_after_load_tool(load, &mut generators)?;
             if self.ended_early.is_none()
-                && let Some(reason) = cannot_pass(self.order.give_up.as_ref(), load, &generators)
+                && let Some(reason) = cannot_pass(self.order, load, &generators)
             {
                 self.give_up(load.phase, reason);
             }
@@ -328,17 +339,19 @@ impl OngoingTrial<'_> {
         load: &LoadPhase,
         generators: Vec<GeneratorProcess>,
     ) -> Result<(), HaltReason> {
-        let finish = |(generator, instance): (GeneratorProcess, &Instance)| {
+        let finish = |(mut generator, instance): (GeneratorProcess, &Instance)| {
             let group = instance.generator_group.as_ref().map(TrialGroup::as_group);
-            generator.finish_share(load, instance.part, group)
+            let share = generator.finish_share(load, instance.part, group);
+            (share, generator)
         };
         let all = generators.into_iter().zip(&self.instances.all);
-        let driven: Vec<Result<LoadShare, HaltReason>> = all.map(finish).collect();
+        let (driven, generators): (Vec<_>, Vec<_>) = all.map(finish).unzip();
+        self.front = generators.into_iter().find(GeneratorProcess::is_front);
         let (mut start, mut end) = (u64::MAX, 0);
         let mut all: Option<Vec<SecondEvidence>> = None;
         for (index, driven) in driven.into_iter().enumerate() {
             let LoadShare {
-                load: of,
+                load: mut of,
                 seconds,
                 start_ns,
                 end_ns,
@@ -355,6 +368,9 @@ impl OngoingTrial<'_> {
                 }
                 Err(halt) => return Err(halt),
             };
+            if let Some(tool) = &mut self.instances.load_tool {
+                tool.add_usage(&mut of);
+            }
             let answered = self.answered() + of.ok;
             let instance = &mut self.instances.all[index];
             (start, end) = (start.min(start_ns), end.max(end_ns));
@@ -420,6 +436,7 @@ impl OngoingTrial<'_> {
             false => self.order.stop_grace.min(SHORT_GRACE),
         };
         let began = self.instances.begin_phase(TrialPhase::Stop);
+        self.end_load_tool();
         let mut parts = ending::end_instances(
             &mut self.instances,
             self.order,
@@ -473,11 +490,13 @@ impl OngoingTrial<'_> {
 /// Why a load under way cannot keep the SLO any more, where that ends it: in the measure phase of an
 /// open model, whose requests can be counted in advance.
 fn cannot_pass(
-    slo: Option<&Slo>,
+    order: &TrialOrder,
     load: &LoadPhase,
     generators: &[GeneratorProcess],
 ) -> Option<String> {
-    let slo = slo.filter(|_| load.phase == TrialPhase::Measure)?;
+    // How many a load command sends is not known in advance.
+    let is_known = load.phase == TrialPhase::Measure && order.load_command.is_none();
+    let slo = order.give_up.as_ref().filter(|_| is_known)?;
     let most = load.plan.model.most_requests()?;
     let seconds: Vec<_> = generators
         .iter()

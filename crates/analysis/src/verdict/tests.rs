@@ -399,7 +399,7 @@ fn what_cannot_count_is_invalid_and_says_so() {
     let mut saturated = passing_evidence();
     saturated.load[0].saturated = Some("send lag above 1 ms in 4 of 10 seconds".to_owned());
     let mut lagging = passing_evidence();
-    lagging.load[0].send_lag_p99 = Duration::from_millis(7);
+    lagging.load[0].send_lag_p99 = Some(Duration::from_millis(7));
     let mut ports = passing_evidence();
     ports.load[0].errors = [("port_exhausted".to_owned(), 12)].into();
     let mut noisy = passing_evidence();
@@ -409,7 +409,7 @@ fn what_cannot_count_is_invalid_and_says_so() {
     let mut unloaded = passing_evidence();
     unloaded.load.clear();
     let mut punctual = passing_evidence();
-    punctual.load[0].send_lag_p99 = Duration::from_millis(5);
+    punctual.load[0].send_lag_p99 = Some(Duration::from_millis(5));
     punctual.load[0].errors = [("port_exhausted".to_owned(), 0)].into();
     assert_eq!(judged(&punctual).verdict, TrialVerdict::Pass);
     insta::assert_snapshot!(lines(&[failed, saturated, lagging, ports, noisy, corrupt, unloaded]), @"

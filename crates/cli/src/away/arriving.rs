@@ -73,6 +73,7 @@ fn refuse_files(file: &ExperimentFile, text: &str) -> Result<(), Error> {
     let named = [
         (file.compose.is_some(), "a compose file"),
         (file.manifest.is_some(), "a manifest"),
+        (!load.command.is_empty(), "a load command"),
         (!file.dependency.is_empty(), "dependencies"),
         (!file.app.volumes.is_empty(), "volumes of this machine"),
         (

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use loadline_engine::experiment::compose::words::split_words;
 use loadline_load::LoadTarget;
 
 use super::cluster::PodFlags;
@@ -12,6 +13,17 @@ const EXPERIMENT: &str = "Experiment";
 pub const APPLICATION: &str = "Application";
 pub const SEARCH: &str = "Search";
 const PRICES: &str = "Prices";
+
+/// A command with its arguments, in one text.
+#[derive(Debug, Clone)]
+pub struct CommandWords(pub Vec<String>);
+
+fn split_command(text: &str) -> Result<CommandWords, String> {
+    let words = split_words(text).filter(|words| !words.is_empty());
+    words
+        .map(CommandWords)
+        .ok_or_else(|| format!("`{text}` is no command; close its quotes, as 'k6 run checkout.js'"))
+}
 
 /// The experiment as flags; each is also a key of the experiment file.
 #[derive(Args, Debug, Default, Clone)]
@@ -29,8 +41,13 @@ pub struct ExperimentFlags {
     #[arg(long, help_heading = EXPERIMENT)]
     pub url: Option<LoadTarget>,
 
+    /// Another program makes the load, as 'vegeta attack ... -rate={rate} -duration={duration_s}s': it
+    /// finds the application at its --url, and each of its HTTP/1.1 exchanges is timed there
+    #[arg(long, value_name = "COMMAND", value_parser = split_command, help_heading = "Load")]
+    pub load: Option<CommandWords>,
+
     #[command(flatten)]
-    pub load: LoadFlags,
+    pub load_flags: LoadFlags,
 
     /// Path that answers when the application is ready [default: the URL, or its port
     /// where the load is more than a plain GET]

@@ -23,6 +23,7 @@ mod interrupted;
 mod killed;
 mod lab;
 mod levels;
+mod load_commands;
 mod mixes;
 mod notified;
 mod openj9;

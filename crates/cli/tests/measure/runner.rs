@@ -7,9 +7,9 @@ use crate::lab::Lab;
 use crate::wanted::Wanted;
 use crate::{
     answers, apart, applications, caches, compose, denied, dependencies, disk, forms,
-    hostile_images, images, instances, interrupted, killed, levels, mixes, notified, openj9, ports,
-    postgresql, refused, scripts, serving, shared_classes, shared_dependencies, soaks, starts, tls,
-    uml, verifies,
+    hostile_images, images, instances, interrupted, killed, levels, load_commands, mixes, notified,
+    openj9, ports, postgresql, refused, scripts, serving, shared_classes, shared_dependencies,
+    soaks, starts, tls, uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -21,7 +21,7 @@ pub type Outcome = Option<String>;
 
 /// Their trials are judged by what happens and by no time, so that others may use the machine
 /// meanwhile. Their names begin with [`BESIDE`].
-const OF_NO_TIME: [&[Case]; 29] = [
+const OF_NO_TIME: [&[Case]; 30] = [
     &refused::CASES,
     &answers::CASES,
     &apart::CASES,
@@ -38,6 +38,7 @@ const OF_NO_TIME: [&[Case]; 29] = [
     &forms::CASES,
     &images::CASES,
     &levels::CASES,
+    &load_commands::CASES,
     &hostile_images::CASES,
     &instances::CASES,
     &interrupted::CASES,

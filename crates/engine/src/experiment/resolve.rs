@@ -8,6 +8,7 @@ mod cache;
 mod client;
 pub(super) mod image;
 mod instances;
+mod load_command;
 mod sampling;
 
 use std::time::Duration;
@@ -87,6 +88,7 @@ impl Experiment {
         dependency::refuse_several_instances(&experiment, source)?;
         image::refuse_image_settings(&experiment, source)?;
         outage::check_outages(&experiment, source)?;
+        load_command::check_load_command(&experiment, source)?;
         Ok(experiment)
     }
 }
@@ -103,6 +105,10 @@ fn named_requests(
     file: &ExperimentFile,
     source: &ExperimentSource<'_>,
 ) -> Checked<()> {
+    if !load.spec.command.is_empty() {
+        // A command's requests are known by what is seen of them.
+        return Ok(());
+    }
     let names = load.spec.request_names();
     let mut named = slo.by_request.iter().map(|objective| &objective.request);
     let Some(unknown) = named.find(|name| !names.contains(name)) else {

@@ -1,7 +1,7 @@
-//! Decodes header blocks (HPACK, RFC 7541) as far as a load generator cares: the status and the
-//! content length.
+//! Decodes header blocks (HPACK, RFC 7541) as far as a load generator cares: the status, the
+//! content length, and how a gRPC call ended.
 //!
-//! The dynamic table keeps what later blocks may refer to: sizes, and the values of those two
+//! The dynamic table keeps what later blocks may refer to: sizes, and the values of those
 //! fields. A value that nobody will ask for is not even decoded.
 
 use std::collections::VecDeque;
@@ -10,6 +10,13 @@ use super::{Http2Violation, huffman};
 
 /// Largest dynamic table, in octets as RFC 7541 §4.1 counts them: the default of HTTP/2.
 const TABLE_LIMIT: usize = 4096;
+
+/// The content type of gRPC. Source: gRPC over HTTP/2, "Responses".
+const GRPC: &[u8] = b"application/grpc";
+
+/// The code of a call whose status is missing or no number. Source: gRPC, "HTTP to gRPC Status Code
+/// Mapping".
+pub(crate) const GRPC_UNKNOWN: u16 = 2;
 
 /// RFC 7541 Appendix A. Fields 2 to 14 also have values, see [`static_value`].
 pub(super) const STATIC_NAMES: [&str; 61] = [
@@ -81,12 +88,18 @@ pub struct DecodedHead {
     /// `:status`; `None` in trailers.
     pub status: Option<u16>,
     pub content_length: Option<u64>,
+    /// Whether `content-type` is that of a gRPC call, such as `application/grpc+proto`.
+    pub is_grpc: bool,
+    /// `grpc-status`: in trailers, or in the only block of a call that failed at once.
+    pub grpc_status: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FieldName {
     Status,
     Length,
+    ContentType,
+    GrpcStatus,
     Other,
 }
 
@@ -96,7 +109,7 @@ struct DecodedField {
     name_length: usize,
     /// Octets of the value, decoded.
     value_length: usize,
-    /// The value of a status or length; `None` when it is no number.
+    /// The value of a status or length; `None` when it is no number. Of a content type 1 for gRPC.
     number: Option<u64>,
 }
 
@@ -206,7 +219,26 @@ impl HpackDecoder {
             FieldName::Other if !is_kept => {}
             FieldName::Other if !is_coded => field.value_length = text.len(),
             FieldName::Other => huffman::decode_huffman(text, &mut |_| field.value_length += 1)?,
-            FieldName::Status | FieldName::Length => {
+            FieldName::ContentType => {
+                let mut matched = 0;
+                let mut octet = |octet: u8| {
+                    let position = field.value_length;
+                    field.value_length += 1;
+                    let is_next = match GRPC.get(position) {
+                        Some(expected) => octet.eq_ignore_ascii_case(expected),
+                        // What follows is a subtype or a parameter; grpc-web has its own framing.
+                        None => position > GRPC.len() || matches!(octet, b'+' | b';' | b' '),
+                    };
+                    matched += usize::from(is_next);
+                };
+                match is_coded {
+                    true => huffman::decode_huffman(text, &mut octet)?,
+                    false => text.iter().copied().for_each(octet),
+                }
+                let is_grpc = matched >= GRPC.len() && matched == field.value_length;
+                field.number = Some(u64::from(is_grpc));
+            }
+            FieldName::Status | FieldName::Length | FieldName::GrpcStatus => {
                 let mut number = Some(0);
                 let mut digit = |octet: u8| {
                     field.value_length += 1;
@@ -244,7 +276,12 @@ impl HpackDecoder {
 impl DecodedHead {
     fn note_field(&mut self, field: &DecodedField) -> Result<(), Http2Violation> {
         match field.name {
-            FieldName::Other => return Ok(()),
+            FieldName::Other => {}
+            FieldName::ContentType => self.is_grpc = field.number == Some(1),
+            FieldName::GrpcStatus => {
+                let code = field.number.and_then(|code| u16::try_from(code).ok());
+                self.grpc_status = Some(code.unwrap_or(GRPC_UNKNOWN));
+            }
             FieldName::Status => {
                 let status = field.number.filter(|s| (100..1000).contains(s));
                 let status = status.ok_or(Http2Violation::Compression)?;
@@ -271,6 +308,8 @@ fn classify_name(name: &[u8]) -> FieldName {
     match name {
         b":status" => FieldName::Status,
         b"content-length" => FieldName::Length,
+        b"content-type" => FieldName::ContentType,
+        b"grpc-status" => FieldName::GrpcStatus,
         _ => FieldName::Other,
     }
 }

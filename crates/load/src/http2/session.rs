@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use super::frame::{self, HEADER};
+use super::hpack;
 use super::reader::{FrameReader, Http2Frame};
 use super::settings::MAX_WINDOW;
 use super::{HpackDecoder, HpackEncoder, Http2Settings, Http2Violation};
@@ -48,6 +49,8 @@ struct ResponseSoFar {
     status: u16,
     content_length: Option<u64>,
     body_bytes: u64,
+    is_grpc: bool,
+    grpc_status: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -320,11 +323,13 @@ impl Http2Connection {
                         Some(status @ 200..) if answer.status == 0 => {
                             answer.status = status;
                             answer.content_length = head.content_length;
+                            answer.is_grpc = head.is_grpc;
                         }
                         // Trailers end an answer.
                         None if answer.status != 0 && is_last => {}
                         _ => return Err(Http2Violation::Protocol),
                     }
+                    answer.grpc_status = head.grpc_status.or(answer.grpc_status);
                     if is_last {
                         self.finish_request(place, ended);
                     }
@@ -465,6 +470,9 @@ impl Http2Connection {
             status: answer.status,
             keep_alive: true,
             body_bytes: answer.body_bytes,
+            grpc_status: answer
+                .grpc_status
+                .or(answer.is_grpc.then_some(hpack::GRPC_UNKNOWN)),
         };
         let result = match is_whole || !has_body {
             true => Ok((response, found)),

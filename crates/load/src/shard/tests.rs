@@ -91,6 +91,7 @@ fn answered(shard: &mut Shard<'_>, sent: u64, after: u64) -> [u64; 3] {
         status: 200,
         keep_alive: true,
         body_bytes: 2,
+        grpc_status: None,
     };
     shard.interval.clear();
     shard.count_response(request, response, None, sent + after);

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use loadline_analysis::slo::{parse_duration, print_duration};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::outcome::ErrorKind;
 use crate::plan::{Pacing, ThinkTime};
 use crate::schedule::RateSegment;
 
@@ -30,6 +33,10 @@ pub struct TimeOrNone(pub Duration);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PositiveFactor(pub f64);
 
+/// The status code of a gRPC call, 0 to 16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrpcCode(pub u16);
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum RateShape {
     /// `5000/s`.
@@ -38,6 +45,49 @@ pub enum RateShape {
     Ramp(f64, f64),
     /// `100/s,200/s,400/s`: equal parts of the duration.
     Steps(Vec<f64>),
+}
+
+impl GrpcCode {
+    /// `NOT_FOUND`.
+    fn name(self) -> String {
+        let kind = usize::from(self.0).checked_sub(1);
+        let kind = kind.and_then(|nth| ErrorKind::GRPC.get(nth));
+        let name = kind.and_then(|kind| kind.name().strip_prefix("grpc_"));
+        name.unwrap_or("ok").to_ascii_uppercase()
+    }
+}
+
+impl FromStr for GrpcCode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut codes = (0..=ErrorKind::GRPC.len() as u16).map(Self);
+        let found = codes
+            .find(|code| text.parse() == Ok(code.0) || text.eq_ignore_ascii_case(&code.name()));
+        found.ok_or_else(|| {
+            format!(
+                "`{text}` is no status of a gRPC call; write a name or number, as NOT_FOUND or 5"
+            )
+        })
+    }
+}
+
+impl fmt::Display for GrpcCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl Serialize for GrpcCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        as_text::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for GrpcCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        as_text::deserialize(deserializer)
+    }
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {

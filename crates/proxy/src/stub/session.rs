@@ -1,17 +1,13 @@
 //! One connection to a stub: requests in, answers out, one after the other.
 //!
-//! Owns HTTP/1.1 as far as a stub speaks it: heads, bodies by length or in chunks, connections that
-//! stay. No socket, no clock. Rules: RFC 9112 sections 6.3 (length), 9.3 (persistence); RFC 9110
-//! section 10.1.1 (100-continue).
+//! Owns what a stub says and when; where a request ends is [`crate::request`]'s. No socket, no clock.
+//! Rule: RFC 9110 section 10.1.1 (100-continue).
 
 use std::rc::Rc;
 
-use loadline_analysis::random::RandomStream;
-use loadline_load::response::{ChunkedDecoder, MAX_HEAD};
-
 use super::answers::{RenderedAnswer, StubAnswers, StubReply};
-
-const MAX_HEADERS: usize = 100;
+use crate::request::{MalformedRequest, RequestHead, RequestReader};
+use loadline_analysis::random::RandomStream;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const MALFORMED: &[u8] = b"HTTP/1.1 400 \r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
@@ -19,7 +15,7 @@ const CLOSE: &[u8] = b"connection: close\r\n\r\n";
 
 #[derive(Debug)]
 pub(crate) struct StubProtocol {
-    input: Vec<u8>,
+    reader: RequestReader,
     state: StubProtocolState,
     random: RandomStream,
 }
@@ -28,24 +24,10 @@ pub(crate) struct StubProtocol {
 enum StubProtocolState {
     /// Until the head of a request is whole.
     Head,
-    Body(StubRequest, BodyRemainder),
+    Body(RequestHead),
     /// The answer waits for its time.
-    Due(StubRequest, StubReply, u64),
+    Due(RequestHead, StubReply, u64),
     Over,
-}
-
-#[derive(Debug)]
-struct StubRequest {
-    method: Vec<u8>,
-    path: Vec<u8>,
-    closes: bool,
-    expects: bool,
-}
-
-#[derive(Debug)]
-enum BodyRemainder {
-    Bytes(u64),
-    Chunks(ChunkedDecoder),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -62,29 +44,29 @@ pub(crate) enum ProtocolWant {
 impl StubProtocol {
     pub(crate) fn new(random: RandomStream) -> Self {
         Self {
-            input: Vec::new(),
+            reader: RequestReader::default(),
             state: StubProtocolState::Head,
             random,
         }
     }
 
     pub(crate) fn take_bytes(&mut self, bytes: &[u8]) {
-        self.input.extend_from_slice(bytes);
+        self.reader.take_bytes(bytes);
     }
 
     /// Whether it has no use for more bytes now: what comes waits in its socket.
     pub(crate) fn has_full_buffer(&self) -> bool {
-        self.input.len() >= MAX_HEAD
+        self.reader.has_full_buffer()
     }
 
     pub(crate) fn next(&mut self, now: u64, answers: &mut StubAnswers) -> ProtocolWant {
         loop {
             match std::mem::replace(&mut self.state, StubProtocolState::Over) {
                 StubProtocolState::Over => return ProtocolWant::End,
-                StubProtocolState::Head => match self.next_head() {
-                    Ok(Some((mut request, left))) => {
+                StubProtocolState::Head => match self.reader.next_head() {
+                    Ok(Some(mut request)) => {
                         let waits = std::mem::take(&mut request.expects);
-                        self.state = StubProtocolState::Body(request, left);
+                        self.state = StubProtocolState::Body(request);
                         if waits {
                             return ProtocolWant::Send(CONTINUE.to_vec(), false);
                         }
@@ -93,9 +75,9 @@ impl StubProtocol {
                         self.state = StubProtocolState::Head;
                         return ProtocolWant::Bytes;
                     }
-                    Err(()) => return answer_malformed(answers),
+                    Err(MalformedRequest) => return answer_malformed(answers),
                 },
-                StubProtocolState::Body(request, mut left) => match self.skip_body(&mut left) {
+                StubProtocolState::Body(request) => match self.reader.skip_body() {
                     Ok(true) => {
                         let (method, path) = (&request.method, &request.path);
                         let reply = answers.reply_to(method, path, &mut self.random);
@@ -103,10 +85,10 @@ impl StubProtocol {
                         self.state = StubProtocolState::Due(request, reply, due);
                     }
                     Ok(false) => {
-                        self.state = StubProtocolState::Body(request, left);
+                        self.state = StubProtocolState::Body(request);
                         return ProtocolWant::Bytes;
                     }
-                    Err(()) => return answer_malformed(answers),
+                    Err(MalformedRequest) => return answer_malformed(answers),
                 },
                 StubProtocolState::Due(request, reply, due) => {
                     if due > now {
@@ -125,70 +107,6 @@ impl StubProtocol {
             }
         }
     }
-
-    /// The next request; `None` while it is not whole.
-    fn next_head(&mut self) -> Result<Option<(StubRequest, BodyRemainder)>, ()> {
-        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-        let mut parsed = httparse::Request::new(&mut headers);
-        let length = match parsed.parse(&self.input) {
-            Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) if self.has_full_buffer() => return Err(()),
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(_) => return Err(()),
-        };
-        let read = stub_request(&parsed);
-        self.input.drain(..length);
-        read.map(Some)
-    }
-
-    /// Drops what has come of the body; whether it is whole.
-    fn skip_body(&mut self, left: &mut BodyRemainder) -> Result<bool, ()> {
-        let (used, is_whole) = match left {
-            BodyRemainder::Bytes(left) => {
-                let used = usize::try_from(*left).unwrap_or(usize::MAX);
-                let used = used.min(self.input.len());
-                *left -= used as u64;
-                (used, *left == 0)
-            }
-            BodyRemainder::Chunks(chunks) => {
-                let fed = chunks.feed_chunks(&self.input, &mut |_| ());
-                fed.map_err(drop)?
-            }
-        };
-        self.input.drain(..used);
-        Ok(is_whole)
-    }
-}
-
-fn stub_request(parsed: &httparse::Request<'_, '_>) -> Result<(StubRequest, BodyRemainder), ()> {
-    let is_old = parsed.version == Some(0);
-    let mut request = StubRequest {
-        method: parsed.method.unwrap_or_default().as_bytes().to_vec(),
-        path: strip_host(parsed.path.unwrap_or_default())
-            .as_bytes()
-            .to_vec(),
-        closes: is_old,
-        expects: false,
-    };
-    let mut left = BodyRemainder::Bytes(0);
-    for header in parsed.headers.iter() {
-        let value = str::from_utf8(header.value).unwrap_or_default().trim();
-        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-        let has = |word: &str| {
-            let mut words = value.split(',');
-            words.any(|each| each.trim().eq_ignore_ascii_case(word))
-        };
-        if is("content-length") && !matches!(left, BodyRemainder::Chunks(_)) {
-            left = BodyRemainder::Bytes(value.parse().map_err(drop)?);
-        } else if is("transfer-encoding") && has("chunked") {
-            left = BodyRemainder::Chunks(ChunkedDecoder::default());
-        } else if is("connection") {
-            request.closes = (is_old && !has("keep-alive")) || has("close");
-        } else if is("expect") {
-            request.expects = has("100-continue");
-        }
-    }
-    Ok((request, left))
 }
 
 fn answer_malformed(answers: &mut StubAnswers) -> ProtocolWant {
@@ -196,15 +114,7 @@ fn answer_malformed(answers: &mut StubAnswers) -> ProtocolWant {
     ProtocolWant::Send(MALFORMED.to_vec(), true)
 }
 
-/// A request to a proxy names its host too: `http://prices/x`.
-fn strip_host(target: &str) -> &str {
-    let Some(rest) = target.strip_prefix("http://") else {
-        return target;
-    };
-    rest.find('/').map_or("/", |at| &rest[at..])
-}
-
-fn answer_bytes(request: &StubRequest, rendered: &Rc<RenderedAnswer>) -> Vec<u8> {
+fn answer_bytes(request: &RequestHead, rendered: &Rc<RenderedAnswer>) -> Vec<u8> {
     let end = match request.method == b"HEAD" {
         true => rendered.head + 2,
         false => rendered.bytes.len(),
@@ -223,6 +133,8 @@ fn answer_bytes(request: &StubRequest, rendered: &Rc<RenderedAnswer>) -> Vec<u8>
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use loadline_load::response::MAX_HEAD;
 
     use super::super::{StubAnswer, StubBody};
     use super::*;

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    ClusterDescription, EnforcedLimits, GeneratorEvidence, LoadFrom, TrialNode,
+    ClusterDescription, EnforcedLimits, GeneratorEvidence, LoadCommandEvidence, LoadFrom, TrialNode,
 };
 use loadline_report::compare::{compare, comparison_markdown};
 use loadline_report::content::headline;
@@ -145,4 +145,34 @@ fn results_of_two_runtimes_are_told_apart() {
     assert_eq!(told(&on(&["n2"], None)), None);
     insta::assert_snapshot!(told(&on(&["n1"], Some("kata"))).expect("it is said"), @"The place of the trials differs: pods by containerd 1.6.20 on Debian GNU/Linux 12 (bookworm); pods by containerd 1.6.20, runtime class kata on Debian GNU/Linux 12 (bookworm).");
     insta::assert_snapshot!(told(&fixture::search()).expect("it is said"), @"The place of the trials differs: pods by containerd 1.6.20 on Debian GNU/Linux 12 (bookworm); no pods.");
+}
+
+#[test]
+fn a_load_command_is_named_and_whether_it_waits_is_said() {
+    let with = |arrived: u64, expected: f64| {
+        let mut view = on(&["n1"], None);
+        let words = ["vegeta", "attack", "-rate={rate}"];
+        let command = LoadCommandEvidence {
+            words: words.map(str::to_owned).to_vec(),
+            connections: 4,
+            stalled: Duration::from_secs(2),
+            arrived_in_stalls: arrived,
+            expected_in_stalls: expected,
+            front_lag_p99: Duration::from_micros(40),
+            cpu_wait: None,
+        };
+        view.trials.truncate(1);
+        for load in view.trials.iter_mut().flat_map(|t| &mut t.evidence.load) {
+            load.load_from = Some(LoadFrom::Command {
+                command: Box::new(command.clone()),
+            });
+        }
+        let said = said(&view);
+        let at = said.find("The load ").expect("it is said");
+        said[at..].to_owned()
+    };
+    insta::assert_snapshot!(with(0, 1.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. The service did not stall, so it does not matter whether the command waits for answers.");
+    insta::assert_snapshot!(with(3, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Its load is closed: while the service answered nothing (4s in all), 6 of 400 expected requests came, so these percentiles leave out most of what users would have waited.");
+    insta::assert_snapshot!(with(195, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Its load is open: while the service answered nothing (4s in all), 390 of 400 expected requests came.");
+    insta::assert_snapshot!(with(120, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Whether it waits for answers is not clear: while the service answered nothing (4s in all), 240 of 400 expected requests came.");
 }

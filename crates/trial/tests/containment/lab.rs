@@ -18,6 +18,7 @@ use loadline_protocol::{
 use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::part::PARENT;
 use loadline_trial::{Site, SiteOptions};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::oracle::Traces;
 
@@ -219,6 +220,32 @@ impl Lab {
     }
 }
 
+/// Stops the application of a trial for so long, so many seconds after it has been found.
+pub fn stop_for(trial: &str, after: u64, length: Duration) {
+    let applications = || {
+        let all = std::fs::read_dir("/proc").expect("proc").flatten();
+        let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        ids.filter(|id| {
+            let read =
+                |file| std::fs::read_to_string(format!("/proc/{id}/{file}")).unwrap_or_default();
+            read("cgroup").contains(&format!("{trial}\n")) && read("cmdline").contains("zoo\0serve")
+        })
+        .collect::<Vec<_>>()
+    };
+    std::thread::sleep(Duration::from_secs(after));
+    for signal in [Signal::STOP, Signal::CONT] {
+        for id in applications() {
+            if let Some(pid) = Pid::from_raw(id) {
+                // One that has ended meanwhile is the test's to find.
+                let _ = kill_process(pid, signal);
+            }
+        }
+        if signal == Signal::STOP {
+            std::thread::sleep(length);
+        }
+    }
+}
+
 /// A spec with half a CPU and 64 MiB: enough for any of the zoo, too little for its greed.
 pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
     let program = std::env::current_exe().expect("this program");
@@ -265,6 +292,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             memory_study: None,
             as_shipped: false,
             generators: None,
+            load_command: None,
         },
     }
 }

@@ -16,6 +16,7 @@ mod kinds;
 mod lab;
 mod oracle;
 mod runner;
+mod tool;
 mod uml;
 #[path = "../../../../tests/wanted.rs"]
 mod wanted;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use loadline_trial::{Site, SiteOptions};
 
 use crate::wanted::Wanted;
-use crate::{cases, generator, hostile, java, killed, uml, way};
+use crate::{cases, generator, hostile, java, killed, tool, uml, way};
 
 /// A test: its name, and a function that panics when it fails.
 pub type Case = (&'static str, fn());
@@ -18,6 +18,7 @@ pub fn run(wanted: &Wanted) -> ExitCode {
         .chain(&java::CASES)
         .chain(&killed::CASES)
         .chain(&generator::CASES)
+        .chain(&tool::CASES)
         .chain(&way::CASES)
         .chain(&hostile::CASES)
         .chain(&uml::CASES);

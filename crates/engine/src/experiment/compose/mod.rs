@@ -8,7 +8,7 @@
 
 mod service;
 mod variables;
-mod words;
+pub mod words;
 
 use std::collections::BTreeSet;
 use std::path::Path;

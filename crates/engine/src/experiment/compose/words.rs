@@ -3,7 +3,7 @@
 //! Facts: compose-spec, `command`; POSIX shell, "Quoting".
 
 /// The words; `None` where a quote is not closed.
-pub(super) fn split_words(text: &str) -> Option<Vec<String>> {
+pub fn split_words(text: &str) -> Option<Vec<String>> {
     let (mut all, mut word) = (Vec::new(), None::<String>);
     let mut quote = None;
     let mut rest = text.chars();

@@ -49,6 +49,7 @@ fn a_length_is_found_by_name_and_in_the_table() {
     let head = DecodedHead {
         status: Some(200),
         content_length: Some(42),
+        ..DecodedHead::default()
     };
     assert_eq!(decoder.decode_block(&block), Ok(head));
     assert_eq!(decoder.decode_block(&[0x88, 0x80 | 62]), Ok(head));
@@ -61,6 +62,54 @@ fn a_length_is_found_by_name_and_in_the_table() {
         Some(7)
     );
     assert_eq!(decoder.table.len(), 1);
+}
+
+/// A literal that is kept: name and value as they are.
+fn literal(name: &str, value: &str) -> Vec<u8> {
+    let mut block = vec![0x40, name.len() as u8];
+    block.extend_from_slice(name.as_bytes());
+    block.push(value.len() as u8);
+    block.extend_from_slice(value.as_bytes());
+    block
+}
+
+#[test]
+fn a_call_is_known_by_its_content_type_and_ends_with_its_status() {
+    for (value, is_grpc) in [
+        ("application/grpc", true),
+        ("application/grpc+proto", true),
+        ("application/grpc; charset=utf-8", true),
+        ("application/grpc-web", false),
+        ("application/gr", false),
+        ("text/html", false),
+    ] {
+        let mut decoder = HpackDecoder::default();
+        let block = [&[0x88][..], &literal("content-type", value)].concat();
+        assert_eq!(
+            decoder.decode_block(&block).unwrap().is_grpc,
+            is_grpc,
+            "{value}"
+        );
+        // From the table, as the next answers of a connection have it.
+        let again = decoder.decode_block(&[0x88, 0x80 | 62]).unwrap();
+        assert_eq!(again.is_grpc, is_grpc, "{value}");
+    }
+    for (value, code) in [("0", 0), ("14", 14), ("x", 2), ("", 2), ("70000", 2)] {
+        let mut decoder = HpackDecoder::default();
+        let head = decoder
+            .decode_block(&literal("grpc-status", value))
+            .unwrap();
+        assert_eq!(head.grpc_status, Some(code), "{value}");
+    }
+    // application/grpc as most servers send it, Huffman-coded. RFC 7541 Appendix B.
+    let mut coded = vec![0x88, 0x5f, 0x8b];
+    coded.extend(hex("1d75d0620d263d4c4d6564"));
+    assert!(
+        HpackDecoder::default()
+            .decode_block(&coded)
+            .unwrap()
+            .is_grpc
+    );
 }
 
 #[test]

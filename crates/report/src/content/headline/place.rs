@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analysis::record::{
-    EnforcedLimits, ImageIdentity, LoadFrom, MachineDescription, TrialRecord,
+    EnforcedLimits, ImageIdentity, LoadCommandEvidence, LoadFrom, MachineDescription,
+    ObservedModel, TrialRecord,
 };
 
 use crate::content::groups::ConfigurationNames;
@@ -64,9 +65,12 @@ fn load_from(view: &ResultView) -> Option<String> {
         .iter()
         .filter_map(|from| match from {
             LoadFrom::Generators { generators } => Some(generators),
-            LoadFrom::OwnPod => None,
+            LoadFrom::OwnPod | LoadFrom::Command { .. } => None,
         })
         .collect();
+    if let Some(said) = load_command(&loads) {
+        return Some(said);
+    }
     let Some(each) = all.iter().map(|generators| generators.len()).max() else {
         let own =
             "The load came from loadline's container in the pod of each trial, over localhost.";
@@ -91,6 +95,41 @@ fn load_from(view: &ResultView) -> Option<String> {
         format::count_of(each, "generator pod"),
         format::measured_time(lag),
         format::measured_time(error),
+    ))
+}
+
+/// What made the load in the place of loadline, and whether it waited for answers.
+fn load_command(loads: &[&LoadFrom]) -> Option<String> {
+    let commands = loads.iter().filter_map(|from| match from {
+        LoadFrom::Command { command } => Some(command.as_ref()),
+        LoadFrom::Generators { .. } | LoadFrom::OwnPod => None,
+    });
+    let all = commands.cloned().reduce(|sum, next| LoadCommandEvidence {
+        stalled: sum.stalled + next.stalled,
+        arrived_in_stalls: sum.arrived_in_stalls + next.arrived_in_stalls,
+        expected_in_stalls: sum.expected_in_stalls + next.expected_in_stalls,
+        ..sum
+    })?;
+    let stalls = format!(
+        "while the service answered nothing ({} in all), {} of {:.0} expected requests came",
+        format::measured_time(all.stalled),
+        all.arrived_in_stalls,
+        all.expected_in_stalls
+    );
+    let model = match all.observed_model() {
+        ObservedModel::NoStall => {
+            "The service did not stall, so it does not matter whether the command waits for answers"
+                .to_owned()
+        }
+        ObservedModel::Open => format!("Its load is open: {stalls}"),
+        ObservedModel::Closed => format!(
+            "Its load is closed: {stalls}, so these percentiles leave out most of what users would have waited"
+        ),
+        ObservedModel::Unclear => format!("Whether it waits for answers is not clear: {stalls}"),
+    };
+    Some(format!(
+        "The load was made by `{}` and timed by loadline before the service; when it meant to send is not measured. {model}.",
+        text::label(&all.words.join(" "))
     ))
 }
 

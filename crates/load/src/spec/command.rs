@@ -1,0 +1,67 @@
+//! A load that another program makes: what a load may say beside it.
+
+use super::text::RateShape;
+use super::{LoadSpec, refuse_key};
+use crate::error::LoadError;
+
+/// What a command says by itself, whichever way it does.
+const ITS_OWN: [&str; 24] = [
+    "profile",
+    "request",
+    "method",
+    "headers",
+    "basic",
+    "bearer",
+    "body",
+    "body-file",
+    "requests",
+    "closed",
+    "poisson",
+    "think",
+    "session",
+    "scale",
+    "speed",
+    "connections",
+    "http2",
+    "streams",
+    "connect-timeout",
+    "read-timeout",
+    "pacing",
+    "cacert",
+    "expect-body",
+    "expect-bytes",
+];
+
+impl LoadSpec {
+    /// Refuses what a command cannot be told, or what cannot be seen of it.
+    pub(super) fn check_command(&self) -> Result<(), LoadError> {
+        let Some(program) = self.command.first() else {
+            return Ok(());
+        };
+        if program.is_empty() {
+            let why = "its first word is empty; write command = [\"k6\", \"run\", \"checkout.js\"] (--load 'k6 run checkout.js')";
+            return Err(refuse_key("command", why));
+        }
+        let said = serde_json::to_value(self).unwrap_or_default();
+        if let Some(field) = ITS_OWN.into_iter().find(|field| said.get(field).is_some()) {
+            let why = "a command makes the load, and says that itself; leave it out";
+            return Err(refuse_key(field, why));
+        }
+        if self.url.as_ref().is_some_and(|url| url.is_tls) {
+            let why = "it is https, and exchanges inside TLS cannot be timed from before the service; let the service listen without TLS for the trial: http://localhost:8080";
+            return Err(refuse_key("url", why));
+        }
+        let names_rate = self.command.iter().any(|word| word.contains("{rate}"));
+        match &self.rate {
+            None if names_rate => Err(refuse_key(
+                "rate",
+                "the command says {rate}, and there is none; write rate = \"200/s\" (--rate 200/s)",
+            )),
+            Some(RateShape::Ramp(..) | RateShape::Steps(_)) => Err(refuse_key(
+                "rate",
+                "a command is told one rate; write rate = \"200/s\" (--rate 200/s)",
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,550 @@
+//! What the front sees of a load that others send: each HTTP/1 exchange, from the first byte of its
+//! request to the last of its answer.
+//!
+//! Owns which bytes are an exchange ([`ExchangeWatch`], one a connection) and what is counted of a phase
+//! ([`ExchangeBook`]). No socket, no clock. What a load tool cannot be asked, such as when it meant to
+//! send, is not here.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use loadline_load::part::{ObservedMessage, SecondMessage, TotalsMessage, second_message};
+use loadline_load::profile::request_class;
+use loadline_load::response::{MalformedResponse, ResponseParser};
+use loadline_load::{ErrorKind, LoadSecond, LoadTotals, RequestTotals};
+
+use crate::meter::SECOND;
+use crate::request::RequestReader;
+use crate::stalls::StallWatch;
+
+/// Names of requests that are kept apart; what comes later is counted under one name.
+const MOST_NAMES: usize = 200;
+const OTHERS: &str = "other requests";
+
+/// A client of HTTP/2 that knows its server. Source: RFC 9113 section 3.4.
+const HTTP2: &[u8] = b"PRI * HTTP/2";
+/// The first byte of a TLS handshake. Source: RFC 8446 section 5.1.
+const TLS: u8 = 0x16;
+
+/// One exchange under way.
+#[derive(Debug)]
+struct Exchange {
+    begin: u64,
+    /// The phase in which it began; 0 is none.
+    phase: u32,
+    /// Empty until its head is whole.
+    name: Vec<u8>,
+    is_head: bool,
+}
+
+/// The exchanges of one connection, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct ExchangeWatch {
+    requests: RequestReader,
+    responses: ResponseParser,
+    under_way: VecDeque<Exchange>,
+    /// The head of the last one is not whole.
+    is_in_head: bool,
+    is_in_body: bool,
+    /// It speaks what cannot be followed.
+    is_blind: bool,
+}
+
+impl ExchangeWatch {
+    /// Takes bytes of the client.
+    pub(crate) fn take_request_bytes(&mut self, bytes: &[u8], now: u64, book: &mut ExchangeBook) {
+        if self.is_blind {
+            return;
+        }
+        self.requests.take_bytes(bytes);
+        loop {
+            if self.is_in_body {
+                match self.requests.skip_body() {
+                    Ok(true) => self.is_in_body = false,
+                    Ok(false) => return,
+                    Err(_) => return self.lose_sight(book),
+                }
+            }
+            if self.requests.unread_bytes().is_empty() {
+                return;
+            }
+            if !self.is_in_head {
+                self.is_in_head = true;
+                self.under_way.push_back(book.begin_exchange(now));
+            }
+            match self.requests.next_head() {
+                Ok(None) => return,
+                Ok(Some(head)) => {
+                    (self.is_in_head, self.is_in_body) = (false, true);
+                    if let Some(exchange) = self.under_way.back_mut() {
+                        exchange.name = request_class(&head.method, &head.path);
+                        exchange.is_head = head.method == b"HEAD";
+                    }
+                }
+                Err(_) => return self.lose_sight(book),
+            }
+        }
+    }
+
+    /// Takes bytes of the server.
+    pub(crate) fn take_response_bytes(
+        &mut self,
+        mut bytes: &[u8],
+        now: u64,
+        book: &mut ExchangeBook,
+    ) {
+        while let Some(first) = self.under_way.front().filter(|_| !self.is_blind) {
+            match self
+                .responses
+                .feed(bytes, first.is_head, &mut |_: &[u8]| ())
+            {
+                Ok(fed) => {
+                    let Some(response) = fed.response else { return };
+                    bytes = &bytes[fed.used..];
+                    if let Some(exchange) = self.under_way.pop_front() {
+                        book.end_exchange(&exchange, response.status, now);
+                    }
+                    if bytes.is_empty() {
+                        return;
+                    }
+                }
+                Err(MalformedResponse::Upgrade) => return self.lose_sight(book),
+                Err(_) => {
+                    self.is_blind = true;
+                    return self.abandon_exchanges(ErrorKind::Protocol, book);
+                }
+            }
+        }
+    }
+
+    /// The server has said all: an answer that lasts until then is whole.
+    pub(crate) fn end_responses(&mut self, now: u64, book: &mut ExchangeBook) {
+        if let Some(response) = self.responses.complete_at_eof()
+            && let Some(exchange) = self.under_way.pop_front()
+        {
+            book.end_exchange(&exchange, response.status, now);
+        }
+    }
+
+    /// The connection is gone, and with it what was under way.
+    pub(crate) fn abandon_exchanges(&mut self, kind: ErrorKind, book: &mut ExchangeBook) {
+        for exchange in self.under_way.drain(..) {
+            book.fail_exchange(&exchange, kind);
+        }
+    }
+
+    /// What comes now is no HTTP/1: its exchanges are not counted, and the book says why.
+    fn lose_sight(&mut self, book: &mut ExchangeBook) {
+        self.is_blind = true;
+        let bytes = self.requests.unread_bytes();
+        let what = match bytes.first() {
+            _ if bytes.starts_with(HTTP2) => "HTTP/2",
+            Some(&TLS) => "TLS",
+            None => "another protocol after an upgrade",
+            Some(_) => "no HTTP",
+        };
+        book.unreadable.get_or_insert(what);
+        for exchange in self.under_way.drain(..) {
+            book.forget_exchange(&exchange);
+        }
+    }
+}
+
+/// What is counted of the phase under way.
+#[derive(Debug)]
+pub(crate) struct ExchangeBook {
+    /// Accepted statuses; empty is 200 to 399.
+    expected: Vec<u16>,
+    /// Its number, from 1; 0 before the first.
+    phase: u32,
+    state: PhaseState,
+    totals: LoadTotals,
+    second: LoadTotals,
+    next_second: u64,
+    by_name: BTreeMap<Vec<u8>, RequestTotals>,
+    /// Begins of exchanges of this phase that are under way, and how many began then.
+    open: BTreeMap<u64, u32>,
+    connections: u64,
+    stalls: StallWatch,
+    unreadable: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PhaseState {
+    /// Nothing is counted.
+    Idle,
+    /// It begins with the first request and lasts so long, ns.
+    Awaited(u64),
+    /// From and to, CLOCK_MONOTONIC ns.
+    Running(u64, u64),
+}
+
+impl ExchangeBook {
+    pub(crate) fn new(expected: &[u16]) -> Self {
+        Self {
+            expected: expected.to_vec(),
+            phase: 0,
+            state: PhaseState::Idle,
+            totals: LoadTotals::default(),
+            second: LoadTotals::default(),
+            next_second: u64::MAX,
+            by_name: BTreeMap::new(),
+            open: BTreeMap::new(),
+            connections: 0,
+            stalls: StallWatch::default(),
+            unreadable: None,
+        }
+    }
+
+    /// A phase of this length, ns: the first begins with the first request, others at once or at this
+    /// time.
+    pub(crate) fn begin_phase(&mut self, length: u64, now: u64, at: Option<u64>) {
+        self.phase += 1;
+        (self.totals, self.second) = (LoadTotals::default(), LoadTotals::default());
+        self.by_name.clear();
+        self.open.clear();
+        self.connections = 0;
+        match self.phase {
+            1 => self.state = PhaseState::Awaited(length),
+            _ => self.run_from(at.unwrap_or(now).max(now), length),
+        }
+    }
+
+    fn run_from(&mut self, start: u64, length: u64) {
+        self.state = PhaseState::Running(start, start.saturating_add(length));
+        self.next_second = start + SECOND;
+        self.stalls = StallWatch::begin_watch(start);
+    }
+
+    /// A connection to the service was opened.
+    pub(crate) fn count_connection(&mut self) {
+        self.connections += 1;
+    }
+
+    /// The service took no connection: the request that wanted it was never seen.
+    pub(crate) fn count_refused(&mut self, now: u64) {
+        let exchange = self.begin_exchange(now);
+        self.fail_exchange(&exchange, ErrorKind::Refused);
+    }
+
+    fn begin_exchange(&mut self, now: u64) -> Exchange {
+        if let PhaseState::Awaited(length) = self.state {
+            self.run_from(now, length);
+        }
+        let is_counted =
+            matches!(self.state, PhaseState::Running(start, end) if (start..end).contains(&now));
+        if is_counted {
+            self.totals.scheduled += 1;
+            self.second.scheduled += 1;
+            *self.open.entry(now).or_default() += 1;
+            self.stalls.count_arrival();
+        }
+        Exchange {
+            begin: now,
+            phase: if is_counted { self.phase } else { 0 },
+            name: Vec::new(),
+            is_head: false,
+        }
+    }
+
+    /// Takes it from those under way; whether it is one of the phase under way.
+    fn close_exchange(&mut self, exchange: &Exchange) -> bool {
+        if exchange.phase != self.phase || !matches!(self.state, PhaseState::Running(..)) {
+            return false;
+        }
+        if let Some(count) = self.open.get_mut(&exchange.begin) {
+            *count -= 1;
+            if *count == 0 {
+                self.open.remove(&exchange.begin);
+            }
+        }
+        true
+    }
+
+    fn end_exchange(&mut self, exchange: &Exchange, status: u16, now: u64) {
+        self.stalls.count_answer();
+        if !self.close_exchange(exchange) {
+            return;
+        }
+        if let Some(kind) = ErrorKind::from_http_status(status, &self.expected) {
+            self.totals.count_failure(kind);
+            self.second.count_failure(kind);
+            self.named(exchange).failed += 1;
+            return;
+        }
+        let latency = now.saturating_sub(exchange.begin).max(1);
+        self.totals.count_success(latency, latency);
+        self.second.count_success(latency, latency);
+        let in_time = matches!(self.state, PhaseState::Running(_, end) if now < end);
+        self.totals.answered_in_time += u64::from(in_time);
+        self.named(exchange).count_success(latency);
+    }
+
+    fn fail_exchange(&mut self, exchange: &Exchange, kind: ErrorKind) {
+        if self.close_exchange(exchange) {
+            self.totals.count_failure(kind);
+            self.second.count_failure(kind);
+            self.named(exchange).failed += 1;
+        }
+    }
+
+    /// It was none.
+    fn forget_exchange(&mut self, exchange: &Exchange) {
+        if self.close_exchange(exchange) {
+            self.totals.scheduled -= 1;
+        }
+    }
+
+    fn named(&mut self, exchange: &Exchange) -> &mut RequestTotals {
+        let is_known = self.by_name.contains_key(&exchange.name);
+        let name = match is_known || self.by_name.len() < MOST_NAMES {
+            true => exchange.name.clone(),
+            false => OTHERS.as_bytes().to_vec(),
+        };
+        self.by_name.entry(name).or_default()
+    }
+
+    /// Time passes; says whether the phase is over: nothing of it is under way, or `drain` ns are over
+    /// too. `tell` gets each second.
+    pub(crate) fn pass_time(
+        &mut self,
+        now: u64,
+        drain: u64,
+        tell: &mut impl FnMut(SecondMessage),
+    ) -> bool {
+        let PhaseState::Running(_, end) = self.state else {
+            return false;
+        };
+        let oldest = self.open.keys().next().copied();
+        self.stalls.look(now.min(end), oldest, &self.totals.latency);
+        while now >= self.next_second {
+            tell(second_message(&LoadSecond {
+                index: 0,
+                at_ns: self.next_second,
+                length: Duration::from_nanos(SECOND),
+                is_warmup: false,
+                totals: std::mem::take(&mut self.second),
+                phases: None,
+            }));
+            self.next_second += SECOND;
+        }
+        now >= end && (self.open.is_empty() || now >= end.saturating_add(drain))
+    }
+
+    /// Ends the phase, at its own end or earlier; what was counted in it.
+    pub(crate) fn end_phase(
+        &mut self,
+        now: u64,
+        lag_p99: Duration,
+        cpu: Duration,
+    ) -> ObservedMessage {
+        let (start, end) = match std::mem::replace(&mut self.state, PhaseState::Idle) {
+            PhaseState::Running(start, end) => (start, end.min(now.max(start))),
+            PhaseState::Idle | PhaseState::Awaited(_) => (now, now),
+        };
+        self.next_second = u64::MAX;
+        let unfinished = self.open.values().map(|count| u64::from(*count)).sum();
+        self.totals.unfinished = unfinished;
+        self.open.clear();
+        let by_name = std::mem::take(&mut self.by_name);
+        let (names, by_request): (Vec<_>, Vec<_>) = by_name
+            .into_iter()
+            .filter(|(name, _)| !name.is_empty())
+            .map(|(name, totals)| (String::from_utf8_lossy(&name).into_owned(), totals))
+            .unzip();
+        self.totals.by_request = by_request;
+        ObservedMessage {
+            start_ns: start,
+            end_ns: end,
+            totals: TotalsMessage::new(&self.totals, Duration::from_nanos(end - start)),
+            names,
+            connections: self.connections,
+            lag_p99,
+            cpu,
+            stalls: self.stalls.finish_watch(end, &self.totals.latency),
+            unreadable: self.unreadable.map(str::to_owned),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A book whose phase of a second is under way from 1 s on.
+    fn running() -> ExchangeBook {
+        let mut book = ExchangeBook::new(&[]);
+        book.begin_phase(MS, 0, None);
+        book.begin_phase(SECOND, SECOND, None);
+        book
+    }
+
+    /// Outcomes: scheduled, good, failed by kind, unfinished.
+    fn ended(mut book: ExchangeBook) -> String {
+        let observed = book.end_phase(3 * SECOND, Duration::ZERO, Duration::ZERO);
+        let totals = observed.totals;
+        let named = observed.names.iter().zip(&totals.by_request);
+        let named: Vec<_> = named
+            .map(|(name, of)| format!("{name} {}+{}", of.ok, of.failed))
+            .collect();
+        format!(
+            "{} = {} + {:?} + {}; {}",
+            totals.scheduled,
+            totals.ok,
+            totals.errors,
+            totals.unfinished,
+            named.join(", ")
+        )
+    }
+
+    const GET: &[u8] = b"GET /owners/7?page=2 HTTP/1.1\r\nhost: a\r\n\r\n";
+    const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+    #[test]
+    fn an_exchange_lasts_from_the_first_byte_of_its_request_to_the_last_of_its_answer() {
+        let (mut book, mut watch) = (running(), ExchangeWatch::default());
+        watch.take_request_bytes(&GET[..5], SECOND + MS, &mut book);
+        watch.take_request_bytes(&GET[5..], SECOND + 3 * MS, &mut book);
+        watch.take_response_bytes(&OK[..20], SECOND + 5 * MS, &mut book);
+        watch.take_response_bytes(&OK[20..], SECOND + 11 * MS, &mut book);
+        let latency = book.totals.latency.max();
+        assert!(
+            (10 * MS..10 * MS + MS / 100).contains(&latency),
+            "{latency}"
+        );
+        assert_eq!(ended(book), "1 = 1 + {} + 0; GET /owners/{id}?page 1+0");
+    }
+
+    #[test]
+    fn bodies_pipelines_and_heads_are_told_apart() {
+        let (mut book, mut watch) = (running(), ExchangeWatch::default());
+        let post = b"POST /a HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n5\r\nGET /\r\n0\r\n\r\n";
+        let head = b"HEAD /a HTTP/1.1\r\n\r\n";
+        watch.take_request_bytes(&[&post[..], head, GET].concat(), SECOND, &mut book);
+        let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
+        let failed = b"HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n";
+        let length = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n";
+        let answers = [&interim[..], failed, length, OK].concat();
+        watch.take_response_bytes(&answers, SECOND + MS, &mut book);
+        assert_eq!(
+            ended(book),
+            "3 = 2 + {\"http_5xx\": 1} + 0; GET /owners/{id}?page 1+0, HEAD /a 1+0, POST /a 0+1"
+        );
+    }
+
+    #[test]
+    fn what_never_ends_is_a_failure_or_unfinished() {
+        let mut book = running();
+        for kind in [Some(ErrorKind::Timeout), Some(ErrorKind::Closed), None] {
+            let mut watch = ExchangeWatch::default();
+            watch.take_request_bytes(GET, SECOND, &mut book);
+            if let Some(kind) = kind {
+                watch.abandon_exchanges(kind, &mut book);
+            }
+        }
+        book.count_refused(SECOND);
+        let errors = "{\"closed\": 1, \"refused\": 1, \"timeout\": 1}";
+        assert_eq!(
+            ended(book),
+            format!("4 = 0 + {errors} + 1; GET /owners/{{id}}?page 0+2")
+        );
+    }
+
+    #[test]
+    fn an_answer_may_last_until_the_connection_ends() {
+        let (mut book, mut watch) = (running(), ExchangeWatch::default());
+        watch.take_request_bytes(GET, SECOND, &mut book);
+        watch.take_response_bytes(b"HTTP/1.0 200 OK\r\n\r\nall", SECOND + MS, &mut book);
+        watch.end_responses(SECOND + 2 * MS, &mut book);
+        watch.abandon_exchanges(ErrorKind::Closed, &mut book);
+        assert_eq!(ended(book), "1 = 1 + {} + 0; GET /owners/{id}?page 1+0");
+    }
+
+    #[test]
+    fn the_first_phase_begins_with_the_first_request_and_each_counts_its_own() {
+        let mut book = ExchangeBook::new(&[]);
+        let (mut first, mut second) = (ExchangeWatch::default(), ExchangeWatch::default());
+        book.begin_phase(SECOND, 0, None);
+        assert!(!book.pass_time(9 * SECOND, 0, &mut |_| ()));
+        first.take_request_bytes(GET, 10 * SECOND, &mut book);
+        second.take_request_bytes(GET, 11 * SECOND, &mut book);
+        // One is under way, the other came too late for it.
+        assert!(!book.pass_time(11 * SECOND, SECOND, &mut |_| ()));
+        assert!(book.pass_time(12 * SECOND, SECOND, &mut |_| ()));
+        let observed = book.end_phase(12 * SECOND, Duration::ZERO, Duration::ZERO);
+        assert_eq!(
+            (observed.start_ns, observed.end_ns),
+            (10 * SECOND, 11 * SECOND)
+        );
+        assert_eq!(
+            (observed.totals.scheduled, observed.totals.unfinished),
+            (1, 1)
+        );
+        book.begin_phase(SECOND, 12 * SECOND, None);
+        first.take_response_bytes(OK, 12 * SECOND + MS, &mut book);
+        assert_eq!(ended(book), "0 = 0 + {} + 0; ");
+    }
+
+    #[test]
+    fn what_is_no_http_1_is_named() {
+        let said = |bytes: &[u8]| {
+            let (mut book, mut watch) = (running(), ExchangeWatch::default());
+            watch.take_request_bytes(bytes, SECOND, &mut book);
+            let why = book.unreadable;
+            assert_eq!(ended(book), "0 = 0 + {} + 0; ");
+            why
+        };
+        assert_eq!(said(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Some("HTTP/2"));
+        assert_eq!(said(b"\x16\x03\x01\x02\x00\x01"), Some("TLS"));
+        assert_eq!(said(b"\0\0\0"), Some("no HTTP"));
+        let (mut book, mut watch) = (running(), ExchangeWatch::default());
+        watch.take_request_bytes(GET, SECOND, &mut book);
+        let upgrade = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n";
+        watch.take_response_bytes(upgrade, SECOND, &mut book);
+        assert_eq!(book.unreadable, Some("another protocol after an upgrade"));
+    }
+
+    #[test]
+    fn seconds_hold_what_ended_in_them() {
+        let (mut book, mut watch) = (running(), ExchangeWatch::default());
+        let mut seconds = Vec::new();
+        watch.take_request_bytes(&[GET, GET].concat(), SECOND + MS, &mut book);
+        watch.take_response_bytes(OK, SECOND + 2 * MS, &mut book);
+        book.pass_time(2 * SECOND + MS, SECOND, &mut |second| seconds.push(second));
+        watch.take_response_bytes(OK, 2 * SECOND + 2 * MS, &mut book);
+        assert!(book.pass_time(3 * SECOND, SECOND, &mut |second| seconds.push(second)));
+        let told: Vec<_> = seconds
+            .iter()
+            .map(|s| (s.at_ns / SECOND, s.offered, s.ok))
+            .collect();
+        assert_eq!(told, [(2, 2, 1), (3, 0, 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic_or_lose_count(
+            sent in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..60)), 0..20),
+            is_http in any::<bool>(),
+        ) {
+            let (mut book, mut watch) = (running(), ExchangeWatch::default());
+            if is_http {
+                watch.take_request_bytes(GET, SECOND, &mut book);
+            }
+            for (is_request, bytes) in sent {
+                match is_request {
+                    true => watch.take_request_bytes(&bytes, SECOND, &mut book),
+                    false => watch.take_response_bytes(&bytes, SECOND, &mut book),
+                }
+            }
+            let observed = book.end_phase(2 * SECOND, Duration::ZERO, Duration::ZERO);
+            let totals = observed.totals;
+            let failed: u64 = totals.errors.values().sum();
+            prop_assert_eq!(totals.scheduled, totals.ok + failed + totals.unfinished);
+        }
+    }
+}

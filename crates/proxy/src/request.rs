@@ -1,0 +1,142 @@
+//! HTTP/1.1 requests as they arrive: heads, and bodies by length or in chunks, which are passed over.
+//!
+//! Owns where a request ends. No socket, no clock. Rules: RFC 9112 sections 6.3 (length), 9.3
+//! (persistence).
+
+use loadline_load::response::{ChunkedDecoder, MAX_HEAD};
+
+const MAX_HEADERS: usize = 100;
+
+/// What is known of a request by its head.
+#[derive(Debug, Default)]
+pub(crate) struct RequestHead {
+    pub(crate) method: Vec<u8>,
+    pub(crate) path: Vec<u8>,
+    /// Its connection ends with the answer.
+    pub(crate) closes: bool,
+    /// Its body waits until the server asks for it.
+    pub(crate) expects: bool,
+}
+
+/// Bytes that are no request; the connection cannot be followed any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MalformedRequest;
+
+/// The requests of one connection.
+#[derive(Debug)]
+pub(crate) struct RequestReader {
+    input: Vec<u8>,
+    body: BodyRemainder,
+}
+
+#[derive(Debug)]
+enum BodyRemainder {
+    Bytes(u64),
+    Chunks(ChunkedDecoder),
+}
+
+impl Default for RequestReader {
+    fn default() -> Self {
+        Self {
+            input: Vec::new(),
+            body: BodyRemainder::Bytes(0),
+        }
+    }
+}
+
+impl RequestReader {
+    /// Takes bytes that have come.
+    pub(crate) fn take_bytes(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// What has come and belongs to no request that was taken.
+    pub(crate) fn unread_bytes(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// Whether it has no use for more bytes now.
+    pub(crate) fn has_full_buffer(&self) -> bool {
+        self.input.len() >= MAX_HEAD
+    }
+
+    /// The next request, once the body of the last is passed over; `None` while it is not whole.
+    pub(crate) fn next_head(&mut self) -> Result<Option<RequestHead>, MalformedRequest> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut parsed = httparse::Request::new(&mut headers);
+        let length = match parsed.parse(&self.input) {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) if self.has_full_buffer() => {
+                return Err(MalformedRequest);
+            }
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(_) => return Err(MalformedRequest),
+        };
+        let (head, body) = read_head(&parsed)?;
+        self.input.drain(..length);
+        self.body = body;
+        Ok(Some(head))
+    }
+
+    /// Drops what has come of the body; whether it is whole.
+    pub(crate) fn skip_body(&mut self) -> Result<bool, MalformedRequest> {
+        let (used, is_whole) = match &mut self.body {
+            BodyRemainder::Bytes(left) => {
+                let used = usize::try_from(*left).unwrap_or(usize::MAX);
+                let used = used.min(self.input.len());
+                *left -= used as u64;
+                (used, *left == 0)
+            }
+            BodyRemainder::Chunks(chunks) => {
+                let fed = chunks.feed_chunks(&self.input, &mut |_| ());
+                fed.map_err(|_| MalformedRequest)?
+            }
+        };
+        self.input.drain(..used);
+        if is_whole {
+            self.body = BodyRemainder::Bytes(0);
+        }
+        Ok(is_whole)
+    }
+}
+
+fn read_head(
+    parsed: &httparse::Request<'_, '_>,
+) -> Result<(RequestHead, BodyRemainder), MalformedRequest> {
+    let is_old = parsed.version == Some(0);
+    let mut head = RequestHead {
+        method: parsed.method.unwrap_or_default().as_bytes().to_vec(),
+        path: strip_host(parsed.path.unwrap_or_default())
+            .as_bytes()
+            .to_vec(),
+        closes: is_old,
+        expects: false,
+    };
+    let mut body = BodyRemainder::Bytes(0);
+    for header in parsed.headers.iter() {
+        let value = str::from_utf8(header.value).unwrap_or_default().trim();
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        let has = |word: &str| {
+            let mut words = value.split(',');
+            words.any(|each| each.trim().eq_ignore_ascii_case(word))
+        };
+        if is("content-length") && !matches!(body, BodyRemainder::Chunks(_)) {
+            body = BodyRemainder::Bytes(value.parse().map_err(|_| MalformedRequest)?);
+        } else if is("transfer-encoding") && has("chunked") {
+            body = BodyRemainder::Chunks(ChunkedDecoder::default());
+        } else if is("connection") {
+            head.closes = (is_old && !has("keep-alive")) || has("close");
+        } else if is("expect") {
+            head.expects = has("100-continue");
+        }
+    }
+    Ok((head, body))
+}
+
+/// A request to a proxy names its host too: `http://prices/x`.
+fn strip_host(target: &str) -> &str {
+    let Some(rest) = target.strip_prefix("http://") else {
+        return target;
+    };
+    rest.find('/').map_or("/", |at| &rest[at..])
+}

@@ -1,0 +1,394 @@
+//! The user's program that makes the load of a trial: contained, started, watched, ended.
+//!
+//! Owns its limits and what its end means. It is held by the same machinery as the application, in the
+//! network of the front that times its exchanges ([`loadline_proxy::front`]), so it dies with the trial
+//! whatever it does. It is trusted with nothing: a program that ends early, sends nothing or waits for a
+//! CPU makes the trial void and is never the application's miss.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{
+    InvalidReason, LoadCommandEvidence, LoadEvidence, LoadFrom, MeasurementFailure, SecondEvidence,
+};
+use loadline_cgroup::{CgroupLimits, ControlGroup, Controller};
+use loadline_files::measure_tree;
+use loadline_load::MAX_LAG;
+use loadline_load::part::ObservedMessage;
+use loadline_protocol::{
+    DependencyScope, DependencySpec, LoadCommandSpec, LoadPhase, Readiness, TrialOrder,
+};
+
+use crate::container::{ContainerNetwork, NetworkNamespace};
+use crate::cpus::CpuPlan;
+use crate::dependency::{DependencyProcess, DependencyStart, quote_lines};
+use crate::generator::{LoadShare, named_requests};
+use crate::group::TASKS;
+use crate::halt::{HaltReason, refusal_halt};
+use crate::site::Site;
+
+/// What it may leave in its own /tmp.
+const MOST_FILES: u64 = 1 << 30;
+const MOST_ENTRIES: usize = 100_000;
+
+/// Distance of looks at its threads and files.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// It was starved where its threads waited for a CPU longer than they ran, and for this share of the
+/// time: what it sent then is not what it was written to send.
+const MAX_WAIT: f64 = 0.1;
+
+/// The last part of a phase that it need not be there for: it counts from its own start.
+const LAST_PART: f64 = 0.1;
+
+/// A load command under way; dropping it ends it.
+pub(crate) struct LoadTool {
+    process: DependencyProcess,
+    /// As the experiment says it.
+    words: Vec<String>,
+    begin: Instant,
+    looked: Instant,
+    waits: CpuWaits,
+    /// CPU time used before the phase.
+    used: Duration,
+    /// What it broke of its limits.
+    broken: Option<String>,
+}
+
+impl LoadTool {
+    /// Starts it in this network.
+    /// Errors: [`HaltReason`]; what was made is gone again.
+    pub(crate) fn start_tool(
+        site: &Site,
+        order: &TrialOrder,
+        command: &LoadCommandSpec,
+        plan: &CpuPlan,
+        network: PathBuf,
+    ) -> Result<Self, HaltReason> {
+        let has = |controller| site.layout.hierarchy_of(controller).is_some();
+        let container = None;
+        let path = network;
+        let start = DependencyStart {
+            site,
+            order,
+            dependency: &as_dependency(command),
+            suffix: "load-command".to_owned(),
+            limits: CgroupLimits {
+                cpuset: has(Controller::Cpuset).then(|| plan.generator.iter().copied().collect()),
+                memory: has(Controller::Memory).then_some(command.memory),
+                pids: Some(TASKS),
+                ..CgroupLimits::default()
+            },
+            cpus: &plan.generator,
+            network: ContainerNetwork::Of(NetworkNamespace { path, container }),
+            own: &plan.generator,
+        };
+        let mut process = start.prepare_process(&command.app, None)?;
+        process.container.start_application()?;
+        let now = Instant::now();
+        Ok(Self {
+            process,
+            words: command.words.clone(),
+            begin: now,
+            looked: now,
+            waits: CpuWaits::default(),
+            used: Duration::ZERO,
+            broken: None,
+        })
+    }
+
+    /// Its cgroup: what it uses is part of the trial, not noise.
+    pub(crate) fn tool_group(&self) -> &ControlGroup {
+        self.process.container.application_group()
+    }
+
+    /// A phase of load begins.
+    pub(crate) fn begin_phase(&mut self) {
+        self.waits.read_threads(&self.process_ids());
+        self.waits.total = CpuTime::default();
+        self.used = self.cpu_time();
+    }
+
+    /// Looks after it: what it told, its threads and its files.
+    /// Errors: [`HaltReason::Refused`] where it could not be executed.
+    pub(crate) fn look_after(&mut self) -> Result<(), HaltReason> {
+        self.process.take_notes(Duration::ZERO);
+        if let Some(detail) = self.process.state.stage_failure.take() {
+            return Err(refusal_halt(
+                "starting the load command",
+                detail,
+                "it runs as the application's user, who must be able to read and execute it: --user",
+            ));
+        }
+        if self.looked.elapsed() < LOOK || self.has_ended() {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        self.waits.read_threads(&self.process_ids());
+        let places = self.process.container.written_directories();
+        let sizes = places
+            .iter()
+            .filter_map(|place| measure_tree(place, MOST_ENTRIES).ok());
+        let is_more = sizes.fold((0, true), |(sum, all), found| {
+            (sum + found.bytes, all && found.is_all)
+        });
+        if is_more.0 > MOST_FILES || !is_more.1 {
+            self.broken = Some("wrote more than 1 GiB into its /tmp".to_owned());
+            // What survives is found when the trial ends.
+            let _ = self.process.container.kill_container();
+        }
+        Ok(())
+    }
+
+    /// Whether it is not there any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.process.state.is_over()
+    }
+
+    /// Whether it ended as it should, when so much of a phase of this length had passed.
+    pub(crate) fn is_done(&self, passed: Duration, length: Duration) -> bool {
+        let ended = self.process.state.ended;
+        let missing = length.saturating_sub(passed);
+        self.broken.is_none()
+            && !passed.is_zero()
+            && missing <= length.mul_f64(LAST_PART).max(Duration::from_secs(1))
+            && ended.is_some_and(|end| end.code == Some(0))
+    }
+
+    /// Why it ended too early; the time that it was asked to go on for stands in its words.
+    pub(crate) fn early_end(&mut self, needed: Duration) -> MeasurementFailure {
+        let kills = self.tool_group().read().ok();
+        let kills = kills.and_then(|sample| sample.memory?.oom_kill);
+        let state = &self.process.state;
+        let how = match &self.broken {
+            Some(broken) => format!("{broken} and was killed"),
+            None if kills.is_some_and(|kills| kills > 0) => {
+                "took more memory than it may have and was killed".to_owned()
+            }
+            None => format!("ended ({})", state.how_it_ended()),
+        };
+        let ran = self.begin.elapsed().as_secs_f64();
+        let why = format!(
+            "{how} after {ran:.1} s, before the load of the trial was over{}; it must stay in the foreground and send for {:.0} s from its first request, as {{duration_s}} in its command says",
+            quote_lines(&self.process.output.last_lines()),
+            needed.as_secs_f64().ceil(),
+        );
+        command_failure(why)
+    }
+
+    /// That it sent nothing, in words.
+    pub(crate) fn sent_nothing(&mut self, port: u16) -> MeasurementFailure {
+        command_failure(format!(
+            "sent no request to http://localhost:{port} within {} s of its start{}; give it that address, or write {{url}} where its command names one; one that is slow to start needs a longer start-deadline (--start-deadline)",
+            self.begin.elapsed().as_secs(),
+            quote_lines(&self.process.output.last_lines()),
+        ))
+    }
+
+    /// Adds what it used in the phase to what was seen of its load.
+    pub(crate) fn add_usage(&mut self, load: &mut LoadEvidence) {
+        self.waits.read_threads(&self.process_ids());
+        let CpuTime { ran, waited } = self.waits.total;
+        let used = self.cpu_time().saturating_sub(self.used);
+        load.generator_cpu = Some(load.generator_cpu.unwrap_or_default() + used);
+        if let Some(LoadFrom::Command { command }) = &mut load.load_from {
+            command.cpu_wait = Some(waited);
+            command.words.clone_from(&self.words);
+        }
+        load.saturated = load
+            .saturated
+            .take()
+            .or_else(|| starvation(ran.max(used), waited, load.duration));
+    }
+
+    /// Ends it with all that it started.
+    pub(crate) fn end_tool(mut self) {
+        self.process.end_process();
+    }
+
+    fn process_ids(&self) -> Vec<u32> {
+        self.tool_group().process_ids().unwrap_or_default()
+    }
+
+    fn cpu_time(&self) -> Duration {
+        let sample = self.tool_group().read().ok();
+        sample
+            .and_then(|sample| sample.cpu.usage)
+            .unwrap_or_default()
+    }
+}
+
+/// Why it did not get the CPU that its load needed.
+fn starvation(ran: Duration, waited: Duration, length: Duration) -> Option<String> {
+    let is_starved = waited > ran && waited > length.mul_f64(MAX_WAIT);
+    is_starved.then(|| {
+        format!(
+            "the load command waited {:.1} s for a CPU and had one for {:.1} s; leave it more CPUs (a smaller --cpu, --cpus), or lower its rate",
+            waited.as_secs_f64(),
+            ran.as_secs_f64()
+        )
+    })
+}
+
+/// A trial that says nothing because of its load command.
+fn command_failure(why: String) -> MeasurementFailure {
+    MeasurementFailure {
+        cause: InvalidReason::LoadCommand,
+        detail: format!("the load command {why}"),
+    }
+}
+
+/// What the front saw of a load that others sent.
+pub(crate) fn observed_share(
+    load: &LoadPhase,
+    observed: ObservedMessage,
+    seconds: Vec<SecondEvidence>,
+) -> Result<LoadShare, HaltReason> {
+    if let Some(what) = &observed.unreadable {
+        return Err(HaltReason::Failed(command_failure(format!(
+            "spoke {what} to the service, which cannot be timed from before it; let it send plain HTTP/1.1, as to http://localhost"
+        ))));
+    }
+    let totals = observed.totals;
+    if totals.scheduled == 0 {
+        let why = format!("sent no request in the {} phase", load.phase);
+        return Err(HaltReason::Failed(command_failure(why)));
+    }
+    let allowed = load.plan.slo.map_or(MAX_LAG, |slo| MAX_LAG.max(slo / 10));
+    let is_late = observed.lag_p99 > allowed;
+    Ok(LoadShare {
+        start_ns: observed.start_ns,
+        end_ns: observed.end_ns,
+        users: Vec::new(),
+        cut_pauses: 0,
+        seconds,
+        load: LoadEvidence {
+            phase: load.phase,
+            instance: None,
+            offered_rate: load.plan.model.mean_rate(),
+            achieved_rate: totals.achieved_rate(),
+            duration: totals.duration,
+            scheduled: totals.scheduled,
+            ok: totals.ok,
+            errors: totals.errors,
+            unfinished: totals.unfinished,
+            latency: totals.latency,
+            service_time: None,
+            send_lag_p99: None,
+            generator_cpu: Some(observed.cpu),
+            saturated: is_late.then(|| {
+                format!(
+                    "the front before the service was {:.1} ms late at the 99th percentile, at most {:.1} ms for this SLO",
+                    observed.lag_p99.as_secs_f64() * 1e3,
+                    allowed.as_secs_f64() * 1e3
+                )
+            }),
+            by_request: named_requests(observed.names.into_iter(), totals.by_request),
+            by_second: Vec::new(),
+            load_from: Some(LoadFrom::Command {
+                command: Box::new(LoadCommandEvidence {
+                    words: Vec::new(),
+                    connections: observed.connections,
+                    stalled: observed.stalls.stalled,
+                    arrived_in_stalls: observed.stalls.arrived,
+                    expected_in_stalls: observed.stalls.expected,
+                    front_lag_p99: observed.lag_p99,
+                    cpu_wait: None,
+                }),
+            }),
+        },
+    })
+}
+
+/// As something that is contained like a dependency: its limits are given apart.
+fn as_dependency(command: &LoadCommandSpec) -> DependencySpec {
+    DependencySpec {
+        name: "load-command".to_owned(),
+        app: command.app.clone(),
+        readiness: Readiness::Tcp { port: command.port },
+        start_deadline: command.first_request,
+        seed: Vec::new(),
+        scope: DependencyScope::Trial,
+        reset: Vec::new(),
+        account: command.account,
+        directories: Vec::new(),
+        cpu: None,
+        cpuset: None,
+        memory: None,
+        shm: None,
+        proxied: None,
+    }
+}
+
+/// Time that threads ran, and waited for a CPU.
+#[derive(Debug, Default, Clone, Copy)]
+struct CpuTime {
+    ran: Duration,
+    waited: Duration,
+}
+
+/// The times of all threads, read again and again: those of a thread that has ended are gone with it.
+/// Source: kernel Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`.
+#[derive(Debug, Default)]
+struct CpuWaits {
+    threads: HashMap<u32, CpuTime>,
+    total: CpuTime,
+}
+
+impl CpuWaits {
+    fn read_threads(&mut self, processes: &[u32]) {
+        let threads = processes.iter().flat_map(|process| {
+            let tasks = fs::read_dir(format!("/proc/{process}/task"));
+            let names = tasks.into_iter().flatten().flatten();
+            names.filter_map(|task| Some((task.file_name().to_str()?.parse().ok()?, task.path())))
+        });
+        let seen = threads.filter_map(|(thread, path): (u32, PathBuf)| {
+            let text = fs::read_to_string(path.join("schedstat")).ok()?;
+            Some((thread, parse_schedstat(&text)?))
+        });
+        let seen: HashMap<u32, CpuTime> = seen.collect();
+        for (thread, now) in &seen {
+            let before = self.threads.get(thread).copied().unwrap_or_default();
+            self.total.ran += now.ran.saturating_sub(before.ran);
+            self.total.waited += now.waited.saturating_sub(before.waited);
+        }
+        self.threads = seen;
+    }
+}
+
+fn parse_schedstat(text: &str) -> Option<CpuTime> {
+    let mut fields = text.split_ascii_whitespace();
+    let mut next = || Some(Duration::from_nanos(fields.next()?.parse().ok()?));
+    Some(CpuTime {
+        ran: next()?,
+        waited: next()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_starved_that_waits_longer_than_it_runs_and_for_long() {
+        let ms = Duration::from_millis;
+        assert_eq!(starvation(ms(5000), ms(4000), ms(10_000)), None);
+        assert_eq!(starvation(ms(100), ms(900), ms(10_000)), None);
+        let why = starvation(ms(100), ms(1100), ms(10_000)).unwrap();
+        insta::assert_snapshot!(why, @"the load command waited 1.1 s for a CPU and had one for 0.1 s; leave it more CPUs (a smaller --cpu, --cpus), or lower its rate");
+    }
+
+    #[test]
+    fn waits_of_threads_are_summed_from_when_they_are_first_seen() {
+        let own = std::process::id();
+        let mut waits = CpuWaits::default();
+        waits.read_threads(&[own]);
+        let before = waits.total.ran;
+        assert!(before > Duration::ZERO);
+        waits.read_threads(&[own]);
+        assert!(waits.total.ran >= before && waits.total.ran < before * 2);
+        assert!(parse_schedstat("1 2").is_some() && parse_schedstat("x").is_none());
+    }
+}
