@@ -5,6 +5,9 @@
 //! code. Nothing of it is tried as root: it would work.
 
 use std::fs::OpenOptions;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libc::c_long;
@@ -37,6 +40,7 @@ pub(crate) fn forbidden(settings: &Settings) -> u8 {
         "rights" => granted(&RIGHTS),
         "core-files" => core_files(),
         "devices" => devices(),
+        "sockets" => sockets(),
         "kernel-files" => kernel_files(),
         "groups" => report::writable_cgroups(),
         _ => vec![format!("{what} is no kind")],
@@ -138,7 +142,8 @@ fn core_files() -> Vec<String> {
         .collect()
 }
 
-/// Devices of its own, and those of the machine.
+/// Devices of its own, and those of the machine: every one that is there, but for those that are
+/// everybody's and what stands for a hidden one. Nothing to try shows nothing.
 fn devices() -> Vec<String> {
     let own = mknodat(
         CWD,
@@ -147,16 +152,79 @@ fn devices() -> Vec<String> {
         Mode::RUSR,
         rustix::fs::makedev(8, 0),
     );
-    let made = own.is_ok().then(|| "mknod".to_owned());
-    let machine = [
-        "/dev/mem",
-        "/dev/kmem",
-        "/dev/port",
-        "/dev/kmsg",
-        "/dev/sda",
-        "/dev/vda",
-    ];
-    made.into_iter().chain(writable(&machine)).collect()
+    let mut granted: Vec<String> = own
+        .is_ok()
+        .then(|| "mknod".to_owned())
+        .into_iter()
+        .collect();
+    let is_everybodys = |path: &Path| {
+        let number = std::fs::metadata(path).map(|m| m.rdev());
+        let null = std::fs::metadata("/dev/null").map(|m| m.rdev());
+        let name = path.file_name().unwrap_or_default();
+        path.starts_with("/dev/pts")
+            || ["full", "null", "ptmx", "random", "tty", "urandom", "zero"]
+                .iter()
+                .any(|n| name == *n)
+            || number.ok() == null.ok()
+    };
+    let is_device = |path: &PathBuf| {
+        let kind = std::fs::metadata(path).map(|m| m.file_type());
+        kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
+    };
+    let found = below("/dev").into_iter().filter(is_device);
+    let tried: Vec<PathBuf> = found.filter(|path| !is_everybodys(path)).collect();
+    if tried.is_empty() {
+        granted.push("no device to try".to_owned());
+    }
+    for path in tried {
+        let opens = |write: bool| {
+            OpenOptions::new()
+                .read(!write)
+                .write(write)
+                .open(&path)
+                .is_ok()
+        };
+        if opens(false) || opens(true) {
+            granted.push(path.display().to_string());
+        }
+    }
+    granted
+}
+
+/// Services of the machine: what listens in its file system, its hypervisor, its kernel's log.
+fn sockets() -> Vec<String> {
+    let mut all: Vec<PathBuf> = ["/run", "/var/run", "/dev"]
+        .iter()
+        .flat_map(|place| below(place))
+        .collect();
+    all.retain(|path| UnixStream::connect(path).is_ok() || is_datagram_heard(path));
+    let granted = granted(&[
+        (libc::SYS_socket, &["40", "1", "0"]),
+        (libc::SYS_syslog, &["3", "@", "16"]),
+        (libc::SYS_syslog, &["10", "@", "0"]),
+    ]);
+    all.iter()
+        .map(|path| path.display().to_string())
+        .chain(granted)
+        .collect()
+}
+
+fn is_datagram_heard(path: &Path) -> bool {
+    UnixDatagram::unbound().is_ok_and(|socket| socket.connect(path).is_ok())
+}
+
+/// All that is not a directory below one, links not followed.
+fn below(place: &str) -> Vec<PathBuf> {
+    let (mut all, mut open) = (Vec::new(), vec![PathBuf::from(place)]);
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => open.push(entry.path()),
+                false => all.push(entry.path()),
+            }
+        }
+    }
+    all
 }
 
 /// Files by which a process tells the kernel what to do.

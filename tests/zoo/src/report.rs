@@ -19,7 +19,7 @@ pub(crate) fn report() -> u8 {
         format!("size-of-shm {}", size_of_shm()),
         format!("processes {}", processes()),
         format!("session {}", is_session_leader()),
-        format!("services {}", names("/run/user").join(" ")),
+        format!("services {}", names("/run").join(" ")),
         format!("firmware {}", names("/sys/firmware").join(" ")),
         format!(
             "keys {}",

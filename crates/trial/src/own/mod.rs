@@ -90,8 +90,8 @@ impl NamespaceContainer {
             .chain(hosts);
         let replaced = replaced.chain(own);
         let replaced = replaced.collect();
-        let services = reach::SERVICES.iter().map(PathBuf::from);
-        let hidden = services.chain(wanted.hidden.iter().cloned());
+        let machine = reach::machine_paths().into_iter();
+        let hidden = machine.chain(wanted.hidden.iter().cloned());
         let view = reach::build_view(program, &needs, replaced, hidden, warnings)
             .map_err(|error| unreachable_halt(&error))?;
         if frame.evict_page_cache {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::protocol::{FilesystemView, VisiblePath};
@@ -21,24 +21,46 @@ const STICKY: u32 = 0o1000;
 /// Links in a row that the kernel follows. Source: path_resolution(7).
 const LINKS: u32 = 40;
 
-/// Where the machine and the sessions of its users can be spoken to. Who runs as a user may ask that
-/// user's service manager for a process outside of every limit, and that user's agents for
-/// signatures; a container engine's socket is the machine. Source: file-hierarchy(7), and what
-/// Debian's packages listen on.
-pub const SERVICES: [&str; 12] = [
-    "/run/containerd",
-    "/run/crio",
-    "/run/dbus",
-    "/run/docker",
-    "/run/docker.sock",
-    "/run/libvirt",
-    "/run/podman",
-    "/run/screen",
-    "/run/snapd.socket",
-    "/run/systemd/private",
-    "/run/tmux",
-    "/run/user",
+/// Where the machine's services and the sessions of its users can be spoken to: all of it, because any
+/// package may listen there. Who runs as a user may ask that user's service manager for a process
+/// outside of every limit, and that user's agents for signatures; a container engine's socket is the
+/// machine; a resolver is a way out of a network with a loopback only. Source: file-hierarchy(7).
+const SERVICES: [&str; 3] = ["/run", "/var/run", "/dev/log"];
+
+/// What of it a program needs: its own system, where the distribution links it there (NixOS).
+const SYSTEM: &str = "/run/current-system";
+
+/// What names the servers of the machine's network; often a link to a resolver's file in `/run`.
+const RESOLVER: &str = "/etc/resolv.conf";
+
+/// Devices that are everybody's. Source: moby, `oci/defaults.go`.
+const DEVICES: [&str; 8] = [
+    "full", "null", "ptmx", "pts", "random", "tty", "urandom", "zero",
 ];
+
+/// What is hidden of every machine: its services, and devices that its udev rules give to everybody,
+/// such as kvm, fuse and tun.
+pub fn machine_paths() -> Vec<PathBuf> {
+    let mut hidden: Vec<PathBuf> = SERVICES.map(PathBuf::from).into();
+    let mut directories = vec![PathBuf::from("/dev")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            let kind = metadata.file_type();
+            let is_device = kind.is_char_device() || kind.is_block_device();
+            if DEVICES.iter().any(|known| entry.file_name() == *known) {
+                continue;
+            } else if is_device && metadata.mode() & (READ | WRITE) != 0 {
+                hidden.push(entry.path());
+            } else if kind.is_dir() {
+                directories.push(entry.path());
+            }
+        }
+    }
+    hidden
+}
 
 /// A file that the application cannot do without, closed to its user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -190,6 +212,10 @@ pub fn build_view(
         kept: BTreeSet::new(),
         made: Vec::new(),
     };
+    plan.keep_directory(Path::new(SYSTEM));
+    if let Ok(resolver) = fs::canonicalize(RESOLVER) {
+        plan.keep_path(resolver);
+    }
     plan.working_directory(&spec.directory)?;
     plan.keep_file("the program", &needs.program)?;
     if let Some(jdk) = &needs.jdk {

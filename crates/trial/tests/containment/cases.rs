@@ -15,8 +15,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::lab::{Lab, PORT, Part, Spec, UID, load};
 use crate::runner::Case;
 
-pub const CASES: [Case; 24] = [
+pub const CASES: [Case; 25] = [
     ("confined", confined),
+    ("unknown_service", unknown_service),
     ("served_and_measured", served_and_measured),
     ("shared_cpus", shared_cpus),
     ("several_at_once", several_at_once),
@@ -78,7 +79,11 @@ fn confined() {
     // A filter of system calls.
     assert_eq!(fact("Seccomp:"), "Seccomp: 2");
     assert_eq!(fact("user-namespace"), "user-namespace false");
-    assert_eq!(fact("services"), "services");
+    let services = fact("services");
+    assert!(
+        !services.contains("user") && !services.contains("systemd"),
+        "{services}"
+    );
     assert_eq!(fact("firmware"), "firmware");
     assert_eq!(fact("keys"), "keys 0");
     drop(session);
@@ -120,6 +125,32 @@ fn private_tmp() -> String {
         Some(first) => format!("tmp {}", first.as_os_str().display()),
         None => "tmp".to_owned(),
     }
+}
+
+/// A service of the machine of a name that nobody thought of, open to everyone.
+fn unknown_service() {
+    let place = std::path::PathBuf::from(format!("/run/loadline-test-{}", std::process::id()));
+    std::fs::create_dir_all(&place).expect("root may");
+    let at = place.join("service.sock");
+    let socket = std::os::unix::net::UnixListener::bind(&at).expect("it listens");
+    let everyone = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(&at, everyone).expect("a mode");
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["forbidden", "what=sockets"]);
+    let trial = lab.run(&spec, Some(&load(50.0, Duration::from_secs(1))));
+    assert_eq!(
+        trial.evidence.failure, None,
+        "{:?}",
+        trial.evidence.last_output
+    );
+    assert!(
+        trial.start.ready.is_some(),
+        "{:?}",
+        trial.evidence.last_output
+    );
+    lab.assert_clean();
+    drop(socket);
+    std::fs::remove_dir_all(&place).expect("it is ours");
 }
 
 fn served_and_measured() {

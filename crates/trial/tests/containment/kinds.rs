@@ -157,6 +157,7 @@ pub const KINDS: &[Kind] = &[
     kind(&["forbidden", "what=namespaces"], PASS),
     kind(&["forbidden", "what=rights"], PASS),
     kind(&["forbidden", "what=rings"], PASS),
+    kind(&["forbidden", "what=sockets"], PASS),
 ];
 
 impl Kind {

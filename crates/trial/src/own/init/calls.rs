@@ -16,7 +16,7 @@ use seccompiler::{
 
 use super::error::InitError;
 
-const REFUSED: [c_long; 40] = [
+const REFUSED: [c_long; 41] = [
     libc::SYS_acct,
     libc::SYS_add_key,
     libc::SYS_bpf,
@@ -54,6 +54,7 @@ const REFUSED: [c_long; 40] = [
     libc::SYS_setns,
     libc::SYS_swapoff,
     libc::SYS_swapon,
+    libc::SYS_syslog,
     libc::SYS_umount2,
     libc::SYS_unshare,
     libc::SYS_userfaultfd,
@@ -84,6 +85,8 @@ pub fn install_filter() -> Result<(), InitError> {
     )
 }
 
+/// The calls, and what of `clone` and `socket`: vsock(7), the way to the hypervisor and its other guests,
+/// knows no network namespace.
 fn denied_calls() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
     let mut rules: BTreeMap<_, _> = REFUSED.map(|call| (call, Vec::new())).into();
     let mut clone = Vec::new();
@@ -97,6 +100,14 @@ fn denied_calls() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
         }
     }
     rules.insert(libc::SYS_clone, clone);
+    let machine = SeccompCondition::new(
+        0,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::Eq,
+        libc::AF_VSOCK.unsigned_abs().into(),
+    );
+    let machine = machine.and_then(|condition| SeccompRule::new(vec![condition]));
+    rules.insert(libc::SYS_socket, vec![machine.map_err(filter_error)?]);
     // The same calls by the numbers of the x32 interface, which a kernel may offer beside its own.
     #[cfg(target_arch = "x86_64")]
     {

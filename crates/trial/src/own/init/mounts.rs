@@ -74,7 +74,7 @@ pub fn make_view(view: &FilesystemView, shm_bytes: u64) -> Result<(), InitError>
     steps.sort_by_key(|(path, _)| *path);
     for (path, kept) in steps {
         match kept {
-            None => hide(path)?,
+            None => hide_path(path)?,
             Some((handle, read_only)) => {
                 make_mount_point(path, handle)?;
                 bind(handle, path)?;
@@ -85,6 +85,18 @@ pub fn make_view(view: &FilesystemView, shm_bytes: u64) -> Result<(), InitError>
         }
     }
     Ok(())
+}
+
+/// Hides what the machine has, with what every program may count on in it.
+fn hide_path(path: &Path) -> Result<(), InitError> {
+    const LOCKS: &str = "/run/lock";
+    hide(path)?;
+    if !Path::new(LOCKS).starts_with(path) {
+        return Ok(());
+    }
+    fs::create_dir_all(LOCKS).at_step(format!("making {LOCKS}"))?;
+    let rights = Some(c"mode=1777,size=5m");
+    mount_new("tmpfs", LOCKS, MountFlags::NOEXEC, rights)
 }
 
 /// Covers a directory with an empty one, a file or socket with the null device. What is not there
@@ -163,7 +175,6 @@ fn own_memory_files(shm_bytes: u64) -> Result<(), InitError> {
         .at_step("writing the size of /dev/shm")?;
     for (kind, onto, data) in [
         ("tmpfs", "/dev/shm", Some(shm.as_c_str())),
-        ("tmpfs", "/run/lock", Some(c"mode=1777,size=5m")),
         ("mqueue", "/dev/mqueue", None),
     ] {
         let is_directory = fs::symlink_metadata(onto).is_ok_and(|m| m.is_dir());
