@@ -254,6 +254,12 @@ fn descriptors(pid: u32) -> Option<(u64, u64)> {
     Some((all as u64, sockets))
 }
 
+/// In use in the old generation, as of the last collection; ZGC and Shenandoah have none.
+pub(crate) fn old_in_use(counters: &HsperfCounters) -> Option<Bytes> {
+    let used = counters.counter_number("sun.gc.generation.1.space.0.used");
+    used.map(Bytes::from_bytes)
+}
+
 pub(crate) fn heap_committed(counters: &HsperfCounters) -> Option<u64> {
     let of = |n| counters.counter_number(&format!("sun.gc.generation.{n}.capacity"));
     (0..GENERATIONS).filter_map(of).reduce(|a, b| a + b)

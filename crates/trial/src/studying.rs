@@ -13,19 +13,24 @@ use loadline_analysis::record::{
 use loadline_jvm::attach::run_jcmd;
 use loadline_jvm::footprint::live_heap;
 use loadline_jvm::gclog;
+use loadline_jvm::hsperf::HsperfCounters;
 use loadline_protocol::{MemoryStudy, TrialOrder};
 use loadline_sizing::Bytes;
 
 use crate::instance::Instance;
 use crate::parts::{memory_now, read_ahead};
+use crate::soaking::old_in_use;
 use crate::squeezing::Squeezing;
 
 /// An application that has answered so many may stop to grow before its burst is over...
 const FEWEST: u64 = 2_000;
 
-/// ... that is, its anonymous memory has grown by less than so many thousandths for so long.
+/// ... that is, its anonymous memory has grown by less than so many thousandths for so long, and its old
+/// objects by less than so many. A touched heap hides from the kernel what lives in it: a store of
+/// 10,000 spans filled a heap that was chosen after 4,000 requests.
 const STILL: Duration = Duration::from_secs(5);
 const STILL_SHARE: u64 = 2;
+const OLD_SHARE: u64 = 20;
 
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -38,12 +43,29 @@ const COLLECTIONS: usize = 5;
 pub(crate) struct StudyCourse {
     study: MemoryStudy,
     requests: u64,
-    /// Since when anonymous memory stands still, and where.
-    still: Option<(Instant, Bytes)>,
+    still: Option<StandStill>,
     looked: Instant,
     seen: SqueezeEvidence,
     squeezing: Option<Squeezing>,
     before: Evidence,
+}
+
+/// Since when memory stands still, and where.
+#[derive(Clone, Copy)]
+struct StandStill {
+    since: Instant,
+    anon: Bytes,
+    /// In use in the old generations of its JVMs.
+    old: Bytes,
+}
+
+impl StandStill {
+    fn holds(&self, now: &Self) -> bool {
+        let within = |least: Bytes, now: Bytes, share| {
+            now <= least.saturating_add(least.mul_ratio(share, 1000))
+        };
+        within(self.anon, now.anon, STILL_SHARE) && within(self.old, now.old, OLD_SHARE)
+    }
 }
 
 impl StudyCourse {
@@ -96,11 +118,22 @@ impl StudyCourse {
         let Some(anon) = anon else {
             return false;
         };
-        let (since, least) = *self.still.get_or_insert((now, anon));
-        if anon > least.saturating_add(least.mul_ratio(STILL_SHARE, 1000)) {
-            self.still = Some((now, anon));
+        let processes = instance.process_ids();
+        let counters = processes
+            .iter()
+            .filter_map(|pid| HsperfCounters::for_jvm(*pid).ok());
+        let old = counters.filter_map(|counters| old_in_use(&counters));
+        let now = StandStill {
+            since: now,
+            anon,
+            old: old.fold(Bytes::default(), Bytes::saturating_add),
+        };
+        let still = *self.still.get_or_insert(now);
+        if !still.holds(&now) {
+            self.still = Some(now);
+            return false;
         }
-        now.duration_since(since) >= STILL
+        now.since.duration_since(still.since) >= STILL
     }
 
     fn pass_squeeze(&mut self) -> bool {

@@ -25,9 +25,8 @@ const AGAIN_SEED: u64 = 0x6167_6169_6e21;
 const AGE_SEED: u64 = 0x6167_6521;
 const SQUEEZE_SEED: u64 = 0x7371_7565_657a;
 
-/// The most that ageing takes: of a start whose live set is asked for, and of one that is squeezed.
-const AGE: Duration = Duration::from_secs(8);
-const AGE_BEFORE_SQUEEZE: Duration = Duration::from_secs(30);
+/// The most that ageing takes; it ends before, when memory stands still or its requests were answered.
+const AGE: Duration = Duration::from_secs(45);
 
 /// The most that a squeeze takes; 16 to 24 s are enough as a rule.
 const SQUEEZE: Duration = Duration::from_secs(90);
@@ -131,7 +130,6 @@ impl ExperimentLoad {
         let Some(judged) = phases.last().map(|judged| judged.plan.clone()) else {
             return Ok(phases);
         };
-        let length = if is_squeezed { AGE_BEFORE_SQUEEZE } else { AGE };
         let behind = |phase, model, own| LoadPhase {
             phase,
             plan: LoadPlan {
@@ -143,7 +141,7 @@ impl ExperimentLoad {
         };
         let mut burst = behind(
             TrialPhase::Age,
-            LoadModel::ClosedFor { duration: length },
+            LoadModel::ClosedFor { duration: AGE },
             AGE_SEED,
         );
         burst.plan.think = None;
