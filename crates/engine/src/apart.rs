@@ -7,12 +7,12 @@
 //! its offset.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -382,6 +382,9 @@ fn runtime_lost_ending(why: String, said: Option<String>) -> TrialEnding {
     }))
 }
 
+/// Lines that wait to be taken.
+const LINES: usize = 256;
+
 struct ContainerLogLines {
     program: Child,
     lines: Receiver<String>,
@@ -390,12 +393,17 @@ struct ContainerLogLines {
 impl ContainerLogLines {
     fn from_child(mut program: Child) -> Result<Self, String> {
         let output = program.stdout.take().ok_or("it has no output")?;
-        let (tell, lines) = channel();
+        // It waits where nobody takes them: what an application writes there fills no memory.
+        let (tell, lines) = sync_channel(LINES);
         let reading = std::thread::Builder::new().name("lines".to_owned());
         let reading = reading.spawn(move || {
-            let mut all = BufReader::new(output).lines().map_while(Result::ok);
+            let (mut output, mut block) = (output, vec![0; 16 << 10]);
+            let (mut splitter, mut is_wanted) = (pod::LineSplitter::default(), true);
             // Until nobody wants more.
-            while all.next().is_some_and(|line| tell.send(line).is_ok()) {}
+            while let (true, Ok(length @ 1..)) = (is_wanted, output.read(&mut block)) {
+                let tell = |line| is_wanted &= tell.send(line).is_ok();
+                splitter.take_bytes(&block[..length], tell);
+            }
         });
         reading.map_err(|e| e.to_string())?;
         Ok(Self { program, lines })

@@ -18,6 +18,7 @@ mod generators;
 pub mod in_cluster;
 mod kubernetes;
 pub mod labels;
+mod log_lines;
 mod look;
 mod making;
 pub mod manifest;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use futures_util::{AsyncBufReadExt, Stream, StreamExt};
+use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::LogParams;
@@ -30,6 +30,7 @@ use crate::cluster::{AWAY, ConnectedCluster, remove_job, within_deadline};
 use crate::gate::RequestGate;
 use crate::generators::GeneratorPool;
 use crate::labels::{APPLICATION, OWN};
+use crate::log_lines::bounded_lines;
 use crate::look::NodeInspector;
 use crate::making::TrialCreation;
 use crate::manifest;
@@ -336,7 +337,8 @@ impl PodFollower {
             let own_end = watched.latest_pod().as_deref().and_then(standing::own_end);
             match within_deadline(self.looks.access.pods().log_stream(name, &params)).await {
                 Ok(stream) => {
-                    let lines = std::pin::pin!(stream.lines());
+                    let stream = std::pin::pin!(stream);
+                    let lines = std::pin::pin!(bounded_lines(stream));
                     let all = (&mut written, &mut silent);
                     match (self.follow_lines(lines, watched, all, tell).await?, own_end) {
                         (LogConnectionEnd::Ending(ending), _) => return Ok(*ending),

@@ -3,17 +3,7 @@
 
 use std::ffi::OsString;
 
-const WORDS: &[&str] = &[
-    "pass",
-    "pwd",
-    "secret",
-    "token",
-    "apikey",
-    "api-key",
-    "api_key",
-    "credential",
-    "private",
-];
+use loadline_sizing::secret::is_secret_name;
 
 /// The words of a command as they may be shown. A flag with a secret's name and no `=` hides the
 /// word after it: `--password x`.
@@ -32,12 +22,8 @@ pub fn mask_words(words: &[OsString]) -> Vec<String> {
 }
 
 fn names_value(word: &str) -> bool {
-    let is_flag = word.starts_with("--") && !word.contains('=');
-    is_flag && is_secret(&word.to_ascii_lowercase())
-}
-
-fn is_secret(name: &str) -> bool {
-    WORDS.iter().any(|word| name.contains(word)) || name.ends_with("key")
+    let is_option = word.starts_with("-D") || word.starts_with("-X") || word.contains('=');
+    word.starts_with('-') && !is_option && is_secret_name(word)
 }
 
 /// Every `scheme://user:password@host` without its password.
@@ -72,7 +58,7 @@ fn mask_pairs(text: &str) -> String {
         shown.push_str(before);
         shown.push('=');
         rest = after;
-        if is_secret(&name.to_ascii_lowercase()) {
+        if is_secret_name(name) {
             shown.push_str("***");
             rest = &after[value_length(after)..];
         }
@@ -101,7 +87,7 @@ pub fn mask(option: &str) -> String {
     let lower = name.to_ascii_lowercase();
     // The debugger and agents take options after `=`; their own secrets cannot be told apart.
     let is_agent = lower.starts_with("-javaagent") || lower.starts_with("-agent");
-    if is_secret(&lower) || is_agent {
+    if is_secret_name(name) || is_agent {
         format!("{name}=***")
     } else {
         mask_addresses(&format!("{name}={}", mask_pairs(value)))
@@ -120,6 +106,9 @@ mod tests {
         assert_eq!(mask("-XX:MaxHeapSize=1g"), "-XX:MaxHeapSize=1g");
         assert_eq!(mask("-Xmx1g"), "-Xmx1g");
         for name in [
+            "Authorization",
+            "basic.auth",
+            "session.cookie",
             "db.pwd",
             "db.pass",
             "ssl.passphrase",
@@ -160,10 +149,9 @@ mod tests {
         let url = "-Ddb.url=jdbc:postgresql://u:p@ss@db/x?a=b";
         assert_eq!(mask(url), "-Ddb.url=jdbc:postgresql://u:***@db/x?a=b");
         assert_eq!(mask("http://host/a@b"), "http://host/a@b");
-        let words = ["java", "--api-token", "geheim", "--port", "80"].map(OsString::from);
-        assert_eq!(
-            mask_words(&words),
-            ["java", "--api-token", "***", "--port", "80"]
-        );
+        for flag in ["--api-token", "--auth", "-password"] {
+            let words = ["java", flag, "geheim", "--port", "80"].map(OsString::from);
+            assert_eq!(mask_words(&words), ["java", flag, "***", "--port", "80"]);
+        }
     }
 }

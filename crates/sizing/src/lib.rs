@@ -16,6 +16,7 @@ pub mod openj9;
 pub mod options;
 pub mod profile;
 pub mod regions;
+pub mod secret;
 pub mod sight;
 pub mod units;
 

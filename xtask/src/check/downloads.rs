@@ -17,9 +17,31 @@ const BARE: [&str; 6] = [
 
 const PINS: [&str; 2] = ["wheels.txt", "npm.txt"];
 
-/// Scripts fetch nothing by a bare address, and packages only by their hashes.
+/// Scripts fetch nothing by a bare address, packages only by their hashes, actions by their commit.
 pub fn pinned(project: &Project) -> Vec<Finding> {
-    unpinned(&project.tree)
+    let mut findings = unpinned(&project.tree);
+    findings.extend(unpinned_actions(&project.tree));
+    findings
+}
+
+fn unpinned_actions(tree: &Tree) -> Vec<Finding> {
+    let is_commit = |text: &str| text.len() == 40 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let mut findings = Vec::new();
+    for file in tree.files.iter().filter(|file| file.path == "action.yml") {
+        for (index, line) in file.text.lines().enumerate() {
+            let used = line.trim().trim_start_matches("- ").strip_prefix("uses: ");
+            let version = used.map(|used| used.split(' ').next().unwrap_or_default());
+            let commit = version.and_then(|version| version.rsplit_once('@'));
+            if version.is_some() && !commit.is_some_and(|(_, commit)| is_commit(commit)) {
+                findings.push(Finding {
+                    path: file.path.clone(),
+                    line: index + 1,
+                    message: "an action whose tag somebody may move: name its commit".to_owned(),
+                });
+            }
+        }
+    }
+    findings
 }
 
 fn unpinned(tree: &Tree) -> Vec<Finding> {
@@ -90,5 +112,17 @@ mod tests {
                 "scripts/wheels.txt:4"
             ]
         );
+    }
+
+    #[test]
+    fn an_action_by_its_tag_is_found() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        let text =
+            format!("steps:\n  - uses: a/b@v4\n  - uses: a/b@{commit} # v4\n    uses: a/b\n");
+        let found = unpinned_actions(&tree(&[
+            ("action.yml", &text),
+            ("docs/a.yml", "uses: a/b@v4"),
+        ]));
+        assert_eq!(found.iter().map(|f| f.line).collect::<Vec<_>>(), [2, 4]);
     }
 }

@@ -19,7 +19,7 @@ mod schema;
 mod tests;
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -45,6 +45,9 @@ pub struct Store {
 type Stored<T> = Result<T, StoreError>;
 
 const DATABASE: &str = "loadline.db";
+
+/// Longest record of a trial, unpacked; real ones have some hundred KiB.
+const LARGEST_RECORD: u64 = 64 << 20;
 
 impl Store {
     /// `--state`, else `$LOADLINE_STATE`, else `/var/lib/loadline` for root, else
@@ -443,7 +446,10 @@ impl Store {
     }
 
     fn decode_record(&self, blob: &[u8]) -> Stored<TrialRecord> {
-        let json = zstd::decode_all(blob).map_err(|e| self.unreadable_error(&e))?;
+        let mut json = Vec::new();
+        zstd::Decoder::new(blob)
+            .and_then(|unpacked| unpacked.take(LARGEST_RECORD).read_to_end(&mut json))
+            .map_err(|e| self.unreadable_error(&e))?;
         serde_json::from_slice(&json).map_err(|e| self.unreadable_error(&e))
     }
 

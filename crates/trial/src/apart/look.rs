@@ -4,6 +4,8 @@
 //! what JVM and which user it has and whether the CPU limit held it back, and loadline's own image,
 //! which must be killed for its memory. What is looked at is [`crate::pod::probe_from_inside`]'s.
 
+use std::time::Duration;
+
 use loadline_protocol::{ContainerEngine, RunRefusal};
 use loadline_sizing::{Bytes, Cpus};
 
@@ -71,7 +73,7 @@ fn probe_inside(engine: &ContainerEngine, id: &str) -> Result<ImageReading, RunR
     )?;
     engine::unpack_into(engine, &looking.name, "/", &tar.finish_archive())
         .map_err(|e| failed(e.to_string()))?;
-    let text = engine::run(engine, &["start", "--attach", &looking.name]);
+    let text = engine::run_within(engine, &["start", "--attach", &looking.name], DEADLINE);
     let text = text.map_err(|e| failed(e.to_string()))?;
     serde_json::from_str(text.trim()).map_err(|error| {
         let last = text.lines().last().unwrap_or_default();
@@ -82,12 +84,15 @@ fn probe_inside(engine: &ContainerEngine, id: &str) -> Result<ImageReading, RunR
     })
 }
 
+/// How long a look may take; half a second as a rule.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// The exit code of a container that takes more memory than it may.
 fn fill_exit_code(engine: &ContainerEngine, own: &str) -> Result<Option<i32>, RunRefusal> {
     let words = [PROGRAM.to_owned()];
     let looking = ProbeContainer::make_probe(engine, &[], own, &words, "pod-look --fill")?;
     // It fails, as it should: its code is asked for.
-    let _ = engine::run(engine, &["start", "--attach", &looking.name]);
+    let _ = engine::run_within(engine, &["start", "--attach", &looking.name], DEADLINE);
     let code = ["inspect", "--format", "{{.State.ExitCode}}", &looking.name];
     let code = engine::run(engine, &code).map_err(|e| probe_failed(engine)(e.to_string()))?;
     Ok(code.trim().parse().ok())

@@ -96,6 +96,7 @@ pub fn sweep_engine(engine: &ContainerEngine) -> EngineSweep {
             .filter(|name| is_dead_of_ours(name))
             .collect::<Vec<_>>()
     };
+    pair::sweep_variables(&std::env::temp_dir());
     let mut swept = EngineSweep::default();
     // What shares another's namespaces goes first: podman removes it in no other order.
     let mut containers = list(&["ps", "--all"], "{{.Names}}");

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
@@ -26,6 +26,7 @@ use crate::group::TASKS;
 use crate::instance::GENERATOR_SHARES;
 use crate::oci::{self, engine};
 use crate::pod::{self, ImageReading, MARK};
+use crate::sweep::is_dead;
 
 pub(super) const OWN: &str = "-own";
 
@@ -146,7 +147,7 @@ impl ApartContainers {
             NetworkMode::Host => "host",
         };
         all.push(format!("--network={network}"));
-        all.push(format!("--log-driver={}", log_driver(self.engine.kind)));
+        all.extend(log_flags(self.engine.kind, OWN_LOG));
         all.push(format!("--user={}:{}", account.uid, account.gid));
         all.push("--security-opt=no-new-privileges".to_owned());
         if account.uid != 0 {
@@ -197,7 +198,7 @@ impl ApartContainers {
         all.push(format!("--network=container:{}", self.own));
         all.push(format!("--volume={}:/tmp:nocopy", self.volume));
         all.push(format!("--env-file={}", variables.display()));
-        all.push(format!("--log-driver={}", log_driver(self.engine.kind)));
+        all.extend(log_flags(self.engine.kind, APPLICATION_LOG));
         all.push("--no-healthcheck".to_owned());
         all.extend(oci::limit_flags(&limits));
         all.push(oci::shm(configuration.shm.unwrap_or(SHM)));
@@ -339,12 +340,21 @@ fn has_cpuset(engine: &ContainerEngine) -> bool {
     said.is_ok_and(|said| said.contains("cpuset"))
 }
 
-/// A log that `logs` reads, whatever the engine's default is.
-fn log_driver(kind: EngineKind) -> &'static str {
-    match kind {
+/// Most of the engine's disk that a log takes: of a trial's events, hours of which are less, and of the
+/// application's output, of which the last lines are read. Both can be written to by the application.
+const OWN_LOG: &str = "1g";
+const APPLICATION_LOG: &str = "16m";
+
+/// A log that `logs` reads, whatever the engine's default is, of at most this size.
+fn log_flags(kind: EngineKind, most: &str) -> [String; 2] {
+    let driver = match kind {
         EngineKind::Podman => "k8s-file",
         EngineKind::Docker | EngineKind::Kubernetes => "json-file",
-    }
+    };
+    [
+        format!("--log-driver={driver}"),
+        format!("--log-opt=max-size={most}"),
+    ]
 }
 
 /// An order as [`crate::part::run_in_pod`] reads it, for its user alone. What the engine's program
@@ -361,6 +371,24 @@ fn packed_order(order: &TrialOrder, account: Account) -> io::Result<Vec<u8>> {
     Ok(tar.finish_archive())
 }
 
+/// In the names of files with variables.
+const VARIABLES: &str = "variables";
+
+/// Removes the files with credentials that killed loadlines of this user left.
+pub(super) fn sweep_variables(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_own =
+            |m: fs::Metadata| m.is_file() && m.uid() == rustix::process::geteuid().as_raw();
+        let is_left = name.contains(VARIABLES) && is_dead(&name, Path::new("/proc"));
+        if is_left && entry.metadata().is_ok_and(is_own) {
+            // It is tried again at the next start.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// The application's variables in a file that an engine's program reads; gone when dropped.
 struct VariablesFile(PathBuf);
 
@@ -368,7 +396,10 @@ impl VariablesFile {
     fn write(order: &TrialOrder, image: &ImageSpec) -> io::Result<Self> {
         let mut env = image.env.clone();
         env.insert(MARK.to_owned(), order.trial.clone());
-        let path = std::env::temp_dir().join(format!("loadline-variables-{}", order.trial));
+        // Its name tells its owner: that of a killed one is swept.
+        let name = owned_name(&format!("{VARIABLES}-{}", order.trial));
+        let name = name.map_err(|refusal| io::Error::other(refusal.to_string()))?;
+        let path = std::env::temp_dir().join(name);
         let mut options = File::options();
         let mut file = options
             .write(true)
@@ -391,6 +422,22 @@ impl Drop for VariablesFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_that_a_killed_loadline_left_are_swept_and_no_others() {
+        let place = tempfile::tempdir().expect("a directory");
+        let own = owned_name("variables-trial").expect("a name");
+        let process = format!("-{}-", std::process::id());
+        let dead = own.replacen(&process, "-4000000000-", 1);
+        let other = dead.replace(VARIABLES, "something");
+        for name in [&own, &dead, &other, "variables"] {
+            std::fs::write(place.path().join(name), "TOKEN=x").expect("a file");
+        }
+        sweep_variables(place.path());
+        let left = |name: &str| place.path().join(name).exists();
+        assert!(!left(&dead), "{dead}");
+        assert!(left(&own) && left(&other) && left("variables"));
+    }
 
     #[test]
     fn how_a_container_ended_is_what_its_engine_says() {

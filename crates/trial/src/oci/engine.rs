@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 use loadline_cgroup::{CgroupLayout, HierarchyMode};
 use loadline_protocol::{ContainerEngine, EngineKind, RunRefusal};
@@ -39,6 +41,12 @@ const INHERITED: [&str; 18] = [
 
 /// The runtime that starts containers on every layout of cgroups.
 const RUNTIME: &str = "runc";
+
+/// Most that is read of what a container says that runs what others wrote.
+const MOST_OUTPUT: u64 = 1 << 20;
+
+/// How often the end of a call is looked for.
+const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
 #[error("`{engine} {subcommand}`: {said}")]
@@ -235,7 +243,73 @@ pub fn run<S: AsRef<OsStr>>(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The same for a container that runs what others wrote: what it says is cut off, and it is ended at the
+/// deadline.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_within<S: AsRef<OsStr>>(
+    engine: &ContainerEngine,
+    arguments: &[S],
+    deadline: Duration,
+) -> Result<String, EngineError> {
+    let output = call_by(engine, arguments, |command| {
+        bounded_output(command, deadline)
+    })?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What a program writes, to a bound, until it ends or is ended.
+fn bounded_output(command: &mut Command, deadline: Duration) -> io::Result<Output> {
+    let begin = Instant::now();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let stdout = child.stdout.take().map(read_aside).transpose();
+    let stderr = child.stderr.take().map(read_aside).transpose();
+    let status = loop {
+        match child.try_wait() {
+            Ok(None) if begin.elapsed() < deadline => std::thread::sleep(POLL),
+            Ok(Some(status)) => break Ok(status),
+            _ => break Err(io::Error::other("it did not end in time")),
+        }
+    };
+    // One that has ended is only reaped. Something of it may hold its output still.
+    let _ = child.kill();
+    let _ = child.wait();
+    let status = status?;
+    let read = |said: Option<Receiver<Vec<u8>>>| {
+        let bytes = said.and_then(|said| said.recv_timeout(deadline).ok());
+        bytes.ok_or_else(|| io::Error::other("its output did not end in time"))
+    };
+    Ok(Output {
+        status,
+        stdout: read(stdout?)?,
+        stderr: read(stderr?)?,
+    })
+}
+
+fn read_aside(from: impl Read + Send + 'static) -> io::Result<Receiver<Vec<u8>>> {
+    let (tell, said) = channel();
+    std::thread::Builder::new().spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read until it failed is what it said. Nobody listens after the deadline.
+        let _ = from.take(MOST_OUTPUT).read_to_end(&mut bytes);
+        let _ = tell.send(bytes);
+    })?;
+    Ok(said)
+}
+
 fn call<S: AsRef<OsStr>>(engine: &ContainerEngine, arguments: &[S]) -> Result<Output, EngineError> {
+    call_by(engine, arguments, Command::output)
+}
+
+fn call_by<S: AsRef<OsStr>>(
+    engine: &ContainerEngine,
+    arguments: &[S],
+    run: impl FnOnce(&mut Command) -> io::Result<Output>,
+) -> Result<Output, EngineError> {
     let failed = |said: String| EngineError {
         engine: engine.kind,
         subcommand: arguments
@@ -243,7 +317,7 @@ fn call<S: AsRef<OsStr>>(engine: &ContainerEngine, arguments: &[S]) -> Result<Ou
             .map_or_else(String::new, |a| a.as_ref().to_string_lossy().into_owned()),
         said,
     };
-    let output = engine_command(engine).args(arguments).output();
+    let output = run(engine_command(engine).args(arguments));
     let output = output.map_err(|error| failed(error.to_string()))?;
     match output.status.success() {
         true => Ok(output),
@@ -317,6 +391,24 @@ mod tests {
             env: BTreeMap::from([(variable.0.to_owned(), variable.1.to_owned())]),
             apart: None,
         }
+    }
+
+    #[test]
+    fn a_container_that_says_too_much_or_never_ends_is_not_waited_for() {
+        let said = |script: &str, patience| {
+            let mut shell = Command::new("/bin/sh");
+            bounded_output(shell.args(["-c", script]), patience)
+        };
+        let long = Duration::from_secs(60);
+        let seen = said("echo seen; echo why >&2; exit 3", long).expect("it ends");
+        assert_eq!(
+            (seen.status.code(), seen.stdout, seen.stderr),
+            (Some(3), b"seen\n".into(), b"why\n".into())
+        );
+        let endless = said("exec yes", long).expect("nobody reads on, which ends it");
+        assert!(!endless.status.success());
+        assert_eq!(endless.stdout.len() as u64, MOST_OUTPUT);
+        assert!(said("exec sleep 600", Duration::from_millis(50)).is_err());
     }
 
     #[test]

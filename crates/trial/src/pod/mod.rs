@@ -38,7 +38,7 @@ use watch::{AppProcess, WatchedProcess};
 pub use generate::generate_load;
 pub use look::{ImageJdk, ImageReading, MEMORY_MIB, QUOTA_MILLIS, fill_memory, probe_from_inside};
 pub use reaper::reap_until_end;
-pub use ship::{LINE, LineEffect, append_line, ship};
+pub use ship::{LINE, LineEffect, LineSplitter, append_line, ship};
 pub use shipped::{AS_SHIPPED, ShippedPodContainer};
 
 /// The variable that marks the application of a trial, with the trial's id.

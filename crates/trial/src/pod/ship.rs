@@ -24,7 +24,40 @@ pub const LINE: &str = "LL1 ";
 /// Bytes of the log in a line: runtimes cut lines of 16 KiB.
 const BYTES: usize = 6000;
 
+/// Longest line that is one: runtimes cut there.
+const LONGEST_LINE: usize = 16 << 10;
+
 const EVERY: Duration = Duration::from_millis(100);
+
+/// Lines out of the bytes of a container's output, to which its application can write what it wants: a
+/// line that is too long is dropped, bytes that are no text are replaced.
+#[derive(Debug, Default)]
+pub struct LineSplitter {
+    line: Vec<u8>,
+    is_too_long: bool,
+}
+
+impl LineSplitter {
+    /// Takes bytes, and gives each line that ends in them.
+    pub fn take_bytes(&mut self, bytes: &[u8], mut tell: impl FnMut(String)) {
+        for part in bytes.split_inclusive(|b| *b == b'\n') {
+            let (text, is_whole) = match part.strip_suffix(b"\n") {
+                Some(text) => (text, true),
+                None => (part, false),
+            };
+            self.is_too_long |= self.line.len() + text.len() > LONGEST_LINE;
+            match self.is_too_long {
+                true => self.line.clear(),
+                false => self.line.extend_from_slice(text),
+            }
+            if is_whole {
+                tell(String::from_utf8_lossy(&self.line).into_owned());
+                self.line.clear();
+                self.is_too_long = false;
+            }
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ShippedLine {
@@ -117,6 +150,24 @@ pub fn ship(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_have_an_end_whatever_an_application_writes() {
+        let mut splitter = LineSplitter::default();
+        let mut lines = Vec::new();
+        let mut take = |bytes: &[u8]| splitter.take_bytes(bytes, |line| lines.push(line));
+        take(b"LL1 0 AA");
+        take(b"==\nLL1 1 BB==\n\xff\xfe\n");
+        for _ in 0..1000 {
+            take(&[b'x'; 1000]);
+        }
+        take(b"\nnext\n");
+        assert_eq!(
+            lines,
+            ["LL1 0 AA==", "LL1 1 BB==", "\u{fffd}\u{fffd}", "", "next"]
+        );
+        assert!(splitter.line.capacity() <= 2 * LONGEST_LINE);
+    }
 
     #[test]
     fn a_log_comes_out_of_its_lines_as_it_was() {
