@@ -230,11 +230,24 @@ impl<'a> EndurancePage<'a> {
         self.loaded().filter_map(|s| s["achieved"].as_u64()).sum()
     }
 
-    /// It lived through all of its load, and the kernel killed nothing.
+    /// It lived through all of its load, the kernel killed nothing, and it kept its SLO.
     fn has_held(&self) -> bool {
+        self.has_lived() && self.trial["verdict"]["class"] == "pass"
+    }
+
+    fn has_lived(&self) -> bool {
         let end = &self.trial["evidence"]["exit"]["before_stop"];
         let kills = &self.trial["evidence"]["cgroup"]["oom_kills"];
         end == false && kills.as_u64() == Some(0)
+    }
+
+    fn end_in_words(&self) -> String {
+        let reason = || self.trial["reason"].as_str().unwrap_or_default().to_owned();
+        match (self.has_held(), self.has_lived()) {
+            (true, _) => "held".to_owned(),
+            (false, true) => format!("lived and MISSED ITS SLO ({})", reason()),
+            (false, false) => format!("DIED ({})", reason()),
+        }
     }
 
     /// Median anonymous memory of the last minutes, MiB.
@@ -273,11 +286,7 @@ impl<'a> EndurancePage<'a> {
             self.run.name,
             self.limit(),
             options(&self.answer["configuration"]),
-            if self.has_held() {
-                "held"
-            } else {
-                "DID NOT HOLD"
-            },
+            self.end_in_words(),
             self.requests(),
             self.loaded().count() / 60,
             (1.0 - need / self.limit()) * 100.0,
