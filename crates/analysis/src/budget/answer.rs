@@ -178,5 +178,8 @@ pub fn room_need(room: &Evidence, heap: Option<Bytes>) -> Option<Bytes> {
 pub fn study_limit(room: &Evidence, heap: Option<Bytes>, step: Bytes) -> Option<Bytes> {
     let (more, of) = STUDY_FACTOR;
     let more = room_need(room, heap)?.mul_ratio(more, of);
+    // What its ageing took, the next one takes again: a leak would be killed in it otherwise.
+    let aged = room.seconds.iter().filter_map(|second| second.anon).max();
+    let more = more.max(aged.unwrap_or_default());
     Some(more.saturating_add(STUDY_ROOM).round_up(step))
 }
