@@ -19,7 +19,7 @@ DEMO = $(SCOPE) $(LOADLINE) size --cpu 1 --jvm 'c1: -XX:TieredStopAtLevel=1' \
 	--report build/demo-report.html \
 	-- java -jar build/workloads/spring-web.jar
 
-.PHONY: help setup build release workloads demo docs test test-kubernetes fuzz check clean setup-docs
+.PHONY: help setup setup-build setup-demo build release workloads demo docs test test-kubernetes fuzz check clean setup-docs
 
 help:                ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -27,17 +27,23 @@ help:                ## this list
 setup:               ## installs what this machine lacks (Debian, Ubuntu; as root)
 	@scripts/setup.sh
 
-build: setup         ## builds the programs, optimised, into target/release
+setup-build:
+	@scripts/setup.sh build
+
+setup-demo:
+	@scripts/setup.sh demo
+
+build: setup-build   ## builds the programs, optimised, into target/release
 	cargo build --release --locked
 
 release:             ## static programs, archives, packages and images for x86-64 and ARM, into build/release
 	@scripts/setup.sh release
 	cargo xtask release
 
-workloads: setup     ## builds the Java workloads into build/workloads, when they changed
+workloads: setup-demo ## builds the Java workloads into build/workloads, when they changed
 	@cargo xtask workloads
 
-demo: build workloads ## sizes the bundled Spring Boot service; ends with a recommendation
+demo: workloads build ## sizes the bundled Spring Boot service; ends with a recommendation
 	$(DEMO)
 
 docs: setup-docs     ## the documents as a site with search, build/site/index.html

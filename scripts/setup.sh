@@ -4,11 +4,15 @@
 # Says what it does, asks nothing, does nothing the second time. Exit code 1 when something is
 # missing that nothing works without; what is only optional is named and skipped.
 #
+#   scripts/setup.sh build      only what the programs are built with
+#   scripts/setup.sh demo       also what the Java workloads are built with
+#   scripts/setup.sh            everything that tests use
 #   scripts/setup.sh docs       also what the site is built with
 #   scripts/setup.sh release    also what `cargo xtask release` builds with
 set -eu
 cd "$(dirname "$0")/.."
 
+level=${1:-test}
 missing=''
 # Set while packages are only listed, so that apt-get is called once for all of them.
 is_listing=''
@@ -175,9 +179,11 @@ for_releases() {
 # What comes as a package.
 packages() {
     require c++ build-essential
-    require git git
+    [ "$level" != build ] || return 0
     require javac openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless
     require mvn maven
+    [ "$level" != demo ] || return 0
+    require git git
     want linux.uml user-mode-linux 'tests on a real cgroup v2'
     want dmsetup dmsetup 'what a power loss leaves (cargo xtask power-loss)'
     want systemd-run systemd 'the test of the action'
@@ -207,13 +213,15 @@ is_listing=''
 [ -z "$listed" ] || install $listed || true
 packages
 rust
-npm_package axe-core \
-    || say 'optional axe-core cannot be had here (it needs npm): its checks of pages are skipped by name'
-musl "$(uname -m)" || say 'optional musl for Rust cannot be had here: tests of packages are skipped by name'
-jdk_25
-[ -n "$missing" ] || cargo_deny
-[ -n "$missing" ] || [ "${1:-}" != docs ] || mdbook
-[ "${1:-}" != release ] || for_releases
+if [ "$level" != build ] && [ "$level" != demo ]; then
+    npm_package axe-core \
+        || say 'optional axe-core cannot be had here (it needs npm): its checks of pages are skipped by name'
+    musl "$(uname -m)" || say 'optional musl for Rust cannot be had here: tests of packages are skipped by name'
+    jdk_25
+    [ -n "$missing" ] || cargo_deny
+fi
+[ -n "$missing" ] || [ "$level" != docs ] || mdbook
+[ "$level" != release ] || for_releases
 
 if [ -n "$missing" ]; then
     say "cannot go on without:$missing"

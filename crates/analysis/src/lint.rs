@@ -7,7 +7,10 @@
 
 use std::time::Duration;
 
-use loadline_sizing::hotspot::MachineSize;
+use loadline_sizing::hotspot::collector::choose;
+use loadline_sizing::hotspot::heap::size_heap;
+use loadline_sizing::hotspot::threads::collector_threads;
+use loadline_sizing::hotspot::{CollectorKind, HotSpotHeap, MachineSize};
 use loadline_sizing::regions::heap::check_container;
 use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
 
@@ -22,6 +25,13 @@ const USUAL_JDK: u32 = 17;
 /// Processors of a container without a CPU limit: with fewer the JVM takes another collector.
 const USUAL_CPUS: u32 = 2;
 
+/// The annotation of a workload with what its JVM needs outside the heap, as it was measured.
+pub const OUTSIDE_HEAP: &str = "loadline/outside-heap";
+
+/// Memory of a node where a container has no limit.
+const USUAL_NODE: Bytes = Bytes::from_gib(16);
+
+/// A container as its manifest describes it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LintedContainer {
     pub name: String,
@@ -29,9 +39,86 @@ pub struct LintedContainer {
     pub limits: ContainerResources,
     /// Quantities that are none, with their place: `limits.memory `512MB``.
     pub unreadable: Vec<String>,
-    /// JVM options from its environment, command and arguments.
+    /// JVM options from its environment, command and arguments; those that win come last.
     pub jvm: Vec<String>,
+    /// Values from outside the input that may hold JVM options: `ConfigMap orders-env`.
+    pub unseen: Vec<String>,
+    /// Its probes.
     pub probes: Vec<ContainerProbe>,
+    /// The rest of its pod.
+    pub pod: PodNeeds,
+    /// Everything outside the heap, as [`OUTSIDE_HEAP`] says.
+    pub rest: Option<Bytes>,
+}
+
+/// What a container, or a whole pod, asks for and may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContainerNeeds {
+    /// What it asks for.
+    pub requests: ContainerResources,
+    /// What it may use.
+    pub limits: ContainerResources,
+}
+
+/// What a pod has beside one of its containers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodNeeds {
+    /// Resources of the pod itself.
+    pub own: Option<ContainerNeeds>,
+    /// The other containers that keep running.
+    pub running: Vec<ContainerNeeds>,
+    /// Init containers that end.
+    pub starting: Vec<ContainerNeeds>,
+}
+
+impl LintedContainer {
+    /// What its own `resources` say.
+    pub fn own_needs(&self) -> ContainerNeeds {
+        ContainerNeeds {
+            requests: self.requests,
+            limits: self.limits,
+        }
+    }
+
+    /// The limits of the pod are its own where it states none: the kubelet sets them in its cgroup.
+    pub fn inherit_limits(&mut self) {
+        let pod = self.pod.own.unwrap_or_default().limits;
+        self.limits.cpu = self.limits.cpu.or(pod.cpu);
+        self.limits.memory = self.limits.memory.or(pod.memory);
+    }
+
+    /// CPU and memory of its whole pod: limits, else requests. `None` where no container states one.
+    pub fn pod_size(&self) -> (Option<Cpus>, Option<Bytes>) {
+        let paid = |needs: &ContainerNeeds| {
+            let ContainerNeeds { requests, limits } = needs;
+            (
+                limits.cpu.or(requests.cpu),
+                limits.memory.or(requests.memory),
+            )
+        };
+        if let Some(own) = &self.pod.own {
+            return paid(own);
+        }
+        let all = || self.pod.running.iter().copied().chain([self.own_needs()]);
+        let cpu = all().filter_map(|needs| paid(&needs).0.map(Cpus::as_millis));
+        let memory = all().filter_map(|needs| paid(&needs).1);
+        (
+            cpu.reduce(u32::saturating_add).map(Cpus::from_millis),
+            memory.reduce(Bytes::saturating_add),
+        )
+    }
+
+    fn options(&self) -> JvmOptionSet {
+        JvmOptionSet::from_words(self.jvm.iter().cloned())
+    }
+
+    /// The machine as its JVM sees it, with an ample one where a limit is missing.
+    fn machine(&self) -> MachineSize {
+        MachineSize {
+            memory: self.limits.memory.unwrap_or(USUAL_NODE),
+            cpus: self.limits.cpu.map_or(USUAL_CPUS, Cpus::ceil).max(1),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,34 +177,46 @@ pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFin
         check_request(container, measured),
         check_gc_threads(container),
         check_qos(container),
+        check_unseen(container),
     ]
     .into_iter()
     .flatten()
     .chain(check_quantities(container))
+    .chain(check_order(container))
     .chain(check_probes(container, measured))
     .collect();
     findings.sort_by_key(|finding| finding.severity);
     findings
 }
 
+/// The Kubernetes QoS class of a container's pod: of the pod's own resources, else of all containers.
 pub fn qos_class(container: &LintedContainer) -> &'static str {
-    let LintedContainer {
-        requests, limits, ..
-    } = container;
-    // A missing request is the limit.
-    let cpu = requests.cpu.or(limits.cpu);
-    let memory = requests.memory.or(limits.memory);
-    if cpu.is_none() && memory.is_none() {
+    let pod = &container.pod;
+    let all: Vec<ContainerNeeds> = match pod.own {
+        Some(own) => vec![own],
+        None => {
+            let others = pod.running.iter().chain(&pod.starting).copied();
+            others.chain([container.own_needs()]).collect()
+        }
+    };
+    if all.iter().all(|needs| *needs == ContainerNeeds::default()) {
         "BestEffort"
-    } else if limits.cpu.is_some()
-        && limits.memory.is_some()
-        && cpu == limits.cpu
-        && memory == limits.memory
-    {
+    } else if all.iter().all(is_guaranteed) {
         "Guaranteed"
     } else {
         "Burstable"
     }
+}
+
+/// Whether requests equal limits; a missing request is the limit.
+fn is_guaranteed(needs: &ContainerNeeds) -> bool {
+    let ContainerNeeds { requests, limits } = needs;
+    limits.cpu.is_some()
+        && limits.memory.is_some()
+        && requests.cpu.is_none_or(|cpu| Some(cpu) == limits.cpu)
+        && requests
+            .memory
+            .is_none_or(|memory| Some(memory) == limits.memory)
 }
 
 fn finding(severity: Severity, problem: String, hint: &str) -> LintFinding {
@@ -186,15 +285,15 @@ pub fn over_commitment(
         .limits
         .memory
         .filter(|limit| limit.as_bytes() >= SMALLEST)?;
-    let cpus = container.limits.cpu.map_or(USUAL_CPUS, Cpus::ceil).max(1);
     let machine = MachineSize {
         memory: limit,
-        cpus,
+        ..container.machine()
     };
-    let options = JvmOptionSet::from_words(container.jvm.iter().cloned());
-    let jdk = JdkRelease::for_hotspot(JavaVersion::from_feature(USUAL_JDK));
-    let overrun = check_container(jdk, machine, &options, measured.rest)?;
-    let (whose, more) = match measured.rest {
+    let jdk = usual_jdk();
+    let options = container.options();
+    let rest = measured.rest.or(container.rest);
+    let overrun = check_container(jdk, machine, &options, rest)?;
+    let (whose, more) = match rest {
         Some(_) => ("as it was measured, growth included", ""),
         None => (
             "for a typical service",
@@ -206,35 +305,96 @@ pub fn over_commitment(
     Some(finding(Severity::Error, problem, &hint))
 }
 
+fn usual_jdk() -> JdkRelease {
+    JdkRelease::for_hotspot(JavaVersion::from_feature(USUAL_JDK))
+}
+
+/// What the heap is where no limit bounds the container.
 fn check_memory_limit(container: &LintedContainer) -> Option<LintFinding> {
     let is_given = container
         .unreadable
         .iter()
         .any(|text| text.starts_with("limits.memory"));
-    (container.limits.memory.is_none() && !is_given).then(|| {
-        finding(
+    if container.limits.memory.is_some() || is_given {
+        return None;
+    }
+    let options = container.options();
+    let text = |name: &str| options.setting(name).map(|setting| setting.text.as_str());
+    let share = SHARES.iter().find_map(|name| text(name));
+    let (severity, heap) = match (text("MaxHeapSize").or(text("MaxRAM")), share) {
+        (Some(heap), _) => (
+            Severity::Warning,
+            format!("{heap} bounds the heap, and nothing bounds the rest"),
+        ),
+        (None, Some(share)) => (
             Severity::Error,
-            "no memory limit: the JVM takes a quarter of the node's memory as its heap".to_owned(),
-            "set resources.limits.memory; `loadline size` finds it",
+            format!("{share} is a share of the node's memory"),
+        ),
+        (None, None) if !container.unseen.is_empty() => (
+            Severity::Warning,
+            "whether an option bounds the heap is not to be seen here".to_owned(),
+        ),
+        (None, None) => (
+            Severity::Error,
+            "the JVM takes a quarter of the node's memory as its heap".to_owned(),
+        ),
+    };
+    Some(finding(
+        severity,
+        format!("no memory limit: {heap}"),
+        "set resources.limits.memory; `loadline size` finds it",
+    ))
+}
+
+/// Values that were not in the input.
+fn check_unseen(container: &LintedContainer) -> Option<LintFinding> {
+    (!container.unseen.is_empty()).then(|| {
+        finding(
+            Severity::Note,
+            format!("not looked at: {}", container.unseen.join(", ")),
+            "JVM options in it count too: give it with the manifest, such as by kubectl get -o yaml",
         )
     })
 }
 
+/// A request that the API server refuses.
+fn check_order(container: &LintedContainer) -> Vec<LintFinding> {
+    let above = |what: &str, request: String, limit: String| {
+        finding(
+            Severity::Error,
+            format!(
+                "the {what} request {request} is above the limit {limit}: the API server refuses the pod"
+            ),
+            "lower the request to the limit",
+        )
+    };
+    let ContainerNeeds { requests, limits } = container.own_needs();
+    let cpu = requests
+        .cpu
+        .zip(limits.cpu)
+        .filter(|(request, limit)| request > limit);
+    let memory = requests
+        .memory
+        .zip(limits.memory)
+        .filter(|(request, limit)| request > limit);
+    let cpu = cpu.map(|(r, l)| above("CPU", r.to_string(), l.to_string()));
+    let memory = memory.map(|(r, l)| above("memory", r.to_string(), l.to_string()));
+    cpu.into_iter().chain(memory).collect()
+}
+
 fn check_request(container: &LintedContainer, measured: MeasuredNeeds) -> Option<LintFinding> {
     let request = container.requests.memory?;
-    let options = JvmOptionSet::from_words(container.jvm.iter().cloned());
-    let initial = options.size_value("InitialHeapSize");
     let hint = "the scheduler counts on the request; on a full node it is the first to be evicted";
-    match (measured.memory, initial) {
+    match (measured.memory, initial_heap(container)) {
         (Some(used), _) if request < used => Some(finding(
             Severity::Warning,
             format!("the memory request is {request}, but {used} were used when it was measured"),
             hint,
         )),
-        (None, Some(initial)) if request < initial => Some(finding(
+        (None, Some((initial, option))) if request < initial => Some(finding(
             Severity::Warning,
             format!(
-                "the memory request is {request}, less than the heap it starts with (-Xms {initial})"
+                "the memory request is {request}, less than the heap of {initial} it starts with ({option})"
             ),
             hint,
         )),
@@ -242,23 +402,42 @@ fn check_request(container: &LintedContainer, measured: MeasuredNeeds) -> Option
     }
 }
 
+/// The heap at the start, where an option sets it.
+fn initial_heap(container: &LintedContainer) -> Option<(Bytes, String)> {
+    let options = container.options();
+    let named = [
+        "InitialHeapSize",
+        "InitialRAMPercentage",
+        "InitialRAMFraction",
+    ];
+    let setting = named.iter().find_map(|name| options.setting(name))?;
+    let heap = heap_of(container, &options)?;
+    Some((heap.initial, setting.text.clone()))
+}
+
+/// Its heap. A collector that the JDK does not have does not matter for it.
+fn heap_of(container: &LintedContainer, options: &JvmOptionSet) -> Option<HotSpotHeap> {
+    let (jdk, machine) = (usual_jdk(), container.machine());
+    let collector = choose(jdk, machine, options).unwrap_or(CollectorKind::G1);
+    size_heap(jdk, machine, collector, options).ok()
+}
+
+/// As `predict` has it: with one collector thread nothing runs in parallel.
 fn check_gc_threads(container: &LintedContainer) -> Option<LintFinding> {
     let cpu = container.limits.cpu?;
-    let is_fractional = cpu.as_millis() % 1000 != 0;
-    let decides = |option: &String| {
-        [
-            "-XX:ParallelGCThreads=",
-            "-XX:ActiveProcessorCount=",
-            "-XX:+UseSerialGC",
-        ]
-        .iter()
-        .any(|prefix| option.starts_with(prefix))
-    };
-    let threads = cpu.ceil();
-    (is_fractional && threads > 1 && !container.jvm.iter().any(decides)).then(|| {
+    let machine = container.machine();
+    let options = container.options();
+    let jdk = usual_jdk();
+    let collector = choose(jdk, machine, &options).ok()?;
+    let heap = size_heap(jdk, machine, collector, &options).ok()?;
+    let threads = collector_threads(jdk, machine, collector, heap.max, &options)
+        .ok()?
+        .parallel;
+    let is_above = threads > 1 && u64::from(threads) * 1000 > u64::from(cpu.as_millis());
+    (is_above && cpu.as_millis() % 1000 != 0).then(|| {
         finding(
             Severity::Warning,
-            format!("the CPU limit is {cpu}: the JVM sees {threads} processors and runs as many GC threads, which use up the quota and stop the application until the next period"),
+            format!("the CPU limit is {cpu}: the JVM sees {} processors and {collector} runs {threads} GC threads, which use up the quota and stop the application until the next period", machine.cpus),
             "set -XX:ParallelGCThreads to the whole CPUs of the limit, or give whole CPUs",
         )
     })
@@ -268,13 +447,13 @@ fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
     match qos_class(container) {
         "BestEffort" => Some(finding(
             Severity::Error,
-            "QoS class BestEffort: no requests and no limits".to_owned(),
+            "QoS class BestEffort: the pod has no requests and no limits".to_owned(),
             "it is the first to be killed on a full node; set requests and limits",
         )),
         "Burstable" => Some(finding(
             Severity::Note,
             "QoS class Burstable".to_owned(),
-            "equal requests and limits make it Guaranteed: what was measured is then what it gets",
+            "equal requests and limits of every container of the pod make it Guaranteed: what was measured is then what it gets",
         )),
         _ => None,
     }
@@ -339,11 +518,104 @@ mod tests {
     }
 
     #[test]
+    fn the_class_is_that_of_the_whole_pod() {
+        let sound = container();
+        let class = |pod: PodNeeds| {
+            let of = LintedContainer {
+                pod,
+                ..sound.clone()
+            };
+            qos_class(&of)
+        };
+        let none = vec![ContainerNeeds::default()];
+        let running = PodNeeds {
+            running: none.clone(),
+            ..PodNeeds::default()
+        };
+        let starting = PodNeeds {
+            starting: none,
+            ..PodNeeds::default()
+        };
+        assert_eq!([class(running.clone()), class(starting)], ["Burstable"; 2]);
+        let own = PodNeeds {
+            own: Some(sound.own_needs()),
+            ..running
+        };
+        assert_eq!(class(own.clone()), "Guaranteed");
+        let mut bare = LintedContainer {
+            pod: own,
+            ..LintedContainer::default()
+        };
+        bare.inherit_limits();
+        assert_eq!(text(&bare, MeasuredNeeds::default()), "");
+        assert_eq!(bare.pod_size().1, Some(Bytes::from_mib(512)));
+    }
+
+    #[test]
+    fn a_heap_without_a_limit_is_what_its_options_say() {
+        let problem = |options: &[&str], unseen: &[&str]| {
+            let of = LintedContainer {
+                jvm: options.iter().map(|o| (*o).to_owned()).collect(),
+                unseen: unseen.iter().map(|o| (*o).to_owned()).collect(),
+                ..LintedContainer::default()
+            };
+            text(&of, MeasuredNeeds::default())
+        };
+        let said = [
+            problem(&["-Xmx256m"], &[]),
+            problem(&["-XX:MaxRAMPercentage=75"], &[]),
+            problem(&[], &["ConfigMap env"]),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @"
+        Error: QoS class BestEffort: the pod has no requests and no limits
+        Warning: no memory limit: -Xmx256m bounds the heap, and nothing bounds the rest
+        Error: no memory limit: -XX:MaxRAMPercentage=75 is a share of the node's memory
+        Error: QoS class BestEffort: the pod has no requests and no limits
+        Error: QoS class BestEffort: the pod has no requests and no limits
+        Warning: no memory limit: whether an option bounds the heap is not to be seen here
+        Note: not looked at: ConfigMap env
+        ");
+    }
+
+    #[test]
+    fn requests_above_limits_and_initial_heaps_are_seen() {
+        let mut of = container();
+        of.requests.cpu = Some(Cpus::from_whole(2));
+        of.requests.memory = Some(Bytes::from_gib(1));
+        let mut small = container();
+        small.requests.memory = Some(Bytes::from_mib(64));
+        small.jvm = vec![
+            "-XX:InitialRAMPercentage=25".to_owned(),
+            "-XX:+UseConcMarkSweepGC".to_owned(),
+        ];
+        let mut gone = container();
+        gone.jvm = vec!["-Xmx1g".to_owned(), "-XX:+UseConcMarkSweepGC".to_owned()];
+        // Of 1500m a JVM with 1Gi takes Serial, and one with 4Gi G1.
+        let mut threads = container();
+        threads.requests.cpu = Some(Cpus::from_millis(1500));
+        threads.limits = ContainerResources {
+            memory: Some(Bytes::from_gib(4)),
+            ..threads.requests
+        };
+        threads.requests = threads.limits;
+        let all = [of, small, gone, threads].map(|of| text(&of, MeasuredNeeds::default()));
+        insta::assert_snapshot!(all.join("\n"), @"
+        Error: the CPU request 2 is above the limit 1: the API server refuses the pod
+        Error: the memory request 1Gi is above the limit 512Mi: the API server refuses the pod
+        Note: QoS class Burstable
+        Warning: the memory request is 64Mi, less than the heap of 128Mi it starts with (-XX:InitialRAMPercentage=25)
+        Note: QoS class Burstable
+        Error: over-committed: the heap may take 1Gi and everything else 250Mi: 1274Mi in a limit of 512Mi (for a typical service)
+        Warning: the CPU limit is 1500m: the JVM sees 2 processors and G1 runs 2 GC threads, which use up the quota and stop the application until the next period
+        ");
+    }
+
+    #[test]
     fn a_container_without_numbers() {
         let bare = LintedContainer::default();
         insta::assert_snapshot!(text(&bare, MeasuredNeeds::default()), @"
         Error: no memory limit: the JVM takes a quarter of the node's memory as its heap
-        Error: QoS class BestEffort: no requests and no limits
+        Error: QoS class BestEffort: the pod has no requests and no limits
         ");
     }
 
@@ -421,8 +693,7 @@ mod tests {
         bad.probes = vec![probe("livenessProbe"), probe("readinessProbe")];
         insta::assert_snapshot!(text(&bad, MeasuredNeeds::default()), @"
         Error: over-committed: the heap may take 512Mi and everything else 248Mi: 760Mi in a limit of 512Mi (for a typical service)
-        Warning: the memory request is 128Mi, less than the heap it starts with (-Xms 256Mi)
-        Warning: the CPU limit is 1500m: the JVM sees 2 processors and runs as many GC threads, which use up the quota and stop the application until the next period
+        Warning: the memory request is 128Mi, less than the heap of 256Mi it starts with (-Xms256m)
         Note: QoS class Burstable
         ");
         let measured = MeasuredNeeds {

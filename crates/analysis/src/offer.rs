@@ -65,7 +65,9 @@ impl OfferError {
     pub fn offer_hint(&self) -> String {
         match self {
             Self::Unknown { known, .. } => format!("{known}; or the path of a price list (CSV)"),
-            Self::NoRegion { known, .. } => format!("it has {known}"),
+            Self::NoRegion { known, .. } => format!(
+                "it has {known}; for another region give a price list of yours: --prices FILE.csv"
+            ),
             Self::NotSold { largest, .. } => format!("its largest size is {largest}"),
             Self::Data(error) => error.hint.to_owned(),
         }
@@ -370,7 +372,7 @@ mod tests {
         let error = Offer::built_in("azure-container-apps", Some("mars")).expect_err("no such");
         insta::assert_snapshot!(told(&error), @"
         the price list has no `azure-container-apps` in `mars`
-        hint: it has centralus, japaneast, westus2
+        hint: it has centralus, japaneast, westus2; for another region give a price list of yours: --prices FILE.csv
         ");
         let error = Offer::built_in("farget", None).expect_err("no such");
         insta::assert_snapshot!(told(&error), @"

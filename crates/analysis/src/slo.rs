@@ -291,6 +291,31 @@ fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, Parse
     Ok(Some(RequestObjective { request, objective }))
 }
 
+/// An objective as it was meant: other names, an order of its parts or signs that people write. `None`
+/// where nothing is near.
+fn meant_objective(text: &str) -> Option<String> {
+    let plain = text
+        .trim()
+        .to_ascii_lowercase()
+        .replace('≤', "<")
+        .replace("<=", "<")
+        .replace(' ', "");
+    let (name, bound) = plain.split_once('<').or_else(|| plain.split_once('='))?;
+    let by_percent = || {
+        let number = name.strip_suffix('%').or(name.strip_suffix("th"))?;
+        Some(format!("p{number}"))
+    };
+    let name = match name {
+        "error" | "err" | "failures" | "errorrate" | "error_rate" => "errors".to_owned(),
+        "p100" | "maximum" | "worst" => "max".to_owned(),
+        "avg" | "average" | "mean" | "median" => "p50".to_owned(),
+        "startup" | "boot" => "start".to_owned(),
+        other => by_percent().unwrap_or_else(|| other.to_owned()),
+    };
+    let meant = format!("{name}<{bound}");
+    (meant != text && read_objective(&meant).is_ok()).then_some(meant)
+}
+
 /// Objectives that something else than commas separates, with commas; `None` where it is one.
 fn with_commas(text: &str) -> Option<String> {
     let between = |c: char| c == ';' || c == '&' || c == '|' || c.is_whitespace();
@@ -310,6 +335,28 @@ fn no_duration(name: &str, bound: &str) -> String {
 
 fn parse_objective(text: &str) -> Result<Objective, ParseSloError> {
     let text = text.trim();
+    read_objective(text).map_err(|error| match meant_objective(text) {
+        // What it says already is nearer.
+        _ if error.why.contains("did you mean") || error.why.contains("commas") => error,
+        Some(meant) => {
+            let is_mean = ["avg", "average", "mean"]
+                .iter()
+                .any(|word| text.starts_with(word));
+            let why = if is_mean {
+                "a mean hides slow requests; "
+            } else {
+                ""
+            };
+            ParseSloError {
+                why: format!("{why}did you mean `{meant}`?"),
+                ..error
+            }
+        }
+        None => error,
+    })
+}
+
+fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
     let error = |why: &str| ParseSloError {
         text: text.to_owned(),
         why: why.to_owned(),
@@ -321,7 +368,11 @@ fn parse_objective(text: &str) -> Result<Objective, ParseSloError> {
     if let Some(several) = with_commas(text) {
         return Err(error(&format!("commas separate objectives: `{several}`")));
     }
-    let time = || parse_duration(bound).ok_or_else(|| error(&no_duration(name, bound)));
+    let time = || match parse_duration(bound) {
+        Some(Duration::ZERO) => Err(error("the bound is not above 0")),
+        Some(bound) => Ok(bound),
+        None => Err(error(&no_duration(name, bound))),
+    };
     match name {
         "max" => Ok(Objective::MaxLatency { bound: time()? }),
         "start" => Ok(Objective::Start { bound: time()? }),
@@ -406,6 +457,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_and_signs_that_people_write_are_understood_as_meant() {
+        let why = |text: &str| {
+            text.parse::<Slo>()
+                .map_err(|e| e.why)
+                .err()
+                .unwrap_or_default()
+        };
+        for (text, meant) in [
+            ("error<1%", "errors<1%"),
+            ("P99<250MS", "p99<250ms"),
+            ("99%<250ms", "p99<250ms"),
+            ("p100<1s", "max<1s"),
+            ("p99≤250ms", "p99<250ms"),
+            ("avg<100ms", "p50<100ms"),
+            ("p99=250ms", "p99<250ms"),
+        ] {
+            let said = why(text);
+            assert!(
+                said.contains(&format!("did you mean `{meant}`?")),
+                "{text}: {said}"
+            );
+        }
+        assert_eq!(why("p99<0ms"), "the bound is not above 0");
+        assert!(why("nonsense<1s").contains("none of p50"));
+    }
+
+    #[test]
     fn what_was_meant_is_shown() {
         let why = |text: &str| text.parse::<Slo>().map_err(|e| e.why).err();
         for between in [";", "&", "|", " "] {
@@ -423,7 +501,7 @@ mod tests {
         assert_eq!(why("errors<0%").as_deref(), Some(wanted));
         assert_eq!(why("errors<100.1%").as_deref(), Some(wanted));
         let wanted = "the name is none of p50..p99.999, max, errors, start";
-        for text in ["p0<1s", "p100<1s", "p-1<1s", "q99<1s"] {
+        for text in ["p0<1s", "p-1<1s", "q99<1s"] {
             assert_eq!(why(text).as_deref(), Some(wanted), "{text}");
         }
     }

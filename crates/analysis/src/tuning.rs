@@ -112,7 +112,7 @@ const CANDIDATES: [Row; 19] = [
     (
         TuningStage::Flags,
         "heap as large as it gets",
-        &["-XX:InitialRAMPercentage=75", "-XX:MaxRAMPercentage=75"],
+        &["-XX:InitialRAMPercentage=75.0", "-XX:MaxRAMPercentage=75.0"],
     ),
     (
         TuningStage::Flags,
@@ -122,22 +122,22 @@ const CANDIDATES: [Row; 19] = [
     (
         TuningStage::Heap,
         "heap 30 %",
-        &["-XX:MaxRAMPercentage=30", "-XX:MinRAMPercentage=30"],
+        &["-XX:MaxRAMPercentage=30.0", "-XX:MinRAMPercentage=30.0"],
     ),
     (
         TuningStage::Heap,
         "heap 45 %",
-        &["-XX:MaxRAMPercentage=45", "-XX:MinRAMPercentage=45"],
+        &["-XX:MaxRAMPercentage=45.0", "-XX:MinRAMPercentage=45.0"],
     ),
     (
         TuningStage::Heap,
         "heap 60 %",
-        &["-XX:MaxRAMPercentage=60", "-XX:MinRAMPercentage=60"],
+        &["-XX:MaxRAMPercentage=60.0", "-XX:MinRAMPercentage=60.0"],
     ),
     (
         TuningStage::Heap,
         "heap 75 %",
-        &["-XX:MaxRAMPercentage=75", "-XX:MinRAMPercentage=75"],
+        &["-XX:MaxRAMPercentage=75.0", "-XX:MinRAMPercentage=75.0"],
     ),
 ];
 

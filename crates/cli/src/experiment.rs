@@ -25,7 +25,7 @@ use crate::images;
 use crate::load_flags::report_bodiless;
 
 pub use cluster::{ClusterFlags, InClusterFlags};
-pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags};
+pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags, USUAL_FILE};
 
 pub struct LoadedExperiment {
     pub experiment: Experiment,
@@ -61,7 +61,8 @@ pub fn load_experiment_with(
 ) -> Result<LoadedExperiment, Error> {
     let search = more.search;
     let here = called::working_directory()?;
-    let Some(path) = &flags.file else {
+    let named = flags.experiment_file();
+    let Some(path) = named.as_deref() else {
         let mut file = from_flags(flags)?;
         overlay(&mut file, flags, more)?;
         search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
@@ -70,6 +71,7 @@ pub fn load_experiment_with(
         return check_file(file, None, &here, title);
     };
     let text = read(path)?;
+    refuse_other_kind(path, &text)?;
     let experiment =
         Experiment::from_file_text(&text, path, &here).map_err(|e| experiment_refused(&e))?;
     let mut file = ExperimentFile::from_toml(&text, path).map_err(|e| experiment_refused(&e))?;
@@ -185,7 +187,51 @@ fn finish_loading(
     })
 }
 
+/// Refuses what is plainly another file than an experiment, with what reads it.
+fn refuse_other_kind(path: &Path, text: &str) -> Result<(), Error> {
+    let name = path.display();
+    let start = text.trim_start();
+    let has_line = |begin: &str| text.lines().any(|line| line.starts_with(begin));
+    let (kind, hint) = if has_line("kind:") && has_line("apiVersion:") {
+        (
+            "a Kubernetes manifest",
+            format!(
+                "check it: loadline lint {name}; or begin with it: loadline init --manifest {name}"
+            ),
+        )
+    } else if has_line("services:") {
+        (
+            "a compose file",
+            format!("name it with the service to measure: --compose {name} --service NAME"),
+        )
+    } else if start.starts_with('{') {
+        (
+            "JSON",
+            format!("a result is shown by: loadline show {name}"),
+        )
+    } else {
+        return Ok(());
+    };
+    let refusal = format!("{name} is {kind}, not an experiment");
+    Err(Error::new(FailureKind::Usage, refusal).with_hint(hint))
+}
+
 fn read(path: &Path) -> Result<String, Error> {
+    if path.extension().is_some_and(|e| e == "jar") {
+        let refusal = format!("{} is a jar, not an experiment", path.display());
+        return Err(Error::new(FailureKind::Usage, refusal)
+            .with_hint("the application's command stands last, after --: -- java -jar app.jar"));
+    }
+    let is_packed = std::fs::File::open(path).is_ok_and(|mut file| {
+        let mut first = [0; 2];
+        std::io::Read::read_exact(&mut file, &mut first).is_ok() && first == [0x1f, 0x8b]
+    });
+    if is_packed {
+        let name = path.display();
+        let refusal = format!("{name} is a packed file, not an experiment");
+        return Err(Error::new(FailureKind::Usage, refusal)
+            .with_hint(format!("a result is shown by: loadline show {name}")));
+    }
     files::read(path).map_err(|e| {
         Error::new(FailureKind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
             .with_hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline schema experiment)")
@@ -302,7 +348,31 @@ fn overlay(
     any |= overlay_app(file, flags);
     any |= search.is_some_and(|s| overlay_counts(file, s));
     any |= overlay_factors(file, flags);
+    check_command(&flags.command)?;
     Ok(any | flags.cluster.overlay_running(file)?)
+}
+
+/// Refuses a jar as a program, and warns of build tools, which run inside the limit too.
+fn check_command(command: &[String]) -> Result<(), Error> {
+    let Some(program) = command.first() else {
+        return Ok(());
+    };
+    if program.ends_with(".jar") {
+        let refusal = format!("{program} is a jar, and no program starts");
+        return Err(
+            Error::new(FailureKind::Usage, refusal).with_hint(format!("-- java -jar {program}"))
+        );
+    }
+    let name = Path::new(program).file_name().unwrap_or_default();
+    if ["mvn", "mvnw", "gradle", "gradlew"]
+        .iter()
+        .any(|tool| name == *tool)
+    {
+        say!(
+            "warning: {program} runs inside the limit too: build the jar, then -- java -jar target/APP.jar"
+        );
+    }
+    Ok(())
 }
 
 /// Lays the load's flags over it; files that they name are relative to where loadline is called.

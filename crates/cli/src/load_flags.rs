@@ -67,7 +67,7 @@ pub struct LoadFlags {
     /// HTTP/2 with so many requests under way at once on each connection [default: 1]
     #[arg(long, value_name = "N", help_heading = HEADING)]
     pub streams: Option<u32>,
-    /// HTTP method [default: GET]
+    /// HTTP method [default: GET, with a body POST]
     #[arg(long, short = 'X', help_heading = HEADING)]
     pub method: Option<String>,
     /// A header, such as 'Accept: application/json'; several times for several. {env:NAME} in it
@@ -88,7 +88,7 @@ pub struct LoadFlags {
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub body_file: Option<PathBuf>,
     /// Status that counts as a good answer; several times for several [default: 200 to 399]
-    #[arg(long, value_name = "STATUS", help_heading = HEADING)]
+    #[arg(long, value_name = "STATUS", value_parser = parse_status, help_heading = HEADING)]
     pub expect_status: Vec<u16>,
     /// Text that the body of a good answer contains
     #[arg(long, value_name = "TEXT", help_heading = HEADING)]
@@ -139,6 +139,20 @@ impl LoadFlags {
             load.body.clone_from(&self.body);
             load.body_file.clone_from(&self.body_file);
         }
+        // As curl does.
+        if (self.body.is_some() || self.body_file.is_some()) && load.method.is_none() {
+            load.method = Some("POST".to_owned());
+        }
+        if let Some(method) = self
+            .method
+            .as_ref()
+            .filter(|m| !METHODS.contains(&m.as_str()))
+        {
+            say!(
+                "warning: {method} is no usual HTTP method ({})",
+                METHODS.join(", ")
+            );
+        }
         if self.basic.is_some() || self.bearer.is_some() {
             load.basic.clone_from(&self.basic);
             load.bearer.clone_from(&self.bearer);
@@ -186,6 +200,21 @@ fn switch_on(key: &mut Option<bool>, flag: bool) {
     if flag {
         *key = Some(true);
     }
+}
+
+/// Methods of HTTP (RFC 9110, RFC 5789).
+const METHODS: [&str; 9] = [
+    "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT",
+];
+
+fn parse_status(text: &str) -> Result<u16, String> {
+    let status = text
+        .parse()
+        .ok()
+        .filter(|status| (100..600).contains(status));
+    status.ok_or_else(|| {
+        "it is no status; write each by itself: --expect-status 200 --expect-status 204 (without the flag 200 to 399 are good)".to_owned()
+    })
 }
 
 fn parse_header(text: &str) -> Result<(String, String), String> {

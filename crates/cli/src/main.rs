@@ -41,10 +41,16 @@ use crate::output::AnswerPrinter;
 #[command(name = "loadline", version = env!("LOADLINE_VERSION"), args_override_self = true)]
 struct CommandLine {
     /// Say nothing but answers, warnings and errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 1000)]
     quiet: bool,
-    /// Say also where results and raw events lie, what is started, and how long each trial took
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    /// Also print where results and raw events lie, what is started, and how long each trial took
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "quiet",
+        display_order = 1001
+    )]
     verbose: bool,
     #[command(subcommand)]
     command: Option<commands::LoadlineCommand>,

@@ -26,6 +26,7 @@ use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_kubernetes::{KubernetesHost, NodeDemand};
 use loadline_report::format;
 use loadline_trial::jvm_words;
+use loadline_trial::oci::image::EngineImage;
 
 use crate::called;
 use crate::called::called_words;
@@ -87,10 +88,27 @@ pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
 
 /// What would refuse the measurement before its first trial, but for the machine: the program, its
 /// JDK, its image and their engine, files of the load, dependencies.
-pub fn can_run(experiment: &mut Experiment) -> Result<(), Error> {
+///
+/// # Errors
+/// As [`MeasuringSession::begin_result`].
+pub fn can_plan(experiment: &mut Experiment) -> Result<(), Error> {
     let (jdks, places) = find_java();
-    images::find_images(experiment)?;
-    preflight(experiment, &jdks, &places)
+    let mut missing = None;
+    for image in experiment.images() {
+        let is_local = EngineImage::is_local(&image.reference, image.engine)
+            .map_err(|refusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))?;
+        missing = missing.or((!is_local).then(|| image.reference.clone()));
+    }
+    if experiment.cluster.is_none() && missing.is_none() {
+        images::find_images(experiment)?;
+        return preflight(experiment, &jdks, &places);
+    }
+    if let Some(reference) = missing.filter(|_| experiment.cluster.is_none()) {
+        talk!(
+            "note: the image {reference} is not on this machine yet, so it was not looked at; the measurement pulls it"
+        );
+    }
+    Ok(())
 }
 
 pub struct MeasuringSession {

@@ -113,6 +113,36 @@ fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<Resul
     Ok((stored_view(&store, &row)?, Some(row)))
 }
 
+fn cut_off(path: &Path) -> Error {
+    let what = format!(
+        "{} is cut off: its end is missing",
+        files::display_name(path)
+    );
+    Error::new(FailureKind::Usage, what)
+        .with_hint("export it again: loadline export RESULT -o result.json.gz")
+}
+
+/// Forms that are written for other programs, and hold too little to be read back.
+fn refuse_written_form(path: &Path, text: &str) -> Result<(), Error> {
+    let start = text.trim_start().to_ascii_lowercase();
+    let form = if start.starts_with("<!doctype html") || start.starts_with("<html") {
+        "an HTML report"
+    } else if start.starts_with("<?xml") {
+        "JUnit XML"
+    } else if path.extension().is_some_and(|e| e == "csv") {
+        "a CSV"
+    } else {
+        return Ok(());
+    };
+    let what = format!(
+        "{}: {form} cannot be read back; the JSON can",
+        files::display_name(path)
+    );
+    Err(Error::new(FailureKind::Usage, what)
+        .with_hint("loadline export RESULT -o result.json writes it"))
+}
+
+/// A file that `export` wrote, also packed with gzip.
 fn read_export(path: &Path) -> Result<ResultView, Error> {
     let unreadable = |e: std::io::Error| {
         Error::new(
@@ -134,11 +164,21 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
     } else {
         file.take(LARGEST).read_to_string(&mut text)
     };
-    read.map_err(unreadable)?;
+    if let Err(error) = read {
+        return Err(match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => cut_off(path),
+            _ => unreadable(error),
+        });
+    }
+    refuse_written_form(path, &text)?;
     let mut view = loadline_report::read(&text).map_err(|e| {
+        let what = e.to_string();
+        if what.contains("EOF while parsing") && !text.trim().is_empty() {
+            return cut_off(path);
+        }
         Error::new(
             FailureKind::Usage,
-            format!("{}: {e}", files::display_name(path)),
+            format!("{}: {what}", files::display_name(path)),
         )
         .with_hint_if(e.read_hint())
     })?;

@@ -14,6 +14,9 @@ use crate::CommandLine;
 use crate::called::called_words;
 use crate::error::{Error, FailureKind};
 
+/// Where the application's command stands.
+const STANDS_LAST: &str = "the application's command stands last, after --: -- java -jar app.jar; an image is named with --image";
+
 /// Commands whose last argument is the application's command.
 const STARTING: [&str; 8] = [
     "size", "run", "plan", "judge", "verify", "drill", "cache", "init",
@@ -41,9 +44,17 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
             None => said = format!("{said} {line}"),
         }
     }
+    if let Some(negative) = negative_value(refusal, words) {
+        return negative;
+    }
     let command = called_command(words);
     let of_command = command.as_deref();
     hints.extend(similar(refusal));
+    let names_java = words.iter().any(|w| w == "java" || w.ends_with(".jar"));
+    let starts = of_command.is_some_and(|name| STARTING.contains(&name));
+    if starts && names_java && !words.iter().any(|w| w == "--") {
+        hints.push(STANDS_LAST.to_owned());
+    }
     hints.extend(instead(refusal, of_command).map(str::to_owned));
     // Of an argument that it does not know, clap's usage has what it would have liked instead.
     if refusal.kind() != Kind::UnknownArgument
@@ -59,6 +70,26 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     hints.into_iter().fold(error, Error::with_hint)
 }
 
+/// `--rate -5/s`: a value that begins like a flag.
+fn negative_value(refusal: &clap::Error, words: &[String]) -> Option<Error> {
+    if refusal.kind() != Kind::UnknownArgument {
+        return None;
+    }
+    fn is_number(word: &str) -> Option<&str> {
+        let rest = word.strip_prefix('-')?;
+        let is_digit = rest.starts_with(|c: char| c.is_ascii_digit());
+        is_digit.then_some(rest)
+    }
+    let (flag, word) = words
+        .iter()
+        .zip(words.get(1..)?)
+        .find(|(flag, word)| flag.starts_with("--") && is_number(word).is_some())?;
+    let positive = is_number(word)?;
+    let problem = format!("{flag}: {word} is negative");
+    Some(Error::new(FailureKind::Usage, problem).with_hint(format!("{flag} {positive}")))
+}
+
+/// The command that was called.
 fn called_command(words: &[String]) -> Option<String> {
     let mut words = words.iter().filter(|w| !w.starts_with('-'));
     let first = words.find(|word| word.as_str() != "help")?;
@@ -108,14 +139,30 @@ fn is_near(given: &str, name: &str) -> bool {
         return false;
     }
     let may_differ = (given.chars().count() / 4).max(1);
-    name.starts_with(&given)
+    (name.starts_with(&given) && given.len() * 2 >= name.len())
         || given.starts_with(&name)
         || damerau_levenshtein(&given, &name) <= may_differ
 }
 
 fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str> {
+    if refusal.kind() == Kind::InvalidValue {
+        let value = context_texts(refusal, ContextKind::InvalidValue)
+            .into_iter()
+            .next();
+        return (value == Some("helm"))
+            .then_some("values of a chart of yours: loadline emit --values values.yaml --to DIR");
+    }
+    if refusal.kind() == Kind::InvalidSubcommand {
+        let value = context_texts(refusal, ContextKind::InvalidSubcommand)
+            .into_iter()
+            .next();
+        return (value == Some("version")).then_some("loadline --version");
+    }
     if refusal.kind() != Kind::UnknownArgument {
         return None;
+    }
+    if command.is_none() {
+        return Some("flags stand behind the command: loadline size --slo 'p99<250ms' ...");
     }
     let given = context_texts(refusal, ContextKind::InvalidArg)
         .into_iter()
@@ -124,9 +171,7 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
         ("size", "--memory") => Some(
             "`size` finds the memory itself, --max-memory bounds it; whether one size holds: loadline run --memory 512Mi --repeats 20",
         ),
-        (name, word) if STARTING.contains(&name) && !word.starts_with('-') => Some(
-            "the application's command stands last, after --: -- java -jar app.jar; an image is named with --image",
-        ),
+        (name, word) if STARTING.contains(&name) && !word.starts_with('-') => Some(STANDS_LAST),
         _ => None,
     }
 }

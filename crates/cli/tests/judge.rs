@@ -60,8 +60,10 @@ fn containers_are_named_checked_skipped_and_priced() {
       hint: lower the heap to 240Mi (-Xmx240m) or raise the limit to 760Mi; --measured RESULT takes the service's own
     Deployment/orders app: warning: -Xmx512m and -XX:MaxRAMPercentage=75 are both set: the percentage is ignored
       hint: keep one; a percentage follows the limit, -Xmx does not
+    Deployment/orders app: note: QoS class Burstable
+      hint: equal requests and limits of every container of the pod make it Guaranteed: what was measured is then what it gets
     Deployment/orders app: one pod of 500m vCPU, 500000Ki costs $18.02 a month (fargate, us-east-1, 2026-03-10)
-    Deployment/orders proxy: skipped: its image or command is known to be no JVM
+    Deployment/orders proxy: skipped: envoy has no JVM
     ");
 }
 

@@ -260,7 +260,7 @@ fn a_second_result_that_measured_nothing_is_no_verdict() {
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        text.starts_with("Cannot say: the second has no trial."),
+        text.starts_with("Not comparable: the second has no trial."),
         "{text}"
     );
     assert!(said(&output).contains("hint: "), "{}", said(&output));

@@ -31,7 +31,10 @@ pub fn agent(flag: &str, url: &str, trust: &Trust, timeout: Duration) -> Result<
     if !is_tls && !url.starts_with("http://") {
         return Err(RunRefusal::new(
             flag,
-            "the address has no scheme",
+            match url.split_once("://") {
+                Some((scheme, _)) => format!("{scheme} is not spoken here, only http and https"),
+                None => "the address has no scheme".to_owned(),
+            },
             "begin it with http:// or https://",
         ));
     }

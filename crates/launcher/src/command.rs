@@ -207,15 +207,44 @@ impl CommandLineParser {
     }
 }
 
+/// Why a word keeps java from starting: blanks that quotes keep in an option, or that no quote keeps in
+/// a value. The word may hold a password: only its begin is said.
+fn misread_word(word: &str, is_jvm: bool) -> Option<String> {
+    let first = word.split_whitespace().next()?;
+    if word.starts_with("-X")
+        && word
+            .split_whitespace()
+            .nth(1)
+            .is_some_and(|w| w.starts_with('-'))
+    {
+        return Some(format!(
+            "{first} and what follows it are one option, because quotes stand around them: java does not start with it; take the quotes away"
+        ));
+    }
+    // JDK_JAVA_OPTIONS takes options in two words; the JVM's own variables do not.
+    (is_jvm && !word.starts_with('-')).then(|| {
+        "a word in it does not begin with -: java does not start with it; put quotes around a value with blanks".to_owned()
+    })
+}
+
 impl CommandReading {
     /// The words of a variable; none, and a doubt, when they cannot be told apart.
     fn variable_words(&mut self, name: &str, environment: &Environment) -> Vec<String> {
         let text = environment.text_value(name).unwrap_or_default();
-        words::split_environment(&text).unwrap_or_else(|error| {
-            self.doubts
-                .push(format!("{name}: {error}; it was passed over"));
+        let is_own = matches!(name, "JAVA_OPTS" | "JAVA_OPTIONS");
+        let words = words::split_environment(&text).unwrap_or_else(|error| {
+            let then = match is_own {
+                true => "it was passed over",
+                false => "java does not start with it; close the quote",
+            };
+            self.doubts.push(format!("{name}: {error}; {then}"));
             Vec::new()
-        })
+        });
+        let is_jvm = matches!(name, "JAVA_TOOL_OPTIONS" | "_JAVA_OPTIONS");
+        let wrong = words.iter().filter_map(|word| misread_word(word, is_jvm));
+        self.doubts
+            .extend(wrong.map(|why| format!("{name}: {why}")));
+        words
     }
 
     /// `-XX:VMOptionsFile=` stands for the words of its file, and `-XX:Flags=` for flags below
@@ -399,6 +428,35 @@ mod tests {
         let reading = read(&["Main".into()], &environment, reader);
         assert!(reading.own.is_empty());
         assert!(!reading.merged_options().is_set("MaxHeapSize"));
+    }
+
+    #[test]
+    fn quotes_and_blanks_that_keep_java_from_starting_are_told() {
+        let doubts = |name: &str, value: &str| {
+            let environment = Environment::from_pairs(&[(name, value)]);
+            read(&["Main".into()], &environment, READER)
+                .doubts
+                .join(" / ")
+        };
+        let starts = "java does not start with it";
+        for (name, value) in [
+            ("JAVA_TOOL_OPTIONS", "-Dname=\"orders -Xmx256m"),
+            ("JAVA_TOOL_OPTIONS", "\"-Xmx256m -Xss512k\""),
+            ("_JAVA_OPTIONS", "-Dname=orders service -Xmx256m"),
+        ] {
+            let said = doubts(name, value);
+            assert!(said.starts_with(name) && said.contains(starts), "{said}");
+        }
+        assert!(doubts("JAVA_OPTS", "-Dname='orders").ends_with("it was passed over"));
+        for (name, value) in [
+            (
+                "JDK_JAVA_OPTIONS",
+                "--add-opens java.base/java.lang=ALL-UNNAMED",
+            ),
+            ("JAVA_TOOL_OPTIONS", "-Dname='orders service' -Xmx256m"),
+        ] {
+            assert_eq!(doubts(name, value), "");
+        }
     }
 
     #[test]

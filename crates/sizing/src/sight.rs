@@ -9,7 +9,7 @@
 //! 8349988 (kernels from 6.12 on list no cpuset and memory in /proc/cgroups); JDK-8281181 (shares).
 
 use crate::Bytes;
-use crate::jdk::{JdkRelease, Vm};
+use crate::jdk::{JavaVersion, JdkRelease, Vm};
 use crate::limits::{
     ContainerLimits, ControllerBinding, FileSource, Hierarchy, bindings_of_first_mounts,
     parse_cpu_max, parse_limit,
@@ -106,9 +106,30 @@ pub fn without_container_support(jdk: JdkRelease, options: &JvmOptionSet) -> Opt
     if options.switch_value("UseContainerSupport") == Some(false) {
         return Some("-XX:-UseContainerSupport switches container support off".to_owned());
     }
-    let is_too_old =
-        jdk.vm == Vm::HotSpot && !jdk.has_fix(&[(8, 191)], 10) && jdk.version.update != 0;
+    // A bare 8 is taken as current; 9 never had it.
+    let is_bare = jdk.version == JavaVersion::from_feature(8);
+    let is_too_old = jdk.vm == Vm::HotSpot && !jdk.has_fix(&[(8, 191)], 10) && !is_bare;
     is_too_old.then(|| format!("{jdk} has no container support"))
+}
+
+/// Nodes on which this JVM would not see the limits of its container, though it has container support;
+/// a sentence each.
+pub fn blind_places(jdk: JdkRelease, options: &JvmOptionSet) -> Vec<String> {
+    if jdk.vm != Vm::HotSpot || without_container_support(jdk, options).is_some() {
+        return Vec::new();
+    }
+    let mut places = Vec::new();
+    if !has_v2(jdk) {
+        places.push(format!(
+            "on a node with cgroup v2 {jdk} does not see the limits: it takes the whole node (8u372, 11.0.16 and 15 and later do)"
+        ));
+    }
+    if counts_shares(jdk) {
+        places.push(format!(
+            "{jdk} counts CPU shares: without a CPU limit a CPU request of 500m makes it 1 processor"
+        ));
+    }
+    places
 }
 
 /// Whether CPU shares count as processors, 1024 each: before JDK-8281181. A bare version is taken

@@ -19,7 +19,40 @@ pub struct ParseUnitError {
 
 impl fmt::Display for ParseUnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not {}", self.text, self.expected)
+        match self.meant() {
+            Some(meant) => write!(f, "`{}` is not an amount; did you mean {meant}?", self.text),
+            None => write!(f, "`{}` is not {}", self.text, self.expected),
+        }
+    }
+}
+
+impl ParseUnitError {
+    /// What was meant, where the text is a number with a unit of another notation.
+    fn meant(&self) -> Option<String> {
+        let plain: String = self.text.chars().filter(|c| !c.is_whitespace()).collect();
+        let plain = plain.to_ascii_lowercase().replace(',', ".");
+        let end = plain.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, unit) = plain.split_at(end.unwrap_or(plain.len()));
+        let number: f64 = number.parse().ok().filter(|n| *n > 0.0)?;
+        if self.expected == Cpus::EXPECTED {
+            let millis = match unit {
+                "" | "cpu" | "cpus" | "vcpu" | "core" | "cores" => number * 1000.0,
+                "m" | "millis" | "millicores" => number,
+                _ => return None,
+            };
+            let whole = millis.round();
+            return (whole >= 1.0 && whole < 1e9).then(|| Cpus(whole as u32).to_string());
+        }
+        let factor = match unit {
+            "" | "b" => 1,
+            "k" | "kb" | "ki" | "kib" => KI,
+            "m" | "mb" | "mi" | "mib" => MI,
+            "g" | "gb" | "gi" | "gib" => GI,
+            "t" | "tb" | "ti" | "tib" => TI,
+            _ => return None,
+        };
+        let bytes = number * factor as f64;
+        (bytes < 1e18).then(|| Bytes(bytes as u64).round_down(Bytes(KI)).to_string())
     }
 }
 
@@ -240,6 +273,30 @@ impl FromStr for Cpus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_notations_are_understood_as_meant() {
+        let bytes = |text: &str| text.parse::<Bytes>().unwrap_err().to_string();
+        for (text, meant) in [
+            ("512MB", "512Mi"),
+            ("0.5Gi", "512Mi"),
+            ("512 mb", "512Mi"),
+            ("1,5g", "1536Mi"),
+        ] {
+            assert!(
+                bytes(text).ends_with(&format!("did you mean {meant}?")),
+                "{text}"
+            );
+        }
+        let cpus = |text: &str| text.parse::<Cpus>().unwrap_err().to_string();
+        for (text, meant) in [("500M", "500m"), ("1,5", "1500m"), ("2 cpus", "2")] {
+            assert!(
+                cpus(text).ends_with(&format!("did you mean {meant}?")),
+                "{text}"
+            );
+        }
+        assert!(bytes("much").contains("whole number"));
+    }
 
     #[test]
     fn bytes_print_the_largest_exact_unit_and_parse_back() {

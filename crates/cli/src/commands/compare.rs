@@ -13,7 +13,7 @@ use crate::ui::next::next_command as next;
 
 /// Show what changed between two results. Exit code 1 when the second is worse: it costs more (where
 /// both have prices of one offer), needs more CPU or memory, or breaks the SLO where the first kept
-/// it; 4 when one of them measured nothing
+/// it; 4 when they cannot be compared: another SLO, load or machine, or one measured nothing
 #[derive(Args)]
 pub struct CompareArguments {
     /// Id of the first result, or a file that `export` wrote
@@ -52,9 +52,9 @@ pub fn run(arguments: &CompareArguments, out: &mut AnswerPrinter) -> Result<Comm
         _ => compare::comparison_terminal(&comparison, width()),
     })?;
     if let Some(why) = comparison.cannot_say {
-        let cannot = format!("cannot compare: {why}");
+        let cannot = format!("not comparable: {why}");
         return Err(Error::new(FailureKind::Invalid, cannot).with_hint(format!(
-            "measure it again, or go on with it: {}",
+            "measure both with one SLO, load and machine, or go on with what was stopped: {}",
             next("resume")
         )));
     }

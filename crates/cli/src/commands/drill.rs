@@ -9,7 +9,7 @@ use crate::output::AnswerPrinter;
 const HINT: &str = "add [[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"; loadline run measures without one";
 
 /// Refuses an experiment without an outage, then runs it.
-pub fn run(mut arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
+pub fn run(arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let given = arguments.read_experiment()?;
     if !given.experiment.has_outages() {
         let why = "this experiment has no outage: nothing goes away";

@@ -96,7 +96,7 @@ pub struct EmitArguments {
     #[arg(long)]
     name: Option<String>,
     /// Image, as the cluster pulls it [default: NAME:latest]
-    #[arg(long)]
+    #[arg(long, value_parser = parse_image_name)]
     image: Option<String>,
     /// Image that the Dockerfile builds on [default: that of the measured vendor and build, where it
     /// has one; the file says what of the measured JVM it has]
@@ -129,6 +129,31 @@ pub struct EmitArguments {
     /// Overwrite files that are there
     #[arg(long)]
     force: bool,
+}
+
+/// A name that a registry takes (distribution/reference): no blanks, and not empty.
+fn parse_image_name(text: &str) -> Result<String, String> {
+    let (name, _) = text.split_once('@').unwrap_or((text, ""));
+    let (name, tag) = match name.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, tag),
+        _ => (name, ""),
+    };
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-/:".contains(c);
+    let first = name.split('/').next().unwrap_or_default();
+    let is_host = name.contains('/') && (first.contains(['.', ':']) || first == "localhost");
+    let host = if is_host { first } else { "" };
+    let path = &name[host.len()..];
+    let is_tag = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_right = !name.is_empty()
+        && path.chars().all(is_name)
+        && host
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-:".contains(c))
+        && tag.chars().all(is_tag);
+    match is_right {
+        true => Ok(text.to_owned()),
+        false => Err("it is no name of an image; write registry.example/orders:1.4".to_owned()),
+    }
 }
 
 impl EmitArguments {
@@ -324,6 +349,15 @@ fn build_application(
     };
     let image = arguments.image.clone().or_else(named);
     let is_pinned = image.as_deref().is_some_and(is_pinned);
+    if arguments.name.is_some() && slug(&name) != name {
+        say!("warning: --name {name}: the files call it {}", slug(&name));
+    }
+    if image
+        .as_deref()
+        .is_none_or(|image| image.ends_with(":latest"))
+    {
+        say!("warning: :latest is another image tomorrow: give --image NAME:VERSION, or a digest");
+    }
     Ok(ProductionApplication {
         image: image.unwrap_or_else(|| format!("{}:latest", slug(&name))),
         name,

@@ -29,13 +29,151 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Ship", &["emit", "export"]),
     ("Load", &["load", "profile", "merge"]),
     ("JVM", &["cache", "gc", "predict", "footprint"]),
-    ("Upkeep", &["doctor", "clean", "schema", "help"]),
+    (
+        "Upkeep",
+        &["doctor", "clean", "schema", "completion", "help"],
+    ),
 ];
 
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
 
+/// Flags that `-h` shows of a command that measures; `--help` has all.
+const FIRST: [&str; 14] = [
+    "slo",
+    "rate",
+    "url",
+    "ready",
+    "cpu",
+    "memory",
+    "max_memory",
+    "jvm",
+    "jdk",
+    "image",
+    "compose",
+    "service",
+    "report",
+    "json",
+];
+
+/// Commands whose flags fill more than a screen.
+const LONG: [&str; 6] = ["size", "run", "verify", "judge", "drill", "plan"];
+
+/// What people type, for each command.
+const EXAMPLES: [(&str, &[&str]); 29] = [
+    (
+        "size",
+        &[
+            "loadline size --slo 'p99<250ms' --rate 100/s --url http://localhost:8080/ -- java -jar app.jar",
+            "loadline size --image registry/orders:1.4 --slo 'p99<250ms,errors<1%' --rate 100/s --url http://localhost:8080/orders",
+            "loadline size loadline.toml --prices fargate",
+        ],
+    ),
+    (
+        "init",
+        &[
+            "loadline init",
+            "loadline init --image registry/orders:1.4 --url /orders",
+        ],
+    ),
+    ("verify", &["loadline verify", "loadline verify --accept"]),
+    (
+        "run",
+        &[
+            "loadline run --memory 512Mi --repeats 20",
+            "loadline run experiments/ci-gate.toml",
+        ],
+    ),
+    (
+        "judge",
+        &[
+            "loadline judge --manifest deploy.yaml loadline.toml",
+            "loadline judge --advice percent=75 --memory 512Mi",
+        ],
+    ),
+    (
+        "lint",
+        &[
+            "loadline lint deploy.yaml",
+            "helm template CHART | loadline lint -",
+        ],
+    ),
+    ("soak", &["loadline soak last --for 30m"]),
+    (
+        "drill",
+        &["loadline drill experiments/postgresql-slow.toml"],
+    ),
+    (
+        "plan",
+        &["loadline plan", "loadline plan loadline.toml --cpu 1,2"],
+    ),
+    ("resume", &["loadline resume last"]),
+    (
+        "show",
+        &["loadline show", "loadline show result.json.gz --full"],
+    ),
+    ("report", &["loadline report last -o report.html"]),
+    ("explain", &["loadline explain last"]),
+    ("compare", &["loadline compare 01a 01b"]),
+    ("list", &["loadline list"]),
+    ("serve", &["loadline serve --listen 127.0.0.1:7007"]),
+    (
+        "fleet",
+        &["loadline fleet --prometheus http://localhost:9090"],
+    ),
+    (
+        "emit",
+        &[
+            "loadline emit --to ship",
+            "loadline emit --to patch --manifest deploy.yaml",
+        ],
+    ),
+    (
+        "export",
+        &[
+            "loadline export last -o result.json.gz",
+            "loadline export last -o trials.csv",
+        ],
+    ),
+    (
+        "load",
+        &["loadline load --rate 100/s --duration 30s http://localhost:8080/"],
+    ),
+    ("profile", &["loadline profile access.log -o load.toml"]),
+    ("merge", &["loadline merge part1.json part2.json"]),
+    ("cache", &["loadline cache -- java -jar app.jar"]),
+    ("gc", &["loadline gc gc.log"]),
+    (
+        "predict",
+        &["loadline predict --memory 512Mi --cpu 1 --jdk 21"],
+    ),
+    ("footprint", &["loadline footprint PID"]),
+    ("doctor", &["loadline doctor"]),
+    ("schema", &["loadline schema result"]),
+    ("completion", &["source <(loadline completion bash)"]),
+];
+
+/// Examples behind the help of every command, and of long ones a first screen.
+fn with_examples(command: Command) -> Command {
+    let command = EXAMPLES
+        .into_iter()
+        .fold(command, |command, (name, lines)| {
+            let text = format!("Examples:\n  {}", lines.join("\n  "));
+            command.mut_subcommand(name, |one| one.after_help(text))
+        });
+    let is_first = |id: &str| FIRST.contains(&id) || ["quiet", "verbose", "help"].contains(&id);
+    LONG.into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |one| {
+            one.mut_args(|arg| {
+                let is_shown = is_first(arg.get_id().as_str()) || arg.is_positional();
+                arg.hide_short_help(!is_shown)
+            })
+        })
+    })
+}
+
+/// The same command line, with its commands in groups.
 pub fn group_commands(command: Command) -> Command {
-    let mut command = output::with_flag(command);
+    let mut command = with_examples(output::with_flag(command));
     // Without it the command `help` is not there yet.
     command.build();
     let groups = list_commands(&command);
@@ -111,6 +249,33 @@ mod tests {
         let bare = flags.filter(|f| f.get_help_heading().is_none());
         let bare: Vec<_> = bare.map(clap::Arg::get_id).collect();
         assert!(bare.is_empty(), "without a group: {bare:?}");
+    }
+
+    #[test]
+    fn short_help_is_one_screen_with_examples() {
+        let mut command = group_commands(CommandLine::command());
+        for name in LONG {
+            let one = command.find_subcommand_mut(name).expect("it is there");
+            let short = one.render_help().to_string();
+            assert!(
+                short.lines().count() <= 60,
+                "{name}: {}\n{short}",
+                short.lines().count()
+            );
+            assert!(
+                one.render_long_help().to_string().len() > 2 * short.len(),
+                "{name}"
+            );
+        }
+        let visible = command.get_subcommands().filter(|c| !c.is_hide_set());
+        for one in visible.filter(|c| !["help", "clean"].contains(&c.get_name())) {
+            let after = one.get_after_help().map(ToString::to_string);
+            assert!(
+                after.is_some_and(|text| text.starts_with("Examples:")),
+                "{}",
+                one.get_name()
+            );
+        }
     }
 
     #[test]

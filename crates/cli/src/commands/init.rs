@@ -10,7 +10,7 @@ use crate::error::{CommandOutcome, Error, FailureKind, experiment_refused};
 use crate::files;
 use crate::say::print_data;
 
-pub const FILE: &str = "loadline.toml";
+pub use crate::experiment::USUAL_FILE as FILE;
 
 /// Write loadline.toml for the project in this directory, from what lies in it
 #[derive(Args)]
@@ -25,8 +25,8 @@ pub struct InitArguments {
     /// is ready]
     #[arg(long, value_name = "PATH|URL")]
     url: Option<String>,
-    /// Path that answers when it is ready [default: that of the manifest's probe, or of the health
-    /// library that the build names]
+    /// Path that answers when it is ready, as /health or :9001/health [default: that of the
+    /// manifest's probe, or of the health library that the build names]
     #[arg(long, value_name = "PATH")]
     ready: Option<String>,
     /// Requests a second [default: 50/s]
@@ -93,7 +93,7 @@ pub fn run(arguments: &InitArguments) -> Result<CommandOutcome, Error> {
         return Ok(CommandOutcome::Done);
     }
     files::write(&path, &text)?;
-    talk!("wrote {}; next: loadline verify", path.display());
+    talk!("wrote {}; next: loadline size", path.display());
     Ok(CommandOutcome::Done)
 }
 

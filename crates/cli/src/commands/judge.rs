@@ -87,7 +87,7 @@ pub struct JudgeArguments {
 pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let flags = &arguments.flags;
     let is_named = flags.image.is_some() || flags.cluster.from.is_some();
-    let has_command = !flags.command.is_empty() || is_named || flags.file.is_some();
+    let has_command = !flags.command.is_empty() || is_named || flags.experiment_file().is_some();
     if arguments.manifest.is_empty() && arguments.advice.is_empty() {
         return Err(
             Error::new(FailureKind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")

@@ -117,6 +117,8 @@ pub enum LoadlineCommand {
     /// One whole trial; started by loadline itself.
     #[command(hide = true)]
     TrialPart,
+    /// Print the completion of a shell: bash, zsh, fish, elvish, powershell
+    Completion(pages::CompletionArguments),
     /// Man pages and completions; called by the chore that makes releases.
     #[command(hide = true)]
     Pages(pages::PagesArguments),
@@ -170,6 +172,7 @@ pub fn run(command: LoadlineCommand, out: &mut AnswerPrinter) -> Result<CommandO
         LoadlineCommand::KeeperPart => keeper_part::run(),
         LoadlineCommand::ProxyPart => proxy_part::run(),
         LoadlineCommand::TrialPart => trial_part::run(),
+        LoadlineCommand::Completion(arguments) => pages::complete_shell(&arguments),
         LoadlineCommand::Pages(arguments) => pages::run(&arguments),
         LoadlineCommand::PodPart(arguments) => pod_part::run(arguments),
         LoadlineCommand::PodLook(arguments) => pod_part::inspect_image(arguments),

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use crate::CommandLine;
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::output;
+use crate::say::print_data;
 
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
@@ -21,6 +22,27 @@ pub struct PagesArguments {
     directory: PathBuf,
 }
 
+/// Print the completion of a shell
+#[derive(Args)]
+pub struct CompletionArguments {
+    /// The shell: source <(loadline completion bash)
+    shell: Shell,
+}
+
+/// Prints it.
+pub fn complete_shell(arguments: &CompletionArguments) -> Result<CommandOutcome, Error> {
+    let mut text = Vec::new();
+    clap_complete::generate(
+        arguments.shell,
+        &mut visible_commands(),
+        "loadline",
+        &mut text,
+    );
+    print_data(&String::from_utf8_lossy(&text))?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Writes them.
 pub fn run(arguments: &PagesArguments) -> Result<CommandOutcome, Error> {
     let written = write(&arguments.directory);
     written.map_err(|e| {

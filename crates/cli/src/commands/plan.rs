@@ -17,7 +17,7 @@ use crate::error::{CommandOutcome, Error};
 use crate::experiment::{
     ExperimentFlags, ExtraFlags, LoadedExperiment, MatrixFlags, SearchFlags, load_experiment_with,
 };
-use crate::measuring::can_run;
+use crate::measuring::can_plan;
 use crate::output::AnswerPrinter;
 use crate::say::{one_line_json, width};
 use crate::ui::text::format_span;
@@ -25,9 +25,6 @@ use crate::ui::text::format_span;
 /// Show what `run` or `size` would do, how long it takes, and whether it can run here
 #[derive(Args)]
 pub struct PlanArguments {
-    /// Experiment file
-    #[arg(value_name = "EXPERIMENT", conflicts_with = "file")]
-    experiment: Option<std::path::PathBuf>,
     #[command(flatten)]
     flags: ExperimentFlags,
     #[command(flatten)]
@@ -42,16 +39,16 @@ pub struct PlanArguments {
     state: Option<std::path::PathBuf>,
 }
 
-pub fn run(mut arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
-    let file = arguments.experiment.take();
-    arguments.flags.file = arguments.flags.file.or(file);
+/// Prints the plan.
+pub fn run(arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let more = ExtraFlags {
         search: Some(&arguments.search),
         matrix: Some(&arguments.matrix),
     };
     let mut given = load_experiment_with(&arguments.flags, more)?;
-    out.print_answer(&plan_text(&given, &arguments)?)?;
-    can_run(&mut given.experiment)?;
+    can_plan(&mut given.experiment)?;
+    let text = plan_text(&given, &arguments)?;
+    out.print_answer(&text)?;
     Ok(CommandOutcome::Done)
 }
 

@@ -6,7 +6,8 @@ use clap::Args;
 use loadline_sizing::hotspot::node::MeasuredContainer;
 use loadline_sizing::hotspot::{self, HotSpotErgonomics, MachineSize, PrintedValue};
 use loadline_sizing::openj9::{self, IgnoredOption};
-use loadline_sizing::options::words;
+use loadline_sizing::options::{OptionOrigin, words};
+use loadline_sizing::sight::{blind_places, without_container_support};
 use loadline_sizing::{Bytes, Cpus, JdkRelease, JvmOptionSet, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,19 +19,17 @@ use crate::say::one_line_json;
 /// What the JVM would choose by itself.
 #[derive(Args)]
 pub struct PredictArguments {
-    /// CPU limit: 1.5 or 1500m; without it --node counts.
-    #[arg(
-        long,
-        visible_alias = "cpus",
-        value_name = "CPUS",
-        value_parser = parse_cpu_limit,
-        required_unless_present = "node"
-    )]
+    /// CPU limit: 1.5 or 1500m; without it --node counts
+    #[arg(long, visible_alias = "cpus", value_name = "CPUS", value_parser = parse_cpu_limit)]
     cpu: Option<Cpus>,
     /// CPUs of the host: what a container without a CPU limit sees, and the most that one with a
-    /// limit does.
+    /// limit does [default: this machine's where --cpu is missing]
     #[arg(long, value_name = "CPUS", value_parser = clap::value_parser!(u32).range(1..=8192))]
     node: Option<u32>,
+    /// Memory of the host, which a JVM without container support takes for its own [default: this
+    /// machine's]
+    #[arg(long, value_name = "SIZE")]
+    node_memory: Option<Bytes>,
     /// Memory limit: 512Mi, 2Gi.
     #[arg(long, visible_alias = "mem", value_name = "SIZE")]
     memory: Bytes,
@@ -99,12 +98,15 @@ fn of_hotspot(
 ) -> Result<(PredictDocument, String), Error> {
     let jdk = arguments.jdk;
     let machine = predicted_machine(arguments, jdk, options);
-    let prediction = hotspot::predict(jdk, machine, options).map_err(|refusal| {
+    let limited = with_heap_limit(arguments, jdk, options);
+    let prediction = hotspot::predict(jdk, machine, &limited).map_err(|refusal| {
         prediction_refused(refusal).with_hint("java exits with 1 and the same reason; change --jvm")
     })?;
     if let Some(note) = hotspot::rests_on(jdk) {
         talk!("note: {note}");
     }
+    blindness_notes(arguments, jdk, options);
+    warn_of_large_heap(prediction.heap.max, arguments.memory);
     let unknown = hotspot::refusal::unknown_flags(options).join(" ");
     if !unknown.is_empty() {
         talk!(
@@ -122,7 +124,10 @@ fn of_openj9(
     options: &JvmOptionSet,
 ) -> Result<(PredictDocument, String), Error> {
     let jdk = arguments.jdk;
-    let host = arguments.node.or(arguments.cpu.map(Cpus::ceil));
+    let host = arguments
+        .node
+        .or(arguments.cpu.map(Cpus::ceil))
+        .or(Some(own_cpus()));
     let machine = MachineSize {
         memory: arguments.memory,
         cpus: openj9::count_processors(arguments.cpu, host.unwrap_or(1)),
@@ -187,12 +192,86 @@ fn processor_words(machine: MachineSize) -> String {
     format!("{} processor{}", machine.cpus, plural(machine.cpus))
 }
 
+/// Why this JVM does not see the limit, and where it would not.
+fn blindness_notes(arguments: &PredictArguments, jdk: JdkRelease, options: &JvmOptionSet) {
+    if let Some(why) = without_container_support(jdk, options) {
+        let heap = match options.switch_value(HEAP_LIMIT) == Some(true) {
+            true => {
+                "its heap follows the limit by -XX:+UseCGroupMemoryLimitForHeap, its processors and collector follow the node"
+            }
+            false => "it takes the node's memory and processors (--node-memory, --node)",
+        };
+        say!(
+            "warning: {why}: the limit of {} is not seen; {heap}",
+            arguments.memory
+        );
+    }
+    for place in blind_places(jdk, options) {
+        talk!("note: {place}");
+    }
+}
+
+fn warn_of_large_heap(heap: Bytes, limit: Bytes) {
+    if heap >= limit {
+        say!(
+            "warning: the heap of {heap} is not below the limit of {limit}: the kernel kills the JVM before the heap is full"
+        );
+    }
+}
+
+/// The option of 8u131 to 11 by which the heap alone follows the limit.
+const HEAP_LIMIT: &str = "UseCGroupMemoryLimitForHeap";
+
+/// The options, with what [`HEAP_LIMIT`] means for a JVM that sees no limit.
+fn with_heap_limit(
+    arguments: &PredictArguments,
+    jdk: JdkRelease,
+    options: &JvmOptionSet,
+) -> JvmOptionSet {
+    let is_blind = without_container_support(jdk, options).is_some();
+    let is_set = options.switch_value(HEAP_LIMIT) == Some(true);
+    let limit = (is_blind && is_set).then(|| {
+        (
+            format!("-XX:MaxRAM={}", arguments.memory.as_bytes()),
+            OptionOrigin::ToolOptions,
+        )
+    });
+    let own = options
+        .option_texts()
+        .map(|(text, origin)| (text.to_owned(), origin));
+    JvmOptionSet::merge(limit.into_iter().chain(own))
+}
+
+/// Memory and CPUs of this machine, as far as it says.
+fn own_memory() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = kib.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(Bytes::from_bytes(kib * 1024))
+}
+
+fn own_cpus() -> u32 {
+    let cpus = std::thread::available_parallelism();
+    cpus.map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(1))
+}
+
+/// The machine as this JVM sees it.
 fn predicted_machine(
     arguments: &PredictArguments,
     jdk: JdkRelease,
     options: &JvmOptionSet,
 ) -> MachineSize {
-    let limited = arguments.cpu.map(Cpus::ceil).unwrap_or(1).max(1);
+    let limited = arguments.cpu.map_or_else(own_cpus, Cpus::ceil).max(1);
+    let node_memory = arguments
+        .node_memory
+        .or_else(own_memory)
+        .unwrap_or(arguments.memory);
+    let memory = match without_container_support(jdk, options) {
+        Some(_) => node_memory,
+        None => arguments.memory,
+    };
     let container = MeasuredContainer {
         memory: Some(arguments.memory),
         host_memory: arguments.memory,
@@ -201,7 +280,7 @@ fn predicted_machine(
         cpus: arguments.node.unwrap_or(limited),
     };
     MachineSize {
-        memory: arguments.memory,
+        memory,
         cpus: container.counted_processors(jdk, options, container.cpus),
     }
 }
@@ -317,6 +396,7 @@ mod tests {
             let asked = PredictArguments {
                 cpu: cpu.map(|c| c.parse().unwrap()),
                 node,
+                node_memory: None,
                 memory: "4Gi".parse().unwrap(),
                 jdk: "25".parse().unwrap(),
                 jvm: String::new(),
@@ -328,6 +408,32 @@ mod tests {
         assert_eq!(of(Some("1500m"), Some(64)), 2);
         assert_eq!(of(Some("8"), Some(4)), 4);
         assert_eq!(of(Some("8"), None), 8);
+    }
+
+    #[test]
+    fn a_jvm_without_container_support_takes_the_node() {
+        let of = |jdk: &str, jvm: &str| {
+            let asked = PredictArguments {
+                cpu: Some("1".parse().unwrap()),
+                node: Some(16),
+                node_memory: Some("64Gi".parse().unwrap()),
+                memory: "128Mi".parse().unwrap(),
+                jdk: jdk.parse().unwrap(),
+                jvm: jvm.to_owned(),
+                json: false,
+            };
+            let options = JvmOptionSet::from_words(jvm.split_whitespace());
+            let machine = predicted_machine(&asked, asked.jdk, &options);
+            let options = with_heap_limit(&asked, asked.jdk, &options);
+            let found = hotspot::predict(asked.jdk, machine, &options).unwrap();
+            format!("{} {} {}", found.heap.max, found.collector, machine.cpus)
+        };
+        let flags = "-XX:+UnlockExperimentalVMOptions -XX:+UseCGroupMemoryLimitForHeap";
+        assert_eq!(of("8u131", ""), "16Gi Parallel 16");
+        assert_eq!(of("8u131", flags), "64Mi Parallel 16");
+        assert_eq!(of("8u181", ""), "16Gi Parallel 16");
+        assert_eq!(of("9", ""), "16Gi G1 16");
+        assert_eq!(of("8u191", ""), "64Mi Serial 1");
     }
 
     #[test]
@@ -357,6 +463,7 @@ mod tests {
         let asked = PredictArguments {
             cpu: Some("1400m".parse().unwrap()),
             node: None,
+            node_memory: None,
             memory: "1Gi".parse().unwrap(),
             jdk: "openj9-25".parse().unwrap(),
             jvm: String::new(),

@@ -206,11 +206,16 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
         return Err(Error::new(FailureKind::Usage, "the logs have no line").with_hint(input::LOGS));
     };
     let found = detect_format(&log.head, source).map_err(|unknown| {
+        let closest = unknown
+            .closest
+            .map_or(String::new(), |(name, column, rest)| {
+                format!("; closest is {name}, from which column {column} differs: {rest}")
+            });
         let problem = format!(
-            "{}: no line of its begin is of a format that is known ({}); the first one is\n  {}",
+            "{}: unknown access-log format. First line:\n  {}\ntried: {}{closest}",
             log.path.display(),
+            unknown.line,
             unknown.tried.join(", "),
-            unknown.line
         );
         Error::new(FailureKind::Usage, problem).with_hint(HOW)
     })?;

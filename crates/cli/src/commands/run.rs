@@ -1,7 +1,6 @@
 //! `loadline run`: a matrix or sweep; every configuration, its verdict and its figures.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -24,9 +23,6 @@ const BY_CHANCE: &str = "single slow requests decide the verdict of a trial";
 /// Run every configuration of an experiment
 #[derive(Args)]
 pub struct RunArguments {
-    /// Experiment file
-    #[arg(value_name = "EXPERIMENT", conflicts_with = "file")]
-    experiment: Option<PathBuf>,
     #[command(flatten)]
     flags: ExperimentFlags,
     #[command(flatten)]
@@ -40,8 +36,8 @@ pub struct RunArguments {
 }
 
 impl RunArguments {
-    pub(super) fn read_experiment(&mut self) -> Result<LoadedExperiment, Error> {
-        self.flags.file = self.flags.file.take().or(self.experiment.take());
+    /// The experiment as its flags and its file say it.
+    pub(super) fn read_experiment(&self) -> Result<LoadedExperiment, Error> {
         let more = ExtraFlags {
             search: None,
             matrix: Some(&self.matrix),
@@ -50,7 +46,8 @@ impl RunArguments {
     }
 }
 
-pub fn run(mut arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
+/// Runs the matrix and prints its table.
+pub fn run(arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let given = arguments.read_experiment()?;
     measure(given, &arguments, out)
 }

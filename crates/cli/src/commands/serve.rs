@@ -28,7 +28,7 @@ const LONGEST_TOKEN: usize = 4096;
 #[derive(Args)]
 pub struct ServeArguments {
     /// Address and port to listen on; 0 takes a free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7007")]
+    #[arg(value_parser = parse_listen, long, value_name = "ADDRESS", default_value = "127.0.0.1:7007")]
     listen: SocketAddr,
     /// File whose first line is the token that a visitor brings along once, as `?token=` of the
     /// address; without it each start prints a link with a token of its own
@@ -39,6 +39,15 @@ pub struct ServeArguments {
     state: Option<PathBuf>,
 }
 
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| match text.trim_start_matches(':').parse::<u16>() {
+            Ok(port) => format!("an address is missing; write 127.0.0.1:{port}"),
+            Err(_) => "it is no address with a port; write 127.0.0.1:7007".to_owned(),
+        })
+}
+
+/// Serves until Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     let token = arguments.token_file.as_ref().map(token).transpose()?;
     let refused = |why: String| {

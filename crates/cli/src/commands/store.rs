@@ -3,7 +3,7 @@
 pub mod clean;
 mod filter;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
@@ -189,9 +189,9 @@ enum ExportFormat {
 pub struct ExportArguments {
     #[command(flatten)]
     result: ResultFlags,
-    /// The form
-    #[arg(long, value_enum, default_value_t = ExportFormat::Json)]
-    format: ExportFormat,
+    /// The form [default: that of the file's name (.csv, .md, .xml), else json]
+    #[arg(long, value_enum)]
+    format: Option<ExportFormat>,
     /// Only this section of the Markdown, such as `sizes`
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
@@ -202,7 +202,10 @@ pub struct ExportArguments {
 
 pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
     let view = arguments.result.read_view()?;
-    let text = match arguments.format {
+    let format = arguments
+        .format
+        .unwrap_or_else(|| form_by_name(arguments.output.as_deref()));
+    let text = match format {
         ExportFormat::Markdown if arguments.section.is_some() => {
             report_section(&view, arguments.section.as_deref().unwrap_or_default())?
         }
@@ -225,6 +228,20 @@ pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
         None => print_data(&text)?,
     }
     Ok(CommandOutcome::Done)
+}
+
+/// `x.csv` and `x.csv.gz` are CSV.
+fn form_by_name(path: Option<&Path>) -> ExportFormat {
+    let name = path
+        .and_then(Path::file_name)
+        .map(|name| name.to_string_lossy().to_lowercase());
+    let name = name.unwrap_or_default();
+    match name.trim_end_matches(".gz").rsplit('.').next() {
+        Some("csv") => ExportFormat::Csv,
+        Some("md" | "markdown") => ExportFormat::Markdown,
+        Some("xml") => ExportFormat::Junit,
+        _ => ExportFormat::Json,
+    }
 }
 
 fn report_section(view: &ResultView, name: &str) -> Result<String, Error> {

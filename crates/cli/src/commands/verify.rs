@@ -32,9 +32,6 @@ const BASELINE: &str = "loadline.baseline.json";
 /// Say whether what is shipped still keeps the SLO and costs no more than before
 #[derive(Args)]
 pub struct VerifyArguments {
-    /// The service's experiment file, as `loadline init` writes it [default: loadline.toml]
-    #[arg(value_name = "FILE", conflicts_with = "file")]
-    experiment: Option<PathBuf>,
     /// What was accepted before: a file, or a directory with a file for each kind of host [default:
     /// loadline.baseline.json beside the experiment file]
     #[arg(long, value_name = "FILE|DIR")]
@@ -69,15 +66,16 @@ pub fn run(
     mut arguments: VerifyArguments,
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
-    let file = arguments.flags.file.take().or(arguments.experiment.take());
-    let file = file.unwrap_or_else(|| PathBuf::from(FILE));
+    let named = arguments.flags.experiment_file();
+    let file = named.unwrap_or_else(|| PathBuf::from(FILE));
     if !file.exists() {
         let what = format!("there is no {}", file.display());
         return Err(Error::new(FailureKind::Usage, what).with_hint(
             "in the service's directory `loadline init` writes it; or name the experiment file",
         ));
     }
-    arguments.flags.file = Some(file.clone());
+    arguments.flags.experiment = Some(file.clone());
+    arguments.flags.file = None;
     let given = load_experiment(&arguments.flags, None)?;
     drill::refuse_search(&given)?;
     let shipped = shipped_configuration(&given)?;

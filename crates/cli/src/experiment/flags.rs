@@ -28,8 +28,19 @@ fn split_command(text: &str) -> Result<CommandWords, String> {
 /// The experiment as flags; each is also a key of the experiment file.
 #[derive(Args, Debug, Default, Clone)]
 pub struct ExperimentFlags {
-    /// Experiment file (TOML); flags win over it
-    #[arg(short, long, value_name = "FILE", help_heading = EXPERIMENT)]
+    /// Experiment file (TOML); flags win over it [default: loadline.toml, where it is there and
+    /// nothing else says what to start]
+    #[arg(value_name = "FILE")]
+    pub experiment: Option<PathBuf>,
+
+    /// The same
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        conflicts_with = "experiment",
+        hide = true
+    )]
     pub file: Option<PathBuf>,
 
     /// What "it works" means, as p99<50ms,errors<0.1%; of one request of a mix
@@ -49,8 +60,8 @@ pub struct ExperimentFlags {
     #[command(flatten)]
     pub load_flags: LoadFlags,
 
-    /// Path that answers when the application is ready [default: the URL, or its port
-    /// where the load is more than a plain GET]
+    /// Path that answers when the application is ready, as /health or :9001/health [default: the URL,
+    /// or its port where the load is more than a plain GET]
     #[arg(long, value_name = "PATH", help_heading = APPLICATION)]
     pub ready: Option<String>,
 
@@ -127,6 +138,22 @@ pub struct ExperimentFlags {
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
+
+impl ExperimentFlags {
+    /// The experiment file: the one named, else that of the working directory.
+    pub fn experiment_file(&self) -> Option<PathBuf> {
+        let named = self.experiment.clone().or_else(|| self.file.clone());
+        let is_said = !self.command.is_empty()
+            || self.image.is_some()
+            || self.compose.is_some()
+            || self.cluster.from.is_some();
+        let usual = PathBuf::from(USUAL_FILE);
+        named.or_else(|| (!is_said && usual.is_file()).then_some(usual))
+    }
+}
+
+/// The experiment file that `init` writes.
+pub const USUAL_FILE: &str = "loadline.toml";
 
 /// What a matrix has that a search looks for by itself.
 #[derive(Args, Debug, Default, Clone)]

@@ -181,7 +181,7 @@ const MISTAKES: &[Mistake] = &[
         END,
         "rate = \"100/s\"\n[limits]\nmemory = \"512MB\"\n",
         &[
-            "`512MB` is not an amount of memory",
+            "`512MB` is not an amount; did you mean 512Mi?",
             "hint: memory with a unit",
         ],
     ),

@@ -282,7 +282,7 @@ const WRONG: &[Wrong] = &[
         "size",
         "--prove -3",
         USAGE,
-        &["unexpected argument '-3'", "hint: `loadline size --help`"],
+        &["--prove: -3 is negative", "hint: --prove 3"],
     ),
     ("size", "--image", USAGE, &["--image", "hint: "]),
     (

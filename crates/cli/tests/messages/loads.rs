@@ -31,7 +31,7 @@ pub const LOADS: &[Row] = &[
     (
         "load http://localhost:1/ --rate 5/q",
         USAGE,
-        &["`5/q` is not a rate", "300/s"],
+        &["`5/q` is not a rate", "did you mean 5/s?"],
     ),
     (
         "load http://localhost:1/ --rate 5/s --duration 1x",
@@ -121,7 +121,7 @@ pub const LOADS: &[Row] = &[
         "profile text",
         USAGE,
         &[
-            "no line of its begin is of a format that is known",
+            "unknown access-log format",
             "hint: say how the server writes its log",
         ],
     ),
@@ -253,7 +253,7 @@ pub const LOADS: &[Row] = &[
         "profile brace.json",
         USAGE,
         &[
-            "no line of its begin is of a format that is known",
+            "unknown access-log format",
             "hint: say how the server writes its log",
         ],
     ),

@@ -8,6 +8,7 @@ mod files;
 mod flags;
 mod loads;
 mod manifests;
+mod newcomers;
 mod results;
 mod tools;
 
@@ -24,7 +25,7 @@ const ENVIRONMENT: i32 = 3;
 type Row = (&'static str, i32, &'static [&'static str]);
 
 /// Files that the rows name, with what is in them.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 19] = [
     ("empty.toml", ""),
     ("empty.yaml", ""),
     ("text", "no format\n"),
@@ -34,10 +35,30 @@ const FILES: [(&str, &str); 9] = [
     ("open.toml", "x = [\n"),
     ("typo.toml", "sloo = 1\n"),
     ("service.yaml", "kind: Service\n"),
+    ("deploy.yaml", "apiVersion: apps/v1\nkind: Deployment\n"),
+    ("compose.yaml", "services: {a: {image: a}, b: {image: b}}\n"),
+    ("cut.json", "{\"schema\": \"x"),
+    ("trials.csv", "trial,verdict\n1,PASS\n"),
+    ("page.html", "<!DOCTYPE html>\n<html></html>\n"),
+    ("junit.xml", "<?xml version=\"1.0\"?>\n<testsuites/>\n"),
+    (
+        "crs.yaml",
+        "apiVersion: kafka.strimzi.io/v1beta2\nkind: Kafka\nmetadata: {name: k}\n",
+    ),
+    ("twice.yaml", "a: 1\na: 2\n"),
+    (
+        "others.yaml",
+        "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: 'redis:7'}]}\n",
+    ),
+    (
+        "command.yaml",
+        "kind: Deployment\nmetadata: {name: o}\nspec: {template: {spec: {containers: [{name: o, image: o, command: ['java -Xmx1g -jar a.jar']}]}}}\n",
+    ),
 ];
 
 /// The state directory does not follow these: they have none.
-const STATELESS: [&str; 12] = [
+const STATELESS: [&str; 14] = [
+    "completion",
     "doctor",
     "footprint",
     "gc",
@@ -50,6 +71,7 @@ const STATELESS: [&str; 12] = [
     "predict",
     "profile",
     "schema",
+    "version",
 ];
 
 /// The words of a row; `'` keeps those with spaces together.
@@ -75,6 +97,13 @@ fn place() -> tempfile::TempDir {
     let record = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../records/2026-11-20-spring-web-size/result.json.gz");
     fs::copy(record, place.path().join("result.json.gz")).expect("the record is there");
+    let other = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../records/2026-11-22-class-cache/result.json.gz");
+    fs::copy(other, place.path().join("other.json.gz")).expect("the record is there");
+    let whole = fs::read(place.path().join("result.json.gz")).expect("it is there");
+    fs::write(place.path().join("cut.json.gz"), &whole[..whole.len() / 2]).expect("writable");
+    let many = "---\na: 1\n".repeat(20_001);
+    fs::write(place.path().join("many.yaml"), many).expect("writable");
     place
 }
 
@@ -122,10 +151,11 @@ fn there_are_many() {
         manifests::MANIFESTS,
         loads::LOADS,
         tools::TOOLS,
+        newcomers::NEWCOMERS,
     ];
     let rows: usize = tables.iter().map(|rows| rows.len()).sum();
     let all = rows + files::COUNT + flags::COUNT;
-    assert!(all >= 150, "{all}");
+    assert!(all >= 240, "{all}");
 }
 
 #[test]
@@ -146,6 +176,48 @@ fn of_manifests() {
 #[test]
 fn of_loads() {
     holds(loads::LOADS);
+}
+
+#[test]
+fn of_newcomers() {
+    holds(newcomers::NEWCOMERS);
+}
+
+#[test]
+fn a_plan_that_cannot_run_prints_no_plan() {
+    let place = place();
+    let row = "plan --slo p99<1s --rate 5/s --url http://localhost:1/ -- java -jar none.jar";
+    let ended = loadline(place.path(), row);
+    assert_ne!(ended.status.code(), Some(0));
+    assert!(
+        ended.stdout.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&ended.stdout)
+    );
+}
+
+#[test]
+fn a_file_is_written_in_the_form_of_its_name_and_shells_are_completed() {
+    let place = place();
+    let ended = loadline(place.path(), "export result.json.gz -o x.csv");
+    assert_eq!(ended.status.code(), Some(0));
+    let text = fs::read_to_string(place.path().join("x.csv")).expect("it is written");
+    assert!(
+        text.lines()
+            .next()
+            .is_some_and(|head| head.contains("verdict")),
+        "{text}"
+    );
+    for shell in ["bash", "zsh", "fish"] {
+        let ended = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(["completion", shell])
+            .output()
+            .expect("it starts");
+        assert!(
+            String::from_utf8_lossy(&ended.stdout).contains("loadline"),
+            "{shell}"
+        );
+    }
 }
 
 #[test]

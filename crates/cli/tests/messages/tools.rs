@@ -46,11 +46,7 @@ pub const TOOLS: &[Row] = &[
         ENVIRONMENT,
         &["process 999999999", "hint: it has ended"],
     ),
-    (
-        "predict",
-        USAGE,
-        &["--memory <SIZE>", "--jdk <VERSION>", "--cpu <CPUS>"],
-    ),
+    ("predict", USAGE, &["--memory <SIZE>", "--jdk <VERSION>"]),
     (
         "predict --memory 2XB --cpu 1 --jdk 17",
         USAGE,

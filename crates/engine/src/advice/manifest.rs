@@ -5,75 +5,61 @@
 //! fields are passed over: a manifest may hold anything. Source: Kubernetes API reference, core/v1
 //! PodSpec.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_analysis::lint::{ContainerProbe, ContainerResources, LintedContainer};
+use loadline_analysis::lint::{
+    ContainerNeeds, ContainerProbe, ContainerResources, LintedContainer, OUTSIDE_HEAP, PodNeeds,
+};
+use loadline_sizing::options::words;
 use serde_json::Value;
 
+use super::inlined::ConfigMaps;
 use super::quantity;
 use crate::manifest::ManifestFile;
 
-const POD_SPECS: [&str; 3] = [
+/// Places of the pod template in the kinds that have one, and in a Pod itself.
+pub(super) const POD_SPECS: [&str; 4] = [
     "/spec/template/spec",
     "/spec/jobTemplate/spec/template/spec",
+    "/template/spec",
     "/spec",
 ];
 
+/// Environment variables that the JVM and common start scripts read, in the order in which a later one
+/// wins; the command line stands before `_JAVA_OPTIONS`.
 pub(crate) const OPTION_VARIABLES: [&str; 5] = [
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
-    "_JAVA_OPTIONS",
     "JAVA_OPTS",
     "JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
 ];
 
 const VARIABLES: [&str; 6] = ["JAVA_", "JDK_", "JVM_", "SPRING_", "QUARKUS_", "BPL_JVM_"];
 
-const IMAGES: [&str; 14] = [
-    "java",
-    "jdk",
-    "jre",
-    "temurin",
-    "corretto",
-    "zulu",
-    "liberica",
-    "semeru",
-    "spring",
-    "tomcat",
-    "jetty",
-    "wildfly",
-    "quarkus",
-    "openliberty",
-];
+/// Words in the names of images that have a JVM; digits behind them do not count.
+const IMAGES: &str = "\
+    java jdk jre openjdk openjre temurin corretto zulu liberica semeru graalvm spring \
+    springboot tomcat jetty wildfly jboss payara glassfish quarkus micronaut openliberty \
+    liberty kafka zookeeper cassandra elasticsearch opensearch logstash solr keycloak nexus \
+    jenkins sonarqube artifactory activemq artemis pulsar neo4j flink spark hbase graylog \
+    debezium trino nifi strimzi";
 
-/// Images and programs that are known to be something else.
-const OTHERS: [&str; 24] = [
-    "envoy",
-    "istio-proxy",
-    "proxyv2",
-    "linkerd-proxy",
-    "proxy",
-    "nginx",
-    "haproxy",
-    "traefik",
-    "busybox",
-    "pause",
-    "fluent-bit",
-    "fluentd",
-    "filebeat",
-    "vector",
-    "otelcol",
-    "redis",
-    "postgres",
-    "mysql",
-    "mariadb",
-    "memcached",
-    "python",
-    "python3",
-    "node",
-    "cloud-sql-proxy",
-];
+/// Images and programs without a JVM.
+const OTHERS: &str = "\
+    envoy istio-proxy proxyv2 linkerd-proxy proxy nginx nginx-unprivileged haproxy traefik \
+    httpd caddy oauth2-proxy busybox alpine debian ubuntu pause curl kubectl git-sync \
+    aws-cli fluent-bit fluentd filebeat metricbeat promtail vector logrotate otelcol \
+    otel-collector opentelemetry-collector opentelemetry-collector-contrib otelcol-contrib \
+    jaeger-agent statsd telegraf redis valkey memcached postgres postgresql pgbouncer \
+    pgadmin4 mysql mariadb percona mongo mongodb clickhouse-server influxdb rabbitmq nats \
+    mosquitto etcd consul vault vault-k8s minio mc grafana prometheus alertmanager \
+    node-exporter kube-state-metrics metrics-server coredns cloud-sql-proxy gce-proxy python \
+    python3 node ruby php golang dotnet k8s-sidecar";
+
+/// Last words of the names of images that help another one.
+const HELPERS: [&str; 3] = ["exporter", "proxy", "sidecar"];
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestContainer {
@@ -81,95 +67,178 @@ pub struct ManifestContainer {
     /// `Deployment/orders`.
     pub workload: String,
     pub container: LintedContainer,
+    /// The container as it is written, with the values that the input has for its variables.
     pub raw: Value,
     /// Why it is not taken for a JVM; `None` where it is.
-    pub skipped: Option<&'static str>,
+    pub skipped: Option<String>,
 }
 
+/// All containers of these files that keep running.
 pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
-    let found = |source: &ManifestFile| {
-        let objects = source.documents.iter().flat_map(list_objects);
-        let all = objects.flat_map(of_object).map(|found| ManifestContainer {
-            path: source.path.clone(),
-            ..found
-        });
-        all.collect::<Vec<_>>()
-    };
-    sources.iter().flat_map(found).collect()
-}
-
-fn list_objects(document: &Value) -> Vec<&Value> {
-    match document.get("items").and_then(Value::as_array) {
-        Some(items) => items.iter().collect(),
-        None => vec![document],
-    }
-}
-
-fn of_object(object: &Value) -> Vec<ManifestContainer> {
-    let containers = POD_SPECS.iter().find_map(|place| {
-        let spec = object.pointer(place)?;
-        spec.get("containers")?.as_array()
-    });
-    let word = |place: &str| object.pointer(place).and_then(Value::as_str);
-    let workload = format!(
-        "{}/{}",
-        word("/kind").unwrap_or("Pod"),
-        word("/metadata/name").unwrap_or("without-a-name")
-    );
-    let all = containers.map_or(&[][..], Vec::as_slice);
-    let signs: Vec<ContainerSign> = all.iter().map(ContainerSign::from_container).collect();
-    let has_jvm = signs.contains(&ContainerSign::Jvm);
-    let found = all
+    let counts = sources.iter().map(|source| source.documents.len());
+    let mut paths = counts
+        .zip(sources)
+        .flat_map(|(count, source)| std::iter::repeat_n(&source.path, count));
+    let documents: Vec<&Value> = sources
         .iter()
-        .zip(signs)
-        .map(|(value, sign)| ManifestContainer {
-            path: PathBuf::new(),
-            workload: workload.clone(),
-            container: parse_container(value),
-            raw: value.clone(),
-            skipped: match sign {
-                ContainerSign::Other => Some("its image or command is known to be no JVM"),
-                ContainerSign::None if has_jvm => {
-                    Some("nothing in it says JVM, and another container does")
-                }
-                ContainerSign::Jvm | ContainerSign::None => None,
-            },
-        });
+        .flat_map(|source| &source.documents)
+        .collect();
+    let maps = ConfigMaps::from_documents(&documents);
+    let found = documents.into_iter().flat_map(|document| {
+        let path = paths.next().cloned().unwrap_or_default();
+        let objects = maps.resolve_objects(document);
+        let all: Vec<_> = objects
+            .iter()
+            .flat_map(|object| of_object(object, &path))
+            .collect();
+        all
+    });
     found.collect()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Objects of kinds that are no part of Kubernetes, and that say no containers: `Kafka/my-cluster`.
+pub fn custom_resources(sources: &[ManifestFile]) -> Vec<String> {
+    let documents: Vec<&Value> = sources
+        .iter()
+        .flat_map(|source| &source.documents)
+        .collect();
+    let maps = ConfigMaps::from_documents(&documents);
+    let objects = documents
+        .into_iter()
+        .flat_map(|document| maps.resolve_objects(document));
+    let is_custom = |object: &Value| {
+        let version = object.get("apiVersion").and_then(Value::as_str);
+        let group = version
+            .and_then(|v| v.split_once('/'))
+            .map_or("", |(group, _)| group);
+        let is_own = group.ends_with(".k8s.io") || group.ends_with(".openshift.io");
+        group.contains('.') && !is_own && of_object(object, Path::new("")).is_empty()
+    };
+    objects
+        .filter(is_custom)
+        .map(|o| workload_name(&o))
+        .collect()
+}
+
+fn workload_name(object: &Value) -> String {
+    let word = |place: &str| object.pointer(place).and_then(Value::as_str);
+    format!(
+        "{}/{}",
+        word("/kind").unwrap_or("Pod"),
+        word("/metadata/name").unwrap_or("without-a-name")
+    )
+}
+
+fn of_object(object: &Value, path: &Path) -> Vec<ManifestContainer> {
+    let pods = POD_SPECS.iter().filter_map(|place| object.pointer(place));
+    let Some(pod) = pods.into_iter().find(|pod| pod["containers"].is_array()) else {
+        return Vec::new();
+    };
+    let list = |name: &str| {
+        pod.get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let keeps_running = |container: &&Value| container["restartPolicy"] == "Always";
+    let running = list("containers").chain(list("initContainers").filter(keeps_running));
+    let workload = workload_name(object);
+    let mut all: Vec<ManifestContainer> = running
+        .map(|raw| ManifestContainer {
+            path: path.to_owned(),
+            workload: workload.clone(),
+            container: parse_container(raw),
+            raw: raw.clone(),
+            skipped: None,
+        })
+        .collect();
+    skip_others(&mut all);
+    let annotations = object.pointer("/metadata/annotations");
+    let rest = annotations.and_then(|a| a.get(OUTSIDE_HEAP)?.as_str());
+    let rest = rest.and_then(quantity::parse_memory_quantity);
+    let pod_own = pod_needs(pod);
+    let needs = |container: &Value| {
+        let parsed = parse_container(container);
+        ContainerNeeds {
+            requests: parsed.requests,
+            limits: parsed.limits,
+        }
+    };
+    let starting: Vec<ContainerNeeds> = list("initContainers")
+        .filter(|c| !keeps_running(c))
+        .map(needs)
+        .collect();
+    let running: Vec<ContainerNeeds> = all
+        .iter()
+        .map(|found| found.container.own_needs())
+        .collect();
+    for (at, found) in all.iter_mut().enumerate() {
+        let mut others = running.clone();
+        others.remove(at);
+        found.container.pod = PodNeeds {
+            own: pod_own,
+            running: others,
+            starting: starting.clone(),
+        };
+        found.container.inherit_limits();
+        found.container.rest = rest;
+    }
+    all
+}
+
+/// Decides over the whole pod: what nothing is known of is skipped only where another container clearly
+/// runs the JVM, and is not the smaller one.
+fn skip_others(all: &mut [ManifestContainer]) {
+    let signs: Vec<ContainerSign> = all
+        .iter()
+        .map(|found| ContainerSign::from_container(&found.raw, &found.container))
+        .collect();
+    let has_jvm = signs.contains(&ContainerSign::Jvm);
+    let memory = |found: &ManifestContainer| found.container.limits.memory;
+    let jvms = all
+        .iter()
+        .zip(&signs)
+        .filter(|(_, sign)| **sign == ContainerSign::Jvm);
+    let largest = jvms.filter_map(|(found, _)| memory(found)).max();
+    for (found, sign) in all.iter_mut().zip(signs) {
+        let name = found.workload.rsplit('/').next();
+        let is_main = name == Some(&found.container.name) || memory(found) > largest;
+        found.skipped = match sign {
+            ContainerSign::Other(image) => Some(format!("{image} has no JVM")),
+            ContainerSign::Unknown if has_jvm && !is_main => {
+                Some("nothing in it says JVM, and another container does".to_owned())
+            }
+            _ => None,
+        };
+    }
+}
+
+/// What a container looks like.
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum ContainerSign {
+    /// Its options or its command say so.
     Jvm,
-    Other,
-    None,
+    /// Its image or its variables look like it.
+    Likely,
+    Unknown,
+    /// An image or program that is known to be something else.
+    Other(String),
 }
 
 impl ContainerSign {
-    fn from_container(value: &Value) -> Self {
-        let environment = value.get("env").and_then(Value::as_array);
-        let mut names = environment
-            .into_iter()
-            .flatten()
-            .filter_map(|v| v.get("name")?.as_str());
-        let words = [list_texts(value, "command"), list_texts(value, "args")].concat();
+    fn from_container(raw: &Value, container: &LintedContainer) -> Self {
+        let mut names = variables(raw).map(|(name, _)| name);
+        let words = [list_texts(raw, "command"), list_texts(raw, "args")].concat();
         let is_java = |word: &String| {
             let mut parts = word.split_whitespace();
-            parts.any(|part| {
-                last_path_segment(part) == "java"
-                    || part.ends_with(".jar")
-                    || part.starts_with("-X")
-            })
+            parts.any(|part| last_path_segment(part) == "java" || part.ends_with(".jar"))
         };
-        let image = value
-            .get("image")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let name = last_path_segment(image)
-            .split([':', '@'])
+        let image = raw.get("image").and_then(Value::as_str).unwrap_or_default();
+        let image = image.split('@').next().unwrap_or_default().to_lowercase();
+        let base = last_path_segment(&image)
+            .split(':')
             .next()
-            .unwrap_or_default()
-            .to_lowercase();
+            .unwrap_or_default();
         let program = words
             .first()
             .map(|word| last_path_segment(word))
@@ -177,19 +246,40 @@ impl ContainerSign {
         let is_variable = |name: &str| {
             OPTION_VARIABLES.contains(&name) || VARIABLES.iter().any(|v| name.starts_with(v))
         };
-        if OTHERS.contains(&program) || OTHERS.contains(&name.as_str()) {
-            Self::Other
-        } else if names.any(is_variable)
-            || words.iter().any(is_java)
-            || IMAGES.iter().any(|part| name.contains(part))
-        {
+        let mut tokens = base.split(|c: char| !c.is_ascii_alphanumeric());
+        let other = is_listed(OTHERS, program).then(|| program.to_owned());
+        let other = other.or_else(|| image_without_jvm(&image));
+        if !container.jvm.is_empty() || words.iter().any(is_java) {
             Self::Jvm
+        } else if let Some(other) = other {
+            Self::Other(other)
+        } else if names.any(is_variable)
+            || tokens.any(|t| is_listed(IMAGES, t.trim_end_matches(|c: char| c.is_ascii_digit())))
+            || image.contains("strimzi/")
+        {
+            Self::Likely
         } else {
-            Self::None
+            Self::Unknown
         }
     }
 }
 
+/// The name of an image that is known to have no JVM.
+pub fn image_without_jvm(image: &str) -> Option<String> {
+    let image = image.split('@').next().unwrap_or_default().to_lowercase();
+    let base = last_path_segment(&image)
+        .split(':')
+        .next()
+        .unwrap_or_default();
+    let is_helper = base.contains('-') && HELPERS.iter().any(|word| base.ends_with(word));
+    (is_listed(OTHERS, base) || is_helper).then(|| base.to_owned())
+}
+
+fn is_listed(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == name)
+}
+
+/// What follows the last slash.
 fn last_path_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -199,7 +289,8 @@ pub fn list_texts(value: &Value, name: &str) -> Vec<String> {
     items.map_or_else(Vec::new, |items| items.iter().map(scalar_text).collect())
 }
 
-fn parse_container(value: &Value) -> LintedContainer {
+/// A container as it is written; [`containers`] knows its pod too.
+pub fn parse_container(value: &Value) -> LintedContainer {
     let name = value.get("name").and_then(Value::as_str);
     let mut unreadable = Vec::new();
     let requests = parse_resources(value, "requests", &mut unreadable);
@@ -210,11 +301,23 @@ fn parse_container(value: &Value) -> LintedContainer {
         limits,
         unreadable,
         jvm: jvm_options(value),
+        unseen: unseen_values(value),
         probes: ["livenessProbe", "readinessProbe", "startupProbe"]
             .iter()
             .filter_map(|kind| parse_probe(kind, value.get(*kind)?))
             .collect(),
+        ..LintedContainer::default()
     }
+}
+
+/// What the pod itself asks for, from Kubernetes 1.34 on; `None` where it says nothing.
+fn pod_needs(pod: &Value) -> Option<ContainerNeeds> {
+    pod.get("resources")?;
+    let mut unreadable = Vec::new();
+    let requests = parse_resources(pod, "requests", &mut unreadable);
+    let limits = parse_resources(pod, "limits", &mut unreadable);
+    let needs = ContainerNeeds { requests, limits };
+    (needs != ContainerNeeds::default()).then_some(needs)
 }
 
 fn parse_resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> ContainerResources {
@@ -241,30 +344,115 @@ fn parse_resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> C
     read
 }
 
-fn scalar_text(value: &Value) -> String {
+/// A scalar as it is written.
+pub(super) fn scalar_text(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Options that the JVM reads first come first: the last one of a kind counts.
-fn jvm_options(value: &Value) -> Vec<String> {
-    let environment = value.get("env").and_then(Value::as_array);
-    let variables = environment.map_or(&[][..], Vec::as_slice).iter();
-    let of_variable = variables.filter_map(|variable| {
+/// Names and values of the variables; `None` for a value from elsewhere.
+fn variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
+    let all = container.get("env").and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(|variable| {
         let name = variable.get("name")?.as_str()?;
-        let value = variable.get("value")?;
-        OPTION_VARIABLES.contains(&name).then(|| scalar_text(value))
-    });
-    let words = of_variable
-        .flat_map(|text| {
-            text.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+        let value = variable.get("value").filter(|value| !value.is_null());
+        Some((name, value.map(scalar_text)))
+    })
+}
+
+/// JVM options of all variables and words of a container, each once; those that win come last.
+fn jvm_options(container: &Value) -> Vec<String> {
+    let values: Vec<(&str, String)> = variables(container)
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect();
+    let rank = |name: &str| match OPTION_VARIABLES.iter().position(|own| *own == name) {
+        Some(at) if name != "_JAVA_OPTIONS" => at,
+        Some(_) => usize::MAX,
+        None => OPTION_VARIABLES.len(),
+    };
+    let mut texts: Vec<(usize, String)> = values
+        .iter()
+        .map(|(name, value)| (rank(name), value.clone()))
+        .collect();
+    let words = [
+        list_texts(container, "command"),
+        list_texts(container, "args"),
+    ]
+    .concat();
+    let words = program_words(&words).iter();
+    texts.extend(words.map(|word| (OPTION_VARIABLES.len() + 1, word.clone())));
+    texts.sort_by_key(|(rank, _)| *rank);
+    let mut found: Vec<String> = Vec::new();
+    for (_, text) in texts {
+        let text = expand_variables(&text, &values);
+        let options = words::find_jvm_options(&text);
+        found.retain(|old| !options.contains(&old.as_str()));
+        found.extend(options.into_iter().map(str::to_owned));
+    }
+    found
+}
+
+/// The words before those of the application itself: `java -jar a.jar -Xmx1g` gives it an argument.
+fn program_words(words: &[String]) -> &[String] {
+    let jar = words.iter().position(|word| word == "-jar");
+    &words[..jar.unwrap_or(words.len())]
+}
+
+/// A text with the variables that it names, as Kubernetes (`$(NAME)`) and a shell put them in. One
+/// look: values that name others are in the list themselves.
+fn expand_variables(text: &str, values: &[(&str, String)]) -> String {
+    if !text.contains('$') {
+        return text.to_owned();
+    }
+    let put = |text: String, (name, value): &(&str, String)| {
+        text.replace(&format!("$({name})"), value)
+            .replace(&format!("${{{name}}}"), value)
+    };
+    values.iter().rev().fold(text.to_owned(), put)
+}
+
+/// Values from outside the input that may hold JVM options.
+fn unseen_values(container: &Value) -> Vec<String> {
+    let place = |source: &Value| {
+        [
+            "configMapKeyRef",
+            "configMapRef",
+            "secretKeyRef",
+            "secretRef",
+        ]
+        .iter()
+        .find_map(|kind| {
+            let name = source.get(*kind)?.get("name")?.as_str()?;
+            let kind = if kind.starts_with("secret") {
+                "Secret"
+            } else {
+                "ConfigMap"
+            };
+            Some(format!("{kind} {name}"))
         })
-        .chain(list_texts(value, "command"))
-        .chain(list_texts(value, "args"));
-    words.filter(|word| word.starts_with("-X")).collect()
+    };
+    let list = |name: &str| {
+        container
+            .get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let variables = list("env").filter_map(|variable| {
+        let name = variable.get("name")?.as_str()?;
+        let is_option = ["OPT", "JAVA", "JVM", "HEAP", "MEM", "ARGS"]
+            .iter()
+            .any(|part| name.contains(part));
+        let found = variable
+            .get("valueFrom")
+            .filter(|_| variable.get("value").is_none())?;
+        place(found).filter(|place| is_option || place.starts_with("ConfigMap"))
+    });
+    let mut all: Vec<String> = variables.chain(list("envFrom").filter_map(place)).collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// A probe with the defaults of Kubernetes.
@@ -334,6 +522,12 @@ spec:
             pod("{name: a, image: 'docker.io/istio/proxyv2:1.2'}"),
             [false]
         );
+        let real = "{name: b, image: orders, resources: {limits: {memory: 2Gi}}}, {name: s, image: x, command: [java, -jar, a.jar], resources: {limits: {memory: 64Mi}}}";
+        assert_eq!(pod(real), [true, true]);
+        let looks = "{name: b, image: orders}, {name: s, image: 'javascript-proxy:1'}, {name: t, image: spring-config}";
+        assert_eq!(pod(looks), [true, false, true]);
+        let heap = "{name: n, image: nexus-custom, env: [{name: INSTALL4J_ADD_VM_PARAMS, value: '-Xmx1g'}]}, {name: p, image: docker-nexus-proxy}";
+        assert_eq!(pod(heap), [true, false]);
         let both = "{name: a, image: orders, env: [{name: JAVA_OPTS, value: -Xmx1g}]}, {name: b, image: logs}";
         assert_eq!(pod(both), [true, false]);
         assert_eq!(
@@ -352,6 +546,68 @@ spec:
     }
 
     #[test]
+    fn every_place_of_an_option_is_read() {
+        let options = |container: &str| {
+            let text = format!(
+                "{{kind: ConfigMap, metadata: {{name: c}}, data: {{HEAP: 1g, OPTS: -Xmx3g, NOTE: '{{{{ .Values.x }}}}'}}}}\n---\n\
+                 kind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: a, {container}}}]}}"
+            );
+            let found = of(&text).remove(0).container;
+            [found.jvm, found.unseen].concat().join(" ")
+        };
+        let said = [
+            options("env: [{name: KAFKA_HEAP_OPTS, value: '-Xmx1g -Xms1g'}]"),
+            options("envFrom: [{configMapRef: {name: c}}]"),
+            options("env: [{name: JAVA_OPTS, valueFrom: {configMapKeyRef: {name: c, key: OPTS}}}]"),
+            options("args: ['-Xmx$(HEAP)'], envFrom: [{configMapRef: {name: c}}]"),
+            options(
+                "command: [sh, -c], args: ['exec java -Xmx${HEAP} -jar a.jar -Xmx9g'], env: [{name: HEAP, value: 2g}]",
+            ),
+            options("command: [java, -jar, a.jar, -Xmx9g]"),
+            options(
+                "command: [sh, -c, 'java $JAVA_OPTS x'], env: [{name: JAVA_OPTS, value: -Xmx1g}]",
+            ),
+            options(
+                "env: [{name: _JAVA_OPTIONS, value: -Xmx1g}, {name: JAVA_TOOL_OPTIONS, value: -Xmx2g}], args: [-Xmx3g]",
+            ),
+            options(
+                "envFrom: [{secretRef: {name: s}}, {configMapRef: {name: orders-env}}], env: [{name: JAVA_OPTS, valueFrom: {secretKeyRef: {name: t, key: k}}}, {name: DB, valueFrom: {secretKeyRef: {name: u, key: k}}}]",
+            ),
+            options(
+                "args: ['-Xmx$(M)m'], resources: {limits: {memory: 512Mi}}, env: [{name: M, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1Mi}}}]",
+            ),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @"
+        -Xmx1g -Xms1g
+        -Xmx3g
+        -Xmx3g
+        -Xmx3g -Xmx1g
+        -Xmx2g
+
+        -Xmx1g
+        -Xmx2g -Xmx3g -Xmx1g
+        ConfigMap orders-env Secret s Secret t
+        -Xmx512m
+        ");
+    }
+
+    #[test]
+    fn containers_that_keep_running_are_read_and_custom_resources_named() {
+        let text = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a}], initContainers: [{name: b, restartPolicy: Always, args: [-Xmx1g]}, {name: c, args: [-Xmx2g]}]}\n---\n\
+                    apiVersion: kafka.strimzi.io/v1beta2\nkind: Kafka\nmetadata: {name: k}\n---\n\
+                    apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: r}\nspec: {template: {spec: {containers: [{name: d}]}}}\n---\n\
+                    apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}";
+        let names: Vec<String> = of(text).into_iter().map(|f| f.container.name).collect();
+        assert_eq!(names, ["a", "b", "d"]);
+        let documents = crate::manifest::documents(text, "x").expect("it is YAML");
+        let path = PathBuf::from("x.yaml");
+        assert_eq!(
+            custom_resources(&[ManifestFile { path, documents }]),
+            ["Kafka/k"]
+        );
+    }
+
+    #[test]
     fn what_is_no_quantity_is_named() {
         let text = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, resources: {limits: {memory: 512MB, cpu: 1e0}}}]}";
         let found = of(text).remove(0).container;
@@ -366,7 +622,7 @@ spec:
             panic!("{found:?}")
         };
         assert_eq!(
-            (one.workload.as_str(), one.skipped),
+            (one.workload.as_str(), one.skipped.clone()),
             ("Deployment/shop", None)
         );
         let container = &one.container;

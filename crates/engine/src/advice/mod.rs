@@ -4,6 +4,7 @@
 //! of other launchers are `loadline_sizing::compat`'s. Formats: Kubernetes core/v1 and apps/v1;
 //! `kubectl get vpa -o json` (autoscaling.k8s.io/v1); `krr simple -f json`.
 
+pub mod inlined;
 pub mod manifest;
 pub mod quantity;
 mod reports;

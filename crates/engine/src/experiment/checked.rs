@@ -37,28 +37,44 @@ pub(super) fn check_readiness(
         };
     }
     match (&ready.http, ready.tcp, &ready.log) {
-        (Some(path), None, None) if path.inner_value().starts_with('/') => {
-            let Some(port) = ready.port.or(port) else {
+        (Some(text), None, None) => {
+            let Some((own, path)) = split_ready_path(text.inner_value()) else {
+                return Err(source.error_at(
+                    text.origin(),
+                    "the readiness path does not start with a slash, nor with a port of its own",
+                    "write ready = { http = \"/health\", port = 9001 }, or --ready :9001/health",
+                ));
+            };
+            let Some(port) = own.or(ready.port).or(port) else {
                 let problem = format!("ready of {whose} names no port");
                 let hint = "write ready = { http = \"/health\", port = 9200 }";
-                return Err(source.error_at(path.origin(), problem, hint));
+                return Err(source.error_at(text.origin(), problem, hint));
             };
-            Ok(Readiness::Http {
-                port,
-                path: path.inner_value().clone(),
-            })
+            let path = path.to_owned();
+            Ok(Readiness::Http { port, path })
         }
-        (Some(path), None, None) => Err(source.error_at(
-            path.origin(),
-            "the readiness path does not start with a slash",
-            "write ready = { http = \"/health\" }",
-        )),
         (None, Some(port), None) => Ok(Readiness::Tcp { port }),
         (None, None, Some(text)) if !text.is_empty() => Ok(Readiness::LogLine {
             contains: text.clone(),
         }),
         _ => Err(not_one(whose, source)),
     }
+}
+
+/// `/health`, `:9001/health`, `http://localhost:9001/health`: the port that is named, and the path.
+fn split_ready_path(text: &str) -> Option<(Option<u16>, &str)> {
+    let bare = text.strip_prefix("http://").map_or(text, |rest| {
+        let host = rest
+            .strip_prefix("localhost")
+            .or(rest.strip_prefix("127.0.0.1"));
+        host.unwrap_or(text)
+    });
+    let Some(rest) = bare.strip_prefix(':') else {
+        return bare.starts_with('/').then_some((None, bare));
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let path = if end == rest.len() { "/" } else { &rest[end..] };
+    Some((Some(rest[..end].parse().ok()?), path))
 }
 
 fn not_one(whose: &str, source: &ExperimentSource<'_>) -> ExperimentError {

@@ -107,6 +107,44 @@ pub fn find_probe(
     http_probe(&found.raw, probe)
 }
 
+/// Names of ports that are not the service's own.
+const SIDE_PORTS: [&str; 7] = [
+    "mgmt", "manage", "admin", "actuator", "metrics", "prom", "health",
+];
+
+/// The port that requests go to: the one that the Service of the file sends them to, or that is named
+/// http, never that of the management.
+pub fn find_http_port(path: &Path, workload: &str, container: Option<&str>) -> Option<u16> {
+    let found = find_jvm_container(path, Some(workload), container).ok()?;
+    let source = manifest::read_manifest_file(path).ok()?;
+    let all = found.raw.get("ports").and_then(Value::as_array)?;
+    let port = |port: &Value| {
+        let number = port.get("containerPort").and_then(Value::as_u64)?;
+        let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
+        Some((name.to_owned(), u16::try_from(number).ok()?))
+    };
+    let ports: Vec<(String, u16)> = all.iter().filter_map(port).collect();
+    let is_side = |name: &str| SIDE_PORTS.iter().any(|side| name.contains(side));
+    let services = source.documents.iter().filter(|d| d["kind"] == "Service");
+    let targets = services
+        .filter_map(|s| s.pointer("/spec/ports")?.as_array())
+        .flatten();
+    let of_service = targets.filter_map(|of| {
+        let target = of.get("targetPort").or(of.get("port"))?;
+        ports.iter().find(|(name, port)| {
+            target.as_str() == Some(name) || target.as_u64() == Some(u64::from(*port))
+        })
+    });
+    let named = ports
+        .iter()
+        .filter(|(name, _)| name.starts_with("http") || name == "web");
+    let mut wanted = of_service
+        .chain(named)
+        .chain(&ports)
+        .filter(|(name, _)| !is_side(name));
+    wanted.next().map(|(_, port)| *port)
+}
+
 /// Workload and container that a table of an experiment means.
 /// Errors: [`RunRefusal`] where there is none, or more than one.
 pub fn find_workload_container(

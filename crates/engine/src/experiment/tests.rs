@@ -97,7 +97,7 @@ fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
 #[test]
 fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
     assert_snapshot!(told_with("cpu = \"1\"", "cpu = \"1 core\""), @r#"
-    exp.toml:9:7: `1 core` is not an amount of CPU: CPUs with at most three decimals or millicores, such as 1.5 or 250m
+    exp.toml:9:7: `1 core` is not an amount; did you mean 1?
         cpu = "1 core"
     hint: CPUs as 1.5 or 250m
     "#);

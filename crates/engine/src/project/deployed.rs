@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use loadline_protocol::RunRefusal;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{ProjectDirectory, ProjectGuess};
-use crate::advice::manifest::{ManifestContainer, containers};
+use crate::advice::manifest::{ManifestContainer, containers, image_without_jvm};
 use crate::manifest;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,8 +162,12 @@ pub(super) fn read_compose(
             left_out.push(format!("{file}: it builds several services"));
             return None;
         }
-        // None is built: those that are there are what a developer starts beside the program.
-        (None, _) => (None, None),
+        // None is built: the one that may have a JVM and that no other needs is the application, if it
+        // is the only one; else all are what a developer starts beside the program.
+        (None, _) => match only_application(services) {
+            Some((name, table)) => (Some(name.clone()), Some(table)),
+            None => (None, None),
+        },
     };
     let needs = match table {
         Some(table) => dependency_names(table),
@@ -194,6 +198,32 @@ pub(super) fn read_compose(
             None => (*file).to_owned(),
         },
     ))
+}
+
+/// The one service that may have a JVM and that no other one depends on.
+fn only_application(services: &Map<String, Value>) -> Option<(&String, &Value)> {
+    let may_have_jvm = |service: &Value| {
+        let image = service.get("image").and_then(Value::as_str);
+        image.is_some_and(|image| image_without_jvm(image).is_none())
+    };
+    let needed: Vec<String> = services.values().flat_map(dependency_names).collect();
+    let mut found = services
+        .iter()
+        .filter(|(name, service)| may_have_jvm(service) && !needed.contains(name));
+    match (found.next(), found.next()) {
+        (Some(one), None) => Some(one),
+        _ => None,
+    }
+}
+
+/// The services of the compose file in a directory, where it has one.
+pub(super) fn compose_services(
+    place: &ProjectDirectory<'_>,
+) -> Option<(&'static str, Vec<String>)> {
+    let file = COMPOSE.iter().find(|name| place.has_file(name))?;
+    let documents = manifest::documents(&place.read_small_text(file)?, file).ok()?;
+    let services = documents.first()?.get("services")?.as_object()?;
+    Some((*file, services.keys().cloned().collect()))
 }
 
 /// `depends_on`, as a list or a map.

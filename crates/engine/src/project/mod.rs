@@ -16,6 +16,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use loadline_protocol::RunRefusal;
+use loadline_sizing::options::words;
 
 pub use built::BuildTool;
 pub use deployed::{ComposedApp, DeployedManifest};
@@ -137,11 +138,15 @@ fn guess_start(
     composed: Option<&ProjectGuess<ComposedApp>>,
 ) -> Result<ProjectGuess<StartMethod>, RunRefusal> {
     if let Some(jar) = built::find_jar(place, tool)? {
-        let command = ["java", "-jar", &jar.value].map(str::to_owned);
-        return Ok(ProjectGuess::new(
-            StartMethod::Command(command.into()),
-            jar.from,
-        ));
+        let options = dockerfile_options(place);
+        let from = match options.is_empty() {
+            true => jar.from,
+            false => format!("{}, with the JVM options of the Dockerfile", jar.from),
+        };
+        let mut command = vec!["java".to_owned()];
+        command.extend(options);
+        command.extend(["-jar".to_owned(), jar.value]);
+        return Ok(ProjectGuess::new(StartMethod::Command(command), from));
     }
     let of_manifest = manifest.and_then(|m| Some((m.value.image.clone()?, &m.from)));
     let of_compose = composed.and_then(|c| Some((c.value.image.clone()?, &c.from)));
@@ -168,12 +173,40 @@ fn guess_start(
                 tool.value.build_command(place)
             ),
         ),
+        None if let Some((file, services)) = deployed::compose_services(place) => RunRefusal::new(
+            place.directory_name(),
+            format!(
+                "several services of {file} may be the application: {}",
+                services.join(", ")
+            ),
+            format!(
+                "say which: loadline size --compose {file} --service {}",
+                services.first().map_or("NAME", String::as_str)
+            ),
+        ),
         None => RunRefusal::new(
             place.directory_name(),
             "no jar, image, manifest or build file was found in it",
             "go to the service's own directory, or say what starts it: loadline init -- java -jar PATH, or --image NAME",
         ),
     })
+}
+
+/// JVM options of what a Dockerfile starts, and of its environment.
+fn dockerfile_options(place: &ProjectDirectory<'_>) -> Vec<String> {
+    let text = place.read_small_text("Dockerfile").unwrap_or_default();
+    let text = text.replace("\\\n", " ");
+    let counts = |line: &&str| {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        ["ENTRYPOINT", "CMD", "ENV"]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known))
+    };
+    let lines = text.lines().filter(counts);
+    let options = lines
+        .flat_map(words::find_jvm_options)
+        .filter(|option| !option.contains('$'));
+    options.map(str::to_owned).collect()
 }
 
 fn guess_url(told: &ProjectOverrides, served: &served::ServedEndpoint) -> ProjectGuess<String> {
@@ -186,7 +219,9 @@ fn guess_url(told: &ProjectOverrides, served: &served::ServedEndpoint) -> Projec
         ),
         (Some(url), _) => ProjectGuess::new(url.clone(), "given"),
         (None, ready) => {
-            let path = ready.as_ref().map_or("/", |ready| ready.value.as_str());
+            // Readiness on a port of its own is no request of the load.
+            let path = ready.as_ref().map(|ready| ready.value.as_str());
+            let path = path.filter(|path| path.starts_with('/')).unwrap_or("/");
             ProjectGuess::new(
                 format!("http://localhost:{port}{path}"),
                 format!(
@@ -295,6 +330,65 @@ mod tests {
         let path = place.path().join("loadline.toml");
         let read = Experiment::from_file_text(&text, &path, place.path());
         (text.clone(), read.unwrap_or_else(|e| panic!("{e}\n{text}")))
+    }
+
+    #[test]
+    fn the_load_goes_to_the_service_s_port_and_readiness_to_the_management_s() {
+        let deploy = "apiVersion: v1\nkind: Service\nmetadata: {name: o}\nspec: {ports: [{port: 80, targetPort: web}]}\n---\n\
+            apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: o}\nspec: {template: {spec: {containers: [{name: o, image: r/o:1, \
+            ports: [{name: mgmt, containerPort: 8081}, {name: web, containerPort: 8080}], \
+            readinessProbe: {httpGet: {path: /ready, port: mgmt}}}]}}}";
+        let place = project(&[("k8s/deploy.yaml", deploy)]);
+        let told = ProjectOverrides {
+            url: Some("/owners".to_owned()),
+            ..ProjectOverrides::default()
+        };
+        let found = looked(&place, &told).expect("it is found");
+        assert_eq!(found.url.value, "http://localhost:8080/owners");
+
+        let settings = "server.port=8080\nmanagement.server.port=9001\n";
+        let docker = "FROM x\nENV A=b\nENTRYPOINT [\"java\", \"-Xmx256m\", \"-jar\", \"/a.jar\"]\n";
+        let place = project(&[
+            ("pom.xml", POM),
+            ("target/a.jar", ""),
+            ("Dockerfile", docker),
+            ("src/main/resources/application.properties", settings),
+        ]);
+        let found = looked(&place, &ProjectOverrides::default()).expect("it is found");
+        assert_eq!(found.url.value, "http://localhost:8080/");
+        let (_, experiment) = written(&place, &found);
+        let ready = loadline_protocol::Readiness::Http {
+            port: 9001,
+            path: "/actuator/health".to_owned(),
+        };
+        assert_eq!(experiment.app.readiness, ready);
+        assert_eq!(
+            experiment.app.command,
+            ["java", "-Xmx256m", "-jar", "target/a.jar"]
+        );
+    }
+
+    #[test]
+    fn a_project_of_a_compose_file_alone_is_its_one_application() {
+        let compose = "services: {orders: {image: 'r/orders:1', depends_on: [db], ports: ['80:8090']}, db: {image: 'postgres:17'}}";
+        let place = project(&[("compose.yaml", compose)]);
+        let found = looked(&place, &ProjectOverrides::default()).expect("it is found");
+        assert_eq!(
+            found.starts.value,
+            StartMethod::Image("r/orders:1".to_owned())
+        );
+        assert_eq!(found.url.value, "http://localhost:8090/");
+        let two = "services: {orders: {image: 'r/orders:1'}, carts: {image: 'r/carts:1'}}";
+        let refused = looked(
+            &project(&[("compose.yaml", two)]),
+            &ProjectOverrides::default(),
+        )
+        .expect_err("two");
+        assert!(
+            refused.hint.contains("--compose compose.yaml --service"),
+            "{}",
+            refused.hint
+        );
     }
 
     const POM: &str = "<project><parent><version>3.5.0</version></parent>\

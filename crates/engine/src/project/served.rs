@@ -53,6 +53,12 @@ pub(super) fn find_endpoint(
         let probe = shipped::find_probe(&path, &m.value.workload, m.value.container.as_deref())?;
         Some((probe, m.value.file.display().to_string()))
     });
+    let of_http = manifest.and_then(|m| {
+        let path = place.directory.join(&m.value.file);
+        let port = shipped::find_http_port(&path, &m.value.workload, m.value.container.as_deref())?;
+        let from = format!("the port of {}", m.value.file.display());
+        Some(ProjectGuess::new(port, from))
+    });
     let of_probe = probe.as_ref().and_then(|((_, port), from)| {
         let from = format!("the probe in {from}");
         port.map(|port| ProjectGuess::new(port, from))
@@ -60,19 +66,22 @@ pub(super) fn find_endpoint(
     let of_settings = || {
         settings.iter().find_map(|s| {
             let text = PORTS.iter().find_map(|name| s.get_setting(name))?;
-            // `${PORT:8080}` is 8080 unless the environment says otherwise.
-            let text = text.strip_prefix("${").and_then(|t| t.strip_suffix('}'));
-            let text = text
-                .and_then(|t| t.split_once(':'))
-                .map(|(_, t)| t.to_owned());
-            let whole = PORTS.iter().find_map(|name| s.get_setting(name))?;
-            let port = text.unwrap_or(whole).trim().parse().ok()?;
+            let port = default_value(&text).parse().ok()?;
             Some(ProjectGuess::new(port, s.name))
         })
     };
     let of_compose =
         || composed.and_then(|c| Some(ProjectGuess::new(c.value.port?, c.from.clone())));
-    let port = of_probe.or_else(of_settings).or_else(of_compose);
+    let same = |probe: &ProjectGuess<u16>| {
+        of_http
+            .as_ref()
+            .is_none_or(|http| http.value == probe.value)
+    };
+    let port = of_probe
+        .filter(same)
+        .or(of_http.clone())
+        .or_else(of_settings)
+        .or_else(of_compose);
     let port = port.or_else(|| exposed_port(place));
     let port = port.unwrap_or_else(|| ProjectGuess::new(PORT, "default"));
     let ready =
@@ -81,6 +90,18 @@ pub(super) fn find_endpoint(
         port,
         ready: ready.or_else(|| health_path(place, &settings)),
     }
+}
+
+/// `${PORT:8080}` is 8080 unless the environment says otherwise.
+fn default_value(text: &str) -> &str {
+    let inner = text
+        .trim()
+        .strip_prefix("${")
+        .and_then(|t| t.strip_suffix('}'));
+    inner
+        .and_then(|t| t.split_once(':'))
+        .map_or(text, |(_, value)| value)
+        .trim()
 }
 
 /// The path of the health library that a build file names, below the application's own paths.
@@ -95,15 +116,20 @@ fn health_path(
         Some((*name, found.0, found.1))
     })?;
     let setting = |name: &str| settings.iter().find_map(|s| s.get_setting(name));
-    // A management port of its own is not the load's; the readiness would ask the wrong one.
-    if setting("management.server.port").is_some() {
-        return None;
-    }
-    let below = setting("server.servlet.context-path").unwrap_or_default();
-    let path = match setting("management.endpoints.web.base-path") {
+    let base = setting("management.endpoints.web.base-path");
+    let path = match base {
         Some(base) if path.starts_with("/actuator") => path.replacen("/actuator", &base, 1),
         _ => path.to_owned(),
     };
+    // A management port of its own is not the load's, and has no context path.
+    if let Some(port) = setting("management.server.port") {
+        let from = format!("{library} in {name}, at management.server.port");
+        return Some(ProjectGuess::new(
+            format!(":{}{path}", default_value(&port)),
+            from,
+        ));
+    }
+    let below = setting("server.servlet.context-path").unwrap_or_default();
     let path = format!("{}{path}", below.trim_end_matches('/'));
     Some(ProjectGuess::new(path, format!("{library} in {name}")))
 }

@@ -19,6 +19,9 @@ const TIGHT_SHARE: f64 = 0.85;
 /// Time to safepoint is worth a word when its longest is above this, in seconds.
 const REACHING_SECONDS: f64 = 0.050;
 
+/// A pause of this many seconds is longer than most clients and probes wait.
+const LONG_SECONDS: f64 = 1.0;
+
 /// Share of time in pauses above which the collector is in the way.
 const PAUSED_SHARE: f64 = 0.10;
 
@@ -86,15 +89,21 @@ pub enum FindingCode {
     TimeToSafepoint,
     /// Much of the time went to pauses.
     TimePaused,
+    /// One pause was longer than most clients wait.
+    LongPause,
+    /// The log has no lines of the pauses that happened.
+    PausesNotLogged,
 }
 
 type Rule = fn(&GcLog) -> Option<String>;
 
 /// All rules, the ones that matter most first.
 pub(super) fn all_findings(log: &GcLog) -> Vec<GcFinding> {
-    let rules: [(FindingCode, Rule); 12] = [
+    let rules: [(FindingCode, Rule); 14] = [
         (FindingCode::Incomplete, incomplete_log),
         (FindingCode::SumsOnly, sums_only),
+        (FindingCode::PausesNotLogged, pauses_not_logged),
+        (FindingCode::LongPause, long_pause),
         (FindingCode::HeapTooTight, heap_too_tight),
         (FindingCode::StarvedGcThreads, starved_collector),
         (FindingCode::AllocationStall, stalls),
@@ -160,6 +169,42 @@ fn incomplete_log(log: &GcLog) -> Option<String> {
     (!parts.is_empty()).then(|| {
         let parts = parts.join("; ");
         format!("The log is not whole: {parts}. Counts and sums are of what is there.")
+    })
+}
+
+/// With `-Xlog:gc` alone ZGC and Shenandoah write a line for each cycle, and none for its pauses.
+fn pauses_not_logged(log: &GcLog) -> Option<String> {
+    let (summary, input) = (&log.summary, &log.input);
+    let is_silent = summary.stw.count == 0 && summary.safepoints.iter().next().is_none();
+    let has_cycles = summary.heap_before_max.is_some()
+        || input.first_collection.is_some()
+        || input.missing_collections > 0;
+    let collector = log.header.collector;
+    let is_concurrent = collector.is_none_or(|collector| {
+        matches!(
+            collector,
+            GarbageCollector::Z | GarbageCollector::Shenandoah
+        )
+    });
+    (is_silent && has_cycles && is_concurrent).then(|| {
+        "The log cannot show pauses: it has the collector's cycles and no line of a pause. That it \
+         counts none says nothing; log with -Xlog:gc*,safepoint."
+            .to_owned()
+    })
+}
+
+fn long_pause(log: &GcLog) -> Option<String> {
+    let stops = log.summary.safepoints.iter().map(|(_, tally)| tally.max);
+    let longest = stops.fold(log.summary.stw.max, std::cmp::max).as_secs_f64();
+    (longest >= LONG_SECONDS).then(|| {
+        let failed = log.summary.by_name.keys().any(|name| {
+            name.cause.as_deref().is_some_and(|cause| cause.eq_ignore_ascii_case("concurrent mode failure"))
+        });
+        let why = match failed {
+            true => " A concurrent collection came too late for the old generation (concurrent mode failure): more heap, an earlier start (-XX:CMSInitiatingOccupancyFraction), or another collector.",
+            false => " A full collection, swapping or a starved CPU does that: look at its kind and at GC CPU above.",
+        };
+        format!("The application stood still for {longest:.1} s at once.{why}")
     })
 }
 

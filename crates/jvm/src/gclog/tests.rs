@@ -238,3 +238,28 @@ fn a_full_heap_is_told_whatever_the_cause_of_the_full_collections() {
     }
     assert!(!is_told("Pause Young (G1 Evacuation Pause)"));
 }
+
+#[test]
+fn a_log_that_cannot_show_pauses_says_so_and_a_long_stop_is_found() {
+    let said = |text: &str| {
+        let findings = super::findings::all_findings(&read_text(text));
+        let texts = findings.into_iter().map(|finding| finding.text);
+        texts.collect::<Vec<_>>().join("\n")
+    };
+    let cycles = "[0.038s][info][gc] Using The Z Garbage Collector\n\
+        [1.810s][info][gc] GC(0) Garbage Collection (Warmup) 122M(2%)->66M(1%)\n";
+    assert!(
+        said(cycles).contains("cannot show pauses"),
+        "{}",
+        said(cycles)
+    );
+    let with_pauses = "[0.038s][info][gc] Using G1\n\
+        [1.810s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 122M->66M(512M) 2.000ms\n";
+    assert_eq!(said(with_pauses), "");
+    let long = with_pauses.replace("2.000ms", "20030.000ms");
+    assert!(
+        said(&long).contains("stood still for 20.0 s at once"),
+        "{}",
+        said(&long)
+    );
+}

@@ -21,8 +21,14 @@ struct NamedFormat {
 const NGINX: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status \
                      $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
+/// What lines of Istio before 1.9 go on with.
+const OLD_ISTIO: &str = " %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \
+    \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \"%UPSTREAM_HOST%\" \
+    %UPSTREAM_CLUSTER% %UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% \
+    %DOWNSTREAM_REMOTE_ADDRESS%";
+
 /// The most particular ones first: a line of an earlier one may look like one of a later one.
-const KNOWN: [NamedFormat; 7] = [
+const KNOWN: [NamedFormat; 9] = [
     NamedFormat {
         name: "alb",
         text: "$type $time_iso8601 $elb $client $target $request_processing \
@@ -51,6 +57,20 @@ const KNOWN: [NamedFormat; 7] = [
                %ROUTE_NAME%",
     },
     NamedFormat {
+        name: "istio-1.8",
+        text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
+               %RESPONSE_CODE% %RESPONSE_FLAGS% \"%DYNAMIC_METADATA(istio.mixer:status)%\" \
+               \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
+        rest: OLD_ISTIO,
+    },
+    NamedFormat {
+        name: "istio-1.4",
+        text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
+               %RESPONSE_CODE% %RESPONSE_FLAGS% \"%DYNAMIC_METADATA(istio.mixer:status)%\" \
+               %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
+        rest: OLD_ISTIO,
+    },
+    NamedFormat {
         name: "envoy",
         text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
                %RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
@@ -67,7 +87,7 @@ const KNOWN: [NamedFormat; 7] = [
     NamedFormat {
         name: "traefik",
         text: "$remote_addr - $remote_user [$begin_local] \"$request\" $status $bytes_sent \
-               \"$http_referer\" \"$http_user_agent\" $count \"$router\" \"$server\" \
+               \"$http_referer\" \"$http_user_agent\" $count $router $server \
                ${duration_ms}ms",
         rest: "",
     },
@@ -78,7 +98,8 @@ const KNOWN: [NamedFormat; 7] = [
     },
 ];
 
-pub const NAMES: [&str; 10] = [
+/// What `--format` may name.
+pub const NAMES: [&str; 12] = [
     "common",
     "combined",
     "json",
@@ -89,6 +110,8 @@ pub const NAMES: [&str; 10] = [
     KNOWN[4].name,
     KNOWN[5].name,
     KNOWN[6].name,
+    KNOWN[7].name,
+    KNOWN[8].name,
 ];
 
 /// Lines of a log that are looked at.
@@ -108,6 +131,9 @@ pub struct DetectedFormat {
 pub struct UnknownLogFormat {
     /// The first line, as far as it is shown; empty for a log without lines.
     pub line: String,
+    /// The format that reads most of the line, and the column from where it does not.
+    pub closest: Option<(String, usize, String)>,
+    /// The formats that were tried.
     pub tried: Vec<String>,
 }
 
@@ -140,6 +166,7 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
     let Some((best, _)) = best else {
         let line = lines.first().copied().unwrap_or_default();
         return Err(UnknownLogFormat {
+            closest: closest_format(&candidates, line),
             line: shown_line(line),
             tried: tried(),
         });
@@ -149,6 +176,22 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
         name: best.name.clone(),
         lacks_unit: best.format.lacks_unit(),
     })
+}
+
+/// Which format reads most of a line, the number of its first column that differs, and the line from there.
+fn closest_format(candidates: &[FormatCandidate], line: &[u8]) -> Option<(String, usize, String)> {
+    let reach = |candidate: &FormatCandidate| candidate.format.read_length(line);
+    let best = candidates
+        .iter()
+        .rev()
+        .max_by_key(|candidate| reach(candidate))?;
+    let length = reach(best);
+    let column = line[..length].split(|b| *b == b' ').count();
+    let rest = String::from_utf8_lossy(&line[length..])
+        .chars()
+        .take(60)
+        .collect();
+    (column > 3).then(|| (best.name.clone(), column, rest))
 }
 
 /// A line as it is shown to people.
@@ -284,7 +327,7 @@ mod tests {
 
     /// Those of ALB, HAProxy (the first) and Istio (text) stand so in the documents named. The
     /// others are made here after the format that the document states, and were not captured.
-    const LINES: [(&str, LogSource); 19] = [
+    const LINES: [(&str, LogSource); 23] = [
         // httpd 2.4, "Log Files": common and combined.
         (
             r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326"#,
@@ -334,6 +377,25 @@ mod tests {
         // Traefik's JSON: the names as its public logs have them, the values changed.
         (
             r#"{"ClientAddr":"10.9.129.184:47134","ClientHost":"10.9.129.184","ClientPort":"47134","DownstreamContentSize":379,"DownstreamStatus":200,"Duration":80879000,"OriginStatus":200,"RequestMethod":"GET","RequestPath":"/browse","RequestProtocol":"HTTP/1.1","RouterName":"web@docker","StartUTC":"2022-11-02T00:22:41.640464109Z","level":"info","msg":"","request_User-Agent":"kube-probe/1.23","time":"2022-11-02T00:22:41Z"}"#,
+            LogSource::Unsaid,
+        ),
+        // Istio before 1.9, "Getting Envoy's access logs": made after the forms of 1.4 and 1.8.
+        (
+            r#"[2019-04-23T12:07:22.912Z] "GET /a HTTP/1.1" 200 - "-" 0 5723 32 31 "10.1.1.1" "curl/7.64.0" "8cda8b91" "shop" "127.0.0.1:80" inbound|80||a - 10.0.0.1:80 10.1.1.1:0"#,
+            LogSource::Unsaid,
+        ),
+        (
+            r#"[2020-04-23T12:07:22.912Z] "GET /a HTTP/1.1" 200 - "-" "-" 0 5723 32 31 "10.1.1.1" "curl/7.64.0" "8cda8b91" "shop" "127.0.0.1:80" inbound|80||a - 10.0.0.1:80 10.1.1.1:0"#,
+            LogSource::Unsaid,
+        ),
+        // Traefik: a quote in the agent, a service of its own, a user with a blank.
+        (
+            r#"192.0.2.1 - Ann Lee [15/May/2025:12:06:30 +0000] "GET /api HTTP/1.1" 200 10 "-" "a " b" 42 "web@docker" - 15ms"#,
+            LogSource::Unsaid,
+        ),
+        // HAProxy: nothing answered.
+        (
+            r#"10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in static/<NOSRV> 10/-1/-1/-1/109 -1 0 - - CR-- 1/1/1/1/0 0/0 "GET /index.html HTTP/1.1""#,
             LogSource::Unsaid,
         ),
         // Envoy, "Access logging": made after the default format.
@@ -387,6 +449,12 @@ mod tests {
         assert_eq!(error.line, started.trim_end());
         assert!(error.tried.iter().any(|name| name == "istio"), "{error:?}");
         assert_eq!(detect_format(b"", LogSource::Unsaid).unwrap_err().line, "");
+        let custom =
+            r#"192.0.2.30 example:443 - [2022-08-23 10:54:19.786 +0200] "GET / HTTP/1.1" 200 6"#;
+        let error = detect_format(custom.as_bytes(), LogSource::Unsaid).unwrap_err();
+        let (name, column, rest) = error.closest.unwrap();
+        assert_eq!((name.as_str(), column), ("common", 4), "{rest}");
+        assert!(rest.starts_with("[2022-08-23"), "{rest}");
         let long = detect_format(&[7; 500], LogSource::Unsaid)
             .unwrap_err()
             .line;

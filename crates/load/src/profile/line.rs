@@ -173,11 +173,28 @@ impl AccessLogFormat {
     ) -> Option<&'a [u8]> {
         let pieces = self.pieces.as_ref()?;
         let mut rest = text;
-        for (index, piece) in pieces.iter().enumerate() {
+        let mut index = 0;
+        // The last quoted text: where it stands, and how far it was taken to reach.
+        let mut quoted: Option<(usize, &[u8], usize)> = None;
+        let mut from = 0;
+        while let Some(piece) = pieces.get(index) {
             let next = pieces.get(index + 1);
             let next = next.filter(|_| index + 1 != self.required);
-            match Self::read_piece(line, piece, next, rest, stamps) {
-                Some(after) => rest = after,
+            match Self::read_piece(line, piece, next, (rest, from), stamps) {
+                Some(after) => {
+                    if matches!(next, Some(FormatPiece::Text(text)) if text[0] == b'"') {
+                        quoted = Some((index, rest, rest.len() - after.len()));
+                    }
+                    rest = after;
+                    index += 1;
+                    from = 0;
+                }
+                // A quote inside the text, which the server did not escape.
+                None if index < self.required
+                    && let Some((at, begin, reach)) = quoted.take() =>
+                {
+                    (index, rest, from) = (at, begin, reach + 1);
+                }
                 None if index >= self.required => break,
                 None => return None,
             }
@@ -189,18 +206,47 @@ impl AccessLogFormat {
         Some(rest)
     }
 
-    /// Reads one piece of the format from the begin of `rest`; what follows it is left.
+    /// How many bytes of a line are of this format, up to the begin of the first column that is not.
+    pub(super) fn read_length(&self, text: &[u8]) -> usize {
+        let (mut rest, mut length) = (text, 0);
+        let pieces = self.pieces.iter().flatten();
+        let pieces: Vec<&FormatPiece> = pieces.collect();
+        for (index, piece) in pieces.iter().enumerate() {
+            let mut line = AccessLogLine::default();
+            let next = pieces.get(index + 1).copied();
+            let mut stamps = StampParser::default();
+            let after = Self::read_piece(&mut line, piece, next, (rest, 0), &mut stamps);
+            let Some(after) = after else { break };
+            // A field that swallowed a stamp or a blank is none of this format.
+            let value = &rest[..rest.len() - after.len()];
+            let is_quoted =
+                matches!(next, Some(FormatPiece::Text(text)) if text.starts_with(b"\""));
+            let is_loose = matches!(
+                piece,
+                FormatPiece::Field(LineField::Other | LineField::Address | LineField::User)
+            );
+            if is_loose && !is_quoted && (value.starts_with(b"[") || value.contains(&b' ')) {
+                break;
+            }
+            rest = after;
+            length = text.len() - rest.len();
+        }
+        length
+    }
+
+    /// Reads one piece of the format from the begin of `rest`, a field up to what follows it, not before
+    /// `from`; what follows it is left.
     fn read_piece<'a>(
         line: &mut AccessLogLine<'a>,
         piece: &FormatPiece,
         next: Option<&FormatPiece>,
-        rest: &'a [u8],
+        (rest, from): (&'a [u8], usize),
         stamps: &mut StampParser,
     ) -> Option<&'a [u8]> {
         match piece {
             FormatPiece::Text(text) => rest.strip_prefix(text.as_slice()),
             FormatPiece::Field(field) => {
-                let (value, after) = rest.split_at(field_extent(rest, next, *field)?);
+                let (value, after) = rest.split_at(field_extent((rest, from), next, *field)?);
                 read_field(line, *field, value, stamps)?;
                 Some(after)
             }
@@ -294,18 +340,23 @@ fn read_field<'a>(
         LineField::Bytes => line.bytes = parse_body_size(value),
         LineField::Duration(unit) => line.duration_ns = parse_duration_ns(value, unit),
         LineField::Count if !value.iter().all(u8::is_ascii_digit) => return None,
+        LineField::Number if value != b"-" && !value.iter().all(u8::is_ascii_digit) => return None,
         LineField::Address => line.address = value,
         LineField::AddressPort => line.address = without_port(value),
         LineField::Forwarded => line.forwarded = value,
         LineField::Agent => line.agent = value,
-        LineField::Count | LineField::Syslog | LineField::Other => {}
+        LineField::Count
+        | LineField::Number
+        | LineField::Syslog
+        | LineField::User
+        | LineField::Other => {}
     }
     Some(())
 }
 
 /// A dash is none: the client went before there was one. `None` for what is no status.
 fn parse_status(value: &[u8]) -> Option<Option<u16>> {
-    if value == b"-" {
+    if matches!(value, b"-" | b"-1") {
         return Some(None);
     }
     let status = value.iter().try_fold(0_u16, |number, digit| {
@@ -333,7 +384,11 @@ pub(super) fn without_port(address: &[u8]) -> &[u8] {
 }
 
 /// How far a field reaches: to the text that follows it, past escaped quotes.
-fn field_extent(rest: &[u8], next: Option<&FormatPiece>, field: LineField) -> Option<usize> {
+fn field_extent(
+    (rest, from): (&[u8], usize),
+    next: Option<&FormatPiece>,
+    field: LineField,
+) -> Option<usize> {
     if field == LineField::Syslog {
         return Some(syslog_header_length(rest));
     }
@@ -344,10 +399,17 @@ fn field_extent(rest: &[u8], next: Option<&FormatPiece>, field: LineField) -> Op
     if field == LineField::Common && rest.first() == Some(&b'[') {
         return memchr::memchr(b']', rest).map(|at| at + 1);
     }
+    if field == LineField::User
+        && text.as_slice() == b" "
+        && let Some(at) = memchr::memmem::find(rest, b" [")
+            .filter(|at| memchr::memchr(b'"', &rest[..*at]).is_none())
+    {
+        return Some(at);
+    }
     let end = *text.first()?;
-    let mut from = 0;
+    let mut from = from;
     loop {
-        let at = from + memchr::memchr(end, &rest[from..])?;
+        let at = from + memchr::memchr(end, rest.get(from..)?)?;
         let slashes = rest[..at].iter().rev().take_while(|b| **b == b'\\').count();
         // An escaped backslash before a quote does not escape the quote.
         if end != b'"' || slashes % 2 == 0 {

@@ -36,7 +36,11 @@ pub(super) enum LineField {
     Count,
     /// The remote address, or the host name it has.
     Address,
-    /// The same with `:` and a port behind it.
+    /// A name that may have blanks: it reaches to the bracket of the stamp.
+    User,
+    /// A whole number that is not read, or a dash.
+    Number,
+    /// An address with `:` and a port behind it.
     AddressPort,
     Forwarded,
     Agent,
@@ -140,6 +144,7 @@ fn letter_field(name: &str, letter: char, source: LogSource) -> LineField {
         ("ms", 'T') => LineField::Duration(MS),
         (_, 'T') => LineField::Duration(SECOND),
         (_, 'h' | 'a') => LineField::Address,
+        ("", 'u') => LineField::User,
         (name, 'i') if name.eq_ignore_ascii_case("user-agent") => LineField::Agent,
         (name, 'i') if name.eq_ignore_ascii_case("x-forwarded-for") => LineField::Forwarded,
         // Also %F: the time until the response is committed is not that until its end.
@@ -201,6 +206,7 @@ fn parse_dollar(text: &str) -> Vec<FormatPiece> {
             "duration_us" => LineField::Duration(US),
             "duration_ns" => LineField::Duration(1),
             "remote_addr" => LineField::Address,
+            "remote_user" => LineField::User,
             "client" => LineField::AddressPort,
             "http_x_forwarded_for" => LineField::Forwarded,
             "http_user_agent" => LineField::Agent,
@@ -253,6 +259,7 @@ fn operator_piece(name: &str) -> Result<FormatPiece, String> {
         "REQ(X-ENVOY-ORIGINAL-PATH?:PATH)" | "REQ(:PATH)" => LineField::Target,
         "RESPONSE_CODE" => LineField::Status,
         "BYTES_SENT" => LineField::Bytes,
+        "BYTES_RECEIVED" => LineField::Number,
         "DURATION" => LineField::Duration(MS),
         "REQ(X-FORWARDED-FOR)" => LineField::Forwarded,
         "REQ(USER-AGENT)" => LineField::Agent,

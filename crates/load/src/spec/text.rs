@@ -162,9 +162,23 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
         _ => f64::NAN,
     };
     let rate = number.trim().parse::<f64>().ok().map(|n| n / per);
-    rate.filter(|r| *r > 0.0 && *r <= RATE_MAX).ok_or_else(|| {
-        format!("`{text}` is not a rate; write requests a second above 0: 300/s, also 30/m or 7/h")
-    })
+    rate.filter(|r| *r > 0.0 && *r <= RATE_MAX)
+        .ok_or_else(|| rate_problem(text, number))
+}
+
+fn rate_problem(text: &str, number: &str) -> String {
+    let digits = number
+        .trim()
+        .trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    match digits.parse::<f64>() {
+        Ok(rate) if rate > RATE_MAX => {
+            format!("`{text}` is more than one generator is asked for, {RATE_MAX:.0}/s")
+        }
+        Ok(rate) if rate > 0.0 => format!("`{text}` is not a rate; did you mean {digits}/s?"),
+        _ => format!(
+            "`{text}` is not a rate; write requests a second above 0: 300/s, also 30/m or 7/h"
+        ),
+    }
 }
 
 impl FromStr for RateShape {

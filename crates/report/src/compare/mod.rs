@@ -41,7 +41,7 @@ pub fn compare(a: &ResultView, b: &ResultView) -> ResultComparison {
     let cannot_say = cannot_say(views);
     let lost: Vec<&SharedConfiguration> = shared.iter().filter(|s| s.is_lost).collect();
     let (sentence, is_larger) = match &cannot_say {
-        Some(why) => (Some(format!("Cannot say: {why}.")), false),
+        Some(why) => (Some(format!("Not comparable: {why}.")), false),
         None => size_sentence(recommendations),
     };
     let sentence = match (sentence, lost.as_slice()) {
@@ -82,6 +82,15 @@ fn cannot_say(views: [&ResultView; 2]) -> Option<String> {
                 false => format!("no trial of the {which} was valid"),
             });
         }
+    }
+    let mut asked = Vec::new();
+    let mut ask = |what: &'static str, is_same: bool| asked.extend((!is_same).then_some(what));
+    ask("SLO", slo_words(first) == slo_words(second));
+    ask("load", first.load.to_string() == second.load.to_string());
+    let cpus = |v: &ResultView| (v.machine.cpus, v.machine.cpu_model.clone());
+    ask("machine", cpus(first) == cpus(second));
+    if !asked.is_empty() {
+        return Some(format!("they have another {}", asked.join(", another ")));
     }
     let is_cut_short = second.recommendation.is_none() && second.incomplete.is_some();
     (first.recommendation.is_some() && is_cut_short)

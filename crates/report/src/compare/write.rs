@@ -32,7 +32,7 @@ pub fn comparison_markdown(comparison: &ResultComparison) -> String {
 
 pub fn comparison_html(comparison: &ResultComparison) -> String {
     let (tone, badge) = match (&comparison.cannot_say, comparison.is_worse) {
-        (Some(_), _) => (Tone::Muted, "Cannot say"),
+        (Some(_), _) => (Tone::Muted, "Not comparable"),
         (None, true) => (Tone::Bad, "Worse"),
         (None, false) => (Tone::Good, "Not worse"),
     };

@@ -6,14 +6,14 @@
 //! measured stay as they are; whatever stays against the measurement is named.
 
 use loadline_sizing::options::words;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::application::ReadinessCheck;
 use super::error::EmitError;
 use super::facts::EmitFacts;
 use super::jvm_options::TOOL_OPTIONS;
 use super::kubernetes::literal;
-use super::merge::{merge_options, stronger_options, variables};
+use super::merge::{HeapRoom, merge_options, replace_in_place, variables};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_map};
 use crate::redact;
 use crate::text;
@@ -87,17 +87,32 @@ pub fn container_change(
     container: &Value,
 ) -> Result<ContainerChange, EmitError> {
     let options = measured_options(facts)?;
-    let mut change = ContainerChange {
-        notes: stronger_options(container, &options)?,
-        ..ContainerChange::default()
+    let room = HeapRoom {
+        machine: facts.machine(),
+        rest: facts.outside_heap(),
     };
+    let (replaced, notes) = replace_in_place(container, &options, room)?;
+    let mut change = ContainerChange {
+        variables: Vec::new(),
+        notes,
+    };
+    for (name, value) in &replaced {
+        change.variables.push(VariableChange {
+            name: name.clone(),
+            value: value.clone(),
+            was_reference: is_reference(container, name),
+            because: "JVM options as in the trials".to_owned(),
+        });
+    }
     change.notes.extend(foreign_parts(container));
     change.notes.extend(facts.shm.map(|shm| format!(
         "the /dev/shm of the trials had {shm}; what the pod has there stays: give it an emptyDir with medium Memory and that sizeLimit."
     )));
     let chosen = view.recommendation.as_ref();
     let chosen = chosen.map(|r| &r.configuration.env);
-    for variable in facts.variables.iter().filter(|v| v.name != TOOL_OPTIONS) {
+    let is_done = |name: &String| replaced.iter().any(|(own, _)| own == name);
+    let others = facts.variables.iter().filter(|v| v.name != TOOL_OPTIONS);
+    for variable in others.filter(|v| !is_done(&v.name)) {
         let there = variables(container).find(|(name, _)| *name == variable.name);
         let is_chosen = chosen.is_some_and(|env| env.contains_key(&variable.name));
         let name = text::label(&variable.name);
@@ -120,13 +135,14 @@ pub fn container_change(
                 change.variables.push(VariableChange {
                     name: variable.name.clone(),
                     value,
-                    was_reference: there.is_some_and(|(_, own)| own.is_null()),
+                    was_reference: is_reference(container, &variable.name),
                     because: "as in the trials".to_owned(),
                 });
             }
         }
     }
-    if !options.is_empty() {
+    let has_own = variables(container).any(|(name, own)| name == TOOL_OPTIONS && !own.is_null());
+    if !options.is_empty() || has_own {
         let there = variables(container).find(|(name, _)| *name == TOOL_OPTIONS);
         let there = match there {
             Some((_, Value::Null)) => {
@@ -142,18 +158,25 @@ pub fn container_change(
             Some((_, own)) => own.as_str().unwrap_or_default(),
             None => "",
         };
-        let merged = merge_options(there, &options, literal)?;
+        let merged = merge_options(there, &options, room, literal)?;
         change.notes.extend(merged.notes);
         if merged.value != there {
             change.variables.push(VariableChange {
                 name: TOOL_OPTIONS.to_owned(),
                 value: merged.value,
-                was_reference: false,
+                was_reference: is_reference(container, TOOL_OPTIONS),
                 because: reasons(facts),
             });
         }
     }
     Ok(change)
+}
+
+/// Whether a variable takes its value from elsewhere, which must go when it gets one.
+fn is_reference(container: &Value, name: &str) -> bool {
+    let all = container.get("env").and_then(Value::as_array);
+    let mut all = all.into_iter().flatten();
+    all.any(|v| v["name"] == name && v.get("valueFrom").is_some())
 }
 
 /// `part of the size: -Xmx64m (measured: trials 1-4)`
@@ -180,6 +203,32 @@ pub fn kept_limits(facts: &EmitFacts<'_>, resources: &Value) -> Option<String> {
             text::label(cpu.as_str().unwrap_or(&cpu.to_string()))
         )
     })
+}
+
+/// The container as it will be: what a check of it has to look at.
+pub fn changed_container(
+    facts: &EmitFacts<'_>,
+    container: &Value,
+    change: &ContainerChange,
+) -> Value {
+    let mut changed = container.clone();
+    let sizes = facts.cpu.iter().map(|cpu| ("cpu", cpu.value.to_string()));
+    for (name, size) in sizes.chain([("memory", facts.memory.value.to_string())]) {
+        for kind in ["requests", "limits"] {
+            changed["resources"][kind][name] = size.clone().into();
+        }
+    }
+    let mut env = container
+        .get("env")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    for set in &change.variables {
+        env.retain(|own| own["name"] != set.name.as_str());
+        env.push(json!({"name": set.name, "value": set.value}));
+    }
+    changed["env"] = env.into();
+    changed
 }
 
 /// The probes of a container that change: how long a start is waited for is measured, how a probe

@@ -9,6 +9,7 @@ use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{TrialPhase, TrialRecord};
 use loadline_analysis::startup::{self, ProbeSettings};
+use loadline_sizing::hotspot::MachineSize;
 use loadline_sizing::regions::heap::HeapOverrun;
 use loadline_sizing::{Bytes, Cpus, JvmOptionSet};
 
@@ -48,6 +49,8 @@ pub struct EmitFacts<'a> {
     pub application: &'a ProductionApplication,
     /// The name as a DNS label.
     pub slug: String,
+    /// The id of the result.
+    pub result: String,
     /// First lines of every file: where it comes from.
     pub origin: Vec<String>,
     /// Memory limit and request.
@@ -94,6 +97,7 @@ impl<'a> EmitFacts<'a> {
         Ok(Self {
             application,
             slug: slug(&application.name),
+            result: view.id.clone(),
             origin: origin(view, recommendation),
             memory: BackedValue {
                 value: recommendation.recommended_memory(),
@@ -118,6 +122,25 @@ impl<'a> EmitFacts<'a> {
                 .iter()
                 .any(|p| matches!(p, EmitPurpose::Docker | EmitPurpose::Compose)),
         })
+    }
+}
+
+impl EmitFacts<'_> {
+    /// The machine as the JVM will see it.
+    pub fn machine(&self) -> MachineSize {
+        let cpus = self.cpu.as_ref().map_or(1, |cpu| cpu.value.ceil());
+        MachineSize {
+            memory: self.memory.value,
+            cpus: cpus.max(1),
+        }
+    }
+
+    /// Everything outside the heap: as the budget has it, else what the tested heap left.
+    pub fn outside_heap(&self) -> Option<Bytes> {
+        let options = JvmOptionSet::from_words(self.options.iter().map(|o| o.value.clone()));
+        let heap = options.size_value("MaxHeapSize");
+        self.rest
+            .or(heap.map(|heap| self.memory.value.saturating_sub(heap)))
     }
 }
 

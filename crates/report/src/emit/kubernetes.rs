@@ -11,6 +11,7 @@ use super::given::EnvironmentVariable;
 use super::jvm_options::{self, TOOL_OPTIONS};
 use super::liberty;
 use super::names::{labels, metadata, secret_name};
+use super::patch::annotations;
 use super::scaling;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::text;
@@ -56,7 +57,14 @@ fn deployment(facts: &EmitFacts<'_>) -> Yaml {
     yaml_map([
         yaml_entry("apiVersion", "apps/v1"),
         yaml_entry("kind", "Deployment"),
-        metadata(&facts.slug),
+        yaml_entry(
+            "metadata",
+            yaml_map([
+                yaml_entry("name", facts.slug.clone()),
+                yaml_entry("labels", labels(&facts.slug)),
+                yaml_entry("annotations", annotations(&facts.result, facts)),
+            ]),
+        ),
         yaml_entry("spec", yaml_map(spec)),
     ])
 }

@@ -1,11 +1,15 @@
 //! Measured JVM options beside those that a container has already.
 //!
-//! Owns which of them stay: what cannot stand beside a measured option goes, and is named. An option
-//! that would win over a measured one from where no patch reaches is refused. What a variable holds
-//! is kept as it is written. The rule itself is `loadline_sizing::options::conflict`.
+//! Owns which of them stay: what cannot stand beside a measured option, or does not fit into the size,
+//! goes, and is named; a measured one takes its place. What stands where no patch reaches is refused.
+//! What a variable holds else is kept as it is written. The rule itself is `loadline_sizing::options::conflict`.
 
+use loadline_sizing::hotspot::MachineSize;
 use loadline_sizing::options::conflict::{is_sizing, replaces};
+use loadline_sizing::options::dimension::{OptionDimension, of_flag};
 use loadline_sizing::options::words;
+use loadline_sizing::regions::heap::{HeapOverrun, check_container};
+use loadline_sizing::{Bytes, JavaVersion, JdkRelease, JvmOptionSet};
 use serde_json::Value;
 
 use super::error::EmitError;
@@ -13,13 +17,30 @@ use super::jvm_options::{TOOL_OPTIONS, tool_option};
 use crate::redact;
 use crate::text;
 
-/// Places whose options win over `JAVA_TOOL_OPTIONS`, besides command and arguments.
-const STRONGER: [&str; 4] = [
-    "JDK_JAVA_OPTIONS",
-    "_JAVA_OPTIONS",
-    "JAVA_OPTS",
-    "JAVA_OPTIONS",
-];
+/// The size that a heap has to fit into.
+#[derive(Debug, Clone, Copy)]
+pub struct HeapRoom {
+    /// The machine as the JVM will see it.
+    pub machine: MachineSize,
+    /// Everything outside the heap; that of a typical service where it was not measured.
+    pub rest: Option<Bytes>,
+}
+
+impl HeapRoom {
+    /// Why a heap option cannot stay: it allows more than fits.
+    fn overrun(&self, option: &str) -> Option<HeapOverrun> {
+        let jdk = JdkRelease::for_hotspot(JavaVersion::from_feature(USUAL_JDK));
+        let options = JvmOptionSet::from_words([option]);
+        // The largest heap is at least the first one.
+        let is_heap =
+            |name: &str| of_flag(name) == Some(OptionDimension::Heap) || name == "InitialHeapSize";
+        let decides = options.settings().any(|(name, _)| is_heap(name));
+        check_container(jdk, self.machine, &options, self.rest).filter(|_| decides)
+    }
+}
+
+/// The rules of a heap's size are those of this JDK.
+const USUAL_JDK: u32 = 17;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergedOptions {
@@ -35,6 +56,7 @@ pub struct MergedOptions {
 pub fn merge_options(
     there: &str,
     measured: &[String],
+    room: HeapRoom,
     escaped: impl Fn(&str) -> String,
 ) -> Result<MergedOptions, EmitError> {
     if redact::redact_line(there) != there {
@@ -54,6 +76,7 @@ pub fn merge_options(
                 redacted_option(new)
             )),
             Some(_) => {}
+            None if room.overrun(&word).is_some() => notes.push(taken_out(&word)),
             None => {
                 if is_sizing(&word) {
                     notes.push(not_measured(&word, TOOL_OPTIONS));
@@ -78,50 +101,121 @@ pub fn merge_options(
     })
 }
 
-/// Options of a container that win over `JAVA_TOOL_OPTIONS`: refused where they contradict a
-/// measured one, named where they decide what was not measured.
-pub fn stronger_options(container: &Value, measured: &[String]) -> Result<Vec<String>, EmitError> {
-    let mut notes = Vec::new();
-    for (place, word) in stronger_words(container) {
-        let same = measured.contains(&word);
-        if let Some(new) = measured.iter().find(|new| !same && replaces(new, &word)) {
-            return Err(EmitError::Manifest {
-                why: format!(
-                    "{} in {place} wins over {TOOL_OPTIONS}, and {} was measured",
-                    redacted_option(&word),
-                    redacted_option(new)
-                ),
-                hint: format!("take it out of {place}, and emit again"),
-            });
-        }
-        if is_sizing(&word) && !same {
-            notes.push(not_measured(&word, &place));
-        }
-    }
-    Ok(notes)
-}
-
-/// Options in command, arguments and other variables, with their place.
-fn stronger_words(container: &Value) -> Vec<(String, String)> {
-    let mut all = Vec::new();
+/// The other variables of a container whose JVM options cannot stand beside the measured ones, with
+/// these in their place, and what has to be said about the rest. Command and arguments cannot be
+/// patched word by word: they are refused.
+///
+/// # Errors
+/// [`EmitError::Manifest`] with the line to change.
+pub fn replace_in_place(
+    container: &Value,
+    measured: &[String],
+    room: HeapRoom,
+) -> Result<(Vec<(String, String)>, Vec<String>), EmitError> {
+    let (mut changes, mut notes) = (Vec::new(), Vec::new());
     for place in ["command", "args"] {
         let items = container.get(place).and_then(Value::as_array);
-        for item in items.into_iter().flatten().filter_map(Value::as_str) {
-            // `sh -c "exec java -Xmx1g ..."` has the options in one word.
-            all.extend(
-                item.split_whitespace()
-                    .map(|w| (place.to_owned(), w.to_owned())),
-            );
+        for (at, item) in items.into_iter().flatten().enumerate() {
+            let text = item.as_str().unwrap_or_default();
+            let words = changed_words(text, measured, room);
+            if let Some((old, new)) = words.into_iter().find(|(_, new)| new.is_some()) {
+                return Err(wrong_place_error(
+                    &format!("{place}[{at}]"),
+                    old,
+                    new.flatten(),
+                ));
+            }
+            notes.extend(unmeasured_options(text, measured, place));
         }
     }
-    for (name, value) in variables(container) {
-        if let (true, Some(value)) = (STRONGER.contains(&name), value.as_str()) {
-            let words = words::split_environment(value).unwrap_or_default();
-            all.extend(words.into_iter().map(|word| (name.to_owned(), word)));
+    for (name, value) in variables(container).filter(|(name, _)| *name != TOOL_OPTIONS) {
+        let text = value.as_str().unwrap_or_default();
+        let mut value = String::new();
+        let own = words::find_jvm_options(text).into_iter();
+        let mut said: Vec<&str> = own
+            .filter(|own| measured.iter().any(|m| m == own))
+            .collect();
+        let mut at = 0;
+        for (old, new) in changed_words(text, measured, room) {
+            let Some(new) = new else { continue };
+            if redact::redact_line(text) != text {
+                return Err(wrong_place_error(name, old, new));
+            }
+            let begin = old.as_ptr().addr() - text.as_ptr().addr();
+            value.push_str(&text[at..begin]);
+            at = begin + old.len();
+            notes.push(match new {
+                Some(new) => format!(
+                    "{} in {name} is replaced by {}, which was measured.",
+                    redacted_option(old),
+                    redacted_option(new)
+                ),
+                None => taken_out(old),
+            });
+            match new.filter(|new| !said.contains(&new.as_str())) {
+                Some(new) => {
+                    value.push_str(new);
+                    said.push(new);
+                }
+                None => at += text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len(),
+            }
+        }
+        if at > 0 {
+            value.push_str(&text[at..]);
+            changes.push((name.to_owned(), value.trim_end().to_owned()));
+        } else {
+            notes.extend(unmeasured_options(text, measured, name));
         }
     }
-    all.retain(|(_, word)| word.starts_with("-X") || word.starts_with("-D"));
-    all
+    Ok((changes, notes))
+}
+
+/// The JVM options of a text: `Some` where one cannot stay, with the measured one for it, if any.
+type ChangedWord<'t, 'm> = (&'t str, Option<Option<&'m String>>);
+
+fn changed_words<'t, 'm>(
+    text: &'t str,
+    measured: &'m [String],
+    room: HeapRoom,
+) -> Vec<ChangedWord<'t, 'm>> {
+    let change = |word: &'t str| {
+        let new = measured.iter().find(|new| replaces(new, word));
+        let same = new.is_some_and(|new| new == word);
+        let changed = new.is_some() || room.overrun(word).is_some();
+        (word, (changed && !same).then_some(new))
+    };
+    words::find_jvm_options(text)
+        .into_iter()
+        .map(change)
+        .collect()
+}
+
+fn unmeasured_options(text: &str, measured: &[String], place: &str) -> Vec<String> {
+    let words = words::find_jvm_options(text).into_iter();
+    let words = words.filter(|word| is_sizing(word) && !measured.iter().any(|m| m == word));
+    words.map(|word| not_measured(word, place)).collect()
+}
+
+fn wrong_place_error(place: &str, old: &str, new: Option<&String>) -> EmitError {
+    let old = redacted_option(old);
+    let (why, hint) = match new.map(|new| redacted_option(new)) {
+        Some(new) => (
+            format!("{old} in {place} wins over {TOOL_OPTIONS}, and {new} was measured"),
+            format!("change {old} in {place} to {new}, and emit again"),
+        ),
+        None => (
+            format!("{old} in {place} does not fit into the measured size, and was not measured"),
+            format!("take {old} out of {place}, and emit again"),
+        ),
+    };
+    EmitError::Manifest { why, hint }
+}
+
+fn taken_out(option: &str) -> String {
+    format!(
+        "{} is taken out: it does not fit into the measured size, and the trials did not have it.",
+        redacted_option(option)
+    )
 }
 
 /// Names and values of a container's variables; one that comes from elsewhere has `null`.
@@ -181,7 +275,7 @@ mod tests {
 
     fn merged(there: &str, measured: &[&str]) -> Result<MergedOptions, EmitError> {
         let measured: Vec<String> = measured.iter().map(|o| (*o).to_owned()).collect();
-        merge_options(there, &measured, str::to_owned)
+        merge_options(there, &measured, room(), str::to_owned)
     }
 
     #[test]
@@ -209,25 +303,80 @@ mod tests {
         assert_eq!(merged("", &["-Da='\""]), Err(EmitError::ToolOptions));
     }
 
+    /// 232Mi with 170Mi outside the heap.
+    fn room() -> HeapRoom {
+        HeapRoom {
+            machine: MachineSize {
+                memory: Bytes::from_mib(4096),
+                cpus: 1,
+            },
+            rest: Some(Bytes::from_mib(170)),
+        }
+    }
+
+    fn replaced(container: &Value, measured: &[&str], mib: u64) -> Result<String, EmitError> {
+        let measured: Vec<String> = measured.iter().map(|o| (*o).to_owned()).collect();
+        let mut room = room();
+        room.machine.memory = Bytes::from_mib(mib);
+        let (changes, notes) = replace_in_place(container, &measured, room)?;
+        let changes = changes
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        Ok(changes.chain(notes).collect::<Vec<_>>().join("\n"))
+    }
+
     #[test]
-    fn options_that_win_are_refused_or_named() {
-        let container = json!({"command": ["sh", "-c", "exec java -Xmx1g -jar a.jar"],
-            "env": [{"name": "JAVA_OPTS", "value": "-Xss1m -Da=b"}, {"name": "X", "value": "-Xss2m"}]});
-        let of = |measured: &[&str]| {
-            let measured: Vec<String> = measured.iter().map(|o| (*o).to_owned()).collect();
-            stronger_options(&container, &measured)
+    fn options_that_win_are_replaced_in_place() {
+        let container = json!({"env": [
+            {"name": "KAFKA_HEAP_OPTS", "value": "-Xmx1g -Xms1g -Da=b"},
+            {"name": "JAVA_OPTS", "value": "-Xss1m '-Dx=y z' -XX:+UseG1GC"},
+            {"name": "X", "value": "-Xss2m"}]});
+        let said = [
+            replaced(&container, &["-Xmx200m", "-XX:+UseSerialGC"], 512),
+            replaced(&container, &[], 232),
+            replaced(&container, &["-Xmx1g"], 2048),
+        ];
+        let said = said.map(|said| said.expect("it can be said"));
+        insta::assert_snapshot!(said.join("\n\n"), @"
+        KAFKA_HEAP_OPTS=-Xmx200m -Da=b
+        JAVA_OPTS=-Xss1m '-Dx=y z' -XX:+UseSerialGC
+        -Xmx1g in KAFKA_HEAP_OPTS is replaced by -Xmx200m, which was measured.
+        -Xms1g in KAFKA_HEAP_OPTS is replaced by -Xmx200m, which was measured.
+        -XX:+UseG1GC in JAVA_OPTS is replaced by -XX:+UseSerialGC, which was measured.
+        -Xss2m in X stays, and was not measured: the size may not hold with it.
+
+        KAFKA_HEAP_OPTS=-Da=b
+        -Xmx1g is taken out: it does not fit into the measured size, and the trials did not have it.
+        -Xms1g is taken out: it does not fit into the measured size, and the trials did not have it.
+        -Xss1m in JAVA_OPTS stays, and was not measured: the size may not hold with it.
+        -XX:+UseG1GC in JAVA_OPTS stays, and was not measured: the size may not hold with it.
+        -Xss2m in X stays, and was not measured: the size may not hold with it.
+
+        KAFKA_HEAP_OPTS=-Xmx1g -Da=b
+        -Xms1g in KAFKA_HEAP_OPTS is replaced by -Xmx1g, which was measured.
+        -Xss1m in JAVA_OPTS stays, and was not measured: the size may not hold with it.
+        -XX:+UseG1GC in JAVA_OPTS stays, and was not measured: the size may not hold with it.
+        -Xss2m in X stays, and was not measured: the size may not hold with it.
+        ");
+    }
+
+    #[test]
+    fn what_no_patch_reaches_is_refused_with_the_line() {
+        let container = json!({"command": ["sh", "-c", "exec java -Xmx1g -jar a.jar"]});
+        let said = |measured: &[&str], mib| {
+            let error = replaced(&container, measured, mib).expect_err("the command wins");
+            format!("{error}\n{}", error.emit_hint())
         };
-        let refused = of(&["-Xmx200m"]).expect_err("the command wins");
-        assert_eq!(
-            refused.to_string(),
-            "-Xmx1g in command wins over JAVA_TOOL_OPTIONS, and -Xmx200m was measured"
-        );
-        let notes = of(&["-Xmx1g"]).expect("they say the same");
-        assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(
-            notes[0].starts_with("-Xss1m in JAVA_OPTS stays"),
-            "{notes:?}"
-        );
+        insta::assert_snapshot!([said(&["-Xmx200m"], 512), said(&[], 232)].join("\n"), @"
+        -Xmx1g in command[2] wins over JAVA_TOOL_OPTIONS, and -Xmx200m was measured
+        change -Xmx1g in command[2] to -Xmx200m, and emit again
+        -Xmx1g in command[2] does not fit into the measured size, and was not measured
+        take -Xmx1g out of command[2], and emit again
+        ");
+        assert_eq!(replaced(&container, &["-Xmx1g"], 2048).as_deref(), Ok(""));
+        let secret = json!({"env": [{"name": "A", "value": "-Xmx1g -Dpassword=hunter2"}]});
+        let error = replaced(&secret, &["-Xmx200m"], 512).expect_err("a secret");
+        assert!(!format!("{error} {}", error.emit_hint()).contains("hunter2"));
     }
 
     proptest! {

@@ -6,11 +6,13 @@
 //! kubectl patch" (merge keys `name` of containers and variables; `null` takes a field away);
 //! Kustomize, "Components" (kustomize.config.k8s.io/v1alpha1).
 
+use loadline_sizing::Bytes;
 use serde_json::Value;
 
 use super::application::ImagePinning;
 use super::change::{
-    ContainerChange, VariableChange, container_change, kept_limits, needed_variables, probes,
+    ContainerChange, VariableChange, changed_container, container_change, kept_limits,
+    needed_variables, probes,
 };
 use super::error::EmitError;
 use super::facts::EmitFacts;
@@ -21,14 +23,32 @@ use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::text;
 use crate::view::ResultView;
+use loadline_analysis::lint::OUTSIDE_HEAP;
 
-pub const ANNOTATION: &str = "loadline/result";
+/// The annotation with the id of the result, and with what the JVM needs outside its heap: `lint` takes
+/// it from there.
+const ANNOTATION: &str = "loadline/result";
+
+/// The annotations of what is emitted.
+pub(super) fn annotations(id: &str, facts: &EmitFacts<'_>) -> Yaml {
+    let rest = facts.outside_heap();
+    let rest = rest.map(|rest| yaml_entry(OUTSIDE_HEAP, rest.to_string()));
+    yaml_map(
+        [yaml_entry(ANNOTATION, text::one_line(id))]
+            .into_iter()
+            .chain(rest),
+    )
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchFiles {
     pub artefacts: Vec<Artefact>,
     /// What was replaced or stays against the measurement; a sentence each.
     pub notes: Vec<String>,
+    /// The container as it will be, with its name.
+    pub container: Value,
+    /// Everything outside the heap, as it was measured.
+    pub rest: Option<Bytes>,
 }
 
 /// The patch of a workload, with its component.
@@ -40,10 +60,12 @@ pub fn patch(
     workload: &EmittedWorkload,
 ) -> Result<PatchFiles, EmitError> {
     let facts = EmitFacts::from_result(view, application, &[EmitPurpose::Kubernetes])?;
+    let change = container_change(view, &facts, &workload.container)?;
+    let changed = changed_container(&facts, &workload.container, &change);
     let ContainerChange {
         variables: set,
         notes,
-    } = container_change(view, &facts, &workload.container)?;
+    } = change;
     let mut notes: Vec<String> = facts.left_out.iter().cloned().chain(notes).collect();
     notes.extend(differences(&facts, &workload.container));
     let mut container = vec![yaml_entry(
@@ -61,7 +83,7 @@ pub fn patch(
     let reach = reaches_port(&workload.container, application.port);
     container.extend(probes(&facts, &workload.container, reach));
     let text = comments(&facts, &notes)
-        + &patch_document(view, workload, yaml_map(container)).to_document();
+        + &patch_document(view, &facts, workload, yaml_map(container)).to_document();
     let component = yaml_map([
         yaml_entry("apiVersion", "kustomize.config.k8s.io/v1alpha1"),
         yaml_entry("kind", "Component"),
@@ -82,6 +104,8 @@ pub fn patch(
             ),
         ],
         notes,
+        container: changed,
+        rest: facts.outside_heap(),
     })
 }
 
@@ -110,8 +134,12 @@ pub(super) fn comments(facts: &EmitFacts<'_>, notes: &[String]) -> String {
         .collect()
 }
 
-fn patch_document(view: &ResultView, workload: &EmittedWorkload, container: Yaml) -> Yaml {
-    let annotation = yaml_entry(ANNOTATION, text::one_line(&view.id));
+fn patch_document(
+    view: &ResultView,
+    facts: &EmitFacts<'_>,
+    workload: &EmittedWorkload,
+    container: Yaml,
+) -> Yaml {
     let mut metadata = vec![yaml_entry("name", workload.name.clone())];
     metadata.extend(
         workload
@@ -119,7 +147,7 @@ fn patch_document(view: &ResultView, workload: &EmittedWorkload, container: Yaml
             .clone()
             .map(|n| yaml_entry("namespace", n)),
     );
-    metadata.push(yaml_entry("annotations", yaml_map([annotation])));
+    metadata.push(yaml_entry("annotations", annotations(&view.id, facts)));
     let pod = yaml_map([yaml_entry("containers", yaml_list([container]))]);
     yaml_map([
         yaml_entry("apiVersion", workload.api_version.clone()),

@@ -8,12 +8,14 @@
 use serde_json::{Map, Value, json};
 
 use super::application::ImagePinning;
-use super::change::{ContainerChange, VariableChange, container_change, kept_limits, probes};
+use super::change::{
+    ContainerChange, VariableChange, changed_container, container_change, kept_limits, probes,
+};
 use super::error::EmitError;
 use super::facts::EmitFacts;
 use super::jvm_options::TOOL_OPTIONS;
 use super::kubernetes::resources;
-use super::patch::{ANNOTATION, PatchFiles, comments};
+use super::patch::{PatchFiles, annotations, comments};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::redact;
@@ -134,7 +136,9 @@ pub fn values(
     refuse_overlaps(places)?;
     let chart = ChartValues { values, places };
     let container = chart.own_container()?;
-    let ContainerChange { variables, notes } = container_change(view, &facts, &container)?;
+    let change = container_change(view, &facts, &container)?;
+    let changed = changed_container(&facts, &container, &change);
+    let ContainerChange { variables, notes } = change;
     let mut notes: Vec<String> = facts.left_out.iter().cloned().chain(notes).collect();
     notes.extend(kept_limits(&facts, &container["resources"]));
     notes.extend(chart.unknown_paths());
@@ -184,15 +188,19 @@ pub fn values(
         }
     }
     if let Some(place) = chart.path_for(ChartField::Annotations) {
-        let id = yaml_entry(ANNOTATION, text::one_line(&view.id));
-        put(place, yaml_map([id]), None);
+        put(place, annotations(&view.id, &facts), None);
     }
     let text = comments(&facts, &notes) + &yaml_map(out).to_document();
     let artefacts = vec![Artefact {
         name: "values.yaml",
         text,
     }];
-    Ok(PatchFiles { artefacts, notes })
+    Ok(PatchFiles {
+        artefacts,
+        notes,
+        container: changed,
+        rest: facts.outside_heap(),
+    })
 }
 
 struct ChartValues<'a> {

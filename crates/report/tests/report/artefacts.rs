@@ -194,6 +194,8 @@ fn the_manifests() {
       name: "spring-web"
       labels:
         app.kubernetes.io/name: "spring-web"
+      annotations:
+        loadline/result: "01936f2a-ffff-7000-8000-000000000001"
     spec:
       # as asked for; one instance was measured
       replicas: 2

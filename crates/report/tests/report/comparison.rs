@@ -249,7 +249,7 @@ fn what_was_not_measured_is_neither_worse_nor_the_same() {
     let invalid = compare(&base, &empty);
     assert_eq!(
         invalid.sentence,
-        "Cannot say: no trial of the second was valid."
+        "Not comparable: no trial of the second was valid."
     );
     assert!(!invalid.is_worse && invalid.cannot_say.is_some());
     empty.trials.clear();

@@ -228,7 +228,12 @@ fn everything_else_is_what_it_was() {
         }
     }
     let annotations = applied["metadata"]["annotations"].as_object_mut();
-    annotations.expect("a map").remove("loadline/result");
+    let annotations = annotations.expect("a map");
+    annotations.remove("loadline/result");
+    assert_eq!(
+        annotations.remove("loadline/outside-heap"),
+        Some(json!("92Mi"))
+    );
     assert_eq!(applied, manifest);
 }
 
@@ -367,7 +372,7 @@ fn what_would_not_arrive_is_refused() {
         error.to_string()
     };
     let said = with("args", json!(["-Xmx1g"]));
-    assert!(said.starts_with("-Xmx1g in args wins over"), "{said}");
+    assert!(said.starts_with("-Xmx1g in args[0] wins over"), "{said}");
     let from = json!([{"name": "JAVA_TOOL_OPTIONS", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}]);
     assert!(with("env", from).contains("comes from elsewhere"));
     let secret = json!([{"name": "JAVA_TOOL_OPTIONS", "value": "-Dpassword=hunter2"}]);

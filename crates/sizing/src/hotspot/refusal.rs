@@ -112,6 +112,7 @@ const SIZES: &[&str] = &[
     "SoftMaxHeapSize",
     "MaxRAM",
     "MaxMetaspaceSize",
+    "MetaspaceSize",
     "CompressedClassSpaceSize",
     "ReservedCodeCacheSize",
     "MaxDirectMemorySize",
@@ -138,7 +139,12 @@ const OTHERS: &[&str] = &[
     "AggressiveHeap",
     "AlwaysActAsServerClassMachine",
     "IgnoreUnrecognizedVMOptions",
+    "MaxRAMFraction",
+    "MinRAMFraction",
+    "InitialRAMFraction",
     "NeverActAsServerClassMachine",
+    "UnlockDiagnosticVMOptions",
+    "UnlockExperimentalVMOptions",
     "NewRatio",
     "UseCompressedOops",
 ];
@@ -194,6 +200,12 @@ pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpo
         {
             return Err(bad("a percentage from 0.0 to 100.0"));
         }
+        if PERCENTAGES.contains(&name) && jdk.version.feature <= 10 && !setting.value.contains('.')
+        {
+            return Err(bad(
+                "a percentage with a point, as JDK 8 and 10 need it: 50.0",
+            ));
+        }
         if COUNTS.contains(&name) && options.count_value(name).is_none() {
             return Err(bad("a whole number"));
         }
@@ -233,6 +245,20 @@ mod tests {
         assert_eq!(refused(&["-XX:Nosuch=1", "-XX:-Nosuch"]), None);
         let lenient = ["-XX:Nosuch", "-XX:+IgnoreUnrecognizedVMOptions"];
         assert_eq!(refused(&lenient), None);
+    }
+
+    #[test]
+    fn percentages_need_a_point_before_11() {
+        // JDK-8 and 10: "Improperly specified VM option 'MaxRAMPercentage=50'".
+        let refused = |jdk: &str, option: &str| {
+            let jdk = JdkRelease::for_hotspot(jdk.parse().unwrap());
+            check_flags(jdk, &JvmOptionSet::from_words([option])).is_err()
+        };
+        for jdk in ["8u191", "8u372", "8", "10"] {
+            assert!(refused(jdk, "-XX:MaxRAMPercentage=50"), "{jdk}");
+            assert!(!refused(jdk, "-XX:MaxRAMPercentage=50.0"), "{jdk}");
+        }
+        assert!(!refused("11", "-XX:MaxRAMPercentage=50"));
     }
 
     #[test]

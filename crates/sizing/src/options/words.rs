@@ -53,6 +53,40 @@ pub fn split_environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
     Ok(words)
 }
 
+/// JVM options anywhere in a text that a shell, a script or a framework reads, such as
+/// `exec java -Xmx1g -jar a.jar` or `${JAVA_OPTS:--Xmx1g}`; quotes and separators are no part of them.
+pub fn find_jvm_options(text: &str) -> Vec<&str> {
+    let is_end = |c: char| is_space(c) || "\"'`".contains(c);
+    let commands = text.split([';', '|', '&', '\n']);
+    // What follows a jar is the application's.
+    let words =
+        commands.flat_map(|command| command.split(is_end).take_while(|word| *word != "-jar"));
+    words.filter_map(jvm_option).collect()
+}
+
+/// The JVM option in a word of a shell: behind an assignment, a default, or the `-J` of the JDK's tools.
+fn jvm_option(word: &str) -> Option<&str> {
+    let starts = |part: &&str| {
+        let rest = part.strip_prefix("-X");
+        // `-XPOST` is curl's.
+        rest.is_some_and(|rest| {
+            rest.starts_with("X:") || rest.starts_with(|c: char| c.is_ascii_lowercase())
+        })
+    };
+    let behind = |mark: &str| {
+        let (name, rest) = word.split_once(mark)?;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-${".contains(c);
+        (!name.starts_with("-D") && name.chars().all(is_name)).then_some(rest)
+    };
+    let tool = word.strip_prefix("-J");
+    let found = [Some(word), tool, behind("="), behind(":-")];
+    let found = found.into_iter().flatten().find(starts)?;
+    Some(match found.contains(['{', '(']) {
+        true => found,
+        false => found.trim_end_matches(['}', ')', '\\']),
+    })
+}
+
 /// Words of an `@argument` file: white space separates, quotes group, a backslash escapes inside
 /// quotes and joins lines at their end, `#` starts a comment. An open quote ends with its line.
 ///
@@ -126,6 +160,44 @@ fn is_space(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_are_found_in_what_a_shell_reads() {
+        for (text, options) in [
+            (
+                "exec java -Xms1g -Xmx2g -jar /app/a.jar",
+                &["-Xms1g", "-Xmx2g"][..],
+            ),
+            (
+                "export JAVA_OPTS=\"-Xmx1g -Xss512k\"; exec ./run.sh",
+                &["-Xmx1g", "-Xss512k"],
+            ),
+            (
+                "JAVA_OPTS=-Xmx1g ./run.sh && curl -XPOST -X GET x",
+                &["-Xmx1g"],
+            ),
+            (
+                "java ${JAVA_OPTS:--Xmx1g -Xms1g} -jar a.jar",
+                &["-Xmx1g", "-Xms1g"],
+            ),
+            (
+                "java \\\n  -Xmx1g\\\n -XX:MaxMetaspaceSize=96m",
+                &["-Xmx1g", "-XX:MaxMetaspaceSize=96m"],
+            ),
+            (
+                "jruby -J-Xmx1g --jvm-opts=-Xmn1g -Dx=-Xmx9g",
+                &["-Xmx1g", "-Xmn1g"],
+            ),
+            (
+                "java -Xmx${HEAP} -Xms$(MIN) x",
+                &["-Xmx${HEAP}", "-Xms$(MIN)"],
+            ),
+            ("(java -Xmx1g)", &["-Xmx1g"]),
+            ("kubectl -n x get pod", &[]),
+        ] {
+            assert_eq!(find_jvm_options(text), options, "{text}");
+        }
+    }
 
     #[test]
     fn quotes_group_and_vanish_anywhere_in_a_word() {

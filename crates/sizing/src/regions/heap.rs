@@ -72,7 +72,9 @@ pub fn check_container(
     options: &JvmOptionSet,
     rest: Option<Bytes>,
 ) -> Option<HeapOverrun> {
-    let collector = hotspot::collector::choose(jdk, machine, options).ok()?;
+    // A collector that this JDK no longer has does not change what the heap may take.
+    let collector = hotspot::collector::choose(jdk, machine, options);
+    let collector = collector.unwrap_or(hotspot::CollectorKind::G1);
     let heap = hotspot::heap::size_heap(jdk, machine, collector, options)
         .ok()?
         .max;

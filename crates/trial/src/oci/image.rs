@@ -85,6 +85,15 @@ struct InspectedConfig {
     labels: Option<BTreeMap<String, String>>,
 }
 
+/// A short name as docker and compose resolve it: `postgres:17` is `docker.io/library/postgres:17`.
+fn with_registry(reference: &str) -> String {
+    match reference.split_once('/') {
+        None => format!("docker.io/library/{reference}"),
+        Some((host, _)) if host == "localhost" || host.contains(['.', ':']) => reference.to_owned(),
+        Some(_) => format!("docker.io/{reference}"),
+    }
+}
+
 impl EngineImage {
     /// Finds an image: in the engine that is asked for, else in the first that has it; pulls it where
     /// none has.
@@ -106,10 +115,22 @@ impl EngineImage {
                 return Self::read(engine, reference, &text);
             }
         }
-        engine::run(first, &["pull", "--quiet", reference])
-            .and_then(|_| inspect_reference(first, reference))
+        let whole = with_registry(reference);
+        engine::run(first, &["pull", "--quiet", &whole])
+            .and_then(|_| inspect_reference(first, &whole))
             .map_err(|error| not_pulled(first, reference, &error))
             .and_then(|text| Self::read(first, reference, &text))
+    }
+
+    /// Whether an engine of this machine has it already.
+    ///
+    /// # Errors
+    /// [`RunRefusal`] for what is no name of an image.
+    pub fn is_local(reference: &str, wanted: Option<EngineKind>) -> Result<bool, RunRefusal> {
+        refuse_reference(reference)?;
+        let engines = engine::installed_engines(wanted).into_iter();
+        let mut usable = engines.filter_map(|kind| engine::reach_engine(kind).ok());
+        Ok(usable.any(|engine| inspect_reference(&engine, reference).is_ok()))
     }
 
     fn read(engine: &ContainerEngine, reference: &str, text: &str) -> Result<Self, ImageNotFound> {
@@ -426,6 +447,19 @@ fn parse_signal(text: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_names_are_those_of_docker() {
+        for (short, whole) in [
+            ("mongo:6.0.18", "docker.io/library/mongo:6.0.18"),
+            ("graylog/graylog:6.1", "docker.io/graylog/graylog:6.1"),
+            ("quay.io/a/b:1", "quay.io/a/b:1"),
+            ("registry:5000/a", "registry:5000/a"),
+            ("localhost/a:1", "localhost/a:1"),
+        ] {
+            assert_eq!(with_registry(short), whole);
+        }
+    }
 
     /// `podman image inspect` 4.3.1 and `docker image inspect` 20.10.24 of one image, shortened.
     const PODMAN: &str = r#"[{"Id":"bb0df9b6","Digest":"sha256:2dfd","RepoDigests":["localhost/spring@sha256:2dfd"],"Architecture":"amd64","Os":"linux","Config":{"Labels":{"org.opencontainers.image.version":" 1.4.2","org.opencontainers.image.revision":"a\u001b[2J","x":"y"},"User":"app","ExposedPorts":{"8080/tcp":{}},"Env":["JAVA_HOME=/opt/jre","A=b=c"],"Entrypoint":["/opt/jre/bin/java","-jar","/app/app.jar"],"StopSignal":"SIGQUIT"},"GraphDriver":{"Name":"overlay","Data":{"UpperDir":"/none/diff","WorkDir":"/none/work"}}}]"#;

@@ -5,13 +5,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use loadline_analysis::lint::{MeasuredNeeds, over_commitment};
+use loadline_engine::advice::inlined::ConfigMaps;
+use loadline_engine::advice::manifest::parse_container;
 use loadline_engine::manifest;
-use loadline_report::ResultView;
 use loadline_report::content::shell_quoted;
 use loadline_report::emit::{
     ChartField, EmitError, EmittedWorkload, PatchFiles, ProductionApplication, ValuePath, patch,
     values,
 };
+use loadline_report::{ResultView, redact};
 use serde_json::Value;
 
 use super::emit_refused;
@@ -61,9 +64,9 @@ impl PatchFlags {
             (None, Some(path)) => (path, self.overlay_values(path, view, application)?),
             (None, None) => return Ok(None),
         };
-        patched
-            .map(Some)
-            .map_err(|error| error_in_file(path, error))
+        let patched = patched.map_err(|error| error_in_file(path, error))?;
+        refuse_kill(path, &patched)?;
+        Ok(Some(patched))
     }
 
     fn patch(
@@ -74,7 +77,11 @@ impl PatchFlags {
     ) -> Result<Result<PatchFiles, EmitError>, Error> {
         let source = manifest::read_manifest_file(path).map_err(|e| unreadable_error(&e))?;
         let (workload, container) = (self.workload.as_deref(), self.container.as_deref());
-        let found = EmittedWorkload::find_container(&source.documents, workload, container);
+        let documents: Vec<&Value> = source.documents.iter().collect();
+        let maps = ConfigMaps::from_documents(&documents);
+        let objects = documents.into_iter().flat_map(|d| maps.resolve_objects(d));
+        let objects: Vec<Value> = objects.collect();
+        let found = EmittedWorkload::find_container(&objects, workload, container);
         Ok(found.and_then(|workload| patch(view, application, &workload)))
     }
 
@@ -131,6 +138,26 @@ impl PatchFlags {
     }
 }
 
+/// Refuses what `lint` would call a kill: the container as it will be.
+fn refuse_kill(path: &Path, patched: &PatchFiles) -> Result<(), Error> {
+    let container = parse_container(&patched.container);
+    let measured = MeasuredNeeds {
+        rest: patched.rest,
+        ..MeasuredNeeds::default()
+    };
+    let Some(found) = over_commitment(&container, measured) else {
+        return Ok(());
+    };
+    let options = container.jvm.join(" ");
+    let refusal = format!(
+        "{}: with the measured size it is {} (JVM options: {options})",
+        path.display(),
+        found.problem
+    );
+    Err(Error::new(FailureKind::Usage, redact::redact_line(&refusal)).with_hint(found.hint))
+}
+
+/// A refusal with the file that it is about.
 fn error_in_file(path: &Path, error: EmitError) -> Error {
     match error {
         EmitError::Manifest { why, hint } => {

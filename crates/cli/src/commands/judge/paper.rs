@@ -20,6 +20,7 @@ use crate::error::{CommandOutcome, Error, FailureKind};
 
 pub struct PaperCheck {
     checked: Vec<CheckedContainer>,
+    not_looked_at: Vec<String>,
     offer: Offer,
 }
 
@@ -44,8 +45,9 @@ impl PaperCheck {
                 .extend(read.map_err(|e| Error::new(FailureKind::Usage, &e).with_hint(&e.hint))?);
         }
         let all = manifest::containers(&sources);
+        let not_looked_at = manifest::custom_resources(&sources);
         if !all.iter().any(|found| found.skipped.is_none()) {
-            return Err(nothing_error(paths, &all));
+            return Err(nothing_error(paths, &all, &not_looked_at));
         }
         let check = |found: ManifestContainer| CheckedContainer {
             findings: match found.skipped {
@@ -58,6 +60,7 @@ impl PaperCheck {
             found,
         };
         Ok(Self {
+            not_looked_at,
             checked: all.into_iter().map(check).collect(),
             offer,
         })
@@ -95,6 +98,7 @@ impl PaperCheck {
     pub fn to_text(&self) -> String {
         let files = self.manifest_files();
         let mut lines = Vec::new();
+        let mut priced = None;
         for CheckedContainer {
             found,
             findings,
@@ -105,7 +109,7 @@ impl PaperCheck {
             if files.len() > 1 {
                 place = format!("{} {place}", text::label(&found.path.display().to_string()));
             }
-            if let Some(why) = found.skipped {
+            if let Some(why) = &found.skipped {
                 lines.push(format!("{place}: skipped: {why}"));
                 continue;
             }
@@ -120,12 +124,18 @@ impl PaperCheck {
                     finding.hint
                 ));
             }
-            if let (Some(price), Some(size)) = (per_month, paid_size(&found.container)) {
+            let pod = Some((&found.path, &found.workload));
+            let size = paid_size(&found.container).filter(|_| priced != pod);
+            if let (Some(price), Some(size)) = (per_month, size) {
+                priced = pod;
                 lines.push(format!(
                     "{place}: one pod of {size} costs ${price:.2} a month ({}, {}, {})",
                     self.offer.name, self.offer.price.region, self.offer.price.date
                 ));
             }
+        }
+        if !self.not_looked_at.is_empty() {
+            lines.push(custom_resources_text(&self.not_looked_at));
         }
         lines.join("\n")
     }
@@ -145,7 +155,7 @@ impl PaperCheck {
             file: c.found.path.display().to_string(),
             workload: c.found.workload.clone(),
             container: c.found.container.name.clone(),
-            skipped: c.found.skipped.map(str::to_owned),
+            skipped: c.found.skipped.clone(),
             qos_class: qos_class(&c.found.container).to_owned(),
             cpu_limit: c.found.container.limits.cpu.map(|cpu| cpu.to_string()),
             memory_limit: c.found.container.limits.memory.map(|m| m.to_string()),
@@ -166,6 +176,7 @@ impl PaperCheck {
             region: self.offer.price.region.clone(),
             price_date: self.offer.price.date.to_string(),
             containers: self.checked.iter().map(container).collect(),
+            not_looked_at: self.not_looked_at.clone(),
         }
     }
 }
@@ -183,6 +194,8 @@ pub struct PaperDocument {
     price_date: String,
     /// Every container, in the order of the manifests.
     containers: Vec<JudgedContainer>,
+    /// Custom resources, of which an operator makes pods that are not to be seen here.
+    not_looked_at: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -195,13 +208,13 @@ struct JudgedContainer {
     container: String,
     /// Why it was not checked; null where it was.
     skipped: Option<String>,
-    /// `Guaranteed`, `Burstable` or `BestEffort`.
+    /// That of its pod: `Guaranteed`, `Burstable` or `BestEffort`.
     qos_class: String,
     /// The CPU limit, such as 500m.
     cpu_limit: Option<String>,
     /// The memory limit, such as 512Mi.
     memory_limit: Option<String>,
-    /// What one pod of it costs, in the smallest size billed that holds it.
+    /// What one pod with all its containers costs, in the smallest size billed that holds it.
     usd_per_month: Option<f64>,
     /// What the rules object to, worst first.
     findings: Vec<JudgedFinding>,
@@ -229,17 +242,33 @@ fn severity_word(severity: Severity) -> &'static str {
     }
 }
 
-/// What is paid for: what it may use, else what it asks for.
+/// What is paid for: what the pod may use, else what it asks for.
 fn paid_size(container: &LintedContainer) -> Option<InstanceSize> {
-    let cpu = container.limits.cpu.or(container.requests.cpu)?;
-    let memory = container.limits.memory.or(container.requests.memory)?;
+    let (cpu, memory) = container.pod_size();
+    let (cpu, memory) = (cpu?, memory?);
     let is_some = cpu.as_millis() > 0 && memory.as_bytes() > 0;
     is_some.then_some(InstanceSize { cpu, memory })
 }
 
-fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer]) -> Error {
+/// `not looked at: Kafka/orders: ...`
+fn custom_resources_text(names: &[String]) -> String {
+    format!(
+        "not looked at: {}: custom resources, whose pods an operator makes\n  hint: kubectl get pods -o yaml | loadline lint -",
+        text::one_line(&names.join(", "))
+    )
+}
+
+fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]) -> Error {
     let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     let paths = paths.join(", ");
+    if all.is_empty() && !custom.is_empty() {
+        let refusal = format!(
+            "{paths}: nothing in it has containers; not looked at: {} (custom resources, whose pods an operator makes)",
+            text::one_line(&custom.join(", "))
+        );
+        return Error::new(FailureKind::Usage, refusal)
+            .with_hint("check the pods that it makes: kubectl get pods -o yaml | loadline lint -");
+    }
     if all.is_empty() {
         let refusal = format!("{paths}: no document has spec.template.spec.containers");
         return Error::new(FailureKind::Usage, refusal).with_hint(
@@ -252,7 +281,7 @@ fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer]) -> Error {
             format!(
                 "{} ({})",
                 text::label(&container_name(f)),
-                f.skipped.unwrap_or_default()
+                f.skipped.as_deref().unwrap_or_default()
             )
         })
         .collect();

@@ -15,6 +15,10 @@ use loadline_report::format::count_of;
 use crate::measuring::{open_store_to_read, state_directory};
 use crate::ui::text::format_span;
 
+/// Starts of a proof that are simulated; each further one only adds itself.
+const MOST_SIMULATED: u32 = 60;
+
+/// The outlook of a search, and where the length of its trials is from.
 pub struct SearchOutlook {
     pub outlook: Outlook,
     /// Whether start and stop take as long as this application's took here before.
@@ -37,9 +41,17 @@ pub fn outlook_from_store(experiment: &Experiment, store: Option<&Store>) -> Sea
         None => trial_length(experiment),
     };
     // How much memory the machine has matters where the largest size fails, which is not expected.
-    let search = size_search(experiment, None);
+    let mut bounded = experiment.clone();
+    let beyond = bounded.search.prove.saturating_sub(MOST_SIMULATED);
+    bounded.search.prove -= beyond;
+    let search = size_search(&bounded, None);
+    let mut outlook = Outlook::for_search(&search, &experiment.slo, each);
+    outlook.starts += beyond;
+    outlook.starts_95 += beyond;
+    outlook.time += outlook.each * beyond;
+    outlook.time_95 += outlook.each * beyond;
     SearchOutlook {
-        outlook: Outlook::for_search(&search, &experiment.slo, each),
+        outlook,
         is_seen: seen.is_some(),
         question: experiment.search.question,
     }
@@ -89,12 +101,15 @@ pub fn search_text(experiment: &Experiment, told: &SearchOutlook) -> String {
         None => ", more where that fails",
     };
     format!(
-        "the smallest memory from {} to {}{more}, of {}: {}\n{} prove it\n{}",
+        "`size`: the smallest memory from {} to {}{more}, of {}: {}\n{}\n{}",
         search.min_memory,
         largest.unwrap_or(search.min_memory),
         count_of(bases.len(), "configuration"),
         labels.join(", "),
-        count_of(search.prove as usize, "fresh start"),
+        match search.prove {
+            0 => "no fresh start: nothing will be proven".to_owned(),
+            starts => format!("{} prove it", count_of(starts as usize, "fresh start")),
+        },
         told.search_sentence(),
     )
 }

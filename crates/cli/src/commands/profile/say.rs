@@ -87,6 +87,13 @@ pub fn report_observed(seen: &LogObservations, profile: &LoadProfile) {
     }
     if let Some(durations) = &seen.duration_ms {
         talk!("logged durations: {}", quantiles(durations, 1.0, 1, " ms"));
+        let dropped = seen.requests.saturating_sub(durations.count);
+        if dropped > 0 {
+            talk!(
+                "{dropped} of {} requests have no duration that can be read",
+                seen.requests
+            );
+        }
     }
     think_times(seen);
     not_replayed(seen, profile);

@@ -6,6 +6,7 @@
 //! cannot promise. Facts: the Compose Specification (compose-spec), `05-services.md` and
 //! `12-interpolation.md`.
 
+mod ports;
 mod service;
 mod variables;
 pub mod words;
@@ -16,6 +17,7 @@ use std::path::Path;
 use loadline_protocol::RunRefusal;
 use serde_json::{Map, Value};
 
+use service::RefusalCollector;
 pub use service::{ComposeService, ServicePort, ServiceReadiness};
 use variables::ComposeVariables;
 
@@ -46,12 +48,16 @@ pub fn take_services(
         application: None,
         dependencies: Vec::new(),
     };
+    let mut problems = Vec::new();
     for name in &order {
-        let service = file.read_service(name)?;
+        let service = RefusalCollector(&mut problems).value(file.read_service(name));
         match application == Some(name.as_str()) {
             true => taken.application = Some(service),
             false => taken.dependencies.push(service),
         }
+    }
+    if let Some(refusal) = service::join_refusals(path, problems) {
+        return Err(refusal);
     }
     file.refuse_shared(&taken)?;
     Ok(taken)

@@ -12,6 +12,7 @@ use loadline_protocol::RunRefusal;
 use serde_json::{Map, Value};
 
 use super::super::references;
+use super::ports::ports;
 use super::variables::{ComposeVariables, FilledText, pairs};
 use super::words::split_words;
 
@@ -98,10 +99,10 @@ pub(super) struct ServiceLocation<'a> {
     pub(super) variables: &'a ComposeVariables,
 }
 
-type Table = Map<String, Value>;
+pub(super) type Table = Map<String, Value>;
 
 impl ServiceLocation<'_> {
-    fn refuse_service(
+    pub(super) fn refuse_service(
         &self,
         why: impl std::fmt::Display,
         hint: impl std::fmt::Display,
@@ -130,7 +131,7 @@ impl ServiceLocation<'_> {
     }
 
     /// A text that may not be a credential: it is stored with the result.
-    fn check_plain_text(&self, key: &str, value: &Value) -> Result<String, RunRefusal> {
+    pub(super) fn check_plain_text(&self, key: &str, value: &Value) -> Result<String, RunRefusal> {
         let text = scalar(value)
             .ok_or_else(|| self.refuse_service(format!("{key} is no text"), "write one"))?;
         let filled = self.fill_key(key, &text)?;
@@ -152,53 +153,79 @@ impl ComposeService {
             let hint = "build it (docker compose build) and name the result: image: NAME:TAG";
             return Err(at.refuse_service(why, hint));
         };
-        let ports = ports(table, at)?;
-        let (volumes, named) = volumes(table, at)?;
+        let mut problems = Vec::new();
+        let mut noted = RefusalCollector(&mut problems);
+        noted.value(refuse_unknown(table, at));
+        let ports: Vec<ServicePort> = noted.value(ports(table, at));
+        let (volumes, named) = noted.value(volumes(table, at));
         let limits = table
             .get("deploy")
             .and_then(|d| d.pointer("/resources/limits"));
-        let limit = |own: &str, of_deploy: &str| {
-            let value = table.get(own).or_else(|| limits?.get(of_deploy));
+        let plain = |key: &str, value: Option<&Value>| {
             value
-                .map(|value| at.check_plain_text(own, value))
+                .map(|value| at.check_plain_text(key, value))
                 .transpose()
         };
-        Ok(Self {
+        let limit = |own: &str, of_deploy: &str| {
+            plain(own, table.get(own).or_else(|| limits?.get(of_deploy)))
+        };
+        let memory = |text: Option<String>| text.map(|text| memory_text(&text));
+        let service = Self {
             name: at.name.to_owned(),
-            image: at.check_plain_text("image", image)?,
-            command: service_command("command", table.get("command"), at)?,
-            env: references(table, at)?,
-            ready: service_readiness(table, &ports, at)?,
-            start_deadline: start_deadline(table, at)?,
+            image: noted.value(at.check_plain_text("image", image)),
+            command: noted.value(service_command("command", table.get("command"), at)),
+            env: noted.value(references(table, at)),
+            ready: noted.value(service_readiness(table, &ports, at)),
+            start_deadline: noted.value(start_deadline(table, at)),
             ports,
             volumes,
             named,
-            cpu: limit("cpus", "cpus")?,
-            cpuset: table
-                .get("cpuset")
-                .map(|v| at.check_plain_text("cpuset", v))
-                .transpose()?,
-            memory: limit("mem_limit", "memory")?.map(|text| memory_text(&text)),
-            shm: table
-                .get("shm_size")
-                .map(|v| {
-                    at.check_plain_text("shm_size", v)
-                        .map(|text| memory_text(&text))
-                })
-                .transpose()?,
-            user: table
-                .get("user")
-                .map(|v| at.check_plain_text("user", v))
-                .transpose()?,
+            cpu: noted.value(limit("cpus", "cpus")),
+            cpuset: noted.value(plain("cpuset", table.get("cpuset"))),
+            memory: memory(noted.value(limit("mem_limit", "memory"))),
+            shm: memory(noted.value(plain("shm_size", table.get("shm_size")))),
+            user: noted.value(plain("user", table.get("user"))),
+        };
+        match join_refusals(at.file, problems) {
+            Some(refusal) => Err(refusal),
+            None => Ok(service),
+        }
+    }
+}
+
+/// Refusals of one file, so that one run names all of them.
+pub(super) struct RefusalCollector<'a>(pub(super) &'a mut Vec<RunRefusal>);
+
+impl RefusalCollector<'_> {
+    /// The value, or nothing in its place.
+    pub(super) fn value<T: Default>(&mut self, result: Result<T, RunRefusal>) -> T {
+        result.unwrap_or_else(|refusal| {
+            self.0.push(refusal);
+            T::default()
         })
     }
+}
+
+/// One refusal of several; `None` where there is none.
+pub(super) fn join_refusals(file: &Path, mut all: Vec<RunRefusal>) -> Option<RunRefusal> {
+    if all.len() < 2 {
+        return all.pop();
+    }
+    let texts = all
+        .iter()
+        .map(|one| format!("\n  {one}\n    hint: {}", one.hint));
+    let what = format!("the compose file {}", file.display());
+    let why = format!("{} problems:{}", all.len(), texts.collect::<String>());
+    Some(RunRefusal::new(what, why, "mend them all, then try again"))
 }
 
 fn refuse_unknown(table: &Table, at: &ServiceLocation<'_>) -> Result<(), RunRefusal> {
     let is_known =
         |key: &str| TAKEN.contains(&key) || WITHOUT_MEANING.contains(&key) || key.starts_with("x-");
-    if let Some(key) = table.keys().find(|key| !is_known(key)) {
-        return Err(at.refuse_unsupported(format!("`{key}`")));
+    let unknown = table.keys().filter(|key| !is_known(key));
+    let unknown: Vec<String> = unknown.map(|key| format!("`{key}`")).collect();
+    if !unknown.is_empty() {
+        return Err(at.refuse_unsupported(unknown.join(", ")));
     }
     let deploy = table.get("deploy");
     let replicas = deploy.and_then(|deploy| deploy.get("replicas"));
@@ -342,60 +369,6 @@ fn path_beside_compose(at: &ServiceLocation<'_>, path: &str) -> std::path::PathB
     base.join(path).components().collect()
 }
 
-fn ports(table: &Table, at: &ServiceLocation<'_>) -> Result<Vec<ServicePort>, RunRefusal> {
-    let list = |key: &str| {
-        table
-            .get(key)
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let exposed = list("expose").into_iter().map(|value| (false, value));
-    let published = list("ports").into_iter().map(|value| (true, value));
-    let mut all: Vec<ServicePort> = Vec::new();
-    for (is_published, value) in published.chain(exposed) {
-        let port = match &value {
-            Value::Object(one) => port_of(one, at)?,
-            text => short_port(&at.check_plain_text("ports", text)?, is_published),
-        };
-        let Some(port) = port else {
-            let why = format!(
-                "`{}` is no port that loadline understands",
-                scalar(&value).unwrap_or_default()
-            );
-            return Err(at.refuse_service(why, "write each port by itself: \"5432:5432\""));
-        };
-        if !all.iter().any(|known| known.target == port.target) {
-            all.push(port);
-        }
-    }
-    Ok(all)
-}
-
-/// `[IP:][PUBLISHED:]TARGET[/tcp]`
-fn short_port(text: &str, is_published: bool) -> Option<ServicePort> {
-    let text = text.strip_suffix("/tcp").unwrap_or(text);
-    let mut parts = text.rsplit(':');
-    let target = parts.next()?.parse().ok()?;
-    let published = parts.next().filter(|_| is_published && !text.is_empty());
-    Some(ServicePort {
-        target,
-        published: published.map(str::parse).transpose().ok()?,
-    })
-}
-
-fn port_of(one: &Table, at: &ServiceLocation<'_>) -> Result<Option<ServicePort>, RunRefusal> {
-    let number = |key: &str| {
-        let text = one
-            .get(key)
-            .map(|value| at.check_plain_text("ports", value))
-            .transpose();
-        text.map(|text| text.and_then(|text| text.parse::<u16>().ok()))
-    };
-    let published = number("published")?;
-    Ok(number("target")?.map(|target| ServicePort { target, published }))
-}
-
 /// Files of the machine, and the names of the rest.
 fn volumes(
     table: &Table,
@@ -511,12 +484,9 @@ fn start_deadline(table: &Table, at: &ServiceLocation<'_>) -> Result<Option<Dura
             .map(|value| at.check_plain_text(key, value))
             .transpose()?;
         let parse = |text: String| {
-            let time = parse_duration(&text);
+            let time = parse_chained_duration(&text);
             time.ok_or_else(|| {
-                at.refuse_service(
-                    format!("{key}: `{text}` is no time"),
-                    "write it in one unit: 90s",
-                )
+                at.refuse_service(format!("{key}: `{text}` is no time"), "write 90s or 1m30s")
             })
         };
         text.map(parse).transpose()
@@ -534,6 +504,21 @@ fn start_deadline(table: &Table, at: &ServiceLocation<'_>) -> Result<Option<Dura
     Ok(Some(period.unwrap_or_default().saturating_add(checks)))
 }
 
+/// `1m30s`: compose writes a time as Go does, in several units.
+fn parse_chained_duration(text: &str) -> Option<Duration> {
+    let (mut total, mut rest) = (Duration::ZERO, text);
+    while !rest.is_empty() {
+        let unit = rest.find(|c: char| c.is_ascii_alphabetic())?;
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let end = rest[unit..]
+            .find(is_number)
+            .map_or(rest.len(), |at| unit + at);
+        total = total.checked_add(parse_duration(&rest[..end])?)?;
+        rest = &rest[end..];
+    }
+    (!text.is_empty()).then_some(total)
+}
+
 /// Memory as loadline reads it: compose writes `512m` and `512mb`.
 fn memory_text(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
@@ -543,7 +528,7 @@ fn memory_text(text: &str) -> String {
     unit.unwrap_or(&lower).to_owned()
 }
 
-fn scalar(value: &Value) -> Option<String> {
+pub(super) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

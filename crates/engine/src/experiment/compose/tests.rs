@@ -65,6 +65,45 @@ fn told(from: &str, to: &str, others: &[&str]) -> String {
 }
 
 #[test]
+fn times_and_ports_are_read_as_compose_writes_them() {
+    let text = "services: {a: {image: a, ports: ['5044:5044/tcp', '5140:5140/udp', '9090-9091:8080-8081', '7000', {target: 53, protocol: udp}, {target: 9000, published: '9001'}], \
+        healthcheck: {test: [CMD, x], start_period: 1m30s, interval: 1m0s, retries: 1}}}";
+    let (_directory, path) = file(text);
+    let app = take_services(&path, Some("a"), &[])
+        .unwrap()
+        .application
+        .unwrap();
+    let ports: Vec<_> = app.ports.iter().map(|p| (p.target, p.published)).collect();
+    let wanted = [
+        (5044, Some(5044)),
+        (8080, Some(9090)),
+        (8081, Some(9091)),
+        (7000, None),
+        (9000, Some(9001)),
+    ];
+    assert_eq!(ports, wanted);
+    assert_eq!(app.start_deadline, Some(Duration::from_secs(150)));
+}
+
+#[test]
+fn one_run_names_all_problems_and_their_services() {
+    let text = "services: {a: {image: a, ports: [x], privileged: true, init: true, depends_on: [b]}, b: {image: b, healthcheck: {test: [CMD, x], interval: soon}}}";
+    let (_directory, path) = file(text);
+    let said = take_services(&path, Some("a"), &[])
+        .unwrap_err()
+        .to_string();
+    for part in [
+        "`a` of",
+        "`x` is no port",
+        "`init`, `privileged`",
+        "`b` of",
+        "`soon` is no time",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
 fn a_service_is_taken_with_all_that_it_depends_on_in_the_order_of_their_start() {
     let (_directory, path) = file(SHOP);
     let taken = take_services(&path, Some("orders"), &[]).unwrap();
@@ -191,7 +230,7 @@ fn what_cannot_be_done_is_refused_by_its_name() {
             "volumes: [{ type: tmpfs, target: /x }]",
             "a volume in memory",
         ),
-        ("ports: [\"1-3:1-3\"]", "`1-3:1-3` is no port"),
+        ("ports: [\"3-1:3-1\"]", "`3-1:3-1` is no port"),
         (
             "environment: { A: \"${LOADLINE_UNSET}\" }",
             "A: the variable LOADLINE_UNSET is not set",

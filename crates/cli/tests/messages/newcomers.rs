@@ -1,0 +1,309 @@
+//! What newcomers typed in a review, and near relatives of it: the answer that they should have had.
+
+use super::{ENVIRONMENT, Row, USAGE};
+
+pub const NEWCOMERS: &[Row] = &[
+    // The experiment file is an argument everywhere; other files are named for what they are.
+    (
+        "size none.toml",
+        USAGE,
+        &["cannot read the experiment none.toml"],
+    ),
+    (
+        "judge --advice percent=75 none.toml",
+        USAGE,
+        &["cannot read the experiment none.toml"],
+    ),
+    (
+        "plan none.toml",
+        USAGE,
+        &["cannot read the experiment none.toml"],
+    ),
+    (
+        "plan deploy.yaml",
+        USAGE,
+        &[
+            "deploy.yaml is a Kubernetes manifest",
+            "hint: check it: loadline lint deploy.yaml",
+        ],
+    ),
+    (
+        "size deploy.yaml",
+        USAGE,
+        &[
+            "is a Kubernetes manifest",
+            "loadline init --manifest deploy.yaml",
+        ],
+    ),
+    ("run deploy.yaml", USAGE, &["is a Kubernetes manifest"]),
+    (
+        "plan compose.yaml",
+        USAGE,
+        &["is a compose file", "--compose compose.yaml --service NAME"],
+    ),
+    ("size compose.yaml", USAGE, &["is a compose file"]),
+    (
+        "plan brace.json",
+        USAGE,
+        &["brace.json is JSON", "loadline show brace.json"],
+    ),
+    (
+        "plan result.json.gz",
+        USAGE,
+        &["is a packed file", "loadline show result.json.gz"],
+    ),
+    // Negative numbers.
+    (
+        "size --rate -5/s",
+        USAGE,
+        &["--rate: -5/s is negative", "hint: --rate 5/s"],
+    ),
+    ("size --cpu -1", USAGE, &["--cpu: -1 is negative"]),
+    ("run --memory -1Gi", USAGE, &["--memory: -1Gi is negative"]),
+    (
+        "size --duration -5s",
+        USAGE,
+        &["--duration: -5s is negative"],
+    ),
+    ("size --prove -5", USAGE, &["--prove: -5 is negative"]),
+    (
+        "emit --to x --replicas -1",
+        USAGE,
+        &["--replicas: -1 is negative"],
+    ),
+    // Units of other notations.
+    (
+        "predict --memory 512MB --cpu 1 --jdk 17",
+        USAGE,
+        &["`512MB`", "did you mean 512Mi?"],
+    ),
+    (
+        "predict --memory 512mb --cpu 1 --jdk 17",
+        USAGE,
+        &["did you mean 512Mi?"],
+    ),
+    (
+        "predict --memory 0.5Gi --cpu 1 --jdk 17",
+        USAGE,
+        &["did you mean 512Mi?"],
+    ),
+    (
+        "predict --memory '512 Mi b' --cpu 1 --jdk 17",
+        USAGE,
+        &["did you mean 512Mi?"],
+    ),
+    (
+        "predict --memory 1,5g --cpu 1 --jdk 17",
+        USAGE,
+        &["did you mean 1536Mi?"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 500M --jdk 17",
+        USAGE,
+        &["did you mean 500m?"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1,5 --jdk 17",
+        USAGE,
+        &["did you mean 1500m?"],
+    ),
+    (
+        "predict --memory 1Gi --cpu '2 cores' --jdk 17",
+        USAGE,
+        &["did you mean 2?"],
+    ),
+    (
+        "size --max-memory 512MB --slo p99<1s --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["did you mean 512Mi?"],
+    ),
+    // Objectives.
+    (
+        "size --slo avg<100ms --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["a mean hides slow requests", "did you mean `p50<100ms`?"],
+    ),
+    (
+        "size --slo error<1% --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["did you mean `errors<1%`?"],
+    ),
+    (
+        "size --slo P99<250MS --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["did you mean `p99<250ms`?"],
+    ),
+    (
+        "size --slo 99%<250ms --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["did you mean `p99<250ms`?"],
+    ),
+    (
+        "size --slo p100<1s --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["did you mean `max<1s`?"],
+    ),
+    (
+        "size --slo p99≤250ms --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["did you mean `p99<250ms`?"],
+    ),
+    (
+        "size --slo p99=250ms --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["did you mean `p99<250ms`?"],
+    ),
+    (
+        "size --slo p99<0ms --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["the bound is not above 0"],
+    ),
+    (
+        "size --slo 'startup<5s' --rate 5/s --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["did you mean `start<5s`?"],
+    ),
+    // Rates.
+    (
+        "load --rate 100rps http://localhost:1/",
+        USAGE,
+        &["`100rps` is not a rate", "did you mean 100/s?"],
+    ),
+    (
+        "load --rate 100/sec http://localhost:1/",
+        USAGE,
+        &["did you mean 100/s?"],
+    ),
+    (
+        "load --rate 1000000000000/s http://localhost:1/",
+        USAGE,
+        &["more than one generator is asked for"],
+    ),
+    (
+        "load --rate '50 req/s' http://localhost:1/",
+        USAGE,
+        &["did you mean 50/s?"],
+    ),
+    // Commands of the application.
+    (
+        "size --slo p99<1s --rate 5/s --url http://localhost:1/ -- app.jar",
+        USAGE,
+        &["app.jar is a jar", "hint: -- java -jar app.jar"],
+    ),
+    (
+        "run --memory 1Gi --slo p99<1s --rate 5/s --url http://localhost:1/ -- target/app.jar",
+        USAGE,
+        &["-- java -jar target/app.jar"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --ready health -- java -jar a.jar",
+        USAGE,
+        &["does not start with a slash", ":9001/health"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --jdk 99 -- java -jar a.jar",
+        ENVIRONMENT,
+        &["99"],
+    ),
+    // Answers and bodies.
+    (
+        "load --rate 5/s --expect-status 2xx http://localhost:1/",
+        USAGE,
+        &["it is no status", "--expect-status 200"],
+    ),
+    (
+        "load --rate 5/s --expect-status 9 http://localhost:1/",
+        USAGE,
+        &["it is no status"],
+    ),
+    // Files that cannot be read back.
+    (
+        "show trials.csv",
+        USAGE,
+        &["a CSV cannot be read back; the JSON can"],
+    ),
+    (
+        "report page.html",
+        USAGE,
+        &["an HTML report cannot be read back"],
+    ),
+    ("show junit.xml", USAGE, &["JUnit XML cannot be read back"]),
+    (
+        "show cut.json",
+        USAGE,
+        &["cut.json is cut off", "hint: export it again"],
+    ),
+    (
+        "show cut.json.gz",
+        USAGE,
+        &["cut.json.gz is cut off", "hint: export it again"],
+    ),
+    // What is shipped.
+    (
+        "emit result.json.gz --to x --image 'bad image name'",
+        USAGE,
+        &["it is no name of an image", "registry.example/orders:1.4"],
+    ),
+    (
+        "emit result.json.gz --to x --image ''",
+        USAGE,
+        &["it is no name of an image"],
+    ),
+    (
+        "emit result.json.gz --to x --image UPPER/case",
+        USAGE,
+        &["it is no name of an image"],
+    ),
+    (
+        "emit result.json.gz --to x --for helm",
+        USAGE,
+        &["--values values.yaml"],
+    ),
+    // Addresses.
+    (
+        "fleet --prometheus ftp://x",
+        USAGE,
+        &["ftp is not spoken here, only http and https"],
+    ),
+    ("serve --listen 7007", USAGE, &["write 127.0.0.1:7007"]),
+    ("serve --listen :8080", USAGE, &["write 127.0.0.1:8080"]),
+    // Words in other places.
+    (
+        "--slo p99<1s size",
+        USAGE,
+        &["flags stand behind the command"],
+    ),
+    ("version", USAGE, &["loadline --version"]),
+    ("schema foo", USAGE, &["foo"]),
+    (
+        "compare result.json.gz other.json.gz",
+        4,
+        &["not comparable: they have another", "hint: measure both"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 8u191 --jvm -XX:MaxRAMPercentage=50",
+        USAGE,
+        &["a percentage with a point", "50.0"],
+    ),
+    (
+        "lint crs.yaml",
+        USAGE,
+        &[
+            "not looked at: Kafka/k",
+            "custom resources",
+            "kubectl get pods",
+        ],
+    ),
+    ("lint many.yaml", USAGE, &["too large or too complex"]),
+    ("lint twice.yaml", USAGE, &["duplicate mapping key: a\n"]),
+    (
+        "lint others.yaml",
+        USAGE,
+        &["no container runs a JVM", "redis has no JVM"],
+    ),
+    (
+        "emit result.json.gz --to x --manifest command.yaml",
+        USAGE,
+        &["-Xmx1g in command[0]", "hint: "],
+    ),
+];

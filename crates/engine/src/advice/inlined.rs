@@ -1,0 +1,254 @@
+//! Objects of manifests as the cluster sees them, as far as the same input tells.
+//!
+//! Owns lists and OpenShift Templates taken apart, and the values of variables that come from a
+//! ConfigMap of the input or from the container's own limits. What comes from elsewhere stays a
+//! reference. Sources: Kubernetes API reference, core/v1 EnvVarSource and EnvFromSource; OpenShift,
+//! "Using templates" (`${NAME}` in a text, `${{NAME}}` for a whole value).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::manifest::{POD_SPECS, scalar_text};
+use super::quantity;
+
+/// The fields of a pod that list containers.
+const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
+
+/// The pod of an object.
+fn pod_spec_mut(object: &mut Value) -> Option<&mut Value> {
+    let place = POD_SPECS
+        .iter()
+        .find(|place| object.pointer(&format!("{place}/containers")).is_some())?;
+    object.pointer_mut(place)
+}
+
+fn single_objects(document: &Value) -> Vec<Value> {
+    let mut all = Vec::new();
+    push_objects(document, &mut all);
+    all
+}
+
+fn push_objects(document: &Value, all: &mut Vec<Value>) {
+    let list = |name: &str| document.get(name).and_then(Value::as_array);
+    let is_template = document.get("kind").and_then(Value::as_str) == Some("Template");
+    match (list("items"), list("objects").filter(|_| is_template)) {
+        (Some(items), _) => items.iter().for_each(|item| push_objects(item, all)),
+        (None, Some(objects)) => {
+            let parameters = template_parameters(document);
+            for object in objects {
+                let mut object = object.clone();
+                fill_parameters(&mut object, &parameters);
+                push_objects(&object, all);
+            }
+        }
+        (None, None) => all.push(document.clone()),
+    }
+}
+
+/// The parameters of a Template that have a value.
+fn template_parameters(template: &Value) -> BTreeMap<String, String> {
+    let all = template.get("parameters").and_then(Value::as_array);
+    let parameter = |parameter: &Value| {
+        let name = parameter.get("name")?.as_str()?.to_owned();
+        Some((name, scalar_text(parameter.get("value")?)))
+    };
+    all.into_iter().flatten().filter_map(parameter).collect()
+}
+
+fn fill_parameters(value: &mut Value, parameters: &BTreeMap<String, String>) {
+    match value {
+        Value::String(text) if text.contains("${") => {
+            let whole = text.strip_prefix("${{").and_then(|t| t.strip_suffix("}}"));
+            let found = whole.and_then(|name| parameters.get(name));
+            *value = match found {
+                Some(found) => serde_json::from_str(found).unwrap_or_else(|_| json!(found)),
+                None => parameters
+                    .iter()
+                    .fold(text.clone(), |text, (name, value)| {
+                        text.replace(&format!("${{{name}}}"), value)
+                    })
+                    .into(),
+            };
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| fill_parameters(item, parameters)),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|field| fill_parameters(field, parameters)),
+        _ => {}
+    }
+}
+
+fn namespace(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/namespace")?.as_str()
+}
+
+/// The data of the ConfigMaps of an input, with their namespaces.
+#[derive(Default)]
+pub struct ConfigMaps(BTreeMap<String, Vec<(Option<String>, Map<String, Value>)>>);
+
+impl ConfigMaps {
+    /// Those of all documents of an input.
+    pub fn from_documents(documents: &[&Value]) -> Self {
+        let mut maps = Self::default();
+        for object in documents
+            .iter()
+            .flat_map(|document| single_objects(document))
+        {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str);
+            let data = object.get("data").and_then(Value::as_object);
+            if let (true, Some(name), Some(data)) = (object["kind"] == "ConfigMap", name, data) {
+                let map = (namespace(&object).map(str::to_owned), data.clone());
+                maps.0.entry(name.to_owned()).or_default().push(map);
+            }
+        }
+        maps
+    }
+
+    /// The objects of a document, with what their references stand for.
+    pub fn resolve_objects(&self, document: &Value) -> Vec<Value> {
+        let mut objects = single_objects(document);
+        for object in &mut objects {
+            let namespace = namespace(object).map(str::to_owned);
+            let Some(pod) = pod_spec_mut(object) else {
+                continue;
+            };
+            for list in CONTAINERS {
+                let all = pod.get_mut(list).and_then(Value::as_array_mut);
+                for container in all.into_iter().flatten() {
+                    self.fill_variables(container, namespace.as_deref());
+                }
+            }
+        }
+        objects
+    }
+
+    /// The map that a reference of this namespace means; a manifest need not name namespaces.
+    fn find_map(&self, reference: &Value, own: Option<&str>) -> Option<&Map<String, Value>> {
+        let all = self.0.get(reference.get("name")?.as_str()?)?;
+        let is_same = |other: &Option<String>| match (other.as_deref(), own) {
+            (Some(other), Some(own)) => other == own,
+            _ => true,
+        };
+        let found = all.iter().find(|(other, _)| is_same(other))?;
+        Some(&found.1)
+    }
+
+    /// Variables of `envFrom` come first: those of `env` win over them.
+    fn fill_variables(&self, container: &mut Value, namespace: Option<&str>) {
+        let own = container.get("env").and_then(Value::as_array);
+        let mut own = own.cloned().unwrap_or_default();
+        for variable in &mut own {
+            let value = variable.get("valueFrom").and_then(|from| {
+                self.map_value(from, namespace)
+                    .or_else(|| own_limit(from, container))
+            });
+            if let (Some(value), Some(fields)) = (value, variable.as_object_mut()) {
+                fields.insert("value".to_owned(), value.into());
+            }
+        }
+        let sources = container.get("envFrom").and_then(Value::as_array);
+        let sources = sources.cloned().unwrap_or_default();
+        let (mut all, mut outside) = (Vec::new(), Vec::new());
+        for source in sources {
+            let map = source
+                .get("configMapRef")
+                .and_then(|r| self.find_map(r, namespace));
+            let Some(map) = map else {
+                outside.push(source);
+                continue;
+            };
+            let prefix = source
+                .get("prefix")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let variable = |(name, value): (&String, &Value)| {
+                let name = format!("{prefix}{name}");
+                let is_own = own.iter().any(|v| v["name"] == name.as_str());
+                (!is_own).then(|| json!({"name": name, "value": scalar_text(value)}))
+            };
+            all.extend(map.iter().filter_map(variable));
+        }
+        all.append(&mut own);
+        let Some(fields) = container.as_object_mut() else {
+            return;
+        };
+        for (name, list) in [("env", all), ("envFrom", outside)] {
+            match list.is_empty() {
+                true => fields.remove(name),
+                false => fields.insert(name.to_owned(), list.into()),
+            };
+        }
+    }
+
+    fn map_value(&self, from: &Value, namespace: Option<&str>) -> Option<String> {
+        let reference = from.get("configMapKeyRef")?;
+        let map = self.find_map(reference, namespace)?;
+        map.get(reference.get("key")?.as_str()?).map(scalar_text)
+    }
+}
+
+/// A limit or request of the container itself, in the unit that the variable asks for.
+fn own_limit(from: &Value, container: &Value) -> Option<String> {
+    let reference = from.get("resourceFieldRef")?;
+    let (kind, name) = reference.get("resource")?.as_str()?.split_once('.')?;
+    let limit = container.pointer(&format!("/resources/{kind}/{name}"))?;
+    let divisor = reference.get("divisor").map_or("1".to_owned(), scalar_text);
+    let bytes = |text: &str| quantity::parse_memory_quantity(text).map(|size| size.as_bytes());
+    let (limit, divisor) = (bytes(&scalar_text(limit))?, bytes(&divisor)?);
+    (name == "memory" && divisor > 0).then(|| limit.div_ceil(divisor).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_get_the_values_that_the_input_has() {
+        let documents = [
+            json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"X": "1", "Y": "2"}}),
+            json!({"kind": "Pod", "spec": {"containers": [{
+            "resources": {"limits": {"memory": "1Gi"}},
+            "envFrom": [{"configMapRef": {"name": "a"}, "prefix": "P_"}, {"secretRef": {"name": "s"}}],
+            "env": [
+                {"name": "P_X", "value": "own"},
+                {"name": "K", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "Y"}}},
+                {"name": "M", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
+                {"name": "N", "valueFrom": {"configMapKeyRef": {"name": "b", "key": "Y"}}},
+            ]}]}}),
+        ];
+        let [map, pod] = &documents;
+        let object = ConfigMaps::from_documents(&[map, pod])
+            .resolve_objects(pod)
+            .remove(0);
+        let container = &object["spec"]["containers"][0];
+        let values = container["env"].as_array().into_iter().flatten();
+        let values: Vec<_> = values
+            .map(|v| (v["name"].clone(), v["value"].clone()))
+            .collect();
+        assert_eq!(
+            json!(values),
+            json!([
+                ["P_Y", "2"],
+                ["P_X", "own"],
+                ["K", "2"],
+                ["M", "1024"],
+                ["N", null]
+            ])
+        );
+        assert_eq!(container["envFrom"], json!([{"secretRef": {"name": "s"}}]));
+    }
+
+    #[test]
+    fn a_template_is_its_objects_with_its_parameters() {
+        let template = json!({"kind": "Template",
+            "parameters": [{"name": "N", "value": "orders"}, {"name": "C", "value": 2}, {"name": "S"}],
+            "objects": [{"kind": "List", "items": [{"a": "${N}-x", "b": "${{C}}", "c": "${S}"}]}]});
+        assert_eq!(
+            single_objects(&template),
+            [json!({"a": "orders-x", "b": 2, "c": "${S}"})]
+        );
+    }
+}

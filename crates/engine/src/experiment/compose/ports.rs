@@ -1,0 +1,91 @@
+//! Ports of a service, in the short and the long form, with ranges.
+//!
+//! Owns which of them a trial can ask at: those of TCP. Source: compose-spec, `05-services.md`, `ports`.
+
+use loadline_protocol::RunRefusal;
+use serde_json::Value;
+
+use super::service::{ServiceLocation, ServicePort, Table, scalar};
+
+pub(super) fn ports(
+    table: &Table,
+    at: &ServiceLocation<'_>,
+) -> Result<Vec<ServicePort>, RunRefusal> {
+    let list = |key: &str| {
+        table
+            .get(key)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let exposed = list("expose").into_iter().map(|value| (false, value));
+    let published = list("ports").into_iter().map(|value| (true, value));
+    let mut all: Vec<ServicePort> = Vec::new();
+    for (is_published, value) in published.chain(exposed) {
+        let found = match &value {
+            Value::Object(one) => port_of(one, at)?,
+            text => short_ports(&at.check_plain_text("ports", text)?, is_published),
+        };
+        let Some(found) = found else {
+            let why = format!(
+                "`{}` is no port that loadline understands",
+                scalar(&value).unwrap_or_default()
+            );
+            return Err(at.refuse_service(why, "write \"5432:5432\" or \"5432\""));
+        };
+        for port in found {
+            if !all.iter().any(|known| known.target == port.target) {
+                all.push(port);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// `[IP:][PUBLISHED:]TARGET[/tcp]`, each also a range; none for UDP, which no trial asks at.
+fn short_ports(text: &str, is_published: bool) -> Option<Vec<ServicePort>> {
+    let (text, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
+    let mut parts = text.rsplit(':');
+    let targets = port_range(parts.next()?)?;
+    let published = parts.next().filter(|text| is_published && !text.is_empty());
+    let published = match published {
+        Some(text) => Some(port_range(text)?),
+        None => None,
+    };
+    if protocol != "tcp" {
+        return Some(Vec::new());
+    }
+    let port = |(at, target): (usize, u16)| ServicePort {
+        target,
+        // A range for one port is a choice of compose.
+        published: published.as_ref().and_then(|all| all.get(at)).copied(),
+    };
+    Some(targets.into_iter().enumerate().map(port).collect())
+}
+
+/// `8080` or `8080-8089`.
+fn port_range(text: &str) -> Option<Vec<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (first <= last && last - first < MOST_PORTS).then(|| (first..=last).collect())
+}
+
+/// Most ports of a range.
+const MOST_PORTS: u16 = 1000;
+
+fn port_of(one: &Table, at: &ServiceLocation<'_>) -> Result<Option<Vec<ServicePort>>, RunRefusal> {
+    let text = |key: &str| {
+        let value = one.get(key);
+        value
+            .map(|value| at.check_plain_text("ports", value))
+            .transpose()
+    };
+    let (published, protocol) = (text("published")?, text("protocol")?);
+    let joined = [published, text("target")?]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(":");
+    let protocol = protocol.unwrap_or_else(|| "tcp".to_owned());
+    Ok(short_ports(&format!("{joined}/{protocol}"), true))
+}
