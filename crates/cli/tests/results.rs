@@ -412,7 +412,7 @@ fn what_the_manifest_of_the_jar_names_comes_along() {
     );
     let warnings: Vec<String> = said(&output)
         .lines()
-        .filter(|line| line.starts_with("warning: "))
+        .filter(|line| line.starts_with("warning: ") && !line.contains(":latest"))
         .map(str::to_owned)
         .collect();
     // Debian's JDK has no image: that alone is warned of, not a jar that was read.
@@ -502,8 +502,9 @@ fn a_jar_that_cannot_be_read_is_said() {
     let warning = "warning: build/workloads/spring-web.jar cannot be read here";
     assert!(said(&output).contains(warning), "{}", said(&output));
     let manifests = emit(place.path(), &["--for", "kubernetes", "--force"]);
+    let unread = |line: &str| line.starts_with("warning: ") && !line.contains(":latest");
     assert!(
-        !said(&manifests).contains("warning: "),
+        !said(&manifests).lines().any(unread),
         "{}",
         said(&manifests)
     );

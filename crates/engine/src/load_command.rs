@@ -60,7 +60,7 @@ impl CommandFacts {
         })
     }
 
-    fn variables(&self) -> impl Iterator<Item = (String, String)> {
+    fn environment_pairs(&self) -> impl Iterator<Item = (String, String)> {
         let all = self.all().into_iter();
         all.map(|(_, variable, value)| (variable.to_owned(), value))
     }
@@ -94,7 +94,7 @@ pub(crate) fn load_command(
     let mut env = inherited_variables();
     // Tools keep files there; it is gone with the trial.
     env.insert("HOME".to_owned(), "/tmp".to_owned());
-    env.extend(facts.variables());
+    env.extend(facts.environment_pairs());
     let words = arguments.iter().map(|word| facts.fill_word(word));
     Ok(Some(LoadCommandSpec {
         app: AppSpec::Command {
@@ -141,7 +141,7 @@ mod tests {
             fill("{{url}} ${x} {users}"),
             "{http://localhost:8080/owners?page=1} ${x} {users}"
         );
-        let variables: BTreeMap<_, _> = facts.variables().collect();
+        let variables: BTreeMap<_, _> = facts.environment_pairs().collect();
         let text: Vec<_> = variables.iter().map(|(k, v)| format!("{k}={v}")).collect();
         insta::assert_snapshot!(text.join("\n"), @r"
         LOADLINE_DURATION_SECONDS=23

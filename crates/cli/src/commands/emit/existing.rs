@@ -15,6 +15,7 @@ use loadline_report::emit::{
     values,
 };
 use loadline_report::{ResultView, redact};
+use loadline_sizing::Bytes;
 use serde_json::Value;
 
 use super::emit_refused;
@@ -142,7 +143,9 @@ impl PatchFlags {
 fn refuse_kill(path: &Path, patched: &PatchFiles) -> Result<(), Error> {
     let container = parse_container(&patched.container);
     let measured = MeasuredNeeds {
-        rest: patched.rest,
+        // Results of before there were budgets do not tell it: then only a heap that does not fit by
+        // itself is a kill for certain.
+        rest: patched.rest.or(Some(Bytes::default())),
         ..MeasuredNeeds::default()
     };
     let Some(found) = over_commitment(&container, measured) else {
