@@ -41,7 +41,9 @@ impl ParseUnitError {
                 _ => return None,
             };
             let whole = millis.round();
-            return (whole >= 1.0 && whole < 1e9).then(|| Cpus(whole as u32).to_string());
+            return (1.0..1e9)
+                .contains(&whole)
+                .then(|| Cpus(whole as u32).to_string());
         }
         let factor = match unit {
             "" | "b" => 1,

@@ -87,7 +87,7 @@ const KNOWN: [NamedFormat; 9] = [
     NamedFormat {
         name: "traefik",
         text: "$remote_addr - $remote_user [$begin_local] \"$request\" $status $bytes_sent \
-               \"$http_referer\" \"$http_user_agent\" $count $router $server \
+               \"$http_referer\" \"$http_user_agent\" $request_count $router $server \
                ${duration_ms}ms",
         rest: "",
     },
@@ -181,10 +181,7 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
 /// Which format reads most of a line, the number of its first column that differs, and the line from there.
 fn closest_format(candidates: &[FormatCandidate], line: &[u8]) -> Option<(String, usize, String)> {
     let reach = |candidate: &FormatCandidate| candidate.format.read_length(line);
-    let best = candidates
-        .iter()
-        .rev()
-        .max_by_key(|candidate| reach(candidate))?;
+    let best = candidates.iter().max_by_key(|candidate| reach(candidate))?;
     let length = reach(best);
     let column = line[..length].split(|b| *b == b' ').count();
     let rest = String::from_utf8_lossy(&line[length..])
@@ -314,6 +311,10 @@ mod tests {
         ingress-nginx: 971211335.750 GET /a Some(200) Some(612) Some(250000) us, 192.0.2.7  curl/7.88.1
         traefik: 1747310790.000 GET /api Some(200) Some(1024) Some(150000) us, 192.168.1.100  Mozilla/5.0
         json: 1667348561.640 GET /browse Some(200) Some(379) Some(80879) us, 10.9.129.184  kube-probe/1.23
+        istio-1.4: 1556021242.912 GET /a Some(200) Some(5723) Some(32000) us, 10.1.1.1 10.1.1.1 curl/7.64.0
+        istio-1.8: 1587643642.912 GET /a Some(200) Some(5723) Some(32000) us, 10.1.1.1 10.1.1.1 curl/7.64.0
+        traefik: 1747310790.000 GET /api Some(200) Some(10) Some(15000) us, 192.0.2.1  a " b
+        haproxy: 1233922454.655 GET /index.html None Some(0) Some(109000) us, 10.0.1.2
         envoy: 1460751420.310 POST /api/v1/locations Some(204) Some(0) Some(226000) us,  10.0.35.28 nsq2http
         istio: 1606339578.409 GET /status/418 Some(418) Some(135) Some(4000) us, 10.44.1.23 - curl/7.73.0-DEV
         json: 1606339578.409 GET /status/418 Some(418) Some(135) Some(4000) us, 10.44.1.23  curl/7.73.0-DEV

@@ -400,7 +400,7 @@ fn field_extent(
         return memchr::memchr(b']', rest).map(|at| at + 1);
     }
     if field == LineField::User
-        && text.as_slice() == b" "
+        && (text.as_slice() == b" " || text.starts_with(b" ["))
         && let Some(at) = memchr::memmem::find(rest, b" [")
             .filter(|at| memchr::memchr(b'"', &rest[..*at]).is_none())
     {

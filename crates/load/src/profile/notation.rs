@@ -207,6 +207,7 @@ fn parse_dollar(text: &str) -> Vec<FormatPiece> {
             "duration_ns" => LineField::Duration(1),
             "remote_addr" => LineField::Address,
             "remote_user" => LineField::User,
+            "request_count" => LineField::Number,
             "client" => LineField::AddressPort,
             "http_x_forwarded_for" => LineField::Forwarded,
             "http_user_agent" => LineField::Agent,

@@ -147,7 +147,6 @@ impl ServiceLocation<'_> {
 
 impl ComposeService {
     pub(super) fn read(table: &Table, at: &ServiceLocation<'_>) -> Result<Self, RunRefusal> {
-        refuse_unknown(table, at)?;
         let Some(image) = table.get("image") else {
             let why = "it has no `image`, and loadline builds none";
             let hint = "build it (docker compose build) and name the result: image: NAME:TAG";
