@@ -129,17 +129,6 @@ impl Latency {
         self.at_rank((rank.ceil() as u64).max(1))
     }
 
-    /// (percentile in [0, 1], latency) steps for a curve: every recorded value once.
-    pub fn curve(&self) -> Vec<(f64, Duration)> {
-        let total = self.scheduled.max(1) as f64;
-        let mut seen = 0;
-        let step = |(value, count): (Duration, u64)| {
-            seen += count;
-            (seen as f64 / total, value)
-        };
-        self.recorded_values().map(step).collect()
-    }
-
     /// Every value of the successes with its requests, fastest first.
     pub fn recorded_values(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         self.histogram.iter_recorded().map(|bucket| {

@@ -105,12 +105,6 @@ pub fn why_too_noisy(
     Some((InvalidReason::Noise, reason))
 }
 
-/// Wait for a CPU that was not the application's own throttling, in [0, 1]: PSI cpu "full" of its
-/// cgroup counts both, so the throttled share of the window is taken off.
-pub fn contention(psi_cpu_full: f64, throttled_share: f64) -> f64 {
-    (psi_cpu_full - throttled_share).clamp(0.0, 1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,13 +155,6 @@ mod tests {
         outer_throttle: a cgroup around loadline was throttled for 300ms
         quiet
         ");
-    }
-
-    #[test]
-    fn contention_is_pressure_without_throttling() {
-        // Measured on a throttled cgroup beside a busy neighbour: 0.50 full, 0.31 of it throttled.
-        assert!((contention(0.50, 0.31) - 0.19).abs() < 1e-12);
-        assert_eq!(contention(0.1, 0.3), 0.0);
     }
 
     #[test]

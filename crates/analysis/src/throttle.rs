@@ -122,13 +122,6 @@ fn work_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Most GC threads that a quota lets work at once without emptying it: max(1, ⌊Q/P⌋). Trials
-/// decide: one more or less may be better.
-pub fn gc_threads(limit: QuotaLimit) -> u32 {
-    let whole = work_nanos(limit.quota) / work_nanos(limit.period).max(1);
-    u32::try_from(whole).unwrap_or(u32::MAX).max(1)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -268,9 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn gc_threads_fit_the_quota() {
-        assert_eq!(gc_threads(limit(100.0, 50.0)), 1);
-        assert_eq!(gc_threads(limit(100.0, 250.0)), 2);
+    fn no_period_is_no_limit() {
         assert!(simulate(limit(0.0, 10.0), &[], PeriodStart::default()).is_none());
     }
 

@@ -27,6 +27,7 @@ use crate::load_flags::report_bodiless;
 pub use cluster::{ClusterFlags, InClusterFlags};
 pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags, USUAL_FILE};
 
+#[derive(Clone)]
 pub struct LoadedExperiment {
     pub experiment: Experiment,
     /// TOML: the file as it was, or what the flags amount to.

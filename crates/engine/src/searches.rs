@@ -119,7 +119,6 @@ fn memory_parameters(experiment: &Experiment, memory: Option<Bytes>) -> MemoryPa
     let doubled = usable_for_container(memory).filter(|_| wanted.max_memory.is_none());
     MemoryParameters {
         max: doubled.map_or(first, |usable| usable.max(first)),
-        begin: wanted.begin,
         step: wanted.step,
         confirmations: wanted.confirm,
         after_miss: wanted.confirm.saturating_sub(1).max(1),

@@ -63,7 +63,7 @@ fn a_real_openj9_says_its_build() {
     let output = java(&jdk, &ASK_OPENJ9.map(str::to_owned));
     let text = said(&output);
     let words = JavaProperties::from_output(&text).unwrap_or_else(|| panic!("no words: {text}"));
-    assert!(words.is_openj9(), "{words:?}");
+    assert!(words.vm.contains("J9"), "{words:?}");
     assert!(
         !words.vm_build.is_empty() && !words.runtime.is_empty(),
         "{words:?}"

@@ -87,11 +87,6 @@ enum ParserState {
 }
 
 impl ResponseParser {
-    /// Whether no byte of the next response has been seen.
-    pub fn is_fresh(&self) -> bool {
-        matches!(self.state, ParserState::Head) && self.partial.is_empty()
-    }
-
     /// Forgets everything, for a new connection.
     pub fn reset_parser(&mut self) {
         self.state = ParserState::Head;

@@ -382,7 +382,10 @@ fn a_recommendation_can_be_derived_from_the_trials() {
             )
         });
     let parameters = MemoryParameters::new(Bytes::from_mib(64), Bytes::from_mib(1024));
-    let replayed = MinMemory::replay(parameters, outcomes).unwrap();
+    let mut replayed = MinMemory::new(parameters);
+    for (size, outcome) in outcomes {
+        replayed.record_trial(size, outcome).unwrap();
+    }
     assert_eq!(replayed.next(), MemoryStep::Done(answer));
     let recommendation = recommend(configuration(answer.size), &answer, &trials, &[]);
     assert!(

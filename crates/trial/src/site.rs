@@ -97,10 +97,6 @@ impl Site {
         &self.options
     }
 
-    pub fn usable_cpus(&self) -> &[u32] {
-        &self.cpus
-    }
-
     pub fn describe_machine(&self) -> MachineDescription {
         let host = HostFacts::read(Path::new("/proc")).ok();
         let model = host.as_ref().and_then(|host| host.cpu_model.clone());

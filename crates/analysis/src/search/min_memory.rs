@@ -16,9 +16,6 @@ use crate::record::TrialPurpose;
 /// Failed confirmations that each move up by the same: so many are within the spread of starts.
 const DOUBLES_AFTER: u32 = 3;
 
-/// Where an earlier answer failed, what is tried next, as a factor of it.
-const NEIGHBOUR: f64 = 1.25;
-
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryParameters {
     /// Sizes are whole multiples of it.
@@ -29,8 +26,6 @@ pub struct MemoryParameters {
     pub low: Bytes,
     /// A size that passes, or that is tried first; doubled, up to `max`, while it fails.
     pub high: Bytes,
-    /// An earlier answer, that is tried in the place of `high`; where it fails, its neighbours are.
-    pub begin: Option<Bytes>,
     /// Whether `high` has already passed (the roomy run).
     pub high_passed: bool,
     /// Largest size allowed; confirmation and margin may go above `high`, never above this.
@@ -58,7 +53,6 @@ impl MemoryParameters {
             expected: None,
             low,
             high,
-            begin: None,
             high_passed: false,
             max: high,
             resolution: 1.057,
@@ -123,8 +117,8 @@ pub struct UnexpectedOutcome {
     pub given: Bytes,
 }
 
-/// The search. The same outcomes always lead to the same state, so that a search is resumed by
-/// [`MinMemory::replay`].
+/// The search. The same outcomes always lead to the same state, so that a search can be
+/// resumed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MinMemory {
     parameters: MemoryParameters,
@@ -164,9 +158,7 @@ impl MinMemory {
     pub fn new(parameters: MemoryParameters) -> Self {
         let step = parameters.step_bytes();
         let low = parameters.low.as_bytes() / step;
-        let high = parameters.begin.unwrap_or(parameters.high);
-        let high = high.min(parameters.max.max(parameters.high));
-        let high = high.as_bytes().div_ceil(step).max(low + 1);
+        let high = parameters.high.as_bytes().div_ceil(step).max(low + 1);
         let mut search = Self {
             parameters,
             low,
@@ -199,19 +191,6 @@ impl MinMemory {
         {
             self.expected = Some(expected);
         }
-    }
-
-    /// A search brought to where these outcomes leave it.
-    /// Errors: [`UnexpectedOutcome`] when the outcomes are not those of this search.
-    pub fn replay(
-        parameters: MemoryParameters,
-        outcomes: impl IntoIterator<Item = (Bytes, TrialOutcome)>,
-    ) -> Result<Self, UnexpectedOutcome> {
-        let mut search = Self::new(parameters);
-        for (size, outcome) in outcomes {
-            search.record_trial(size, outcome)?;
-        }
-        Ok(search)
     }
 
     /// What to do next; the same until an outcome is recorded.
@@ -318,12 +297,7 @@ impl MinMemory {
     fn bisection_failed(&mut self, at: u64) {
         self.low = at;
         if !self.high_known {
-            let next = match self.parameters.begin {
-                // What sufficed before is mostly not far from what suffices now.
-                Some(_) if self.starts == 1 => scale_steps(at, NEIGHBOUR),
-                _ => at * 2,
-            };
-            self.high = next.min(self.largest_steps());
+            self.high = (at * 2).min(self.largest_steps());
         }
         self.confirm_when_narrow();
     }
@@ -430,33 +404,6 @@ mod tests {
 
     fn mib(value: u64) -> Bytes {
         Bytes::from_mib(value)
-    }
-
-    #[test]
-    fn an_earlier_answer_is_tried_first_and_then_its_neighbours() {
-        let begun = MemoryParameters {
-            begin: Some(mib(232)),
-            max: mib(4096),
-            ..MemoryParameters::new(mib(64), mib(1024))
-        };
-        let first = |outcomes: &[(u64, TrialOutcome)]| {
-            let outcomes = outcomes
-                .iter()
-                .map(|(size, outcome)| (mib(*size), *outcome));
-            let search = MinMemory::replay(begun, outcomes).expect("they are its own");
-            match search.next() {
-                MemoryStep::Try(size, _) => size,
-                other => panic!("{other:?}"),
-            }
-        };
-        use TrialOutcome::{Fail, Pass};
-        assert_eq!(first(&[]), mib(232));
-        assert!(first(&[(232, Pass)]) < mib(232));
-        // 232 was enough: what is enough now is mostly not far.
-        assert_eq!(first(&[(232, Fail)]), mib(292));
-        assert_eq!(first(&[(232, Fail), (292, Fail)]), mib(584));
-        let next = first(&[(232, Fail), (292, Pass)]);
-        assert!(next > mib(232) && next < mib(292), "{next}");
     }
 
     /// The rules of the golden traces: finer and with more confirmations than the default.
@@ -638,7 +585,10 @@ mod tests {
         let mut search = MinMemory::new(grid());
         let mut outcomes = Vec::new();
         while let MemoryStep::Try(size, _) = search.next() {
-            let resumed = MinMemory::replay(grid(), outcomes.iter().copied()).unwrap();
+            let mut resumed = MinMemory::new(grid());
+            for (size, outcome) in &outcomes {
+                resumed.record_trial(*size, *outcome).unwrap();
+            }
             assert_eq!(resumed, search);
             let outcome = if size < mib(333) {
                 TrialOutcome::Fail
@@ -649,7 +599,8 @@ mod tests {
             search.record_trial(size, outcome).unwrap();
         }
         assert!(search.record_trial(mib(256), TrialOutcome::Pass).is_err());
-        assert!(MinMemory::replay(grid(), [(mib(128), TrialOutcome::Pass)]).is_err());
+        let mut search = MinMemory::new(grid());
+        assert!(search.record_trial(mib(128), TrialOutcome::Pass).is_err());
     }
 
     /// Sizes that failed their confirmations, in MiB; everything else passes.

@@ -75,8 +75,6 @@ pub struct SearchSettings {
     pub min_memory: Bytes,
     /// Largest size to try; `None` doubles the first, 1 GiB, as far as the machine goes.
     pub max_memory: Option<Bytes>,
-    /// An earlier answer, at which the search begins.
-    pub begin: Option<Bytes>,
     /// Sizes are multiples of this.
     pub step: Bytes,
     /// Passes in a row that confirm a size.

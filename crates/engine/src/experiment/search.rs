@@ -56,11 +56,6 @@ pub(super) fn check_search(
             .as_ref()
             .map(|t| check_memory(t, source))
             .transpose()?,
-        begin: table
-            .begin
-            .as_ref()
-            .map(|t| check_memory(t, source))
-            .transpose()?,
         step: size(table.step.as_ref(), Bytes::from_mib(4))?,
         confirm: source.in_range(table.confirm.as_ref(), CONFIRM, 1..101, "confirm")?,
         margin: table.margin.as_ref().map_or(Ok(default_margin()), |t| {

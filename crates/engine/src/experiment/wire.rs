@@ -409,10 +409,6 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub node: Option<ValueWithOrigin<u32>>,
-    /// An earlier answer: the search begins there and looks at its neighbours first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub begin: Option<Text>,
     /// Sizes are multiples of this: `4Mi` (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

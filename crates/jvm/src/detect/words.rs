@@ -46,11 +46,6 @@ impl JavaProperties {
             vendor: property("java.vendor").unwrap_or_default(),
         })
     }
-
-    /// Whether it says that it is OpenJ9: `Eclipse OpenJ9 VM`, before 2018 `IBM J9 VM`.
-    pub fn is_openj9(&self) -> bool {
-        self.vm.contains("J9")
-    }
 }
 
 #[cfg(test)]
@@ -62,12 +57,12 @@ mod tests {
         let text = "Property settings:\n    java.runtime.version = 17.0.15+6-Debian-1deb12u1\n    java.vendor = Debian\n    java.vm.name = OpenJDK 64-Bit Server VM\n    java.vm.version = 17.0.15+6-Debian-1deb12u1\n    java.vm.version.date = x\n";
         let words = JavaProperties::from_output(text).expect("all are there");
         assert_eq!(words.vm_build, "17.0.15+6-Debian-1deb12u1");
-        assert!(!words.is_openj9());
+        assert!(!words.vm.contains("J9"));
         // OpenJ9 25 as it was built from source (cf92035774).
         let text = "Property settings:\n    java.fullversion = 25-internal-adhoc.root.jdk\n    java.runtime.version = 25-internal-adhoc.root.jdk\n    java.vendor = Eclipse OpenJ9\n    java.vm.name = Eclipse OpenJ9 VM\n    java.vm.version = HEAD-cf92035774\n";
         let words = JavaProperties::from_output(text).expect("all are there");
         assert_eq!(words.vm_build, "HEAD-cf92035774");
-        assert!(words.is_openj9());
+        assert!(words.vm.contains("J9"));
         assert_eq!(
             JavaProperties::from_output("Error: Could not create the Java Virtual Machine."),
             None

@@ -340,10 +340,6 @@ pub mod as_text {
         }
     }
 
-    pub fn serialize<T: Display, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(value)
-    }
-
     /// Reads the text, or a bare number.
     /// Errors: What the text's parser says.
     pub fn deserialize<'de, T, D>(d: D) -> Result<T, D::Error>

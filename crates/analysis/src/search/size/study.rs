@@ -284,7 +284,7 @@ impl Course<'_> {
         let own = &self.search.parameters;
         let parameters = MemoryParameters {
             high: passed.unwrap_or(own.high),
-            high_passed: own.high_passed || (passed.is_some() && own.begin.is_none()),
+            high_passed: own.high_passed || passed.is_some(),
             expected: need.map(ExpectedSize::of_a_budget).or(own.expected),
             ..*own
         };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_engine::experiment::{Experiment, ExperimentFile, ValueWithOrigin, shipped};
+use loadline_engine::experiment::{ExperimentFile, shipped};
 use loadline_engine::store::ResultKind;
 use loadline_report::verified::{VerifyAnswer, VerifyStatement};
 
@@ -24,18 +24,8 @@ struct PatchTarget {
 }
 
 impl TunePlan {
-    /// The same experiment with a search that begins at its memory limit.
-    /// Errors: Where nothing says what is shipped.
+    /// Errors: A manifest that cannot be read.
     pub fn from_experiment(given: &LoadedExperiment, path: &Path) -> Result<Self, Error> {
-        let Some(memory) = given.experiment.base.memory else {
-            return Err(Error::new(
-                FailureKind::Usage,
-                "--tune searches from the memory limit that is shipped, and there is none",
-            )
-            .with_hint(
-                "name the manifest (manifest = \"deploy.yaml\") or write memory in [limits]",
-            ));
-        };
         let text = std::fs::read_to_string(path).map_err(|e| Error::new(FailureKind::Usage, e))?;
         let written = ExperimentFile::from_toml(&text, path).map_err(|e| experiment_refused(&e))?;
         let beside = path.parent().unwrap_or(Path::new(""));
@@ -51,23 +41,8 @@ impl TunePlan {
         let manifest = manifest.transpose();
         let manifest =
             manifest.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
-        let mut file = given.file.clone();
-        file.search.begin = Some(ValueWithOrigin::from_flag("--tune", memory.to_string()));
-        let mut experiment: Experiment = given.experiment.clone();
-        experiment.search.begin = Some(memory);
-        let mut text = file.to_toml();
-        let text = text
-            .as_mut()
-            .map(std::mem::take)
-            .map_err(|e| Error::new(FailureKind::Internal, e))?;
         Ok(Self {
-            given: LoadedExperiment {
-                experiment,
-                text,
-                file,
-                title: given.title.clone(),
-                lies_in: given.lies_in.clone(),
-            },
+            given: given.clone(),
             manifest,
         })
     }
