@@ -664,7 +664,7 @@ fn wrong_manifests_are_refused_with_what_to_do() {
     let output = emit(place.path(), &["--manifest", "large.yaml"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(
-        said(&output).contains("larger than 4 MiB"),
+        said(&output).contains("larger than 64 MiB"),
         "{}",
         said(&output)
     );

@@ -142,7 +142,7 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
             "write it as YAML; `kubectl apply --dry-run=client -f FILE` shows what is wrong",
         ),
     })?;
-    if documents.iter().any(|document| is_template(document)) {
+    if documents.iter().any(is_template) {
         return Err(template());
     }
     Ok(documents.into_iter().filter(|d| !d.is_null()).collect())
@@ -155,7 +155,7 @@ fn is_template(value: &Value) -> bool {
         |text: &str| text.contains("{{") && TEMPLATES.iter().any(|mark| text.contains(mark));
     match value {
         Value::String(text) => marks(text),
-        Value::Array(items) => items.iter().any(|item| is_template(item)),
+        Value::Array(items) => items.iter().any(is_template),
         Value::Object(fields) => fields.iter().any(|(name, inner)| {
             !FOREIGN.contains(&name.as_str()) && (marks(name) || is_template(inner))
         }),

@@ -87,7 +87,10 @@ fn namespace(object: &Value) -> Option<&str> {
 
 /// The data of the ConfigMaps of an input, with their namespaces.
 #[derive(Default)]
-pub struct ConfigMaps(BTreeMap<String, Vec<(Option<String>, Map<String, Value>)>>);
+pub struct ConfigMaps(BTreeMap<String, Vec<NamespacedData>>);
+
+/// The namespace of a map, where it names one, and its data.
+type NamespacedData = (Option<String>, Map<String, Value>);
 
 impl ConfigMaps {
     /// Those of all documents of an input.

@@ -80,7 +80,7 @@ impl fmt::Display for GrpcCode {
 
 impl Serialize for GrpcCode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        as_text::serialize(self, serializer)
+        serializer.collect_str(self)
     }
 }
 

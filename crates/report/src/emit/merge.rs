@@ -101,6 +101,9 @@ pub fn merge_options(
     })
 }
 
+/// Variables with their new values, and notes.
+type ReplacedVariables = (Vec<(String, String)>, Vec<String>);
+
 /// The other variables of a container whose JVM options cannot stand beside the measured ones, with
 /// these in their place, and what has to be said about the rest. Command and arguments cannot be
 /// patched word by word: they are refused.
@@ -111,7 +114,7 @@ pub fn replace_in_place(
     container: &Value,
     measured: &[String],
     room: HeapRoom,
-) -> Result<(Vec<(String, String)>, Vec<String>), EmitError> {
+) -> Result<ReplacedVariables, EmitError> {
     let (mut changes, mut notes) = (Vec::new(), Vec::new());
     for place in ["command", "args"] {
         let items = container.get(place).and_then(Value::as_array);
