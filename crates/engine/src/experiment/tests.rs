@@ -563,8 +563,8 @@ fn a_study_of_memory_comes_behind_the_judged_load_with_values_of_its_own() {
     let of = Configuration::default();
     let judged = load.phases(&of, None, 7).unwrap();
     for (is_squeezed, behind) in [
-        (false, "ageing 8s"),
-        (true, "ageing 30s, squeeze 90s, second cycle 15s"),
+        (false, "ageing 45s"),
+        (true, "ageing 45s, squeeze 90s, second cycle 15s"),
     ] {
         let phases = load.studied(&of, None, 7, is_squeezed).unwrap();
         assert_eq!(phases[..judged.len()], judged);
