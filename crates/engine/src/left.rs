@@ -14,6 +14,8 @@ pub struct TimeLeft {
     measured: u32,
     found: u32,
     last_end: Duration,
+    /// The longest attempt: a search begins with one that is aged, which no later one is.
+    longest: Duration,
 }
 
 impl TimeLeft {
@@ -25,6 +27,7 @@ impl TimeLeft {
             measured: 0,
             found: 0,
             last_end: Duration::ZERO,
+            longest: Duration::ZERO,
         }
     }
 
@@ -32,6 +35,7 @@ impl TimeLeft {
     pub fn trial_ends(&mut self, now: Duration, is_measured: bool) {
         self.attempts += 1;
         self.measured += u32::from(is_measured);
+        self.longest = self.longest.max(now.saturating_sub(self.last_end));
         self.last_end = now;
     }
 
@@ -48,7 +52,8 @@ impl TimeLeft {
         let each = match (self.measured, self.attempts) {
             (0, 0) => self.each,
             (0, attempts) => self.last_end / attempts,
-            (measured, _) => self.last_end / measured,
+            (measured @ 1..=2, _) => self.last_end / measured,
+            (measured, _) => self.last_end.saturating_sub(self.longest) / (measured - 1),
         };
         // Of the trial that runs a part is over already.
         let past = now.saturating_sub(self.last_end).min(each);
