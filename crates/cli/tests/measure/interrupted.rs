@@ -58,7 +58,7 @@ fn trials_of_two_builds_are_not_mixed() -> Outcome {
     let write = |content: &str| std::fs::write(&build, content).expect("a file");
     write("one");
     let named = format!("build={}", build.display());
-    let search = ["--min-memory=8Mi", "--max-memory=96Mi", "--step=8Mi"];
+    let search = ["--min-memory=8Mi", "--max-memory=96Mi", "--step=16Mi"];
     let sizing = lab.measure("size").args(&search).arg("--prove=2");
     let mut sizing = sizing.zoo(&lab, &["serve", "heap_mib=34", &named]).start();
     sizing.until("two more trials", |text| {

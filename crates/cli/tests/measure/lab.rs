@@ -106,7 +106,7 @@ impl Lab {
 
     /// The same with more flags.
     pub fn size_with(&self, flags: &[&str]) -> Call {
-        let search = ["--min-memory=8Mi", "--max-memory=96Mi", "--step=8Mi"];
+        let search = ["--min-memory=8Mi", "--max-memory=96Mi", "--step=16Mi"];
         let counts = ["--confirm=3", "--prove=2"];
         self.measure("size")
             .args(&search)
