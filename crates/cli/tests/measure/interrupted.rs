@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::lab::{ANSWER, Lab, recommended};
+use crate::lab::{Lab, is_answer, recommended};
 use crate::process::POLL;
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_dead, assert_nothing_left, networks, processes, trials};
@@ -47,7 +47,7 @@ fn a_signal_ends_it_and_resume_goes_on() -> Outcome {
         sizing = lab.call("resume").args(&["--wait", "--json"]).start();
     }
     let ended = sizing.end().expect_code(0).says(&["(from the store)"]);
-    assert_eq!(recommended(&ended.json()), Some(ANSWER), "{ended}");
+    assert!(is_answer(recommended(&ended.json())), "{ended}");
     assert_eq!(lab.results()[0]["status"], "done");
     None
 }
@@ -76,7 +76,7 @@ fn trials_of_two_builds_are_not_mixed() -> Outcome {
     write("one");
     let resume = lab.call("resume").args(&["--wait", "--json"]);
     let ended = resume.into_end().expect_code(0);
-    assert_eq!(recommended(&ended.json()), Some(ANSWER), "{ended}");
+    assert!(is_answer(recommended(&ended.json())), "{ended}");
     None
 }
 

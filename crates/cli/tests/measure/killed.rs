@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::lab::{ANSWER, Lab, recommended};
+use crate::lab::{Lab, is_answer, recommended};
 use crate::process::{Call, Ended, POLL, Running};
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_dead, assert_nothing_left, networks, parts, trials};
@@ -109,7 +109,7 @@ fn killed_at_random_times() -> Outcome {
         let call = lab.call("resume").arg(id).args(&["--wait", "--json"]);
         let resumed = call.into_end().expect_code(0);
         let answer = resumed.json();
-        assert_eq!(recommended(&answer), Some(ANSWER), "{resumed}");
+        assert!(is_answer(recommended(&answer)), "{resumed}");
         let stored = stored(&answer);
         let lost: Vec<_> = printed
             .entry(id.to_owned())
