@@ -177,9 +177,9 @@ pub fn room_need(room: &Evidence, heap: Option<Bytes>) -> Option<Bytes> {
 /// The limit for the start that is squeezed, from one with room; `None` where its parts are not known.
 pub fn study_limit(room: &Evidence, heap: Option<Bytes>, step: Bytes) -> Option<Bytes> {
     let (more, of) = STUDY_FACTOR;
-    let more = room_need(room, heap)?.mul_ratio(more, of);
     // What its ageing took, the next one takes again: a leak would be killed in it otherwise.
     let aged = room.seconds.iter().filter_map(|second| second.anon).max();
-    let more = more.max(aged.unwrap_or_default());
-    Some(more.saturating_add(STUDY_ROOM).round_up(step))
+    let need = room_need(room, heap)?.max(aged.unwrap_or_default());
+    let need = need.mul_ratio(more, of);
+    Some(need.saturating_add(STUDY_ROOM).round_up(step))
 }
